@@ -1,0 +1,55 @@
+# Every target works in a fresh clone: what it needs is installed into .venv and .cache first, and only once.
+# Needed beforehand: Python 3.11 or newer, Java 17, and Go for the S3 server of the data tests.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+# Each worker starts servers of its own when its first test asks for them, and a file's tests stay with one worker.
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# Further arguments: make test ARGS="-k transactions", make bench ARGS="--quick".
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lock demo demo-up demo-down test test-fast lint format bench clean
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## .venv from requirements.lock (every other target does it by itself)
+	@$(PYTHON) tools/setup.py
+
+demo: setup ## a real broker, an S3 server, 336,776 flights, a kill -9, and the proof that nothing is lost or doubled
+	@$(BIN)/python -m demo run
+
+demo-up: setup ## the demo's servers and its topic, left running to play with
+	@$(BIN)/python -m demo up
+
+demo-down: setup ## ends what demo-up started
+	@$(BIN)/python -m demo down
+
+test: setup ## all tests, with a real Kafka broker, a real S3 server and Spark
+	@$(PYTEST) $(ARGS)
+
+test-fast: setup ## the tests that need no server and no Spark
+	@$(PYTEST) -m "not data and not spark" $(ARGS)
+
+lint: setup ## ruff, mypy --strict, import-linter
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+format: setup ## what ruff can mend by itself
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: setup ## throughput, CPU and memory, beside Spark's reader and a plain consumer into nothing
+	@$(BIN)/python -m bench $(ARGS)
+
+lock: setup ## requirements.lock anew from pyproject.toml (needs uv)
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --extra job --extra dev \
+		--custom-compile-command "make lock" pyproject.toml -o requirements.lock
+
+clean: ## everything made by the targets above, but the cache of jars and servers (.cache)
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info out
+	find . -name __pycache__ -not -path './.cache/*' -prune -exec rm -rf {} +
