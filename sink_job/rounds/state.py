@@ -1,0 +1,313 @@
+"""What the ledger says: the state of a sink, the records that change it, and how one becomes the other.
+
+Pure. A `State` is what a driver must know to go on; a `Record` is one step; `apply` folds records into a state and
+`difference` makes the step between two states of a partition, so that a record holds only what changed. Nothing here
+looks at a clock, at S3 or at Kafka, so recovery is a function of what was listed and read (promises P2, P4, P5, P9).
+
+Offsets: `first`/`last` are inclusive, `start`/`end` half open. Times are ms since the epoch, sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from sink_job.api.types import TopicPartition
+
+FORMAT = 1
+"""Version of every file in the ledger; a reader refuses a higher one."""
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True):
+    """A part on the server: what completion names."""
+
+    number: int
+    etag: str
+    crc: int
+    size: int
+
+
+class Extent(msgspec.Struct, frozen=True, array_like=True):
+    """Bytes inside a staging object: `[offset, offset + length)` of `name`, with their CRC64NVME."""
+
+    name: str
+    offset: int
+    length: int
+    crc: int
+
+
+class Seen(msgspec.Struct, frozen=True, array_like=True):
+    """A stretch of offsets `[start, end)` that an object's records were chosen from, under the round clock `clock`.
+
+    With the path these are the object's members: every accepted record of the stretch whose path is the object's.
+    """
+
+    start: int
+    end: int
+    clock: int
+
+
+class Tally(msgspec.Struct, frozen=True, array_like=True):
+    """How many offsets, and the sum of their hashes modulo 2**64: tallies of disjoint sets add up."""
+
+    count: int = 0
+    hash: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.count + other.count, (self.hash + other.hash) & 0xFFFF_FFFF_FFFF_FFFF)
+
+    def __sub__(self, other: Tally) -> Tally:
+        return Tally(self.count - other.count, (self.hash - other.hash) & 0xFFFF_FFFF_FFFF_FFFF)
+
+
+class OpenObject(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An object that is being written: its recorded parts, and where its leftovers are staged.
+
+    `sealed` are complete blocks (rows, gzip members) that do not fill a part yet, `loose` the uncompressed rows of the
+    block that is not complete. `settings` is the number of the claim whose settings shape it.
+    """
+
+    path: str
+    first: int
+    last: int
+    size: int
+    opened_at: int
+    settings: int
+    offsets: Tally
+    base: int | None = None
+    upload: str | None = None
+    parts: tuple[Part, ...] = ()
+    seen: tuple[Seen, ...] = ()
+    sealed: tuple[Extent, ...] = ()
+    loose: tuple[Extent, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return self.offsets.count
+
+    @property
+    def tail(self) -> tuple[Extent, ...]:
+        return self.sealed + self.loose
+
+
+class NamedObject(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An object that a record has named for publishing; from here on it is never cut again, only rebuilt (P2).
+
+    `bytes` and `crc` are of the whole body; `record` is the number of the record that named it first.
+    """
+
+    key: str
+    topic: str
+    partition: int
+    path: str
+    first: int
+    last: int
+    bytes: int
+    crc: int
+    upload: str
+    parts: tuple[Part, ...]
+    seen: tuple[Seen, ...]
+    offsets: Tally
+    settings: int
+    record: int = 0
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+class Rotation(msgspec.Struct, frozen=True):
+    """A stretch `[start, end)` of a topic-partition after which nothing was open, and the offsets in it that are in no
+    object: control records, aborted, compacted, refused or ignored ones, and what `onDataLoss: Continue` gave up."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    holes: Tally
+
+
+class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One topic-partition: the cutter's state (SEMANTICS section 2) and the open objects behind it.
+
+    `committable` is the first offset that is not in a closed object; `rotation_start` and `holes` tell of the offsets
+    since the last moment at which nothing was open.
+    """
+
+    next: int
+    committable: int
+    rotation_start: int
+    holes: Tally = Tally()
+    n: int = 0
+    last_time: int | None = None
+    base: int | None = None
+    current_path: str | None = None
+    next_schedule: int | None = None
+    open: tuple[OpenObject, ...] = ()
+
+    def staged(self) -> set[str]:
+        """Names of the staging objects that the open objects refer to."""
+        return {extent.name for o in self.open for extent in o.tail}
+
+    def uploads(self) -> set[str]:
+        return {o.upload for o in self.open if o.upload}
+
+
+class PartitionChange(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A partition's new state without what did not change: untouched open objects are left out, and of the others only
+    the new parts are in `touched`; `kept_parts` tells how many recorded parts each keeps (0 for a new object)."""
+
+    state: PartitionState
+    kept_parts: tuple[int, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
+class Kafka(msgspec.Struct, frozen=True):
+    """Who the records come from: Kafka's own ids, so that a re-created topic is noticed (P11)."""
+
+    cluster: str
+    topics: dict[str, str]
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One step of the ledger. A *claim* begins an epoch (its own number) and holds the settings in full (P4, P8); a
+    *round* says what one round wrote, named and acknowledged."""
+
+    number: int
+    epoch: int
+    attempt: str
+    kind: Literal["claim", "round"]
+    clock: int
+    format: int = FORMAT
+    settings: str | None = None
+    kafka: Kafka | None = None
+    partitions: dict[str, PartitionChange] = {}
+    named: tuple[NamedObject, ...] = ()
+    rotations: tuple[Rotation, ...] = ()
+    acknowledged: tuple[str, ...] = ()
+
+
+class State(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Everything the ledger has decided up to record `number`.
+
+    `pending` are the objects named and not acknowledged; `settings` the settings, by claim, that open or pending
+    objects were begun under, and the newest. `published` and `rotations` are the audit since the last snapshot: they
+    leave the state when a snapshot is taken, into the published list. `claims` are the numbers that are never dropped.
+    """
+
+    number: int = 0
+    epoch: int = 0
+    clock: int = 0
+    format: int = FORMAT
+    claims: tuple[int, ...] = ()
+    settings: dict[int, str] = {}
+    kafka: Kafka | None = None
+    partitions: dict[str, PartitionState] = {}
+    pending: dict[str, NamedObject] = {}
+    published: tuple[NamedObject, ...] = ()
+    rotations: tuple[Rotation, ...] = ()
+    audited_to: int = 0
+
+    def partition(self, topic_partition: TopicPartition) -> PartitionState | None:
+        return self.partitions.get(str(topic_partition))
+
+    def current_settings(self) -> int:
+        """Number of the claim whose settings are in force."""
+        return max(self.settings)
+
+    def uploads(self) -> set[str]:
+        """Upload ids that this state names: nobody's clean-up may abort them."""
+        named = {o.upload for o in self.pending.values()}
+        return named.union(*(p.uploads() for p in self.partitions.values()))
+
+    def staged(self) -> set[str]:
+        empty: set[str] = set()
+        return empty.union(*(p.staged() for p in self.partitions.values()))
+
+
+def difference(old: PartitionState | None, new: PartitionState) -> PartitionChange:
+    """The change that makes `new` of `old`; `merge(old, difference(old, new)) == new`."""
+    before = {o.path: o for o in old.open} if old else {}
+    touched: list[OpenObject] = []
+    kept: list[int] = []
+    for o in new.open:
+        was = before.get(o.path)
+        if was == o:
+            continue
+        same = was is not None and was.upload == o.upload and o.parts[: len(was.parts)] == was.parts
+        same = same and was is not None and was.first == o.first
+        keep = len(was.parts) if same and was is not None else 0
+        touched.append(msgspec.structs.replace(o, parts=o.parts[keep:]))
+        kept.append(keep)
+    fresh = {o.path: o.first for o in new.open}
+    gone = tuple(path for path, o in before.items() if fresh.get(path) != o.first)
+    return PartitionChange(msgspec.structs.replace(new, open=tuple(touched)), tuple(kept), gone)
+
+
+def merge(old: PartitionState | None, change: PartitionChange) -> PartitionState:
+    """`old` after `change`, its open objects in the order in which they were opened."""
+    objects = {o.path: o for o in old.open} if old else {}
+    for path in change.gone:
+        objects.pop(path, None)
+    for o, keep in zip(change.state.open, change.kept_parts, strict=True):
+        parts = objects[o.path].parts[:keep] + o.parts if keep else o.parts
+        objects[o.path] = msgspec.structs.replace(o, parts=parts)
+    return msgspec.structs.replace(change.state, open=tuple(objects.values()))
+
+
+def apply(state: State, record: Record) -> State:
+    """The state after `record`.
+
+    Raises ValueError when the record is not the next one: a gap is never passed over.
+    """
+    if record.number != state.number + 1:
+        raise ValueError(f"record {record.number} does not follow {state.number}")
+    partitions = dict(state.partitions)
+    for name, change in record.partitions.items():
+        partitions[name] = merge(partitions.get(name), change)
+    pending = dict(state.pending)
+    published = [pending.pop(key) for key in record.acknowledged if key in pending]
+    pending.update({o.key: o for o in record.named})
+    settings = state.settings
+    if record.settings is not None and record.settings not in (settings.get(max(settings)) if settings else None,):
+        settings = {**settings, record.number: record.settings}
+    return State(
+        number=record.number,
+        epoch=record.epoch,
+        clock=max(state.clock, record.clock),
+        claims=state.claims + ((record.number,) if record.kind == "claim" else ()),
+        settings=_referenced(settings, partitions.values(), pending.values()),
+        kafka=record.kafka or state.kafka,
+        partitions=partitions,
+        pending=pending,
+        published=state.published + tuple(published),
+        rotations=state.rotations + record.rotations,
+        audited_to=state.audited_to,
+    )
+
+
+def audited(state: State) -> State:
+    """The state as its snapshot keeps it: the audit up to it stands in the published list."""
+    return msgspec.structs.replace(state, published=(), rotations=(), audited_to=state.number)
+
+
+def committed(state: State, visible: frozenset[str] | set[str] = frozenset()) -> dict[TopicPartition, int]:
+    """The offset to commit of each partition (P5): the first one that is not in a visible object.
+
+    `visible` are the keys of pending objects that were seen complete since the last record.
+    """
+    offsets = {TopicPartition.parse(name): p.committable for name, p in state.partitions.items()}
+    for o in state.pending.values():
+        if o.key not in visible:
+            offsets[o.topic_partition] = min(offsets[o.topic_partition], o.first)
+    return offsets
+
+
+def _referenced(
+    settings: Mapping[int, str], partitions: Iterable[PartitionState], pending: Iterable[NamedObject]
+) -> dict[int, str]:
+    used = {o.settings for p in partitions for o in p.open} | {o.settings for o in pending}
+    newest = max(settings, default=0)
+    return {number: text for number, text in settings.items() if number in used or number == newest}
