@@ -1,0 +1,142 @@
+"""Every way in which a sink can fail, once, with its exit code and the name it has in status and metrics.
+
+An error is raised where it is known and turned into an exit code, a condition or a line of log in one place. Its
+message is a sentence for the person who runs the sink: what is wrong, and what to do about it. It carries no secrets.
+
+Errors travel from Spark's executors to the driver, so each can be pickled: whatever the constructor takes is in `args`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class SinkError(Exception):
+    """A failure that has a name: the root of all domain errors.
+
+    `exit_code` is what the process ends with, `reason` the CamelCase word for conditions, reports and metrics.
+    """
+
+    exit_code: ClassVar[int] = 1
+    reason: ClassVar[str] = "InternalError"
+
+
+class SpecError(SinkError):
+    """The manifest is wrong. Carries every mistake found, each `path: value what is allowed`, and no secret."""
+
+    exit_code = 2
+    reason = "InvalidSpec"
+
+    def __init__(self, mistakes: Sequence[str]) -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__(self.mistakes)
+
+    def __str__(self) -> str:
+        return "\n".join(self.mistakes)
+
+
+class LedgerFenced(SinkError):
+    """Another driver has claimed this sink's ledger; this one has stopped and publishes and commits nothing more."""
+
+    exit_code = 3
+    reason = "LedgerFenced"
+
+
+class DataError(SinkError):
+    """A record that cannot be converted, placed or encoded; the sink stopped before it (`errors.tolerance: None`)."""
+
+    exit_code = 4
+    reason = "DataError"
+
+    def __init__(self, topic: str, partition: int, offset: int, message: str) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.message = message
+        super().__init__(topic, partition, offset, message)
+
+    def __str__(self) -> str:
+        return f"record at {self.topic}-{self.partition} offset {self.offset}: {self.message}"
+
+
+class DataLoss(SinkError):
+    """Kafka no longer holds records that are not in S3 yet."""
+
+    exit_code = 5
+    reason = "DataLoss"
+
+
+class ObjectConflict(SinkError):
+    """An object with other content stands where this sink has to write one; nothing was overwritten."""
+
+    exit_code = 6
+    reason = "ObjectConflict"
+
+
+class ConfigurationError(SinkError):
+    """The surroundings do not fit the manifest: something has to be created, granted or corrected by a person."""
+
+    exit_code = 7
+    reason = "ConfigurationError"
+
+
+class BucketMissing(ConfigurationError):
+    """There is no such bucket, or not in this region."""
+
+    reason = "BucketMissing"
+
+
+class AccessDenied(ConfigurationError):
+    """S3 or Kafka knows us but does not allow what we ask."""
+
+    reason = "AccessDenied"
+
+
+class CredentialsInvalid(ConfigurationError):
+    """S3 or Kafka does not accept the credentials, or there are none."""
+
+    reason = "CredentialsInvalid"
+
+
+class SecretMissing(ConfigurationError):
+    """A secret that the manifest refers to, or a key in it, is not there."""
+
+    reason = "SecretMissing"
+
+
+class StoreUnsuitable(ConfigurationError):
+    """The object store lacks what exactly-once delivery rests on: conditional puts."""
+
+    reason = "StoreUnsuitable"
+
+
+class TopicMissing(ConfigurationError):
+    """A topic of the manifest does not exist, or no topic matches its pattern."""
+
+    reason = "TopicMissing"
+
+
+class TopicRecreated(ConfigurationError):
+    """A topic was deleted and created again: its offsets no longer mean what the ledger says."""
+
+    reason = "TopicRecreated"
+
+
+class OwnedByAnother(ConfigurationError):
+    """Another sink owns this ledger, or this place in the bucket."""
+
+    reason = "OwnedByAnother"
+
+
+class LedgerLost(ConfigurationError):
+    """There are objects of this sink but no ledger that names them: going on could double records."""
+
+    reason = "LedgerLost"
+
+
+class TryAgainLater(SinkError):
+    """Kafka, S3 or the network did not answer in time. Nothing is lost: the same command may be tried again."""
+
+    exit_code = 75
+    reason = "TryAgainLater"

@@ -1,0 +1,97 @@
+"""The sections of the manifest that are the operator's business: processes, their size, and requests about offsets.
+
+The job reads them as far as a check needs it (`s3sink run` on a laptop takes the same manifest) and acts on none.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, StrictInt
+
+from sink_job.api import names
+from sink_job.api.choices import ExecutorMode, MemoryMode, OnExisting, ResetTo
+from sink_job.api.section import Section, about
+from sink_job.api.units import GI, MI, Size
+
+PodTemplate = Annotated[
+    dict[str, Any],
+    Field(json_schema_extra={"x-kubernetes-preserve-unknown-fields": True}),
+]
+
+
+class Memory(Section):
+    """How the memory of executors is chosen."""
+
+    mode: MemoryMode = MemoryMode.AUTO
+    """Off: max is taken. Recommend: the status says what is needed. Auto: executors follow what is needed."""
+    min: Annotated[int, Size(minimum=512 * MI)] = 1 * GI
+    """Least memory of an executor, all of its processes together."""
+    max: Annotated[int, Size(minimum=512 * MI)] = 8 * GI
+    """Most memory of an executor, all of its processes together."""
+
+
+class Executor(Section):
+    """The processes that read, encode and upload."""
+
+    mode: ExecutorMode = ExecutorMode.CLUSTER
+    """Cluster: executors are pods of their own. Local: everything runs in the driver's pod, for small topics."""
+    instances: Annotated[StrictInt, about(ge=1, le=10000)] = 1
+    """Number of executor pods."""
+    cores: Annotated[StrictInt, about(ge=1, le=256)] = 1
+    """Tasks that an executor runs at a time."""
+    memory: Memory = Memory()
+    """How the memory of executors is chosen."""
+    pod_template: PodTemplate | None = None
+    """Pod template of executors: node selectors, tolerations, volumes, labels and so on."""
+
+
+class Driver(Section):
+    """The process that plans, records and publishes."""
+
+    cores: Annotated[StrictInt, about(ge=1, le=256)] = 1
+    """CPUs of the driver."""
+    memory: Annotated[Annotated[int, Size(minimum=512 * MI)] | None, about(example="2Gi")] = None
+    """Memory of the driver. Without it: by the number of topic-partitions."""
+    pod_template: PodTemplate | None = None
+    """Pod template of the driver: node selectors, tolerations, volumes, labels and so on."""
+
+
+class LocalRef(Section):
+    """An object in the same namespace, by name."""
+
+    name: Annotated[str, names.SecretName(), about(example="registry-login")]
+    """Its name."""
+
+
+class PartitionOffset(Section):
+    """Where to start in one topic-partition."""
+
+    topic: Annotated[str, names.TopicName(), about(example="flights")]
+    """The topic."""
+    partition: Annotated[StrictInt, about(example=0, ge=0, le=2**31 - 1)]
+    """The partition."""
+    offset: Annotated[StrictInt, about(example=180, ge=0, le=2**53 - 1)]
+    """The first offset to copy."""
+
+
+class OffsetReset(Section):
+    """A request to start elsewhere. Carried out once for each nonce, and only while the sink is Stopped."""
+
+    nonce: Annotated[str, about(example="2025-11-03", min_length=1, max_length=63)]
+    """Any new text: each is carried out once."""
+    to: Annotated[ResetTo, about(example="Earliest")]
+    """Where to start."""
+    timestamp: Annotated[StrictInt | None, about(ge=0, le=2**53 - 1)] = None
+    """With Timestamp: the first record at or after this time, in milliseconds since 1970."""
+    partitions: Annotated[list[PartitionOffset] | None, about(min_length=1)] = None
+    """With Offsets: where to start in each topic-partition."""
+    on_existing: OnExisting = OnExisting.FAIL
+    """What happens to objects that exist at or above the new offsets."""
+
+
+class Offsets(Section):
+    """Requests about the offsets of the sink."""
+
+    reset: OffsetReset | None = None
+    """Start elsewhere."""

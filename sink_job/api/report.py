@@ -1,0 +1,112 @@
+"""What a running driver tells about itself: the typed `/report`, read by the CLI and the operator.
+
+Times are milliseconds since the epoch, durations milliseconds, sizes bytes; offsets are Kafka offsets. Readers ignore
+fields that they do not know, so an older operator reads a newer job.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(
+        alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, serialize_by_alias=True, extra="ignore"
+    )
+
+
+class RunState(StrEnum):
+    """What the driver is doing."""
+
+    STARTING = "Starting"
+    RECOVERING = "Recovering"
+    RUNNING = "Running"
+    STOPPING = "Stopping"
+    ENDED = "Ended"
+    FAILED = "Failed"
+
+
+class PartitionReport(_Part):
+    """One topic-partition."""
+
+    topic: str
+    partition: int
+    committed: Annotated[int, Field(description="First offset that is not in a visible object.")]
+    next: Annotated[int, Field(description="First offset that has not been read into an object.")]
+    end: Annotated[int | None, Field(description="Log end as read_committed sees it; none: not known yet.")] = None
+    lag: Annotated[int | None, Field(description="end - committed.")] = None
+    lag_ms: Annotated[int | None, Field(description="Age of the oldest record that is not visible, if known.")] = None
+    open_objects: int = 0
+
+
+class Totals(_Part):
+    """Counts since this driver's claim."""
+
+    records: Annotated[int, Field(description="Records in recorded objects, open ones included.")] = 0
+    bytes: Annotated[int, Field(description="Their encoded, uncompressed bytes.")] = 0
+    objects: Annotated[int, Field(description="Objects made visible.")] = 0
+    parts: Annotated[int, Field(description="Parts uploaded.")] = 0
+    uploaded_bytes: Annotated[int, Field(description="Bytes of those parts.")] = 0
+    ignored: Annotated[int, Field(description="Records without value that onNullValue let go.")] = 0
+    dropped: Annotated[int, Field(description="Refused records that tolerance let go.")] = 0
+    rebuilt: Annotated[int, Field(description="Objects rebuilt because their upload was lost.")] = 0
+    retries: Annotated[int, Field(description="Requests to S3 that were tried again.")] = 0
+
+
+class Timing(_Part):
+    """How long something takes, in milliseconds."""
+
+    count: int = 0
+    total_ms: int = 0
+    last_ms: int | None = None
+    longest_ms: int | None = None
+
+
+class MemoryReport(_Part):
+    """What the operator computes memory from."""
+
+    slots: Annotated[int, Field(description="Tasks that run at a time.")] = 0
+    open_objects: Annotated[int, Field(description="Open objects of all topic-partitions.")] = 0
+    most_open_objects: Annotated[int, Field(description="Open objects of the topic-partition that has most.")] = 0
+    part_size: int = 0
+    buffered_bytes: Annotated[int, Field(description="Bytes that tasks of the last round held at their peak.")] = 0
+    spilled_bytes: Annotated[int, Field(description="Bytes that tasks of the last round put on local disk.")] = 0
+    jvm_bytes: Annotated[int | None, Field(description="Peak resident memory of the JVM.")] = None
+    python_bytes: Annotated[int | None, Field(description="Peak resident memory of the largest Python worker.")] = None
+
+
+class Failure(_Part):
+    """Why the driver stops."""
+
+    reason: str
+    message: str
+    exit_code: int
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+
+
+class Report(_Part):
+    """All of `/report`."""
+
+    sink_id: str
+    name: str
+    namespace: str
+    state: RunState
+    epoch: Annotated[int | None, Field(description="Number of this driver's claim; none before it.")] = None
+    round: Annotated[int | None, Field(description="Number of the last recorded round.")] = None
+    now: Annotated[int, Field(description="The driver's clock when it made this report.")]
+    started_at: int
+    assigned_partitions: int = 0
+    active_partitions: Annotated[int, Field(description="Topic-partitions that the last round read.")] = 0
+    partitions: list[PartitionReport] = []
+    totals: Totals = Totals()
+    last_publish: Annotated[int | None, Field(description="When an object was last made visible.")] = None
+    rounds: Timing = Timing()
+    publishes: Timing = Timing()
+    memory: MemoryReport = MemoryReport()
+    failure: Failure | None = None

@@ -1,0 +1,182 @@
+"""Durations and sizes as people write them in a manifest (`1h30m`, `25Mi`) and as the code counts them (ms, bytes).
+
+A duration must carry its units: a bare `600` could be seconds or milliseconds, and the difference is a million objects.
+A size is a Kubernetes quantity, so a bare number means bytes. Code may pass plain numbers for both; a manifest may not
+(`MANIFEST` is the pydantic validation context that tells the two apart).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from decimal import Decimal
+from typing import Any, Final
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+MANIFEST: Final = {"manifest": True}
+
+SECOND: Final = 1_000
+MINUTE: Final = 60 * SECOND
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
+
+KI: Final = 1 << 10
+MI: Final = 1 << 20
+GI: Final = 1 << 30
+TI: Final = 1 << 40
+
+DURATION_UNITS: Final = {"d": DAY, "h": HOUR, "m": MINUTE, "s": SECOND, "ms": 1}
+SIZE_UNITS: Final = {"Ti": TI, "Gi": GI, "Mi": MI, "Ki": KI, "T": 10**12, "G": 10**9, "M": 10**6, "k": 10**3}
+
+DURATION_PATTERN: Final = r"^([0-9]{1,15}d)?([0-9]{1,15}h)?([0-9]{1,15}m)?([0-9]{1,15}s)?([0-9]{1,15}ms)?$"
+SIZE_PATTERN: Final = r"^[0-9]{1,18}(\.[0-9]{1,9})?(k|M|G|T|Ki|Mi|Gi|Ti)?$"
+
+_DURATION = re.compile(DURATION_PATTERN)
+_SIZE = re.compile(SIZE_PATTERN)
+_LONGEST = 36_500 * DAY
+_LARGEST = 1 << 60
+_WRITE_DURATION = "write a duration with its units (d, h, m, s, ms; largest first) such as 10m or 1h30m"
+_WRITE_SIZE = "write bytes, or a size such as 25Mi (Ki, Mi, Gi, Ti by 1024; k, M, G, T by 1000)"
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds in `text` (`1d`, `1h30m`, `250ms`). Raises ValueError with a sentence on what to write."""
+    found = _DURATION.fullmatch(text)
+    if not found or not text:
+        raise ValueError(f"is not a duration: {_bare_hint(text) or _WRITE_DURATION}")
+    amounts = zip(found.groups(), DURATION_UNITS.items(), strict=True)
+    total = sum(int(amount.removesuffix(unit)) * ms for amount, (unit, ms) in amounts if amount)
+    if total > _LONGEST:
+        raise ValueError("is longer than 100 years")
+    return total
+
+
+def format_duration(ms: int) -> str:
+    """The shortest text that `parse_duration` reads back as `ms`."""
+    if ms == 0:
+        return "0s"
+    words = []
+    for unit, size in DURATION_UNITS.items():
+        amount, ms = divmod(ms, size)
+        if amount:
+            words.append(f"{amount}{unit}")
+    return "".join(words)
+
+
+def parse_size(text: str) -> int:
+    """Bytes in `text` (`25Mi`, `1.5Gi`, `5242880`). Raises ValueError with a sentence on what to write."""
+    found = _SIZE.fullmatch(text)
+    if not found:
+        raise ValueError(f"is not a size: {_byte_hint(text) or _WRITE_SIZE}")
+    unit = found.group(2) or ""
+    size = Decimal(text.removesuffix(unit)) * SIZE_UNITS.get(unit, 1)
+    if size != size.to_integral_value():
+        raise ValueError("is not a whole number of bytes")
+    if size > _LARGEST:
+        raise ValueError("is larger than 1048576Ti")
+    return int(size)
+
+
+def format_size(size: int) -> str:
+    """The shortest text that `parse_size` reads back as `size`, in binary units before decimal ones."""
+    for unit, factor in SIZE_UNITS.items():
+        if size and size % factor == 0:
+            return f"{size // factor}{unit}"
+    return str(size)
+
+
+def _bare_hint(text: str) -> str | None:
+    return f"say {text}s or {text}ms" if re.fullmatch(r"[0-9]+", text) else None
+
+
+def _byte_hint(text: str) -> str | None:
+    found = re.fullmatch(r"([0-9.]+)\s*([kKmMgGtT])(i?)[bB]?", text)
+    if not found:
+        return None
+    number, letter, binary = found.groups()
+    decimal = letter.lower() if letter in "kK" else letter.upper()
+    return f"say {number}{letter.upper()}i" + ("" if binary else f" (by 1024) or {number}{decimal} (by 1000)")
+
+
+def of_manifest(info: ValidationInfo) -> bool:
+    """Whether the value being validated was written by a person in a manifest."""
+    return bool(info.context and info.context.get("manifest"))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Quantity:
+    """What durations and sizes share as pydantic annotations: bounds, each said in the unit that the user writes."""
+
+    minimum: int = 0
+    maximum: int | None = None
+    owner: str = ""  # whose bound it is, as in "S3's"
+
+    def read(self, value: object, info: ValidationInfo) -> int:
+        raise NotImplementedError
+
+    def show(self, value: int) -> str:
+        raise NotImplementedError
+
+    def checked(self, value: object, info: ValidationInfo) -> int:
+        number = self.read(value, info)
+        whose = f"{self.owner} " if self.owner else "the "
+        if number < self.minimum:
+            raise ValueError(f"is below {whose}minimum of {self.show(self.minimum)}")
+        if self.maximum is not None and number > self.maximum:
+            raise ValueError(f"is above {whose}maximum of {self.show(self.maximum)}")
+        return number
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_plain_validator_function(
+            self.checked, serialization=core_schema.plain_serializer_function_ser_schema(self.show)
+        )
+
+    def bounds(self) -> JsonSchemaValue:
+        """The bounds for readers of the schema, which cannot compare `5Mi` with `25Mi` by itself."""
+        schema: JsonSchemaValue = {"x-s3sink-minimum": self.show(self.minimum)}
+        if self.maximum is not None:
+            schema["x-s3sink-maximum"] = self.show(self.maximum)
+        return schema
+
+
+class Duration(_Quantity):
+    """Annotation: `1h30m` in the manifest, `int` milliseconds in code."""
+
+    def read(self, value: object, info: ValidationInfo) -> int:
+        if isinstance(value, str):
+            return parse_duration(value)
+        if isinstance(value, int) and not isinstance(value, bool) and not of_manifest(info):
+            return value
+        raise ValueError(f"is not a duration: {_bare_hint(str(value)) or _WRITE_DURATION}")
+
+    def show(self, value: int) -> str:
+        return format_duration(value)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {
+            "type": "string",
+            "pattern": DURATION_PATTERN,
+            "minLength": 2,
+            "x-s3sink-type": "duration",
+        } | self.bounds()
+
+
+class Size(_Quantity):
+    """Annotation: `25Mi` or bytes in the manifest, `int` bytes in code."""
+
+    def read(self, value: object, info: ValidationInfo) -> int:
+        if isinstance(value, str):
+            return parse_size(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        raise ValueError(f"is not a size: {_WRITE_SIZE}")
+
+    def show(self, value: int) -> str:
+        return format_size(value)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        kind = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
+        return kind | {"pattern": SIZE_PATTERN, "x-s3sink-type": "size"} | self.bounds()
