@@ -6,17 +6,82 @@ hold; what two fields mean together is in `rules`, what is not built yet in `bui
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
 from sink_job.api import manifest, names
-from sink_job.api.choices import DeletionPolicy, OnDataLoss, SchemaCompatibility, State
-from sink_job.api.data_sections import S3, Errors, Format, Kafka, Partitioner, Rotation, Rounds, S3Names
+from sink_job.api.choices import (
+    Compression,
+    Converter,
+    DeletionPolicy,
+    ExecutorMode,
+    IsolationLevel,
+    OnDataLoss,
+    OnNullValue,
+    Output,
+    PartitionerType,
+    RotationScope,
+    SchemaCompatibility,
+    SchemaNamePosition,
+    StartingOffsets,
+    State,
+    TimestampExtractor,
+    Tolerance,
+)
+from sink_job.api.data_sections import (
+    S3,
+    Errors,
+    Format,
+    Kafka,
+    Partitioner,
+    PropertySecret,
+    Rotation,
+    Rounds,
+    S3Names,
+    SecretKey,
+    SecretRef,
+)
 from sink_job.api.errors import SpecError
 from sink_job.api.operator_sections import Driver, Executor, LocalRef, Offsets
 from sink_job.api.section import Section, about
 from sink_job.api.units import MANIFEST
+
+__all__ = [
+    "S3",
+    "Compression",
+    "Converter",
+    "DeletionPolicy",
+    "Driver",
+    "Errors",
+    "Executor",
+    "ExecutorMode",
+    "Format",
+    "IsolationLevel",
+    "Kafka",
+    "OnDataLoss",
+    "OnNullValue",
+    "Output",
+    "Partitioner",
+    "PartitionerType",
+    "PropertySecret",
+    "Rotation",
+    "RotationScope",
+    "Rounds",
+    "S3Names",
+    "SchemaCompatibility",
+    "SchemaNamePosition",
+    "SecretKey",
+    "SecretRef",
+    "Shaping",
+    "Sink",
+    "Spec",
+    "StartingOffsets",
+    "State",
+    "TimestampExtractor",
+    "Tolerance",
+    "load_sink",
+]
 
 GROUP: Final = "s3sink.io"
 VERSION: Final = "v1alpha1"
