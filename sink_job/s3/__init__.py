@@ -1,0 +1,44 @@
+"""The object store: one client a process, the calls that the protocol needs, and their outcomes as errors of the
+domain."""
+
+from sink_job.s3.checks import lifecycle_warning, probe
+from sink_job.s3.client import S3, connect
+from sink_job.s3.errors import (
+    ChecksumMismatch,
+    Conflict,
+    EntityTooSmall,
+    InvalidPart,
+    NoSuchUpload,
+    NotFound,
+    PreconditionFailed,
+    S3Outcome,
+)
+from sink_job.s3.meter import Meter, Usage
+from sink_job.s3.multipart import Part, Upload
+from sink_job.s3.objects import Head, Listed, PutResult
+from sink_job.s3.retry import RetryPolicy
+from sink_job.s3.settings import S3Settings
+
+__all__ = [
+    "S3",
+    "ChecksumMismatch",
+    "Conflict",
+    "EntityTooSmall",
+    "Head",
+    "InvalidPart",
+    "Listed",
+    "Meter",
+    "NoSuchUpload",
+    "NotFound",
+    "Part",
+    "PreconditionFailed",
+    "PutResult",
+    "RetryPolicy",
+    "S3Outcome",
+    "S3Settings",
+    "Upload",
+    "Usage",
+    "connect",
+    "lifecycle_warning",
+    "probe",
+]

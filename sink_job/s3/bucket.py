@@ -1,0 +1,61 @@
+"""What is asked of the bucket itself: is it there, what time is it there, which rules has it."""
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from sink_job.s3.transport import Transport
+
+__all__ = ["BucketCalls", "date_ms", "millis"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class BucketCalls:
+    """The calls on the bucket. Each raises ConfigurationError and TryAgainLater."""
+
+    _transport: Transport
+
+    def look(self) -> None:
+        """Asks whether the bucket is there and may be listed. Raises ConfigurationError with what is wrong."""
+        self._transport.call("list_objects_v2", MaxKeys=1)
+
+    def server_now_ms(self) -> int:
+        """The store's clock now, in whole seconds; this host's if the store does not tell."""
+        told = date_ms(self._transport.call("list_objects_v2", MaxKeys=1))
+        return int(time.time() * 1000) if told is None else told
+
+    def lifecycle_rules(self) -> Sequence[Mapping[str, Any]]:
+        """The bucket's lifecycle rules as S3 words them; none, if none were ever set."""
+
+        def attempt(again: bool) -> Sequence[Mapping[str, Any]]:
+            try:
+                answer = self._transport.once("get_bucket_lifecycle_configuration", key=None, again=again)
+            except ClientError as error:
+                if error.response["Error"]["Code"] == "NoSuchLifecycleConfiguration":
+                    return ()
+                raise
+            rules: Sequence[Mapping[str, Any]] = answer.get("Rules", ())
+            return rules
+
+        return self._transport.persist("get_bucket_lifecycle_configuration", None, attempt)
+
+
+def millis(moment: datetime) -> int:
+    """Milliseconds since the epoch of a moment with its zone, exactly."""
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def date_ms(answer: Mapping[str, Any]) -> int | None:
+    """The `Date` of an answer, None if it has none."""
+    said = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+    if said is None:
+        return None
+    try:
+        return millis(parsedate_to_datetime(said))
+    except ValueError:
+        return None

@@ -1,0 +1,249 @@
+"""What S3 can answer, as errors of the domain: the one place that knows S3's codes and botocore's exceptions.
+
+Three kinds. *Outcomes* are answers the protocol acts upon (`PreconditionFailed`, `NoSuchUpload`, ...): they are raised
+at once and caught in `sink_job.rounds`. *Transient* troubles are tried again and become `TryAgainLater` when patience
+is used up. All else is for a person to mend: `ConfigurationError`, with what to do. Messages name bucket and key, never
+a credential.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from botocore import exceptions as boto
+
+from sink_job.api.errors import (
+    AccessDenied,
+    BucketMissing,
+    ConfigurationError,
+    CredentialsInvalid,
+    SinkError,
+    StoreUnsuitable,
+    TryAgainLater,
+)
+
+__all__ = [
+    "ChecksumMismatch",
+    "Conflict",
+    "EntityTooSmall",
+    "InvalidPart",
+    "Kind",
+    "NoSuchUpload",
+    "NotFound",
+    "PreconditionFailed",
+    "S3Outcome",
+    "Trouble",
+    "translate",
+    "trouble_of",
+]
+
+
+class S3Outcome(SinkError):
+    """An answer of S3 that the protocol acts upon. `key` is the object's, `code` is S3's."""
+
+    reason = "S3Outcome"
+
+    def __init__(self, message: str, key: str | None = None, code: str = "") -> None:
+        self.message = message
+        self.key = key
+        self.code = code
+        super().__init__(message, key, code)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class PreconditionFailed(S3Outcome):
+    """412: an object is at that key already. An upload survives it."""
+
+    reason = "PreconditionFailed"
+
+
+class Conflict(S3Outcome):
+    """409, several times in a row: another write or deletion of that key is under way."""
+
+    reason = "Conflict"
+
+
+class NotFound(S3Outcome):
+    """No object at that key."""
+
+    reason = "NotFound"
+
+
+class NoSuchUpload(S3Outcome):
+    """The upload was completed or aborted, by whomever."""
+
+    reason = "NoSuchUpload"
+
+
+class InvalidPart(S3Outcome):
+    """A named part is not there, or not with that ETag or checksum."""
+
+    reason = "InvalidPart"
+
+
+class EntityTooSmall(S3Outcome):
+    """A part that is not the last one is below 5 MiB."""
+
+    reason = "EntityTooSmall"
+
+
+class ChecksumMismatch(S3Outcome):
+    """The bytes that S3 has are not those of the checksum given with them."""
+
+    reason = "ChecksumMismatch"
+
+
+class Kind(Enum):
+    """What to do about a trouble."""
+
+    OUTCOME = "tell the caller"
+    TRANSIENT = "try again"
+    CONFLICT = "try again a few times"
+    CONFIGURATION = "a person must act"
+
+
+_OUTCOMES: Final[dict[str, type[S3Outcome]]] = {
+    "PreconditionFailed": PreconditionFailed,
+    "412": PreconditionFailed,
+    "NoSuchKey": NotFound,
+    "404": NotFound,
+    "NoSuchUpload": NoSuchUpload,
+    "InvalidPart": InvalidPart,
+    "InvalidPartOrder": InvalidPart,
+    "EntityTooSmall": EntityTooSmall,
+    "BadDigest": ChecksumMismatch,
+    "XAmzContentChecksumMismatch": ChecksumMismatch,
+}
+
+_TRANSIENT: Final = frozenset(
+    (
+        "SlowDown",
+        "SlowDownRead",
+        "SlowDownWrite",
+        "InternalError",
+        "ServiceUnavailable",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "Throttling",
+        "ThrottlingException",
+        "RequestThrottled",
+        "RequestLimitExceeded",
+        "TooManyRequests",
+        "BandwidthLimitExceeded",
+        "ExpiredToken",  # tokens are renewed from outside (a role's refresh, a rotated secret): worth waiting for
+        "TokenRefreshRequired",
+        "ExpiredTokenException",
+        "IncompleteBody",
+        "429",
+    )
+)
+
+_NO_BUCKET: Final = "no such bucket: create it, or mend spec.s3.bucket, spec.s3.region or spec.s3.endpoint"
+_REGION: Final = "the bucket is in another region: mend spec.s3.region"
+_DENIED: Final = (
+    "access denied: the credentials need s3:PutObject, s3:GetObject, s3:DeleteObject, s3:AbortMultipartUpload, "
+    "s3:ListBucket and s3:ListBucketMultipartUploads here"
+)
+_ACCESS_KEY: Final = "the store does not know the access key: mend the secret of spec.s3.credentials"
+_SECRET_KEY: Final = "the secret key does not belong to the access key: mend the secret of spec.s3.credentials"
+_TOKEN: Final = "the session token is not valid: renew the secret of spec.s3.credentials"
+_NO_KEYS: Final = (
+    "no credentials: name a secret in spec.s3.credentials, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+)
+_UNTRUSTED: Final = "the store's certificate is not trusted: give its authority in spec.s3.caSecret"
+_UNBUILT: Final = "the store does not implement what exactly-once delivery needs"
+_TOO_LONG: Final = "the key is longer than S3 allows (1024 bytes): shorten spec.s3.topicsDir or the partitioner's path"
+
+_CONFIGURATION: Final[dict[str, tuple[type[ConfigurationError], str]]] = {
+    "NoSuchBucket": (BucketMissing, _NO_BUCKET),
+    "AuthorizationHeaderMalformed": (BucketMissing, _REGION),
+    "PermanentRedirect": (BucketMissing, _REGION),
+    "301": (BucketMissing, _REGION),
+    "AccessDenied": (AccessDenied, _DENIED),
+    "AllAccessDisabled": (AccessDenied, _DENIED),
+    "403": (AccessDenied, _DENIED),  # to a HEAD, which has no body to say more
+    "InvalidAccessKeyId": (CredentialsInvalid, _ACCESS_KEY),
+    "XAdminUserNotFound": (CredentialsInvalid, _ACCESS_KEY),  # VersityGW's word for it, with a 404
+    "SignatureDoesNotMatch": (CredentialsInvalid, _SECRET_KEY),
+    "InvalidToken": (CredentialsInvalid, _TOKEN),
+    "NotImplemented": (StoreUnsuitable, _UNBUILT),
+    "RequestTimeTooSkewed": (ConfigurationError, "this host's clock is too far from the store's: set it"),
+    "KeyTooLongError": (ConfigurationError, _TOO_LONG),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One failed try: what kind, S3's code or the exception's name, a sentence for a person, the pause S3 asked for
+    (s), and the error it becomes when it is for a person to mend."""
+
+    kind: Kind
+    code: str
+    text: str
+    retry_after_s: float = 0.0
+    raises: type[ConfigurationError] = ConfigurationError
+
+
+def trouble_of(error: Exception) -> Trouble | None:
+    """What a failed try means; None if the error is not of S3 or of the way to it (a bug: let it fly)."""
+    if isinstance(error, boto.ClientError):
+        return _answered(error)
+    if isinstance(error, boto.BotoCoreError):
+        return _unanswered(error)
+    return None
+
+
+def _answered(error: boto.ClientError) -> Trouble:
+    answer = error.response
+    code = str(answer.get("Error", {}).get("Code", ""))
+    said = str(answer.get("Error", {}).get("Message", ""))
+    meta = answer.get("ResponseMetadata", {})
+    status = int(meta.get("HTTPStatusCode", 0))
+    retry_after = meta.get("HTTPHeaders", {}).get("retry-after", "")
+    pause = float(retry_after) if retry_after.isdigit() else 0.0
+    text = f"{code}: {said}" if said else code or f"HTTP {status}"
+    if code in _CONFIGURATION:
+        raises, what = _CONFIGURATION[code]
+        return Trouble(Kind.CONFIGURATION, code, what, raises=raises)
+    if code in _OUTCOMES:
+        return Trouble(Kind.OUTCOME, code, text)
+    if code in _TRANSIENT or status >= 500 or status == 429:
+        return Trouble(Kind.TRANSIENT, code, text, pause)
+    if status == 409:
+        return Trouble(Kind.CONFLICT, code, text, pause)
+    if status == 403:
+        return Trouble(Kind.CONFIGURATION, code, f"{text}; {_DENIED}", raises=AccessDenied)
+    return Trouble(Kind.CONFIGURATION, code, f"the store refuses the request: {text} (HTTP {status})")
+
+
+def _unanswered(error: boto.BotoCoreError) -> Trouble:
+    name = type(error).__name__
+    if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
+        return Trouble(Kind.CONFIGURATION, name, _NO_KEYS, raises=CredentialsInvalid)
+    if isinstance(error, boto.SSLError) and "certificate verify failed" in str(error):
+        return Trouble(Kind.CONFIGURATION, name, f"{_UNTRUSTED} ({_tls_reason(str(error))})")
+    transient = (boto.HTTPClientError, boto.ConnectionError, boto.IncompleteReadError, boto.FlexibleChecksumError)
+    if isinstance(error, (*transient, boto.CredentialRetrievalError, boto.MetadataRetrievalError)):
+        return Trouble(Kind.TRANSIENT, name, str(error))
+    return Trouble(Kind.CONFIGURATION, name, str(error))
+
+
+def _tls_reason(text: str) -> str:
+    """OpenSSL's own words, out of what three layers wrapped around them."""
+    return text[text.rindex("certificate verify failed") :].split(" (_ssl", 1)[0]
+
+
+def translate(trouble: Trouble, *, doing: str, bucket: str, key: str | None, tried_for_s: float = 0.0) -> SinkError:
+    """The domain's error for a trouble that is given up on. `doing` is S3's operation name."""
+    where = f"s3://{bucket}/{key}" if key is not None else f"s3://{bucket}"
+    if key is None and trouble.code == "404":
+        return BucketMissing(f"{where}: {doing}: {_NO_BUCKET}")
+    if trouble.kind is Kind.OUTCOME:
+        return _OUTCOMES[trouble.code](f"{where}: {doing}: {trouble.text}", key, trouble.code)
+    if trouble.kind is Kind.CONFLICT:
+        return Conflict(f"{where}: {doing}: {trouble.text}", key, trouble.code)
+    if trouble.kind is Kind.TRANSIENT:
+        return TryAgainLater(f"{where}: {doing} failed for {tried_for_s:.0f} s: {trouble.text}")
+    return trouble.raises(f"{where}: {doing}: {trouble.text}")

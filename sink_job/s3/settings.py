@@ -1,0 +1,70 @@
+"""Where the bucket is and how it is spoken to: what a driver hands to its tasks.
+
+The settings are small, hashable (one client a process is kept per settings) and picklable, and carry no secret:
+credentials and certificates are named by the paths they are mounted at.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sink_job.api.errors import SecretMissing
+from sink_job.s3.retry import RetryPolicy
+
+if TYPE_CHECKING:  # tasks unpickle settings without loading the spec's models
+    from sink_job.api.spec import S3
+
+__all__ = ["S3Settings"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class S3Settings:
+    """`endpoint` None: Amazon's for the region. `credentials_dir` None: botocore's default chain (environment, profile,
+    web identity, instance role). `ca_file` None: the system's authorities.
+
+    `connect_timeout_s` and `read_timeout_s` bound the silence on a connection, not a whole request.
+    """
+
+    bucket: str
+    region: str | None = None
+    endpoint: str | None = None
+    path_style: bool = False
+    ca_file: Path | None = None
+    credentials_dir: Path | None = None
+    connect_timeout_s: float = 10.0
+    read_timeout_s: float = 60.0
+    max_connections: int = 32
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+
+    @classmethod
+    def of(cls, spec: "S3", secret_dirs: Mapping[str, Path]) -> "S3Settings":
+        """The settings of a manifest's `spec.s3`; `secret_dirs` tells where each secret is mounted, by its name.
+
+        Raises SecretMissing for a secret without a directory.
+        """
+        return cls(
+            bucket=spec.bucket,
+            region=spec.region,
+            endpoint=spec.endpoint,
+            path_style=spec.path_style,
+            ca_file=None
+            if spec.ca_secret is None
+            else _directory(spec.ca_secret.secret, "caSecret", secret_dirs) / spec.ca_secret.key,
+            credentials_dir=None
+            if spec.credentials is None
+            else _directory(spec.credentials.secret, "credentials", secret_dirs),
+        )
+
+    @property
+    def url(self) -> str:
+        """The bucket, as messages and reports name it."""
+        return f"s3://{self.bucket}"
+
+
+def _directory(secret: str, field_name: str, secret_dirs: Mapping[str, Path]) -> Path:
+    if secret not in secret_dirs:
+        raise SecretMissing(
+            f"spec.s3.{field_name}.secret: {secret} has no directory here; on a laptop give --secret {secret}=DIRECTORY"
+        )
+    return secret_dirs[secret]
