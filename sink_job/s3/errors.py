@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Final
 
 from botocore import exceptions as boto
+from botocore.parsers import ResponseParserError
 
 from sink_job.api.errors import (
     AccessDenied,
@@ -66,7 +67,7 @@ class Conflict(S3Outcome):
 
 
 class NotFound(S3Outcome):
-    """No object at that key."""
+    """No object at that key, or no such bytes in it."""
 
     reason = "NotFound"
 
@@ -108,6 +109,7 @@ _OUTCOMES: Final[dict[str, type[S3Outcome]]] = {
     "PreconditionFailed": PreconditionFailed,
     "412": PreconditionFailed,
     "NoSuchKey": NotFound,
+    "InvalidRange": NotFound,
     "404": NotFound,
     "NoSuchUpload": NoSuchUpload,
     "InvalidPart": InvalidPart,
@@ -192,6 +194,8 @@ def trouble_of(error: Exception) -> Trouble | None:
         return _answered(error)
     if isinstance(error, boto.BotoCoreError):
         return _unanswered(error)
+    if isinstance(error, ResponseParserError):  # a proxy's page, or an answer cut short
+        return Trouble(Kind.TRANSIENT, type(error).__name__, str(error))
     return None
 
 

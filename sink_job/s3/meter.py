@@ -75,7 +75,7 @@ class Meter:
         with self._lock:
             self._received += size
 
-    def read(self) -> Usage:
+    def snapshot(self) -> Usage:
         """The counts so far."""
         with self._lock:
             return Usage(

@@ -52,6 +52,7 @@ class MultipartCalls:
         answer = self._transport.call(
             "create_multipart_upload",
             key=key,
+            expects="UploadId",
             ChecksumAlgorithm="CRC64NVME",
             ChecksumType="FULL_OBJECT",
             **{name: value for name, value in headers.items() if value is not None},
@@ -69,6 +70,7 @@ class MultipartCalls:
         answer = self._transport.call(
             "upload_part",
             key=key,
+            expects="ETag",
             body=pieces,
             UploadId=upload_id,
             PartNumber=number,
@@ -92,12 +94,12 @@ class MultipartCalls:
         answer = self._transport.call(
             "complete_multipart_upload",
             key=key,
+            expects="ETag",
             UploadId=upload_id,
             MultipartUpload={"Parts": named},
             IfNoneMatch="*",
             ChecksumCRC64NVME=checksums.b64(whole),
             ChecksumType="FULL_OBJECT",
-            MpuObjectSize=sum(part.size for part in parts),
         )
         return str(answer["ETag"])
 
@@ -109,9 +111,9 @@ class MultipartCalls:
             return False
         return True
 
-    def list_uploads(self, prefix: str) -> Iterator[Upload]:
+    def list_uploads(self, prefix: str, *, page: int = 1000) -> Iterator[Upload]:
         """The unfinished uploads of keys below `prefix`; pages are fetched as needed."""
-        params: dict[str, Any] = {"Prefix": prefix}
+        params: dict[str, Any] = {"Prefix": prefix, "MaxUploads": page}
         while True:
             answer = self._transport.call("list_multipart_uploads", **params)
             for found in answer.get("Uploads", ()):
@@ -120,9 +122,9 @@ class MultipartCalls:
                 return
             params |= {"KeyMarker": answer["NextKeyMarker"], "UploadIdMarker": answer["NextUploadIdMarker"]}
 
-    def list_parts(self, key: str, upload_id: str) -> Iterator[tuple[int, str, int]]:
+    def list_parts(self, key: str, upload_id: str, *, page: int = 1000) -> Iterator[tuple[int, str, int]]:
         """Number, ETag and size in bytes of the parts an upload has. Raises NoSuchUpload."""
-        params: dict[str, Any] = {"UploadId": upload_id}
+        params: dict[str, Any] = {"UploadId": upload_id, "MaxParts": page}
         while True:
             answer = self._transport.call("list_parts", key=key, **params)
             for found in answer.get("Parts", ()):

@@ -61,7 +61,7 @@ class ObjectCalls(BucketCalls):
             params["IfNoneMatch"] = "*"
         if content_type is not None:
             params["ContentType"] = content_type
-        answer = self._transport.call("put_object", key=key, body=pieces, **params)
+        answer = self._transport.call("put_object", key=key, body=pieces, expects="ETag", **params)
         return PutResult(etag=answer["ETag"], server_ms=date_ms(answer))
 
     def get(self, key: str) -> bytes:
@@ -69,13 +69,18 @@ class ObjectCalls(BucketCalls):
 
         return self._read(key, ChecksumMode="ENABLED")
 
-    def get_range(self, key: str, start: int, end: int, *, etag: str | None = None) -> bytes:
-        """Bytes [start, end) of an object, in memory. Raises NotFound; PreconditionFailed if `etag` is not its any
-        more."""
-        params: dict[str, Any] = {"Range": f"bytes={start}-{end - 1}"}
+    def get_range(self, key: str, offset: int, length: int, *, etag: str | None = None) -> bytes:
+        """`length` bytes of an object from `offset`, in memory; fewer if it ends before, which is for the caller to
+        check.
+
+        Raises NotFound when there is no object or it ends before `offset`; PreconditionFailed if its ETag is not
+        `etag`.
+        """
+        if length == 0:
+            return b""
+        params: dict[str, Any] = {"Range": f"bytes={offset}-{offset + length - 1}"}
         if etag is not None:
             params["IfMatch"] = etag
-
         return self._read(key, **params)
 
     def _read(self, key: str, **params: Any) -> bytes:
@@ -99,7 +104,7 @@ class ObjectCalls(BucketCalls):
             raise NotFound(f"{self._transport.settings.url}/{key}: no such object", key, "NoSuchKey")
         crc = 0
         for start in range(0, head.size, step):
-            piece = self.get_range(key, start, min(start + step, head.size), etag=head.etag)
+            piece = self.get_range(key, start, min(step, head.size - start), etag=head.etag)
             crc = checksums.crc64nvme(piece, crc)
             yield piece
         if head.crc64nvme not in (None, crc):
@@ -124,10 +129,10 @@ class ObjectCalls(BucketCalls):
             last_modified_ms=millis(answer["LastModified"]),
         )
 
-    def list(self, prefix: str, start_after: str | None = None) -> Iterator[Listed]:
+    def list(self, prefix: str, start_after: str | None = None, *, page: int = _BATCH) -> Iterator[Listed]:
         """The objects below `prefix`, in the order of their keys' bytes, after `start_after`; pages are fetched as
         needed."""
-        params: dict[str, Any] = {"Prefix": prefix}
+        params: dict[str, Any] = {"Prefix": prefix, "MaxKeys": page}
         if start_after is not None:
             params["StartAfter"] = start_after
         while True:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import botocore.session
 from botocore.config import Config
 from botocore.credentials import CredentialResolver
+from botocore.parsers import ResponseParserError
 
 from sink_job.api.errors import SecretMissing
 from sink_job.s3.body import Pieces
@@ -49,15 +50,27 @@ class Transport:
         self._client.close()
 
     def call(
-        self, operation: str, *, key: str | None = None, body: Pieces | None = None, **params: object
+        self,
+        operation: str,
+        *,
+        key: str | None = None,
+        body: Pieces | None = None,
+        expects: str | None = None,
+        **params: object,
     ) -> Mapping[str, Any]:
-        """One request by botocore's name for it (`upload_part`). Returns botocore's answer.
+        """One request by botocore's name for it (`upload_part`). Returns botocore's answer; one without the field
+        `expects` (a 200 whose body got lost) is tried again like a failure.
 
         Raises an S3Outcome, ConfigurationError, or TryAgainLater when it failed for longer than the policy's patience.
         """
-        return self.persist(
-            operation, key, lambda again: self.once(operation, key=key, body=body, again=again, **params)
-        )
+
+        def attempt(again: bool) -> Mapping[str, Any]:
+            answer = self.once(operation, key=key, body=body, again=again, **params)
+            if expects is not None and expects not in answer:
+                raise ResponseParserError(f"the answer lacks {expects}")
+            return answer
+
+        return self.persist(operation, key, attempt)
 
     def once(
         self, operation: str, *, key: str | None, body: Pieces | None = None, again: bool, **params: object
