@@ -1,0 +1,101 @@
+"""What the JVM's Kafka client throws, as errors of the domain: the one place that knows its exceptions by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sink_job.api.errors import (
+    AccessDenied,
+    ConfigurationError,
+    CredentialsInvalid,
+    SinkError,
+    TopicMissing,
+    TryAgainLater,
+)
+
+_TLS = {"SslAuthenticationException", "SSLHandshakeException"}
+_AUTHENTICATION = {
+    "AuthenticationException",
+    "IllegalSaslStateException",
+    "LoginException",
+    "SaslAuthenticationException",
+    "UnsupportedSaslMechanismException",
+}
+_GROUP_IN_USE = {"GroupNotEmptyException", "RebalanceInProgressException", "UnknownMemberIdException"}
+_MISSING = {"InvalidTopicException", "UnknownTopicIdException", "UnknownTopicOrPartitionException"}
+_TRANSIENT = {
+    "BrokerNotAvailableException",
+    "CoordinatorLoadInProgressException",
+    "CoordinatorNotAvailableException",
+    "DisconnectException",
+    "InterruptException",
+    "InterruptedException",
+    "LeaderNotAvailableException",
+    "NetworkException",
+    "NotCoordinatorException",
+    "NotLeaderOrFollowerException",
+    "RetriableException",
+    "TimeoutException",
+}
+_MISCONFIGURED = {
+    "ConfigException",
+    "InvalidConfigurationException",
+    "InvalidGroupIdException",
+    "KafkaException",  # what a client's constructor wraps around a wrong property
+    "PatternSyntaxException",
+    "SecurityDisabledException",
+    "UnsupportedVersionException",
+}
+_UNRESOLVED = ("No resolvable bootstrap urls", "Couldn't resolve server", "DNS resolution failed")
+
+
+@dataclass(frozen=True)
+class Thrown:
+    """One exception of a chain: the simple name of its class, and its message."""
+
+    name: str
+    message: str
+
+
+def parse_chain(text: str) -> list[Thrown]:
+    """The chain of exceptions as Bridge.java writes it, outermost first."""
+    chain = []
+    for line in text.splitlines():
+        name, _, message = line.partition(" ")
+        chain.append(Thrown(name.rpartition(".")[2].rpartition("$")[2], message))
+    return chain
+
+
+def domain_error(chain: list[Thrown], *, doing: str, servers: str) -> SinkError:
+    """The error for `chain`, thrown while `doing` (what was asked, in words) at the brokers `servers`."""
+    names = {thrown.name for thrown in chain}
+    said = _said(chain)
+    asked = f"Kafka at {servers}, asked to {doing}"
+    if names & _TLS:
+        return CredentialsInvalid(f"{asked}: the TLS handshake failed: {said}")
+    if names & _AUTHENTICATION:
+        return CredentialsInvalid(f"{asked}: authentication failed: {said}")
+    if any(name.endswith("AuthorizationException") for name in names):
+        return AccessDenied(f"Kafka at {servers} does not allow us to {doing}: {said}")
+    if any(phrase in thrown.message for thrown in chain for phrase in _UNRESOLVED):
+        return TryAgainLater(f"spec.kafka.bootstrapServers: no name in {servers} can be resolved")
+    if names & _GROUP_IN_USE:
+        return ConfigurationError(f"{asked}: the group has members: somebody else consumes with it")
+    if names & _MISSING:
+        return TopicMissing(f"{asked}: {said}")
+    if names & _TRANSIENT:
+        return TryAgainLater(f"Kafka at {servers} did not {doing} in time: {said}{_hint(said)}")
+    if names & _MISCONFIGURED:
+        return ConfigurationError(f"{asked}: {said}")
+    return SinkError(f"{asked}: {chain[-1].name if chain else 'no reason given'}: {said}")
+
+
+def _said(chain: list[Thrown]) -> str:
+    """The innermost message: the outer ones wrap it, or repeat it behind its class name."""
+    messages = [thrown.message for thrown in chain if thrown.message]
+    return messages[-1].rstrip(". ") if messages else (chain[-1].name if chain else "no reason given")
+
+
+def _hint(said: str) -> str:
+    unreachable = "node assignment" in said or "bootstrap" in said.lower()
+    return " (are the brokers up, and is security.protocol what they speak?)" if unreachable else ""
