@@ -1,0 +1,74 @@
+"""Fetches jars by the Ivy that comes inside PySpark: no Maven, nothing to install.
+
+One resolver only, with Ivy's own default address or what the user's `ivy.maven.root` says: Spark's default chain asks
+~/.m2 first, where a pom without its jar ends the download.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sink_job.api.errors import TryAgainLater
+
+if TYPE_CHECKING:
+    from sink_job.spark.jars import Jar
+
+_SETTINGS = """<ivysettings>
+  <settings defaultResolver="public"/>
+  <resolvers><ibiblio name="public" m2compatible="true" usepoms="true"{root}/></resolvers>
+</ivysettings>
+"""
+
+
+def fetch(jars: Sequence[Jar], folder: Path) -> None:
+    """Puts each of `jars`, without what it depends on, into `folder` as `Jar.file_name`; checksums are the caller's.
+
+    `$S3SINK_MAVEN_ROOT` names a mirror. Raises `TryAgainLater`, with Ivy's own words, when one cannot be had.
+    """
+    with tempfile.TemporaryDirectory(prefix=".ivy-", dir=folder) as name:
+        work = Path(name)
+        for path in _resolve(jars, work):
+            # Ivy names what it retrieves <group>_<artifact>-<version>.jar.
+            for jar in jars:
+                if path.name == f"{jar.group}_{jar.file_name}":
+                    shutil.move(path, folder / jar.file_name)
+
+
+def _resolve(jars: Sequence[Jar], work: Path) -> list[Path]:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.java_gateway import launch_gateway
+
+    mirror = os.environ.get("S3SINK_MAVEN_ROOT")
+    settings = work / "settings.xml"
+    settings.write_text(_SETTINGS.format(root=f' root="{mirror}"' if mirror else ""))
+    log = work / "ivy.log"
+    gateway = launch_gateway(popen_kwargs={"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL})
+    try:
+        jvm: Any = gateway.jvm
+        none = getattr(jvm.scala, "None$").__getattr__("MODULE$")
+        out = jvm.java.io.PrintStream(str(log))
+        utils = jvm.org.apache.spark.util.MavenUtils
+        ivy = utils.loadIvySettings(str(settings), none, jvm.scala.Some(str(work)), out)
+        nothing = jvm.scala.jdk.javaapi.CollectionConverters.asScala(jvm.java.util.ArrayList()).toSeq()
+        coordinates = ",".join(jar.coordinates for jar in jars)
+        try:
+            found = utils.resolveMavenCoordinates(coordinates, ivy, none, False, nothing, False, out)
+        except Py4JJavaError as error:
+            raise TryAgainLater(f"cannot fetch {coordinates}: {_last_words(log)}") from error
+        return [Path(found.apply(i)) for i in range(found.size())]
+    finally:
+        gateway.shutdown()
+        if gateway.proc.stdin:
+            gateway.proc.stdin.close()  # the JVM ends with its standard input
+        gateway.proc.wait(timeout=30)
+
+
+def _last_words(log: Path) -> str:
+    lines = [line.strip(" \t:") for line in log.read_text(errors="replace").splitlines() if line.strip(" \t:")]
+    return " / ".join(lines[-4:]) or "no reason given"
