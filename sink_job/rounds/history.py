@@ -40,7 +40,9 @@ def is_head(claim: int, records: Collection[int], snapshots: Collection[int]) ->
     return max(records, default=0) == claim and max(snapshots, default=0) < claim
 
 
-def droppable(records: Collection[int], snapshots: Collection[int], claims: Collection[int], unacknowledged: int) -> list[int]:
+def droppable(
+    records: Collection[int], snapshots: Collection[int], claims: Collection[int], unacknowledged: int
+) -> list[int]:
     """The records that two snapshots and the published list cover, claims never among them (P4, P10).
 
     `unacknowledged` is the first record that named an object which no record has acknowledged yet.

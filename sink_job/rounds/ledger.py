@@ -189,13 +189,13 @@ class Ledger:
         """When the server wrote record `number`, by the server's clock (ms)."""
         head = self.s3.head(self.root + self._record_name(number))
         if head is None:
-            raise LedgerFenced(f"record {number} of s3://{self.s3.bucket}/{self.root} is gone: a newer driver dropped it")
+            raise LedgerFenced(
+                f"record {number} of s3://{self.s3.bucket}/{self.root} is gone: a newer driver dropped it"
+            )
         return head.last_modified_ms
 
     def _numbers(self, folder: str) -> set[int]:
-        return {
-            int(listed.key.rsplit("/", 1)[1].split(".")[0]) for listed in self.s3.list(self.root + folder)
-        }
+        return {int(listed.key.rsplit("/", 1)[1].split(".")[0]) for listed in self.s3.list(self.root + folder)}
 
     def _get(self, name: str, kind: type[T]) -> T:
         value = msgspec.json.decode(gzip.decompress(self.s3.get(self.root + name)), type=kind)

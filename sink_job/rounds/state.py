@@ -132,14 +132,16 @@ class Rotation(msgspec.Struct, frozen=True):
 class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True):
     """One topic-partition: the cutter's state (SEMANTICS section 2) and the open objects behind it.
 
-    `committable` is the first offset that is not in a closed object; `rotation_start` and `holes` tell of the offsets
-    since the last moment at which nothing was open.
+    `committable` is the first offset that is not in a closed object. `rotation_start` is where the last rotation ended,
+    and `written` tallies the records written since, whether their objects are open or closed; `written_to` is the
+    offset behind the last of them.
     """
 
     next: int
     committable: int
     rotation_start: int
-    holes: Tally = Tally()
+    written: Tally = Tally()
+    written_to: int = 0
     n: int = 0
     last_time: int | None = None
     base: int | None = None

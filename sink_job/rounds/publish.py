@@ -1,0 +1,94 @@
+"""Making objects visible: completing the uploads that a record has named, however often it takes (P9).
+
+Completion is conditional (`If-None-Match: *`) and names the recorded parts and the whole object's checksum, so it can be
+tried again by anyone at any time. What stands at the key decides, not what a reply said.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from enum import Enum, auto
+
+from sink_job.api.errors import ObjectConflict
+from sink_job.rounds.state import NamedObject
+from sink_job.s3 import (
+    S3,
+    ChecksumMismatch,
+    Conflict,
+    EntityTooSmall,
+    Head,
+    InvalidPart,
+    NoSuchUpload,
+    Part,
+    PreconditionFailed,
+)
+
+
+class Outcome(Enum):
+    """What became of a named object."""
+
+    VISIBLE = auto()
+    LOST = auto()
+
+
+def publish_all(
+    s3: S3, objects: Iterable[NamedObject], pool: ThreadPoolExecutor, moved: Callable[[NamedObject], bool]
+) -> dict[str, Outcome]:
+    """Completes each object; by key what became of it. `moved` tells whether the group's offset is past an object that is
+    neither uploaded nor there.
+
+    Raises ObjectConflict when other content stands at a key; the others have been tried by then.
+    """
+    todo = list(objects)
+    futures = [pool.submit(publish, s3, o, moved) for o in todo]
+    failures = [error for error in (future.exception() for future in futures) if error is not None]
+    if failures:
+        raise failures[0]
+    return {o.key: future.result() for o, future in zip(todo, futures, strict=True)}
+
+
+def publish(s3: S3, o: NamedObject, moved: Callable[[NamedObject], bool]) -> Outcome:
+    """Completes one object; see `publish_all`."""
+    try:
+        s3.complete(o.key, o.upload, [Part(p.number, p.etag, p.crc, p.size) for p in o.parts], o.crc)
+    except PreconditionFailed:
+        _expect_equal(s3, o, s3.head(o.key))
+        s3.abort(o.key, o.upload)
+    except NoSuchUpload:
+        stored = s3.head(o.key)
+        if stored is None:
+            return Outcome.VISIBLE if moved(o) else Outcome.LOST
+        _expect_equal(s3, o, stored)
+    except (InvalidPart, EntityTooSmall, ChecksumMismatch, Conflict):
+        s3.abort(o.key, o.upload)
+        stored = s3.head(o.key)
+        if stored is None:
+            return Outcome.LOST
+        _expect_equal(s3, o, stored)
+    return Outcome.VISIBLE
+
+
+def _expect_equal(s3: S3, o: NamedObject, stored: Head | None) -> None:
+    if stored is None or not equals(o, stored):
+        raise ObjectConflict(
+            f"s3://{s3.bucket}/{o.key} holds other content than records {o.first} to {o.last} of "
+            f"{o.topic}-{o.partition} ({stored.size if stored else 'no'} bytes there, {o.bytes} ours). Nothing was "
+            "overwritten. Find out who wrote it, move it away, then start the sink again."
+        )
+
+
+def equals(o: NamedObject, stored: Head) -> bool:
+    """Whether the stored object is `o`: by size and whole-object checksum, or by its ETag where the store keeps none."""
+    if stored.size != o.bytes:
+        return False
+    if stored.crc64nvme is not None:
+        return stored.crc64nvme == o.crc
+    return stored.etag.strip('"') == multipart_etag(o)
+
+
+def multipart_etag(o: NamedObject) -> str:
+    """The ETag that S3 gives a multipart object: the MD5 of its parts' MD5s, and their number."""
+    digests = b"".join(bytes.fromhex(p.etag.strip('"')) for p in o.parts)
+    return f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(o.parts)}"

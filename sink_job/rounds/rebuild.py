@@ -1,0 +1,151 @@
+"""Making objects again whose upload or leftovers are gone, from their recorded members (P2).
+
+What a round has cut is never cut anew: the task reads the recorded stretches again, under the clocks they had then, takes
+the records whose path is the object's, and writes them to a new upload. The tally must come out as recorded; otherwise
+Kafka no longer holds the records, and that is data loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from sink_job.cutting.keys import object_key
+
+from sink_job.api.types import TopicPartition
+from sink_job.formats.spool import Spool
+from sink_job.rounds.objects import ObjectWriter, Staging, Uploads
+from sink_job.rounds.state import NamedObject, OpenObject, Part, Tally
+from sink_job.rounds.write import RoundSettings, contiguous, shaped, staging_prefix
+from sink_job.s3 import connect
+from sink_job.s3.checksums import combine_all
+
+
+class RebuildInput(msgspec.Struct, frozen=True):
+    """The objects of one topic-partition to make again, all begun under the same settings."""
+
+    named: tuple[NamedObject, ...] = ()
+    open: tuple[OpenObject, ...] = ()
+
+    def stretch(self) -> tuple[int, int]:
+        """The offsets `[start, end)` to read."""
+        objects = (*self.named, *self.open)
+        return min(o.first for o in objects), max(o.last for o in objects) + 1
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """An object that cannot be made again: how many of its records Kafka still holds."""
+
+    path: str
+    first: int
+    last: int
+    found: Tally
+    wanted: Tally
+
+
+class RebuildResult(msgspec.Struct, frozen=True):
+    """The objects under their new uploads."""
+
+    named: tuple[NamedObject, ...] = ()
+    open: tuple[OpenObject, ...] = ()
+    missing: tuple[Missing, ...] = ()
+
+
+def rebuild_range(
+    settings: RoundSettings, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]
+) -> bytes:
+    """Makes the objects of a `RebuildInput` again; the return value is a `RebuildResult` (msgpack)."""
+    wanted = msgspec.msgpack.decode(given, type=RebuildInput)
+    with Spool(settings.budget) as spool:
+        return msgspec.msgpack.encode(_Rebuilder(settings, tp, wanted, spool).run(batches))
+
+
+class _Rebuilder:
+    def __init__(self, settings: RoundSettings, tp: TopicPartition, wanted: RebuildInput, spool: Spool) -> None:
+        self._settings = settings
+        self._tp = tp
+        self._wanted = wanted
+        self._spool = spool
+        self._shaping, self._pipeline = shaped(settings)
+        self._s3 = connect(settings.s3)
+        self._uploads = Uploads(self._s3, threads=settings.threads, bodies=settings.bodies)
+        self._objects: Sequence[NamedObject | OpenObject] = (*wanted.named, *wanted.open)
+        self._writers = [self._writer(o) for o in self._objects]
+
+    def _writer(self, o: NamedObject | OpenObject) -> ObjectWriter:
+        return ObjectWriter(
+            key=object_key(self._shaping, self._tp.topic, o.path, self._tp.partition, o.first),
+            uploads=self._uploads,
+            spool=self._spool,
+            compression=self._pipeline.compression,
+            part_size=self._shaping.s3.part_size,
+            was=None,
+        )
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> RebuildResult:
+        for batch in batches:
+            offsets = batch.column("offset").to_numpy()
+            for clock in self._clocks(int(offsets[0]), int(offsets[-1])):
+                self._take(batch, clock)
+        missing = tuple(self._missing())
+        if missing:
+            return RebuildResult(missing=missing)
+        split = len(self._wanted.named)
+        return RebuildResult(self._named(self._writers[:split]), self._open(self._writers[split:]))
+
+    def _clocks(self, first: int, last: int) -> list[int]:
+        """The round clocks under which records between these offsets were seen."""
+        stretches = (s for o in self._objects for s in o.seen)
+        return sorted({s.clock for s in stretches if s.start <= last and s.end > first})
+
+    def _take(self, batch: pa.RecordBatch, clock: int) -> None:
+        """Gives each object its records of the batch among those that were seen under `clock`."""
+        prepared = self._pipeline.prepare(batch, clock)
+        rows = prepared.rows
+        codes = {path: code for code, path in enumerate(rows.paths)}
+        for o, writer in zip(self._objects, self._writers, strict=True):
+            code = codes.get(o.path)
+            if code is None:
+                continue
+            chosen = np.flatnonzero((rows.codes == code) & _seen(o, clock, rows.offsets))
+            if len(chosen):
+                data, ends = contiguous(prepared.framed, chosen)
+                writer.append(data, ends, rows.offsets[chosen])
+
+    def _missing(self) -> Iterator[Missing]:
+        for o, writer in zip(self._objects, self._writers, strict=True):
+            if writer.offsets != o.offsets:
+                yield Missing(o.path, o.first, o.last, writer.offsets, o.offsets)
+
+    def _named(self, writers: Sequence[ObjectWriter]) -> tuple[NamedObject, ...]:
+        for writer in writers:
+            writer.finish()
+        return tuple(_renamed(o, *writer.result()) for o, writer in zip(self._wanted.named, writers, strict=True))
+
+    def _open(self, writers: Sequence[ObjectWriter]) -> tuple[OpenObject, ...]:
+        staging = Staging(self._s3, staging_prefix(self._settings, self._tp))
+        objects = []
+        for o, writer in zip(self._wanted.open, writers, strict=True):
+            left = writer.leave()
+            upload, parts = writer.result()
+            sealed, loose = staging.add(left.sealed), staging.add(left.loose)
+            objects.append(msgspec.structs.replace(o, upload=upload, parts=parts, sealed=sealed, loose=loose))
+        staging.flush()
+        return tuple(objects)
+
+
+def _seen(o: NamedObject | OpenObject, clock: int, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    chosen = np.zeros(len(offsets), dtype=np.bool_)
+    for stretch in o.seen:
+        if stretch.clock == clock:
+            chosen |= (offsets >= stretch.start) & (offsets < stretch.end)
+    return chosen
+
+
+def _renamed(o: NamedObject, upload: str | None, parts: tuple[Part, ...]) -> NamedObject:
+    assert upload is not None, "a rebuilt object has at least one record, so at least one part"
+    crc = combine_all((p.crc, p.size) for p in parts)
+    return msgspec.structs.replace(o, upload=upload, parts=parts, bytes=sum(p.size for p in parts), crc=crc)

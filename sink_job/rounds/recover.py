@@ -1,0 +1,124 @@
+"""Taking over a ledger: the claim that fences every other driver, and the clean-up after it (P4, P10).
+
+Nothing is done on the ledger's behalf before the claim is its head: no upload aborted, no object completed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+from sink_job.cutting.keys import parse_key, topic_prefix
+
+from sink_job.api.errors import LedgerFenced
+from sink_job.api.spec import Shaping
+from sink_job.api.types import TopicPartition
+from sink_job.rounds.ledger import Intent, Ledger
+from sink_job.rounds.state import Record, State, apply
+from sink_job.s3 import S3
+
+CLAIM_ATTEMPTS = 10
+INTENT_KEPT_MS = 24 * 3_600_000
+"""How long the intents of earlier epochs are kept: what their late tasks begin is cleared away as long."""
+
+_log = logging.getLogger(__name__)
+
+
+def take_over(ledger: Ledger, claim: Callable[[State], Record]) -> State:
+    """Claims the ledger and returns its state, the claim applied.
+
+    `claim` makes the record that follows a state. Whoever claims at the same time makes this one start over.
+    Raises LedgerFenced when others keep winning.
+    """
+    for _ in range(CLAIM_ATTEMPTS):
+        state = ledger.load()
+        record = claim(state)
+        try:
+            ledger.append(record)
+        except LedgerFenced:
+            continue
+        if ledger.is_head(record.number):
+            return apply(state, record)
+    raise LedgerFenced(
+        f"other drivers claimed s3://{ledger.s3.bucket}/{ledger.root} {CLAIM_ATTEMPTS} times in a row while this one tried. "
+        "Run one driver per sink."
+    )
+
+
+class CleanUp:
+    """Removes what crashed rounds left behind: ours, and nobody else's (P10)."""
+
+    def __init__(self, s3: S3, ledger: Ledger, epoch: int) -> None:
+        self.s3 = s3
+        self.ledger = ledger
+        self.epoch = epoch
+
+    def run(self, state: State, recorded: int) -> int:
+        """Aborts uploads and deletes staging objects that the state does not name; returns how many.
+
+        `recorded` is the record (the claim, or the last round) that the server wrote before all that is removed.
+        """
+        before = self.ledger.claimed_at(recorded)
+        intents = self.ledger.intents()
+        removed = self._abort_uploads(state, list(intents.values()), before)
+        removed += self._delete_staging(state)
+        self._forget_intents(intents, before)
+        return removed
+
+    def _abort_uploads(self, state: State, intents: Iterable[Intent], before: int) -> int:
+        named = state.uploads()
+        shapings = [Shaping.model_validate_json(text) for text in state.settings.values()]
+        ranges = _ranges(intents)
+        topics = {tp.topic for tp in ranges}
+        prefixes = {topic_prefix(shaping, topic) for shaping in shapings for topic in topics}
+        removed = 0
+        for prefix in sorted(prefixes):
+            for upload in self.s3.list_uploads(prefix):
+                if upload.upload_id in named or upload.initiated_ms >= before:
+                    continue
+                if any(_could_open(shaping, upload.key, ranges) for shaping in shapings):
+                    self.s3.abort(upload.key, upload.upload_id)
+                    removed += 1
+        if removed:
+            _log.info("aborted %d unfinished uploads of earlier rounds", removed)
+        return removed
+
+    def _delete_staging(self, state: State) -> int:
+        prefix = f"{self.ledger.root}staging/"
+        named = state.staged()
+        gone = [
+            listed.key
+            for listed in self.s3.list(prefix)
+            if listed.key not in named and _is_past(listed.key.removeprefix(prefix), self.epoch, state.number)
+        ]
+        self.s3.delete(gone)
+        return len(gone)
+
+    def _forget_intents(self, intents: Mapping[str, Intent], before: int) -> None:
+        old = [key for key, i in intents.items() if i.epoch < self.epoch and i.clock < before - INTENT_KEPT_MS]
+        self.s3.delete(old)
+
+
+def _ranges(intents: Iterable[Intent]) -> dict[TopicPartition, list[tuple[int, int]]]:
+    ranges: dict[TopicPartition, list[tuple[int, int]]] = {}
+    for intent in intents:
+        for name, (start, end) in intent.ranges.items():
+            ranges.setdefault(TopicPartition.parse(name), []).append((start, end))
+    return ranges
+
+
+def _could_open(shaping: Shaping, key: str, ranges: Mapping[TopicPartition, list[tuple[int, int]]]) -> bool:
+    """Whether a round under way could have opened an object at `key`."""
+    parsed = parse_key(shaping, key)
+    if parsed is None:
+        return False
+    spans = ranges.get(TopicPartition(parsed.topic, parsed.partition), ())
+    return any(start <= parsed.first < end for start, end in spans)
+
+
+def _is_past(name: str, epoch: int, recorded: int) -> bool:
+    """Whether a staging object is of a lower epoch, or of this epoch's rounds that are recorded."""
+    parts = name.split("-", 2)
+    if len(parts) < 3 or not (parts[0].isdigit() and parts[1].isdigit()):
+        return False
+    return int(parts[0]) < epoch or (int(parts[0]) == epoch and int(parts[1]) <= recorded)

@@ -1,0 +1,340 @@
+"""What a task does with one topic-partition in a round: cut, encode, upload, stage, and say what it did.
+
+It runs on the executors. All it changes is invisible: parts of unfinished uploads and staging objects under names that
+are its own (P1). What it did comes back as one `TaskResult`; data errors and lost uploads too, because an exception
+would throw away what the round's other topic-partitions have done.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from sink_job.cutting.cutter import Append, Close, CutState, Cutter, OpenCut
+from sink_job.cutting.keys import object_key
+from sink_job.rounds.pipeline import Pipeline, Prepared
+
+from sink_job.api.spec import Shaping
+from sink_job.api.types import TopicPartition
+from sink_job.formats.spool import Spool
+from sink_job.rounds.objects import ObjectWriter, Staging, StagingLost, Uploads, extend_seen
+from sink_job.rounds.state import NamedObject, OpenObject, PartitionState, Rotation, Seen, Tally
+from sink_job.rounds.tally import holes
+from sink_job.s3 import NoSuchUpload, S3Settings, Usage, connect
+from sink_job.s3.checksums import combine_all
+
+
+@dataclass(frozen=True)
+class RoundSettings:
+    """What all tasks of a round share; picklable, and without a secret in it.
+
+    `shaping` is the JSON of the settings in force and `settings` the number of the claim that holds them. `root` is
+    where the ledger stands. `now` is the round's clock in ms; sizes are bytes.
+    """
+
+    s3: S3Settings
+    root: str
+    shaping: str
+    settings: int
+    tolerant: bool
+    on_null: OnNullValue
+    epoch: int
+    round: int
+    now: int
+    budget: int
+    threads: int
+    bodies: int
+
+
+class TaskInput(msgspec.Struct, frozen=True):
+    """A topic-partition's state and the range `[state.next, end)` to read; `close`: whatever is open then is closed."""
+
+    state: PartitionState
+    end: int
+    close: bool = False
+
+
+class BadRecord(msgspec.Struct, frozen=True):
+    """A record that was refused: its offset, and what was wrong with it."""
+
+    offset: int
+    message: str
+
+
+class Counts(msgspec.Struct):
+    """What a task did, in numbers. `records` and `bytes` (uncompressed) were written, `ignored` are nulls that the policy
+    drops, `refused` bad records that are tolerated."""
+
+    records: int = 0
+    bytes: int = 0
+    ignored: int = 0
+    refused: int = 0
+    parts: int = 0
+    part_bytes: int = 0
+    staged_bytes: int = 0
+    spilled_bytes: int = 0
+    buffered_bytes: int = 0
+    requests: dict[str, int] = {}
+    retries: int = 0
+
+
+class TaskResult(msgspec.Struct, frozen=True):
+    """What one task did. With `lost` (an upload or a staging object is gone: which) nothing else of it holds.
+
+    `begun` are the uploads that this attempt began, as (key, upload id). `error` is the record before which the sink has
+    to stop; of `refused` records, which are tolerated, the first few are told.
+    """
+
+    state: PartitionState
+    counts: Counts
+    named: tuple[NamedObject, ...] = ()
+    rotations: tuple[Rotation, ...] = ()
+    error: BadRecord | None = None
+    refused: tuple[BadRecord, ...] = ()
+    begun: tuple[tuple[str, str], ...] = ()
+    lost: str | None = None
+
+
+def write_range(settings: RoundSettings, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
+    """Does one topic-partition's share of a round; `given` is a `TaskInput`, the return value a `TaskResult` (msgpack)."""
+    task = msgspec.msgpack.decode(given, type=TaskInput)
+    with Spool(settings.budget) as spool:
+        writer = RangeWriter(settings, tp, task, spool)
+        try:
+            result = writer.run(batches)
+        except (NoSuchUpload, StagingLost) as gone:
+            result = TaskResult(task.state, Counts(), lost=str(gone))
+    return msgspec.msgpack.encode(result)
+
+
+class RangeWriter:
+    """Drives the cutter over a range and carries out what it says."""
+
+    def __init__(self, settings: RoundSettings, tp: TopicPartition, task: TaskInput, spool: Spool) -> None:
+        self._settings = settings
+        self._tp = tp
+        self._task = task
+        self._spool = spool
+        self._shaping, self._pipeline = shaped(settings)
+        self._s3 = connect(settings.s3)
+        self._uploads = Uploads(self._s3, threads=settings.threads, bodies=settings.bodies)
+        self._cutter = Cutter(self._pipeline.cut_settings, cut_state(task.state), settings.now)
+        self._inherited = {o.path: o for o in task.state.open}
+        self._writers: dict[str, ObjectWriter] = {}
+        self._closed: list[tuple[OpenCut, ObjectWriter, OpenObject | None]] = []
+        self._rotations: list[Rotation] = []
+        self._rotation_start = task.state.rotation_start
+        self._written = task.state.written
+        self._written_to = task.state.written_to
+        self._counts = Counts()
+        self._refused: list[BadRecord] = []
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> TaskResult:
+        """Raises NoSuchUpload or StagingLost when what the ledger names is gone."""
+        before = self._s3.meter.read()
+        self._carry_out(self._cutter.start_round(), None)
+        error = self._feed(batches)
+        if error is None:
+            self._carry_out(self._cutter.end_round(self._task.end), None)
+        else:
+            self._cutter.state.next = error.offset
+        if self._task.close:
+            self._carry_out(self._cutter.close_all(), None)
+        return self._result(error, before)
+
+    def _feed(self, batches: Iterable[pa.RecordBatch]) -> BadRecord | None:
+        """Cuts the batches; returns the record to stop before."""
+        for batch in batches:
+            prepared = self._pipeline.prepare(batch, self._settings.now)
+            self._counts.ignored += prepared.ignored
+            stop = prepared.errors[0] if prepared.errors and not self._settings.tolerant else None
+            if stop is None:
+                self._counts.refused += len(prepared.errors)
+                self._refused += [BadRecord(e.offset, e.message) for e in prepared.errors[: 10 - len(self._refused)]]
+            rows = prepared.rows if stop is None else prepared.rows.until(stop.row)
+            self._carry_out(self._cutter.feed(rows), prepared)
+            if stop is not None:
+                return BadRecord(stop.offset, stop.message)
+        return None
+
+    def _carry_out(self, steps: Iterable[Append | Close], prepared: Prepared | None) -> None:
+        for step in steps:
+            if isinstance(step, Close):
+                self._close(step.objects)
+            elif prepared is not None:
+                self._append(step, prepared)
+
+    def _append(self, step: Append, prepared: Prepared) -> None:
+        offsets = prepared.rows.offsets[step.rows]
+        rows, ends = contiguous(prepared.framed, step.rows)
+        writer = self._writer(step.path, int(offsets[0]))
+        before = writer.offsets
+        writer.append(rows, ends, offsets)
+        self._written += writer.offsets - before
+        self._written_to = writer.last + 1
+        self._counts.records += len(offsets)
+        self._counts.bytes += len(rows)
+
+    def _writer(self, path: str, first: int) -> ObjectWriter:
+        if path not in self._writers:
+            was = self._inherited.get(path)
+            self._writers[path] = ObjectWriter(
+                key=object_key(self._shaping, self._tp.topic, path, self._tp.partition, was.first if was else first),
+                uploads=self._uploads,
+                spool=self._spool,
+                compression=self._pipeline.compression,
+                part_size=self._shaping.s3.part_size,
+                was=was,
+            )
+        return self._writers[path]
+
+    def _close(self, objects: Iterable[OpenCut]) -> None:
+        for cut in objects:
+            writer = self._writer(cut.path, cut.first)
+            writer.finish()
+            self._closed.append((cut, writer, self._inherited.pop(cut.path, None)))
+            del self._writers[cut.path]
+        if not self._writers and not self._inherited:
+            self._end_rotation()
+
+    def _end_rotation(self) -> None:
+        """Nothing is open: from the last rotation's end to the last record written, each offset is in an object or a hole."""
+        start, end = self._rotation_start, self._written_to
+        gaps = holes(start, end, self._written)
+        self._rotations.append(Rotation(self._tp.topic, self._tp.partition, start, end, gaps))
+        self._rotation_start, self._written = end, Tally()
+
+    def _result(self, error: BadRecord | None, before: Usage) -> TaskResult:
+        named = tuple(self._named(*closed) for closed in self._closed)
+        open_ = self._leave_open()
+        cut = self._cutter.state
+        state = PartitionState(
+            next=cut.next,
+            committable=self._cutter.committable,
+            rotation_start=self._rotation_start,
+            written=self._written,
+            written_to=self._written_to,
+            n=cut.n,
+            last_time=cut.last_time,
+            base=cut.base,
+            current_path=cut.current_path,
+            next_schedule=cut.next_schedule,
+            open=open_,
+        )
+        counts = self._counts
+        counts.parts, counts.part_bytes = self._uploads.parts, self._uploads.bytes
+        counts.spilled_bytes, counts.buffered_bytes = self._spool.spilled, self._spool.peak
+        used = self._s3.meter.read() - before
+        counts.requests, counts.retries = dict(used.requests), sum(used.retries.values())
+        writers = [*(writer for _, writer, _ in self._closed), *self._writers.values()]
+        return TaskResult(
+            state=state,
+            counts=counts,
+            named=named,
+            rotations=tuple(self._rotations),
+            error=error,
+            refused=tuple(self._refused),
+            begun=tuple((w.key, w.begun) for w in writers if w.begun),
+        )
+
+    def _named(self, cut: OpenCut, writer: ObjectWriter, was: OpenObject | None) -> NamedObject:
+        upload, parts = writer.result()
+        assert upload is not None, "a closed object has sent its last part"
+        return NamedObject(
+            key=writer.key,
+            topic=self._tp.topic,
+            partition=self._tp.partition,
+            path=cut.path,
+            first=cut.first,
+            last=cut.last,
+            bytes=sum(p.size for p in parts),
+            crc=combine_all((p.crc, p.size) for p in parts),
+            upload=upload,
+            parts=parts,
+            seen=self._seen(cut, writer, was),
+            offsets=writer.offsets,
+            settings=self._settings.settings,
+        )
+
+    def _seen(self, cut: OpenCut, writer: ObjectWriter, was: OpenObject | None) -> tuple[Seen, ...]:
+        seen = was.seen if was else ()
+        if writer.start is None:
+            return seen
+        return extend_seen(seen, writer.start, cut.last + 1, self._settings.now if self._pipeline.needs_clock else 0)
+
+    def _leave_open(self) -> tuple[OpenObject, ...]:
+        staging = Staging(self._s3, staging_prefix(self._settings, self._tp))
+        objects = []
+        for path, cut in self._cutter.state.open.items():
+            was = self._inherited.get(path)
+            writer = self._writers.get(path)
+            if writer is None:
+                assert was is not None, "an open object was inherited or written to"
+                objects.append(was)
+                continue
+            left = writer.leave()
+            sealed = (was.sealed if was and left.keeps_sealed else ()) + staging.add(left.sealed)
+            loose = (was.loose if was and left.keeps_loose else ()) + staging.add(left.loose)
+            seen = self._seen(cut, writer, was)
+            objects.append(writer.opened(cut, settings=self._settings.settings, seen=seen, sealed=sealed, loose=loose))
+        staging.flush()
+        self._counts.staged_bytes = staging.bytes
+        return tuple(objects)
+
+
+def staging_prefix(settings: RoundSettings, tp: TopicPartition) -> str:
+    """A name that no other attempt, round or epoch uses (P6)."""
+    return f"{settings.root}staging/{settings.epoch:020d}-{settings.round:020d}-{tp}-{uuid.uuid4().hex[:8]}"
+
+
+def shaped(settings: RoundSettings) -> tuple[Shaping, Pipeline]:
+    """The settings that shape bytes and keys, and what they make of a batch; parsed once a process."""
+    return _shaped(settings.shaping, settings.tolerant, settings.ignore_nulls)
+
+
+@cache
+def _shaped(shaping: str, tolerant: bool, ignore_nulls: bool) -> tuple[Shaping, Pipeline]:
+    settings = Shaping.model_validate_json(shaping)
+    return settings, Pipeline.of(settings, tolerant=tolerant, ignore_nulls=ignore_nulls)
+
+
+def cut_state(state: PartitionState) -> CutState:
+    """The cutter's half of a partition's state."""
+    return CutState(
+        next=state.next,
+        committable=state.committable,
+        last_time=state.last_time,
+        base=state.base,
+        n=state.n,
+        current_path=state.current_path,
+        next_schedule=state.next_schedule,
+        open={
+            o.path: OpenCut(
+                path=o.path, first=o.first, last=o.last, count=o.count, size=o.size, opened_at=o.opened_at, base=o.base
+            )
+            for o in state.open
+        },
+    )
+
+
+def contiguous(framed: pa.BinaryArray, rows: slice | npt.NDArray[np.int64]) -> tuple[memoryview, npt.NDArray[np.int64]]:
+    """The bytes of these rows one behind the other, and where each one ends.
+
+    A stretch of rows is a view of the batch when it is most of it; small pieces are copied, so that they don't keep the
+    whole batch in memory.
+    """
+    chosen = framed[rows] if isinstance(rows, slice) else framed.take(pa.array(rows))
+    _, offsets, data = chosen.buffers()
+    if data is None:
+        return memoryview(b""), np.zeros(len(chosen), dtype=np.int64)
+    bounds = np.frombuffer(offsets, dtype=np.int32, count=len(chosen) + 1, offset=4 * chosen.offset).astype(np.int64)
+    view = memoryview(data)[bounds[0] : bounds[-1]]
+    if 2 * len(view) < data.size:
+        view = memoryview(bytes(view))
+    return view, bounds[1:] - bounds[0]
