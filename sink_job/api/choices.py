@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from sink_job.api.units import DAY, HOUR
+
 
 class StartingOffsets(StrEnum):
     EARLIEST = "Earliest"
@@ -60,6 +62,17 @@ class PartitionerType(StrEnum):
         """Whether a record's path depends on fields of its value."""
         return self in (PartitionerType.FIELD, PartitionerType.FIELD_AND_TIME)
 
+    @property
+    def duration(self) -> int | None:
+        """Milliseconds that a path spans where the type fixes it; None where the manifest says."""
+        return {PartitionerType.HOURLY: HOUR, PartitionerType.DAILY: DAY}.get(self)
+
+    def path_format(self, directory_delimiter: str) -> str | None:
+        """The date pattern where the type fixes it, as the connector builds it; None where the manifest says."""
+        elements = ["'year'=YYYY", "'month'=MM", "'day'=dd", "'hour'=HH"]
+        count = {PartitionerType.HOURLY: 4, PartitionerType.DAILY: 3}.get(self)
+        return directory_delimiter.join(elements[:count]) if count else None
+
 
 class TimestampExtractor(StrEnum):
     WALLCLOCK = "Wallclock"
@@ -69,8 +82,8 @@ class TimestampExtractor(StrEnum):
 
 class SchemaNamePosition(StrEnum):
     NONE = "None"
-    BEFORE = "Before"
-    AFTER = "After"
+    PREFIX = "Prefix"
+    SUFFIX = "Suffix"
 
 
 class RotationScope(StrEnum):

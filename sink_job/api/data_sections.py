@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from pydantic import Field, StrictBool, StrictInt
 
-from sink_job.api import names
 from sink_job.api.choices import (
     Compression,
     Converter,
@@ -21,6 +20,28 @@ from sink_job.api.choices import (
     TimestampExtractor,
     Tolerance,
 )
+from sink_job.api.names import (
+    BootstrapServers,
+    Bucket,
+    DataKey,
+    Delimiter,
+    Endpoint,
+    Extension,
+    FieldPath,
+    FileDelimiter,
+    GroupId,
+    Locale,
+    ObjectName,
+    PathFormat,
+    PropertyName,
+    Region,
+    Timezone,
+    TopicName,
+    TopicsDir,
+    TopicsPattern,
+    is_loopback,
+)
+from sink_job.api.properties import redacted
 from sink_job.api.section import Section, about
 from sink_job.api.units import DAY, GI, MI, SECOND, Duration, Size
 
@@ -30,36 +51,34 @@ _SAFE_INTEGER = 2**53 - 1
 class SecretRef(Section):
     """A whole secret, by name: a Kubernetes Secret, or on a laptop a directory given by `--secret name=dir`."""
 
-    secret: Annotated[str, names.SecretName(), about(example="s3-keys")]
+    secret: Annotated[ObjectName, about(example="s3-keys")]
     """Name of the secret."""
 
 
 class SecretKey(SecretRef):
     """One value in a secret."""
 
-    key: Annotated[str, names.SecretDataKey(), about(example="ca.crt")]
+    key: Annotated[DataKey, about(example="ca.crt")]
     """Key in the secret whose value is taken."""
 
 
 class PropertySecret(SecretKey):
     """A Kafka client property whose value stands in a secret and never in the manifest."""
 
-    name: Annotated[str, names.KafkaProperty(), about(example="sasl.jaas.config")]
+    name: Annotated[PropertyName, about(example="sasl.jaas.config")]
     """The Kafka client property to set."""
 
 
 class Kafka(Section):
     """Where records come from, and how Kafka is reached."""
 
-    bootstrap_servers: Annotated[str, names.BootstrapServers(), about(example="kafka.example.com:9092")]
+    bootstrap_servers: Annotated[BootstrapServers, about(example="kafka.example.com:9092")]
     """Brokers to ask first: host:port, separated by commas."""
-    topics: Annotated[
-        list[Annotated[str, names.TopicName()]] | None, about(key="topics", example=["flights"], min_length=1)
-    ] = None
+    topics: Annotated[list[TopicName] | None, about(key="topics", example=["flights"], min_length=1)] = None
     """Topics to copy. Either this or topicsPattern."""
-    topics_pattern: Annotated[str | None, names.Regex(), about(key="topics.regex", example="flights-.*")] = None
+    topics_pattern: Annotated[TopicsPattern | None, about(key="topics.regex", example="flights-.*")] = None
     """Copy every topic whose whole name matches this regular expression; topics that come later too."""
-    group_id: Annotated[str | None, names.GroupId(), about(example="s3sink-flights")] = None
+    group_id: Annotated[GroupId | None, about(example="s3sink-flights")] = None
     """Consumer group whose offsets show the progress. Without it: s3sink-<sink id>."""
     starting_offsets: Annotated[StartingOffsets, about(key="consumer.override.auto.offset.reset")] = (
         StartingOffsets.EARLIEST
@@ -69,8 +88,8 @@ class Kafka(Section):
         IsolationLevel.READ_COMMITTED
     )
     """Whether records of transactions are copied before they are committed."""
-    properties: Annotated[dict[str, str], names.KafkaProperties(), about(example={"security.protocol": "SASL_SSL"})] = (
-        Field(default_factory=dict)
+    properties: Annotated[dict[str, str], about(example={"security.protocol": "SASL_SSL"})] = Field(
+        default_factory=dict
     )
     """Further properties of the Kafka client, without a prefix. What Spark or the sink sets is refused by name."""
     property_secrets: Annotated[
@@ -80,7 +99,7 @@ class Kafka(Section):
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         for name, value in super().__repr_args__():
-            yield name, names.redacted_properties(value) if name == "properties" else value
+            yield name, redacted(value) if name == "properties" else value
 
 
 class Format(Section):
@@ -98,7 +117,7 @@ class Format(Section):
     """Effort of Gzip, 0 (quick) to 3 (small), in the levels of ISA-L."""
     bytes_separator: Annotated[str, about(key="format.bytearray.separator", max_length=64)] = ""
     """Text written behind every record when output is Bytes; may be empty."""
-    bytes_extension: Annotated[str, names.Extension(), about(key="format.bytearray.extension")] = ".bin"
+    bytes_extension: Annotated[Extension, about(key="format.bytearray.extension")] = ".bin"
     """What the names of objects end in when output is Bytes."""
     envelope: StrictBool = False
     """Write key, headers, timestamp, topic, partition and offset beside the value, in the same object."""
@@ -110,7 +129,7 @@ class Partitioner(Section):
     type: Annotated[PartitionerType, about(key="partitioner.class")] = PartitionerType.DEFAULT
     """What chooses a record's path: its Kafka partition, fields of its value, its time, or fields and time."""
     fields: Annotated[
-        list[Annotated[str, names.FieldPath()]] | None,
+        list[FieldPath] | None,
         about(key="partition.field.name", example=["carrier", "origin.country"], min_length=1),
     ] = None
     """Fields of the value, dotted where nested, for the types Field and FieldAndTime."""
@@ -118,19 +137,19 @@ class Partitioner(Section):
         Annotated[int, Duration(minimum=1)] | None, about(key="partition.duration.ms", example="1h")
     ] = None
     """Time that one path spans, for the types Time and FieldAndTime. Hourly is 1h, Daily 1d."""
-    path_format: Annotated[
-        str | None, names.PathFormat(), about(key="path.format", example="'year'=YYYY/'month'=MM/'day'=dd")
-    ] = None
+    path_format: Annotated[PathFormat | None, about(key="path.format", example="'year'=YYYY/'month'=MM/'day'=dd")] = (
+        None
+    )
     """Joda/Java date pattern of the path, for Time and FieldAndTime. Literals stand in single quotes."""
-    timezone: Annotated[str | None, names.Timezone(), about(key="timezone", example="Europe/Berlin")] = None
+    timezone: Annotated[Timezone | None, about(key="timezone", example="Europe/Berlin")] = None
     """Zone of paths and of rotation.scheduleInterval: an IANA name or an offset such as +02:00."""
-    locale: Annotated[str, names.Locale(), about(key="locale")] = "en"
+    locale: Annotated[Locale, about(key="locale")] = "en"
     """Language of the names of months and days in paths."""
     timestamp_extractor: Annotated[TimestampExtractor, about(key="timestamp.extractor")] = TimestampExtractor.WALLCLOCK
     """What a record's time is: the clock at its round, its Kafka timestamp, or a field of its value."""
-    timestamp_field: Annotated[str, names.FieldPath(), about(key="timestamp.field")] = "timestamp"
+    timestamp_field: Annotated[FieldPath, about(key="timestamp.field")] = "timestamp"
     """Field of the value, dotted where nested, that holds the time for RecordField."""
-    schema_name: SchemaNamePosition = SchemaNamePosition.NONE
+    schema_name: Annotated[SchemaNamePosition, about(key="s3.schema.partition.affix.type")] = SchemaNamePosition.NONE
     """Put an element schema_name=<name> before or after the path."""
 
 
@@ -164,11 +183,11 @@ class Rotation(Section):
 class S3Names(Section):
     """The settings of S3 that shape keys and parts."""
 
-    topics_dir: Annotated[str, names.TopicsDir(), about(key="topics.dir")] = "topics"
+    topics_dir: Annotated[TopicsDir, about(key="topics.dir")] = "topics"
     """First element of every key; may be empty."""
-    directory_delimiter: Annotated[str, names.Delimiter(), about(key="directory.delim")] = "/"
+    directory_delimiter: Annotated[Delimiter, about(key="directory.delim")] = "/"
     """Text between the directories of a key."""
-    file_delimiter: Annotated[str, names.Delimiter(digits=False), about(key="file.delim")] = "+"
+    file_delimiter: Annotated[FileDelimiter, about(key="file.delim")] = "+"
     """Text between topic, partition and offset in an object's name."""
     offset_pad_width: Annotated[StrictInt, about(key="filename.offset.zero.pad.width", ge=0, le=64)] = 10
     """Digits to which the offset in an object's name is padded with zeros."""
@@ -181,13 +200,11 @@ class S3Names(Section):
 class S3(S3Names):
     """Where objects go, and how S3 is reached."""
 
-    bucket: Annotated[str, names.Bucket(), about(key="s3.bucket.name", example="flights-archive")]
+    bucket: Annotated[Bucket, about(key="s3.bucket.name", example="flights-archive")]
     """Bucket of the objects."""
-    region: Annotated[str | None, names.Region(), about(key="s3.region", example="eu-central-1")] = None
+    region: Annotated[Region | None, about(key="s3.region", example="eu-central-1")] = None
     """Region of the bucket. Without it: what the environment says."""
-    endpoint: Annotated[
-        str | None, names.Endpoint(), about(key="store.url", example="https://minio.example.com:9000")
-    ] = None
+    endpoint: Annotated[Endpoint | None, about(key="store.url", example="https://minio.example.com:9000")] = None
     """URL of a store other than AWS. http:// needs insecure: true, except on loopback."""
     path_style: Annotated[StrictBool, about(key="s3.path.style.access.enabled")] = False
     """Address the bucket in the path instead of the host name."""
@@ -201,6 +218,11 @@ class S3(S3Names):
     ca_secret: Annotated[SecretKey | None, about(example={"secret": "store-ca", "key": "ca.crt"})] = None
     """Certificates (PEM) that the endpoint's own must be signed by."""
 
+    @property
+    def allows_http(self) -> bool:
+        """Whether an endpoint without TLS may be used: said so, or on this very machine."""
+        return self.insecure or (self.endpoint is not None and is_loopback(self.endpoint))
+
 
 class Errors(Section):
     """What happens to records that cannot be written."""
@@ -210,7 +232,7 @@ class Errors(Section):
     on_null_value: Annotated[OnNullValue, about(key="behavior.on.null.values")] = OnNullValue.FAIL
     """What to do with records that have no value (tombstones)."""
     dead_letter_topic: Annotated[
-        str | None, names.TopicName(), about(key="errors.deadletterqueue.topic.name", example="flights-refused")
+        TopicName | None, about(key="errors.deadletterqueue.topic.name", example="flights-refused")
     ] = None
     """Topic for records that cannot be written, with tolerance All."""
 

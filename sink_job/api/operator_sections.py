@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 from pydantic import Field, StrictInt
 
-from sink_job.api import names
 from sink_job.api.choices import ExecutorMode, MemoryMode, OnExisting, ResetTo
+from sink_job.api.names import ObjectName, TopicName
 from sink_job.api.section import Section, about
 from sink_job.api.units import GI, MI, Size
 
+# Never printed: the environment of a container may hold secrets.
 PodTemplate = Annotated[
-    dict[str, Any],
-    Field(json_schema_extra={"x-kubernetes-preserve-unknown-fields": True}),
+    dict[str, Any] | None, Field(repr=False, json_schema_extra={"x-kubernetes-preserve-unknown-fields": True})
 ]
 
 
@@ -25,7 +25,7 @@ class Memory(Section):
 
     mode: MemoryMode = MemoryMode.AUTO
     """Off: max is taken. Recommend: the status says what is needed. Auto: executors follow what is needed."""
-    min: Annotated[int, Size(minimum=512 * MI)] = 1 * GI
+    min: Annotated[int, Size(minimum=512 * MI)] = 512 * MI
     """Least memory of an executor, all of its processes together."""
     max: Annotated[int, Size(minimum=512 * MI)] = 8 * GI
     """Most memory of an executor, all of its processes together."""
@@ -42,7 +42,7 @@ class Executor(Section):
     """Tasks that an executor runs at a time."""
     memory: Memory = Memory()
     """How the memory of executors is chosen."""
-    pod_template: PodTemplate | None = None
+    pod_template: PodTemplate = None
     """Pod template of executors: node selectors, tolerations, volumes, labels and so on."""
 
 
@@ -53,21 +53,21 @@ class Driver(Section):
     """CPUs of the driver."""
     memory: Annotated[Annotated[int, Size(minimum=512 * MI)] | None, about(example="2Gi")] = None
     """Memory of the driver. Without it: by the number of topic-partitions."""
-    pod_template: PodTemplate | None = None
+    pod_template: PodTemplate = None
     """Pod template of the driver: node selectors, tolerations, volumes, labels and so on."""
 
 
 class LocalRef(Section):
     """An object in the same namespace, by name."""
 
-    name: Annotated[str, names.SecretName(), about(example="registry-login")]
+    name: Annotated[ObjectName, about(example="registry-login")]
     """Its name."""
 
 
 class PartitionOffset(Section):
     """Where to start in one topic-partition."""
 
-    topic: Annotated[str, names.TopicName(), about(example="flights")]
+    topic: Annotated[TopicName, about(example="flights")]
     """The topic."""
     partition: Annotated[StrictInt, about(example=0, ge=0, le=2**31 - 1)]
     """The partition."""

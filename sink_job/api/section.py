@@ -23,6 +23,7 @@ class Section(BaseModel):
         extra="forbid",
         frozen=True,
         use_attribute_docstrings=True,
+        hide_input_in_errors=True,
     )
 
 

@@ -6,11 +6,13 @@ hold; what two fields mean together is in `rules`, what is not built yet in `bui
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
-from sink_job.api import manifest, names
+from sink_job.api import loading
 from sink_job.api.choices import (
     Compression,
     Converter,
@@ -42,10 +44,10 @@ from sink_job.api.data_sections import (
     SecretKey,
     SecretRef,
 )
-from sink_job.api.errors import SpecError
+from sink_job.api.names import RESERVED, DnsLabel, SinkId
 from sink_job.api.operator_sections import Driver, Executor, LocalRef, Offsets
+from sink_job.api.properties import redacted
 from sink_job.api.section import Section, about
-from sink_job.api.units import MANIFEST
 
 __all__ = [
     "S3",
@@ -81,6 +83,7 @@ __all__ = [
     "TimestampExtractor",
     "Tolerance",
     "load_sink",
+    "parse_sink",
 ]
 
 GROUP: Final = "s3sink.io"
@@ -110,7 +113,7 @@ class Spec(Section):
     on_data_loss: OnDataLoss = OnDataLoss.FAIL
     """What to do when Kafka no longer holds records that are not in S3 yet: stop, or say so and go on behind
     them."""
-    sink_id: Annotated[str | None, names.SinkId(), about(example="flights-archive")] = None
+    sink_id: Annotated[SinkId | None, about(example="flights-archive")] = None
     """Name of the ledger under topicsDir. Without it: <namespace>.<name>."""
     state: State = State.RUNNING
     """Running; Paused: ended, what is open stays open; Stopped: ended, what is open is published first."""
@@ -124,9 +127,9 @@ class Spec(Section):
     """The processes that read, encode and upload."""
     driver: Driver = Driver()
     """The process that plans, records and publishes."""
-    spark_conf: Annotated[
-        dict[str, str], names.SparkConf(), about(example={"spark.executor.extraJavaOptions": "-XX:+UseParallelGC"})
-    ] = Field(default_factory=dict)
+    spark_conf: Annotated[dict[str, str], about(example={"spark.executor.extraJavaOptions": "-XX:+UseParallelGC"})] = (
+        Field(default_factory=dict)
+    )
     """Further properties of Spark. What the sink or its operator sets is refused by name."""
     image: Annotated[
         str | None, about(example="registry.example.com/s3sink-job:0.1.0", min_length=1, max_length=512)
@@ -136,6 +139,18 @@ class Spec(Section):
         default_factory=list
     )
     """Secrets to pull the image with."""
+
+    def reads(self, topic: str) -> bool:
+        """Whether this sink copies `topic`; with a pattern, never its own dead letters nor what would hide ledgers."""
+        if self.kafka.topics is not None:
+            return topic in self.kafka.topics
+        if topic in (self.errors.dead_letter_topic, RESERVED):
+            return False
+        return re.fullmatch(self.kafka.topics_pattern or "", topic) is not None
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            yield name, redacted(value) if name == "spark_conf" else value
 
 
 class Shaping(Section):
@@ -153,9 +168,9 @@ class Metadata(Section):
 
     model_config = ConfigDict(extra="ignore")
 
-    name: Annotated[str, names.DnsLabel(), about(example="flights")]
+    name: Annotated[DnsLabel, about(example="flights")]
     """Name of the sink."""
-    namespace: Annotated[str, names.DnsLabel()] = "default"
+    namespace: DnsLabel = "default"
     """Namespace of the sink."""
 
 
@@ -202,10 +217,33 @@ class Sink(Section):
             schema_compatibility=spec.schema_compatibility,
         )
 
+    def reason_not_to_run(self) -> str | None:
+        """Why a manifest that is right should still not be run; None if it should."""
+        if self.spec.state is not State.RUNNING:
+            return f"spec.state is {self.spec.state}: write Running to run this sink"
+        if self.spec.offsets.reset is not None:
+            return "spec.offsets.reset asks for other offsets, which is done only while spec.state is Stopped"
+        return None
 
-def load_sink(text: str) -> Sink:
-    """The S3Sink in the YAML `text`. Raises SpecError with every mistake at once."""
-    try:
-        return Sink.model_validate(manifest.read(text), context=MANIFEST, by_name=False, by_alias=True)
-    except ValidationError as error:
-        raise SpecError([f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]) from None
+    def redacted(self) -> dict[str, Any]:
+        """The manifest for logs: every value that may be a secret is replaced, pod templates are left out."""
+        document = self.model_dump(mode="json", exclude_none=True)
+        spec = document["spec"]
+        spec["kafka"]["properties"] = redacted(self.spec.kafka.properties)
+        spec["sparkConf"] = redacted(self.spec.spark_conf)
+        for process in ("driver", "executor"):
+            spec[process].pop("podTemplate", None)
+        return document
+
+
+def load_sink(text: str, *, for_job: bool = True) -> Sink:
+    """The S3Sink in the YAML `text`. Raises SpecError with every mistake at once.
+
+    `for_job`: also refuse, by name, what this version of the job cannot do yet.
+    """
+    return loading.load(text, Sink, for_job=for_job)
+
+
+def parse_sink(document: object, *, for_job: bool = True) -> Sink:
+    """`load_sink` for a manifest that is already plain data, as a Kubernetes client gives it."""
+    return loading.parse(document, Sink, for_job=for_job)

@@ -89,7 +89,7 @@ def format_size(size: int) -> str:
 
 
 def _bare_hint(text: str) -> str | None:
-    return f"say {text}s or {text}ms" if re.fullmatch(r"[0-9]+", text) else None
+    return f"write {text}s or {text}ms" if re.fullmatch(r"[0-9]+", text) else None
 
 
 def _byte_hint(text: str) -> str | None:
@@ -98,7 +98,7 @@ def _byte_hint(text: str) -> str | None:
         return None
     number, letter, binary = found.groups()
     decimal = letter.lower() if letter in "kK" else letter.upper()
-    return f"say {number}{letter.upper()}i" + ("" if binary else f" (by 1024) or {number}{decimal} (by 1000)")
+    return f"write {number}{letter.upper()}i" + ("" if binary else f" (by 1024) or {number}{decimal} (by 1000)")
 
 
 def of_manifest(info: ValidationInfo) -> bool:
