@@ -6,7 +6,7 @@ file-like object instead and sends piece by piece. Pieces are at most 1 MiB, bec
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from typing_extensions import Buffer
 
@@ -14,8 +14,9 @@ from sink_job.s3.checksums import crc64nvme
 
 __all__ = ["Body", "Pieces"]
 
-Body = Buffer | list[Buffer] | tuple[Buffer, ...]
-"""What is uploaded: one buffer (bytes, bytearray, memoryview, pyarrow.Buffer) or several that follow each other."""
+Body = Buffer | Sequence[Buffer]
+"""What is uploaded: one buffer (bytes, bytearray, memoryview, pyarrow.Buffer) or a sequence of them that follow
+each other."""
 
 _PIECE = 1 << 20
 
@@ -30,7 +31,7 @@ class Pieces:
     """Reads the buffers in order; rewinds for another try. Not thread-safe: one per request."""
 
     def __init__(self, body: Body) -> None:
-        buffers = body if isinstance(body, list | tuple) else [body]
+        buffers = [body] if isinstance(body, Buffer) or not isinstance(body, Sequence) else body
         self._pieces = [piece for buffer in buffers for piece in _slices(buffer)]
         self._size = sum(map(len, self._pieces))
         self._at = 0

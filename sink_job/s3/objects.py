@@ -1,6 +1,7 @@
 """Whole objects: put, get, head, list, delete. A body carries its CRC64NVME both ways: the store verifies what we send,
 we verify what it sends."""
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,7 +87,7 @@ class ObjectCalls(BucketCalls):
     def _read(self, key: str, **params: Any) -> bytes:
         def read(again: bool) -> bytes:
             answer = self._transport.once("get_object", key=key, again=again, **params)
-            with answer["Body"] as stream:  # a connection lost while reading is tried again too
+            with contextlib.closing(answer["Body"]) as stream:  # what fails while reading is tried again too
                 return bytes(stream.read())
 
         body = self._transport.persist("get_object", key, read)

@@ -1,0 +1,144 @@
+"""A store that answers what a test tells it to: for what the real one can't be made to show."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Event, Thread
+
+import botocore.loaders
+import pytest
+
+from sink_job.s3 import S3, RetryPolicy, S3Settings
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One request as it arrived."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer. `lost`: the connection is closed instead. `after`: only when this happened."""
+
+    status: int = 200
+    body: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    lost: bool = False
+    after: Event | None = None
+
+
+def refusal(status: int, code: str, **headers: str) -> Reply:
+    """An error as S3 words it."""
+    said = f"<Error><Code>{code}</Code><Message>as the test wants it</Message></Error>"
+    return Reply(status, f'<?xml version="1.0" encoding="UTF-8"?>\n{said}', headers)
+
+
+class ScriptedStore:
+    """Answers requests one by one out of `replies`; when they are used up, with `otherwise`."""
+
+    def __init__(self) -> None:
+        self.replies: deque[Reply] = deque()
+        self.otherwise = Reply(headers={"ETag": '"e"'})
+        self.seen: list[Seen] = []
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+        self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self._thread.start()
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def next_reply(self) -> Reply:
+        return self.replies.popleft() if self.replies else self.otherwise
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def _handler(store: ScriptedStore) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            store.seen.append(Seen(self.command, self.path, headers, body))
+            reply = store.next_reply()
+            if reply.after is not None:
+                reply.after.wait(30)
+            if reply.lost:
+                self.close_connection = True
+                return
+            self.send_response(reply.status)
+            for name, value in ({"Content-Length": str(len(reply.body))} | reply.headers).items():
+                self.send_header(name.replace("_", "-"), value)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(reply.body.encode())
+
+        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = answer  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return Handler
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_loader() -> Iterator[None]:
+    """Each client parses botocore's description of S3 anew, which takes longer than a test: once is enough here."""
+    loader = botocore.loaders.create_loader()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("botocore.session.create_loader", lambda *_: loader)
+        yield
+
+
+@pytest.fixture
+def store() -> Iterator[ScriptedStore]:
+    scripted = ScriptedStore()
+    yield scripted
+    scripted.stop()
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """Credentials laid out like a mounted Secret."""
+    directory = tmp_path / "keys"
+    directory.mkdir()
+    (directory / "AWS_ACCESS_KEY_ID").write_text("the-access-key")
+    (directory / "AWS_SECRET_ACCESS_KEY").write_text("the-secret-key")
+    return directory
+
+
+QUICK = RetryPolicy(patience_s=0.25, first_s=0.005, cap_s=0.05, conflicts=3)
+"""Gives up within a quarter of a second."""
+
+
+@pytest.fixture
+def settings(store: ScriptedStore, secret: Path) -> S3Settings:
+    return S3Settings(
+        bucket="bucket",
+        region="us-east-1",
+        endpoint=store.endpoint,
+        path_style=True,
+        credentials_dir=secret,
+        read_timeout_s=5,
+        retry=QUICK,
+    )
+
+
+@pytest.fixture
+def s3(settings: S3Settings) -> Iterator[S3]:
+    client = S3(settings)
+    yield client
+    client.close()
