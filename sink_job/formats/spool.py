@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import ExitStack
 from types import TracebackType
 from typing import IO, NamedTuple, Self
 
@@ -70,6 +71,7 @@ class Spool:
         self.peak = 0
         self.spilled = 0
         self._directory = directory
+        self._open = ExitStack()
         self._file: IO[bytes] | None = None
         self._held: dict[int, Held] = {}
 
@@ -98,7 +100,9 @@ class Spool:
 
     def write(self, chunks: list[bytes | memoryview]) -> _Spilled:
         if self._file is None:
-            self._file = tempfile.TemporaryFile(dir=self._directory, prefix="s3sink-", buffering=0)
+            self._file = self._open.enter_context(
+                tempfile.TemporaryFile(dir=self._directory, prefix="s3sink-", buffering=0)
+            )
         offset = self._file.seek(0, os.SEEK_END)
         length = sum(len(c) for c in chunks)
         body = memoryview(b"".join(chunks))
@@ -120,5 +124,4 @@ class Spool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._open.close()

@@ -138,7 +138,7 @@ class Commits:
             self.record(clock=clock, partitions={}, named=self._rebuild(lost))
         else:
             raise TryAgainLater(
-                f"uploads below s3://{self.s3.bucket} vanish while they are being written ({REBUILD_ATTEMPTS} times in a row)"
+                f"uploads to s3://{self.s3.bucket} vanish while being written ({REBUILD_ATTEMPTS} times in a row)"
             )
         self._commit_offsets()
 

@@ -49,7 +49,7 @@ class Audit(msgspec.Struct, frozen=True):
 
 
 class Ledger:
-    """The ledger of one sink. It keeps no state but the attempt id; what was decided is in the `State` passed around."""
+    """The ledger of one sink. It keeps no state but the attempt id; what was decided is in the `State` it returns."""
 
     def __init__(self, s3: S3, root: str, attempt: str) -> None:
         """`root` ends with `/`; `attempt` is unique to this process (it tells our own records from others')."""
@@ -68,7 +68,8 @@ class Ledger:
                 return state
         raise ConfigurationError(
             f"the ledger s3://{self.s3.bucket}/{self.root} has a gap in its records: one was deleted by hand. "
-            "Restore the missing ledger/ object (bucket versioning), or choose another sinkId and start from the group's offsets."
+            "Restore the missing ledger/ object (bucket versioning), or choose another sinkId, which starts from the "
+            "group's offsets."
         )
 
     def _read(self, chain: history.Chain) -> State | None:
@@ -116,7 +117,7 @@ class Ledger:
         return history.is_head(claim, self._numbers("ledger/"), self._numbers("snapshot/"))
 
     def check_head(self, state: State) -> None:
-        """Raises LedgerFenced when a record above the state exists: claims are never dropped, so this can't be missed."""
+        """Raises LedgerFenced when there is a record above the state: claims are never dropped, so none is missed."""
         if self.s3.head(self.root + self._record_name(state.number + 1)) is not None:
             raise LedgerFenced(
                 f"another driver has taken over the ledger s3://{self.s3.bucket}/{self.root} "
@@ -201,6 +202,7 @@ class Ledger:
         value = msgspec.json.decode(gzip.decompress(self.s3.get(self.root + name)), type=kind)
         if value.format > FORMAT:
             raise ConfigurationError(
-                f"s3://{self.s3.bucket}/{self.root}{name} has format {value.format}; this version reads {FORMAT}. Upgrade s3sink."
+                f"s3://{self.s3.bucket}/{self.root}{name} has format {value.format}; this version reads {FORMAT}. "
+                "Upgrade s3sink."
             )
         return value

@@ -18,7 +18,7 @@ import msgspec
 from sink_job.rounds.pipeline import Pipeline
 
 from sink_job.api.errors import DataError, DataLoss, TryAgainLater
-from sink_job.api.spec import OnDataLoss, Shaping, Sink, StartingOffsets, Tolerance
+from sink_job.api.spec import IsolationLevel, OnDataLoss, Shaping, Sink, StartingOffsets, Tolerance
 from sink_job.api.types import TopicPartition
 from sink_job.kafka.types import TopicInfo
 from sink_job.rounds import own
@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 class Admin(Protocol):
     """What the driver asks Kafka; see `sink_job.kafka.Admin`."""
 
-    def ends(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]: ...
+    def ends(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> Mapping[TopicPartition, int]: ...
     def starts(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]: ...
     def topics(self, names: Sequence[str] | None = None, *, pattern: str | None = None) -> Mapping[str, TopicInfo]: ...
     def cluster_id(self) -> str: ...
@@ -76,7 +76,10 @@ class World:
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """When to end: never, or when the log ends seen at the start are recorded. `publish_open` then closes what is open."""
+    """When to end: never, or when the log ends seen at the start are recorded; `publish_open` then closes what is open.
+
+    `take_over` takes a place or ledger from its owner, `start_new_ledger` goes on where a ledger was lost.
+    """
 
     until_caught_up: bool = False
     publish_open: bool = False
@@ -117,7 +120,8 @@ class Driver:
     def run(self) -> None:
         """Runs until the goal is reached or `stop` is called.
 
-        Raises the SinkError that ends it: LedgerFenced, DataError, DataLoss, ObjectConflict, ConfigurationError, TryAgainLater.
+        Raises the SinkError that ends it: LedgerFenced, DataError, DataLoss, ObjectConflict, ConfigurationError,
+        TryAgainLater.
         """
         self._claim()
         try:
@@ -191,18 +195,18 @@ class Driver:
     def _first_offsets(self, found: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
         """Where a sink without a ledger starts: at the group's offsets, else as `startingOffsets` says (P5)."""
         latest = self.sink.spec.kafka.starting_offsets is StartingOffsets.LATEST
-        begin = self.world.admin.ends(list(found)) if latest else {tp: p.next for tp, p in found.items()}
+        begin = self._ends(list(found)) if latest else {tp: p.next for tp, p in found.items()}
         offsets = {**begin, **self.world.admin.group_offsets(self.sink.group_id, list(found))}
         return {tp: starting(offset) for tp, offset in offsets.items()}
 
     def _recover(self) -> None:
-        """Rolls the ledger forward: what is named becomes visible, what older settings began is finished, litter goes."""
+        """Rolls the ledger forward: what is named becomes visible, litter goes, what older settings began is closed."""
         self._commits.publish(self._now)
         CleanUp(self._s3, self._ledger, self._commits.epoch).run(self._commits.state, self._commits.epoch)
         self._finish_old()
         self._estimate_sizes()
         if self.goal.until_caught_up:
-            self._targets = dict(self.world.admin.ends(self._assigned()))
+            self._targets = dict(self._ends(self._assigned()))
         self.tracker.recovered()
 
     def _estimate_sizes(self) -> None:
@@ -210,13 +214,13 @@ class Driver:
         tps = self._assigned()
         sizes = self.world.admin.sizes(sorted({tp.topic for tp in tps})) if tps else None
         if sizes:
-            starts, ends = self.world.admin.starts(tps), self.world.admin.ends(tps)
+            starts, ends = self.world.admin.starts(tps), self._ends(tps)
             for tp in tps:
                 if sizes.get(tp) and ends[tp] > starts[tp]:
                     self._record_bytes[tp] = max(1.0, sizes[tp] / (ends[tp] - starts[tp]))
 
     def _finish_old(self) -> None:
-        """Objects begun under other settings than those in force, or of topics that are no longer read, are closed (P8)."""
+        """Closes objects begun under other settings than those in force, or of topics no longer read (P8)."""
         state = self._commits.state
         current, assigned = state.current_settings(), {tp.topic for tp in self._assigned()}
         for number in sorted({o.settings for p in state.partitions.values() for o in p.open}):
@@ -240,7 +244,7 @@ class Driver:
         """Runs a round if there is reason for one; returns whether it did."""
         now = self._tick()
         self._look_for_topics(now)
-        ends = self.world.admin.ends(self._assigned())
+        ends = self._ends(self._assigned())
         self.tracker.sees(ends)
         planned = plan(self._sights(ends, now), self.sink.spec.rounds, now, eager=self.goal.until_caught_up)
         if planned.empty:
@@ -386,7 +390,7 @@ class Driver:
             self._stop.wait(min(IDLE_WAIT_MS, max(1, self.sink.spec.rounds.max_delay)) / 1000)
 
     def _look_for_topics(self, now: int) -> None:
-        """New partitions, and new topics of a pattern, start at their beginning; their states go into the next record."""
+        """New partitions, and new topics of a pattern, start at their beginning: recorded when they are found."""
         if now - self._topics_at < TOPICS_EVERY_MS:
             return
         self._topics_at = now
@@ -430,12 +434,12 @@ class Driver:
             return
         told = ", ".join(f"{tp}: {starts[tp]} to {first - 1}" for tp, first in sorted(gone.items()))
         raise DataLoss(
-            f"Kafka no longer holds offsets that are not in S3 yet ({told}): retention has eaten them. Give the topic a longer "
-            "retention; to go on without them, set spec.onDataLoss: Continue."
+            f"Kafka no longer holds offsets that are not in S3 yet ({told}): retention has eaten them. Give the topic "
+            "a longer retention; to go on without them, set spec.onDataLoss: Continue."
         )
 
     def _skip_lost(self, planned: Plan) -> bool:
-        """Records that the offsets which Kafka has dropped will never be in an object; returns whether there are any."""
+        """Records that offsets which Kafka has dropped will never be in an object; returns whether there are any."""
         held = self.world.admin.starts(list(planned.ranges))
         states = {}
         for tp, (start, _) in planned.ranges.items():
@@ -489,8 +493,8 @@ class Driver:
         result = msgspec.msgpack.decode(raw[tp], type=RebuildResult)
         for missing in result.missing:
             raise DataLoss(
-                f"an unpublished object of {tp} (path {missing.path}, offsets {missing.first} to {missing.last}) is gone, and Kafka "
-                f"holds {missing.found.count} of its {missing.wanted.count} records: they cannot be written again."
+                f"an unpublished object of {tp} (path {missing.path}, offsets {missing.first}-{missing.last}) is gone, "
+                f"and Kafka holds {missing.found.count} of its {missing.wanted.count} records: it can't be made again."
             )
         return result
 
@@ -498,6 +502,11 @@ class Driver:
 
     def _partitions(self) -> dict[TopicPartition, PartitionState]:
         return {TopicPartition.parse(name): p for name, p in self._commits.state.partitions.items()}
+
+    def _ends(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """The log ends, as the reader will see them: at read_committed the last stable offsets."""
+        committed = self.sink.spec.kafka.isolation_level is IsolationLevel.READ_COMMITTED
+        return self.world.admin.ends(partitions, committed=committed)
 
     def _assigned(self) -> list[TopicPartition]:
         """The partitions that are read: the ledger's, as far as the manifest still names their topics."""

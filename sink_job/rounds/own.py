@@ -50,8 +50,8 @@ def claim_place(s3: S3, key: str, owner: Owner, what: str, *, take_over: bool) -
             return claim_place(s3, key, owner, what, take_over=take_over)
         if holder != owner:
             raise OwnedByAnother(
-                f"{what} belongs to {holder}; this is {owner}. Choose another topicsDir, topic or sinkId, or, when that sink "
-                "is gone for good, start this one once with --take-over."
+                f"{what} belongs to {holder}; this is {owner}. Choose another topicsDir, topic or sinkId; when that "
+                "sink is gone for good, start this one once with --take-over."
             ) from None
 
 
@@ -82,8 +82,8 @@ def expect_same_topics(known: Kafka | None, now: Kafka) -> Kafka:
     for topic, topic_id in now.topics.items():
         if known.topics.get(topic, topic_id) != topic_id:
             raise TopicRecreated(
-                f"topic {topic} was deleted and created again (id {known.topics[topic]}, now {topic_id}): its offsets begin "
-                "anew. Choose another sinkId and topicsDir, or reset the sink's offsets."
+                f"topic {topic} was deleted and created again (id {known.topics[topic]}, now {topic_id}): its offsets "
+                "begin anew. Choose another sinkId and topicsDir, or reset the sink's offsets."
             )
     return Kafka(known.cluster, {**known.topics, **now.topics})
 
@@ -98,7 +98,8 @@ def expect_no_objects(s3: S3, shaping: Shaping, starts: Mapping[TopicPartition, 
             start = starts.get(TopicPartition(parsed.topic, parsed.partition))
             if start is not None and parsed.first >= start:
                 raise LedgerLost(
-                    f"there is no ledger, but s3://{s3.bucket}/{listed.key} starts at or above offset {start}, where "
-                    f"{parsed.topic}-{parsed.partition} would be read from: records would be doubled. Restore the ledger "
-                    "(_s3sink/), move the objects away, or set the group's offsets behind them; --start-new-ledger goes on all the same."
+                    f"there is no ledger, but s3://{s3.bucket}/{listed.key} is at or behind offset {start}, "
+                    f"where {parsed.topic}-{parsed.partition} would be read from: records would be doubled. Restore the "
+                    "ledger (_s3sink/), move the objects away, or set the group's offsets behind them; "
+                    "--start-new-ledger goes on all the same."
                 )

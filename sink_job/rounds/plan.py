@@ -1,8 +1,8 @@
 """Which topic-partitions a round reads, and how far: pure.
 
-A round is one Spark job, so a topic-partition with little to read waits until there is more, or until it has waited long
-enough; one with much to read is capped, so that tasks are of like size and a stop never waits long. What is due to close
-without new records takes part without reading Kafka.
+A round is one Spark job, so a topic-partition with little to read waits until there is more, or until it has waited
+long enough; one with much to read is capped, so that tasks are of like size and a stop never waits long. What is due to
+close without new records takes part without reading Kafka.
 """
 
 from __future__ import annotations

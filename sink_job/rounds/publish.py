@@ -1,7 +1,7 @@
 """Making objects visible: completing the uploads that a record has named, however often it takes (P9).
 
-Completion is conditional (`If-None-Match: *`) and names the recorded parts and the whole object's checksum, so it can be
-tried again by anyone at any time. What stands at the key decides, not what a reply said.
+Completion is conditional (`If-None-Match: *`) and names the recorded parts and the whole object's checksum, so it can
+be tried again by anyone at any time. What stands at the key decides, not what a reply said.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Outcome(Enum):
 def publish_all(
     s3: S3, objects: Iterable[NamedObject], pool: ThreadPoolExecutor, moved: Callable[[NamedObject], bool]
 ) -> dict[str, Outcome]:
-    """Completes each object; by key what became of it. `moved` tells whether the group's offset is past an object that is
-    neither uploaded nor there.
+    """Completes each object; by key what became of it. `moved` tells whether the group's offset is past an object that
+    is neither uploaded nor there.
 
     Raises ObjectConflict when other content stands at a key; the others have been tried by then.
     """
@@ -80,7 +80,7 @@ def _expect_equal(s3: S3, o: NamedObject, stored: Head | None) -> None:
 
 
 def equals(o: NamedObject, stored: Head) -> bool:
-    """Whether the stored object is `o`: by size and whole-object checksum, or by its ETag where the store keeps none."""
+    """Whether the stored object is `o`: by size and checksum of the whole, or by ETag where the store keeps none."""
     if stored.size != o.bytes:
         return False
     if stored.crc64nvme is not None:

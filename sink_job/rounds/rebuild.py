@@ -1,8 +1,8 @@
 """Making objects again whose upload or leftovers are gone, from their recorded members (P2).
 
-What a round has cut is never cut anew: the task reads the recorded stretches again, under the clocks they had then, takes
-the records whose path is the object's, and writes them to a new upload. The tally must come out as recorded; otherwise
-Kafka no longer holds the records, and that is data loss.
+What a round has cut is never cut anew: the task reads the recorded stretches again, under the clocks they had then,
+takes the records whose path is the object's, and writes them to a new upload. The tally must come out as recorded;
+otherwise Kafka no longer holds the records, and that is data loss.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RebuildInput(msgspec.Struct, frozen=True):
 
     def stretch(self) -> tuple[int, int]:
         """The offsets `[start, end)` to read."""
-        objects = (*self.named, *self.open)
+        objects: tuple[NamedObject | OpenObject, ...] = (*self.named, *self.open)
         return min(o.first for o in objects), max(o.last for o in objects) + 1
 
 

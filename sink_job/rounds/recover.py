@@ -40,8 +40,8 @@ def take_over(ledger: Ledger, claim: Callable[[State], Record]) -> State:
         if ledger.is_head(record.number):
             return apply(state, record)
     raise LedgerFenced(
-        f"other drivers claimed s3://{ledger.s3.bucket}/{ledger.root} {CLAIM_ATTEMPTS} times in a row while this one tried. "
-        "Run one driver per sink."
+        f"other drivers claimed s3://{ledger.s3.bucket}/{ledger.root} {CLAIM_ATTEMPTS} times in a row while this one "
+        "tried. Run one driver per sink."
     )
 
 

@@ -20,7 +20,7 @@ from sink_job.cutting.cutter import Append, Close, CutState, Cutter, OpenCut
 from sink_job.cutting.keys import object_key
 from sink_job.rounds.pipeline import Pipeline, Prepared
 
-from sink_job.api.spec import Shaping
+from sink_job.api.spec import Errors, OnNullValue, Shaping, Tolerance
 from sink_job.api.types import TopicPartition
 from sink_job.formats.spool import Spool
 from sink_job.rounds.objects import ObjectWriter, Staging, StagingLost, Uploads, extend_seen
@@ -68,8 +68,8 @@ class BadRecord(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct):
-    """What a task did, in numbers. `records` and `bytes` (uncompressed) were written, `ignored` are nulls that the policy
-    drops, `refused` bad records that are tolerated."""
+    """What a task did, in numbers. `records` and `bytes` (uncompressed) were written, `ignored` are nulls that the
+    policy drops, `refused` bad records that are tolerated."""
 
     records: int = 0
     bytes: int = 0
@@ -87,8 +87,8 @@ class Counts(msgspec.Struct):
 class TaskResult(msgspec.Struct, frozen=True):
     """What one task did. With `lost` (an upload or a staging object is gone: which) nothing else of it holds.
 
-    `begun` are the uploads that this attempt began, as (key, upload id). `error` is the record before which the sink has
-    to stop; of `refused` records, which are tolerated, the first few are told.
+    `begun` are the uploads that this attempt began, as (key, upload id). `error` is the record before which the sink
+    has to stop; of `refused` records, which are tolerated, the first few are told.
     """
 
     state: PartitionState
@@ -102,7 +102,7 @@ class TaskResult(msgspec.Struct, frozen=True):
 
 
 def write_range(settings: RoundSettings, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
-    """Does one topic-partition's share of a round; `given` is a `TaskInput`, the return value a `TaskResult` (msgpack)."""
+    """Does one topic-partition's share of a round; takes a `TaskInput` and returns a `TaskResult`, both msgpack."""
     task = msgspec.msgpack.decode(given, type=TaskInput)
     with Spool(settings.budget) as spool:
         writer = RangeWriter(settings, tp, task, spool)
@@ -137,7 +137,7 @@ class RangeWriter:
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> TaskResult:
         """Raises NoSuchUpload or StagingLost when what the ledger names is gone."""
-        before = self._s3.meter.read()
+        before = self._s3.meter.snapshot()
         self._carry_out(self._cutter.start_round(), None)
         error = self._feed(batches)
         if error is None:
@@ -204,7 +204,7 @@ class RangeWriter:
             self._end_rotation()
 
     def _end_rotation(self) -> None:
-        """Nothing is open: from the last rotation's end to the last record written, each offset is in an object or a hole."""
+        """Nothing is open: from the last rotation's end to the last record, each offset is in an object or a hole."""
         start, end = self._rotation_start, self._written_to
         gaps = holes(start, end, self._written)
         self._rotations.append(Rotation(self._tp.topic, self._tp.partition, start, end, gaps))
@@ -230,7 +230,7 @@ class RangeWriter:
         counts = self._counts
         counts.parts, counts.part_bytes = self._uploads.parts, self._uploads.bytes
         counts.spilled_bytes, counts.buffered_bytes = self._spool.spilled, self._spool.peak
-        used = self._s3.meter.read() - before
+        used = self._s3.meter.snapshot() - before
         counts.requests, counts.retries = dict(used.requests), sum(used.retries.values())
         writers = [*(writer for _, writer, _ in self._closed), *self._writers.values()]
         return TaskResult(
@@ -295,13 +295,14 @@ def staging_prefix(settings: RoundSettings, tp: TopicPartition) -> str:
 
 def shaped(settings: RoundSettings) -> tuple[Shaping, Pipeline]:
     """The settings that shape bytes and keys, and what they make of a batch; parsed once a process."""
-    return _shaped(settings.shaping, settings.tolerant, settings.ignore_nulls)
+    return _shaped(settings.shaping, settings.tolerant, settings.on_null)
 
 
 @cache
-def _shaped(shaping: str, tolerant: bool, ignore_nulls: bool) -> tuple[Shaping, Pipeline]:
+def _shaped(shaping: str, tolerant: bool, on_null: OnNullValue) -> tuple[Shaping, Pipeline]:
     settings = Shaping.model_validate_json(shaping)
-    return settings, Pipeline.of(settings, tolerant=tolerant, ignore_nulls=ignore_nulls)
+    errors = Errors(tolerance=Tolerance.ALL if tolerant else Tolerance.NONE, on_null_value=on_null)
+    return settings, Pipeline.of(settings, errors)
 
 
 def cut_state(state: PartitionState) -> CutState:
