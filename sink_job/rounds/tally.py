@@ -15,13 +15,18 @@ from sink_job.rounds.state import Tally
 CHUNK = 1 << 16
 
 
-def tally(offsets: npt.NDArray[np.int64]) -> Tally:
-    """The tally of these offsets."""
+def hashes(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """The hash of each of these offsets."""
     x = offsets.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     x ^= x >> np.uint64(31)
-    return Tally(len(x), int(x.sum(dtype=np.uint64)))
+    return x
+
+
+def tally(offsets: npt.NDArray[np.int64]) -> Tally:
+    """The tally of these offsets."""
+    return Tally(len(offsets), int(hashes(offsets).sum(dtype=np.uint64)))
 
 
 def tally_range(start: int, end: int) -> Tally:
