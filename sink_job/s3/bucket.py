@@ -25,7 +25,9 @@ class BucketCalls:
         self._transport.call("list_objects_v2", MaxKeys=1)
 
     def server_now_ms(self) -> int:
-        """The store's clock now, in whole seconds; this host's if the store does not tell."""
+        """The store's clock now, in whole seconds and up to two behind (servers keep the header for a while); this
+        host's if the store does not tell. To order events, compare `last_modified_ms` and `initiated_ms` instead.
+        """
         told = date_ms(self._transport.call("list_objects_v2", MaxKeys=1))
         return int(time.time() * 1000) if told is None else told
 

@@ -112,15 +112,20 @@ class MultipartCalls:
         return True
 
     def list_uploads(self, prefix: str, *, page: int = 1000) -> Iterator[Upload]:
-        """The unfinished uploads of keys below `prefix`; pages are fetched as needed."""
-        params: dict[str, Any] = {"Prefix": prefix, "MaxUploads": page}
+        """The unfinished uploads of keys below `prefix`, by key; pages are fetched as needed."""
+        after: dict[str, Any] = {}
         while True:
-            answer = self._transport.call("list_multipart_uploads", **params)
-            for found in answer.get("Uploads", ()):
-                yield Upload(found["Key"], found["UploadId"], millis(found["Initiated"]))
+            answer = self._transport.call("list_multipart_uploads", Prefix=prefix, MaxUploads=page, **after)
+            found = [Upload(it["Key"], it["UploadId"], millis(it["Initiated"])) for it in answer.get("Uploads", ())]
             if not answer.get("IsTruncated"):
+                yield from found
                 return
-            params |= {"KeyMarker": answer["NextKeyMarker"], "UploadIdMarker": answer["NextUploadIdMarker"]}
+            whole = _keys_that_ended(found)
+            yield from whole or found
+            if whole:
+                after = {"KeyMarker": whole[-1].key}
+            else:
+                after = {"KeyMarker": answer["NextKeyMarker"], "UploadIdMarker": answer["NextUploadIdMarker"]}
 
     def list_parts(self, key: str, upload_id: str, *, page: int = 1000) -> Iterator[tuple[int, str, int]]:
         """Number, ETag and size in bytes of the parts an upload has. Raises NoSuchUpload."""
@@ -132,3 +137,11 @@ class MultipartCalls:
             if not answer.get("IsTruncated"):
                 return
             params["PartNumberMarker"] = answer["NextPartNumberMarker"]
+
+
+def _keys_that_ended(page: Sequence[Upload]) -> Sequence[Upload]:
+    """The uploads of a page without those of its last key, which may go on in the next one.
+
+    That one then begins with the last key anew: stores differ (VersityGW fails) when they have to go on within a key.
+    """
+    return [upload for upload in page if upload.key != page[-1].key]

@@ -8,9 +8,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from sink_job.api.errors import AccessDenied
 from sink_job.s3 import checksums
 from sink_job.s3.body import Body, Pieces
-from sink_job.s3.bucket import BucketCalls, date_ms, millis
+from sink_job.s3.bucket import BucketCalls, millis
 from sink_job.s3.errors import ChecksumMismatch, NotFound
 
 __all__ = ["Head", "Listed", "ObjectCalls", "PutResult"]
@@ -21,15 +22,18 @@ _BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class PutResult:
-    """`server_ms`: the store's clock when it answered (whole seconds), None if it does not say."""
+    """What the store says about an object it has taken."""
 
     etag: str
-    server_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """An object without its bytes. `crc64nvme` is that of the whole object, None if the store keeps none."""
+    """An object without its bytes. `crc64nvme` is that of the whole object, None if the store keeps none.
+
+    `last_modified_ms` is by the store's clock, cut to whole seconds, as is an upload's `initiated_ms`: of the two, the
+    smaller one was earlier; equal ones tell nothing.
+    """
 
     size: int
     crc64nvme: int | None
@@ -63,7 +67,7 @@ class ObjectCalls(BucketCalls):
         if content_type is not None:
             params["ContentType"] = content_type
         answer = self._transport.call("put_object", key=key, body=pieces, expects="ETag", **params)
-        return PutResult(etag=answer["ETag"], server_ms=date_ms(answer))
+        return PutResult(etag=answer["ETag"])
 
     def get(self, key: str) -> bytes:
         """The whole object, in memory. Raises NotFound."""
@@ -119,9 +123,11 @@ class ObjectCalls(BucketCalls):
         """What the store says about an object; None: there is no such object (in a bucket that is there)."""
         try:
             answer = self._transport.call("head_object", key=key, ChecksumMode="ENABLED")
-        except NotFound:
-            self.look()  # a 404 to a HEAD has no body: it may also mean that there is no such bucket
-            return None
+        except (NotFound, AccessDenied) as error:
+            self.look()  # a refused HEAD has no body that says why: the bucket or the keys may be wrong, too
+            if isinstance(error, NotFound):
+                return None
+            raise
         crc = answer.get("ChecksumCRC64NVME") if answer.get("ChecksumType", "FULL_OBJECT") == "FULL_OBJECT" else None
         return Head(
             size=answer["ContentLength"],
