@@ -1,0 +1,231 @@
+"""A Kafka broker: one KRaft node on the loopback address, real in everything but the number of its replicas."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from devtools.jars import KAFKA_VERSION, broker_class_path
+from devtools.processes import Process, ServerFailedError, accepts_connections, free_ports, wait_until
+from sink_job.spark.jars import cache_dir
+
+_START_SECONDS = 60
+_LARGEST_RECORD = 16 << 20
+
+_DEFAULTS: Mapping[str, str] = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "auto.create.topics.enable": "false",
+    # After a kill the broker waits until its former self has timed out.
+    "broker.session.timeout.ms": "5000",
+    "log.retention.ms": "-1",
+    "log.segment.delete.delay.ms": "1000",
+    "log.cleaner.backoff.ms": "200",
+    "log.initial.task.delay.ms": "500",
+    "message.max.bytes": str(_LARGEST_RECORD),
+    "replica.fetch.max.bytes": str(_LARGEST_RECORD),
+    "socket.request.max.bytes": str(256 << 20),
+}
+_PROTOCOLS = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT"
+
+
+class KafkaBroker:
+    """A broker over `directory`: its data, its log and its ports stay through stop, kill and start.
+
+    `settings` are broker properties over the defaults above. With `users` (name to password) there is a second listener
+    with SASL/PLAIN at `sasl_bootstrap`. `heap` as a JVM writes it.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        settings: Mapping[str, str] | None = None,
+        users: Mapping[str, str] | None = None,
+        heap: str = "512m",
+        with_parent: bool = True,
+    ) -> None:
+        self.directory = directory
+        self.port, self.controller_port, self.sasl_port = free_ports(3)
+        self.heap = heap
+        self.process: Process | None = None
+        self._settings = settings or {}
+        self._users = users or {}
+        self._with_parent = with_parent
+
+    @property
+    def bootstrap(self) -> str:
+        """host:port for clients."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def sasl_bootstrap(self) -> str:
+        """host:port for clients that log in; only with `users`."""
+        return f"127.0.0.1:{self.sasl_port}"
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "broker.log"
+
+    def start(self) -> None:
+        """Starts the broker and returns when it answers; `ServerFailedError` carries the end of its log."""
+        properties = self._write_properties()
+        process = _java(
+            "kafka.Kafka",
+            str(properties),
+            log=self.log,
+            heap=self.heap,
+            with_parent=self._with_parent,
+            cwd=self.directory,
+        )
+        self.process = process
+        try:
+            wait_until(lambda: accepts_connections(self.port), "Kafka", seconds=_START_SECONDS, unless=process.failed)
+            wait_until(self._answers, "Kafka", seconds=_START_SECONDS, unless=process.failed)
+        except ServerFailedError:
+            process.kill()
+            raise
+
+    def stop(self) -> None:
+        """A clean shutdown: logs are flushed and closed."""
+        if self.process:
+            self.process.terminate()
+            self.process = None
+
+    def kill(self) -> None:
+        """As a power cut would: the broker recovers its logs at the next start."""
+        if self.process:
+            self.process.kill()
+            self.process = None
+
+    def restart(self) -> None:
+        """Stop and start, on the same data and ports."""
+        self.stop()
+        self.start()
+
+    def _answers(self) -> bool:
+        try:
+            return bool(
+                AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0}).list_topics(timeout=2).brokers
+            )
+        except KafkaException:
+            return False
+
+    def _write_properties(self) -> Path:
+        data = self.directory / "data"
+        if not data.exists():
+            _format(data)
+        listeners = {"PLAINTEXT": self.port} | ({"SASL_PLAINTEXT": self.sasl_port} if self._users else {})
+        addresses = [f"{name}://127.0.0.1:{port}" for name, port in listeners.items()]
+        settings = {
+            **_DEFAULTS,
+            "log.dirs": str(data),
+            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
+            "listeners": ",".join([*addresses, f"CONTROLLER://127.0.0.1:{self.controller_port}"]),
+            "advertised.listeners": ",".join(addresses),
+            "listener.security.protocol.map": _PROTOCOLS,
+            **(_login(self._users) if self._users else {}),
+            **self._settings,
+        }
+        path = self.directory / "server.properties"
+        path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        return path
+
+
+@contextlib.contextmanager
+def kafka_broker(
+    *, settings: Mapping[str, str] | None = None, users: Mapping[str, str] | None = None, heap: str = "512m"
+) -> Iterator[KafkaBroker]:
+    """A running broker with data of its own in a temporary folder; at the end it is killed and the folder removed."""
+    with tempfile.TemporaryDirectory(prefix="s3sink-kafka-", ignore_cleanup_errors=True) as name:
+        broker = KafkaBroker(Path(name), settings=settings, users=users, heap=heap)
+        try:
+            broker.start()
+            yield broker
+        finally:
+            broker.kill()
+
+
+def _login(users: Mapping[str, str]) -> dict[str, str]:
+    entries = " ".join(f'user_{name}="{password}"' for name, password in users.items())
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    return {
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{module} required {entries};",
+    }
+
+
+def _format(data: Path) -> None:
+    """An empty data folder with a cluster id of its own.
+
+    Kafka's own formatter takes a JVM's start, so it runs once a machine; the cluster id stands as text in one file.
+    """
+    template = cache_dir() / "kafka" / f"formatted-{KAFKA_VERSION}"
+    if not template.exists():
+        _make_template(template)
+    shutil.copytree(template, data)
+    meta = data / "meta.properties"
+    lines = meta.read_text().splitlines()
+    replaced = [f"cluster.id={_kafka_uuid()}" if line.startswith("cluster.id=") else line for line in lines]
+    meta.write_text("\n".join(replaced) + "\n")
+
+
+def _make_template(template: Path) -> None:
+    template.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=template.parent) as name:
+        work = Path(name)
+        properties = work / "server.properties"
+        settings = {
+            **_DEFAULTS,
+            "log.dirs": str(work / "data"),
+            "controller.quorum.voters": "1@127.0.0.1:1",
+            "listeners": "PLAINTEXT://127.0.0.1:2,CONTROLLER://127.0.0.1:1",
+            "listener.security.protocol.map": _PROTOCOLS,
+        }
+        properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        arguments = ["format", "-t", _kafka_uuid(), "-c", str(properties)]
+        tool = _java("kafka.tools.StorageTool", *arguments, log=work / "log", heap="128m")
+        if tool.wait(60):
+            raise ServerFailedError(f"formatting a broker's folder: {tool.last_lines()}")
+        # Another process may have been quicker; its template serves as well.
+        with contextlib.suppress(OSError):
+            (work / "data").rename(template)
+
+
+def _kafka_uuid() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def _java(
+    main: str, *arguments: str, log: Path, heap: str, with_parent: bool = True, cwd: Path | None = None
+) -> Process:
+    class_path = os.pathsep.join(map(str, broker_class_path()))
+    java = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else shutil.which("java")
+    if not java:
+        raise ServerFailedError("no java on PATH: a Java 17 runtime is needed")
+    options = [
+        f"-Xmx{heap}",
+        "-XX:+UseSerialGC",
+        "-Djava.awt.headless=true",
+        "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    ]
+    return Process([java, *options, "-cp", class_path, main, *arguments], log=log, with_parent=with_parent, cwd=cwd)
