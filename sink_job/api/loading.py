@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 
 from sink_job.api import built, manifest, rules
 from sink_job.api.errors import SpecError
-from sink_job.api.mistakes import Mistake, Path, field_at, of_pydantic, section_of
+from sink_job.api.mistakes import Mistake, Path, field_at, of_pydantic, section_of, shown
 from sink_job.api.units import MANIFEST
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def _foreign(document: dict[str, Any]) -> Iterable[Mistake]:
         if name not in document:
             yield Mistake((name,), f"is missing: write {name}: {ours}")
         elif document[name] != ours:
-            yield Mistake((name,), f"is not {ours}, the only one that is read here")
+            said = f"{shown((name,), document[name])} is not {ours}, the only one that is read here"
+            yield Mistake((name,), said)
 
 
 def _read(document: dict[str, Any], model: type[Sink]) -> tuple[Sink | None, list[Mistake]]:

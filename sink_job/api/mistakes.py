@@ -95,9 +95,8 @@ def of_pydantic(error: ErrorDetails, root: type[BaseModel]) -> Mistake:
         return Mistake(path, _wrong_type(path, kind, value))
     if kind == "enum":
         return Mistake(path, _not_one_of(path, value, str(bounds["expected"])))
-    if kind == "value_error":
-        return Mistake(path, f"{shown(path, value)} {bounds['error']}")
-    return Mistake(path, f"{shown(path, value)} {_out_of_bounds(kind, bounds) or error['msg']}")
+    said = str(bounds["error"]) if kind == "value_error" else _out_of_bounds(kind, bounds) or error["msg"]
+    return Mistake(path, said if value in ("", []) else f"{shown(path, value)} {said}")
 
 
 def _missing(field: FieldInfo | None) -> str:
@@ -137,16 +136,22 @@ def _out_of_bounds(kind: str, bounds: dict[str, Any]) -> str | None:
 
 def _unknown(path: Path, root: type[BaseModel]) -> Mistake:
     """A field that there is not: rests on the field that was probably meant."""
-    name, parent = str(path[-1]), path[:-1]
-    said = f"is not a field of {dotted(parent)}"
+    said = f"is not a field of {dotted(path[:-1])}"
+    meant = _meant(str(path[-1]), path[:-1], root)
+    if meant is None:
+        return Mistake(path, said)
+    near = meant[-1] if meant[:-1] == path[:-1] else dotted(meant)
+    return Mistake(path, f"{said}; did you mean {near}?", (meant,))
+
+
+def _meant(name: str, parent: Path, root: type[BaseModel]) -> Path | None:
+    """The field that `name` in the section `parent` stands for: one there that reads alike, or one elsewhere."""
+    elsewhere = _elsewhere(root).get(_plain(name))
+    if elsewhere and "." in name:  # a key of the connector
+        return elsewhere
     model = model_at(root, parent)
     near = _nearest(name, [str(field.alias) for field in model.model_fields.values()]) if model else None
-    if near:
-        return Mistake(path, f"{said}; did you mean {near}?", ((*parent, near),))
-    elsewhere = _elsewhere(root).get(_plain(name))
-    return (
-        Mistake(path, f"{said}; did you mean {dotted(elsewhere)}?", (elsewhere,)) if elsewhere else Mistake(path, said)
-    )
+    return (*parent, near) if near else elsewhere
 
 
 def _plain(word: str) -> str:

@@ -1,0 +1,56 @@
+"""Manifests for tests: a small right one, changed by dotted paths."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+
+from sink_job.api.errors import SpecError
+from sink_job.api.spec import Sink, parse_sink
+
+ABSENT: Final = object()
+
+_RIGHT: Final[dict[str, Any]] = {
+    "apiVersion": "s3sink.io/v1alpha1",
+    "kind": "S3Sink",
+    "metadata": {"name": "flights"},
+    "spec": {
+        "kafka": {"bootstrapServers": "kafka:9092", "topics": ["flights"]},
+        "rotation": {"flushSize": 90},
+        "s3": {"bucket": "archive"},
+    },
+}
+HOURLY: Final[dict[str, object]] = {"spec.partitioner": {"type": "Hourly", "timezone": "UTC"}}
+TIME: Final[dict[str, object]] = {
+    "spec.partitioner": {"type": "Time", "timezone": "UTC", "duration": "1h", "pathFormat": "YYYY/MM/dd/HH"}
+}
+
+
+def document(*changes: Mapping[str, object]) -> dict[str, Any]:
+    """A right manifest with `changes`: values by dotted path, `ABSENT` to take one out."""
+    made = copy.deepcopy(_RIGHT)
+    for path, value in ((path, value) for each in changes for path, value in each.items()):
+        *way, last = path.split(".")
+        place = made
+        for step in way:
+            place = place.setdefault(step, {})
+        if value is ABSENT:
+            place.pop(last)
+        else:
+            place[last] = copy.deepcopy(value)
+    return made
+
+
+def accepted(*changes: Mapping[str, object], for_job: bool = True) -> Sink:
+    """The sink of a manifest that has to be right."""
+    return parse_sink(document(*changes), for_job=for_job)
+
+
+def mistakes(*changes: Mapping[str, object], for_job: bool = True) -> list[str]:
+    """The sentences for a manifest that has to be wrong."""
+    with pytest.raises(SpecError) as raised:
+        parse_sink(document(*changes), for_job=for_job)
+    return list(raised.value.mistakes)

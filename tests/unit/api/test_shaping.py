@@ -1,0 +1,95 @@
+"""The settings that the ledger keeps: complete, without loss, and free of what does not shape bytes and keys."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sink_job.api.choices import Compression, Converter, Output, PartitionerType, RotationScope, TimestampExtractor
+from sink_job.api.spec import Format, Partitioner, Rotation, S3Names, Shaping
+from sink_job.api.units import DAY, GI, MI
+from tests.unit.api.manifests import HOURLY, accepted
+
+_TEXT = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=12)
+_DURATIONS = st.none() | st.integers(1, 400 * DAY)
+
+SHAPINGS = st.builds(
+    Shaping,
+    format=st.builds(
+        Format,
+        converter=st.sampled_from(Converter),
+        output=st.sampled_from(Output),
+        compression=st.sampled_from(Compression),
+        gzip_level=st.integers(0, 3),
+        bytes_separator=st.text(max_size=8),
+    ),
+    partitioner=st.builds(
+        Partitioner,
+        type=st.sampled_from(PartitionerType),
+        fields=st.none() | st.lists(_TEXT.filter(lambda text: "." not in text), min_size=1, max_size=3),
+        duration=_DURATIONS,
+        path_format=st.sampled_from([None, "'y'=YYYY", "HH 'o''clock'"]),
+        timezone=st.sampled_from([None, "UTC", "-03:30", "Europe/Berlin"]),
+        timestamp_extractor=st.sampled_from(TimestampExtractor),
+    ),
+    rotation=st.builds(
+        Rotation,
+        flush_size=st.none() | st.integers(1, 2**53 - 1),
+        interval=_DURATIONS,
+        schedule_interval=st.none() | st.integers(1, DAY),
+        on_path_change=st.booleans(),
+        max_bytes=st.none() | st.integers(1, 1 << 50),
+        max_open_time=_DURATIONS,
+        scope=st.sampled_from(RotationScope),
+    ),
+    s3=st.builds(
+        S3Names,
+        topics_dir=st.sampled_from(["", "topics", "lake/raw"]),
+        offset_pad_width=st.integers(0, 64),
+        part_size=st.integers(5 * MI, 2 * GI),
+    ),
+)
+
+
+@given(SHAPINGS)
+def test_the_shaping_settings_survive_the_ledger(shaping: Shaping) -> None:
+    assert Shaping.model_validate_json(shaping.model_dump_json()) == shaping
+
+
+@given(SHAPINGS)
+def test_equal_settings_are_written_equally(shaping: Shaping) -> None:
+    text = shaping.model_dump_json()
+    assert Shaping.model_validate_json(text).model_dump_json() == text
+
+
+@given(SHAPINGS)
+def test_the_ledger_spells_settings_as_a_manifest_does(shaping: Shaping) -> None:
+    document = shaping.model_dump(mode="json", exclude_none=True)
+    assert Shaping.model_validate(document, context={"manifest": True}, by_alias=True, by_name=False) == shaping
+
+
+def test_the_shaping_settings_hold_nothing_of_the_connection() -> None:
+    shaping = accepted({"spec.s3": {"bucket": "archive", "partSize": "6Mi", "topicsDir": "lake"}}).shaping()
+    assert type(shaping.s3) is S3Names
+    assert shaping.s3 == S3Names(part_size=6 * MI, topics_dir="lake")
+
+
+def test_the_shaping_settings_are_the_manifest_s() -> None:
+    sink = accepted(HOURLY, {"spec.format": {"compression": "Gzip"}})
+    shaping, spec = sink.shaping(), sink.spec
+    assert (shaping.format, shaping.partitioner, shaping.rotation) == (spec.format, spec.partitioner, spec.rotation)
+
+
+def test_settings_that_do_not_shape_bytes_leave_the_shaping_alone() -> None:
+    changed = accepted({"spec.rounds": {"maxBytes": "1Gi"}, "spec.s3": {"bucket": "other", "region": "eu-central-1"}})
+    assert changed.shaping() == accepted().shaping()
+
+
+def test_a_sink_is_named_by_its_namespace_and_name() -> None:
+    sink = accepted({"metadata.namespace": "air"})
+    assert (sink.sink_id, sink.group_id) == ("air.flights", "s3sink-air.flights")
+
+
+def test_a_sink_keeps_the_names_that_it_is_given() -> None:
+    sink = accepted({"spec.sinkId": "archive", "spec.kafka.groupId": "team-a"})
+    assert (sink.sink_id, sink.group_id) == ("archive", "team-a")
