@@ -1,0 +1,86 @@
+"""`s3sink`: picks the command and turns how it ends into an exit code, here and nowhere else.
+
+Only the module of the command that is asked for is imported, and a command imports what it needs when it runs: help, a
+wrong manifest and `simulate` answer at once, without Spark or an S3 client.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+from sink_job.api.errors import ConfigurationError
+from sink_job.cli.common import EXIT_CODES, tell
+
+COMMANDS: Final = {
+    "run": "copy topics into objects, in the foreground, on local Spark",
+    "verify": "prove that every record is in exactly one object",
+    "status": "committed offsets, lag and open objects",
+    "simulate": "what these settings would do to these records; no Kafka, S3 or Spark",
+}
+"""The commands and what each is for. Each is the module `sink_job.cli.<name>`, with `add_parser(subparsers)` and
+`run(args) -> exit code`."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command in `argv` (default: of this process) and returns its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    asked = next((word for word in words if not word.startswith("-")), None)
+    module: Any = import_module(f"sink_job.cli.{asked}") if asked in COMMANDS else None
+    parser = _parser(asked, module)
+    args = parser.parse_args(words)
+    if module is None:
+        parser.print_help()
+        return 2
+    try:
+        code: int = module.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:  # who read our output has read enough; what the command would have said is not known
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        return tell(_known(error), debug=args.debug, as_json=getattr(args, "log", "text") == "json")
+    return code
+
+
+def _parser(asked: str | None, module: Any) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="s3sink",
+        description="Kafka topics into S3 objects, exactly once, from one S3Sink manifest.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"s3sink {_version()}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name, about in COMMANDS.items():
+        if name == asked:
+            module.add_parser(subparsers)
+            subparsers.choices[name].add_argument("--debug", action="store_true", help="show where an error comes from")
+        else:
+            subparsers.add_parser(name, help=about)
+    return parser
+
+
+def _known(error: Exception) -> Exception:
+    """The error, or what a missing package means to the person who installed us."""
+    if isinstance(error, ModuleNotFoundError) and not (error.name or "sink_job").startswith("sink_job"):
+        return ConfigurationError(f"the package {error.name} is not installed: pip install 's3sink[job]'")
+    return error
+
+
+def _version() -> str:
+    try:
+        return version("s3sink")
+    except PackageNotFoundError:
+        return "0"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

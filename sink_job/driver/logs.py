@@ -1,0 +1,91 @@
+"""Log lines, on standard error: text for people, JSON for machines, without secrets, at one place.
+
+`LogHandler.write` can be exchanged, so that lines appear above a live screen instead of through it. What the JVM writes
+to standard error (Spark's and Kafka's own logs) comes through here too, see `jvm_output`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TextIO
+
+from sink_job.driver.redaction import SECRETS, Redactor
+
+Write = Callable[[str], None]
+
+_QUIET = ("botocore", "boto3", "urllib3", "py4j", "pyspark", "asyncio")
+
+
+class TextFormatter(logging.Formatter):
+    """`2025-11-03T12:00:00Z INFO  rounds.loop: …`, times in UTC."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = f"{_time(record)} {record.levelname:<7} {_name(record)}: {record.getMessage()}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time, level, logger, message, and the traceback if there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": _time(record),
+            "level": record.levelname,
+            "logger": _name(record),
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+class LogHandler(logging.Handler):
+    """Writes each line by `write`, after taking the secrets out."""
+
+    def __init__(self, write: Write, redact: Redactor = SECRETS) -> None:
+        super().__init__()
+        self.write = write
+        self._redact = redact
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self.write(self._redact(self.format(record)))
+        except Exception:
+            self.handleError(record)
+
+
+def set_up(kind: str, *, debug: bool = False, stream: TextIO | None = None) -> LogHandler:
+    """Sends all logging to standard error (or `stream`), as `text` or `json`; libraries from WARNING on."""
+    handler = LogHandler(writer(sys.stderr if stream is None else stream))
+    handler.setFormatter(JsonFormatter() if kind == "json" else TextFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("sink_job").setLevel(logging.DEBUG if debug else logging.INFO)
+    logging.getLogger("jvm").setLevel(logging.DEBUG if debug else logging.WARNING)
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.captureWarnings(True)
+    return handler
+
+
+def writer(stream: TextIO) -> Write:
+    """Writes whole lines to `stream`, each at once."""
+
+    def write(line: str) -> None:
+        stream.write(line + "\n")
+        stream.flush()
+
+    return write
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _name(record: logging.LogRecord) -> str:
+    return record.name.removeprefix("sink_job.")

@@ -1,0 +1,146 @@
+"""`/metrics`: the tracker's numbers in Prometheus' text format. Names and meanings: docs/metrics.md.
+
+A collector reads the tracker when it is asked, so nothing is counted twice and an idle endpoint costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+    StateSetMetricFamily,
+    SummaryMetricFamily,
+)
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+
+from sink_job.api.report import PartitionReport, Report, RunState
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+PREFIX = "s3sink_"
+
+_TOTALS = {
+    "records": "Records in recorded objects, open ones included",
+    "bytes": "Their encoded, uncompressed bytes",
+    "objects": "Objects made visible",
+    "parts": "Parts uploaded",
+    "uploaded_bytes": "Bytes of the parts uploaded",
+    "ignored_records": "Records without value that onNullValue let go",
+    "dropped_records": "Refused records that errors.tolerance let go",
+    "rebuilt_objects": "Objects rebuilt because their upload was lost",
+    "s3_retries": "Requests to S3 that were tried again",
+}
+_FIELDS = {
+    "ignored_records": "ignored",
+    "dropped_records": "dropped",
+    "rebuilt_objects": "rebuilt",
+    "s3_retries": "retries",
+}
+
+_PARTITION: Mapping[str, tuple[str, Callable[[PartitionReport], int | None]]] = {
+    "committed_offset": ("First offset that is not in a visible object", lambda p: p.committed),
+    "next_offset": ("First offset that has not been read into an object", lambda p: p.next),
+    "end_offset": ("Log end as read_committed sees it", lambda p: p.end),
+    "lag_records": ("Offsets between committed_offset and end_offset", lambda p: p.lag),
+    "open_objects": ("Objects being written", lambda p: p.open_objects),
+}
+
+
+class Numbers(Collector):
+    """What the report, the tasks' requests and the driver's own requests say, as metrics."""
+
+    def __init__(
+        self,
+        *,
+        report: Callable[[], Report],
+        lost: Callable[[], int],
+        requests: Mapping[str, Callable[[], Mapping[str, int]]],
+    ) -> None:
+        """`lost`: offsets given up because Kafka dropped them. `requests`: requests to S3 by kind, of each process."""
+        self._report = report
+        self._lost = lost
+        self._requests = requests
+
+    def collect(self) -> Iterator[Metric]:
+        report = self._report()
+        yield from self._identity(report)
+        for name, about in _TOTALS.items():
+            yield CounterMetricFamily(PREFIX + name, about, value=getattr(report.totals, _FIELDS.get(name, name)))
+        yield CounterMetricFamily(f"{PREFIX}lost_offsets", "Offsets given up, dropped by Kafka", value=self._lost())
+        yield self._s3()
+        yield from self._durations(report)
+        yield from self._sizes(report)
+        for name, (about, value) in _PARTITION.items():
+            yield _of_partitions(name, about, report.partitions, value)
+
+    def _identity(self, report: Report) -> Iterator[Metric]:
+        info = InfoMetricFamily(f"{PREFIX}sink", "Which sink this is")
+        info.add_metric([], {"sink_id": report.sink_id, "name": report.name, "namespace": report.namespace})
+        yield info
+        states = {state.value: state is report.state for state in RunState}
+        yield StateSetMetricFamily(f"{PREFIX}state", "What the driver is doing", value=states)
+        yield _gauge("epoch", "Number of this driver's claim in the ledger", report.epoch)
+        yield _gauge("record", "Number of the last record in the ledger", report.round)
+        yield _gauge("start_time_seconds", "When this driver started", report.started_at / 1000)
+        yield _gauge(
+            "last_publish_time_seconds",
+            "When an object was last made visible",
+            None if report.last_publish is None else report.last_publish / 1000,
+        )
+
+    def _s3(self) -> Metric:
+        family = CounterMetricFamily(f"{PREFIX}s3_requests", "Requests to S3", labels=["process", "operation"])
+        for process, read in self._requests.items():
+            for operation, count in sorted(read().items()):
+                family.add_metric([process, operation], count)
+        return family
+
+    def _durations(self, report: Report) -> Iterator[Metric]:
+        for name, about, timing in (
+            ("round_duration", "Reading, cutting, uploading and recording one round", report.rounds),
+            ("publish_duration", "Making one round's objects visible and committing offsets", report.publishes),
+        ):
+            yield SummaryMetricFamily(
+                f"{PREFIX}{name}_seconds", about, count_value=timing.count, sum_value=timing.total_ms / 1000
+            )
+
+    def _sizes(self, report: Report) -> Iterator[Metric]:
+        memory = report.memory
+        yield _gauge("assigned_partitions", "Topic-partitions of this sink", report.assigned_partitions)
+        yield _gauge("active_partitions", "Topic-partitions that the last round read", report.active_partitions)
+        yield _gauge("task_slots", "Tasks that run at a time", memory.slots)
+        yield _gauge("buffered_bytes", "Bytes that tasks of the last round held at their peak", memory.buffered_bytes)
+        yield _gauge("spilled_bytes", "Bytes that tasks of the last round put on local disk", memory.spilled_bytes)
+        yield _gauge("jvm_peak_bytes", "Peak resident memory of the JVM", memory.jvm_bytes)
+        yield _gauge("python_worker_peak_bytes", "Peak resident memory of the largest worker", memory.python_bytes)
+
+
+def exposition(numbers: Numbers) -> bytes:
+    """All of them in the text format."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(numbers)
+    return generate_latest(registry)
+
+
+def _gauge(name: str, about: str, value: float | None) -> Metric:
+    """One number; a metric without a sample when it is not known."""
+    family = GaugeMetricFamily(PREFIX + name, about)
+    if value is not None:
+        family.add_metric([], value)
+    return family
+
+
+def _of_partitions(
+    name: str, about: str, partitions: list[PartitionReport], value: Callable[[PartitionReport], int | None]
+) -> Metric:
+    family = GaugeMetricFamily(PREFIX + name, about, labels=["topic", "partition"])
+    for partition in partitions:
+        number = value(partition)
+        if number is not None:
+            family.add_metric([partition.topic, str(partition.partition)], number)
+    return family

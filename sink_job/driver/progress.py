@@ -1,0 +1,238 @@
+"""Progress for the person who watches: one live screen on a terminal, a few log lines elsewhere.
+
+Both show the tracker's report and nothing else, so what is seen is what `/report` says. Log lines go above the screen.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from sink_job.api.report import PartitionReport, Report, RunState
+from sink_job.driver.logs import LogHandler
+
+LINE_EVERY_MS = 10_000
+PUBLISH_LINE_EVERY_MS = 2_000
+WINDOW_MS = 20_000
+"""Time over which the screen averages rates: rounds come in bursts."""
+
+_BESIDE_ROWS = 7  # lines of the screen that are not partitions
+_COLOURS = {RunState.RUNNING: "green", RunState.FAILED: "red", RunState.STOPPING: "yellow"}
+_log = logging.getLogger(__name__)
+
+
+class Tasks(NamedTuple):
+    """The round under way: tasks that ended, of how many."""
+
+    done: int
+    total: int
+
+
+class Rates:
+    """Records and bytes per second over the last WINDOW_MS, or since the start."""
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[int, int, int]] = deque()
+
+    def add(self, report: Report) -> tuple[float, float]:
+        """Takes in a report; returns (records, bytes) a second."""
+        now = report.now, report.totals.records, report.totals.bytes
+        self._samples.append(now)
+        while len(self._samples) > 2 and self._samples[1][0] <= now[0] - WINDOW_MS:
+            self._samples.popleft()
+        then = self._samples[0]
+        seconds = (now[0] - then[0]) / 1000
+        if seconds <= 0:
+            return 0.0, 0.0
+        return (now[1] - then[1]) / seconds, (now[2] - then[2]) / seconds
+
+
+class Screen:
+    """Renders reports as one screen. `where` is what the header says of the objects' place."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._rates = Rates()
+
+    def render(self, report: Report, *, height: int, tasks: Tasks | None = None) -> RenderableType:
+        """The screen, for a terminal of `height` lines: the partitions with the largest lag first."""
+        return Group(
+            Text(""),
+            self._header(report, tasks),
+            self._totals(report),
+            _partitions(report, max(3, height - _BESIDE_ROWS)),
+        )
+
+    def _header(self, report: Report, tasks: Tasks | None) -> Text:
+        text = Text(no_wrap=True, overflow="ellipsis")
+        text.append(report.name, style="bold").append(" → ").append(self._where)
+        text.append(f"  {report.state.value}", style=_COLOURS.get(report.state, "cyan"))
+        text.append(f"  {duration(report.now - report.started_at)}", style="dim")
+        text.append(f"  round {report.rounds.count + 1 if tasks else report.rounds.count}", style="dim")
+        if tasks:
+            text.append(f" ({tasks.done} of {tasks.total} tasks)", style="dim")
+        return text
+
+    def _totals(self, report: Report) -> Text:
+        per_s, bytes_per_s = self._rates.add(report)
+        totals = report.totals
+        published = "none yet" if report.last_publish is None else f"{duration(report.now - report.last_publish)} ago"
+        words = [
+            f"{totals.records:,} records ({count(per_s)}/s)",
+            f"{size(totals.bytes)} ({size(bytes_per_s)}/s)",
+            f"{totals.objects:,} objects",
+            f"{report.memory.open_objects:,} open",
+            f"last publish {published}",
+        ]
+        bad = [f"{n:,} {what}" for n, what in ((totals.dropped, "dropped"), (totals.retries, "S3 retries")) if n]
+        text = Text("  ".join(words))
+        return text.append("  " + "  ".join(bad), style="yellow") if bad else text
+
+
+def _partitions(report: Report, rows: int) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("topic-partition", no_wrap=True)
+    for title in ("committed", "end", "lag", "open"):
+        table.add_column(title, justify="right", no_wrap=True)
+    worst = sorted(report.partitions, key=lambda p: (-(p.lag or 0), p.topic, p.partition))
+    shown = worst if len(worst) <= rows else worst[: rows - 1]
+    for p in shown:
+        table.add_row(f"{p.topic}-{p.partition}", f"{p.committed:,}", known(p.end), known(p.lag), str(p.open_objects))
+    if rest := worst[len(shown) :]:
+        table.add_row(f"and {len(rest):,} more", "", "", known(_lag(rest)), str(sum(p.open_objects for p in rest)))
+    return table
+
+
+class Lines:
+    """Renders reports as log lines: at most one in 10 s, or in 2 s when objects became visible, and only of news."""
+
+    def __init__(self) -> None:
+        self._told: Report | None = None
+
+    def line(self, report: Report) -> str | None:
+        """What to say of this report, None when there is no news or it is too early."""
+        told = self._told
+        if told is None:
+            if report.state is not RunState.RUNNING:
+                return None
+            self._told = report
+            return f"running; {_where_it_stands(report)}"
+        wait = PUBLISH_LINE_EVERY_MS if report.totals.objects > told.totals.objects else LINE_EVERY_MS
+        if report.now - told.now < wait or report.totals == told.totals:
+            return None
+        self._told = report
+        seconds = (report.now - told.now) / 1000
+        new, old = report.totals, told.totals
+        return (
+            f"{new.records:,} records ({count((new.records - old.records) / seconds)}/s, "
+            f"{size((new.bytes - old.bytes) / seconds)}/s); {new.objects:,} objects "
+            f"(+{new.objects - old.objects:,}); {_where_it_stands(report)}"
+        )
+
+
+def _where_it_stands(report: Report) -> str:
+    return f"{report.memory.open_objects:,} open; lag {known(_lag(report.partitions))}"
+
+
+@contextmanager
+def live(
+    read: Callable[[], Report], tasks: Callable[[], Tasks | None], where: str, handler: LogHandler, console: Console
+) -> Iterator[None]:
+    """Shows the screen on `console` until the end, with the handler's log lines above it."""
+    screen = Screen(where)
+    before = handler.write
+
+    def write(line: str) -> None:
+        console.print(Text(line), soft_wrap=True)
+
+    handler.write = write
+    try:
+        with Live(
+            get_renderable=lambda: screen.render(read(), height=console.height, tasks=tasks()),
+            console=console,
+            refresh_per_second=4,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        ):
+            yield
+    finally:
+        handler.write = before
+
+
+@contextmanager
+def plain(read: Callable[[], Report], *, look_every_s: float = 0.5) -> Iterator[None]:
+    """Logs lines until the end."""
+    done = threading.Event()
+    lines = Lines()
+
+    def look() -> None:
+        while not done.wait(look_every_s):
+            line = lines.line(read())
+            if line:
+                _log.info("%s", line)
+
+    thread = threading.Thread(target=look, name="s3sink-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def summary(report: Report) -> str:
+    """What a run has done, in one line."""
+    totals = report.totals
+    took = max(1, report.now - report.started_at)
+    still_open = f", {report.memory.open_objects:,} still open" if report.memory.open_objects else ""
+    return (
+        f"{report.name}: {totals.records:,} records ({size(totals.bytes)}) in {duration(took)}, "
+        f"{count(1000 * totals.records / took)} records/s; {totals.objects:,} objects made visible{still_open}; "
+        f"lag {known(_lag(report.partitions))}"
+    )
+
+
+def _lag(partitions: list[PartitionReport]) -> int | None:
+    """The sum, unknown as long as one is."""
+    lags = [p.lag for p in partitions]
+    return None if None in lags else sum(lag for lag in lags if lag is not None)
+
+
+def known(number: int | None) -> str:
+    """A number with thousands marked; `?` for one that is not known."""
+    return "?" if number is None else f"{number:,}"
+
+
+def count(number: float) -> str:
+    """`950`, `45.2 k`, `1.2 M`."""
+    for unit, factor in (("M", 1e6), ("k", 1e3)):
+        if number >= factor:
+            return f"{number / factor:.1f} {unit}"
+    return f"{number:.0f}"
+
+
+def size(number: float) -> str:
+    """Bytes in decimal units: `950 B`, `12.3 MB`."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= factor:
+            return f"{number / factor:.1f} {unit}"
+    return f"{number:.0f} B"
+
+
+def duration(ms: int) -> str:
+    """`3 s`, `2 min 5 s`, `1 h 2 min`."""
+    seconds = max(0, ms) // 1000
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60} min"

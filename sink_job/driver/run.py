@@ -1,0 +1,266 @@
+"""Wires one sink's driver to Kafka, S3 and a local Spark, and runs it in this process until its goal or a signal.
+
+What can be told early is told early: secrets, memory and the bucket are looked at before the JVM is started.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import sys
+import time
+import uuid
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rich.console import Console
+
+from sink_job.api.errors import DataError, SinkError, TryAgainLater
+from sink_job.api.report import Failure, Report
+from sink_job.api.spec import Sink
+from sink_job.driver import budget, jvm_output, logs, metrics, progress
+from sink_job.driver.health import SILENCE_S, Heart, LiveTracker
+from sink_job.driver.processes import peaks
+from sink_job.driver.redaction import SECRETS
+from sink_job.driver.server import JSON, TEXT, Answer, ReportServer, Routes
+from sink_job.driver.signals import StopSignals
+from sink_job.kafka.admin import Admin
+from sink_job.kafka.properties import KafkaProperties
+from sink_job.rounds.loop import Driver, Goal, World
+from sink_job.rounds.own import Owner
+from sink_job.s3 import S3, S3Settings, connect
+from sink_job.spark.engine import SparkEngine
+from sink_job.spark.jars import connector_jars
+from sink_job.spark.session import SparkSettings, session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KAFKA_TIMEOUT_MS = 50_000
+"""How long Kafka may keep a question waiting before the run ends with TryAgainLater."""
+
+CLUSTER = "S3SINK_CLUSTER"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How to run. `http`: host and port to serve the report on; `memory`: bytes of the whole process tree; `cores`:
+    tasks at a time; `screen`: show the live screen if standard error is a terminal."""
+
+    goal: Goal = field(default_factory=Goal)
+    secret_dirs: Mapping[str, Path] = field(default_factory=dict)
+    http: tuple[str, int] | None = None
+    log: str = "text"
+    screen: bool = True
+    cores: int | None = None
+    memory: int | None = None
+    debug: bool = False
+
+
+def run_sink(sink: Sink, options: Options, signals: StopSignals) -> Report:
+    """Runs the sink until its goal is reached or a signal comes; returns its last report.
+
+    Raises the SinkError that ended it.
+    """
+    with jvm_output.taken_in() as stderr:
+        handler = logs.set_up(options.log, debug=options.debug, stream=stderr)
+        return _Run(sink, options, signals, handler, stderr).run()
+
+
+class _Run:
+    """One run and what belongs to it."""
+
+    def __init__(
+        self, sink: Sink, options: Options, signals: StopSignals, handler: logs.LogHandler, stderr: TextIO
+    ) -> None:
+        """Raises SecretMissing and, when parts don't fit in memory, ConfigurationError."""
+        self.sink = sink
+        self.options = options
+        self.signals = signals
+        self.handler = handler
+        self.stderr = stderr
+        self.cores = options.cores or usual_cores()
+        self.memory = memory_of(sink, cores=self.cores, total=options.memory)
+        self.properties = KafkaProperties.of(sink.spec.kafka, options.secret_dirs)
+        self.s3_settings = S3Settings.of(sink.spec.s3, options.secret_dirs)
+        self.heart = Heart()
+        self.tracker = LiveTracker(sink, _clock, slots=self.cores, heart=self.heart)
+        self.spark: SparkSession | None = None
+
+    def run(self) -> Report:
+        failure: SinkError | None = None
+        with ExitStack() as stack:
+            try:
+                s3 = connect(self.s3_settings)
+                self._serve(stack, s3)
+                self._until_stopped(stack, s3)
+            except SinkError as error:
+                failure = error
+            except Exception as error:
+                if not self.signals.requested:
+                    self.tracker.ended(failure_of(error))
+                    raise
+                _log.info("while stopping: %s", error)
+            if failure is not None and self.signals.requested and _is_of_stopping(failure):
+                _log.info("stopped: %s", failure)
+                failure = None
+            self.tracker.ended(None if failure is None else failure_of(failure))
+        if failure is not None:
+            raise failure
+        return self.tracker.report()
+
+    def _until_stopped(self, stack: ExitStack, s3: S3) -> None:
+        _log.info(
+            "%s: %d tasks at a time, %d MiB of memory (each task %d MiB and %d parts under way)",
+            self.sink.sink_id,
+            self.cores,
+            self.memory.total >> 20,
+            self.memory.budget >> 20,
+            self.memory.bodies,
+        )
+        self.signals.on_stop(self.tracker.stopping)
+        self.signals.on_stop(s3.give_up)
+        s3.look()
+        jars = connector_jars(_log.info)
+        if self.signals.requested:
+            return
+        spark = stack.enter_context(session(self._spark_settings(jars)))
+        self.spark = spark
+        admin = Admin(_gateway(spark), self.properties, timeout_ms=KAFKA_TIMEOUT_MS)
+        stack.callback(admin.close)
+        self.heart.beat()
+        driver = Driver(self.sink, self._world(spark, admin), self.options.goal, self.tracker)
+        self.signals.on_stop(driver.stop)
+        self.signals.on_stop(admin.close, after_s=3)
+        if self.signals.requested:
+            return
+        stack.enter_context(self._progress())
+        driver.run()
+
+    def _spark_settings(self, jars: list[Path]) -> SparkSettings:
+        return SparkSettings(
+            app_name=f"s3sink-{self.sink.sink_id}",
+            jars=jars,
+            cores=self.cores,
+            heap=self.memory.heap,
+            conf=self.sink.spec.spark_conf,
+        )
+
+    def _world(self, spark: SparkSession, admin: Admin) -> World:
+        return World(
+            s3=self.s3_settings,
+            admin=admin,
+            engine=SparkEngine(spark, self.properties, group_id=self.sink.group_id),
+            clock=_clock,
+            owner=owner_of(self.sink, os.environ),
+            attempt=uuid.uuid4().hex,
+            budget=self.memory.budget,
+            threads=self.memory.bodies,
+            bodies=self.memory.bodies,
+        )
+
+    # -- what others see -----------------------------------------------------------------------------------------------
+
+    def _report(self) -> Report:
+        report = self.tracker.report()
+        report.memory.jvm_bytes, report.memory.python_bytes = peaks()
+        return report
+
+    def _serve(self, stack: ExitStack, s3: S3) -> None:
+        if self.options.http is not None:
+            stack.enter_context(ReportServer(*self.options.http, self._routes(s3)))
+
+    def _routes(self, s3: S3) -> Routes:
+        numbers = metrics.Numbers(
+            report=self._report,
+            lost=lambda: self.tracker.lost_offsets,
+            requests={"driver": lambda: s3.meter.snapshot().requests, "task": lambda: self.tracker.requests},
+        )
+        return {
+            "/report": lambda: Answer(200, JSON, self._report().model_dump_json().encode() + b"\n"),
+            "/metrics": lambda: Answer(200, metrics.CONTENT_TYPE, metrics.exposition(numbers)),
+            "/healthz": self._health,
+            "/readyz": self._readiness,
+        }
+
+    def _health(self) -> Answer:
+        if self.heart.silence_s() > SILENCE_S / 4:
+            self.heart.saw(self._tasks())
+        silence = self.heart.silence_s()
+        if silence > SILENCE_S:
+            return Answer(503, TEXT, f"stuck: no sign of life for {silence:.0f} s\n".encode())
+        return Answer(200, TEXT, b"ok\n")
+
+    def _readiness(self) -> Answer:
+        state = self.tracker.report().state
+        return Answer(200 if state == "Running" else 503, TEXT, f"{state.value}\n".encode())
+
+    def _progress(self) -> AbstractContextManager[None]:
+        console = Console(file=self.stderr)
+        if self.options.screen and self.options.log == "text" and console.is_terminal and not console.is_dumb_terminal:
+            return progress.live(self.tracker.report, self._tasks, self.s3_settings.url, self.handler, console)
+        return progress.plain(self.tracker.report)
+
+    def _tasks(self) -> progress.Tasks | None:
+        """The round under way, as Spark sees it; None between rounds."""
+        if self.spark is None:
+            return None
+        with suppress(Exception):  # the session may end at any moment
+            status = self.spark.sparkContext.statusTracker()
+            jobs = [status.getJobInfo(job) for job in status.getActiveJobsIds()]
+            stages = [status.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+            if known := [stage for stage in stages if stage]:
+                return progress.Tasks(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))
+        return None
+
+
+def usual_cores() -> int:
+    """Tasks at a time when nobody says: the CPUs of this process, at most `budget.MOST_CORES`."""
+    available = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return min(available, budget.MOST_CORES)
+
+
+def memory_of(sink: Sink, *, cores: int, total: int | None) -> budget.Memory:
+    """How a run divides `total` bytes, or the usual. Raises ConfigurationError when a part does not fit."""
+    part_size, bounds = sink.spec.s3.part_size, sink.spec.executor.memory
+    usual = budget.usual_total(cores=cores, part_size=part_size, least=bounds.min, most=bounds.max)
+    return budget.divide(total or usual, cores=cores, part_size=part_size)
+
+
+def owner_of(sink: Sink, environ: Mapping[str, str]) -> Owner:
+    """Who this sink is to others: its cluster is `$S3SINK_CLUSTER`, or this host."""
+    cluster = environ.get(CLUSTER) or platform.node() or "localhost"
+    return Owner(cluster=cluster, namespace=sink.namespace, name=sink.name, sink_id=sink.sink_id)
+
+
+def failure_of(error: Exception) -> Failure:
+    """The error as the report tells it, without secrets."""
+    known = error if isinstance(error, SinkError) else SinkError(f"{type(error).__name__}: {error}")
+    where = error if isinstance(error, DataError) else None
+    return Failure(
+        reason=known.reason,
+        message=SECRETS(str(known)),
+        exit_code=known.exit_code,
+        topic=where.topic if where else None,
+        partition=where.partition if where else None,
+        offset=where.offset if where else None,
+    )
+
+
+def _is_of_stopping(error: SinkError) -> bool:
+    """Whether an error is what an end in the middle of something looks like."""
+    return isinstance(error, TryAgainLater) or type(error) is SinkError
+
+
+def _gateway(spark: SparkSession) -> Any:
+    return spark.sparkContext._gateway
+
+
+def _clock() -> int:
+    return time.time_ns() // 1_000_000
