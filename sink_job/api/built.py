@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from sink_job.api.choices import (
@@ -19,37 +20,38 @@ from sink_job.api.mistakes import Mistake, Path
 if TYPE_CHECKING:
     from sink_job.api.spec import Spec
 
-CONVERTERS: Final = (Converter.JSON, Converter.TEXT, Converter.BYTES)
-OUTPUTS: Final = (Output.JSON, Output.BYTES)
-COMPRESSIONS: Final = (Compression.NONE, Compression.GZIP)
-NULL_POLICIES: Final = (OnNullValue.FAIL, OnNullValue.IGNORE)
-SCHEMA_COMPATIBILITIES: Final = (SchemaCompatibility.NONE,)
-SCHEMA_NAME_POSITIONS: Final = (SchemaNamePosition.NONE,)
+CHOICES: Final[Mapping[Path, Collection[StrEnum]]] = {
+    ("spec", "format", "converter"): (Converter.JSON, Converter.TEXT, Converter.BYTES),
+    ("spec", "format", "output"): (Output.JSON, Output.BYTES),
+    ("spec", "format", "compression"): (Compression.NONE, Compression.GZIP),
+    ("spec", "partitioner", "schemaName"): (SchemaNamePosition.NONE,),
+    ("spec", "schemaCompatibility"): (SchemaCompatibility.NONE,),
+    ("spec", "errors", "onNullValue"): (OnNullValue.FAIL, OnNullValue.IGNORE),
+}
+"""The values that work, of those fields of which not all do."""
+
+ABSENT: Final[Mapping[Path, str]] = {
+    ("spec", "format", "keyConverter"): "leave it out, keys are not read yet",
+    ("spec", "format", "envelope"): "leave it out",
+    ("spec", "errors", "deadLetterTopic"): "leave it out, tolerance: All drops such records with a count",
+}
+"""The fields that do not work at all, and what to do instead."""
 
 
 def unbuilt(spec: Spec) -> Iterator[Mistake]:
     """A mistake for every setting of `spec` that this version cannot do yet."""
-    form = spec.format
-    yield from _choice(("spec", "format", "converter"), form.converter, CONVERTERS)
-    yield from _choice(("spec", "format", "output"), form.output, OUTPUTS)
-    yield from _choice(("spec", "format", "compression"), form.compression, COMPRESSIONS)
-    yield from _choice(("spec", "partitioner", "schemaName"), spec.partitioner.schema_name, SCHEMA_NAME_POSITIONS)
-    yield from _choice(("spec", "schemaCompatibility"), spec.schema_compatibility, SCHEMA_COMPATIBILITIES)
-    yield from _choice(("spec", "errors", "onNullValue"), spec.errors.on_null_value, NULL_POLICIES)
-    if form.key_converter is not None:
-        yield _later(("spec", "format", "keyConverter"), form.key_converter, "leave it out, keys are not read yet")
-    if form.envelope:
-        yield _later(("spec", "format", "envelope"), "true", "leave it out")
-    if spec.errors.dead_letter_topic is not None:
-        said = "leave it out, tolerance: All drops such records with a count"
-        yield _later(("spec", "errors", "deadLetterTopic"), spec.errors.dead_letter_topic, said)
+    for path, built in CHOICES.items():
+        value = _value(spec, path)
+        if value not in built:
+            these = "only one is" if len(built) == 1 else "these are"
+            yield Mistake(path, f"{value} is not built yet; {these}: {', '.join(built)}", (path,))
+    for path, instead in ABSENT.items():
+        value = _value(spec, path)
+        if value:
+            shown = "true" if value is True else value
+            yield Mistake(path, f"{shown} is not built yet; {instead}", (path,))
 
 
-def _choice(path: Path, value: StrEnum, built: Collection[StrEnum]) -> Iterator[Mistake]:
-    if value not in built:
-        one_of = "only one is" if len(built) == 1 else "these are"
-        yield _later(path, value, f"{one_of}: {', '.join(built)}")
-
-
-def _later(path: Path, value: str, instead: str) -> Mistake:
-    return Mistake(path, f"{value} is not built yet; {instead}", (path,))
+def _value(spec: Spec, path: Path) -> object:
+    names = ("".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in str(step)) for step in path[1:])
+    return attrgetter(".".join(names))(spec)

@@ -7,10 +7,15 @@ fields that they do not know, so an older operator reads a newer job.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+
+from sink_job.api.errors import DataError, SinkError
+
+TERMINATION_MESSAGE_BYTES: Final = 4096
+"""What Kubernetes keeps of a container's termination message."""
 
 
 class _Part(BaseModel):
@@ -53,6 +58,7 @@ class Totals(_Part):
     uploaded_bytes: Annotated[int, Field(description="Bytes of those parts.")] = 0
     ignored: Annotated[int, Field(description="Records without value that onNullValue let go.")] = 0
     dropped: Annotated[int, Field(description="Refused records that tolerance let go.")] = 0
+    lost: Annotated[int, Field(description="Offsets that Kafka had dropped before they were read.")] = 0
     rebuilt: Annotated[int, Field(description="Objects rebuilt because their upload was lost.")] = 0
     retries: Annotated[int, Field(description="Requests to S3 that were tried again.")] = 0
 
@@ -89,6 +95,36 @@ class Failure(_Part):
     partition: int | None = None
     offset: int | None = None
 
+    @classmethod
+    def of(cls, error: BaseException) -> Self:
+        """What `error` means to the one who runs the sink; an error without a name is ours, and says what it is."""
+        if not isinstance(error, SinkError):
+            message = f"{type(error).__name__}: {error}".removesuffix(": ")
+            return cls(reason=SinkError.reason, message=message, exit_code=SinkError.exit_code)
+        failure = cls(reason=error.reason, message=str(error), exit_code=error.exit_code)
+        if isinstance(error, DataError):
+            failure.topic, failure.partition, failure.offset = error.topic, error.partition, error.offset
+        return failure
+
+
+class Ending(_Part):
+    """How a driver ended: its termination message, which the operator reads when there is no report any more."""
+
+    epoch: int | None = None
+    round: int | None = None
+    totals: Totals = Totals()
+    failure: Failure | None = None
+
+    def termination_message(self) -> str:
+        """JSON of at most 4 KiB, as Kubernetes allows; the failure's message is shortened to make it fit."""
+        text = self.model_dump_json(exclude_none=True)
+        excess = len(text.encode()) - TERMINATION_MESSAGE_BYTES
+        if excess <= 0 or self.failure is None:
+            return text
+        kept = max(0, len(self.failure.message) - excess - len("…".encode()))
+        shorter = self.failure.model_copy(update={"message": self.failure.message[:kept] + "…"})
+        return self.model_copy(update={"failure": shorter}).model_dump_json(exclude_none=True)
+
 
 class Report(_Part):
     """All of `/report`."""
@@ -110,3 +146,7 @@ class Report(_Part):
     publishes: Timing = Timing()
     memory: MemoryReport = MemoryReport()
     failure: Failure | None = None
+
+    def ending(self) -> Ending:
+        """What is left of a report when the driver is gone."""
+        return Ending(epoch=self.epoch, round=self.round, totals=self.totals, failure=self.failure)

@@ -32,7 +32,7 @@ DURATION_UNITS: Final = {"d": DAY, "h": HOUR, "m": MINUTE, "s": SECOND, "ms": 1}
 SIZE_UNITS: Final = {"Ti": TI, "Gi": GI, "Mi": MI, "Ki": KI, "T": 10**12, "G": 10**9, "M": 10**6, "k": 10**3}
 
 DURATION_PATTERN: Final = r"^([0-9]{1,15}d)?([0-9]{1,15}h)?([0-9]{1,15}m)?([0-9]{1,15}s)?([0-9]{1,15}ms)?$"
-SIZE_PATTERN: Final = r"^[0-9]{1,18}(\.[0-9]{1,9})?(k|M|G|T|Ki|Mi|Gi|Ti)?$"
+SIZE_PATTERN: Final = r"^[0-9]{1,19}(\.[0-9]{1,9})?(k|M|G|T|Ki|Mi|Gi|Ti)?$"
 
 _DURATION = re.compile(DURATION_PATTERN)
 _SIZE = re.compile(SIZE_PATTERN)

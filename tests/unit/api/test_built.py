@@ -87,7 +87,7 @@ def _built() -> set[tuple[str, str]]:
     return {(field, value) for field, values in built.items() for value in values}
 
 
-@pytest.mark.parametrize(("kind", "extractor"), itertools.product(PartitionerType, TimestampExtractor), ids=str)
+@pytest.mark.parametrize(("kind", "extractor"), list(itertools.product(PartitionerType, TimestampExtractor)), ids=str)
 def test_every_partitioner_with_every_extractor_is_built(kind: PartitionerType, extractor: TimestampExtractor) -> None:
     partitioner: dict[str, object] = {"type": str(kind), "timezone": "UTC", "timestampExtractor": str(extractor)}
     if kind.uses_fields:

@@ -1,0 +1,81 @@
+"""The report: what a driver says is what a reader gets, across versions; and what is left when the driver ends."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sink_job.api.errors import DataError, TopicMissing
+from sink_job.api.report import Ending, Failure, PartitionReport, Report, RunState, Totals
+
+REPORT = Report(
+    sink_id="default.flights",
+    name="flights",
+    namespace="default",
+    state=RunState.RUNNING,
+    epoch=7,
+    round=12,
+    now=1_700_000_000_000,
+    started_at=1_699_999_000_000,
+    partitions=[
+        PartitionReport(topic="flights", partition=3, committed=270, next=290, end=300, lag=30, open_objects=1)
+    ],
+    totals=Totals(records=290, objects=3),
+)
+
+
+def test_a_reader_gets_what_the_driver_said() -> None:
+    assert Report.model_validate_json(REPORT.model_dump_json()) == REPORT
+
+
+def test_a_report_is_spelt_like_a_manifest() -> None:
+    written = json.loads(REPORT.model_dump_json())
+    assert (written["sinkId"], written["startedAt"]) == ("default.flights", 1_699_999_000_000)
+    assert written["partitions"][0]["openObjects"] == 1
+
+
+def test_an_older_reader_leaves_out_what_it_does_not_know() -> None:
+    newer = REPORT.model_dump(mode="json") | {"mood": "good"}
+    assert Report.model_validate_json(json.dumps(newer)) == REPORT
+
+
+def test_a_failure_has_the_reason_and_the_place_of_its_error() -> None:
+    assert Failure.of(DataError("flights", 3, 180, "not JSON")) == Failure(
+        reason="DataError",
+        message="record at flights-3 offset 180: not JSON",
+        exit_code=4,
+        topic="flights",
+        partition=3,
+        offset=180,
+    )
+
+
+def test_a_failure_without_a_place_has_none() -> None:
+    assert Failure.of(TopicMissing("there is no topic flights: create it")).topic is None
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [(KeyError("a"), "KeyError: 'a'"), (RuntimeError(), "RuntimeError"), (ValueError("x: "), "ValueError: x")],
+)
+def test_an_unforeseen_failure_says_what_it_was(error: Exception, message: str) -> None:
+    assert Failure.of(error) == Failure(reason="InternalError", message=message, exit_code=1)
+
+
+@given(st.text(max_size=9000))
+def test_a_termination_message_fits_and_keeps_the_totals(message: str) -> None:
+    failure = Failure(reason="DataLoss", message=message, exit_code=5)
+    text = REPORT.model_copy(update={"failure": failure}).ending().termination_message()
+    ending = Ending.model_validate_json(text)
+    assert len(text.encode()) <= 4096
+    assert (ending.totals, ending.epoch, ending.round) == (REPORT.totals, 7, 12)
+    assert ending.failure is not None
+    assert ending.failure.reason == "DataLoss"
+
+
+def test_a_short_message_is_kept_whole() -> None:
+    ending = Ending(failure=Failure(reason="DataLoss", message="gone", exit_code=5))
+    assert Ending.model_validate_json(ending.termination_message()) == ending
