@@ -1,7 +1,7 @@
 """A request's body out of buffers that lie where they lie.
 
 A part is gathered from many Arrow buffers; joining them would copy every byte once more. The HTTP client is handed this
-file-like object instead and sends piece by piece. Pieces are at most 1 MiB, because a socket's time-out bounds a whole
+file-like object instead and sends piece by piece. Pieces are at most 4 MiB, because a socket's time-out bounds a whole
 `sendall`: 25 MiB in one call would have to pass within the connect time-out on a new connection.
 """
 
@@ -18,7 +18,7 @@ Body = Buffer | Sequence[Buffer]
 """What is uploaded: one buffer (bytes, bytearray, memoryview, pyarrow.Buffer) or a sequence of them that follow
 each other."""
 
-_PIECE = 1 << 20
+_PIECE = 4 << 20
 
 
 def _slices(buffer: Buffer) -> Iterator[memoryview]:

@@ -46,6 +46,10 @@ class BucketCalls:
 
         return self._transport.persist("get_bucket_lifecycle_configuration", None, attempt)
 
+    def keeps_versions(self) -> bool:
+        """Whether the bucket keeps old versions of its objects."""
+        return bool(self._transport.call("get_bucket_versioning").get("Status") == "Enabled")
+
 
 def millis(moment: datetime) -> int:
     """Milliseconds since the epoch of a moment with its zone, exactly."""

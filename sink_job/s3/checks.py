@@ -1,8 +1,9 @@
 """What is found out about a store before anything rests on it."""
 
+import contextlib
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sink_job.api.errors import SinkError, StoreUnsuitable
@@ -17,57 +18,78 @@ _log = logging.getLogger(__name__)
 
 
 def probe(s3: S3, prefix: str) -> None:
-    """Writes an object below `prefix` twice, conditionally; the second write must be refused. Leaves nothing behind.
+    """Tries out below `prefix` what the protocol rests on: a conditional put, and a conditional completion with
+    checksums, over an object must both be refused. Leaves nothing behind; eight requests.
 
     Raises StoreUnsuitable for a store that overwrites, ConfigurationError when the bucket is missing or access is
     denied.
     """
     s3.look()
     key = f"{prefix}probe/{uuid.uuid4().hex}"
-    s3.put(key, b"Which of two writers was first? May be deleted.\n", only_if_absent=True)
+    s3.put(key, b"Is this object overwritten? It may be deleted.\n", only_if_absent=True)
     try:
-        s3.put(key, b"The second one.\n", only_if_absent=True)
-    except PreconditionFailed:
-        return
+        _must_be_refused(s3, "put", lambda: s3.put(key, b"overwritten\n", only_if_absent=True))
+        upload_id = s3.create_upload(key)
+        try:
+            parts = [s3.upload_part(key, upload_id, 1, b"overwritten\n")]
+            _must_be_refused(s3, "completed upload", lambda: s3.complete(key, upload_id, parts))
+        finally:
+            s3.abort(key, upload_id)
     finally:
         s3.delete([key])
-    raise StoreUnsuitable(
-        f"{s3.url}: the store ignores If-None-Match: two drivers could both believe to be the only one. "
-        "Use a store with conditional writes (Amazon S3, MinIO, Ceph from Squid, VersityGW)"
-    )
+
+
+def _must_be_refused(s3: S3, what: str, call: Callable[[], object]) -> None:
+    with contextlib.suppress(PreconditionFailed):
+        call()
+        raise StoreUnsuitable(
+            f"{s3.url}: the store ignores If-None-Match: a {what} replaced an object, so two drivers "
+            "could both believe to be the only one. Use a store with conditional writes, such as Amazon S3"
+        )
 
 
 def lifecycle_warning(s3: S3, prefix: str) -> str | None:
-    """Advice on the bucket's rules for unfinished uploads below `prefix`; None if all is well, or if we may not
-    look."""
+    """Advice on the bucket's rules as far as they touch keys below `prefix`, a line each; None if all is well, or if we
+    may not look."""
     try:
-        rules = s3.lifecycle_rules()
+        said = advice(s3.lifecycle_rules(), prefix, versioned=s3.keeps_versions())
     except SinkError as error:
         _log.info("the bucket's lifecycle rules cannot be read, so they are not checked: %s", error)
         return None
-    return advice(rules, s3.url, prefix)
+    return "\n".join(f"{s3.url}: {line}" for line in said) or None
 
 
-def advice(rules: Sequence[Mapping[str, Any]], url: str, prefix: str) -> str | None:
-    """What to tell about lifecycle `rules` (in S3's words) as far as they touch keys below `prefix`; None: nothing."""
+def advice(rules: Sequence[Mapping[str, Any]], prefix: str, *, versioned: bool) -> list[str]:
+    """What to tell about lifecycle `rules` (in S3's words) of a bucket for keys below `prefix`; `versioned`: old
+    versions of its objects are kept."""
     ours = [rule for rule in rules if rule.get("Status") == "Enabled" and _covers(rule, prefix)]
-    days = [rule["AbortIncompleteMultipartUpload"].get("DaysAfterInitiation", 0) for rule in ours if _ABORT in rule]
+    days = [rule[_ABORT].get("DaysAfterInitiation", 0) for rule in ours if _ABORT in rule]
+    said = []
     if not days:
-        return (
-            f"{url}: no lifecycle rule clears away unfinished uploads below {prefix!r}. This sink removes its own, "
-            f"but lost ones cost money: add a rule AbortIncompleteMultipartUpload after {_FEW_DAYS} days"
+        said.append(
+            f"no lifecycle rule clears away unfinished uploads below {prefix!r}. This sink removes its own, but lost "
+            f"ones cost money: add a rule {_ABORT} after {_FEW_DAYS} days"
         )
-    if min(days) < _FEW_DAYS:
-        return (
-            f"{url}: a rule aborts uploads below {prefix!r} after {min(days)} day(s): an object that stays open, "
-            f"or a sink that stands still, for longer has to read its records again. Use {_FEW_DAYS} days or more"
+    elif min(days) < _FEW_DAYS:
+        said.append(
+            f"a rule aborts uploads below {prefix!r} after {min(days)} day(s): an object that stays open, or a sink "
+            f"that stands still, for longer has to read its records again. Use {_FEW_DAYS} days or more"
         )
-    return None
+    if any("Expiration" in rule and "ExpiredObjectDeleteMarker" not in rule["Expiration"] for rule in ours):
+        said.append(
+            f"a rule expires objects below {prefix!r}, and with them the ledger in '{prefix}_s3sink/': a sink that "
+            "stands still for that long loses it. Let the rule name the topics' own prefixes"
+        )
+    if versioned and not any("NoncurrentVersionExpiration" in rule for rule in ours):
+        said.append(
+            f"the bucket keeps versions, so what this sink deletes (staging, old ledger records) goes on costing "
+            f"money: add a rule NoncurrentVersionExpiration for '{prefix}_s3sink/'"
+        )
+    return said
 
 
 def _covers(rule: Mapping[str, Any], prefix: str) -> bool:
     where = rule.get("Filter", {})
     if where.keys() - {"Prefix"}:  # by tag or size: not every object
         return False
-    begin = str(where.get("Prefix", rule.get("Prefix", "")))
-    return prefix.startswith(begin)
+    return prefix.startswith(str(where.get("Prefix", rule.get("Prefix", ""))))

@@ -40,6 +40,13 @@ def refusal(status: int, code: str, **headers: str) -> Reply:
     return Reply(status, f'<?xml version="1.0" encoding="UTF-8"?>\n{said}', headers)
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """A client that has gone away is what the test wants."""
+
+
 class ScriptedStore:
     """Answers requests one by one out of `replies`; when they are used up, with `otherwise`."""
 
@@ -47,8 +54,7 @@ class ScriptedStore:
         self.replies: deque[Reply] = deque()
         self.otherwise = Reply(headers={"ETag": '"e"'})
         self.seen: list[Seen] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self._thread.start()
 

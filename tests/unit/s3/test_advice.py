@@ -11,6 +11,10 @@ def _rule(**other: object) -> dict[str, object]:
     return {"Status": "Enabled", "Filter": {}, "AbortIncompleteMultipartUpload": ABORT} | other
 
 
+def _said(*rules: Mapping[str, object], versioned: bool = False) -> list[str]:
+    return advice(rules, "topics/", versioned=versioned)
+
+
 @pytest.mark.parametrize(
     "rule",
     [
@@ -22,28 +26,44 @@ def _rule(**other: object) -> dict[str, object]:
     ids=["whole bucket", "a shorter prefix", "the prefix itself", "the old form"],
 )
 def test_a_rule_that_clears_away_unfinished_uploads_needs_no_advice(rule: Mapping[str, object]) -> None:
-    assert advice([rule], "s3://b", "topics/") is None
+    assert _said(rule) == []
 
 
 @pytest.mark.parametrize(
-    "rules",
+    "rule",
     [
-        [],
-        [_rule(Status="Disabled")],
-        [_rule(Filter={"Prefix": "other/"})],
-        [_rule(Filter={"Tag": {"Key": "a", "Value": "b"}})],
-        [_rule(Filter={"And": {"Prefix": "topics/", "ObjectSizeGreaterThan": 1}})],
-        [{"Status": "Enabled", "Filter": {}, "Expiration": {"Days": 30}}],
+        {},
+        _rule(Status="Disabled"),
+        _rule(Filter={"Prefix": "other/"}),
+        _rule(Filter={"Tag": {"Key": "a", "Value": "b"}}),
+        _rule(Filter={"And": {"Prefix": "topics/", "ObjectSizeGreaterThan": 1}}),
+        {"Status": "Enabled", "Filter": {}, "NoncurrentVersionExpiration": {"NoncurrentDays": 1}},
     ],
     ids=["no rules", "disabled", "elsewhere", "by tag", "by size", "for other things"],
 )
-def test_without_such_a_rule_one_is_recommended(rules: list[Mapping[str, object]]) -> None:
-    text = advice(rules, "s3://b", "topics/")
-    assert text is not None
-    assert "add a rule AbortIncompleteMultipartUpload after 7 days" in text
+def test_without_such_a_rule_one_is_recommended(rule: Mapping[str, object]) -> None:
+    [line] = _said(rule)
+    assert "add a rule AbortIncompleteMultipartUpload after 7 days" in line
 
 
 def test_a_rule_that_is_too_quick_for_open_objects_is_told() -> None:
-    text = advice([_rule(AbortIncompleteMultipartUpload={"DaysAfterInitiation": 1})], "s3://b", "topics/")
-    assert text is not None
-    assert "aborts uploads below 'topics/' after 1 day(s)" in text
+    [line] = _said(_rule(AbortIncompleteMultipartUpload={"DaysAfterInitiation": 1}))
+    assert "aborts uploads below 'topics/' after 1 day(s)" in line
+
+
+def test_a_rule_that_would_expire_the_ledger_is_told() -> None:
+    [line] = _said(_rule(Expiration={"Days": 30}))
+    assert "the ledger in 'topics/_s3sink/'" in line
+
+
+def test_a_rule_that_removes_only_delete_markers_is_harmless() -> None:
+    assert _said(_rule(Expiration={"ExpiredObjectDeleteMarker": True})) == []
+
+
+def test_a_bucket_that_keeps_versions_for_ever_is_told() -> None:
+    [line] = _said(_rule(), versioned=True)
+    assert "NoncurrentVersionExpiration for 'topics/_s3sink/'" in line
+
+
+def test_a_bucket_that_drops_old_versions_needs_no_advice() -> None:
+    assert _said(_rule(NoncurrentVersionExpiration={"NoncurrentDays": 1}), versioned=True) == []

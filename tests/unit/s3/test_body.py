@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sink_job.s3.body import Pieces
 from sink_job.s3.checksums import crc64nvme
 
-MIB = 1 << 20
+PIECE = 4 << 20
 
 
 def _read_all(body: Pieces) -> bytes:
@@ -36,8 +36,8 @@ def test_one_buffer_is_a_body() -> None:
 
 
 def test_a_large_buffer_is_sent_in_pieces_so_that_none_outlasts_the_sockets_time_out() -> None:
-    body = Pieces(bytes(2 * MIB + 1))
-    assert [len(body.read(8192)) for _ in range(4)] == [MIB, MIB, 1, 0]
+    body = Pieces(bytes(2 * PIECE + 1))
+    assert [len(body.read(8192)) for _ in range(4)] == [PIECE, PIECE, 1, 0]
 
 
 def test_buffers_are_not_copied() -> None:

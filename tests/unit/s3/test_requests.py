@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 
 from sink_job.api.errors import BucketMissing, CredentialsInvalid, SecretMissing, StoreUnsuitable, TryAgainLater
-from sink_job.s3 import S3, Conflict, NoSuchUpload, NotFound, Part, PreconditionFailed, RetryPolicy, S3Settings, probe
+from sink_job.s3 import (
+    S3,
+    Conflict,
+    NoSuchUpload,
+    NotFound,
+    Part,
+    PreconditionFailed,
+    RetryPolicy,
+    S3Settings,
+    lifecycle_warning,
+    probe,
+)
 from sink_job.s3.checksums import b64, crc64nvme
 from tests.unit.s3.conftest import Reply, ScriptedStore, refusal
 
@@ -244,8 +255,34 @@ def test_a_range_behind_the_end_is_not_found(s3: S3, store: ScriptedStore) -> No
         s3.get_range("k", 5, 1)
 
 
-def test_a_store_that_ignores_conditions_is_refused_and_left_clean(s3: S3, store: ScriptedStore) -> None:
-    with pytest.raises(StoreUnsuitable, match="ignores If-None-Match"):
+def _store_that_overwrites(store: ScriptedStore, *, puts: bool) -> None:
+    begun = "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>"
+    stored = Reply(headers={"ETag": '"e"'})
+    second = stored if puts else refusal(412, "PreconditionFailed")
+    store.replies.extend([Reply(body="<ListBucketResult/>"), stored, second])
+    if not puts:
+        store.replies.extend([Reply(body=begun), stored, COMPLETED, refusal(404, "NoSuchUpload")])
+    store.otherwise = Reply(body="<DeleteResult/>")
+
+
+@pytest.mark.parametrize(("puts", "told"), [(True, "a put replaced"), (False, "a completed upload replaced")])
+def test_a_store_that_ignores_conditions_is_refused_and_left_clean(
+    s3: S3, store: ScriptedStore, puts: bool, told: str
+) -> None:
+    _store_that_overwrites(store, puts=puts)
+    with pytest.raises(StoreUnsuitable, match=f"ignores If-None-Match: {told} an object"):
         probe(s3, "topics/_s3sink/")
-    assert [seen.method for seen in store.seen][-1] == "POST"
-    assert store.seen[-1].path.endswith("?delete")
+    assert store.seen[-1].path == "/bucket?delete"
+    assert all(key in store.seen[-1].body for key in [store.seen[1].path.removeprefix("/bucket/").encode()])
+
+
+def test_the_rules_of_a_bucket_are_read(s3: S3, store: ScriptedStore) -> None:
+    store.replies.extend([refusal(404, "NoSuchLifecycleConfiguration"), Reply(body="<VersioningConfiguration/>")])
+    warning = lifecycle_warning(s3, "topics/")
+    assert warning is not None
+    assert warning.startswith("s3://bucket: no lifecycle rule clears away unfinished uploads below 'topics/'")
+
+
+def test_rules_that_may_not_be_read_are_not_advised_on(s3: S3, store: ScriptedStore) -> None:
+    store.replies.append(refusal(403, "AccessDenied"))
+    assert lifecycle_warning(s3, "topics/") is None
