@@ -100,9 +100,8 @@ class Spool:
 
     def write(self, chunks: list[bytes | memoryview]) -> _Spilled:
         if self._file is None:
-            self._file = self._open.enter_context(
-                tempfile.TemporaryFile(dir=self._directory, prefix="s3sink-", buffering=0)
-            )
+            unnamed = tempfile.TemporaryFile(dir=self._directory, buffering=0)  # noqa: SIM115 (closed with the spool)
+            self._file = self._open.enter_context(unnamed)
         offset = self._file.seek(0, os.SEEK_END)
         length = sum(len(c) for c in chunks)
         body = memoryview(b"".join(chunks))

@@ -31,13 +31,13 @@ from sink_job.rounds.state import Kafka, NamedObject, OpenObject, PartitionState
 from sink_job.rounds.tracker import Tracker
 from sink_job.rounds.write import RoundSettings, TaskInput, TaskResult, write_range
 from sink_job.s3 import S3, S3Settings, connect, probe
-from sink_job.spark.types import Columns, Engine, Range
+from sink_job.spark.types import Cancelled, Columns, Engine, Range
 
 TOPICS_EVERY_MS = 30_000
 """How often new partitions and topics are looked for."""
 HEAD_EVERY_MS = 30_000
 """How often an idle driver looks whether it has been fenced."""
-IDLE_WAIT_MS = 500
+IDLE_WAIT_MS = 1_000
 """Longest pause between two looks at the log ends."""
 
 K = TypeVar("K")
@@ -129,6 +129,8 @@ class Driver:
             while not self._stop.is_set():
                 if not self._round() and self._is_done():
                     break
+        except Cancelled:
+            _log.info("stopped in the middle of a round: it will be done anew")
         finally:
             self._commits.close()
 
@@ -281,9 +283,12 @@ class Driver:
         results = self._run_tasks(planned, number, close)
         lost = {tp: r.lost for tp, r in results.items() if r.lost is not None}
         good = {tp: r for tp, r in results.items() if r.lost is None}
+        for key, upload in (upload for r in results.values() if r.lost is not None for upload in r.begun):
+            self._s3.abort(key, upload)
+        states = {tp: r.state for tp, r in good.items()} | (self._rebuild_open(lost) if lost else {})
         commits.record(
             clock=self._now,
-            partitions={tp: r.state for tp, r in good.items()} | (self._rebuild_open(lost) if lost else {}),
+            partitions=states,
             named=[o for r in good.values() for o in r.named],
             rotations=[rotation for r in good.values() for rotation in r.rotations],
             begun=[upload for r in good.values() for upload in r.begun],

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from sink_job.cutting.cutter import OpenCut
 
+from sink_job.cutting.cuts import OpenCut
 from sink_job.formats.compression import Compression
 from sink_job.formats.parts import Inherited, Leftover, PartStream
 from sink_job.formats.spool import Spool
@@ -114,6 +114,10 @@ class ObjectWriter:
                 self._upload = self._uploads.s3.create_upload(self.key)
         sent = self._uploads.s3.upload_part(self.key, self._upload, number, body, crc64nvme(body))
         return Part(sent.number, sent.etag, sent.crc, sent.size)
+
+    def settle(self) -> None:
+        """Waits until no part is on its way any more, whatever becomes of them."""
+        wait(self._sent)
 
     def finish(self) -> None:
         """Sends the last part."""

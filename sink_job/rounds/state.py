@@ -134,7 +134,7 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `committable` is the first offset that is not in a closed object. `rotation_start` is where the last rotation ended,
     and `written` tallies the records written since, whether their objects are open or closed; `written_to` is the
-    offset behind the last of them.
+    offset behind the last of them. `settings` is the number of the claim under whose settings it was last cut.
     """
 
     next: int
@@ -142,6 +142,7 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True):
     rotation_start: int
     written: Tally = Tally()
     written_to: int = 0
+    settings: int = 0
     n: int = 0
     last_time: int | None = None
     base: int | None = None

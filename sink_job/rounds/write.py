@@ -16,12 +16,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from sink_job.cutting.cutter import Append, Close, CutState, Cutter, OpenCut
 from sink_job.cutting.keys import object_key
 from sink_job.rounds.pipeline import Pipeline, Prepared
 
 from sink_job.api.spec import Errors, OnNullValue, Shaping, Tolerance
 from sink_job.api.types import TopicPartition
+from sink_job.cutting.cuts import Append, Close, CutState, OpenCut
+from sink_job.cutting.cutter import Cutter
 from sink_job.formats.spool import Spool
 from sink_job.rounds.objects import ObjectWriter, Staging, StagingLost, Uploads, extend_seen
 from sink_job.rounds.state import NamedObject, OpenObject, PartitionState, Rotation, Seen, Tally
@@ -109,7 +110,7 @@ def write_range(settings: RoundSettings, tp: TopicPartition, given: bytes, batch
         try:
             result = writer.run(batches)
         except (NoSuchUpload, StagingLost) as gone:
-            result = TaskResult(task.state, Counts(), lost=str(gone))
+            result = TaskResult(task.state, Counts(), begun=writer.begun(), lost=str(gone))
     return msgspec.msgpack.encode(result)
 
 
@@ -124,7 +125,7 @@ class RangeWriter:
         self._shaping, self._pipeline = shaped(settings)
         self._s3 = connect(settings.s3)
         self._uploads = Uploads(self._s3, threads=settings.threads, bodies=settings.bodies)
-        self._cutter = Cutter(self._pipeline.cut_settings, cut_state(task.state), settings.now)
+        self._cutter = Cutter(self._pipeline.cut_settings, cut_state(task.state, settings.settings), settings.now)
         self._inherited = {o.path: o for o in task.state.open}
         self._writers: dict[str, ObjectWriter] = {}
         self._closed: list[tuple[OpenCut, ObjectWriter, OpenObject | None]] = []
@@ -143,7 +144,7 @@ class RangeWriter:
         if error is None:
             self._carry_out(self._cutter.end_round(self._task.end), None)
         else:
-            self._cutter.state.next = error.offset
+            self._cutter.stop_at(error.offset)
         if self._task.close:
             self._carry_out(self._cutter.close_all(), None)
         return self._result(error, before)
@@ -157,7 +158,7 @@ class RangeWriter:
             if stop is None:
                 self._counts.refused += len(prepared.errors)
                 self._refused += [BadRecord(e.offset, e.message) for e in prepared.errors[: 10 - len(self._refused)]]
-            rows = prepared.rows if stop is None else prepared.rows.until(stop.row)
+            rows = prepared.rows if stop is None else prepared.rows.between(0, stop.row)
             self._carry_out(self._cutter.feed(rows), prepared)
             if stop is not None:
                 return BadRecord(stop.offset, stop.message)
@@ -220,6 +221,7 @@ class RangeWriter:
             rotation_start=self._rotation_start,
             written=self._written,
             written_to=self._written_to,
+            settings=self._settings.settings,
             n=cut.n,
             last_time=cut.last_time,
             base=cut.base,
@@ -232,7 +234,6 @@ class RangeWriter:
         counts.spilled_bytes, counts.buffered_bytes = self._spool.spilled, self._spool.peak
         used = self._s3.meter.snapshot() - before
         counts.requests, counts.retries = dict(used.requests), sum(used.retries.values())
-        writers = [*(writer for _, writer, _ in self._closed), *self._writers.values()]
         return TaskResult(
             state=state,
             counts=counts,
@@ -240,8 +241,15 @@ class RangeWriter:
             rotations=tuple(self._rotations),
             error=error,
             refused=tuple(self._refused),
-            begun=tuple((w.key, w.begun) for w in writers if w.begun),
+            begun=self.begun(),
         )
+
+    def begun(self) -> tuple[tuple[str, str], ...]:
+        """The uploads that this attempt has begun, once nothing of them is on its way any more."""
+        writers = [*(writer for _, writer, _ in self._closed), *self._writers.values()]
+        for writer in writers:
+            writer.settle()
+        return tuple((w.key, w.begun) for w in writers if w.begun)
 
     def _named(self, cut: OpenCut, writer: ObjectWriter, was: OpenObject | None) -> NamedObject:
         upload, parts = writer.result()
@@ -305,8 +313,13 @@ def _shaped(shaping: str, tolerant: bool, on_null: OnNullValue) -> tuple[Shaping
     return settings, Pipeline.of(settings, errors)
 
 
-def cut_state(state: PartitionState) -> CutState:
-    """The cutter's half of a partition's state."""
+def cut_state(state: PartitionState, settings: int) -> CutState:
+    """The cutter's half of a partition's state, to be cut under the settings of claim `settings`.
+
+    Other settings begin afresh: what the old ones opened is closed by then, and their schedule says nothing any more.
+    """
+    if state.settings != settings and not state.open:
+        return CutState(next=state.next, committable=state.committable)
     return CutState(
         next=state.next,
         committable=state.committable,
@@ -324,7 +337,7 @@ def cut_state(state: PartitionState) -> CutState:
     )
 
 
-def contiguous(framed: pa.BinaryArray, rows: slice | npt.NDArray[np.int64]) -> tuple[memoryview, npt.NDArray[np.int64]]:
+def contiguous(framed: pa.BinaryArray, rows: slice | npt.NDArray[np.intp]) -> tuple[memoryview, npt.NDArray[np.int64]]:
     """The bytes of these rows one behind the other, and where each one ends.
 
     A stretch of rows is a view of the batch when it is most of it; small pieces are copied, so that they don't keep the
