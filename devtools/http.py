@@ -1,0 +1,75 @@
+"""The little of HTTP/1.1 that a proxy needs: read a head, pass a body on, know where it ends.
+
+Bodies are relayed as they stand on the wire, so chunked ones and their trailers stay what the client signed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+_PIECE = 256 << 10
+
+
+@dataclass(frozen=True)
+class Head:
+    """The first line and the header lines of a message; `first` is split at blanks, names are as they came."""
+
+    first: tuple[str, ...]
+    headers: tuple[tuple[str, str], ...]
+
+    def get(self, name: str) -> str | None:
+        """The value of a header, its name in lower case; None when there is none."""
+        return next((value for key, value in self.headers if key.lower() == name), None)
+
+    def without(self, *names: str) -> Head:
+        return Head(self.first, tuple((key, value) for key, value in self.headers if key.lower() not in names))
+
+    def encode(self) -> bytes:
+        lines = [" ".join(self.first), *(f"{key}: {value}" for key, value in self.headers)]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+async def read_head(reader: asyncio.StreamReader) -> Head | None:
+    """The next message's head; None when the other side has ended the connection in between."""
+    try:
+        text = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+    first, *lines = text[:-4].split("\r\n")
+    pairs = (line.partition(":") for line in lines)
+    return Head(tuple(first.split(" ", 2)), tuple((name, value.strip()) for name, _, value in pairs))
+
+
+async def body_of(reader: asyncio.StreamReader, head: Head, *, until_close: bool = False) -> AsyncIterator[bytes]:
+    """The raw pieces of the body that follows `head`; `until_close`: one without a length ends with it."""
+    if (head.get("transfer-encoding") or "").lower() == "chunked":
+        async for piece in _chunks(reader):
+            yield piece
+    elif (length := head.get("content-length")) is not None:
+        left = int(length)
+        while left:
+            piece = await reader.read(min(left, _PIECE))
+            if not piece:
+                raise ConnectionResetError("the body ended early")
+            left -= len(piece)
+            yield piece
+    elif until_close:
+        while piece := await reader.read(_PIECE):
+            yield piece
+
+
+async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    while True:
+        line = await reader.readuntil(b"\r\n")
+        yield line
+        size = int(line.split(b";")[0], 16)
+        if size == 0:
+            break
+        yield await reader.readexactly(size + 2)
+    while True:  # trailers, up to an empty line
+        line = await reader.readuntil(b"\r\n")
+        yield line
+        if line == b"\r\n":
+            return

@@ -1,0 +1,202 @@
+"""What is in a broker: topics made and changed, records produced plainly, in transactions and in aborted ones."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+
+from devtools.processes import wait_until
+
+_SECONDS = 30.0
+# What a partition answers that was made just now.
+_LEADERLESS = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One record to produce: `timestamp` in ms since the epoch (None: the client's clock)."""
+
+    value: bytes | None
+    key: bytes | None = None
+    partition: int = 0
+    timestamp: int | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+
+
+class Topics:
+    """The topics of one broker. All calls wait until the broker has done it and raise `KafkaException` when it has not.
+
+    `properties` are librdkafka's, for a listener with login.
+    """
+
+    def __init__(self, bootstrap: str, *, properties: Mapping[str, Any] | None = None) -> None:
+        self._properties: dict[str, Any] = {"bootstrap.servers": bootstrap, "log_level": 2, **(properties or {})}
+        self.admin = AdminClient(self._properties)
+
+    def create(self, name: str, *, partitions: int = 1, settings: Mapping[str, str] | None = None) -> str:
+        """A new topic, ready to be written to; gives its name back."""
+        new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(settings or {}))
+        _all_done(self.admin.create_topics([new], operation_timeout=_SECONDS))
+        self.ends(name)
+        return name
+
+    def delete(self, name: str) -> None:
+        _all_done(self.admin.delete_topics([name], operation_timeout=_SECONDS))
+
+    def add_partitions(self, name: str, total: int) -> None:
+        _all_done(self.admin.create_partitions([NewPartitions(name, total)], operation_timeout=_SECONDS))
+        wait_until(lambda: len(self.ends(name)) == total, f"{total} partitions of {name}", seconds=_SECONDS)
+
+    def delete_records(self, name: str, partition: int, before: int) -> None:
+        """As retention would: the log begins at offset `before` from now on."""
+        _all_done(self.admin.delete_records([TopicPartition(name, partition, before)]))
+
+    def produce(self, name: str, records: Iterable[Record], **settings: Any) -> int:
+        """Produces in the given order and returns how many, after all have been acknowledged."""
+        producer = self._producer(settings)
+        count = _send(producer, name, records)
+        _flush(producer)
+        return count
+
+    def produce_values(self, name: str, values: Iterable[bytes | None], *, partition: int = 0, **settings: Any) -> int:
+        """`produce` for records that are values alone."""
+        return self.produce(name, (Record(value=value, partition=partition) for value in values), **settings)
+
+    def transaction(self, name: str, records: Iterable[Record], *, commit: bool = True, **settings: Any) -> None:
+        """Produces in one transaction, which is committed or aborted: either way control records follow."""
+        producer = self.open_transaction(name, records, **settings)
+        if commit:
+            producer.commit_transaction(_SECONDS)
+        else:
+            producer.abort_transaction(_SECONDS)
+
+    def open_transaction(self, name: str, records: Iterable[Record], **settings: Any) -> Producer:
+        """Produces in a transaction and leaves it open; the producer ends it with commit_ or abort_transaction."""
+        producer = self._producer({"transactional.id": f"test-{uuid.uuid4()}", **settings})
+        producer.init_transactions(_SECONDS)
+        producer.begin_transaction()
+        _send(producer, name, records)
+        _flush(producer)
+        return producer
+
+    def starts(self, name: str) -> dict[int, int]:
+        """The first offset of each partition that is still there."""
+        return self._offsets(name, OffsetSpec.earliest())
+
+    def ends(self, name: str) -> dict[int, int]:
+        """The log end of each partition, exclusive, transaction markers and open transactions counted."""
+        return self._offsets(name, OffsetSpec.latest())
+
+    def committed(self, group: str, name: str) -> dict[int, int]:
+        """The group's offsets in this topic; a partition without one is left out."""
+        request = [ConsumerGroupTopicPartitions(group)]
+        answer = self.admin.list_consumer_group_offsets(request)[group].result(_SECONDS)
+        return {
+            each.partition: each.offset for each in answer.topic_partitions if each.topic == name and each.offset >= 0
+        }
+
+    def commit(self, group: str, name: str, offsets: Mapping[int, int]) -> None:
+        """Sets the offsets of a group without members."""
+        positions = [TopicPartition(name, partition, offset) for partition, offset in offsets.items()]
+        request = [ConsumerGroupTopicPartitions(group, positions)]
+        self.admin.alter_consumer_group_offsets(request)[group].result(_SECONDS)
+
+    def read(self, name: str, *, isolation: str = "read_committed") -> list[Message]:
+        """All records the topic holds, partition by partition in offset order, as a reader of `isolation` sees them."""
+        settings = {
+            **self._properties,
+            "group.id": f"test-{uuid.uuid4()}",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": isolation,
+        }
+        consumer = Consumer(settings)
+        try:
+            return [message for partition in self.partitions(name) for message in _all_of(consumer, name, partition)]
+        finally:
+            consumer.close()
+
+    def partitions(self, name: str) -> list[int]:
+        return sorted(self.admin.list_topics(name, timeout=_SECONDS).topics[name].partitions)
+
+    def _producer(self, settings: Mapping[str, Any]) -> Producer:
+        # One request in flight and in order; the queue is large enough for whatever a test produces at once.
+        defaults = {
+            "acks": "all",
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "message.max.bytes": 16 << 20,
+            "queue.buffering.max.kbytes": 1 << 20,
+            "queue.buffering.max.messages": 2_000_000,
+        }
+        return Producer({**self._properties, **defaults, **settings})
+
+    def _offsets(self, name: str, spec: OffsetSpec) -> dict[int, int]:
+        end = time.monotonic() + _SECONDS
+        while True:
+            request = {TopicPartition(name, partition): spec for partition in self.partitions(name)}
+            try:
+                answers = self.admin.list_offsets(request)
+                return {place.partition: answer.result(_SECONDS).offset for place, answer in answers.items()}
+            except KafkaException as error:
+                if error.args[0].code() not in _LEADERLESS or time.monotonic() > end:
+                    raise
+
+
+def _send(producer: Producer, name: str, records: Iterable[Record]) -> int:
+    count = 0
+    for record in records:
+        count += 1
+        extra: dict[str, Any] = {} if record.timestamp is None else {"timestamp": record.timestamp}
+        if record.headers:
+            extra["headers"] = list(record.headers)
+        while True:
+            try:
+                producer.produce(name, record.value, record.key, record.partition, **extra)
+                break
+            except BufferError:  # the queue is full: let some of it go
+                producer.poll(0.1)
+    return count
+
+
+def _flush(producer: Producer) -> None:
+    left = producer.flush(120)
+    if left:
+        raise RuntimeError(f"{left} records were not acknowledged")
+
+
+def _all_done(futures: Mapping[Any, Future[Any]]) -> None:
+    for future in futures.values():
+        future.result(_SECONDS)
+
+
+def _all_of(consumer: Consumer, name: str, partition: int) -> list[Message]:
+    consumer.assign([TopicPartition(name, partition, 0)])
+    found: list[Message] = []
+    while True:
+        message = consumer.poll(_SECONDS)
+        error = message.error() if message else None
+        if message is None or (error and error.code() != KafkaError._PARTITION_EOF):
+            raise RuntimeError(f"reading {name}-{partition}: {error or 'nothing came'}")
+        if error:
+            return found
+        found.append(message)

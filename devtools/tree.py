@@ -1,0 +1,55 @@
+"""What is in a bucket: the objects, what they hold, and what was left lying about."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_LEDGER = "_s3sink/"
+
+
+def objects(client: S3Client, bucket: str, prefix: str = "", *, ledger: bool = False) -> dict[str, int]:
+    """Key to size in bytes, in the order of the keys; the sink's own files under _s3sink/ only when asked for."""
+    found = {}
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        found.update({each["Key"]: each["Size"] for each in page.get("Contents", [])})
+    return {key: size for key, size in found.items() if ledger or _LEDGER not in key}
+
+
+def body(client: S3Client, bucket: str, key: str) -> bytes:
+    """An object's bytes as they are stored."""
+    return client.get_object(Bucket=bucket, Key=key)["Body"].read()
+
+
+def lines(client: S3Client, bucket: str, key: str) -> list[bytes]:
+    """The lines of an object, unpacked when its key ends in .gz (of one gzip member or many)."""
+    content = body(client, bucket, key)
+    return (_gunzip(content) if key.endswith(".gz") else content).splitlines()
+
+
+def uploads(client: S3Client, bucket: str) -> dict[str, str]:
+    """The multipart uploads that are neither completed nor aborted: upload id to key."""
+    found = {}
+    for page in client.get_paginator("list_multipart_uploads").paginate(Bucket=bucket):
+        found.update({each["UploadId"]: each["Key"] for each in page.get("Uploads", [])})
+    return found
+
+
+def clear(client: S3Client, bucket: str) -> None:
+    """Deletes all objects and aborts all uploads."""
+    for key in objects(client, bucket, ledger=True):
+        client.delete_object(Bucket=bucket, Key=key)
+    for upload_id, key in uploads(client, bucket).items():
+        client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
+
+
+def _gunzip(content: bytes) -> bytes:
+    pieces = []
+    while content:
+        member = zlib.decompressobj(wbits=31)
+        pieces.append(member.decompress(content))
+        content = member.unused_data
+    return b"".join(pieces)

@@ -1,0 +1,88 @@
+"""What all tests share: one broker and one S3 server for each worker, and names of their own for each test.
+
+A test that has to stop, kill or configure a server starts one for itself with `devtools`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from devtools.fault_proxy import FaultProxy
+from devtools.kafka import KafkaBroker, kafka_broker
+from devtools.s3 import S3Server, s3_server
+from devtools.sink import Sink, sink
+from devtools.topics import Topics
+
+settings.register_profile("ci", deadline=None, print_blob=True)
+settings.register_profile("dev", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+SinkFactory = Callable[[Mapping[str, Any]], Sink]
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaBroker]:
+    """A broker that all tests of this worker share: leave it running, and touch only topics of your own."""
+    with kafka_broker() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """VersityGW, shared by all tests of this worker: leave it running, and touch only buckets of your own."""
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def topics(kafka: KafkaBroker) -> Topics:
+    """The shared broker's topics."""
+    return Topics(kafka.bootstrap)
+
+
+@pytest.fixture
+def unique_name(request: pytest.FixtureRequest) -> str:
+    """A name that no other test has, fit for buckets, topics and sinks, which begins as the test's own."""
+    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower()).strip("-")
+    return f"{words[:40].rstrip('-')}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def topic(unique_name: str) -> str:
+    """A name for a topic; the test creates it with the partitions and settings it needs."""
+    return unique_name
+
+
+@pytest.fixture
+def bucket(s3: S3Server, unique_name: str) -> str:
+    """An empty bucket of the shared S3 server."""
+    s3.client().create_bucket(Bucket=unique_name)
+    return unique_name
+
+
+@pytest.fixture
+def s3_proxy(s3: S3Server) -> Iterator[FaultProxy]:
+    """A way to the shared S3 server on which requests are counted and faults are made; `endpoint` is its address."""
+    with FaultProxy(s3.endpoint) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def sink_of(tmp_path: Path) -> Iterator[SinkFactory]:
+    """Makes a `Sink` (the s3sink command) of a manifest; what it started is killed when the test is over."""
+    with ExitStack() as stack:
+
+        def make(document: Mapping[str, Any]) -> Sink:
+            folder = tmp_path / f"sink-{document['metadata']['name']}-{uuid.uuid4().hex[:4]}"
+            return stack.enter_context(sink(folder, document))
+
+        yield make

@@ -1,0 +1,188 @@
+"""The servers and tools the data tests stand on do what those tests take for granted."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError
+
+from devtools import tree
+from devtools.certificates import self_signed
+from devtools.fault_proxy import Answer, Drop, FaultProxy, Hold, Kill
+from devtools.kafka import KafkaBroker
+from devtools.processes import Process, in_session, killed_at_end
+from devtools.s3 import Moto, S3Server, s3_server
+from devtools.s3_requests import kind, mutating
+from devtools.topics import Record, Topics
+
+pytestmark = pytest.mark.data
+
+MIB = 1 << 20
+
+
+def test_an_aborted_transaction_is_not_read_and_still_takes_offsets(topics: Topics, topic: str) -> None:
+    topics.create(topic, partitions=2)
+    topics.produce(topic, [Record(value=b"plain", key=b"k", timestamp=1_000, headers=[("h", b"1")])])
+    topics.transaction(topic, [Record(value=b"gone")], commit=False)
+    topics.transaction(topic, [Record(value=b"kept"), Record(value=None, partition=1)])
+
+    read = [(message.partition(), message.offset(), message.value()) for message in topics.read(topic)]
+    assert read == [(0, 0, b"plain"), (0, 3, b"kept"), (1, 0, None)]
+    assert topics.ends(topic) == {0: 5, 1: 2}
+    assert topics.read(topic)[0].timestamp()[1] == 1_000
+
+
+def test_records_are_deleted_and_partitions_added_as_asked(topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.produce_values(topic, [b"a", b"b", b"c"])
+    topics.delete_records(topic, 0, 2)
+    topics.add_partitions(topic, 3)
+
+    assert topics.starts(topic) == {0: 2, 1: 0, 2: 0}
+    topics.commit(f"{topic}-group", topic, {0: 3})
+    assert topics.committed(f"{topic}-group", topic) == {0: 3}
+
+
+def test_a_broker_keeps_its_records_and_its_address_through_a_kill(tmp_path: Path) -> None:
+    broker = KafkaBroker(tmp_path, users={"alice": "secret"})
+    try:
+        broker.start()
+        topics = Topics(broker.bootstrap)
+        topics.create("t")
+        topics.produce_values("t", [b"1", b"2"])
+        broker.kill()
+        broker.start()
+        assert [message.value() for message in topics.read("t")] == [b"1", b"2"]
+
+        login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+        alice = Topics(broker.sasl_bootstrap, properties={**login, "sasl.username": "alice", "sasl.password": "secret"})
+        assert alice.ends("t") == {0: 2}
+    finally:
+        broker.kill()
+
+
+@pytest.mark.parametrize("kind_of_server", [Moto], ids=["moto"])
+def test_the_fallback_server_holds_objects(kind_of_server: type[S3Server]) -> None:
+    with s3_server(kind_of_server) as server:
+        client = server.client()
+        client.create_bucket(Bucket="bucket")
+        client.put_object(Bucket="bucket", Key="k", Body=b"x")
+        assert tree.objects(client, "bucket") == {"k": 1}
+
+
+def test_a_server_keeps_its_objects_through_a_restart_and_speaks_tls(tmp_path: Path) -> None:
+    with s3_server(certificate=self_signed(tmp_path)) as server:
+        client = server.client()
+        client.create_bucket(Bucket="bucket")
+        client.put_object(Bucket="bucket", Key="k", Body=b"one\ntwo\n")
+        server.restart()
+        assert server.endpoint.startswith("https:")
+        assert tree.lines(client, "bucket", "k") == [b"one", b"two"]
+
+
+def test_the_proxy_counts_requests_and_passes_large_bodies_unharmed(
+    s3: S3Server, s3_proxy: FaultProxy, bucket: str
+) -> None:
+    client = s3.client(s3_proxy.endpoint)
+    large = bytes(range(256)) * (25 * MIB // 256)
+    upload = client.create_multipart_upload(Bucket=bucket, Key="a/b c+d", ChecksumAlgorithm="CRC64NVME")["UploadId"]
+    parts = []
+    for number in (1, 2):
+        done = client.upload_part(
+            Bucket=bucket, Key="a/b c+d", UploadId=upload, PartNumber=number, Body=large, ChecksumAlgorithm="CRC64NVME"
+        )
+        parts.append({"PartNumber": number, "ETag": done["ETag"], "ChecksumCRC64NVME": done["ChecksumCRC64NVME"]})
+    client.complete_multipart_upload(
+        Bucket=bucket,
+        Key="a/b c+d",
+        UploadId=upload,
+        MultipartUpload={"Parts": parts},  # type: ignore[typeddict-item]
+    )
+
+    assert tree.body(client, bucket, "a/b c+d") == large + large
+    assert s3_proxy.kinds() == {
+        "CreateMultipartUpload": 1,
+        "UploadPart": 2,
+        "CompleteMultipartUpload": 1,
+        "GetObject": 1,
+    }
+    first = next(request for request in s3_proxy.requests if request.kind == "UploadPart")
+    assert (first.bucket, first.key, first.part, first.upload_id, first.size) == (
+        bucket,
+        "a/b c+d",
+        1,
+        upload,
+        len(large),
+    )
+    assert [status for _, status in s3_proxy.answered] == [200] * 5
+
+
+def test_a_lost_request_never_reached_the_server_and_a_lost_reply_did(
+    s3: S3Server, s3_proxy: FaultProxy, bucket: str
+) -> None:
+    client = s3.client(s3_proxy.endpoint)
+    s3_proxy.when(kind("PutObject", key="lost-request"), Drop())
+    s3_proxy.when(kind("PutObject", key="lost-reply"), Drop(), point="after")
+    for key in ("lost-request", "lost-reply"):
+        with pytest.raises(ConnectionClosedError):
+            client.put_object(Bucket=bucket, Key=key, Body=b"x")
+
+    assert list(tree.objects(client, bucket)) == ["lost-reply"]
+
+
+def test_the_second_and_third_request_are_answered_slow_down(s3: S3Server, s3_proxy: FaultProxy, bucket: str) -> None:
+    client = s3.client(s3_proxy.endpoint)
+    s3_proxy.when(mutating, Answer(503, "SlowDown"), nth=2, times=2)
+    codes = []
+    for number in range(4):
+        try:
+            client.put_object(Bucket=bucket, Key=f"{number}", Body=b"x" * MIB)
+            codes.append("done")
+        except ClientError as error:
+            codes.append(error.response["Error"]["Code"])
+
+    assert codes == ["done", "SlowDown", "SlowDown", "done"]
+
+
+def test_a_held_request_goes_on_when_it_is_released(s3: S3Server, s3_proxy: FaultProxy, bucket: str) -> None:
+    hold = Hold()
+    client = s3.client(s3_proxy.endpoint)
+    with s3_proxy.when(kind("PutObject"), hold) as rule:
+        putting = threading.Thread(target=client.put_object, kwargs={"Bucket": bucket, "Key": "k", "Body": b"x"})
+        putting.start()
+        assert rule.wait().key == "k"
+        assert tree.objects(client, bucket) == {}
+        hold.release.set()
+        putting.join()
+    assert tree.objects(client, bucket) == {"k": 1}
+
+
+CLIENT = """
+import subprocess, sys
+from devtools.s3 import s3_client
+subprocess.Popen(["sleep", "600"], process_group=0)
+client = s3_client(sys.argv[1])
+for number in range(10):
+    client.put_object(Bucket=sys.argv[2], Key=f"{number}", Body=b"x")
+"""
+
+
+@pytest.mark.parametrize(("point", "left"), [("before", 3), ("after", 4)])
+def test_a_process_is_killed_at_a_request_with_all_that_it_started(
+    s3: S3Server, s3_proxy: FaultProxy, bucket: str, tmp_path: Path, point: str, left: int
+) -> None:
+    command = [sys.executable, "-c", CLIENT, s3_proxy.endpoint, bucket]
+    with killed_at_end(Process(command, log=tmp_path / "log", cwd=Path.cwd())) as process:
+        rule = s3_proxy.when(mutating, Kill(process), nth=4, point="before" if point == "before" else "after")
+        rule.wait()
+        assert process.wait(10) == -9
+        assert in_session(process.pid) == []
+    assert list(tree.objects(s3.client(), bucket)) == [f"{number}" for number in range(left)]
+
+    with pytest.raises((ConnectionClosedError, EndpointConnectionError)):
+        tree.objects(s3.client(s3_proxy.endpoint), bucket)
+    s3_proxy.resume()
+    assert len(tree.objects(s3.client(s3_proxy.endpoint), bucket)) == left
