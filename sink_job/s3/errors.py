@@ -134,14 +134,15 @@ _TRANSIENT: Final = frozenset(
         "RequestLimitExceeded",
         "TooManyRequests",
         "BandwidthLimitExceeded",
-        "ExpiredToken",  # tokens are renewed from outside (a role's refresh, a rotated secret): worth waiting for
-        "TokenRefreshRequired",
-        "ExpiredTokenException",
         "IncompleteBody",
         "429",
     )
 )
 
+_EXPIRED: Final = frozenset(("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"))
+"""Tokens are renewed from outside (a role's refresh, a rotated secret), so this is waited for."""
+
+_RENEW: Final = "renew the session token of spec.s3.credentials; a rotated secret is read again by itself"
 _NO_BUCKET: Final = "no such bucket: create it, or mend spec.s3.bucket, spec.s3.region or spec.s3.endpoint"
 _REGION: Final = "the bucket is in another region: mend spec.s3.region"
 _DENIED: Final = (
@@ -210,9 +211,13 @@ def _answered(error: boto.ClientError) -> Trouble:
     text = f"{code}: {said}" if said else code or f"HTTP {status}"
     if code in _CONFIGURATION:
         raises, what = _CONFIGURATION[code]
+        if raises is AccessDenied and said:  # names who asked, and the action that is missing
+            what = f"{what} ({said})"
         return Trouble(Kind.CONFIGURATION, code, what, raises=raises)
     if code in _OUTCOMES:
         return Trouble(Kind.OUTCOME, code, text)
+    if code in _EXPIRED:
+        return Trouble(Kind.TRANSIENT, code, f"{text}; {_RENEW}", pause)
     if code in _TRANSIENT or status >= 500 or status == 429:
         return Trouble(Kind.TRANSIENT, code, text, pause)
     if status == 409:

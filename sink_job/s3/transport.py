@@ -5,6 +5,7 @@ Bodies are not hashed for the signature (0.75 CPU-s/GB): their CRC64NVME travels
 the store, and TLS keeps others' hands off. `Expect: 100-continue` is left out, which would cost a round trip a part.
 """
 
+import logging
 import random
 import threading
 import time
@@ -27,6 +28,9 @@ from sink_job.s3.settings import S3Settings
 __all__ = ["Transport"]
 
 _T = TypeVar("_T")
+_TELL_AFTER = 4
+"""Failures in a row before the log speaks of them: one or two are everyday life."""
+_log = logging.getLogger(__name__)
 
 
 class Transport:
@@ -101,15 +105,23 @@ class Transport:
                 first_failure = first_failure or now
                 conflicts += trouble.kind is Kind.CONFLICT
                 self.meter.failed(trouble.code)
-                if not self._wait(trouble, failures, conflicts, now - first_failure):
+                if not self._wait(operation, trouble, failures, conflicts, now - first_failure):
                     raise self._error(trouble, operation, key, now - first_failure) from error
 
-    def _wait(self, trouble: Trouble, failures: int, conflicts: int, since_first_s: float) -> bool:
+    def _wait(self, operation: str, trouble: Trouble, failures: int, conflicts: int, since_first_s: float) -> bool:
         """Pauses before the next try; False: there is no next try."""
         policy = self.settings.retry
         if trouble.kind in (Kind.OUTCOME, Kind.CONFIGURATION) or conflicts > policy.conflicts:
             return False
         pause = policy.pause(failures, since_first_s, self._jitter, trouble.retry_after_s)
+        if failures == _TELL_AFTER and pause is not None:
+            _log.warning(
+                "%s: %s keeps failing and is tried again for up to %.0f s: %s",
+                self.settings.url,
+                self._names[operation],
+                policy.patience_s,
+                trouble.text,
+            )
         return pause is not None and not self._gave_up.wait(pause)
 
     def _error(self, trouble: Trouble, operation: str, key: str | None, tried_for_s: float) -> Exception:

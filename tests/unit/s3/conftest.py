@@ -1,5 +1,6 @@
 """A store that answers what a test tells it to: for what the real one can't be made to show."""
 
+import dataclasses
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -126,8 +127,8 @@ def secret(tmp_path: Path) -> Path:
     return directory
 
 
-QUICK = RetryPolicy(patience_s=0.25, first_s=0.005, cap_s=0.05, conflicts=3)
-"""Gives up within a quarter of a second."""
+PATIENT = RetryPolicy(patience_s=60, first_s=0.002, cap_s=0.02, conflicts=3)
+IMPATIENT = dataclasses.replace(PATIENT, patience_s=0.1)
 
 
 @pytest.fixture
@@ -139,12 +140,21 @@ def settings(store: ScriptedStore, secret: Path) -> S3Settings:
         path_style=True,
         credentials_dir=secret,
         read_timeout_s=5,
-        retry=QUICK,
+        retry=PATIENT,
     )
 
 
 @pytest.fixture
 def s3(settings: S3Settings) -> Iterator[S3]:
+    """A client with the patience that a slow machine needs."""
     client = S3(settings)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def impatient(settings: S3Settings) -> Iterator[S3]:
+    """A client that gives up within a tenth of a second."""
+    client = S3(dataclasses.replace(settings, retry=IMPATIENT))
     yield client
     client.close()

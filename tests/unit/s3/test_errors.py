@@ -136,6 +136,14 @@ def test_a_trouble_with_the_bucket_says_what_to_do() -> None:
     )
 
 
+def test_denied_access_repeats_which_action_is_missing() -> None:
+    assert str(_becomes(_answer(403, "AccessDenied"))).endswith("s3:ListBucketMultipartUploads here (what S3 says)")
+
+
+def test_an_expired_token_says_that_a_rotated_secret_is_enough() -> None:
+    assert "a rotated secret is read again by itself" in str(_becomes(_answer(400, "ExpiredToken")))
+
+
 def test_an_untrusted_certificate_is_told_in_openssls_words() -> None:
     wrapped = (
         "SSL validation failed for https://x [SSL: X] certificate verify failed: self-signed certificate (_ssl.c:9)"
