@@ -62,6 +62,8 @@ _RULES: Final = """\
 - `kafka.properties` and `kafka.propertySecrets` take every property of Kafka's client, without a prefix, but those that
   the sink sets by itself, such as `group.id`, `auto.offset.reset`, deserializers and fetch sizes. The message names the
   field to use instead. The same holds for `sparkConf`.
+- `partitioner.fields` and `timestampExtractor: RecordField` need a converter that gives fields: `Text` and `Bytes` do
+  not.
 - `rotation`: at least one of `flushSize`, `interval`, `scheduleInterval` and `maxBytes`.
 - `rotation.interval` needs a time partitioner: `Time`, `Hourly`, `Daily` or `FieldAndTime`.
 - `rotation.scheduleInterval` needs `partitioner.timezone`, and so does every time partitioner.

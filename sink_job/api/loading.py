@@ -28,7 +28,10 @@ _PASSES: Final = 6  # each goes one section deeper: the deepest field stands und
 def load(text: str, model: type[Sink], *, for_job: bool) -> Sink:
     """The S3Sink in the YAML `text`. Raises SpecError."""
     document, doubled = manifest.read(text)
-    return parse(document, model, for_job=for_job, doubled=doubled)
+    try:
+        return parse(document, model, for_job=for_job, doubled=doubled)
+    except RecursionError:  # an anchor that holds itself
+        raise SpecError([manifest.TOO_DEEP]) from None
 
 
 def parse(document: object, model: type[Sink], *, for_job: bool, doubled: Iterable[str] = ()) -> Sink:

@@ -15,6 +15,9 @@ from typing import Any, Final
 import yaml
 
 from sink_job.api.errors import SpecError
+from sink_job.api.mistakes import in_a_line
+
+TOO_DEEP: Final = "the manifest is nested too deeply"
 
 _OPEN_MAPPINGS: Final = ("properties", "sparkConf", "podTemplate", "status")
 _FIRST_CHARACTERS: Final = {
@@ -42,7 +45,7 @@ class _Loader(yaml.SafeLoader):
             if key.tag == "tag:yaml.org,2002:merge":
                 continue
             if key.value in seen:
-                self.mistakes.append(f"line {line}: {key.value} was already given in line {seen[key.value]}")
+                self.mistakes.append(f"line {line}: {in_a_line(key.value)} was already given in line {seen[key.value]}")
             seen.setdefault(key.value, line)
             key.tag = "tag:yaml.org,2002:str"
         return super().construct_mapping(node, deep=deep)
@@ -64,7 +67,7 @@ def read(text: str) -> tuple[object, list[str]]:
     except yaml.YAMLError as error:
         raise SpecError([_sentence(error)]) from None
     except RecursionError:
-        raise SpecError(["the manifest is nested too deeply"]) from None
+        raise SpecError([TOO_DEEP]) from None
     found = [document for document in documents if document is not None]
     if not found:
         raise SpecError(["the manifest is empty: write an S3Sink"])

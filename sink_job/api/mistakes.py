@@ -57,8 +57,8 @@ def dotted(path: Path) -> str:
     """`path` in one word: spec.kafka.topics[0], spec.kafka.properties[sasl.jaas.config]."""
     words = ""
     for step in path:
-        plain = isinstance(step, str) and "." not in step
-        words += f".{step}" if plain else f"[{step}]"
+        plain = isinstance(step, str) and re.fullmatch(r"[\w-]+", step)
+        words += f".{step}" if plain else f"[{in_a_line(str(step))}]"
     return words.removeprefix(".") or "the manifest"
 
 
@@ -68,13 +68,27 @@ def shown(path: Path, value: object) -> str:
         return "a mapping"
     if isinstance(value, list | tuple | set):
         return "a list"
-    if _hidden(path) or (isinstance(value, str) and looks_secret(value)):
+    if _hidden(path):
         return REDACTED
     if value is None or isinstance(value, bool | int | float):
         return json.dumps(value)
-    text = str(value)
-    text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-    return text if re.fullmatch(r"[^\s\"]+", text) else json.dumps(text, ensure_ascii=False)
+    return in_a_line(str(value))
+
+
+def in_a_line(text: str) -> str:
+    """`text` for a sentence: shortened, in quotes where it would not stand by itself, hidden if it may be a secret."""
+    if looks_secret(text):
+        return REDACTED
+    plain = re.fullmatch(r"[^\s\"]+", text) and text.isprintable()
+    return _shortened(text) if plain else _quoted(text)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(_shortened(text), ensure_ascii=not text.isprintable())
 
 
 def _hidden(path: Path) -> bool:
@@ -110,7 +124,7 @@ def _missing(field: FieldInfo | None) -> str:
 def _wrong_type(path: Path, kind: str, value: object) -> str:
     written = shown(path, value)
     if isinstance(value, str) and written != REDACTED:
-        written = json.dumps(value if len(value) <= _LONGEST else value[: _LONGEST - 1] + "…", ensure_ascii=False)
+        written = _quoted(value)
     quote = ": put it in quotes" if kind == "string_type" and isinstance(value, bool | int | float) else ""
     return f"{written} {_WRONG_TYPE[kind]}{quote}"
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from sink_job.api.choices import PartitionerType, ResetTo, Tolerance
+from sink_job.api.choices import Converter, PartitionerType, ResetTo, TimestampExtractor, Tolerance
 from sink_job.api.mistakes import Mistake, Path, shown
 from sink_job.api.properties import kafka_complaint, spark_complaint
 from sink_job.api.units import format_duration, format_size
@@ -119,6 +119,19 @@ def _fixed_by_type(spec: Spec) -> Iterator[Mistake]:
         yield Mistake(here, said, (_TYPE,))
 
 
+def _values_with_fields(spec: Spec) -> Iterator[Mistake]:
+    converter, partitioner = spec.format.converter, spec.partitioner
+    if converter not in (Converter.TEXT, Converter.BYTES):
+        return
+    why = f"needs fields of the value, which the converter {converter} does not give; use another converter"
+    depends = (("spec", "format", "converter"), _TYPE)
+    if partitioner.type.uses_fields:
+        yield Mistake(_TYPE, f"{partitioner.type} {why}, or another type", depends)
+    if partitioner.type.uses_time and partitioner.timestamp_extractor is TimestampExtractor.RECORD_FIELD:
+        here = (*_PARTITIONER, "timestampExtractor")
+        yield Mistake(here, f"{partitioner.timestamp_extractor} {why}, or Record or Wallclock", depends)
+
+
 def _rotation(spec: Spec) -> Iterator[Mistake]:
     rotation, kind = spec.rotation, spec.partitioner.type
     ends = {
@@ -220,6 +233,7 @@ _RULES: Final[tuple[Callable[[Spec], Iterator[Mistake]], ...]] = (
     _kafka_properties,
     _fields,
     _time_paths,
+    _values_with_fields,
     _rotation,
     _object_size,
     _endpoint,

@@ -133,6 +133,10 @@ def test_endless_nesting_is_refused() -> None:
     assert refused("[" * 1_000) == ["the manifest is nested too deeply"]
 
 
+def test_an_anchor_that_holds_itself_is_refused() -> None:
+    assert refused(RIGHT + "  errors: &it {a: {b: {c: *it}}}") == ["the manifest is nested too deeply"]
+
+
 def test_another_kind_of_object_is_refused_without_further_noise() -> None:
     assert refused("apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: 1}") == [
         "apiVersion: apps/v1 is not s3sink.io/v1alpha1, the only one that is read here",

@@ -98,6 +98,18 @@ WRONG = [
         "leave it out, or choose Time",
     ),
     case(
+        "fields of values that have none",
+        {"spec.format.converter": "Text", "spec.partitioner": {"type": "Field", "fields": ["a"]}},
+        "spec.partitioner.type: Field needs fields of the value, which the converter Text does not give; use another "
+        "converter, or another type",
+    ),
+    case(
+        "a time in a field of values that have none",
+        HOURLY | {"spec.format.converter": "Bytes", "spec.partitioner.timestampExtractor": "RecordField"},
+        "spec.partitioner.timestampExtractor: RecordField needs fields of the value, which the converter Bytes does "
+        "not give; use another converter, or Record or Wallclock",
+    ),
+    case(
         "an object larger than all of its parts",
         {"spec.rotation.maxBytes": "60Gi", "spec.s3.partSize": "5Mi"},
         "spec.rotation.maxBytes: 60Gi does not fit into S3's 10000 parts of 5Mi: at most 50000Mi, or raise "

@@ -34,6 +34,7 @@ WRONG_PLACES = [
     pytest.param({"spec.kafka.bootstrapServers": f"SASL://me:{SECRET}@kafka:9092"}, id="in the brokers"),
     pytest.param({"spec.kafka.groupId": f" password={SECRET}"}, id="in another field"),
     pytest.param({"spec.sparkConf": {"spark.ssl.keyPassword": [SECRET]}}, id="in a property of Spark"),
+    pytest.param({"spec.kafka.properties": {f"password={SECRET}": 1}}, id="as the name of a property"),
     pytest.param({"spec.driver.podTemplate": SECRET}, id="in a pod template"),
 ]
 
