@@ -14,17 +14,18 @@ __all__ = ["advice", "lifecycle_warning", "probe"]
 
 _ABORT = "AbortIncompleteMultipartUpload"
 _FEW_DAYS = 7
+_AN_HOUR_MS = 3_600_000
 _log = logging.getLogger(__name__)
 
 
 def probe(s3: S3, prefix: str) -> None:
     """Tries out below `prefix` what the protocol rests on: a conditional put, and a conditional completion with
-    checksums, over an object must both be refused. Leaves nothing behind; eight requests.
+    checksums, over an object must both be refused. Leaves nothing behind; ten requests.
 
     Raises StoreUnsuitable for a store that overwrites, ConfigurationError when the bucket is missing or access is
     denied.
     """
-    s3.look()
+    _sweep(s3, f"{prefix}probe/")
     key = f"{prefix}probe/{uuid.uuid4().hex}"
     s3.put(key, b"Is this object overwritten? It may be deleted.\n", only_if_absent=True)
     try:
@@ -37,6 +38,15 @@ def probe(s3: S3, prefix: str) -> None:
             s3.abort(key, upload_id)
     finally:
         s3.delete([key])
+
+
+def _sweep(s3: S3, prefix: str) -> None:
+    """Removes what probes left behind whose process was killed; younger ones may be another driver's, under way."""
+    before = s3.server_now_ms() - _AN_HOUR_MS
+    s3.delete([found.key for found in s3.list(prefix) if found.last_modified_ms < before])
+    for upload in s3.list_uploads(prefix):
+        if upload.initiated_ms < before:
+            s3.abort(upload.key, upload.upload_id)
 
 
 def _must_be_refused(s3: S3, what: str, call: Callable[[], object]) -> None:

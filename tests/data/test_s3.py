@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -343,6 +344,20 @@ def test_the_probe_leaves_nothing_behind(s3: S3, key: str) -> None:
     probe(s3, f"{key}/")
     assert list(s3.list(key)) == []
     assert _uploads(s3, key) == []
+
+
+def test_the_probe_sweeps_up_after_one_that_was_killed_long_ago(s3: S3, gateway: VersityGW, key: str) -> None:
+    for name in ("old", "young"):
+        s3.put(f"{key}/probe/{name}", b"")
+        s3.create_upload(f"{key}/probe/{name}")
+    hours_ago = time.time() - 7200
+    os.utime(gateway.directory / "data" / "archive" / key / "probe" / "old", (hours_ago, hours_ago))
+    for upload in s3.list_uploads(f"{key}/probe/old"):
+        [found] = (gateway.directory / "data" / "archive").rglob(upload.upload_id)
+        os.utime(found, (hours_ago, hours_ago))
+    probe(s3, f"{key}/")
+    assert [found.key for found in s3.list(key)] == [f"{key}/probe/young"]
+    assert [upload.key for upload in s3.list_uploads(key)] == [f"{key}/probe/young"]
 
 
 def test_a_store_that_does_not_tell_its_rules_is_not_advised_on(s3: S3) -> None:

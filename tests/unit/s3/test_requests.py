@@ -274,7 +274,10 @@ def _store_that_overwrites(store: ScriptedStore, *, puts: bool) -> None:
     begun = "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>"
     stored = Reply(headers={"ETag": '"e"'})
     second = stored if puts else refusal(412, "PreconditionFailed")
-    store.replies.extend([Reply(body="<ListBucketResult/>"), stored, second])
+    empty = [
+        Reply(body=f"<{what}/>") for what in ("ListBucketResult", "ListBucketResult", "ListMultipartUploadsResult")
+    ]
+    store.replies.extend([*empty, stored, second])
     if not puts:
         store.replies.extend([Reply(body=begun), stored, COMPLETED, refusal(404, "NoSuchUpload")])
     store.otherwise = Reply(body="<DeleteResult/>")
@@ -288,7 +291,7 @@ def test_a_store_that_ignores_conditions_is_refused_and_left_clean(
     with pytest.raises(StoreUnsuitable, match=f"ignores If-None-Match: {told} an object"):
         probe(s3, "topics/_s3sink/")
     assert store.seen[-1].path == "/bucket?delete"
-    assert all(key in store.seen[-1].body for key in [store.seen[1].path.removeprefix("/bucket/").encode()])
+    assert store.seen[3].path.removeprefix("/bucket/").encode() in store.seen[-1].body
 
 
 def test_the_rules_of_a_bucket_are_read(s3: S3, store: ScriptedStore) -> None:
