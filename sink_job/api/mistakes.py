@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from sink_job.api.properties import REDACTED, is_secret, looks_secret
+from sink_job.api.properties import HIDDEN, is_secret, looks_secret
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -69,7 +69,7 @@ def shown(path: Path, value: object) -> str:
     if isinstance(value, list | tuple | set):
         return "a list"
     if _hidden(path):
-        return REDACTED
+        return HIDDEN
     if value is None or isinstance(value, bool | int | float):
         return json.dumps(value)
     return in_a_line(str(value))
@@ -78,7 +78,7 @@ def shown(path: Path, value: object) -> str:
 def in_a_line(text: str) -> str:
     """`text` for a sentence: shortened, in quotes where it would not stand by itself, hidden if it may be a secret."""
     if looks_secret(text):
-        return REDACTED
+        return HIDDEN
     plain = re.fullmatch(r"[^\s\"]+", text) and text.isprintable()
     return _shortened(text) if plain else _quoted(text)
 
@@ -123,7 +123,7 @@ def _missing(field: FieldInfo | None) -> str:
 
 def _wrong_type(path: Path, kind: str, value: object) -> str:
     written = shown(path, value)
-    if isinstance(value, str) and written != REDACTED:
+    if isinstance(value, str) and written != HIDDEN:
         written = _quoted(value)
     quote = ": put it in quotes" if kind == "string_type" and isinstance(value, bool | int | float) else ""
     return f"{written} {_WRONG_TYPE[kind]}{quote}"

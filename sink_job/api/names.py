@@ -72,6 +72,8 @@ def check_sink_id(text: str) -> None:
     _fits(text, _SINK_ID, 127, said)
     if ".." in text:
         raise ValueError("is not a sink id: it cannot hold ..")
+    if text == "topics":
+        raise ValueError("is taken: beside the ledgers, that directory says who owns a topic")
 
 
 def check_topic(text: str) -> None:

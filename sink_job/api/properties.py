@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-REDACTED: Final = "<redacted>"
+HIDDEN: Final = "[hidden]"
 
 _SECRET_NAME = re.compile(
     r"passw(or)?d|passphrase|secret|jaas|credential|user\.?info|private|certificate|(access|api)[._-]?key"
@@ -129,4 +129,4 @@ def looks_secret(text: str) -> bool:
 
 def redacted(properties: Mapping[str, str]) -> dict[str, str]:
     """`properties` for logs: values that may be secrets are replaced."""
-    return {name: REDACTED if is_secret(name) or looks_secret(value) else value for name, value in properties.items()}
+    return {name: HIDDEN if is_secret(name) or looks_secret(value) else value for name, value in properties.items()}

@@ -279,6 +279,11 @@ WRONG = [
         "spec.sinkId: a..b is not a sink id: it cannot hold ..",
     ),
     case(
+        "a sink id that would stand where owners are noted is refused",
+        {"spec.sinkId": "topics"},
+        "spec.sinkId: topics is taken: beside the ledgers, that directory says who owns a topic",
+    ),
+    case(
         "a sink id of more than 127 characters is refused",
         {"spec.sinkId": "a" * 128},
         f"spec.sinkId: {'a' * 79}… is longer than 127 characters",

@@ -54,9 +54,9 @@ def test_a_redacted_manifest_keeps_everything_but_secrets() -> None:
     assert SECRET not in json.dumps(redacted)
     assert redacted["spec"]["kafka"]["properties"] == {
         "security.protocol": "SASL_SSL",
-        "sasl.jaas.config": "<redacted>",
-        "ssl.key.password": "<redacted>",
-        "client.rack": "<redacted>",
+        "sasl.jaas.config": "[hidden]",
+        "ssl.key.password": "[hidden]",
+        "client.rack": "[hidden]",
     }
     assert redacted["spec"]["sparkConf"]["spark.ui.port"] == "4041"
     assert redacted["spec"]["s3"]["bucket"] == "archive"
