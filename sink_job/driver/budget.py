@@ -86,4 +86,4 @@ def _beside(cores: int) -> int:
 
 
 def _mi(size: int) -> str:
-    return f"{-(-size // MI)}Mi"
+    return format_size(-(-size // MI) * MI)

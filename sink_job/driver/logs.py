@@ -1,7 +1,7 @@
 """Log lines, on standard error: text for people, JSON for machines, without secrets, at one place.
 
-`LogHandler.write` can be exchanged, so that lines appear above a live screen instead of through it. What the JVM writes
-to standard error (Spark's and Kafka's own logs) comes through here too, see `jvm_output`.
+`LogHandler.write` can be exchanged, so that lines appear above a live screen instead of through it. What the JVM and
+the Python workers write to standard error comes here too, as lines of the logger `sink_job.spark.jvm`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TextIO
 
-from sink_job.driver.redaction import SECRETS, Redactor
+from sink_job.driver.redaction import SECRETS
 
 Write = Callable[[str], None]
 
@@ -21,11 +21,11 @@ _QUIET = ("botocore", "boto3", "urllib3", "py4j", "pyspark", "asyncio")
 
 
 class TextFormatter(logging.Formatter):
-    """`2025-11-03T12:00:00Z INFO  rounds.loop: …`, times in UTC."""
+    """`2025-11-03T12:00:00.000Z INFO    rounds.loop: …`, times in UTC."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = f"{_time(record)} {record.levelname:<7} {_name(record)}: {record.getMessage()}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        return SECRETS(f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line)
 
 
 class JsonFormatter(logging.Formatter):
@@ -36,24 +36,23 @@ class JsonFormatter(logging.Formatter):
             "time": _time(record),
             "level": record.levelname,
             "logger": _name(record),
-            "message": record.getMessage(),
+            "message": SECRETS(record.getMessage()),
         }
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
+            line["traceback"] = SECRETS(self.formatException(record.exc_info))
         return json.dumps(line, ensure_ascii=False)
 
 
 class LogHandler(logging.Handler):
-    """Writes each line by `write`, after taking the secrets out."""
+    """Hands each line to `write`."""
 
-    def __init__(self, write: Write, redact: Redactor = SECRETS) -> None:
+    def __init__(self, write: Write) -> None:
         super().__init__()
         self.write = write
-        self._redact = redact
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self.write(self._redact(self.format(record)))
+            self.write(self.format(record))
         except Exception:
             self.handleError(record)
 
@@ -66,7 +65,6 @@ def set_up(kind: str, *, debug: bool = False, stream: TextIO | None = None) -> L
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("sink_job").setLevel(logging.DEBUG if debug else logging.INFO)
-    logging.getLogger("jvm").setLevel(logging.DEBUG if debug else logging.WARNING)
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
     logging.captureWarnings(True)

@@ -15,14 +15,14 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from sink_job.api.errors import DataError, SinkError, TryAgainLater
+from sink_job.api.errors import SinkError, TryAgainLater
 from sink_job.api.report import Failure, Report
 from sink_job.api.spec import Sink
-from sink_job.driver import budget, jvm_output, logs, metrics, progress
+from sink_job.driver import budget, logs, metrics, progress
 from sink_job.driver.health import SILENCE_S, Heart, LiveTracker
 from sink_job.driver.processes import peaks
 from sink_job.driver.redaction import SECRETS
@@ -68,23 +68,19 @@ def run_sink(sink: Sink, options: Options, signals: StopSignals) -> Report:
 
     Raises the SinkError that ended it.
     """
-    with jvm_output.taken_in() as stderr:
-        handler = logs.set_up(options.log, debug=options.debug, stream=stderr)
-        return _Run(sink, options, signals, handler, stderr).run()
+    handler = logs.set_up(options.log, debug=options.debug)
+    return _Run(sink, options, signals, handler).run()
 
 
 class _Run:
     """One run and what belongs to it."""
 
-    def __init__(
-        self, sink: Sink, options: Options, signals: StopSignals, handler: logs.LogHandler, stderr: TextIO
-    ) -> None:
+    def __init__(self, sink: Sink, options: Options, signals: StopSignals, handler: logs.LogHandler) -> None:
         """Raises SecretMissing and, when parts don't fit in memory, ConfigurationError."""
         self.sink = sink
         self.options = options
         self.signals = signals
         self.handler = handler
-        self.stderr = stderr
         self.cores = options.cores or usual_cores()
         self.memory = memory_of(sink, cores=self.cores, total=options.memory)
         self.properties = KafkaProperties.of(sink.spec.kafka, options.secret_dirs)
@@ -156,7 +152,13 @@ class _Run:
         return World(
             s3=self.s3_settings,
             admin=admin,
-            engine=SparkEngine(spark, self.properties, group_id=self.sink.group_id),
+            engine=SparkEngine(
+                spark,
+                self.properties.client(),
+                group_id=self.sink.group_id,
+                redact=self.properties.redact,
+                cores=self.cores,
+            ),
             clock=_clock,
             owner=owner_of(self.sink, os.environ),
             attempt=uuid.uuid4().hex,
@@ -202,7 +204,7 @@ class _Run:
         return Answer(200 if state == "Running" else 503, TEXT, f"{state.value}\n".encode())
 
     def _progress(self) -> AbstractContextManager[None]:
-        console = Console(file=self.stderr)
+        console = Console(stderr=True)
         if self.options.screen and self.options.log == "text" and console.is_terminal and not console.is_dumb_terminal:
             return progress.live(self.tracker.report, self._tasks, self.s3_settings.url, self.handler, console)
         return progress.plain(self.tracker.report)
@@ -241,16 +243,9 @@ def owner_of(sink: Sink, environ: Mapping[str, str]) -> Owner:
 
 def failure_of(error: Exception) -> Failure:
     """The error as the report tells it, without secrets."""
-    known = error if isinstance(error, SinkError) else SinkError(f"{type(error).__name__}: {error}")
-    where = error if isinstance(error, DataError) else None
-    return Failure(
-        reason=known.reason,
-        message=SECRETS(str(known)),
-        exit_code=known.exit_code,
-        topic=where.topic if where else None,
-        partition=where.partition if where else None,
-        offset=where.offset if where else None,
-    )
+    failure = Failure.of(error)
+    failure.message = SECRETS(failure.message)
+    return failure
 
 
 def _is_of_stopping(error: SinkError) -> bool:

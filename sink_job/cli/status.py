@@ -1,0 +1,113 @@
+"""`s3sink status`: how far a sink is, from its ledger and Kafka, or from a running job's `/report`. Changes nothing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sink_job.api.errors import SinkError, SpecError, TryAgainLater
+from sink_job.cli.common import EXIT_CODES, add_sink, read_sink, secret_dirs
+from sink_job.driver.redaction import SECRETS
+
+if TYPE_CHECKING:
+    from sink_job.api.report import Report
+    from sink_job.api.spec import Sink
+    from sink_job.cli.standing import Standing
+    from sink_job.rounds.state import State
+
+KAFKA_TIMEOUT_MS = 15_000
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command."""
+    parser = subparsers.add_parser(
+        "status",
+        help="committed offsets, lag and open objects",
+        description="Says of each topic-partition of SINK.yaml what is committed (the first offset that is not in a "
+        "visible object), where Kafka's log ends, the lag, and which objects are open: from the ledger in S3 and from "
+        "Kafka, whether the sink runs or not; with --from, from the running job.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_sink(parser)
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
+    parser.add_argument(
+        "--from",
+        metavar="URL",
+        dest="source",
+        help="ask the job that runs there (see run --http), not ledger and Kafka",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the status; returns 0, also when only the ledger answers."""
+    sink = read_sink(args.manifest)
+
+    from sink_job.cli import standing
+
+    secrets = secret_dirs(args, sink)
+    found = standing.of_report(_fetch(args.source, sink)) if args.source else _of_ledger(sink, secrets)
+    print(standing.as_json(found) if args.output == "json" else standing.as_table(found))
+    return 0
+
+
+def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> Standing:
+    from sink_job.api.types import TopicPartition
+    from sink_job.cli import standing
+    from sink_job.driver.kafka import admin
+    from sink_job.kafka.properties import KafkaProperties
+
+    properties = KafkaProperties.of(sink.spec.kafka, secrets)
+    state = _ledger(sink, secrets)
+    tps = [TopicPartition.parse(name) for name in state.partitions]
+    ends: Mapping[TopicPartition, int] = {}
+    group: Mapping[TopicPartition, int] = {}
+    unknown = None
+    try:
+        if tps:
+            committed = sink.spec.kafka.isolation_level == "ReadCommitted"
+            with admin(properties, timeout_ms=KAFKA_TIMEOUT_MS) as kafka:
+                ends = kafka.ends(tps, committed=committed)
+                group = kafka.group_offsets(sink.group_id, tps)
+    except SinkError as error:
+        unknown = SECRETS(str(error))
+        print(f"s3sink: only what the ledger says: {unknown}", file=sys.stderr)
+    return standing.of_ledger(sink, state, ends=ends, group=group, unknown=unknown, now=time.time_ns() // 1_000_000)
+
+
+def _ledger(sink: Sink, secrets: Mapping[str, Path]) -> State:
+    from sink_job.rounds.ledger import Ledger
+    from sink_job.rounds.own import ledger_root
+    from sink_job.s3 import S3Settings, connect
+
+    s3 = connect(S3Settings.of(sink.spec.s3, secrets))
+    root = ledger_root(sink.spec.s3.topics_dir, sink.spec.s3.directory_delimiter, sink.sink_id)
+    return Ledger(s3, root, "").load()
+
+
+def _fetch(url: str, sink: Sink) -> Report:
+    """The report of the job at `url`. Raises SpecError for another sink's, TryAgainLater without an answer."""
+    from urllib.error import URLError
+    from urllib.parse import urlsplit
+    from urllib.request import urlopen
+
+    from sink_job.api.report import Report
+
+    where = url if "//" in url else f"http://{url}"
+    if urlsplit(where).scheme not in ("http", "https"):
+        raise SpecError([f"--from: {url} is not an http address"])
+    if urlsplit(where).path in ("", "/"):
+        where = where.rstrip("/") + "/report"
+    try:
+        with urlopen(where, timeout=10) as answer:
+            report = Report.model_validate_json(answer.read())
+    except (URLError, OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise TryAgainLater(f"{where} gives no report: {reason}") from None
+    if report.sink_id != sink.sink_id:
+        raise SpecError([f"--from: the job at {url} runs {report.sink_id}, the manifest is of {sink.sink_id}"])
+    return report

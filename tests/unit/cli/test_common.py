@@ -1,0 +1,98 @@
+"""What the commands share: reading the manifest, and finding the secrets beside it."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from pathlib import Path
+
+import pytest
+
+from sink_job.api.errors import SecretMissing, SpecError
+from sink_job.api.spec import Sink, load_sink
+from sink_job.cli import common
+
+MANIFEST = """
+apiVersion: s3sink.io/v1alpha1
+kind: S3Sink
+metadata: {name: flights}
+spec:
+  kafka: {bootstrapServers: "localhost:9092", topics: [flights]}
+  rotation: {flushSize: 100}
+  s3: {bucket: archive, credentials: {secret: s3-keys}}
+"""
+
+
+def arguments(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    common.add_sink(parser)
+    return parser.parse_args(["sink.yaml", *words])
+
+
+@pytest.fixture
+def sink() -> Sink:
+    return load_sink(MANIFEST)
+
+
+def test_a_manifest_is_read_from_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "sink.yaml"
+    path.write_text(MANIFEST)
+    assert common.read_sink(str(path)).name == "flights"
+
+
+def test_a_dash_reads_the_manifest_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(MANIFEST))
+    assert common.read_sink("-").name == "flights"
+
+
+def test_a_manifest_that_is_not_there_is_a_bad_manifest(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"absent\.yaml cannot be read: No such file"):
+        common.read_sink(str(tmp_path / "absent.yaml"))
+
+
+def test_a_manifest_that_is_not_text_is_a_bad_manifest(tmp_path: Path) -> None:
+    path = tmp_path / "sink.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SpecError, match="is not text"):
+        common.read_sink(str(path))
+
+
+def test_secrets_are_found_by_argument_and_by_the_directory_of_directories(tmp_path: Path, sink: Sink) -> None:
+    (tmp_path / "all" / "s3-keys").mkdir(parents=True)
+    (tmp_path / "all" / "..data").mkdir()
+    (tmp_path / "kafka").mkdir()
+    found = common.secret_dirs(
+        arguments("--secret", f"kafka={tmp_path}/kafka"), sink, {"S3SINK_SECRETS_DIR": f"{tmp_path}/all"}
+    )
+    assert found["s3-keys"] == tmp_path / "all" / "s3-keys"
+    assert found["kafka"] == tmp_path / "kafka"
+
+
+def test_an_argument_goes_before_the_directory_of_directories(tmp_path: Path, sink: Sink) -> None:
+    (tmp_path / "all" / "s3-keys").mkdir(parents=True)
+    (tmp_path / "mine").mkdir()
+    environ = {"S3SINK_SECRETS_DIR": f"{tmp_path}/all"}
+    found = common.secret_dirs(arguments("--secret", f"s3-keys={tmp_path}/mine"), sink, environ)
+    assert found == {"s3-keys": tmp_path / "mine"}
+
+
+def test_a_directory_of_a_secret_that_is_not_there_is_named(tmp_path: Path, sink: Sink) -> None:
+    with pytest.raises(SecretMissing, match=r"--secret s3-keys: .*absent is not a directory"):
+        common.secret_dirs(arguments("--secret", f"s3-keys={tmp_path}/absent"), sink, {})
+    with pytest.raises(SecretMissing, match=r"S3SINK_SECRETS_DIR: .*absent is not a directory"):
+        common.secret_dirs(arguments(), sink, {"S3SINK_SECRETS_DIR": f"{tmp_path}/absent"})
+
+
+@pytest.mark.parametrize("word", ["s3-keys", "=dir", "name=", ""])
+def test_a_secret_without_name_or_directory_is_refused(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        arguments("--secret", word)
+    assert end.value.code == 2
+    assert "is not NAME=DIR" in capsys.readouterr().err
+
+
+def test_what_a_sink_takes_from_its_secrets_is_hidden_from_then_on(tmp_path: Path, sink: Sink) -> None:
+    (tmp_path / "AWS_SECRET_ACCESS_KEY").write_text("very+secret/key\n")
+    (tmp_path / "AWS_ACCESS_KEY_ID").write_text("AKIAEXAMPLE")
+    common.secret_dirs(arguments("--secret", f"s3-keys={tmp_path}"), sink, {"AWS_SESSION_TOKEN": "a-long-token"})
+    assert common.SECRETS("AKIAEXAMPLE very+secret/key a-long-token") == "AKIAEXAMPLE [hidden] [hidden]"

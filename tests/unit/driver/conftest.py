@@ -1,0 +1,44 @@
+"""A report as a running driver makes it, for everything that shows one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sink_job.api.report import MemoryReport, PartitionReport, Report, RunState, Timing, Totals
+
+NOW = 1_700_000_000_000
+MakeReport = Callable[..., Report]
+
+
+@pytest.fixture
+def make_report() -> MakeReport:
+    """Makes a report; whatever is given goes over a usual one."""
+
+    def make(**given: Any) -> Report:
+        usual: dict[str, Any] = {
+            "sink_id": "default.flights",
+            "name": "flights",
+            "namespace": "default",
+            "state": RunState.RUNNING,
+            "now": NOW,
+            "started_at": NOW - 65_000,
+            "epoch": 3,
+            "round": 12,
+            "assigned_partitions": 2,
+            "active_partitions": 1,
+            "partitions": [
+                PartitionReport(topic="flights", partition=0, committed=90, next=100, end=120, lag=30, open_objects=2),
+                PartitionReport(topic="flights", partition=1, committed=50, next=50),
+            ],
+            "totals": Totals(records=1_500, bytes=12_300_000, objects=4, parts=9, uploaded_bytes=11_000_000),
+            "last_publish": NOW - 3_000,
+            "rounds": Timing(count=9, total_ms=4_500),
+            "publishes": Timing(count=9, total_ms=900),
+            "memory": MemoryReport(slots=2, open_objects=2, buffered_bytes=70, spilled_bytes=80, jvm_bytes=90),
+        }
+        return Report(**{**usual, **given})
+
+    return make

@@ -1,0 +1,78 @@
+"""Log lines, for people and for machines."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from sink_job.driver import logs
+from sink_job.driver.redaction import SECRETS
+
+
+@pytest.fixture(autouse=True)
+def root_logger() -> Iterator[None]:
+    """Leaves logging as it was."""
+    root = logging.getLogger()
+    before, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = before
+    root.setLevel(level)
+    logging.getLogger("sink_job").setLevel(logging.NOTSET)
+    logging.captureWarnings(False)
+
+
+def written(kind: str, name: str, message: str, *, debug: bool = False, level: int = logging.INFO) -> str:
+    stream = io.StringIO()
+    logs.set_up(kind, debug=debug, stream=stream)
+    logging.getLogger(name).log(level, "%s", message)
+    return stream.getvalue()
+
+
+def test_a_text_line_has_time_level_and_module() -> None:
+    time, rest = written("text", "sink_job.rounds.loop", "hello").split(" ", 1)
+    assert rest == "INFO    rounds.loop: hello\n"
+    assert time.endswith("Z")
+
+
+def test_a_json_line_is_one_object() -> None:
+    line = json.loads(written("json", "sink_job.rounds.loop", 'two\nlines, "ü"'))
+    assert line["logger"] == "rounds.loop"
+    assert line["level"] == "INFO"
+    assert line["message"] == 'two\nlines, "ü"'
+
+
+def test_a_traceback_goes_with_its_line() -> None:
+    stream = io.StringIO()
+    logs.set_up("json", stream=stream)
+    try:
+        raise ValueError("wrong")
+    except ValueError:
+        logging.getLogger("sink_job.x").exception("failed")
+    assert json.loads(stream.getvalue())["traceback"].endswith("ValueError: wrong")
+
+
+def test_libraries_speak_from_warning_on_and_debug_is_ours_alone() -> None:
+    assert written("text", "botocore.endpoint", "chatter") == ""
+    assert written("text", "py4j.clientserver", "chatter", debug=True, level=logging.DEBUG) == ""
+    assert written("text", "sink_job.x", "detail", level=logging.DEBUG) == ""
+    assert written("text", "sink_job.x", "detail", debug=True, level=logging.DEBUG) != ""
+
+
+@pytest.mark.parametrize("kind", ["text", "json"])
+def test_no_secret_reaches_a_line(kind: str) -> None:
+    SECRETS.hide(["very+secret/key"])
+    line = written(kind, "sink_job.spark.jvm", 'ERROR Client: sasl.jaas.config = X password="pw one"; very+secret/key')
+    assert "very+secret/key" not in line
+    assert "pw one" not in line
+
+
+def test_lines_can_be_sent_elsewhere_for_a_while() -> None:
+    handler = logs.set_up("text", stream=io.StringIO())
+    seen: list[str] = []
+    handler.write = seen.append
+    logging.getLogger("sink_job.x").info("hello")
+    assert seen[0].endswith("x: hello")

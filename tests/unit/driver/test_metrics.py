@@ -1,0 +1,79 @@
+"""`/metrics` in Prometheus' text format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from sink_job.api.report import Report
+from sink_job.driver import metrics
+from tests.unit.driver.conftest import MakeReport
+
+DOCS = Path(__file__).parents[3] / "docs" / "metrics.md"
+
+Sample = tuple[str, frozenset[tuple[str, str]]]
+
+
+def samples(report: Report) -> dict[Sample, float]:
+    numbers = metrics.Numbers(
+        report=lambda: report,
+        lost=lambda: 6,
+        requests={"driver": lambda: {"GetObject": 2}, "task": lambda: {"UploadPart": 9, "CreateMultipartUpload": 1}},
+    )
+    text = metrics.exposition(numbers).decode()
+    families = text_string_to_metric_families(text)
+    return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
+
+
+def labels(**given: str) -> frozenset[tuple[str, str]]:
+    return frozenset(given.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "about", "value"),
+    [
+        ("records_total", labels(), 1_500),
+        ("bytes_total", labels(), 12_300_000),
+        ("objects_total", labels(), 4),
+        ("parts_total", labels(), 9),
+        ("lost_offsets_total", labels(), 6),
+        ("s3_requests_total", labels(process="task", operation="UploadPart"), 9),
+        ("s3_requests_total", labels(process="driver", operation="GetObject"), 2),
+        ("round_duration_seconds_sum", labels(), 4.5),
+        ("round_duration_seconds_count", labels(), 9),
+        ("publish_duration_seconds_sum", labels(), 0.9),
+        ("lag_records", labels(topic="flights", partition="0"), 30),
+        ("open_objects", labels(topic="flights", partition="0"), 2),
+        ("active_partitions", labels(), 1),
+        ("buffered_bytes", labels(), 70),
+        ("spilled_bytes", labels(), 80),
+        ("jvm_peak_bytes", labels(), 90),
+        ("state", labels(s3sink_state="Running"), 1),
+        ("state", labels(s3sink_state="Failed"), 0),
+        ("sink_info", labels(sink_id="default.flights", name="flights", namespace="default"), 1),
+        ("last_publish_time_seconds", labels(), 1_699_999_997),
+    ],
+)
+def test_what_the_report_says_is_a_metric(
+    make_report: MakeReport, name: str, about: frozenset[tuple[str, str]], value: float
+) -> None:
+    assert samples(make_report())[f"s3sink_{name}", about] == value
+
+
+def test_what_is_not_known_has_no_sample(make_report: MakeReport) -> None:
+    found = samples(make_report(last_publish=None))
+    assert ("s3sink_last_publish_time_seconds", labels()) not in found
+    assert ("s3sink_lag_records", labels(topic="flights", partition="1")) not in found
+    assert ("s3sink_committed_offset", labels(topic="flights", partition="1")) in found
+
+
+def test_every_metric_is_documented(make_report: MakeReport) -> None:
+    text = DOCS.read_text()
+    missing = {name for name, _ in samples(make_report()) if f"`{name}`" not in text and f"`{_base(name)}`" not in text}
+    assert not missing
+
+
+def _base(name: str) -> str:
+    return name.removesuffix("_sum").removesuffix("_count")

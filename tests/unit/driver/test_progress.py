@@ -1,0 +1,128 @@
+"""What the person who watches sees."""
+
+from __future__ import annotations
+
+import io
+import logging
+
+import pytest
+from rich.console import Console
+
+from sink_job.api.report import PartitionReport, Report, RunState, Totals
+from sink_job.driver import progress
+from sink_job.driver.logs import LogHandler
+from tests.unit.driver.conftest import NOW, MakeReport
+
+
+def shown(report: Report, *, height: int = 40, tasks: progress.Tasks | None = None) -> str:
+    console = Console(file=io.StringIO(), width=120, record=True)
+    console.print(progress.Screen("s3://archive").render(report, height=height, tasks=tasks))
+    return console.export_text()
+
+
+def partitions(count: int) -> list[PartitionReport]:
+    return [
+        PartitionReport(topic="t", partition=n, committed=0, next=0, end=n, lag=n, open_objects=1) for n in range(count)
+    ]
+
+
+def test_the_screen_tells_where_the_sink_is(make_report: MakeReport) -> None:
+    text = shown(make_report())
+    assert "flights → s3://archive  Running  1 min 5 s  round 9" in text
+    assert "1,500 records" in text
+    assert "12.3 MB" in text
+    assert "4 objects  2 open  last publish 3 s ago" in text
+    row = next(line for line in text.splitlines() if line.startswith("flights-0"))
+    assert row.split() == ["flights-0", "90", "120", "30", "2"]
+
+
+def test_what_is_not_known_is_a_question_mark(make_report: MakeReport) -> None:
+    row = next(line for line in shown(make_report()).splitlines() if line.startswith("flights-1"))
+    assert row.split() == ["flights-1", "50", "?", "?", "0"]
+
+
+def test_a_round_under_way_shows_its_tasks(make_report: MakeReport) -> None:
+    assert "round 10 (3 of 8 tasks)" in shown(make_report(), tasks=progress.Tasks(3, 8))
+
+
+def test_the_screen_fits_the_terminal_and_shows_the_worst_partitions(make_report: MakeReport) -> None:
+    text = shown(make_report(partitions=partitions(100)), height=20)
+    assert len(text.rstrip().splitlines()) <= 20
+    assert "t-99 " in text
+    assert "t-1 " not in text
+    assert next(line for line in text.splitlines() if line.startswith("and 88 more")).split()[-2:] == ["3,828", "88"]
+
+
+def test_troubles_are_shown_when_there_are_any(make_report: MakeReport) -> None:
+    assert "retries" not in shown(make_report())
+    assert "3 dropped  2 S3 retries" in shown(make_report(totals=Totals(dropped=3, retries=2)))
+
+
+def test_rates_are_averages_over_a_window(make_report: MakeReport) -> None:
+    rates = progress.Rates()
+    totals = [Totals(records=1000 * n, bytes=100_000 * n) for n in range(100)]
+    assert rates.add(make_report(now=NOW, totals=totals[0])) == (0.0, 0.0)
+    assert rates.add(make_report(now=NOW + 1000, totals=totals[1])) == (1000.0, 100_000.0)
+    for n in range(2, 60):
+        rates.add(make_report(now=NOW + 1000 * n, totals=totals[n]))
+    stalled = [rates.add(make_report(now=NOW + 1000 * n, totals=totals[59])) for n in range(60, 100)]
+    assert stalled[-1] == (0.0, 0.0)
+
+
+def test_plain_lines_are_few_and_only_of_news(make_report: MakeReport) -> None:
+    lines = progress.Lines()
+    totals = Totals(records=1_000, bytes=1_000_000)
+    assert lines.line(make_report(state=RunState.RECOVERING, totals=Totals())) is None
+    assert lines.line(make_report(totals=Totals())) == "running; 2 open; lag ?"
+    assert lines.line(make_report(now=NOW + 60_000, totals=Totals())) is None
+    assert lines.line(make_report(now=NOW + 9_999, totals=totals)) is None
+    told = lines.line(make_report(now=NOW + 10_000, totals=totals))
+    assert told == "1,000 records (100/s, 100.0 kB/s); 0 objects (+0); 2 open; lag ?"
+
+
+def test_a_publish_is_told_sooner(make_report: MakeReport) -> None:
+    lines = progress.Lines()
+    lines.line(make_report(totals=Totals()))
+    assert lines.line(make_report(now=NOW + 1_999, totals=Totals(objects=1))) is None
+    assert "1 objects (+1)" in (lines.line(make_report(now=NOW + 2_000, totals=Totals(objects=1))) or "")
+
+
+def test_log_lines_stand_above_the_live_screen(make_report: MakeReport) -> None:
+    console = Console(file=io.StringIO(), width=100, height=20, force_terminal=True, color_system=None)
+    handler = LogHandler(lambda line: pytest.fail("went past the screen"))
+    before = handler.write
+    with progress.live(make_report, lambda: None, "s3://archive", handler, console):
+        handler.handle(logging.makeLogRecord({"msg": "[bold]a line[/bold] 7", "name": "sink_job.x"}))
+    assert handler.write is before
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert "[bold]a line[/bold] 7" in text
+    assert text.rindex("flights → s3://archive") > text.index("a line")
+
+
+def test_the_summary_is_one_line(make_report: MakeReport) -> None:
+    report = make_report(partitions=partitions(3))
+    assert progress.summary(report) == (
+        "flights: 1,500 records (12.3 MB) in 1 min 5 s, 23 records/s; 4 objects made visible, 2 still open; lag 3"
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0"), (949.6, "950"), (45_200, "45.2 k"), (1_200_000, "1.2 M")], ids=str
+)
+def test_counts_are_short(number: float, text: str) -> None:
+    assert progress.count(number) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 B"), (950, "950 B"), (12_300, "12.3 kB"), (5e6, "5.0 MB"), (7.1e9, "7.1 GB")], ids=str
+)
+def test_sizes_are_decimal(number: float, text: str) -> None:
+    assert progress.size(number) == text
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"), [(-5, "0 s"), (3_999, "3 s"), (125_000, "2 min 5 s"), (3_725_000, "1 h 2 min")], ids=str
+)
+def test_durations_are_read_at_a_glance(ms: int, text: str) -> None:
+    assert progress.duration(ms) == text
