@@ -12,18 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sink_job.api.properties import HIDDEN, is_secret
+
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
 
-HIDDEN = "[hidden]"
-
 _SHORT = 4  # a shorter text is found by chance in any line
-_SECRET = r"(?:password|passwd|secret|token|credential)s?"
 _NAMED = re.compile(
-    rf"""(?ix) (\b [\w.-]* {_SECRET} [\w.]* \s* = \s*)
-         ( "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' | [^\s,;&"')}}\]]+ )"""
+    r"""(?ix) (\b [\w.-]* (?:password|passwd|secret|token|credential)s? [\w.]* \s* = \s*)
+        ( "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' | [^\s,;&"')}\]]+ )"""
 )
-_SECRET_PROPERTY = re.compile(rf"(?i){_SECRET}|\.key$|keystore\.certificate|user\.info")
 _AWS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 
@@ -55,8 +53,8 @@ def secrets_of(sink: Sink, directories: Mapping[str, Path], environ: Mapping[str
     """
     kafka, s3 = sink.spec.kafka, sink.spec.s3
     found = [environ[name] for name in _AWS if environ.get(name)]
-    for name, value in kafka.properties.items():
-        found += _secret_parts(name, value, _SECRET_PROPERTY.search(name) is not None)
+    for name, value in [*kafka.properties.items(), *sink.spec.spark_conf.items()]:
+        found += _secret_parts(name, value, is_secret(name))
     for secret in kafka.property_secrets:
         value = _text(directories, secret.secret, secret.key)
         found += _secret_parts(secret.name, value, True)

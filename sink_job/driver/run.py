@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
@@ -36,9 +36,6 @@ from sink_job.s3 import S3, S3Settings, connect
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.jars import connector_jars
 from sink_job.spark.session import SparkSettings, session
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 KAFKA_TIMEOUT_MS = 50_000
 """How long Kafka may keep a question waiting before the run ends with TryAgainLater."""
@@ -87,7 +84,7 @@ class _Run:
         self.s3_settings = S3Settings.of(sink.spec.s3, options.secret_dirs)
         self.heart = Heart()
         self.tracker = LiveTracker(sink, _clock, slots=self.cores, heart=self.heart)
-        self.spark: SparkSession | None = None
+        self.context: Any = None  # Spark's, while there is one
 
     def run(self) -> Report:
         failure: SinkError | None = None
@@ -127,11 +124,18 @@ class _Run:
         if self.signals.requested:
             return
         spark = stack.enter_context(session(self._spark_settings(jars)))
-        self.spark = spark
-        admin = Admin(_gateway(spark), self.properties, timeout_ms=KAFKA_TIMEOUT_MS)
+        self.context = spark.sparkContext
+        admin = Admin(self.context._gateway, self.properties, timeout_ms=KAFKA_TIMEOUT_MS)
         stack.callback(admin.close)
         self.heart.beat()
-        driver = Driver(self.sink, self._world(spark, admin), self.options.goal, self.tracker)
+        engine = SparkEngine(
+            spark,
+            self.properties.client(),
+            group_id=self.sink.group_id,
+            redact=self.properties.redact,
+            cores=self.cores,
+        )
+        driver = Driver(self.sink, self._world(engine, admin), self.options.goal, self.tracker)
         self.signals.on_stop(driver.stop)
         self.signals.on_stop(admin.close, after_s=3)
         if self.signals.requested:
@@ -148,17 +152,11 @@ class _Run:
             conf=self.sink.spec.spark_conf,
         )
 
-    def _world(self, spark: SparkSession, admin: Admin) -> World:
+    def _world(self, engine: SparkEngine, admin: Admin) -> World:
         return World(
             s3=self.s3_settings,
             admin=admin,
-            engine=SparkEngine(
-                spark,
-                self.properties.client(),
-                group_id=self.sink.group_id,
-                redact=self.properties.redact,
-                cores=self.cores,
-            ),
+            engine=engine,
             clock=_clock,
             owner=owner_of(self.sink, os.environ),
             attempt=uuid.uuid4().hex,
@@ -211,10 +209,10 @@ class _Run:
 
     def _tasks(self) -> progress.Tasks | None:
         """The round under way, as Spark sees it; None between rounds."""
-        if self.spark is None:
+        if self.context is None:
             return None
-        with suppress(Exception):  # the session may end at any moment
-            status = self.spark.sparkContext.statusTracker()
+        with suppress(Exception):  # it may end at any moment
+            status = self.context.statusTracker()
             jobs = [status.getJobInfo(job) for job in status.getActiveJobsIds()]
             stages = [status.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
             if known := [stage for stage in stages if stage]:
@@ -251,10 +249,6 @@ def failure_of(error: Exception) -> Failure:
 def _is_of_stopping(error: SinkError) -> bool:
     """Whether an error is what an end in the middle of something looks like."""
     return isinstance(error, TryAgainLater) or type(error) is SinkError
-
-
-def _gateway(spark: SparkSession) -> Any:
-    return spark.sparkContext._gateway
 
 
 def _clock() -> int:

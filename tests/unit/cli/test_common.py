@@ -11,6 +11,7 @@ import pytest
 from sink_job.api.errors import SecretMissing, SpecError
 from sink_job.api.spec import Sink, load_sink
 from sink_job.cli import common
+from sink_job.driver.redaction import SECRETS
 
 MANIFEST = """
 apiVersion: s3sink.io/v1alpha1
@@ -95,4 +96,4 @@ def test_what_a_sink_takes_from_its_secrets_is_hidden_from_then_on(tmp_path: Pat
     (tmp_path / "AWS_SECRET_ACCESS_KEY").write_text("very+secret/key\n")
     (tmp_path / "AWS_ACCESS_KEY_ID").write_text("AKIAEXAMPLE")
     common.secret_dirs(arguments("--secret", f"s3-keys={tmp_path}"), sink, {"AWS_SESSION_TOKEN": "a-long-token"})
-    assert common.SECRETS("AKIAEXAMPLE very+secret/key a-long-token") == "AKIAEXAMPLE [hidden] [hidden]"
+    assert SECRETS("AKIAEXAMPLE very+secret/key a-long-token") == "AKIAEXAMPLE [hidden] [hidden]"

@@ -24,7 +24,8 @@ def command(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
         parser = subparsers.add_parser("status")
         parser.add_argument("--log", default="text")
 
-    module = types.SimpleNamespace(add_parser=add_parser, run=lambda args: module.does(), does=lambda: 0)
+    module = types.SimpleNamespace(add_parser=add_parser, does=lambda: 0)
+    module.run = lambda args: module.does()
     monkeypatch.setattr(cli, "import_module", lambda name: module)
     return module
 
