@@ -54,22 +54,18 @@ def topic_prefix(shaping: Shaping, topic: str) -> str:
 def object_key(shaping: Shaping, topic: str, path: str, partition: int, first: int) -> str:
     """The key of the object of `topic` and `partition` under `path` whose first offset is `first`."""
     names = shaping.s3
-    offset = str(first).rjust(names.offset_pad_width, "0")
-    file = names.file_delimiter.join((topic, str(partition), offset))
+    file = names.file_delimiter.join((topic, str(partition), padded(shaping, first)))
     return f"{topic_prefix(shaping, topic)}{path}{names.directory_delimiter}{file}{extension(shaping)}"
+
+
+def padded(shaping: Shaping, offset: int) -> str:
+    """An offset as it stands in a key."""
+    return str(offset).rjust(shaping.s3.offset_pad_width, "0")
 
 
 def path_elements(shaping: Shaping, path: str) -> list[str]:
     """The directories that `path` is made of."""
     return path.split(shaping.s3.directory_delimiter)
-
-
-def key_room(shaping: Shaping, topic: str, partition: int, path: str) -> int:
-    """How many digits an object's first offset may have for its key to fit into S3's 1,024 bytes; 0 for none."""
-    shortest = object_key(shaping, topic, path, partition, 0)
-    offset = max(1, shaping.s3.offset_pad_width)
-    room = MAX_KEY_BYTES - (len(shortest.encode()) - offset)
-    return room if room >= offset else 0
 
 
 def parse_key(shaping: Shaping, key: str) -> ObjectName | None:

@@ -72,6 +72,11 @@ class Partitioner:
         """Whether `paths_of` needs Kafka's timestamps."""
         return self._time is not None and self.extractor is TimestampExtractor.RECORD
 
+    @property
+    def needs_clock(self) -> bool:
+        """Whether paths depend on the round's clock."""
+        return self._time is not None and self.extractor is TimestampExtractor.WALLCLOCK
+
     def paths_of(
         self,
         n: int,

@@ -1,0 +1,17 @@
+"""Bytes: any value, as it is."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from sink_job.converters.base import Converted, filled, no_fields, null_mask
+
+
+class BytesConverter:
+    """Takes every value; finds no fields."""
+
+    def __init__(self, fields: tuple[str, ...] = ()) -> None:
+        self._fields = fields
+
+    def convert(self, values: pa.BinaryArray) -> Converted:
+        return Converted(filled(values), nulls=null_mask(values), fields=no_fields(self._fields, len(values)))

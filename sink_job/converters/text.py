@@ -1,0 +1,48 @@
+"""Text: values that have to be UTF-8."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from sink_job.converters.base import Converted, filled, no_fields, null_mask
+from sink_job.cutting.fields import Refusals
+
+
+class TextConverter:
+    """Takes every value that is UTF-8; finds no fields."""
+
+    def __init__(self, fields: tuple[str, ...] = ()) -> None:
+        self._fields = fields
+
+    def convert(self, values: pa.BinaryArray) -> Converted:
+        whole = filled(values)
+        refused = [] if is_utf8(whole) else _not_utf8(whole)
+        if refused:
+            rows = whole.to_pylist()
+            for row, _ in refused:
+                rows[row] = b""
+            whole = pa.array(rows, pa.binary())
+        return Converted(whole, nulls=null_mask(values), refused=refused, fields=no_fields(self._fields, len(values)))
+
+
+def is_utf8(values: pa.BinaryArray) -> bool:
+    """Whether all of the values are UTF-8."""
+    try:
+        values.cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def utf8_complaint(value: bytes) -> str | None:
+    """What is wrong with a value that has to be UTF-8."""
+    try:
+        value.decode()
+    except UnicodeDecodeError as wrong:
+        return f"the value is not UTF-8 (byte {wrong.start})"
+    return None
+
+
+def _not_utf8(values: pa.BinaryArray) -> Refusals:
+    complaints = ((row, utf8_complaint(value)) for row, value in enumerate(values.to_pylist()))
+    return [(row, complaint) for row, complaint in complaints if complaint]
