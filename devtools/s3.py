@@ -61,7 +61,9 @@ class S3Server(ABC):
 
     def start(self) -> None:
         """Starts the server and returns when it accepts connections; raises `ServerFailedError` otherwise."""
-        process = Process(self.command(), log=self.directory / "s3.log", with_parent=self._with_parent)
+        process = Process(
+            self.command(), log=self.directory / "s3.log", cwd=self.directory, with_parent=self._with_parent
+        )
         self.process = process
         try:
             wait_until(

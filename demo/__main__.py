@@ -1,0 +1,81 @@
+"""The commands behind `make demo`, `make demo-up` and `make demo-down`."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from demo.flights import Flights
+from demo.servers import ROOT, Servers, forget, remembered
+from demo.show import Show
+from demo.story import play
+from devtools.processes import ServerFailedError
+from sink_job.api.errors import SinkError
+from sink_job.spark.jars import cache_dir
+
+LEFT_RUNNING = cache_dir() / "demo"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
+    parser.add_argument("command", choices=("run", "up", "down"))
+    command = parser.parse_args().command
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers are ended on the way out
+    show = Show()
+    try:
+        return {"run": run, "up": up, "down": down}[command](show)
+    except (ServerFailedError, SinkError, AssertionError) as error:
+        show.console.print(f"[red]the demo failed[/red] after {show.seconds:.0f} s")
+        show.console.print(str(error), markup=False, highlight=False)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def run(show: Show) -> int:
+    with tempfile.TemporaryDirectory(prefix="s3sink-demo-", ignore_cleanup_errors=True) as name:
+        good = play(show, Path(name))
+    show.console.print(f"\n[bold]{'All of it held' if good else 'It did not hold'}[/bold], in {show.seconds:.0f} s.")
+    if good:
+        show.console.print("Nothing is left running. Play with it yourself: make demo-up")
+    return 0 if good else 1
+
+
+def up(show: Show) -> int:
+    if remembered(LEFT_RUNNING):
+        show.console.print("The demo's servers are up already; make demo-down ends them.")
+        return 1
+    servers = Servers(LEFT_RUNNING, stays=True)
+    try:
+        servers.fetch(show)
+        servers.start(show)
+        servers.fill(show, Flights())
+        manifest = servers.write_manifest(servers.s3.endpoint)
+        servers.remember()
+    except BaseException:
+        servers.stop()
+        raise
+    path = manifest.relative_to(ROOT) if manifest.is_relative_to(ROOT) else manifest
+    show.console.print(
+        f"\nThey stay up until make demo-down. Go on with:\n\n"
+        f"  . {path.parent / 'credentials.sh'}\n"
+        f"  .venv/bin/s3sink run {path}\n"
+        f"  .venv/bin/s3sink status {path}\n"
+        f"  .venv/bin/s3sink verify {path} --deep\n",
+        markup=False,
+        highlight=False,
+    )
+    return 0
+
+
+def down(show: Show) -> int:
+    count = forget(LEFT_RUNNING)
+    show.console.print(f"{count} servers ended, their data removed." if count else "Nothing was running.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

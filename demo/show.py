@@ -1,0 +1,60 @@
+"""What the demo says: a heading for each step, a bar while it takes time, and plain lines when nobody watches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+_PIPED_WIDTH = 110
+Advance = Callable[[int], None]
+
+
+class Show:
+    """The console of one run; it counts the steps and the time."""
+
+    def __init__(self) -> None:
+        terminal = Console()
+        self.console = terminal if terminal.is_terminal else Console(width=_PIPED_WIDTH, highlight=False)
+        self._began = time.monotonic()
+        self._step = 0
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return time.monotonic() - self._began
+
+    def step(self, title: str) -> None:
+        self._step += 1
+        self.console.print(f"\n[bold]{self._step}. {title}[/bold]")
+
+    def say(self, text: str) -> None:
+        self.console.print(f"   {text}")
+
+    @contextmanager
+    def bar(self, what: str, total: int, unit: str) -> Iterator[Advance]:
+        """A bar on a terminal; afterwards one line either way. What is yielded takes how much is done altogether."""
+        began, last = time.monotonic(), 0
+        columns = (SpinnerColumn(), TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as progress:
+            task = progress.add_task(what, total=total)
+
+            def advance(done: int) -> None:
+                nonlocal last
+                last = done
+                progress.update(task, completed=done)
+
+            yield advance
+        self.say(f"{what}: {last:,} of {total:,} {unit} in {time.monotonic() - began:.1f} s")
+
+    @contextmanager
+    def spinner(self, what: str) -> Iterator[None]:
+        """A sign of life on a terminal while something without a measure goes on."""
+        if self.console.is_terminal:
+            with self.console.status(what):
+                yield
+        else:
+            yield
