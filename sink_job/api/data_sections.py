@@ -115,8 +115,8 @@ class Format(Section):
     """How objects are compressed."""
     gzip_level: Annotated[StrictInt, about(key="s3.compression.level", ge=0, le=3)] = 2
     """Effort of Gzip, 0 (quick) to 3 (small), in the levels of ISA-L."""
-    bytes_separator: Annotated[str, about(key="format.bytearray.separator", max_length=64)] = ""
-    """Text written behind every record when output is Bytes; may be empty."""
+    bytes_separator: Annotated[str, about(key="format.bytearray.separator", max_length=64)] = "\n"
+    """Text written behind every record when output is Bytes: a newline, unless said otherwise; may be empty."""
     bytes_extension: Annotated[Extension, about(key="format.bytearray.extension")] = ".bin"
     """What the names of objects end in when output is Bytes."""
     envelope: StrictBool = False

@@ -7,7 +7,6 @@ The outside world comes in as values (`World`), clocks included, so that tests r
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,28 +14,26 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 import msgspec
-from sink_job.rounds.pipeline import Pipeline
 
 from sink_job.api.errors import DataError, DataLoss, TryAgainLater
 from sink_job.api.spec import IsolationLevel, OnDataLoss, Shaping, Sink, StartingOffsets, Tolerance
 from sink_job.api.types import TopicPartition
 from sink_job.kafka.types import TopicInfo
 from sink_job.rounds import own
-from sink_job.rounds.commit import Commits
+from sink_job.rounds.commit import SNAPSHOT_EVERY, Commits
 from sink_job.rounds.ledger import Intent, Ledger
+from sink_job.rounds.pipeline import Pipeline
 from sink_job.rounds.plan import Plan, Sight, due, plan
 from sink_job.rounds.rebuild import RebuildInput, RebuildResult, rebuild_range
 from sink_job.rounds.recover import CleanUp, take_over
 from sink_job.rounds.state import Kafka, NamedObject, OpenObject, PartitionState, Record, State, difference
 from sink_job.rounds.tracker import Tracker
 from sink_job.rounds.write import RoundSettings, TaskInput, TaskResult, write_range
-from sink_job.s3 import S3, S3Settings, connect, probe
+from sink_job.s3 import S3, S3Settings, connect, lifecycle_warning, probe
 from sink_job.spark.types import Cancelled, Columns, Engine, Range
 
-TOPICS_EVERY_MS = 30_000
-"""How often new partitions and topics are looked for."""
-HEAD_EVERY_MS = 30_000
-"""How often an idle driver looks whether it has been fenced."""
+LOOK_EVERY_MS = 30_000
+"""How often new partitions and topics are looked for, and an idle driver looks whether it has been fenced."""
 IDLE_WAIT_MS = 1_000
 """Longest pause between two looks at the log ends."""
 
@@ -61,7 +58,9 @@ class Admin(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class World:
     """What the driver works with. `clock` gives ms since the epoch; `attempt` is unique to this process. `budget`,
-    `threads` and `bodies` are per task: bytes held back, uploaders, part bodies in memory."""
+    `threads` and `bodies` are per task: bytes held back, uploaders, part bodies in memory. `snapshot_every` is in
+    records of the ledger, `look_every` (ms) between two looks for new partitions, or at the ledger's head while idle.
+    """
 
     s3: S3Settings
     admin: Admin
@@ -72,6 +71,8 @@ class World:
     budget: int = 128 << 20
     threads: int = 6
     bodies: int = 3
+    snapshot_every: int = SNAPSHOT_EVERY
+    look_every: int = LOOK_EVERY_MS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +139,9 @@ class Driver:
 
     def _claim(self) -> None:
         probe(self._s3, self._root)
+        advice = lifecycle_warning(self._s3, self._root)
+        if advice:
+            _log.warning("%s", advice)
         topics = self._topics()
         own.claim_all(
             self._s3,
@@ -157,6 +161,7 @@ class Driver:
             group=self.sink.group_id,
             state=state,
             rebuild=self._rebuild_named,
+            snapshot_every=self.world.snapshot_every,
         )
         self._head_at = self._topics_at = self._tick()
         self.tracker.claimed(state)
@@ -186,7 +191,8 @@ class Driver:
 
     def _topics(self) -> Mapping[str, TopicInfo]:
         kafka = self.sink.spec.kafka
-        return self.world.admin.topics(kafka.topics, pattern=kafka.topics_pattern)
+        found = self.world.admin.topics(kafka.topics, pattern=kafka.topics_pattern)
+        return {name: info for name, info in found.items() if self.sink.spec.reads(name)}
 
     def _new_partitions(self, state: State, topics: Mapping[str, TopicInfo]) -> dict[TopicPartition, PartitionState]:
         """Partitions that the state does not know yet, from their beginning (P5)."""
@@ -388,7 +394,7 @@ class Driver:
     # -- between rounds ----------------------------------------------------------------------------------------------
 
     def _idle(self, now: int) -> None:
-        if now - self._head_at >= HEAD_EVERY_MS:
+        if now - self._head_at >= self.world.look_every:
             self._ledger.check_head(self._commits.state)
             self._head_at = now
         if not self._is_done():
@@ -396,7 +402,7 @@ class Driver:
 
     def _look_for_topics(self, now: int) -> None:
         """New partitions, and new topics of a pattern, start at their beginning: recorded when they are found."""
-        if now - self._topics_at < TOPICS_EVERY_MS:
+        if now - self._topics_at < self.world.look_every:
             return
         self._topics_at = now
         topics = self._topics()
@@ -515,13 +521,7 @@ class Driver:
 
     def _assigned(self) -> list[TopicPartition]:
         """The partitions that are read: the ledger's, as far as the manifest still names their topics."""
-        return [tp for tp in self._partitions() if self._is_wanted(tp.topic)]
-
-    def _is_wanted(self, topic: str) -> bool:
-        kafka = self.sink.spec.kafka
-        if kafka.topics is not None:
-            return topic in kafka.topics
-        return re.fullmatch(kafka.topics_pattern or "", topic) is not None
+        return [tp for tp in self._partitions() if self.sink.spec.reads(tp.topic)]
 
     def _state_of(self, tp: TopicPartition) -> PartitionState:
         return self._commits.state.partitions[str(tp)]

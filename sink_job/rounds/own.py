@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import msgspec
-from sink_job.cutting.keys import parse_key, topic_prefix
 
 from sink_job.api.errors import LedgerLost, OwnedByAnother, TopicRecreated
 from sink_job.api.spec import Shaping
 from sink_job.api.types import TopicPartition
+from sink_job.cutting.keys import parse_key, topic_prefix
 from sink_job.rounds.state import Kafka
 from sink_job.s3 import S3, NotFound, PreconditionFailed
 
@@ -99,7 +99,7 @@ def expect_no_objects(s3: S3, shaping: Shaping, starts: Mapping[TopicPartition, 
             if start is not None and parsed.first >= start:
                 raise LedgerLost(
                     f"there is no ledger, but s3://{s3.bucket}/{listed.key} is at or behind offset {start}, "
-                    f"where {parsed.topic}-{parsed.partition} would be read from: records would be doubled. Restore the "
-                    "ledger (_s3sink/), move the objects away, or set the group's offsets behind them; "
+                    f"where {parsed.topic}-{parsed.partition} would be read from: records would be doubled. Restore "
+                    "the ledger (_s3sink/), move the objects away, or set the group's offsets behind them; "
                     "--start-new-ledger goes on all the same."
                 )

@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from sink_job.cutting.keys import object_key
 
 from sink_job.api.types import TopicPartition
+from sink_job.cutting.keys import object_key
 from sink_job.formats.spool import Spool
 from sink_job.rounds.objects import ObjectWriter, Staging, Uploads
 from sink_job.rounds.state import NamedObject, OpenObject, Part, Tally
@@ -103,7 +103,7 @@ class _Rebuilder:
 
     def _take(self, batch: pa.RecordBatch, clock: int) -> None:
         """Gives each object its records of the batch among those that were seen under `clock`."""
-        prepared = self._pipeline.prepare(batch, clock)
+        prepared = self._pipeline.prepare(batch, clock, self._tp)
         rows = prepared.rows
         codes = {path: code for code, path in enumerate(rows.paths)}
         for o, writer in zip(self._objects, self._writers, strict=True):

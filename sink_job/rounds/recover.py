@@ -8,11 +8,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from sink_job.cutting.keys import parse_key, topic_prefix
-
 from sink_job.api.errors import LedgerFenced
 from sink_job.api.spec import Shaping
 from sink_job.api.types import TopicPartition
+from sink_job.cutting.keys import parse_key, topic_prefix
 from sink_job.rounds.ledger import Intent, Ledger
 from sink_job.rounds.state import Record, State, apply
 from sink_job.s3 import S3
@@ -62,6 +61,7 @@ class CleanUp:
         intents = self.ledger.intents()
         removed = self._abort_uploads(state, list(intents.values()), before)
         removed += self._delete_staging(state)
+        self._clear_probes(before)
         self._forget_intents(intents, before)
         return removed
 
@@ -93,6 +93,14 @@ class CleanUp:
         ]
         self.s3.delete(gone)
         return len(gone)
+
+    def _clear_probes(self, before: int) -> None:
+        """What a driver left that ended while it tried out the store; the folder is the ledger's own."""
+        prefix = f"{self.ledger.root}probe/"
+        for upload in self.s3.list_uploads(prefix):
+            if upload.initiated_ms < before:
+                self.s3.abort(upload.key, upload.upload_id)
+        self.s3.delete([old.key for old in self.s3.list(prefix) if old.last_modified_ms < before])
 
     def _forget_intents(self, intents: Mapping[str, Intent], before: int) -> None:
         old = [key for key, i in intents.items() if i.epoch < self.epoch and i.clock < before - INTENT_KEPT_MS]

@@ -16,15 +16,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from sink_job.cutting.keys import object_key
-from sink_job.rounds.pipeline import Pipeline, Prepared
 
 from sink_job.api.spec import Errors, OnNullValue, Shaping, Tolerance
 from sink_job.api.types import TopicPartition
 from sink_job.cutting.cuts import Append, Close, CutState, OpenCut
 from sink_job.cutting.cutter import Cutter
+from sink_job.cutting.keys import object_key
 from sink_job.formats.spool import Spool
 from sink_job.rounds.objects import ObjectWriter, Staging, StagingLost, Uploads, extend_seen
+from sink_job.rounds.pipeline import Pipeline, Prepared
 from sink_job.rounds.state import NamedObject, OpenObject, PartitionState, Rotation, Seen, Tally
 from sink_job.rounds.tally import holes
 from sink_job.s3 import NoSuchUpload, S3Settings, Usage, connect
@@ -152,7 +152,7 @@ class RangeWriter:
     def _feed(self, batches: Iterable[pa.RecordBatch]) -> BadRecord | None:
         """Cuts the batches; returns the record to stop before."""
         for batch in batches:
-            prepared = self._pipeline.prepare(batch, self._settings.now)
+            prepared = self._pipeline.prepare(batch, self._settings.now, self._tp)
             self._counts.ignored += prepared.ignored
             stop = prepared.errors[0] if prepared.errors and not self._settings.tolerant else None
             if stop is None:

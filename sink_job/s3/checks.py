@@ -27,7 +27,8 @@ def probe(s3: S3, prefix: str) -> None:
     """
     _sweep(s3, f"{prefix}probe/")
     key = f"{prefix}probe/{uuid.uuid4().hex}"
-    s3.put(key, b"Is this object overwritten? It may be deleted.\n", only_if_absent=True)
+    with contextlib.suppress(PreconditionFailed):  # ours: the reply to the first try was lost
+        s3.put(key, b"Is this object overwritten? It may be deleted.\n", only_if_absent=True)
     try:
         _must_be_refused(s3, "put", lambda: s3.put(key, b"overwritten\n", only_if_absent=True))
         upload_id = s3.create_upload(key)

@@ -1,0 +1,221 @@
+"""The rounds over a log that is a function, on a real S3 server: what they write, and what they survive."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from devtools.s3 import S3Server, VersityGW, s3_server
+from sink_job.api.errors import DataError, DataLoss, ObjectConflict
+from sink_job.rounds import publish as publishing
+from sink_job.rounds.loop import Goal
+from sink_job.rounds.publish import Outcome
+from sink_job.rounds.state import NamedObject
+from sink_job.s3 import S3
+from tests.support.function_log import FunctionLog
+from tests.support.place import Place
+
+pytestmark = pytest.mark.data
+
+DONE = Goal(until_caught_up=True)
+ALL = Goal(until_caught_up=True, publish_open=True)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    with s3_server(VersityGW) as running:
+        yield running
+
+
+@pytest.fixture
+def place(server: S3Server, tmp_path: Path) -> Place:
+    return Place.new(server.endpoint, tmp_path)
+
+
+def test_records_become_one_object_per_flush_and_the_rest_stays_open(place: Place) -> None:
+    place.run(FunctionLog(records=25), DONE, flush_size=10)
+    assert place.keys() == [
+        "topics/log/partition=0/log+0+0000000000.json",
+        "topics/log/partition=0/log+0+0000000010.json",
+    ]
+    assert place.group() == {"log-0": 20}
+
+
+def test_what_was_left_open_goes_on_where_it_was(place: Place) -> None:
+    place.run(FunctionLog(records=25), DONE, flush_size=10)
+    place.run(FunctionLog(records=32), DONE, flush_size=10)
+    assert place.offsets("topics/log/partition=0/log+0+0000000020.json") == list(range(20, 30))
+    assert place.group() == {"log-0": 30}
+
+
+def test_publish_open_closes_what_is_open_at_the_end(place: Place) -> None:
+    place.run(FunctionLog(records=25), ALL, flush_size=10)
+    assert place.offsets("topics/log/partition=0/log+0+0000000020.json") == list(range(20, 25))
+    assert place.group() == {"log-0": 25}
+
+
+def test_a_sink_without_a_ledger_starts_at_the_offsets_of_its_group(place: Place) -> None:
+    place.set_group({"log-0": 180})
+    place.run(FunctionLog(records=275), DONE, flush_size=90)
+    assert place.keys() == ["topics/log/partition=0/log+0+0000000180.json"]
+    assert place.group() == {"log-0": 270}
+
+
+def test_nothing_is_left_behind_when_all_is_published(place: Place) -> None:
+    place.run(FunctionLog(records=25), ALL, flush_size=10)
+    assert place.litter() == []
+
+
+PARTS = {"flush_size": 10, "part_size": "5Mi"}
+LARGE = FunctionLog(records=25, value_bytes=1_000_000)
+
+
+def test_an_object_of_several_parts_is_written_part_by_part_over_the_rounds(place: Place) -> None:
+    place.run(LARGE, ALL, max_records=3, **PARTS)
+    assert place.offsets("topics/log/partition=0/log+0+0000000000.json") == list(range(10))
+    assert place.litter() == []
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(st.sampled_from([7, 20, 60, 200]), min_size=1, max_size=4),
+    st.sampled_from([{}, {"compression": "Gzip"}, {"paths": True}, {"paths": True, "scope": "Object"}]),
+)
+def test_objects_do_not_depend_on_the_size_of_rounds_or_on_restarts(
+    server: S3Server, tmp_path_factory: pytest.TempPathFactory, rounds: list[int], given: dict[str, object]
+) -> None:
+    log = FunctionLog(records=130, paths=4, holes=frozenset({3, 44, 45, 46}))
+    once = Place.new(server.endpoint, tmp_path_factory.mktemp("once"))
+    once.run(log, ALL, flush_size=37, **given)
+    often = Place.new(server.endpoint, tmp_path_factory.mktemp("often"))
+    ends = [len(rounds) and log.records * (n + 1) // len(rounds) for n in range(len(rounds))]
+    for end, max_records in zip(ends, rounds, strict=True):
+        goal = ALL if end == log.records else DONE
+        often.run(replace(log, records=end), goal, flush_size=37, max_records=max_records, **given)
+    assert often.bodies() == once.bodies()
+
+
+def test_a_bad_record_stops_the_sink_before_it_and_publishes_what_is_closed(place: Place) -> None:
+    log = BadLog(records=30)
+    with pytest.raises(DataError, match="log-0 offset 17") as error:
+        place.run(log, DONE, flush_size=5)
+    assert error.value.offset == 17
+    assert place.group() == {"log-0": 15}
+
+
+def test_a_tolerated_bad_record_is_dropped_and_does_not_count(place: Place) -> None:
+    place.run(BadLog(records=30), ALL, flush_size=10, errors={"tolerance": "All"})
+    assert place.offsets("topics/log/partition=0/log+0+0000000010.json") == [10, 11, 12, 13, 14, 15, 16, 18, 19, 20]
+
+
+class BadLog(FunctionLog):
+    """A log whose record 17 is no JSON."""
+
+    def value(self, partition: int, offset: int) -> bytes:
+        return b"{" if offset == 17 else super().value(partition, offset)
+
+
+FIRST = "topics/log/partition=0/log+0+0000000000.json"
+
+
+class BreakError(Exception):
+    """Stands for the end of the process at this point."""
+
+
+complete = publishing.publish
+
+
+def never_completed(key: str) -> Callable[..., Outcome]:
+    """`publish`, but the process ends before `key` is completed; its neighbours are."""
+
+    def publish(s3: S3, o: NamedObject, moved: Callable[[NamedObject], bool]) -> Outcome:
+        if o.key == key:
+            raise BreakError
+        return complete(s3, o, moved)
+
+    return publish
+
+
+@pytest.mark.parametrize("compression", ["None", "Gzip"])
+def test_an_object_whose_upload_was_aborted_by_hand_is_rebuilt_alone_with_the_same_bytes(
+    place: Place, monkeypatch: pytest.MonkeyPatch, compression: str
+) -> None:
+    key = FIRST + (".gz" if compression == "Gzip" else "")
+    untouched = place.sibling()
+    untouched.run(FunctionLog(records=40), DONE, flush_size=10, compression=compression)
+    with monkeypatch.context() as patched:
+        patched.setattr("sink_job.rounds.publish.publish", never_completed(key))
+        with pytest.raises(BreakError):
+            place.run(FunctionLog(records=40), DONE, flush_size=10, compression=compression)
+    assert place.keys() == untouched.keys()[1:]
+    place.abort_uploads_of(key)
+    before = place.etags()
+    place.run(FunctionLog(records=40), DONE, flush_size=10, compression=compression)
+    assert place.bodies() == untouched.bodies()
+    assert {k: etag for k, etag in place.etags().items() if k != key} == before
+    assert place.litter() == []
+
+
+@pytest.mark.parametrize("scope", ["Partition", "Object"])
+def test_open_objects_whose_leftovers_are_gone_are_rebuilt(place: Place, scope: str) -> None:
+    given: dict[str, Any] = {"flush_size": 30, "paths": True, "scope": scope}
+    untouched = place.sibling()
+    untouched.run(FunctionLog(records=70, paths=3), ALL, **given)
+    place.run(FunctionLog(records=40, paths=3), DONE, **given)
+    place.delete_staging()
+    place.run(FunctionLog(records=70, paths=3), ALL, **given)
+    assert place.bodies() == untouched.bodies()
+
+
+def test_open_objects_whose_uploads_are_gone_are_rebuilt(place: Place) -> None:
+    untouched = place.sibling()
+    untouched.run(LARGE, ALL, **PARTS)
+    place.run(replace(LARGE, records=8), DONE, **PARTS)
+    place.abort_uploads_of(FIRST)
+    place.run(LARGE, ALL, **PARTS)
+    assert place.bodies() == untouched.bodies()
+    assert place.litter() == []
+
+
+def test_what_is_lost_and_no_longer_in_kafka_is_told_as_data_loss(place: Place) -> None:
+    place.run(FunctionLog(records=8), DONE, flush_size=10)
+    place.delete_staging()
+    with pytest.raises(DataLoss, match="log-0"):
+        place.run(FunctionLog(records=20, starts_at=5), DONE, flush_size=10)
+
+
+def test_other_content_at_a_key_of_ours_stops_the_sink_and_is_not_overwritten(place: Place) -> None:
+    key = "topics/log/partition=0/log+0+0000000000.json"
+    place.set_group({"log-0": 0})
+    place.run(FunctionLog(records=5), DONE, flush_size=10)
+    place.put(key, b"somebody else's")
+    with pytest.raises(ObjectConflict, match=re.escape(key)):
+        place.run(FunctionLog(records=15), DONE, flush_size=10)
+    assert place.body(key) == b"somebody else's"
+
+
+def test_offsets_that_kafka_has_dropped_stop_the_sink(place: Place) -> None:
+    place.run(FunctionLog(records=25), DONE, flush_size=10)
+    with pytest.raises(DataLoss, match="log-0: 25 to 39"):
+        place.run(FunctionLog(records=60, starts_at=40), DONE, flush_size=10)
+
+
+def test_with_continue_a_sink_goes_on_behind_what_kafka_has_dropped(place: Place) -> None:
+    place.run(FunctionLog(records=20), DONE, flush_size=10)
+    place.run(FunctionLog(records=60, starts_at=40), ALL, flush_size=10, spec={"onDataLoss": "Continue"})
+    assert place.group() == {"log-0": 60}
+    assert place.offsets("topics/log/partition=0/log+0+0000000040.json") == list(range(40, 50))
+
+
+def test_changed_settings_first_finish_what_the_old_ones_began(place: Place) -> None:
+    place.run(FunctionLog(records=25), DONE, flush_size=10)
+    place.run(FunctionLog(records=40), DONE, flush_size=15)
+    assert place.offsets("topics/log/partition=0/log+0+0000000020.json") == list(range(20, 25))
+    assert place.offsets("topics/log/partition=0/log+0+0000000025.json") == list(range(25, 40))

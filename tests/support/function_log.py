@@ -1,0 +1,164 @@
+"""A sink's driver over a log that is a function of its offsets: the real rounds, ledger and S3 client, without a JVM.
+
+A process that runs it can be killed at any point and started again: the consumer group is a file, and the clock stands
+still unless a test says otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sink_job.api.errors import DataLoss
+from sink_job.api.spec import load_sink
+from sink_job.api.types import TopicPartition
+from sink_job.kafka.types import TopicInfo
+from sink_job.rounds.loop import Driver, Goal, World
+from sink_job.rounds.own import Owner
+from sink_job.rounds.tracker import Tracker
+from sink_job.s3 import RetryPolicy, S3Settings
+from sink_job.spark.types import Columns, Range, Work
+
+BATCH = 7
+
+
+@dataclass(frozen=True)
+class FunctionLog:
+    """Records `0 … records - 1` of each partition of one topic, but for the `holes`; values of about `value_bytes`."""
+
+    topic: str = "log"
+    partitions: int = 1
+    records: int = 100
+    value_bytes: int = 100
+    paths: int = 1
+    holes: frozenset[int] = frozenset()
+    starts_at: int = 0
+
+    def value(self, partition: int, offset: int) -> bytes:
+        head = json.dumps({"partition": partition, "offset": offset, "kind": f"k{offset % self.paths}"})[:-1]
+        pad = "x" * (self.value_bytes - len(head) - 10)
+        return f'{head}, "pad": "{pad}"}}'.encode()
+
+    def timestamp(self, offset: int) -> int:
+        return 1_700_000_000_000 + offset * 60_000
+
+    def batches(self, tp: TopicPartition, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        offsets = [offset for offset in range(start, end) if offset not in self.holes]
+        for first in range(0, len(offsets), BATCH):
+            chosen = offsets[first : first + BATCH]
+            yield pa.RecordBatch.from_pydict(
+                {
+                    "offset": pa.array(chosen, pa.int64()),
+                    "value": pa.array([self.value(tp.partition, o) for o in chosen], pa.binary()),
+                    "timestamp": pa.array([self.timestamp(o) for o in chosen], pa.int64()),
+                }
+            )
+
+
+@dataclass
+class FunctionEngine:
+    """Runs a round's tasks in this process, one after the other."""
+
+    log: FunctionLog
+    cancelled: bool = field(default=False)
+
+    def run(
+        self,
+        *,
+        ranges: Mapping[TopicPartition, Range],
+        idle: Sequence[TopicPartition],
+        inputs: Mapping[TopicPartition, bytes],
+        columns: Columns,
+        fn: Work,
+    ) -> dict[TopicPartition, bytes]:
+        for tp, r in ranges.items():
+            if r.start < self.log.starts_at:
+                raise DataLoss(f"{tp}: offsets from {r.start} are gone")
+        results = {tp: fn(tp, inputs[tp], self.log.batches(tp, r.start, r.end)) for tp, r in ranges.items()}
+        return results | {tp: fn(tp, inputs[tp], iter(())) for tp in idle}
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class FileGroup:
+    """A Kafka of one topic whose consumer group is a file."""
+
+    def __init__(self, log: FunctionLog, path: Path) -> None:
+        self.log = log
+        self.path = path
+
+    def _each(self, offset: int) -> dict[TopicPartition, int]:
+        return {TopicPartition(self.log.topic, n): offset for n in range(self.log.partitions)}
+
+    def ends(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
+        return {tp: end for tp, end in self._each(self.log.records).items() if tp in partitions}
+
+    def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        return {tp: start for tp, start in self._each(self.log.starts_at).items() if tp in partitions}
+
+    def topics(self, names: Sequence[str] | None = None, *, pattern: str | None = None) -> dict[str, TopicInfo]:
+        return {self.log.topic: TopicInfo("topic-id", self.log.partitions)}
+
+    def cluster_id(self) -> str:
+        return "function"
+
+    def group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        stored = json.loads(self.path.read_text()) if self.path.exists() else {}
+        return {tp: stored[str(tp)] for tp in partitions if str(tp) in stored}
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        stored = json.loads(self.path.read_text()) if self.path.exists() else {}
+        fresh = self.path.with_suffix(".new")
+        fresh.write_text(json.dumps(stored | {str(tp): offset for tp, offset in offsets.items()}))
+        fresh.rename(self.path)
+
+    def sizes(self, topics: Sequence[str]) -> None:
+        return None
+
+
+def quick(endpoint: str, bucket: str, credentials: Path) -> S3Settings:
+    """Settings for a server on loopback, with a little patience."""
+    return S3Settings(
+        bucket=bucket,
+        region="us-east-1",
+        endpoint=endpoint,
+        path_style=True,
+        credentials_dir=credentials,
+        retry=RetryPolicy(patience_s=5, first_s=0.02, cap_s=0.2),
+    )
+
+
+def driver(
+    manifest: str,
+    log: FunctionLog,
+    s3: S3Settings,
+    group: Path,
+    *,
+    goal: Goal,
+    clock: Callable[[], int] | None = None,
+    world: Mapping[str, Any] | None = None,
+) -> Driver:
+    """A driver of `manifest` over `log`; `clock` (ms) stands still unless it is given."""
+    sink = load_sink(manifest)
+    clock = clock or (lambda: 1_700_000_000_000)
+    return Driver(
+        sink,
+        World(
+            s3=s3,
+            admin=FileGroup(log, group),
+            engine=FunctionEngine(log),
+            clock=clock,
+            owner=Owner("function", sink.namespace, sink.name, sink.sink_id),
+            attempt=uuid.uuid4().hex,
+            **(world or {}),
+        ),
+        goal,
+        Tracker(sink, clock),
+    )

@@ -1,0 +1,145 @@
+"""Somewhere to run a sink: a bucket, a consumer group, and what to ask of them afterwards."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from devtools.processes import wait_until
+from devtools.s3 import credentials_secret, s3_client
+from sink_job.rounds.loop import Driver, Goal
+from sink_job.s3 import S3, S3Settings, connect
+from tests.support.function_log import FunctionLog, driver, quick
+
+
+def manifest(bucket: str, endpoint: str, **given: Any) -> str:
+    """A manifest of topic `log` with JSON lines; `given` are a few settings by their snake_case names."""
+    rotation = {"flushSize": given.get("flush_size"), "maxBytes": given.get("max_bytes"), "scope": given.get("scope")}
+    rounds = {"maxRecords": given.get("max_records"), "minBytes": 0, "maxDelay": "1ms"}
+    spec = {
+        "kafka": {"bootstrapServers": "127.0.0.1:9", "topics": ["log"], "groupId": "group"},
+        "format": {"compression": given.get("compression", "None")},
+        "rotation": {name: value for name, value in rotation.items() if value is not None},
+        "rounds": {name: value for name, value in rounds.items() if value is not None},
+        "s3": {
+            "bucket": bucket,
+            "endpoint": endpoint,
+            "region": "us-east-1",
+            "pathStyle": True,
+            "partSize": given.get("part_size", "5Mi"),
+        },
+        "errors": given.get("errors", {}),
+        **given.get("spec", {}),
+    }
+    if given.get("paths"):
+        spec["partitioner"] = {"type": "Field", "fields": ["kind"]}
+    head = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "metadata": {"name": "log"}}
+    return yaml.safe_dump({**head, "spec": spec})
+
+
+@dataclass(frozen=True)
+class Place:
+    folder: Path
+    settings: S3Settings
+
+    @classmethod
+    def new(cls, endpoint: str, folder: Path) -> Place:
+        bucket = f"b-{uuid.uuid4().hex[:12]}"
+        s3_client(endpoint).create_bucket(Bucket=bucket)
+        secret = folder / "secret"
+        secret.mkdir()
+        return cls(folder, quick(endpoint, bucket, credentials_secret(secret)))
+
+    def sibling(self) -> Place:
+        """Another place on the same server."""
+        folder = self.folder / "sibling"
+        folder.mkdir()
+        return Place.new(self.endpoint, folder)
+
+    @property
+    def endpoint(self) -> str:
+        assert self.settings.endpoint is not None
+        return self.settings.endpoint
+
+    @property
+    def bucket(self) -> str:
+        return self.settings.bucket
+
+    @property
+    def s3(self) -> S3:
+        return connect(self.settings)
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    def driver(self, log: FunctionLog, goal: Goal, **given: Any) -> Driver:
+        world = given.pop("world", None)
+        clock = given.pop("clock", None)
+        text = manifest(self.bucket, self.endpoint, **given)
+        return driver(text, log, self.settings, self.folder / "group.json", goal=goal, world=world, clock=clock)
+
+    def run(self, log: FunctionLog, goal: Goal, **given: Any) -> None:
+        self.driver(log, goal, **given).run()
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def keys(self) -> list[str]:
+        """The visible objects."""
+        return [listed.key for listed in self.s3.list("") if "/_s3sink/" not in listed.key]
+
+    def body(self, key: str) -> bytes:
+        return self.s3.get(key)
+
+    def bodies(self) -> dict[str, bytes]:
+        return {key: self.body(key) for key in self.keys()}
+
+    def offsets(self, key: str) -> list[int]:
+        """The offsets that an object's lines hold."""
+        body = self.body(key)
+        lines = (gzip.decompress(body) if key.endswith(".gz") else body).splitlines()
+        return [json.loads(line)["offset"] for line in lines]
+
+    def etags(self) -> dict[str, str]:
+        return {listed.key: listed.etag for listed in self.s3.list("") if "/_s3sink/" not in listed.key}
+
+    def group(self) -> dict[str, int]:
+        path = self.folder / "group.json"
+        stored: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+        return stored
+
+    def litter(self) -> list[str]:
+        """Unfinished uploads, staged leftovers and try-outs."""
+        uploads = [upload.key for upload in self.s3.list_uploads("")]
+        kept = [listed.key for listed in self.s3.list("")]
+        return uploads + [key for key in kept if "/staging/" in key or "/probe/" in key]
+
+    def litter_after(self, goal: Goal, log: FunctionLog, given: Mapping[str, Any]) -> list[str]:
+        """What is left when a next driver has cleaned up too: a store's clock counts whole seconds, so what a crashed
+        driver began in the very second of its successor's claim is left to the one after it."""
+        if self.litter():
+            begun = int(time.time())
+            wait_until(lambda: int(time.time()) > begun, "the store's next second", seconds=5)
+            self.run(log, goal, **given)
+        return self.litter()
+
+    # -- meddling ----------------------------------------------------------------------------------------------------
+
+    def set_group(self, offsets: dict[str, int]) -> None:
+        (self.folder / "group.json").write_text(json.dumps(offsets))
+
+    def put(self, key: str, body: bytes) -> None:
+        self.s3.put(key, body)
+
+    def abort_uploads_of(self, key: str) -> None:
+        for upload in list(self.s3.list_uploads(key)):
+            self.s3.abort(upload.key, upload.upload_id)
+
+    def delete_staging(self) -> None:
+        self.s3.delete([listed.key for listed in self.s3.list("") if "/staging/" in listed.key])
