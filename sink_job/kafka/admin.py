@@ -43,7 +43,7 @@ class Admin:
         self._answer(self._bridge.open(settings, timeout_ms), "make a client")
 
     def ends(self, partitions: Iterable[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
-        """The offset behind the last record of each; with `committed`, behind the last that a read_committed reader gets."""
+        """The offset behind the last record of each; `committed`: behind the last that a read_committed reader gets."""
         return self._offsets(partitions, "latest", committed=committed, doing="read the end offsets")
 
     def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:

@@ -46,6 +46,7 @@ _MISCONFIGURED = {
     "SecurityDisabledException",
     "UnsupportedVersionException",
 }
+_KNOWN = _TLS | _AUTHENTICATION | _GROUP_IN_USE | _MISSING | _TRANSIENT | _MISCONFIGURED
 _UNRESOLVED = ("No resolvable bootstrap urls", "Couldn't resolve server", "DNS resolution failed")
 
 
@@ -56,14 +57,24 @@ class Thrown:
     name: str
     message: str
 
+    @classmethod
+    def of(cls, class_name: str, message: str) -> Thrown:
+        """From the full name of a Java class."""
+        return cls(class_name.rpartition(".")[2].rpartition("$")[2], message)
+
 
 def parse_chain(text: str) -> list[Thrown]:
     """The chain of exceptions as Bridge.java writes it, outermost first."""
     chain = []
     for line in text.splitlines():
         name, _, message = line.partition(" ")
-        chain.append(Thrown(name.rpartition(".")[2].rpartition("$")[2], message))
+        chain.append(Thrown.of(name, message))
     return chain
+
+
+def is_known(thrown: Thrown) -> bool:
+    """Whether `domain_error` has a class for it that says more than SinkError."""
+    return thrown.name.endswith("AuthorizationException") or thrown.name in _KNOWN
 
 
 def domain_error(chain: list[Thrown], *, doing: str, servers: str) -> SinkError:
@@ -91,7 +102,7 @@ def domain_error(chain: list[Thrown], *, doing: str, servers: str) -> SinkError:
 
 
 def _said(chain: list[Thrown]) -> str:
-    """The innermost message: the outer ones wrap it, or repeat it behind its class name."""
+    """The innermost message: the outer ones wrap it, or repeat it with its class name in front."""
     messages = [thrown.message for thrown in chain if thrown.message]
     return messages[-1].rstrip(". ") if messages else (chain[-1].name if chain else "no reason given")
 

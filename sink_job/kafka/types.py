@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class TopicInfo(NamedTuple):
-    """A topic as the cluster knows it. `id` is Kafka's topic id (base64): another id under the same name is another topic."""
+    """A topic as the cluster knows it. `id` is Kafka's topic id: another id under the same name is another topic."""
 
     id: str
     partitions: int

@@ -1,19 +1,63 @@
-"""Runs a round's tasks on Spark: exact ranges from Kafka into `mapInArrow`, one call of the round's function per topic-partition."""
+"""Runs a round on Spark: one job, one call of the round's function per topic-partition.
 
-from collections.abc import Mapping, Sequence
+A topic-partition with much to read has a task of its own. Small ranges and idle topic-partitions share tasks, a few for
+each core: a task costs 5 to 10 ms, so 512 of them would take seconds to read nothing.
+"""
 
-from pyspark.sql import SparkSession
+from __future__ import annotations
 
+import logging
+import pickle
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import Broadcast, SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from sink_job.api.errors import SinkError
 from sink_job.api.types import TopicPartition
-from sink_job.kafka.properties import KafkaProperties
-from sink_job.spark.types import Columns, Range, Work
+from sink_job.spark.errors import job_error
+from sink_job.spark.layout import Layout, lay_out
+from sink_job.spark.read import RangeReader
+from sink_job.spark.task import OUTCOMES_DDL, Failure, Inline, Task
+from sink_job.spark.types import Cancelled, Columns, Range, Work
+
+_log = logging.getLogger(__name__)
+_INLINE_BYTES = 512 << 10  # more goes to the executors once each, not with every task
+_FETCH_BYTES = (256 << 10, 4 << 20)
+_CONSUMER_BYTES = 128 << 20  # what the fetches that consumers hold may take of the heap
 
 
 class SparkEngine:
     """See `sink_job.spark.types.Engine`."""
 
-    def __init__(self, spark: SparkSession, properties: KafkaProperties, *, group_id: str) -> None:
-        raise NotImplementedError
+    def __init__(
+        self,
+        spark: SparkSession,
+        client: Mapping[str, str],
+        *,
+        group_id: str,
+        redact: Callable[[str], str] = str,
+        cores: int | None = None,
+        poll_timeout_ms: int = 15_000,
+    ) -> None:
+        """`client`: the properties of a Kafka consumer (KafkaProperties.client()), in clear; `redact` takes secrets out
+        of messages. `cores`: tasks at a time (None: what Spark says). The executors keep consumers under `group_id`.
+        """
+        context = spark.sparkContext
+        self._spark = spark
+        self._context = context
+        self._reader = RangeReader(spark, client, group_id=group_id, poll_timeout_ms=poll_timeout_ms)
+        self._redact = redact
+        self._servers = client["bootstrap.servers"]
+        self._cores = cores or context.defaultParallelism
+        self._attempts = _attempts(context)
+        self._group = f"s3sink-{uuid.uuid4()}"
+        self._cancelled = threading.Event()
+        self._partitions = 1
 
     def run(
         self,
@@ -24,7 +68,81 @@ class SparkEngine:
         columns: Columns,
         fn: Work,
     ) -> dict[TopicPartition, bytes]:
-        raise NotImplementedError
+        """See `sink_job.spark.types.Engine.run`."""
+        if self._cancelled.is_set():
+            raise Cancelled("cancelled before it began")
+        layout = lay_out(ranges, idle, cores=self._cores)
+        if not layout.members:
+            return {}
+        self._partitions = max(self._partitions, len(layout.members))
+        self._context.setJobGroup(self._group, "round", interruptOnCancel=True)
+        sent = self._send(inputs)
+        try:
+            outcomes = self._frame(layout, columns, fn, sent).toArrow()
+        except Exception as error:
+            if self._cancelled.is_set():
+                raise Cancelled("cancelled") from None
+            raise job_error(error, servers=self._servers, redact=self._redact) from None
+        finally:
+            sent.destroy()
+        return self._results(outcomes, layout)
 
     def cancel(self) -> None:
-        raise NotImplementedError
+        """See `sink_job.spark.types.Engine.cancel`."""
+        self._cancelled.set()
+        self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
+
+    def _frame(self, layout: Layout, columns: Columns, fn: Work, sent: _Sent) -> DataFrame:
+        """One row per topic-partition. Tasks with one range read fewer columns than those that share: two frames."""
+        frame: DataFrame | None = None
+        first = 0
+        for tasks, shared in ((layout.single, False), (layout.shared, True)):
+            if not tasks:
+                continue
+            members = [[partition for partition, _ in task] for task in tasks]
+            work = Task(fn, sent.inputs, members, first, self._attempts, shared)
+            first += len(tasks)
+            records = self._reader.read(tasks, columns, fetch_bytes=self._fetch_bytes(), with_partition=shared)
+            part = records.mapInArrow(work, OUTCOMES_DDL)
+            frame = part if frame is None else frame.unionAll(part)
+        assert frame is not None
+        return frame
+
+    def _fetch_bytes(self) -> int:
+        """The more topic-partitions, the less each of their consumers may hold: they all live in one heap."""
+        least, most = _FETCH_BYTES
+        return max(least, min(most, _CONSUMER_BYTES // (2 * self._partitions)))
+
+    def _send(self, inputs: Mapping[TopicPartition, bytes]) -> _Sent:
+        if sum(map(len, inputs.values())) <= _INLINE_BYTES:
+            return _Sent(Inline(dict(inputs)), lambda: None)
+        broadcast = self._context.broadcast(dict(inputs))
+        return _Sent(broadcast, broadcast.destroy)
+
+    def _results(self, outcomes: pa.Table, layout: Layout) -> dict[TopicPartition, bytes]:
+        results: dict[TopicPartition, bytes] = {}
+        for topic, partition, failed, result in zip(*(column.to_pylist() for column in outcomes.columns), strict=True):
+            if failed:
+                self._raise(pickle.loads(result))
+            results[TopicPartition(topic, partition)] = result
+        if len(results) != len(layout.members):
+            raise SinkError(f"{len(layout.members) - len(results)} topic-partitions of the round gave no result")
+        return results
+
+    def _raise(self, failure: Failure) -> None:
+        _log.debug("a task failed:\n%s", self._redact(failure.trace))
+        raise failure.error
+
+
+@dataclass(frozen=True)
+class _Sent:
+    inputs: Inline | Broadcast[dict[TopicPartition, bytes]]
+    destroy: Callable[[], None]
+
+
+def _attempts(context: SparkContext) -> int:
+    """How often Spark tries a task: in local mode the master says so, `local[cores,tries]`."""
+    if context.master.startswith("local"):
+        _, comma, tries = context.master.rstrip("]").partition(",")
+        return int(tries) if comma else 1
+    return int(context.getConf().get("spark.task.maxFailures") or "4")

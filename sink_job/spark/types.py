@@ -23,7 +23,7 @@ It must be picklable: a function of a module, or a `functools.partial` of one. B
 class Columns(NamedTuple):
     """The Kafka columns a round reads beside `offset` and `value`; each one costs, so ask only for what is used.
 
-    `timestamp`: int64, milliseconds since the epoch, -1 when the record has none. `key`: binary, null when there is none.
+    `timestamp`: int64, milliseconds since the epoch, -1 when the record has none. `key`: binary, null without one.
     `headers`: list<struct<key: string, value: binary>>, null when there are none.
     """
 
@@ -53,15 +53,17 @@ class Engine(Protocol):
     ) -> dict[TopicPartition, bytes]:
         """Call `fn` once for each of `ranges` and `idle`, and return what it returned: one entry for each, always.
 
-        `ranges` are read from Kafka, exactly; `idle` topic-partitions read nothing. `inputs` are handed to the task that
-        needs them (missing: `b""`). A task may be tried more than once, and an earlier try may still be running: `fn` has to
-        bear that. Raises `DataLoss` when Kafka no longer holds a range, `Cancelled` after `cancel`, the `SinkError` that
-        `fn` raised (one that is not worth retrying is not retried), and a `SinkError` with the exception's last line for any other failure.
+        `ranges` are read from Kafka, exactly; `idle` topic-partitions read nothing. `inputs` are handed to the task
+        that needs them (missing: `b""`). A task may be tried more than once, and an earlier try may still be running:
+        `fn` has to bear that.
+
+        Raises `DataLoss` when Kafka no longer holds a range; `Cancelled` after `cancel`; the `SinkError` that `fn`
+        raised (only `TryAgainLater` is tried again before); a `SinkError` with the last line of any other exception.
         """
         ...
 
     def cancel(self) -> None:
-        """End the run under way, within about a second, and every run begun after. From any thread; idempotent."""
+        """End the run under way, within about a second, and refuse any later one. From any thread; idempotent."""
         ...
 
 

@@ -1,0 +1,88 @@
+package s3sink;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.StringTokenizer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.spark.SparkContext;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.kafka010.KafkaOffsetRange;
+import org.apache.spark.sql.kafka010.KafkaRecordToRowConverter;
+import org.apache.spark.sql.kafka010.KafkaSourceRDD;
+import scala.Function1;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.reflect.ClassTag;
+import scala.reflect.ClassTag$;
+
+/**
+ * The records of exact offset ranges as a Dataset, by Spark's own Kafka RDD, with the tasks laid out by the caller.
+ *
+ * It leaves out what the data source puts around that RDD: an admin client of its own for each read, which asks the
+ * brokers for what the caller knows, and two conversions of every row. It runs in the driver only; what reaches the
+ * executors are classes of the connector.
+ */
+public class Ranges {
+
+    /**
+     * The Dataset has a partition for each line of plan, in order. A line has the ranges that one task reads, in order:
+     * topic, partition, start, end (exclusive), all separated by single blanks.
+     */
+    public Dataset read(SparkSession spark, Map params, String plan, long pollTimeoutMs, boolean headers) {
+        SparkContext context = spark.sparkContext();
+        List parts = new ArrayList();
+        List single = new ArrayList();
+        StringTokenizer lines = new StringTokenizer(plan, "\n");
+        while (lines.hasMoreTokens()) {
+            List ranges = ranges(lines.nextToken());
+            if (ranges.size() == 1) {
+                single.addAll(ranges);
+                continue;
+            }
+            flush(context, params, single, pollTimeoutMs, parts);
+            single = new ArrayList();
+            parts.add(rdd(context, params, ranges, pollTimeoutMs).coalesce(1, false, Option.empty(), null));
+        }
+        flush(context, params, single, pollTimeoutMs, parts);
+
+        RDD records = parts.size() == 1
+            ? (RDD) parts.get(0)
+            : context.union(seq(parts), ClassTag$.MODULE$.apply(Object.class));
+        KafkaRecordToRowConverter converter = new KafkaRecordToRowConverter();
+        Function1 toRow = headers ? converter.toInternalRowWithHeaders() : converter.toInternalRowWithoutHeaders();
+        ClassTag rowTag = ClassTag$.MODULE$.apply(InternalRow.class);
+        return spark.internalCreateDataFrame(
+            records.map(toRow, rowTag), KafkaRecordToRowConverter.kafkaSchema(headers), false);
+    }
+
+    private static void flush(SparkContext context, Map params, List single, long pollTimeoutMs, List parts) {
+        if (!single.isEmpty()) {
+            parts.add(rdd(context, params, single, pollTimeoutMs));
+        }
+    }
+
+    private static RDD rdd(SparkContext context, Map params, List ranges, long pollTimeoutMs) {
+        return new KafkaSourceRDD(context, params, seq(ranges), pollTimeoutMs, true);
+    }
+
+    private static List ranges(String line) {
+        List ranges = new ArrayList();
+        StringTokenizer words = new StringTokenizer(line, " ");
+        while (words.hasMoreTokens()) {
+            TopicPartition partition = new TopicPartition(words.nextToken(), Integer.parseInt(words.nextToken()));
+            long start = Long.parseLong(words.nextToken());
+            long end = Long.parseLong(words.nextToken());
+            ranges.add(new KafkaOffsetRange(partition, start, end, Option.empty()));
+        }
+        return ranges;
+    }
+
+    private static Seq seq(List list) {
+        return CollectionConverters.asScala(list).toSeq();
+    }
+}
