@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from sink_job.cutting import columns
 from sink_job.cutting.fields import MISSING, Refusals
 
 Mask = npt.NDArray[np.bool_]
@@ -42,12 +42,7 @@ class Converter(Protocol):
 
 def null_mask(values: pa.BinaryArray) -> Mask | None:
     """Which rows are null; None when none is."""
-    return np.asarray(values.is_null().to_numpy(zero_copy_only=False)) if values.null_count else None
-
-
-def filled(values: pa.BinaryArray) -> pa.BinaryArray:
-    """`values` with nothing in the place of nulls."""
-    return pc.fill_null(values, b"") if values.null_count else values
+    return columns.truths(values.is_null()) if values.null_count else None
 
 
 def no_fields(fields: tuple[str, ...], n: int) -> dict[str, list[object]]:

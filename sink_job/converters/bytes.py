@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from sink_job.converters.base import Converted, filled, no_fields, null_mask
+from sink_job.converters.base import Converted, no_fields, null_mask
+from sink_job.cutting import columns
 
 
 class BytesConverter:
@@ -14,4 +15,6 @@ class BytesConverter:
         self._fields = fields
 
     def convert(self, values: pa.BinaryArray) -> Converted:
-        return Converted(filled(values), nulls=null_mask(values), fields=no_fields(self._fields, len(values)))
+        return Converted(
+            columns.without_nulls(values), nulls=null_mask(values), fields=no_fields(self._fields, len(values))
+        )

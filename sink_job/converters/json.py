@@ -18,11 +18,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sink_job.converters.base import Converted, Mask, null_mask
 from sink_job.converters.extract import Extraction
 from sink_job.converters.text import is_utf8, utf8_complaint
+from sink_job.cutting import columns
 from sink_job.cutting.fields import MISSING, Refusals
 
 _SPACE: Final = b" \t\r\n"
@@ -56,13 +56,13 @@ class JsonConverter:
         if not len(values):
             return Converted(values, fields=self._extraction.columns([]))
         odd = _odd(values)
-        plain = values if odd is None else values.filter(pa.array(~odd))
-        lines = pc.binary_join_element_wise(plain, b"", b"\n")
+        plain = values if odd is None else values.filter(columns.booleans(~odd))
+        lines = columns.joined(plain, after=b"\n")
         records = self._extraction.read_lines(lines) if len(plain) and is_utf8(plain) else None
         if odd is None and records is not None:
             nulls = _first_bytes(values) == ord("n")
-            columns = self._extraction.columns(records)
-            return Converted(values, nulls=nulls if nulls.any() else None, fields=columns, lines=lines)
+            fields = self._extraction.columns(records)
+            return Converted(values, nulls=nulls if nulls.any() else None, fields=fields, lines=lines)
         return self._one_by_one(values, odd, records)
 
     def _one_by_one(self, values: pa.BinaryArray, odd: Mask | None, plain: list[object] | None) -> Converted:
@@ -86,8 +86,8 @@ class JsonConverter:
                 one = _One(b"", is_null=False, record=MISSING)
             rows[row], nulls[row] = one.value, one.is_null
             records.append(one.record)
-        columns = self._extraction.columns(records)
-        return Converted(pa.array(rows, pa.binary()), nulls if nulls.any() else None, refused, columns)
+        fields = self._extraction.columns(records)
+        return Converted(columns.binaries(rows), nulls if nulls.any() else None, refused, fields)
 
     def _one(self, value: bytes) -> _One:
         """Converts one value. Raises ValueError with what is wrong about it."""
@@ -106,23 +106,20 @@ class _One(NamedTuple):
     record: object
 
 
-def _bounds(values: pa.BinaryArray) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-    """The bytes that the values stand in, and where in them each begins and the last one ends."""
-    _, offsets, data = values.buffers()
-    bounds = np.frombuffer(offsets, np.int32, len(values) + 1, 4 * values.offset)
-    return np.frombuffer(data or b"", np.uint8), bounds
-
-
 def _first_bytes(values: pa.BinaryArray) -> npt.NDArray[np.uint8]:
     """The first byte of each value; none may be empty."""
-    data, bounds = _bounds(values)
-    return data[bounds[:-1]]
+    return _data(values)[columns.bounds(values)[:-1]]
+
+
+def _data(values: pa.BinaryArray) -> npt.NDArray[np.uint8]:
+    """The bytes that the values stand in."""
+    return np.frombuffer(values.buffers()[2] or b"", np.uint8)
 
 
 def _odd(values: pa.BinaryArray) -> Mask | None:
     """The values that cannot be read together with others: empty, not beginning and ending as JSON does, or with line
     breaks in them. None when there are none."""
-    data, bounds = _bounds(values)
+    data, bounds = _data(values), columns.bounds(values)
     odd = bounds[1:] == bounds[:-1]
     if odd.any():
         full = np.flatnonzero(~odd)
@@ -141,13 +138,13 @@ def _spread(dense: Converted, nulls: Mask) -> Converted:
     places = np.flatnonzero(~nulls)
     index = np.zeros(len(nulls), np.int64)
     index[places] = np.arange(len(places))
-    values = pc.fill_null(dense.values.take(pa.array(index, mask=nulls)), b"")
+    values = columns.without_nulls(dense.values.take(columns.integers(index, nulls)))
     no_value = nulls.copy()
     if dense.nulls is not None:
         no_value[places] = dense.nulls
-    columns: dict[str, list[object]] = {}
+    fields: dict[str, list[object]] = {}
     for name, found in dense.fields.items():
         column = np.full(len(nulls), MISSING, object)
         column[places] = np.fromiter(found, object, len(found))
-        columns[name] = column.tolist()
-    return Converted(values, no_value, [(int(places[row]), why) for row, why in dense.refused], columns)
+        fields[name] = column.tolist()
+    return Converted(values, no_value, [(int(places[row]), why) for row, why in dense.refused], fields)

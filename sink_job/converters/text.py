@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from sink_job.converters.base import Converted, filled, no_fields, null_mask
+from sink_job.converters.base import Converted, no_fields, null_mask
+from sink_job.cutting import columns
 from sink_job.cutting.fields import Refusals
 
 
@@ -15,13 +16,13 @@ class TextConverter:
         self._fields = fields
 
     def convert(self, values: pa.BinaryArray) -> Converted:
-        whole = filled(values)
+        whole = columns.without_nulls(values)
         refused = [] if is_utf8(whole) else _not_utf8(whole)
         if refused:
             rows = whole.to_pylist()
             for row, _ in refused:
                 rows[row] = b""
-            whole = pa.array(rows, pa.binary())
+            whole = columns.binaries(rows)
         return Converted(whole, nulls=null_mask(values), refused=refused, fields=no_fields(self._fields, len(values)))
 
 

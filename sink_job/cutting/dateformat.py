@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from typing import Final
-
-from babel.core import Locale, UnknownLocaleError
-from babel.dates import get_timezone_name
+from typing import TYPE_CHECKING, Final
 
 from sink_job.api.patterns import LETTERS, Piece
 from sink_job.cutting.zones import DAY, Zone
+
+if TYPE_CHECKING:
+    from babel.core import Locale
 
 _CYCLE_DAYS: Final = 146_097
 _ANCHOR: Final = date(2000, 1, 1).toordinal()
@@ -68,9 +68,8 @@ def compile_pieces(pieces: Sequence[Piece], *, zone: Zone, locale: str) -> Calla
 
     Raises ValueError for a letter that is not a pattern letter, and for an unknown locale.
     """
-    names = parse_locale(locale)
     fields = [
-        _literal(piece.text) if piece.literal else _field(piece.text[0], len(piece.text), zone=zone, locale=names)
+        _literal(piece.text) if piece.literal else _field(piece.text[0], len(piece.text), zone=zone, locale=locale)
         for piece in pieces
     ]
     return lambda instant: _print(fields, Moment(instant, zone))
@@ -85,6 +84,8 @@ def parse_locale(text: str) -> Locale:
 
     Raises ValueError when it is unknown.
     """
+    from babel.core import Locale, UnknownLocaleError  # most patterns have no texts, and babel takes a while to load
+
     try:
         return Locale.parse(text.replace("-", "_"))
     except (UnknownLocaleError, ValueError):
@@ -95,7 +96,7 @@ def _literal(text: str) -> Field:
     return lambda _: text
 
 
-def _field(letter: str, width: int, *, zone: Zone, locale: Locale) -> Field:
+def _field(letter: str, width: int, *, zone: Zone, locale: str) -> Field:
     if letter in _NUMBERS:
         number = _NUMBERS[letter]
         return lambda m: _padded(number(m), width)
@@ -105,10 +106,10 @@ def _field(letter: str, width: int, *, zone: Zone, locale: Locale) -> Field:
         case "M":
             return _month(width, locale)
         case "E":
-            days = locale.days["format"]["wide" if width >= 4 else "abbreviated"]
+            days = parse_locale(locale).days["format"]["wide" if width >= 4 else "abbreviated"]
             return lambda m: str(days[m.day.weekday()])
         case "a":
-            halves = locale.day_periods["format"]["abbreviated"]
+            halves = parse_locale(locale).day_periods["format"]["abbreviated"]
             return lambda m: str(halves["am" if m.millis < DAY // 2 else "pm"])
         case "S":
             return lambda m: f"{m.millis % 1000:03d}".ljust(width, "0")[:width]
@@ -149,10 +150,10 @@ def _year(letter: str, width: int) -> Field:
     return lambda m: _padded(year(m), width)
 
 
-def _month(width: int, locale: Locale) -> Field:
+def _month(width: int, locale: str) -> Field:
     if width < 3:
         return lambda m: _padded(m.day.month, width)
-    months = locale.months["format"]["wide" if width >= 4 else "abbreviated"]
+    months = parse_locale(locale).months["format"]["wide" if width >= 4 else "abbreviated"]
     return lambda m: str(months[m.day.month])
 
 
@@ -174,7 +175,10 @@ def _java_offset(offset: int, width: int) -> str:
     return text
 
 
-def _zone_name(width: int, locale: Locale) -> Field:
+def _zone_name(width: int, locale: str) -> Field:
     if width < 4:
         return lambda m: m.zone.abbreviation(m.instant)
-    return lambda m: get_timezone_name(m.zone.at(m.instant), width="long", locale=locale)
+    from babel.dates import get_timezone_name
+
+    names = parse_locale(locale)
+    return lambda m: get_timezone_name(m.zone.at(m.instant), width="long", locale=names)

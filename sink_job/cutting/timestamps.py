@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sink_job.cutting import iso8601
+from sink_job.cutting import columns, iso8601
 from sink_job.cutting.fields import Refusals, shortened, wrong_kind
 from sink_job.cutting.zones import Times, Zone, ranked
 
@@ -63,14 +63,14 @@ def _integers(values: Sequence[object]) -> Times | None:
 
 def _texts(values: Sequence[object]) -> Times | None:
     """Plain texts like 2024-05-01T10:00:00Z, all at once; None when there are others among them."""
-    texts = pa.array(values, pa.string())
+    texts = columns.texts([str(value) for value in values])
     if not pc.all(pc.match_substring_regex(texts, _PLAIN)).as_py():
         return None
     try:
         parsed = texts.cast(pa.timestamp("ms", "UTC"))
     except pa.ArrowInvalid:
         return None
-    return np.asarray(parsed.cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64)
+    return columns.numbers(parsed.cast(pa.int64()))
 
 
 def _time(value: object) -> int:

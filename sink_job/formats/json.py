@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sink_job.api.choices import Converter
+from sink_job.cutting import columns
 
 _ESCAPED: Final = r'["\\\x00-\x1f]'
 
@@ -31,17 +32,18 @@ class JsonLines:
             case Converter.TEXT:
                 return _strings(values)
             case Converter.BYTES:
-                return pa.array([b'"%b"\n' % binascii.b2a_base64(value, newline=False) for value in values.to_pylist()])
-        return pc.binary_join_element_wise(values, b"", b"\n")
+                encoded = (binascii.b2a_base64(value, newline=False) for value in values.to_pylist())
+                return columns.binaries([b'"%b"\n' % text for text in encoded])
+        return columns.joined(values, after=b"\n")
 
 
 def _strings(values: pa.BinaryArray) -> pa.BinaryArray:
-    quoted = pc.binary_join_element_wise(b'"', values, b'"\n', b"")
+    quoted = columns.joined(values, before=b'"', after=b'"\n')
     escaped = pc.match_substring_regex(values.cast(pa.string()), _ESCAPED)
-    rows = np.flatnonzero(escaped.to_numpy(zero_copy_only=False))
+    rows = np.flatnonzero(columns.truths(escaped))
     if not len(rows):
         return quoted
     texts: list[bytes] = quoted.to_pylist()
     for row in rows.tolist():
         texts[row] = msgspec.json.encode(values[row].as_py().decode()) + b"\n"
-    return pa.array(texts, pa.binary())
+    return columns.binaries(texts)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from sink_job.cutting import columns
 
 
 class RawBytes:
@@ -14,4 +15,4 @@ class RawBytes:
 
     def frame(self, values: pa.BinaryArray) -> pa.BinaryArray:
         """The rows of `values`."""
-        return pc.binary_join_element_wise(values, b"", self._separator) if self._separator else values
+        return columns.joined(values, after=self._separator) if self._separator else values

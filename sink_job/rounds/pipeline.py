@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sink_job.api import choices
 from sink_job.api.data_sections import Errors
 from sink_job.api.spec import Shaping
 from sink_job.api.types import TopicPartition
 from sink_job.converters import Converted, Converter, converter_for
+from sink_job.cutting import columns
 from sink_job.cutting.cuts import REFUSED_PATH, Rows
 from sink_job.cutting.fields import Refusals
 from sink_job.cutting.keys import MAX_KEY_BYTES, extension, object_key, padded
@@ -104,7 +104,7 @@ class Pipeline:
 
         `batch` holds `offset: int64` and `value: binary`, and `timestamp: int64` (milliseconds, -1 none) if asked for.
         """
-        offsets = batch.column("offset").to_numpy()
+        offsets = columns.numbers(batch.column("offset"))
         converted = self.converter.convert(batch.column("value"))
         refused, ignored = self._nulls(converted)
         placed = self._paths(batch, now, tp, converted, refused)
@@ -117,7 +117,7 @@ class Pipeline:
                 codes=codes,
                 paths=placed.paths,
                 times=placed.times,
-                sizes=pc.binary_length(framed).to_numpy().astype(np.int64),
+                sizes=np.diff(columns.bounds(framed)).astype(np.int64),
             ),
             framed=framed,
             errors=[BadRow(row, int(offsets[row]), message) for row, message in sorted(refused)],
@@ -140,7 +140,7 @@ class Pipeline:
         if refused or converted.nulls is not None:
             skip = np.zeros(len(batch), np.bool_) if converted.nulls is None else converted.nulls.copy()
             skip[[row for row, _ in refused]] = True
-        timestamps = batch.column("timestamp").to_numpy() if self.partitioner.needs_timestamp else None
+        timestamps = columns.numbers(batch.column("timestamp")) if self.partitioner.needs_timestamp else None
         return self.partitioner.paths_of(
             len(batch), now, partition=tp.partition, timestamps=timestamps, fields=converted.fields, skip=skip
         )

@@ -1,0 +1,77 @@
+"""Arrow columns from plain values and back, by way of their buffers.
+
+`pyarrow.array` and `to_numpy` would do, but they import pandas, which takes longer than all that the simulator does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def integers(values: npt.NDArray[np.int64], nulls: npt.NDArray[np.bool_] | None = None) -> pa.Int64Array:
+    """64-bit integers; those of `nulls` are null."""
+    validity = None if nulls is None else _bits(~nulls)
+    return pa.Array.from_buffers(pa.int64(), len(values), [validity, pa.py_buffer(values.astype(np.int64, copy=False))])
+
+
+def booleans(values: npt.NDArray[np.bool_]) -> pa.BooleanArray:
+    """Booleans, such as a mask for `filter`."""
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, _bits(values)])
+
+
+def binaries(values: Sequence[bytes | None]) -> pa.BinaryArray:
+    """Byte strings; None is null."""
+    given = [value or b"" for value in values]
+    ends = np.cumsum(np.fromiter(map(len, given), np.int64, len(given)))
+    offsets = pa.py_buffer(np.concatenate(([0], ends)).astype(np.int32))
+    nulls = np.fromiter((value is None for value in values), np.bool_, len(values))
+    validity = _bits(~nulls) if nulls.any() else None
+    return pa.Array.from_buffers(pa.binary(), len(given), [validity, offsets, pa.py_buffer(b"".join(given))])
+
+
+def texts(values: Sequence[str]) -> pa.StringArray:
+    """Texts, none of them null. Raises UnicodeEncodeError for one that has no UTF-8 form."""
+    return binaries([value.encode() for value in values]).cast(pa.string())
+
+
+def _bits(values: npt.NDArray[np.bool_]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(values, bitorder="little"))
+
+
+def joined(column: pa.BinaryArray, *, before: bytes = b"", after: bytes = b"") -> pa.BinaryArray:
+    """The column's values with `before` and `after` around each. No value may be null."""
+    if not before:  # quicker: the separator does it
+        return pc.binary_join_element_wise(column, _one(b""), _one(after))
+    return pc.binary_join_element_wise(_one(before), column, _one(after), _one(b""))
+
+
+def without_nulls(column: pa.BinaryArray) -> pa.BinaryArray:
+    """The column with nothing in the place of nulls."""
+    return pc.fill_null(column, _one(b"")) if column.null_count else column
+
+
+def _one(value: bytes) -> pa.BinaryScalar:
+    return binaries([value])[0]
+
+
+def numbers(column: pa.Int64Array) -> npt.NDArray[np.int64]:
+    """The values of a column without nulls; they are not copied."""
+    return np.frombuffer(column.buffers()[1] or b"", np.int64, len(column), 8 * column.offset)
+
+
+def truths(column: pa.BooleanArray) -> npt.NDArray[np.bool_]:
+    """The values of a column without nulls."""
+    bits = np.frombuffer(column.buffers()[1] or b"", np.uint8)
+    return np.unpackbits(bits, count=column.offset + len(column), bitorder="little")[column.offset :].astype(np.bool_)
+
+
+def bounds(column: pa.BinaryArray) -> npt.NDArray[np.int32]:
+    """Where each value begins in the column's buffer of bytes, and where the last one ends; they are not copied."""
+    if not len(column):
+        return np.zeros(1, np.int32)
+    return np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset)
