@@ -142,7 +142,8 @@ class _Sent:
 
 def _attempts(context: SparkContext) -> int:
     """How often Spark tries a task: in local mode the master says so, `local[cores,tries]`."""
-    if context.master.startswith("local"):
-        _, comma, tries = context.master.rstrip("]").partition(",")
+    master = context.master or ""
+    if master.startswith("local"):
+        _, comma, tries = master.rstrip("]").partition(",")
         return int(tries) if comma else 1
     return int(context.getConf().get("spark.task.maxFailures") or "4")

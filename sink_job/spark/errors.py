@@ -11,7 +11,8 @@ from sink_job.api.errors import ConfigurationError, DataLoss, SinkError, TryAgai
 from sink_job.kafka.errors import Thrown, domain_error, is_known
 
 _CLASS = r"((?:[a-z_]\w*\.)+[A-Z][\w$]*(?:Exception|Error))"
-_THROWN = re.compile(rf"(?:^Caused by: |^: |\(TID \d+\) \([^)]*\): ){_CLASS}(?:: (.*))?$", re.MULTILINE)
+_IN_TASK = re.compile(r"\(TID \d+\) \([^)]*\): ")  # between what the job and what its last task threw
+_THROWN = re.compile(rf"^(?:Caused by)?: {_CLASS}(?:: (.*))?$", re.MULTILINE)
 _LOST = re.compile(r"in offset (\[-?\d+, -?\d+\)) for topic partition (\S+)|offset (-?\d+)[^\n]*?partition (\S+)")
 _TRACE_END = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration)\b.*)$", re.MULTILINE)
 _LOSSES = ("Some data may have been lost", "OffsetOutOfRangeException")
@@ -32,7 +33,7 @@ def job_error(error: Exception, *, servers: str, redact: Callable[[str], str]) -
         return TryAgainLater("a Python worker of Spark was killed, most likely for lack of memory")
     if "java.lang.OutOfMemoryError" in text:
         return ConfigurationError("Spark's JVM ran out of memory; give it more, or lower spec.rounds.maxBytes")
-    chain = [Thrown.of(name, message or "") for name, message in _THROWN.findall(text)]
+    chain = [Thrown.of(name, message or "") for name, message in _THROWN.findall(_IN_TASK.sub("\n: ", text))]
     if known := [thrown for thrown in chain if is_known(thrown)]:
         return domain_error(known, doing="read records", servers=servers)
     return SinkError(f"Spark: {_last_line(text, chain)}")

@@ -165,7 +165,7 @@ def _launch(conf: SparkConf) -> Any:
 
 
 def _forward(stream: IO[bytes]) -> None:
-    """What log4j2.properties lets through as warnings; the rest (traces of workers, which come back as errors) as debug."""
+    """Errors of log4j2.properties as warnings; the rest (the workers' traces, which come back as errors) as debug."""
     for line in stream:
         level = logging.WARNING if line.startswith((b"ERROR ", b"FATAL ")) else logging.DEBUG
         _log.log(level, "%s", line.decode(errors="replace").rstrip())

@@ -1,0 +1,66 @@
+"""What the JVM's client throws, as errors of the domain."""
+
+from __future__ import annotations
+
+import pytest
+
+from sink_job.api.errors import (
+    AccessDenied,
+    ConfigurationError,
+    CredentialsInvalid,
+    SinkError,
+    TopicMissing,
+    TryAgainLater,
+)
+from sink_job.kafka.errors import domain_error, parse_chain
+
+COMMON = "org.apache.kafka.common.errors."
+WRAPPED = "java.util.concurrent.ExecutionException outer\n"
+
+
+def error_of(text: str) -> SinkError:
+    return domain_error(parse_chain(text), doing="read the end offsets", servers="kafka:9092")
+
+
+@pytest.mark.parametrize(
+    ("thrown", "kind"),
+    [
+        (COMMON + "TimeoutException Timed out waiting for a node assignment.", TryAgainLater),
+        (COMMON + "CoordinatorNotAvailableException x", TryAgainLater),
+        (COMMON + "SaslAuthenticationException Authentication failed", CredentialsInvalid),
+        (COMMON + "SslAuthenticationException SSL handshake failed", CredentialsInvalid),
+        (COMMON + "TopicAuthorizationException Not authorized to access topics: [t]", AccessDenied),
+        (COMMON + "ClusterAuthorizationException Cluster authorization failed.", AccessDenied),
+        (COMMON + "UnknownTopicOrPartitionException This server does not host it.", TopicMissing),
+        (COMMON + "UnknownMemberIdException x", ConfigurationError),
+        ("org.apache.kafka.common.config.ConfigException Invalid value X", ConfigurationError),
+        ("org.apache.kafka.common.config.ConfigException No resolvable bootstrap urls given", TryAgainLater),
+        ("java.lang.IllegalStateException whatever", SinkError),
+    ],
+)
+def test_each_exception_has_its_error(thrown: str, kind: type[SinkError]) -> None:
+    assert type(error_of(WRAPPED + thrown)) is kind
+
+
+def test_a_timeout_names_the_brokers_and_what_was_asked() -> None:
+    said = str(error_of(WRAPPED + COMMON + "TimeoutException Timed out waiting for a node assignment."))
+    assert said.startswith("Kafka at kafka:9092 did not read the end offsets in time: Timed out")
+    assert "security.protocol" in said
+
+
+def test_missing_rights_name_what_is_not_allowed() -> None:
+    said = str(error_of(COMMON + "GroupAuthorizationException Not authorized to access group: g"))
+    assert said == "Kafka at kafka:9092 does not allow us to read the end offsets: Not authorized to access group: g"
+
+
+def test_an_authentication_failure_wins_over_the_timeout_around_it() -> None:
+    text = COMMON + "TimeoutException outer\n" + COMMON + "SaslAuthenticationException bad password"
+    assert isinstance(error_of(text), CredentialsInvalid)
+
+
+def test_an_exception_without_a_message_is_named() -> None:
+    assert "InterruptedException" in str(error_of("java.lang.InterruptedException "))
+
+
+def test_an_unknown_exception_keeps_its_name_and_message() -> None:
+    assert "IllegalStateException: odd" in str(error_of("java.lang.IllegalStateException odd"))

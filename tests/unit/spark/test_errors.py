@@ -1,0 +1,79 @@
+"""What a failed Spark job says, as errors of the domain."""
+
+from __future__ import annotations
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+
+from sink_job.api.errors import ConfigurationError, CredentialsInvalid, DataLoss, SinkError, TryAgainLater
+from sink_job.spark.errors import job_error
+
+LOST_TASK = (
+    "An error occurred while calling o1.getResult.\n"
+    ": org.apache.spark.SparkException: Exception thrown in awaitResult: \n"
+    "\tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:53)\n"
+    "Caused by: org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 4.0 failed 4 times, "
+    "most recent failure: Lost task 1.3 in stage 4.0 (TID 26) (192.0.2.2 executor driver): {}\n"
+    "\tat java.base/java.lang.Thread.run(Thread.java:840)\n"
+    "\nDriver stacktrace:\n"
+)
+LOSS = (
+    "org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some data may have been lost because they are not\n"
+    "available in Kafka any more;\nReason: Could not read records in offset [2, 20) for topic partition a-b-1\n"
+    "with consumer group g."
+)
+POSITION = "org.apache.kafka.common.errors.TimeoutException: Timeout of 4000ms expired before the position"
+SASL = "org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed for hunter22"
+PYTHON = (
+    "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+    "  File \"x.py\", line 1, in f\n    import nothing\nModuleNotFoundError: No module named 'nothing'\n"
+)
+
+
+def error_of(thrown: str) -> SinkError:
+    error = Exception(LOST_TASK.format(thrown))
+    return job_error(error, servers="kafka:9092", redact=lambda text: text.replace("hunter22", "[hidden]"))
+
+
+def test_lost_records_are_data_loss_with_partition_and_offsets() -> None:
+    error = error_of(LOSS)
+    assert isinstance(error, DataLoss)
+    assert str(error) == "Kafka no longer holds records of a-b-1 that were to be read: offsets [2, 20)"
+
+
+def test_a_broker_that_does_not_answer_is_worth_another_try() -> None:
+    error = error_of(POSITION)
+    assert isinstance(error, TryAgainLater)
+    assert "kafka:9092" in str(error)
+
+
+def test_failed_authentication_is_told_without_the_secret() -> None:
+    error = error_of(SASL)
+    assert isinstance(error, CredentialsInvalid)
+    assert "[hidden]" in str(error)
+
+
+@pytest.mark.parametrize(
+    "said", ["Python worker exited unexpectedly (crashed)", "Python worker failed to connect back"]
+)
+def test_a_killed_worker_is_worth_another_try(said: str) -> None:
+    assert isinstance(error_of(f"org.apache.spark.SparkException: {said}"), TryAgainLater)
+
+
+def test_a_jvm_without_memory_asks_for_more() -> None:
+    assert isinstance(error_of("java.lang.OutOfMemoryError: Java heap space"), ConfigurationError)
+
+
+def test_a_jvm_that_is_gone_is_worth_another_try() -> None:
+    error = job_error(Py4JNetworkError("Answer from Java side is empty"), servers="k", redact=str)
+    assert isinstance(error, TryAgainLater)
+
+
+def test_a_python_exception_is_told_by_its_last_line() -> None:
+    error = error_of(PYTHON)
+    assert type(error) is SinkError
+    assert str(error) == "Spark: ModuleNotFoundError: No module named 'nothing'"
+
+
+def test_any_other_exception_is_told_by_the_innermost_one() -> None:
+    assert str(error_of("java.lang.IllegalStateException: odd")) == "Spark: IllegalStateException: odd"

@@ -1,0 +1,56 @@
+"""What configures Spark, and what a user may not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sink_job.api.errors import ConfigurationError
+from sink_job.spark.session import SparkSettings, spark_conf
+
+
+def conf(**given: str) -> dict[str, str]:
+    settings = SparkSettings(
+        app_name="sink", jars=[Path("/jars/a.jar"), Path("/jars/b.jar")], cores=3, heap=512 << 20, conf=given
+    )
+    return spark_conf(settings, Path("/work/x"), Path("/conf/log4j2.properties"))
+
+
+def test_failed_tasks_are_tried_again_in_local_mode() -> None:
+    assert conf()["spark.master"] == "local[3,4]"
+
+
+def test_batches_are_measured_in_bytes_and_speculation_is_off() -> None:
+    made = conf()
+    assert made["spark.sql.execution.arrow.maxRecordsPerBatch"] == "0"
+    assert made["spark.sql.execution.arrow.maxBytesPerBatch"] == "1m"
+    assert made["spark.speculation"] == "false"
+
+
+@pytest.mark.parametrize("key", ["spark.master", "spark.speculation", "spark.local.dir", "spark.driver.memory"])
+def test_a_key_that_the_sink_owns_is_refused_by_name(key: str) -> None:
+    with pytest.raises(ConfigurationError, match=key.replace(".", r"\.")):
+        conf(**{key: "x"})
+
+
+def test_the_users_keys_win_over_defaults() -> None:
+    assert conf(**{"spark.locality.wait": "3s"})["spark.locality.wait"] == "3s"
+
+
+def test_the_users_jvm_options_stand_beside_ours() -> None:
+    options = conf(**{"spark.driver.extraJavaOptions": "-Da=b"})["spark.driver.extraJavaOptions"]
+    assert options.startswith("-Da=b -")
+    assert "-Dlog4j2.configurationFile=file:///conf/log4j2.properties" in options
+
+
+def test_the_users_class_path_stands_behind_the_connector() -> None:
+    path = conf(**{"spark.driver.extraClassPath": "/mine.jar"})["spark.driver.extraClassPath"]
+    assert path == "/jars/a.jar:/jars/b.jar:/mine.jar"
+
+
+def test_all_that_spark_writes_goes_into_one_folder() -> None:
+    made = conf()
+    for key in ("spark.local.dir", "spark.sql.warehouse.dir", "spark.python.unix.domain.socket.dir"):
+        assert made[key].startswith("/work/x")
+    assert "-Djava.io.tmpdir=/work/x" in made["spark.driver.extraJavaOptions"]

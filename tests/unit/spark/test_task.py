@@ -1,0 +1,146 @@
+"""What one Spark task does with its batches and its function's failures."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sink_job.api.errors import DataError, ObjectConflict, SinkError, TryAgainLater
+from sink_job.api.types import TopicPartition
+from sink_job.spark import task as tasks
+from sink_job.spark.task import Failure, Inline, Task
+from sink_job.spark.types import Work
+
+A, B, C = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 1)
+Outcome = tuple[TopicPartition, bool, bytes]
+
+
+def batch(*rows: tuple[TopicPartition, int], shared: bool = True) -> pa.RecordBatch:
+    made = pa.RecordBatch.from_pydict(
+        {
+            "topic": pa.array([tp.topic for tp, _ in rows], pa.string()),
+            "partition": pa.array([tp.partition for tp, _ in rows], pa.int32()),
+            "offset": pa.array([offset for _, offset in rows], pa.int64()),
+        }
+    )
+    return made if shared else made.select(["offset"])
+
+
+def offsets(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
+    read = []
+    for each in batches:
+        assert each.num_rows
+        assert each.schema.names == ["offset"]
+        read += each["offset"].to_pylist()
+    return repr(read).encode() + given
+
+
+def run(
+    fn: Work, batches: Iterator[pa.RecordBatch], *members: TopicPartition, shared: bool = True, attempt: int = 0
+) -> list[Outcome]:
+    work = Task(fn, Inline({A: b"!"}), [members], 0, 4, shared)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tasks, "_task_context", lambda: (0, attempt))
+        rows = [row for each in work(batches) for row in each.to_pylist()]
+    return [(TopicPartition(row["topic"], row["partition"]), row["failed"], row["result"]) for row in rows]
+
+
+def raises(error: Exception) -> Work:
+    def fail(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
+        raise error
+
+    return fail
+
+
+def failure(outcomes: list[Outcome]) -> Failure:
+    [(_, failed, result)] = outcomes
+    assert failed
+    unpickled = pickle.loads(result)
+    assert isinstance(unpickled, Failure)
+    return unpickled
+
+
+def test_a_task_of_one_member_gets_all_batches_and_its_input() -> None:
+    batches = [batch((A, 1), (A, 2), shared=False), batch(shared=False), batch((A, 5), shared=False)]
+    assert run(offsets, iter(batches), A, shared=False) == [(A, False, b"[1, 2, 5]!")]
+
+
+def test_a_batch_over_several_members_is_cut_where_one_ends() -> None:
+    batches = [batch((A, 1), (B, 0)), batch((B, 1), (C, 0))]
+    assert run(offsets, iter(batches), A, B, C) == [(A, False, b"[1]!"), (B, False, b"[0, 1]"), (C, False, b"[0]")]
+
+
+def test_a_member_without_records_is_called_all_the_same() -> None:
+    assert run(offsets, iter([batch((B, 7))]), A, B, C) == [(A, False, b"[]!"), (B, False, b"[7]"), (C, False, b"[]")]
+
+
+def test_a_function_need_not_read_its_records() -> None:
+    def first_only(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
+        return str(next(batches)["offset"][0].as_py()).encode()
+
+    batches = [batch((A, 1)), batch((A, 2), (B, 3)), batch((B, 4))]
+    assert [result for _, _, result in run(first_only, iter(batches), A, B)] == [b"1", b"3"]
+
+
+def test_records_of_nobody_are_not_lost_silently() -> None:
+    with pytest.raises(RuntimeError, match="no part in"):
+        run(offsets, iter([batch((A, 1), (C, 1))]), A, B)
+
+
+rows = st.lists(st.tuples(st.sampled_from([A, B, C]), st.integers(0, 99)), max_size=20)
+
+
+@given(rows, st.lists(st.integers(0, 20), max_size=4))
+def test_however_batches_fall_each_member_gets_its_records_in_order(
+    records: list[tuple[TopicPartition, int]], cuts: list[int]
+) -> None:
+    records.sort(key=lambda record: record[0])
+    edges = [0, *sorted(min(cut, len(records)) for cut in cuts), len(records)]
+    batches = [batch(*records[start:end]) for start, end in pairwise(edges)]
+    outcomes = {tp: result for tp, _, result in run(offsets, iter(batches), A, B, C)}
+    for tp in (A, B, C):
+        expected = repr([offset for member, offset in records if member == tp]).encode()
+        assert outcomes[tp] == expected + (b"!" if tp == A else b"")
+
+
+@pytest.mark.parametrize("error", [ObjectConflict("key"), DataError("t", 0, 7, "bad")])
+def test_a_domain_error_comes_back_at_the_first_try(error: SinkError) -> None:
+    carried = failure(run(raises(error), iter([]), A)).error
+    assert (type(carried), str(carried)) == (type(error), str(error))
+
+
+@pytest.mark.parametrize("error", [TryAgainLater("slow"), ValueError("bug")])
+def test_what_may_pass_is_left_to_spark_to_try_again(error: Exception) -> None:
+    with pytest.raises(type(error)):
+        run(raises(error), iter([]), A, attempt=2)
+
+
+def test_the_last_try_gives_the_error_back() -> None:
+    assert str(failure(run(raises(TryAgainLater("slow")), iter([]), A, attempt=3)).error) == "slow"
+
+
+def test_an_unexpected_exception_is_told_by_its_last_line_and_traced() -> None:
+    carried = failure(run(raises(ValueError("bug")), iter([]), A, attempt=3))
+    assert (type(carried.error), str(carried.error)) == (SinkError, "ValueError: bug")
+    assert "Traceback" in carried.trace
+
+
+def test_an_error_of_the_reader_stays_sparks_even_at_the_last_try() -> None:
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield batch((A, 1), shared=False)
+        raise OSError("stream ends early")
+
+    with pytest.raises(OSError, match="ends early"):
+        run(offsets, broken(), A, shared=False, attempt=3)
+
+
+def test_a_failed_function_leaves_nothing_unread() -> None:
+    batches = iter([batch((A, 1), shared=False), batch((A, 2), shared=False)])
+    failure(run(raises(ObjectConflict("key")), batches, A, shared=False))
+    assert next(batches, None) is None
