@@ -108,11 +108,21 @@ class Topics:
 
     def committed(self, group: str, name: str) -> dict[int, int]:
         """The group's offsets in this topic; a partition without one is left out."""
-        request = [ConsumerGroupTopicPartitions(group)]
-        answer = self.admin.list_consumer_group_offsets(request)[group].result(_SECONDS)
-        return {
-            each.partition: each.offset for each in answer.topic_partitions if each.topic == name and each.offset >= 0
-        }
+        found: list[TopicPartition] = []
+
+        def answered() -> bool:
+            request = [ConsumerGroupTopicPartitions(group)]
+            try:
+                answer = self.admin.list_consumer_group_offsets(request)[group].result(_SECONDS)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
+                    raise
+                return False
+            found.extend(answer.topic_partitions)
+            return True
+
+        wait_until(answered, f"the offsets of group {group}", seconds=_SECONDS)
+        return {each.partition: each.offset for each in found if each.topic == name and each.offset >= 0}
 
     def commit(self, group: str, name: str, offsets: Mapping[int, int]) -> None:
         """Sets the offsets of a group without members."""
