@@ -1,0 +1,113 @@
+"""What is in the topics: JSON values of one size each, made once and kept.
+
+A value reads `{"id": 17, "path": "p17", "text": "..."}`, padded with words from a small vocabulary to its exact size;
+it compresses about as logs do. Eight partitions, no keys, uncompressed batches; record times run over 48 hours.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import Producer
+
+from devtools.topics import Topics
+
+PARTITIONS = 8
+PATHS = 2_000
+FIRST_MS = 1_700_000_000_000 // 3_600_000 * 3_600_000
+SPAN_MS = 48 * 3_600_000
+_TEXTS = 997
+
+
+@dataclass(frozen=True)
+class Case:
+    """Values of `size` bytes, `records` of them in all partitions together."""
+
+    name: str
+    size: int
+    records: int
+
+    @property
+    def topic(self) -> str:
+        return f"bench-{self.name}-{self.records}"
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all values."""
+        return self.size * self.records
+
+    def scaled(self, factor: float) -> Case:
+        """The same with fewer records."""
+        return Case(self.name, self.size, int(self.records * factor) // PARTITIONS * PARTITIONS)
+
+
+Cases = Mapping[str, Case]
+
+CASES: Cases = {
+    case.name: case for case in (Case("100b", 100, 6_000_000), Case("1k", 1_000, 800_000), Case("10k", 10_000, 80_000))
+}
+
+
+def fill(bootstrap: str, cases: Cases) -> None:
+    """Produces the topics of `cases` that are not there in full."""
+    topics = Topics(bootstrap)
+    held = set(topics.admin.list_topics(timeout=30).topics)
+    for case in cases.values():
+        if case.topic in held and sum(topics.ends(case.topic).values()) != case.records:
+            topics.delete(case.topic)
+            held.discard(case.topic)
+        if case.topic not in held:
+            print(f"producing {case.bytes / 1e9:.2f} GB of {case.size} B values ...", file=sys.stderr, flush=True)
+            topics.create(case.topic, partitions=PARTITIONS)
+            _produce(bootstrap, case)
+
+
+def _produce(bootstrap: str, case: Case) -> None:
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "linger.ms": 50,
+            "batch.size": 1 << 20,
+            "batch.num.messages": 100_000,
+            "queue.buffering.max.messages": 500_000,
+            "queue.buffering.max.kbytes": 256 << 10,
+        }
+    )
+    per_partition = case.records // PARTITIONS
+    for number, value in zip(range(case.records), values(case.size), strict=False):
+        partition, offset = number % PARTITIONS, number // PARTITIONS
+        time = FIRST_MS + offset * SPAN_MS // per_partition
+        while True:
+            try:
+                producer.produce(case.topic, value, partition=partition, timestamp=time)
+                break
+            except BufferError:
+                producer.poll(0.2)
+    if left := producer.flush(300):
+        raise RuntimeError(f"{left} records were not acknowledged")
+
+
+def values(size: int) -> Iterator[bytes]:
+    """JSON objects of exactly `size` bytes, without end."""
+    texts = _texts(size)
+    for number in itertools.count():
+        head = b'{"id": %d, "path": "p%d", "text": "' % (number, number // PARTITIONS % PATHS)
+        yield head + texts[number % _TEXTS][: size - len(head) - 2] + b'"}'
+
+
+def _texts(size: int) -> list[bytes]:
+    rng = random.Random(3)
+    vocabulary = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 9))) for _ in range(2_000)]
+    texts = []
+    for _ in range(_TEXTS):
+        words: list[str] = []
+        length = 0
+        while length < size:
+            words.append(rng.choice(vocabulary) if rng.random() < 0.7 else str(rng.randrange(10**9)))
+            length += len(words[-1]) + 1
+        texts.append(" ".join(words).encode())
+    return texts
