@@ -7,6 +7,7 @@ the user's own pip is set up for; the hashes in the lock file say what is accept
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 import sys
 import venv
@@ -27,14 +28,24 @@ def wanted() -> str:
     return digest.hexdigest()
 
 
-def step(text: str, *arguments: str) -> None:
-    """Runs pip in the environment, saying what for; raises SystemExit with pip's own exit code when it fails."""
-    print(f"setup: {text}", flush=True)
-    bar = "on" if sys.stdout.isatty() else "off"
-    command = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", *arguments, "--progress-bar", bar]
-    code = subprocess.run(command, cwd=ROOT, check=False).returncode
-    if code:
-        raise SystemExit(f"setup: pip ended with exit code {code}: {' '.join(command)}")
+def pip(*arguments: str) -> None:
+    """Runs pip in the environment and shows how far it is; raises SystemExit with its output when it fails."""
+    command = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "install", "--progress-bar", "off", *arguments]
+    output: list[str] = []
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        for line in process.stdout or ():
+            output.append(line)
+            show(line.strip(), sum(each.startswith("Collecting ") for each in output))
+    if process.returncode:
+        raise SystemExit("".join(output) + f"setup: pip ended with exit code {process.returncode}: {' '.join(command)}")
+
+
+def show(line: str, collected: int) -> None:
+    """One line that is written over on a terminal; elsewhere a line now and then, as some steps take minutes."""
+    if sys.stdout.isatty():
+        print(f"\r\033[K  {line[: shutil.get_terminal_size().columns - 3]}", end="", flush=True)
+    elif collected and (line.startswith("Installing ") or (line.startswith("Collecting ") and collected % 10 == 0)):
+        print(f"  {collected:3} packages: {line.partition(' (from')[0][:80]}", flush=True)
 
 
 def main() -> None:
@@ -46,11 +57,11 @@ def main() -> None:
     if not PYTHON.exists():
         print(f"setup: a virtual environment in {VENV.name}", flush=True)
         venv.create(VENV, with_pip=True)
-    step("the locked packages (PySpark alone is 400 MB: a few minutes the first time)",
-         "install", "--quiet", "--require-hashes", "-r", "requirements.lock")  # fmt: skip
-    step("s3sink itself, editable", "install", "--quiet", "--no-deps", "--editable", ".")
+    print("setup: the packages of requirements.lock (PySpark alone is 400 MB: minutes, the first time)", flush=True)
+    pip("--require-hashes", "-r", "requirements.lock")
+    pip("--no-deps", "--editable", ".")
     STAMP.write_text(stamp + "\n")
-    print("setup: done", flush=True)
+    print("\r\033[Ksetup: done" if sys.stdout.isatty() else "setup: done", flush=True)
 
 
 if __name__ == "__main__":
