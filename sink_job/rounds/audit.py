@@ -10,7 +10,7 @@ each offset up to it is in exactly one object or a known hole.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
@@ -22,6 +22,9 @@ from sink_job.api.types import TopicPartition
 from sink_job.rounds.state import NamedObject, PartitionState, Rotation, State, Tally, committed
 from sink_job.rounds.sums import Counted, fault, total
 from sink_job.rounds.tally import tally_range
+
+MOST_FINDINGS = 100
+"""Findings of a comparison that are told; the first ones matter."""
 
 Item = TypeVar("Item", NamedObject, Rotation)
 
@@ -56,13 +59,35 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     key: str | None = None
 
 
+class Compared(msgspec.Struct, rename="camel"):
+    """What comparing with Kafka's records found: objects, their records and uncompressed bytes that are the same there,
+    objects of which Kafka no longer holds all records (`gone`), records in no object that are refused or ignored
+    (`left_out`)."""
+
+    objects: int = 0
+    records: int = 0
+    bytes: int = 0
+    gone: int = 0
+    left_out: int = 0
+    wrong: list[Finding] = []
+
+    def add(self, other: Compared) -> None:
+        self.objects += other.objects
+        self.records += other.records
+        self.bytes += other.bytes
+        self.gone += other.gone
+        self.left_out += other.left_out
+        self.wrong = [*self.wrong, *other.wrong][:MOST_FINDINGS]
+
+
 class Verdict(msgspec.Struct, frozen=True, rename="camel"):
     """What is proved of one topic-partition. `start` is the sink's first offset; each offset from there to `committed`
     (exclusive) is in a visible object or a hole, unless something is `wrong`.
 
     `objects`, `records` and `bytes` count visible objects, `waiting` records in open ones or ones not visible yet.
     `holes` are the offsets below `next` (the next one to read) that hold no record of ours: control records, aborted,
-    compacted, refused. `end` (of Kafka's log) and `group` (its offset in Kafka) are None where Kafka doesn't know them.
+    compacted, refused. `end` (of Kafka's log) and `group` (its offset in Kafka) are None where Kafka doesn't know them,
+    `compared` where nothing was compared with Kafka's records.
     """
 
     topic: str
@@ -79,6 +104,7 @@ class Verdict(msgspec.Struct, frozen=True, rename="camel"):
     group: int | None = None
     notes: tuple[str, ...] = ()
     wrong: tuple[Finding, ...] = ()
+    compared: Compared | None = None
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -130,14 +156,19 @@ class Log:
 
 def audit(lists: Lists, bucket: Bucket, log: Log) -> list[Verdict]:
     """The verdict on each topic-partition of the ledger, in their order."""
-    visible = {key for key in lists.state.pending if key not in bucket.missing and key not in bucket.other}
-    proved = committed(lists.state, visible)
+    hidden = {o.key for o in lists.state.pending.values() if o.key in bucket.missing and not _was_visible(o, log)}
+    proved = committed(lists.state, set(lists.state.pending) - hidden)
     objects = _by_partition([*lists.published, *lists.state.pending.values()])
     rotations = _by_partition(lists.rotations)
     return [
-        _Partition(tp, lists, objects.get(tp, []), rotations.get(tp, []), bucket).verdict(proved[tp], log)
+        _Partition(tp, lists, objects.get(tp, []), rotations.get(tp, []), bucket, hidden).verdict(proved[tp], log)
         for tp in sorted(proved)
     ]
+
+
+def _was_visible(o: NamedObject, log: Log) -> bool:
+    """Whether the group's offset says that a named object was visible once (P5)."""
+    return log.group.get(o.topic_partition, 0) > o.first
 
 
 def _by_partition(items: Sequence[Item]) -> dict[TopicPartition, list[Item]]:
@@ -157,13 +188,15 @@ class _Partition:
         objects: Sequence[NamedObject],
         rotations: Sequence[Rotation],
         bucket: Bucket,
+        hidden: Collection[str],
     ) -> None:
+        """`hidden` are the keys of named objects that are not visible yet."""
         self.tp = tp
         self.state: PartitionState = lists.state.partitions[str(tp)]
         self.objects = sorted(objects, key=lambda o: (o.first, o.last))
         self.rotations = sorted(rotations, key=lambda r: (r.start, r.end))
-        self.pending = lists.state.pending
         self.bucket = bucket
+        self.hidden = hidden
         begins = self.rotations[0].start if self.rotations else self.state.rotation_start
         self.start = lists.starts.get(tp, begins)
         self.unknown = bucket.unknown.get(tp, ())
@@ -172,7 +205,7 @@ class _Partition:
         """`proved` is the first offset that is not in a visible object."""
         state = self.state
         visible = [o for o in self.objects if o.key not in self.bucket.missing and o.key not in self.bucket.other]
-        hidden = [o for o in self.pending.values() if o.topic_partition == self.tp and o.key in self.bucket.missing]
+        hidden = [o for o in self.objects if o.key in self.hidden]
         group, end = log.group.get(self.tp), log.ends.get(self.tp)
         wrong = [
             *self._in_the_bucket(),
@@ -207,7 +240,7 @@ class _Partition:
                     f"another object stands in the place of offsets {o.first} to {o.last}: {self.bucket.other[o.key]}"
                 )
                 yield Finding(Wrong.OBJECT_DIFFERS, o.first, message, o.key)
-            elif o.key in self.bucket.missing and o.key not in self.pending:
+            elif o.key in self.bucket.missing and o.key not in self.hidden:
                 message = f"the object of offsets {o.first} to {o.last} is not in the bucket: deleted, or moved away"
                 yield Finding(Wrong.OBJECT_MISSING, o.first, message, o.key)
 

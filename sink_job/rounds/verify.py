@@ -1,0 +1,290 @@
+"""Reads what an audit needs: the ledger's lists, what the bucket really holds, and Kafka's own offsets.
+
+The order makes it safe beside a running sink. The group's offsets are asked first, then the ledger is read, then the
+bucket is listed: what was committed was visible by then, and what the lists acknowledge is in the listing. What looks
+wrong after that (the sink went on meanwhile) is held against the ledger once more.
+
+An object is what the lists say when its size is the recorded one and so is its content: by the ETag of the listing,
+which a multipart upload derives from its parts' MD5s, else by the CRC64NVME of the whole object, asked one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from sink_job.api.errors import ConfigurationError, TopicMissing
+from sink_job.api.spec import Shaping, Sink
+from sink_job.api.types import TopicPartition
+from sink_job.cutting.keys import parse_key, topic_prefix
+from sink_job.kafka.types import TopicInfo
+from sink_job.rounds.audit import Bucket, Lists, Log, Unknown, Verdict, audit
+from sink_job.rounds.ledger import Ledger
+from sink_job.rounds.own import ledger_root
+from sink_job.rounds.publish import multipart_etag
+from sink_job.rounds.state import Kafka, NamedObject, Record, State
+from sink_job.s3 import S3, Head, Listed, NotFound
+from sink_job.s3.checksums import b64
+
+THREADS = 16
+"""Requests to S3 at a time."""
+
+Tell = Callable[[str], None]
+"""Takes a line about what is being done, for people who wait."""
+
+
+class Admin(Protocol):
+    """What is asked of Kafka; see `sink_job.kafka.Admin`."""
+
+    def ends(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]: ...
+    def starts(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]: ...
+    def topics(self, names: Sequence[str] | None = None, *, pattern: str | None = None) -> Mapping[str, TopicInfo]: ...
+    def cluster_id(self) -> str: ...
+    def group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]: ...
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that was read. `foreign` counts objects beside ours whose keys this sink never makes; `live` are the
+    partitions that Kafka still has, and `notes` say what it no longer has."""
+
+    lists: Lists
+    bucket: Bucket
+    log: Log
+    shapings: Mapping[int, Shaping]
+    live: Sequence[TopicPartition] = ()
+    foreign: int = 0
+    notes: tuple[str, ...] = ()
+    objects: Mapping[str, NamedObject] = field(default_factory=dict)
+
+    def verdicts(self) -> list[Verdict]:
+        return audit(self.lists, self.bucket, self.log)
+
+
+class Place(NamedTuple):
+    """Where a key of ours says that its records come from."""
+
+    topic_partition: TopicPartition
+    first: int
+
+
+def gather(sink: Sink, s3: S3, admin: Admin, tell: Tell = lambda line: None) -> Evidence:
+    """Reads everything for the audit of a sink, which may be running.
+
+    Raises ConfigurationError when it has no ledger, and what reading raises.
+    """
+    return _Reading(sink, s3, admin, tell).gather()
+
+
+class _Reading:
+    def __init__(self, sink: Sink, s3: S3, admin: Admin, tell: Tell) -> None:
+        names = sink.shaping().s3
+        self.sink = sink
+        self.s3 = s3
+        self.admin = admin
+        self.tell = tell
+        self.ledger = Ledger(s3, ledger_root(names.topics_dir, names.directory_delimiter, sink.sink_id), "verify")
+
+    def gather(self) -> Evidence:
+        with ThreadPoolExecutor(THREADS, thread_name_prefix="s3sink-verify") as pool:
+            known = self.ledger.load()
+            if not known.number:
+                raise ConfigurationError(
+                    f"there is no ledger below s3://{self.s3.bucket}/{self.ledger.root}: nothing was written by sink "
+                    f"{self.sink.sink_id} yet, or topicsDir or sinkId are others now"
+                )
+            group = self.admin.group_offsets(self.sink.group_id, _partitions(known))
+            lists, shapings = self._lists(pool)
+            looked = _Look(self.s3, pool, lists, list(shapings.values()), self.tell)
+            bucket, foreign = looked.bucket(self._named_since)
+            live, notes = self._live(lists.state)
+            strange = sum(len(found) for tp, found in bucket.unknown.items() if str(tp) not in lists.state.partitions)
+            if strange:
+                notes += (f"{strange:,} objects are of partitions that the ledger does not know",)
+            if looked.by_size:
+                notes += (f"{looked.by_size:,} objects were compared by size alone: the store tells no checksum",)
+            return Evidence(
+                lists=lists,
+                bucket=bucket,
+                log=Log(group, self.admin.ends(live)),
+                shapings=shapings,
+                live=live,
+                foreign=foreign,
+                notes=notes,
+                objects=looked.objects,
+            )
+
+    def _lists(self, pool: ThreadPoolExecutor) -> tuple[Lists, dict[int, Shaping]]:
+        """The lists, and the settings of every claim: objects of long ago have keys of settings of long ago."""
+        state = self.ledger.load()
+        self.tell(f"ledger: record {state.number}, {len(state.partitions)} topic-partitions")
+        lines = self.ledger.published(state)
+        objects = [line.object for line in lines if line.object]
+        rotations = [line.rotation for line in lines if line.rotation]
+        self.tell(f"published list: {len(objects):,} objects, {len(rotations):,} rotations")
+        settings: dict[int, str] = dict(state.settings)
+        starts: dict[TopicPartition, int] = {}
+        for claim in filter(None, pool.map(self._claim, state.claims)):
+            if claim.settings is not None:
+                settings[claim.number] = claim.settings
+            for name, change in claim.partitions.items():
+                starts.setdefault(TopicPartition.parse(name), change.state.rotation_start)
+        shapings = {number: Shaping.model_validate_json(text) for number, text in settings.items()}
+        return Lists(state, objects, rotations, starts), shapings
+
+    def _claim(self, number: int) -> Record | None:
+        try:
+            return self.ledger.record(number)
+        except NotFound:
+            return None
+
+    def _named_since(self) -> dict[str, NamedObject]:
+        """What the ledger names by now, which may be more than when it was read."""
+        state = self.ledger.load()
+        published = [line.object for line in self.ledger.published(state) if line.object]
+        return {o.key: o for o in (*published, *state.pending.values())}
+
+    def _live(self, state: State) -> tuple[list[TopicPartition], tuple[str, ...]]:
+        """The partitions that are in Kafka and are those of the ledger, and why the others are not."""
+        if state.kafka is not None and self.admin.cluster_id() != state.kafka.cluster:
+            return [], (
+                f"bootstrapServers lead to another Kafka cluster than {state.kafka.cluster}: nothing is asked of it",
+            )
+        partitions = _partitions(state)
+        topics = self._topics(sorted({tp.topic for tp in partitions}))
+        notes = tuple(_changes(state.kafka, topics))
+        return [tp for tp in partitions if _is_live(tp, state.kafka, topics)], notes
+
+    def _topics(self, names: Sequence[str]) -> dict[str, TopicInfo | None]:
+        try:
+            return dict(self.admin.topics(names))
+        except TopicMissing:
+            return {name: self._topic(name) for name in names}
+
+    def _topic(self, name: str) -> TopicInfo | None:
+        try:
+            return self.admin.topics([name]).get(name)
+        except TopicMissing:
+            return None
+
+
+def _partitions(state: State) -> list[TopicPartition]:
+    return sorted(TopicPartition.parse(name) for name in state.partitions)
+
+
+def _is_live(tp: TopicPartition, kafka: Kafka | None, topics: Mapping[str, TopicInfo | None]) -> bool:
+    info = topics.get(tp.topic)
+    return info is not None and tp.partition < info.partitions and _is_same(tp.topic, info, kafka)
+
+
+def _is_same(topic: str, info: TopicInfo, kafka: Kafka | None) -> bool:
+    return kafka is None or kafka.topics.get(topic, info.id) == info.id
+
+
+def _changes(kafka: Kafka | None, topics: Mapping[str, TopicInfo | None]) -> Iterator[str]:
+    for topic, info in topics.items():
+        if info is None:
+            yield f"topic {topic} is no longer in Kafka"
+        elif not _is_same(topic, info, kafka):
+            yield f"topic {topic} was deleted and created again: the one in Kafka is not the one in the bucket"
+
+
+class _Look:
+    """Holds the bucket against the lists."""
+
+    def __init__(self, s3: S3, pool: ThreadPoolExecutor, lists: Lists, shapings: Sequence[Shaping], tell: Tell) -> None:
+        self.s3 = s3
+        self.pool = pool
+        self.shapings = _distinct(shapings)
+        self.tell = tell
+        self.objects = {o.key: o for o in (*lists.published, *lists.state.pending.values())}
+        self.topics = sorted({TopicPartition.parse(name).topic for name in lists.state.partitions})
+        self.unknown: list[tuple[Place, Unknown]] = []
+        self.doubtful: list[NamedObject] = []
+        self.foreign = 0
+        self.by_size = 0
+
+    def bucket(self, named_since: Callable[[], Mapping[str, NamedObject]]) -> tuple[Bucket, int]:
+        """How the bucket differs from the lists, and how many foreign objects there are."""
+        unseen = self._list()
+        since = named_since() if self.unknown or self.doubtful or unseen else {}
+        missing: set[str] = set()
+        other: dict[str, str] = {}
+        doubtful = [since.get(o.key, o) for o in (*self.doubtful, *(self.objects[key] for key in unseen))]
+        if doubtful:
+            self.tell(f"asking for the checksums of {len(doubtful):,} objects")
+        for o, head in zip(doubtful, self.pool.map(lambda o: self.s3.head(o.key), doubtful), strict=True):
+            if head is None:
+                missing.add(o.key)
+            elif what := difference(o, head):
+                other[o.key] = what
+            elif head.crc64nvme is None and _etag(o) is None:
+                self.by_size += 1
+        unknown: dict[TopicPartition, list[Unknown]] = {}
+        for place, found in self.unknown:
+            if found.key not in since:
+                unknown.setdefault(place.topic_partition, []).append(found)
+        return Bucket(frozenset(missing), other, unknown), self.foreign
+
+    def _list(self) -> set[str]:
+        """Goes through the listing; returns the keys of the lists that are not in it."""
+        unseen = set(self.objects)
+        listed = 0
+        for found in self._listing():
+            listed += 1
+            if listed % 100_000 == 0:
+                self.tell(f"listed {listed:,} objects")
+            o = self.objects.get(found.key)
+            if o is None:
+                self._not_named(found.key, found.size)
+                continue
+            unseen.discard(found.key)
+            if found.size != o.bytes or found.etag.strip('"') != _etag(o):
+                self.doubtful.append(o)
+        self.tell(f"listed {listed:,} objects")
+        return unseen
+
+    def _listing(self) -> Iterator[Listed]:
+        """Everything below the topics' prefixes, once: with unusual delimiters one prefix may begin as another."""
+        done: list[str] = []
+        for prefix in sorted({topic_prefix(shaping, topic) for shaping in self.shapings for topic in self.topics}):
+            if not any(prefix.startswith(other) for other in done):
+                done.append(prefix)
+                yield from self.s3.list(prefix)
+
+    def _not_named(self, key: str, size: int) -> None:
+        for shaping in self.shapings:
+            parsed = parse_key(shaping, key)
+            if parsed is not None and parsed.topic in self.topics:
+                tp = TopicPartition(parsed.topic, parsed.partition)
+                self.unknown.append((Place(tp, parsed.first), Unknown(key, parsed.first, size)))
+                return
+        self.foreign += 1
+
+
+def difference(o: NamedObject, stored: Head) -> str | None:
+    """In which way the stored object is not `o`, in words; None when it is, as far as the store can tell."""
+    if stored.size != o.bytes:
+        return f"{stored.size:,} bytes there, {o.bytes:,} recorded"
+    if stored.crc64nvme is not None:
+        if stored.crc64nvme == o.crc:
+            return None
+        return f"the same size, but CRC64NVME {b64(stored.crc64nvme)} there, {b64(o.crc)} recorded"
+    recorded = _etag(o)
+    if recorded in (None, stored.etag.strip('"')):
+        return None
+    return f"the same size, but ETag {stored.etag} there, {recorded} recorded"
+
+
+def _etag(o: NamedObject) -> str | None:
+    """The ETag that S3 derives from those of the parts; None where they are not MD5s, as with some encryption."""
+    try:
+        return multipart_etag(o)
+    except ValueError:
+        return None
+
+
+def _distinct(shapings: Sequence[Shaping]) -> list[Shaping]:
+    return list({shaping.model_dump_json(): shaping for shaping in reversed(shapings)}.values())
