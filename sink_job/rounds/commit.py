@@ -13,7 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from sink_job.api.errors import LedgerFenced, TryAgainLater
+from sink_job.api.errors import LedgerFenced, TopicMissing, TryAgainLater
 from sink_job.api.types import TopicPartition
 from sink_job.rounds.ledger import Ledger
 from sink_job.rounds.publish import Outcome, publish_all
@@ -152,8 +152,19 @@ class Commits:
         changed = {tp: offset for tp, offset in wanted.items() if self._committed.get(tp) != offset}
         if changed:
             self.ledger.check_head(self.state)
-            self._offsets.commit(self._group, changed)
+            try:
+                self._offsets.commit(self._group, changed)
+            except TopicMissing:
+                self._commit_by_topic(changed)
             self._committed |= changed
+
+    def _commit_by_topic(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commits what can be: a topic that was deleted has no offsets any more, and no need of them."""
+        for topic in sorted({tp.topic for tp in offsets}):
+            try:
+                self._offsets.commit(self._group, {tp: o for tp, o in offsets.items() if tp.topic == topic})
+            except TopicMissing as missing:
+                _log.warning("its offsets are not committed: %s", missing)
 
     @property
     def committed(self) -> dict[TopicPartition, int]:

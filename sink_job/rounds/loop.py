@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from sink_job.api.errors import DataError, DataLoss, TryAgainLater
+from sink_job.api.errors import DataError, DataLoss, TopicMissing, TryAgainLater
 from sink_job.api.spec import IsolationLevel, OnDataLoss, Shaping, Sink, StartingOffsets, Tolerance
 from sink_job.api.types import TopicPartition
 from sink_job.kafka.types import TopicInfo
@@ -110,6 +110,7 @@ class Driver:
         self._record_bytes: dict[TopicPartition, float] = {}
         self._looked_at: dict[TopicPartition, int] = {}
         self._targets: dict[TopicPartition, int] = {}
+        self._present: frozenset[str] = frozenset()
 
     # -- from outside ------------------------------------------------------------------------------------------------
 
@@ -192,7 +193,9 @@ class Driver:
     def _topics(self) -> Mapping[str, TopicInfo]:
         kafka = self.sink.spec.kafka
         found = self.world.admin.topics(kafka.topics, pattern=kafka.topics_pattern)
-        return {name: info for name, info in found.items() if self.sink.spec.reads(name)}
+        topics = {name: info for name, info in found.items() if self.sink.spec.reads(name)}
+        self._present = frozenset(topics)
+        return topics
 
     def _new_partitions(self, state: State, topics: Mapping[str, TopicInfo]) -> dict[TopicPartition, PartitionState]:
         """Partitions that the state does not know yet, from their beginning (P5)."""
@@ -251,9 +254,20 @@ class Driver:
     def _round(self) -> bool:
         """Runs a round if there is reason for one; returns whether it did."""
         now = self._tick()
-        self._look_for_topics(now)
+        if now - self._topics_at >= self.world.look_every:
+            self._look_for_topics(now)
+        try:
+            return self._read_on(now)
+        except TopicMissing:
+            if not self._is_gone(now):
+                raise
+            return True
+
+    def _read_on(self, now: int) -> bool:
         ends = self._ends(self._assigned())
         self.tracker.sees(ends)
+        if any(end < self._state_of(tp).next for tp, end in ends.items()):
+            self._look_for_topics(now)  # a log that ends before what was read of it may be another topic's
         planned = plan(self._sights(ends, now), self.sink.spec.rounds, now, eager=self.goal.until_caught_up)
         if planned.empty:
             self._idle(now)
@@ -402,8 +416,6 @@ class Driver:
 
     def _look_for_topics(self, now: int) -> None:
         """New partitions, and new topics of a pattern, start at their beginning: recorded when they are found."""
-        if now - self._topics_at < self.world.look_every:
-            return
         self._topics_at = now
         topics = self._topics()
         state = self._commits.state
@@ -423,12 +435,22 @@ class Driver:
             _log.info("found %d new partitions: %s", len(found), ", ".join(map(str, sorted(found)[:5])))
             self._commits.record(clock=now, partitions=found, kafka=kafka)
 
+    def _is_gone(self, now: int) -> bool:
+        """Whether a topic that the pattern matched was deleted since the last look: the others go on without it."""
+        before = self._present
+        self._look_for_topics(now)
+        gone = before - self._present
+        if gone:
+            _log.warning("deleted in Kafka: %s; what was read of it is published", ", ".join(sorted(gone)))
+            self._finish_old()
+        return bool(gone)
+
     def _is_done(self) -> bool:
         """Whether the goal is reached; closes what is open first, if it has to."""
         if not self.goal.until_caught_up:
             return False
         partitions = self._partitions()
-        if any(partitions[tp].next < end for tp, end in self._targets.items()):
+        if any(partitions[tp].next < self._targets.get(tp, 0) for tp in self._assigned()):
             return False
         still_open = [tp for tp, p in partitions.items() if p.open]
         if self.goal.publish_open and still_open:
@@ -520,8 +542,9 @@ class Driver:
         return self.world.admin.ends(partitions, committed=committed)
 
     def _assigned(self) -> list[TopicPartition]:
-        """The partitions that are read: the ledger's, as far as the manifest still names their topics."""
-        return [tp for tp in self._partitions() if self.sink.spec.reads(tp.topic)]
+        """The partitions that are read: the ledger's, as far as the manifest still names their topics and Kafka still
+        has them."""
+        return [tp for tp in self._partitions() if tp.topic in self._present]
 
     def _state_of(self, tp: TopicPartition) -> PartitionState:
         return self._commits.state.partitions[str(tp)]
