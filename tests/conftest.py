@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -21,6 +21,11 @@ from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.s3 import S3Server, s3_server
 from devtools.sink import Sink, sink
 from devtools.topics import Topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.support.site import Site
 
 settings.register_profile("ci", deadline=None, print_blob=True)
 settings.register_profile("dev", deadline=None)
@@ -86,3 +91,22 @@ def sink_of(tmp_path: Path) -> Iterator[SinkFactory]:
             return stack.enter_context(sink(folder, document))
 
         yield make
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Spark in this process, shared by all tests of this worker: leave it running."""
+    from sink_job.spark.jars import connector_jars
+    from sink_job.spark.session import SparkSettings, session
+
+    settings = SparkSettings(app_name="tests", jars=connector_jars(), cores=2, heap=512 << 20)
+    with session(settings) as running:
+        yield running
+
+
+@pytest.fixture
+def site(spark: SparkSession, kafka: KafkaBroker, topics: Topics, s3: S3Server, bucket: str, tmp_path: Path) -> Site:
+    """Where a test runs a sink's driver in this process, on the shared servers and a bucket of its own."""
+    from tests.support.site import Site
+
+    return Site(spark=spark, topics=topics, bootstrap=kafka.bootstrap, s3=s3, bucket=bucket, folder=tmp_path)
