@@ -43,7 +43,7 @@ class PartitionStanding(msgspec.Struct, frozen=True, rename="camel"):
 
 class Standing(msgspec.Struct, frozen=True, rename="camel"):
     """All of it. `record` is the last one in the ledger (none: there is no ledger), `pending` the objects named but
-    not yet known to be visible, `state` a running job's, `unknown` why Kafka did not answer."""
+    not known to be visible, `state` a running job's, `unknown` why Kafka did not answer."""
 
     sink_id: str
     now: int
@@ -70,6 +70,8 @@ def of_ledger(
     for tp in sorted(offsets):
         end = ends.get(tp)
         p = state.partitions[str(tp)]
+        if offsets[tp] <= group.get(tp, -1) <= p.committable:
+            offsets[tp] = group[tp]  # committed after the publishing, which the ledger's next record will tell
         partitions.append(
             PartitionStanding(
                 topic=tp.topic,
@@ -87,7 +89,7 @@ def of_ledger(
         now=now,
         record=state.number or None,
         clock=state.clock or None,
-        pending=len(state.pending),
+        pending=sum(1 for o in state.pending.values() if o.first >= offsets[o.topic_partition]),
         state=None,
         unknown=unknown,
         partitions=tuple(partitions),

@@ -70,7 +70,7 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> Standing:
     try:
         if tps:
             committed = sink.spec.kafka.isolation_level == "ReadCommitted"
-            with admin(properties, timeout_ms=KAFKA_TIMEOUT_MS) as kafka:
+            with admin(properties, timeout_ms=KAFKA_TIMEOUT_MS, patience_s=0) as kafka:
                 ends = kafka.ends(tps, committed=committed)
                 group = kafka.group_offsets(sink.group_id, tps)
     except SinkError as error:

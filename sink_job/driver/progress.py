@@ -117,26 +117,41 @@ class Lines:
 
     def __init__(self) -> None:
         self._told: Report | None = None
+        self._told_at = 0
+        self._told_tasks: Tasks | None = None
 
-    def line(self, report: Report) -> str | None:
+    def line(self, report: Report, look_at_tasks: Callable[[], Tasks | None] = lambda: None) -> str | None:
         """What to say of this report, None when there is no news or it is too early."""
         told = self._told
         if told is None:
-            if report.state is not RunState.RUNNING:
+            if report.state is not RunState.RUNNING or _lag(report.partitions) is None:
                 return None
-            self._told = report
+            self._tell(report)
             return f"running; {_where_it_stands(report)}"
         wait = PUBLISH_LINE_EVERY_MS if report.totals.objects > told.totals.objects else LINE_EVERY_MS
-        if report.now - told.now < wait or report.totals == told.totals:
+        if report.now - self._told_at < wait:
             return None
-        self._told = report
-        seconds = (report.now - told.now) / 1000
-        new, old = report.totals, told.totals
-        return (
-            f"{new.records:,} records ({count((new.records - old.records) / seconds)}/s, "
-            f"{size((new.bytes - old.bytes) / seconds)}/s); {new.objects:,} objects "
-            f"(+{new.objects - old.objects:,}); {_where_it_stands(report)}"
-        )
+        if report.totals != told.totals:
+            self._tell(report)
+            return _news(report, told)
+        tasks = look_at_tasks()
+        if tasks and tasks != self._told_tasks:
+            self._told_at, self._told_tasks = report.now, tasks
+            return f"round {report.rounds.count + 1}: {tasks.done:,} of {tasks.total:,} tasks are done"
+        return None
+
+    def _tell(self, report: Report) -> None:
+        self._told, self._told_at, self._told_tasks = report, report.now, None
+
+
+def _news(report: Report, told: Report) -> str:
+    seconds = (report.now - told.now) / 1000
+    new, old = report.totals, told.totals
+    return (
+        f"{new.records:,} records ({count((new.records - old.records) / seconds)}/s, "
+        f"{size((new.bytes - old.bytes) / seconds)}/s); {new.objects:,} objects "
+        f"(+{new.objects - old.objects:,}); {_where_it_stands(report)}"
+    )
 
 
 def _where_it_stands(report: Report) -> str:
@@ -169,14 +184,16 @@ def live(
 
 
 @contextmanager
-def plain(read: Callable[[], Report], *, look_every_s: float = 0.5) -> Iterator[None]:
+def plain(
+    read: Callable[[], Report], tasks: Callable[[], Tasks | None], *, look_every_s: float = 0.5
+) -> Iterator[None]:
     """Logs lines until the end."""
     done = threading.Event()
     lines = Lines()
 
     def look() -> None:
         while not done.wait(look_every_s):
-            line = lines.line(read())
+            line = lines.line(read(), tasks)
             if line:
                 _log.info("%s", line)
 
@@ -192,12 +209,11 @@ def plain(read: Callable[[], Report], *, look_every_s: float = 0.5) -> Iterator[
 def summary(report: Report) -> str:
     """What a run has done, in one line."""
     totals = report.totals
-    took = max(1, report.now - report.started_at)
     still_open = f", {report.memory.open_objects:,} still open" if report.memory.open_objects else ""
+    took = duration(report.now - report.started_at)
     return (
-        f"{report.name}: {totals.records:,} records ({size(totals.bytes)}) in {duration(took)}, "
-        f"{count(1000 * totals.records / took)} records/s; {totals.objects:,} objects made visible{still_open}; "
-        f"lag {known(_lag(report.partitions))}"
+        f"{report.name}: {totals.records:,} records ({size(totals.bytes)}) in {took}; "
+        f"{totals.objects:,} objects made visible{still_open}; lag {known(_lag(report.partitions))}"
     )
 
 

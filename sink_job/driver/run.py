@@ -9,6 +9,7 @@ import logging
 import os
 import platform
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ from sink_job.api.spec import Sink
 from sink_job.driver import budget, logs, metrics, progress
 from sink_job.driver.health import SILENCE_S, Heart, LiveTracker
 from sink_job.driver.processes import peaks
+from sink_job.driver.reach import wait_for_broker
 from sink_job.driver.redaction import SECRETS
 from sink_job.driver.server import JSON, TEXT, Answer, ReportServer, Routes
 from sink_job.driver.signals import StopSignals
@@ -120,6 +122,9 @@ class _Run:
         self.signals.on_stop(self.tracker.stopping)
         self.signals.on_stop(s3.give_up)
         s3.look()
+        stop = threading.Event()
+        self.signals.on_stop(stop.set)
+        wait_for_broker(self.properties.bootstrap_servers, stop=stop)
         jars = connector_jars(_log.info)
         if self.signals.requested:
             return
@@ -205,7 +210,7 @@ class _Run:
         console = Console(stderr=True)
         if self.options.screen and self.options.log == "text" and console.is_terminal and not console.is_dumb_terminal:
             return progress.live(self.tracker.report, self._tasks, self.s3_settings.url, self.handler, console)
-        return progress.plain(self.tracker.report)
+        return progress.plain(self.tracker.report, self._tasks)
 
     def _tasks(self) -> progress.Tasks | None:
         """The round under way, as Spark sees it; None between rounds."""

@@ -8,6 +8,7 @@ not recorded in the ledger never happened.
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import os
 import signal
@@ -92,6 +93,8 @@ class StopSignals:
 
     def _overdue(self) -> None:
         _log.warning("not ended in order within %d s: ended at once; the next start tidies up", self._deadline_s)
+        if _log.isEnabledFor(logging.DEBUG):
+            faulthandler.dump_traceback(all_threads=True)
         self._exit(0)
 
 

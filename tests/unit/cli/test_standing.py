@@ -86,6 +86,13 @@ def test_an_object_that_is_not_visible_yet_holds_the_committed_offset_back(state
     assert told(state).partitions[1].committed == 40
 
 
+def test_the_group_tells_what_was_published_since_the_last_record(state: State) -> None:
+    found = told(state, group={TopicPartition("flights", 1): 50})
+    assert found.partitions[1].committed == 50
+    assert found.pending == 0
+    assert "the next run mends it" not in standing.as_table(found)
+
+
 def test_without_kafka_the_ledger_still_speaks(state: State) -> None:
     found = told(state, ends={}, unknown="no answer")
     assert found.unknown == "no answer"

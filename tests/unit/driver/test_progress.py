@@ -69,11 +69,15 @@ def test_rates_are_averages_over_a_window(make_report: MakeReport) -> None:
     assert stalled[-1] == (0.0, 0.0)
 
 
+LAGGING = [PartitionReport(topic="t", partition=0, committed=0, next=0, end=7, lag=7)]
+
+
 def test_plain_lines_are_few_and_only_of_news(make_report: MakeReport) -> None:
     lines = progress.Lines()
     totals = Totals(records=1_000, bytes=1_000_000)
-    assert lines.line(make_report(state=RunState.RECOVERING, totals=Totals())) is None
-    assert lines.line(make_report(totals=Totals())) == "running; 2 open; lag ?"
+    assert lines.line(make_report(state=RunState.RECOVERING, totals=Totals(), partitions=LAGGING)) is None
+    assert lines.line(make_report(totals=Totals())) is None
+    assert lines.line(make_report(totals=Totals(), partitions=LAGGING)) == "running; 2 open; lag 7"
     assert lines.line(make_report(now=NOW + 60_000, totals=Totals())) is None
     assert lines.line(make_report(now=NOW + 9_999, totals=totals)) is None
     told = lines.line(make_report(now=NOW + 10_000, totals=totals))
@@ -82,9 +86,18 @@ def test_plain_lines_are_few_and_only_of_news(make_report: MakeReport) -> None:
 
 def test_a_publish_is_told_sooner(make_report: MakeReport) -> None:
     lines = progress.Lines()
-    lines.line(make_report(totals=Totals()))
+    lines.line(make_report(totals=Totals(), partitions=LAGGING))
     assert lines.line(make_report(now=NOW + 1_999, totals=Totals(objects=1))) is None
     assert "1 objects (+1)" in (lines.line(make_report(now=NOW + 2_000, totals=Totals(objects=1))) or "")
+
+
+def test_a_long_round_tells_of_its_tasks(make_report: MakeReport) -> None:
+    lines = progress.Lines()
+    lines.line(make_report(partitions=LAGGING))
+    later = [make_report(now=NOW + 10_000 * n, partitions=LAGGING) for n in range(1, 4)]
+    assert lines.line(later[0], lambda: progress.Tasks(1, 8)) == "round 10: 1 of 8 tasks are done"
+    assert lines.line(later[1], lambda: progress.Tasks(1, 8)) is None
+    assert lines.line(later[2], lambda: None) is None
 
 
 def test_log_lines_stand_above_the_live_screen(make_report: MakeReport) -> None:
@@ -103,7 +116,7 @@ def test_log_lines_stand_above_the_live_screen(make_report: MakeReport) -> None:
 def test_the_summary_is_one_line(make_report: MakeReport) -> None:
     report = make_report(partitions=partitions(3))
     assert progress.summary(report) == (
-        "flights: 1,500 records (12.3 MB) in 1 min 5 s, 23 records/s; 4 objects made visible, 2 still open; lag 3"
+        "flights: 1,500 records (12.3 MB) in 1 min 5 s; 4 objects made visible, 2 still open; lag 3"
     )
 
 

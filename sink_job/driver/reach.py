@@ -1,0 +1,59 @@
+"""Whether any broker can be reached at all, asked before a JVM is started for it.
+
+Kafka's client says of every trouble that it timed out, after most of a minute. A plain connection says why, at once.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from sink_job.api.errors import TryAgainLater
+
+PATIENCE_S = 10.0
+"""How long brokers may take to come up."""
+
+_CONNECT_S = 3.0
+_PAUSE_S = 0.5
+
+Address = tuple[str, int]
+
+
+def wait_for_broker(
+    servers: str,
+    *,
+    stop: threading.Event | None = None,
+    patience_s: float = PATIENCE_S,
+    connect: Callable[[Address, float], socket.socket] = socket.create_connection,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Returns as soon as one of `servers` (host:port, separated by commas) accepts a connection, or `stop` is set.
+
+    Raises TryAgainLater with each server's reason when none has done so in time.
+    """
+    stop = stop or threading.Event()
+    addresses = _addresses(servers)
+    end = clock() + patience_s
+    while True:
+        reasons = []
+        for address in addresses:
+            try:
+                connect(address, _CONNECT_S).close()
+            except OSError as error:
+                reasons.append(f"{address[0]}:{address[1]}: {error.strerror or error}")
+            else:
+                return
+        if clock() >= end:
+            raise TryAgainLater(f"spec.kafka.bootstrapServers: no broker can be reached ({'; '.join(reasons[:3])})")
+        if stop.wait(_PAUSE_S):
+            return
+
+
+def _addresses(servers: str) -> Sequence[Address]:
+    found = []
+    for server in servers.split(","):
+        host, _, port = server.strip().rpartition(":")
+        found.append((host.rpartition("/")[2].strip("[]"), int(port)))
+    return found

@@ -1,0 +1,223 @@
+"""What the person at the keyboard reads when something is wrong, and the exit code that goes with it.
+
+Each is the real command against a real broker and a real S3 server.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devtools.kafka import KafkaBroker, kafka_broker
+from devtools.processes import free_ports, in_session, wait_until
+from devtools.s3 import S3Server, credentials_secret
+from devtools.sink import Sink, local_spec, manifest
+from devtools.topics import Topics
+from devtools.tree import objects, uploads
+
+pytestmark = pytest.mark.data
+
+SECRET = "a-wrong-secret-key-of-ours"
+SinkFactory = Callable[[Mapping[str, Any]], Sink]
+Written = Callable[..., Sink]
+
+
+@pytest.fixture
+def written(
+    kafka: KafkaBroker, s3: S3Server, bucket: str, topic: str, unique_name: str, sink_of: SinkFactory
+) -> Written:
+    """Makes a sink of one topic; what is given goes over the spec's sections."""
+
+    def make(**sections: Mapping[str, Any]) -> Sink:
+        usual: dict[str, Mapping[str, Any]] = {"rotation": {"flushSize": 10}}
+        spec = local_spec(
+            bootstrap=kafka.bootstrap, topics=[topic], endpoint=s3.endpoint, bucket=bucket, **{**usual, **sections}
+        )
+        return sink_of(manifest(unique_name, spec))
+
+    return make
+
+
+def last_line(log: str) -> str:
+    return log.splitlines()[-1]
+
+
+def test_a_broken_manifest_is_told_whole_before_anything_is_started(written: Written) -> None:
+    log = written(rotation={"flushSize": 0, "interval": "soon"}, s3={"bucket": "No_Bucket"}).must("run", exit_code=2)
+    lines = log.splitlines()
+    assert lines[0].startswith("s3sink: InvalidSpec:")
+    assert [line.split(": ")[0].strip() for line in lines[1:]] == [
+        "spec.rotation.flushSize",
+        "spec.rotation.interval",
+        "spec.s3.bucket",
+    ]
+
+
+def test_a_bucket_that_is_not_there_is_named(written: Written) -> None:
+    log = written(s3={"bucket": "there-is-no-such-bucket"}).must("run", exit_code=7)
+    assert last_line(log).startswith("s3sink: BucketMissing: ")
+    assert "s3://there-is-no-such-bucket" in last_line(log)
+
+
+def test_wrong_keys_are_told_and_not_shown(written: Written, tmp_path: Path) -> None:
+    keys = credentials_secret(tmp_path / "keys", secret_key=SECRET)
+    sink = written(s3={"credentials": {"secret": "s3-keys"}})
+    log = sink.must("run", "--secret", f"s3-keys={keys}", "--debug", exit_code=7)
+    assert "s3sink: CredentialsInvalid: " in log
+    assert SECRET not in log
+
+
+def test_a_topic_that_is_not_there_is_named(written: Written, topic: str) -> None:
+    log = written().must("run", exit_code=7)
+    assert last_line(log).startswith("s3sink: TopicMissing: ")
+    assert f"topic {topic} does not exist" in last_line(log)
+
+
+def test_a_broker_that_is_down_at_start_is_worth_trying_again(written: Written) -> None:
+    port = free_ports(1)[0]
+    log = written(kafka={"bootstrapServers": f"127.0.0.1:{port}"}).must("run", exit_code=75)
+    assert last_line(log) == (
+        "s3sink: TryAgainLater: spec.kafka.bootstrapServers: no broker can be reached "
+        f"(127.0.0.1:{port}: Connection refused)"
+    )
+
+
+def test_status_without_a_broker_tells_what_the_ledger_knows(
+    written: Written, topics: Topics, topic: str, unique_name: str
+) -> None:
+    topics.create(topic)
+    topics.produce_values(topic, [b"{}"] * 25)
+    sink = written()
+    sink.catch_up(publish_open=False)
+    with_broker = json.loads(sink.must("status", "-o", "json"))
+    assert with_broker["partitions"][0] == {
+        "topic": topic,
+        "partition": 0,
+        "committed": 20,
+        "next": 25,
+        "end": 25,
+        "lag": 5,
+        "group": 20,
+        "open": with_broker["partitions"][0]["open"],
+    }
+    assert with_broker["partitions"][0]["open"]["paths"] == ["partition=0"]
+    document = sink.path.read_text()
+    sink.path.write_text(re.sub(r"bootstrapServers: \S+", f"bootstrapServers: 127.0.0.1:{free_ports(1)[0]}", document))
+    log = sink.must("status")
+    assert "s3sink: only what the ledger says: spec.kafka.bootstrapServers: no broker can be reached" in log
+    assert re.search(rf"{topic}-0 +\d+ +25 +\? +\? +1 ", log)
+
+
+def test_a_broker_that_goes_down_in_the_middle_is_worth_trying_again(
+    s3: S3Server, bucket: str, topic: str, unique_name: str, sink_of: SinkFactory
+) -> None:
+    with kafka_broker() as broker:
+        topics = Topics(broker.bootstrap)
+        topics.create(topic)
+        spec = local_spec(
+            bootstrap=broker.bootstrap, topics=[topic], endpoint=s3.endpoint, bucket=bucket, rotation={"flushSize": 10}
+        )
+        sink = sink_of(manifest(unique_name, spec))
+        process = sink.start("run")
+        sink.wait_for(lambda: "running;" in process.log, "the sink", process)
+        broker.kill()
+        assert process.wait(180) == 75
+        assert last_line(process.log).startswith(f"s3sink: TryAgainLater: Kafka at {broker.bootstrap} did not ")
+
+
+def test_a_value_that_is_not_json_is_named_with_its_place(
+    written: Written, topics: Topics, topic: str, s3: S3Server, bucket: str
+) -> None:
+    topics.create(topic)
+    topics.produce_values(topic, [b'{"n": 1}'] * 12 + [b"not json"] + [b'{"n": 2}'] * 30)
+    log = written().must("run", exit_code=4)
+    assert last_line(log).startswith(f"s3sink: DataError: record at {topic}-0 offset 12: ")
+    assert len(objects(s3.client(), bucket)) == 1
+
+
+def test_the_password_of_a_jaas_line_is_in_no_log(
+    s3: S3Server, bucket: str, topic: str, unique_name: str, sink_of: SinkFactory, tmp_path: Path
+) -> None:
+    login = tmp_path / "login"
+    login.mkdir()
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    (login / "jaas").write_text(f'{module} required username="alice" password="{SECRET}";')
+    with kafka_broker(users={"alice": "another-password"}) as broker:
+        kafka = {
+            "properties": {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"},
+            "propertySecrets": [{"name": "sasl.jaas.config", "secret": "login", "key": "jaas"}],
+        }
+        spec = local_spec(
+            bootstrap=broker.sasl_bootstrap,
+            topics=[topic],
+            endpoint=s3.endpoint,
+            bucket=bucket,
+            kafka=kafka,
+            rotation={"flushSize": 10},
+        )
+        sink = sink_of(manifest(unique_name, spec))
+        log = sink.must("run", "--secret", f"login={login}", "--debug", exit_code=7)
+    assert "s3sink: CredentialsInvalid: " in log
+    assert SECRET not in log
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+def test_a_signal_ends_the_run_with_0_and_leaves_no_process(
+    written: Written, topics: Topics, topic: str, number: signal.Signals
+) -> None:
+    topics.create(topic)
+    process = (sink := written()).start("run")
+    sink.wait_for(lambda: "running;" in process.log, "the sink", process)
+    if number is signal.SIGINT:
+        os.killpg(process.pid, number)  # a terminal sends it to all that run in the foreground
+    else:
+        os.kill(process.pid, number)
+    assert process.wait(60) == 0
+    wait_until(lambda: not in_session(process.pid), "the end of all processes", seconds=30)
+
+
+def test_sigkill_leaves_neither_a_jvm_nor_workers(written: Written, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.produce_values(topic, [b'{"n": 1}'] * 30)
+    process = (sink := written()).start("run")
+    sink.wait_for(lambda: "objects (+" in process.log, "a round", process)
+    assert len(in_session(process.pid)) > 2
+    process.kill_alone()
+    wait_until(lambda: not in_session(process.pid), "the end of all processes", seconds=30)
+
+
+def test_a_running_job_serves_report_metrics_and_health(
+    written: Written, topics: Topics, topic: str, s3: S3Server, bucket: str
+) -> None:
+    topics.create(topic)
+    topics.produce_values(topic, [b'{"n": 1}'] * 25)
+    sink = written()
+    process = sink.start("run", "--http", "0", "--log", "json")
+    sink.wait_for(lambda: "objects (+" in process.log, "a round", process)
+    url = next(found.group() for line in process.log.splitlines() if (found := re.search(r"http://127\.[\d.:]+", line)))
+
+    def ask(path: str) -> str:
+        with urllib.request.urlopen(url + path, timeout=30) as answer:
+            text: str = answer.read().decode()
+            return text
+
+    report = json.loads(ask("/report"))
+    assert report["state"] == "Running"
+    assert report["totals"]["records"] == 25
+    assert report["memory"]["jvmBytes"] > report["memory"]["pythonBytes"] > 0
+    assert f's3sink_committed_offset{{partition="0",topic="{topic}"}} 20.0' in ask("/metrics")
+    assert 's3sink_s3_requests_total{operation="UploadPart",process="task"} 2.0' in ask("/metrics")
+    assert ask("/healthz") == "ok\n"
+    assert ask("/readyz") == "Running\n"
+    assert json.loads(sink.must("status", "-o", "json", "--from", url))["state"] == "Running"
+    assert process.terminate() == 0
+    assert all(json.loads(line)["level"] for line in process.log.splitlines() if line.startswith("{"))
+    assert uploads(s3.client(), bucket) == {}
