@@ -6,6 +6,7 @@ entry from Python, 1,000 partitions cost one to two seconds; so they cost some 1
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +24,7 @@ from sink_job.kafka.properties import KafkaProperties
 from sink_job.kafka.types import TopicInfo
 
 _LEAST_TIMEOUT_MS = 1_000
+_PATIENCE_S = (0.2, 0.8)
 
 
 class Admin:
@@ -50,10 +52,10 @@ class Admin:
         """The first offset that Kafka still holds of each."""
         return self._offsets(partitions, "earliest", committed=False, doing="read the start offsets")
 
-    def offsets_at(self, partitions: Iterable[TopicPartition], time: int) -> dict[TopicPartition, int]:
-        """The first offset whose record time (ms) is `time` or later; where there is none, the end."""
+    def offsets_at(self, partitions: Iterable[TopicPartition], ms: int) -> dict[TopicPartition, int]:
+        """The first offset whose record time is `ms` (since the epoch) or later; where there is none, the end."""
         asked = list(partitions)
-        found = self._offsets(asked, str(time), committed=False, doing="read the offsets of a time")
+        found = self._offsets(asked, str(ms), committed=False, doing="read the offsets of a time")
         after_all = [partition for partition, offset in found.items() if offset < 0]
         return {**found, **self.ends(after_all, committed=False)}
 
@@ -68,7 +70,12 @@ class Admin:
         wanted = sorted(set(names or ()))
         if not wanted:
             return {}
-        found = _parse_topics(self._answer(self._bridge.topics("\n".join(wanted)), f"describe {_some(wanted)}"))
+        found = self._describe(wanted)
+        for pause in _PATIENCE_S:  # a broker may not have heard yet of a topic that was made a moment ago
+            if all(found.values()):
+                break
+            time.sleep(pause)
+            found = self._describe(wanted)
         if missing := [name for name, topic in found.items() if topic is None]:
             exist = "does not exist" if len(missing) == 1 else "do not exist"
             raise TopicMissing(f"Kafka at {self._properties.bootstrap_servers}: {_some(missing)} {exist}")
@@ -120,8 +127,9 @@ class Admin:
             return {}
         try:
             return _parse(self._answer(self._bridge.offsets(_format(asked), spec, committed), doing))
-        except TryAgainLater:
-            # The client waits for a partition that does not exist as for one that is on its way to another leader.
+        except (TopicMissing, TryAgainLater):
+            # The client waits for a partition that does not exist as for one that is on its way to another leader, and
+            # what it says of a topic that is gone does not say so.
             with suppress(TryAgainLater):
                 self._refuse_unknown(asked)
             raise
@@ -131,6 +139,9 @@ class Admin:
         for partition in partitions:
             if partition.partition >= known[partition.topic].partitions:
                 raise TopicMissing(f"Kafka: topic {partition.topic} has no partition {partition.partition}")
+
+    def _describe(self, names: Sequence[str]) -> dict[str, TopicInfo | None]:
+        return _parse_topics(self._answer(self._bridge.topics("\n".join(names)), f"describe {_some(names)}"))
 
     def _answer(self, text: str, doing: str) -> str:
         if text.startswith("+"):

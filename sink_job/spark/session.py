@@ -30,6 +30,7 @@ from sink_job.api.errors import ConfigurationError
 
 _log = logging.getLogger("sink_job.spark.jvm")
 _PREFIX = "s3sink-spark-"
+_SOCKET_DIR_LENGTH = 60  # Spark's limit, which leaves room for its names in the system's 107
 _TRIES = 4  # of a task; local mode has none unless told
 
 _OWNED = {
@@ -53,7 +54,6 @@ _OWNED = {
 _FIXED = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.worker.reuse": "true",
     "spark.speculation": "false",
     "spark.sql.adaptive.enabled": "false",
@@ -102,8 +102,8 @@ def session(settings: SparkSettings) -> Iterator[SparkSession]:
 
     Raises ConfigurationError for a key of `settings.conf` that the sink owns, and where the JVM does not start.
     """
-    with _work_dir(settings.temp_dir) as folder, _log4j() as log4j:
-        conf = SparkConf(loadDefaults=False).setAll(list(spark_conf(settings, folder, log4j).items()))
+    with _work_dir(settings.temp_dir) as folder, _socket_dir(folder) as sockets, _log4j() as log4j:
+        conf = SparkConf(loadDefaults=False).setAll(list(spark_conf(settings, folder, sockets, log4j).items()))
         gateway = _launch(conf)
         try:
             with _interrupts_kept():
@@ -119,8 +119,8 @@ def session(settings: SparkSettings) -> Iterator[SparkSession]:
             _end(gateway)
 
 
-def spark_conf(settings: SparkSettings, folder: Path, log4j: Path) -> dict[str, str]:
-    """The whole configuration, given `folder` for files and the file `log4j`. Raises ConfigurationError; pure."""
+def spark_conf(settings: SparkSettings, folder: Path, sockets: Path, log4j: Path) -> dict[str, str]:
+    """The whole configuration, with `folder` for files and `sockets` for sockets. Raises ConfigurationError; pure."""
     owned = sorted(key for key in settings.conf if key in _OWNED)
     if owned:
         raise ConfigurationError(f"spec.sparkConf: {', '.join(owned)}: the sink sets this itself")
@@ -146,7 +146,8 @@ def spark_conf(settings: SparkSettings, folder: Path, log4j: Path) -> dict[str, 
         "spark.driver.extraJavaOptions": " ".join(filter(None, java)),
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.python.unix.domain.socket.dir": str(folder),
+        "spark.python.unix.domain.socket.enabled": str(len(str(sockets)) <= _SOCKET_DIR_LENGTH).lower(),
+        "spark.python.unix.domain.socket.dir": str(sockets),
         _PYTHON_PATH: os.pathsep.join(python_path),
     }
 
@@ -212,6 +213,16 @@ def _work_dir(parent: Path | None) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _socket_dir(folder: Path) -> Iterator[Path]:
+    """`folder`, or one in the system's temporary folder where that is too long a name for sockets."""
+    if len(str(folder)) <= _SOCKET_DIR_LENGTH:
+        yield folder
+    else:
+        with _work_dir(None) as short:
+            yield short
 
 
 @contextmanager

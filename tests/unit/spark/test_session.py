@@ -10,11 +10,11 @@ from sink_job.api.errors import ConfigurationError
 from sink_job.spark.session import SparkSettings, spark_conf
 
 
-def conf(**given: str) -> dict[str, str]:
+def conf(sockets: str = "/work/x", **given: str) -> dict[str, str]:
     settings = SparkSettings(
         app_name="sink", jars=[Path("/jars/a.jar"), Path("/jars/b.jar")], cores=3, heap=512 << 20, conf=given
     )
-    return spark_conf(settings, Path("/work/x"), Path("/conf/log4j2.properties"))
+    return spark_conf(settings, Path("/work/x"), Path(sockets), Path("/conf/log4j2.properties"))
 
 
 def test_failed_tasks_are_tried_again_in_local_mode() -> None:
@@ -26,6 +26,13 @@ def test_batches_are_measured_in_bytes_and_speculation_is_off() -> None:
     assert made["spark.sql.execution.arrow.maxRecordsPerBatch"] == "0"
     assert made["spark.sql.execution.arrow.maxBytesPerBatch"] == "1m"
     assert made["spark.speculation"] == "false"
+
+
+@pytest.mark.parametrize(("length", "enabled"), [(60, "true"), (61, "false")])
+def test_workers_are_reached_by_sockets_in_the_file_system_where_the_path_is_not_too_long(
+    length: int, enabled: str
+) -> None:
+    assert conf("/" + "x" * (length - 1))["spark.python.unix.domain.socket.enabled"] == enabled
 
 
 @pytest.mark.parametrize("key", ["spark.master", "spark.speculation", "spark.local.dir", "spark.driver.memory"])

@@ -1,0 +1,282 @@
+"""The driver's questions to Kafka, asked of a real broker."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer
+from py4j.java_gateway import JavaGateway
+
+from devtools.kafka import KafkaBroker, kafka_broker
+from devtools.processes import free_ports, wait_until
+from devtools.topics import Record, Topics
+from sink_job.api.errors import (
+    AccessDenied,
+    ConfigurationError,
+    CredentialsInvalid,
+    TopicMissing,
+    TryAgainLater,
+)
+from sink_job.api.types import TopicPartition
+from sink_job.kafka.admin import Admin
+from sink_job.kafka.jvm import plain_jvm
+from sink_job.kafka.properties import KafkaProperties
+from sink_job.spark.jars import connector_jars
+
+pytestmark = pytest.mark.data
+
+USERS = {"admin": "admin-word", "guest": "guest-word"}
+LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+@pytest.fixture(scope="module")
+def jvm() -> Iterator[JavaGateway]:
+    gateway = plain_jvm(connector_jars())
+    yield gateway
+    gateway.shutdown()
+
+
+@pytest.fixture(scope="module")
+def admin(jvm: JavaGateway, kafka: KafkaBroker) -> Iterator[Admin]:
+    with Admin(jvm, KafkaProperties({"bootstrap.servers": kafka.bootstrap})) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[KafkaBroker]:
+    """A broker where `guest` may log in and nothing else."""
+    rights = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS;User:admin",
+    }
+    with kafka_broker(users=USERS, settings=rights) as broker:
+        yield broker
+
+
+def logged_in(jvm: JavaGateway, broker: KafkaBroker, user: str, password: str) -> Admin:
+    properties = {
+        "bootstrap.servers": broker.sasl_bootstrap,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{LOGIN_MODULE} required username="{user}" password="{password}";',
+    }
+    return Admin(jvm, KafkaProperties(properties), timeout_ms=10_000)
+
+
+def of(topic: str, *numbers: int) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for number in numbers]
+
+
+def group() -> str:
+    return f"g-{uuid.uuid4().hex[:8]}"
+
+
+def test_ends_are_those_of_committed_records_unless_asked_otherwise(admin: Admin, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.produce_values(topic, [b"1", b"2"])
+    producer = topics.open_transaction(topic, [Record(value=b"3")])
+    [partition] = of(topic, 0)
+    try:
+        assert admin.ends([partition]) == {partition: 2}
+        assert admin.ends([partition], committed=False) == {partition: 3}
+    finally:
+        producer.abort_transaction()
+    wait_until(lambda: admin.ends([partition]) == {partition: 4}, "the marker of the end", seconds=30)
+
+
+def test_the_start_moves_up_when_records_are_deleted(admin: Admin, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.produce_values(topic, [b"1", b"2", b"3"])
+    topics.delete_records(topic, 0, 2)
+    assert admin.starts(of(topic, 0)) == {TopicPartition(topic, 0): 2}
+
+
+def test_the_offset_of_a_time_is_that_of_the_first_record_not_before_it(
+    admin: Admin, topics: Topics, topic: str
+) -> None:
+    topics.create(topic)
+    topics.produce(topic, [Record(value=b"", timestamp=ms) for ms in (1_000, 2_000, 3_000)])
+    [partition] = of(topic, 0)
+    assert [admin.offsets_at([partition], ms)[partition] for ms in (0, 1_001, 3_000, 3_001)] == [0, 1, 2, 3]
+
+
+def test_questions_about_nothing_are_answered_without_asking(admin: Admin) -> None:
+    assert admin.ends([]) == {}
+    assert admin.group_offsets("none", []) == {}
+    assert admin.topics([]) == {}
+
+
+def test_topics_are_known_by_id_and_number_of_partitions(admin: Admin, topics: Topics, topic: str) -> None:
+    topics.create(topic, partitions=3)
+    before = admin.topics([topic])[topic]
+    topics.add_partitions(topic, 5)
+    wait_until(lambda: admin.topics([topic])[topic].partitions == 5, "new partitions", seconds=10)
+    assert before.partitions == 3
+    assert admin.topics([topic])[topic].id == before.id
+
+
+def test_a_topic_made_again_has_another_id(admin: Admin, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    before = admin.topics([topic])[topic].id
+    topics.delete(topic)
+    topics.create(topic)
+    wait_until(lambda: admin.topics([topic])[topic].id != before, "another id", seconds=30)
+
+
+def test_a_pattern_matches_whole_names(admin: Admin, topics: Topics, topic: str) -> None:
+    for name in (topic, f"{topic}-2", f"x-{topic}"):
+        topics.create(name)
+    assert set(admin.topics(pattern=f"{topic}(-\\d)?")) == {topic, f"{topic}-2"}
+
+
+def test_kafkas_internal_topics_match_no_pattern(admin: Admin, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    admin.commit(group(), {TopicPartition(topic, 0): 0})
+    assert not [name for name in admin.topics(pattern=".*") if name.startswith("__")]
+
+
+def test_a_pattern_that_is_none_is_a_mistake_of_the_configuration(admin: Admin) -> None:
+    with pytest.raises(ConfigurationError, match="Unclosed group"):
+        admin.topics(pattern="(")
+
+
+def test_topics_that_do_not_exist_are_named(admin: Admin, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    with pytest.raises(TopicMissing, match="topics missing-1, missing-2 do not exist"):
+        admin.topics([topic, "missing-1", "missing-2"])
+
+
+def test_a_partition_that_does_not_exist_is_named(
+    jvm: JavaGateway, kafka: KafkaBroker, topics: Topics, topic: str
+) -> None:
+    topics.create(topic, partitions=2)
+    with (
+        Admin(jvm, KafkaProperties({"bootstrap.servers": kafka.bootstrap}), timeout_ms=1_000) as client,
+        pytest.raises(TopicMissing, match=f"topic {topic} has no partition 2"),
+    ):
+        client.ends(of(topic, 0, 2))
+
+
+def test_the_cluster_has_an_id(admin: Admin, topics: Topics) -> None:
+    assert admin.cluster_id() == topics.admin.list_topics(timeout=10).cluster_id
+
+
+def test_a_group_without_commits_has_no_offsets(admin: Admin, topics: Topics, topic: str) -> None:
+    topics.create(topic, partitions=2)
+    assert admin.group_offsets(group(), of(topic, 0, 1)) == {}
+
+
+def test_committed_offsets_are_read_again(admin: Admin, topics: Topics, topic: str) -> None:
+    topics.create(topic, partitions=3)
+    name, (first, second, third) = group(), of(topic, 0, 1, 2)
+    admin.commit(name, {first: 7, second: 0})
+    admin.commit(name, {first: 5})
+    assert admin.group_offsets(name, [first, second, third]) == {first: 5, second: 0}
+    assert admin.group_offsets(name) == {first: 5, second: 0}
+    assert topics.committed(name, topic) == {0: 5, 1: 0}
+
+
+def test_a_group_that_somebody_consumes_with_is_not_touched(
+    admin: Admin, kafka: KafkaBroker, topics: Topics, topic: str
+) -> None:
+    topics.create(topic)
+    name = group()
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": name})
+    consumer.subscribe([topic])
+    try:
+        wait_until(lambda: consumer.poll(0.1) is None and bool(consumer.assignment()), "a member", seconds=30)
+        with pytest.raises(ConfigurationError, match=f"commit the offsets of group {name}: the group has members"):
+            admin.commit(name, {TopicPartition(topic, 0): 1})
+    finally:
+        consumer.close()
+
+
+def test_sizes_tell_which_partition_holds_more(admin: Admin, topics: Topics, topic: str) -> None:
+    topics.create(topic, partitions=2)
+    topics.produce_values(topic, [b"x" * 100_000], partition=1)
+    sizes = admin.sizes([topic])
+    assert sizes is not None
+    assert set(sizes) == set(of(topic, 0, 1))
+    assert sizes[TopicPartition(topic, 1)] > 100_000 > sizes[TopicPartition(topic, 0)]
+
+
+def test_a_question_is_one_call_into_the_jvm_however_many_partitions(
+    admin: Admin, jvm: JavaGateway, topics: Topics, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.create(topic, partitions=1_000)
+    everything = of(topic, *range(1_000))
+    name = group()
+    calls: list[str] = []
+    send = jvm._gateway_client.send_command
+
+    def counted(command: str, **options: Any) -> Any:
+        calls.append(command)
+        return send(command, **options)
+
+    monkeypatch.setattr(jvm._gateway_client, "send_command", counted)
+    assert len(admin.ends(everything)) == 1_000
+    assert len(admin.starts(everything)) == 1_000
+    admin.commit(name, dict.fromkeys(everything, 0))
+    assert len(admin.group_offsets(name, everything)) == 1_000
+    assert len(calls) == 4
+
+
+def test_brokers_that_are_down_are_worth_another_try_and_named(jvm: JavaGateway) -> None:
+    [port] = free_ports(1)
+    properties = KafkaProperties({"bootstrap.servers": f"127.0.0.1:{port}"})
+    with (
+        Admin(jvm, properties, timeout_ms=1_000) as client,
+        pytest.raises(TryAgainLater, match=f"Kafka at 127.0.0.1:{port} did not describe the cluster in time"),
+    ):
+        client.cluster_id()
+
+
+def test_names_that_cannot_be_resolved_are_worth_another_try(jvm: JavaGateway) -> None:
+    with pytest.raises(TryAgainLater, match=r"no name in kafka\.invalid:9092 can be resolved"):
+        Admin(jvm, KafkaProperties({"bootstrap.servers": "kafka.invalid:9092"}))
+
+
+def test_a_property_with_an_impossible_value_is_named(jvm: JavaGateway, kafka: KafkaBroker) -> None:
+    properties = {"bootstrap.servers": kafka.bootstrap, "security.protocol": "PIGEON"}
+    with pytest.raises(ConfigurationError, match=r"Invalid value PIGEON for configuration security\.protocol"):
+        Admin(jvm, KafkaProperties(properties))
+
+
+def test_a_login_works_with_the_readers_properties(jvm: JavaGateway, guarded: KafkaBroker) -> None:
+    with logged_in(jvm, guarded, "admin", USERS["admin"]) as client:
+        assert client.cluster_id()
+
+
+def test_a_wrong_password_is_told_without_the_password(jvm: JavaGateway, guarded: KafkaBroker) -> None:
+    with (
+        logged_in(jvm, guarded, "admin", "wrong-word") as client,
+        pytest.raises(CredentialsInvalid, match="authentication failed") as caught,
+    ):
+        client.cluster_id()
+    assert "wrong-word" not in str(caught.value)
+
+
+def test_a_jaas_line_that_cannot_be_read_is_not_quoted(jvm: JavaGateway, guarded: KafkaBroker) -> None:
+    properties = {
+        "bootstrap.servers": guarded.sasl_bootstrap,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": "PlainLoginModule wanted password=secret-word",
+    }
+    with pytest.raises(ConfigurationError) as caught:
+        Admin(jvm, KafkaProperties(properties))
+    assert "secret-word" not in str(caught.value)
+
+
+def test_missing_rights_are_told_by_operation(jvm: JavaGateway, guarded: KafkaBroker, topic: str) -> None:
+    Topics(guarded.bootstrap).create(topic)
+    [partition] = of(topic, 0)
+    with logged_in(jvm, guarded, "guest", USERS["guest"]) as client:
+        with pytest.raises(AccessDenied, match="does not allow us to read the end offsets"):
+            client.ends([partition])
+        with pytest.raises(AccessDenied, match="does not allow us to commit the offsets of group g"):
+            client.commit("g", {partition: 1})
+        assert client.sizes([topic]) is None

@@ -1,0 +1,295 @@
+"""A round's tasks on real Spark, reading a real broker: exact ranges, and what comes back when something fails."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from devtools.kafka import KafkaBroker, kafka_broker
+from devtools.processes import wait_until
+from devtools.topics import Record, Topics
+from sink_job.api.errors import CredentialsInvalid, DataError, DataLoss, SinkError, TryAgainLater
+from sink_job.api.types import TopicPartition
+from sink_job.spark.engine import SparkEngine
+from sink_job.spark.jars import connector_jars
+from sink_job.spark.session import SparkSettings, session
+from sink_job.spark.types import Cancelled, Columns, Range, Work
+from tests.support import spark_tasks
+
+pytestmark = [pytest.mark.data, pytest.mark.spark]
+
+_NO_MORE = Columns()
+LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    settings = SparkSettings(
+        app_name="test", jars=connector_jars(), cores=2, heap=512 << 20, temp_dir=tmp_path_factory.mktemp("spark")
+    )
+    with session(settings) as made:
+        yield made
+
+
+def engine_of(spark: SparkSession, properties: Mapping[str, str], poll_timeout_ms: int = 10_000) -> SparkEngine:
+    client = {"isolation.level": "read_committed", **properties}
+    return SparkEngine(spark, client, group_id="reader", poll_timeout_ms=poll_timeout_ms)
+
+
+@pytest.fixture(scope="module")
+def engine(spark: SparkSession, kafka: KafkaBroker) -> SparkEngine:
+    return engine_of(spark, {"bootstrap.servers": kafka.bootstrap})
+
+
+def run(
+    engine: SparkEngine,
+    fn: Work,
+    ranges: Mapping[TopicPartition, tuple[int, int]],
+    *,
+    idle: Sequence[TopicPartition] = (),
+    inputs: Mapping[TopicPartition, bytes] | None = None,
+    columns: Columns = _NO_MORE,
+) -> dict[TopicPartition, bytes]:
+    return engine.run(
+        ranges={tp: Range(*offsets) for tp, offsets in ranges.items()},
+        idle=idle,
+        inputs=inputs or {},
+        columns=columns,
+        fn=fn,
+    )
+
+
+def rows(engine: SparkEngine, tp: TopicPartition, start: int, end: int, **columns: bool) -> list[dict[str, Any]]:
+    read: list[dict[str, Any]] = json.loads(
+        run(engine, spark_tasks.rows, {tp: (start, end)}, columns=Columns(**columns))[tp]
+    )
+    return read
+
+
+def offsets(engine: SparkEngine, tp: TopicPartition, start: int, end: int) -> list[int]:
+    return [row["offset"] for row in rows(engine, tp, start, end)]
+
+
+# -- what is read ------------------------------------------------------------------------------------------------------
+
+
+def test_a_range_is_read_from_its_start_up_to_its_end(engine: SparkEngine, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.produce_values(topic, [f"v{number}".encode() for number in range(10)])
+    assert rows(engine, TopicPartition(topic, 0), 3, 6) == [
+        {"offset": 3, "value": "v3"},
+        {"offset": 4, "value": "v4"},
+        {"offset": 5, "value": "v5"},
+    ]
+
+
+def test_time_key_and_headers_come_when_asked_for(engine: SparkEngine, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    header = [("h", b"1"), ("h", None)]
+    topics.produce(
+        topic, [Record(value=b"v", key=b"k", timestamp=1_234, headers=header), Record(value=None, timestamp=5)]
+    )
+    tp = TopicPartition(topic, 0)
+    assert rows(engine, tp, 0, 2, timestamp=True, key=True, headers=True) == [
+        {
+            "offset": 0,
+            "value": "v",
+            "timestamp": 1_234,
+            "key": "k",
+            "headers": [{"key": "h", "value": "1"}, {"key": "h", "value": None}],
+        },
+        {"offset": 1, "value": None, "timestamp": 5, "key": None, "headers": None},
+    ]
+    assert [set(row) for row in rows(engine, tp, 0, 2, timestamp=True)] == [{"offset", "value", "timestamp"}] * 2
+
+
+def test_records_of_aborted_transactions_are_absent(engine: SparkEngine, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.transaction(topic, [Record(value=b"yes"), Record(value=b"yes")])
+    topics.transaction(topic, [Record(value=b"no"), Record(value=b"no")], commit=False)
+    topics.transaction(topic, [Record(value=b"yes")])
+    tp = TopicPartition(topic, 0)
+    wait_until(lambda: topics.ends(topic) == {0: 8}, "the last marker", seconds=30)
+    # 0 1 | marker | 3 4 aborted | marker | 6 | marker
+    assert [(row["offset"], row["value"]) for row in rows(engine, tp, 0, 8)] == [(0, "yes"), (1, "yes"), (6, "yes")]
+
+
+def test_a_range_without_records_has_its_call_all_the_same(engine: SparkEngine, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.transaction(topic, [Record(value=b"yes")])
+    topics.transaction(topic, [Record(value=b"no")], commit=False)
+    tp = TopicPartition(topic, 0)
+    wait_until(lambda: topics.ends(topic) == {0: 4}, "the last marker", seconds=30)
+    assert offsets(engine, tp, 1, 2) == []  # a marker
+    assert offsets(engine, tp, 2, 3) == []  # inside the aborted transaction
+    assert offsets(engine, tp, 1, 4) == []
+
+
+def test_what_compaction_took_is_no_loss(engine: SparkEngine, topics: Topics, topic: str) -> None:
+    compacted = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
+    topics.create(topic, settings=compacted)
+    tp = TopicPartition(topic, 0)
+    topics.produce(topic, [Record(key=b"same", value=f"{number}".encode()) for number in range(20)])
+
+    def holes() -> bool:
+        topics.produce(topic, [Record(key=b"other", value=b"rolls the segment")])
+        return len(offsets(engine, tp, 0, 20)) < 20
+
+    wait_until(holes, "compaction", seconds=60)
+    assert offsets(engine, tp, 0, 19) == []
+    assert offsets(engine, tp, 0, 20) == [19]
+
+
+def test_rounds_go_on_where_the_last_one_ended(engine: SparkEngine, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.produce_values(topic, [b"v"] * 30)
+    tp = TopicPartition(topic, 0)
+    read = [offsets(engine, tp, start, start + 10) for start in (0, 10, 20)]
+    assert read == [list(range(10)), list(range(10, 20)), list(range(20, 30))]
+    assert offsets(engine, tp, 5, 7) == [5, 6]
+
+
+def test_a_partition_that_came_later_is_read(engine: SparkEngine, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.produce_values(topic, [b"a"])
+    assert offsets(engine, TopicPartition(topic, 0), 0, 1) == [0]
+    topics.add_partitions(topic, 2)
+    topics.produce_values(topic, [b"b"], partition=1)
+    assert offsets(engine, TopicPartition(topic, 1), 0, 1) == [0]
+
+
+# -- who is called -----------------------------------------------------------------------------------------------------
+
+
+def test_many_small_ranges_and_idle_ones_each_get_their_own(engine: SparkEngine, topics: Topics, topic: str) -> None:
+    other = f"{topic}-2"
+    for name in (topic, other):
+        topics.create(name, partitions=40)
+        topics.produce(name, [Record(value=f"{name}{number}".encode(), partition=number) for number in range(40)] * 3)
+    ranges = {TopicPartition(name, number): (1, 3) for name in (topic, other) for number in range(39)}
+    idle = [TopicPartition(name, 39) for name in (topic, other)]
+    inputs = {tp: f"input of {tp}".encode() for tp in [*ranges, *idle]}
+    got = run(engine, spark_tasks.summary, ranges, idle=idle, inputs=inputs)
+    assert {tp: json.loads(result) for tp, result in got.items()} == {
+        **{tp: [str(tp), f"input of {tp}", 2, 1, 2] for tp in ranges},
+        **{tp: [str(tp), f"input of {tp}", 0, None, None] for tp in idle},
+    }
+
+
+def test_a_large_range_beside_many_small_ones(engine: SparkEngine, topics: Topics, topic: str) -> None:
+    topics.create(topic, partitions=30)
+    topics.produce_values(topic, [b"v"] * 12_000, partition=29)
+    topics.produce(topic, [Record(value=b"v", partition=number) for number in range(29)])
+    ranges = {TopicPartition(topic, number): (0, 1) for number in range(29)} | {TopicPartition(topic, 29): (0, 12_000)}
+    got = run(engine, spark_tasks.summary, ranges)
+    assert {tp.partition: json.loads(result)[2] for tp, result in got.items()} == {
+        **dict.fromkeys(range(29), 1),
+        29: 12_000,
+    }
+
+
+def test_large_inputs_reach_the_tasks(engine: SparkEngine) -> None:
+    inputs = {TopicPartition("none", number): b"x" * (200_000 + number) for number in range(8)}
+    got = run(engine, spark_tasks.size_of_input, {}, idle=list(inputs), inputs=inputs)
+    assert {tp: int(result) for tp, result in got.items()} == {tp: len(given) for tp, given in inputs.items()}
+
+
+def test_nothing_to_do_is_done_at_once(engine: SparkEngine) -> None:
+    assert run(engine, spark_tasks.bug, {}) == {}
+
+
+# -- what fails --------------------------------------------------------------------------------------------------------
+
+
+def test_records_that_kafka_deleted_are_data_loss(engine: SparkEngine, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.produce_values(topic, [b"v"] * 10)
+    topics.delete_records(topic, 0, 5)
+    with pytest.raises(DataLoss, match=f"no longer holds records of {topic}-0"):
+        offsets(engine, TopicPartition(topic, 0), 2, 10)
+
+
+def test_a_range_beyond_the_log_is_not_short_silently(
+    spark: SparkSession, kafka: KafkaBroker, topics: Topics, topic: str
+) -> None:
+    topics.create(topic)
+    topics.produce_values(topic, [b"v"] * 3)
+    impatient = engine_of(spark, {"bootstrap.servers": kafka.bootstrap}, poll_timeout_ms=500)
+    with pytest.raises(SinkError):
+        offsets(impatient, TopicPartition(topic, 0), 0, 5)
+
+
+def test_a_domain_error_comes_back_as_it_was_raised(engine: SparkEngine) -> None:
+    with pytest.raises(DataError, match="record at t-3 offset 7: not JSON") as caught:
+        run(engine, spark_tasks.refuse, {}, idle=[TopicPartition("t", 3)])
+    assert (caught.value.partition, caught.value.offset) == (3, 7)
+
+
+def test_what_may_pass_is_tried_four_times(engine: SparkEngine, tmp_path: Path) -> None:
+    with pytest.raises(TryAgainLater, match="S3 is slow today"):
+        run(engine, partial(spark_tasks.busy, tmp_path / "tries"), {}, idle=[TopicPartition("t", 0)])
+    assert (tmp_path / "tries").read_text() == "xxxx"
+
+
+def test_a_bug_is_told_by_its_last_line(engine: SparkEngine) -> None:
+    with pytest.raises(SinkError) as caught:
+        run(engine, spark_tasks.bug, {}, idle=[TopicPartition("t", 0)])
+    assert str(caught.value) == "ZeroDivisionError: integer division or modulo by zero"
+
+
+def test_a_worker_that_is_killed_again_and_again_is_worth_another_try(engine: SparkEngine) -> None:
+    with pytest.raises(TryAgainLater, match="worker of Spark was killed"):
+        run(engine, spark_tasks.killed, {}, idle=[TopicPartition("t", 0)])
+
+
+def test_after_a_failure_the_engine_goes_on(engine: SparkEngine, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.produce_values(topic, [b"v"] * 3)
+    with pytest.raises(DataError):
+        run(engine, spark_tasks.refuse, {TopicPartition(topic, 0): (0, 3)})
+    assert offsets(engine, TopicPartition(topic, 0), 0, 3) == [0, 1, 2]
+
+
+def test_the_reader_logs_in_and_a_wrong_password_is_told_without_it(spark: SparkSession, topic: str) -> None:
+    with kafka_broker(users={"app": "app-word"}) as broker:
+        login = {
+            "bootstrap.servers": broker.sasl_bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": f'{LOGIN_MODULE} required username="app" password="app-word";',
+        }
+        made = Topics(broker.bootstrap)
+        made.create(topic)
+        made.produce_values(topic, [b"v"])
+        assert offsets(engine_of(spark, login), TopicPartition(topic, 0), 0, 1) == [0]
+
+        wrong = {**login, "sasl.jaas.config": login["sasl.jaas.config"].replace("app-word", "wrong-word")}
+        stranger = SparkEngine(spark, wrong, group_id="stranger")
+        with pytest.raises(CredentialsInvalid, match="authentication failed") as caught:
+            offsets(stranger, TopicPartition(topic, 0), 0, 1)
+        assert "wrong-word" not in str(caught.value)
+
+
+def test_cancelling_ends_a_run_and_refuses_later_ones(spark: SparkSession, tmp_path: Path) -> None:
+    engine = engine_of(spark, {"bootstrap.servers": "127.0.0.1:9"})
+    begun = tmp_path / "begun"
+
+    def cancel_once_begun() -> None:
+        wait_until(begun.exists, "the task", seconds=60)
+        engine.cancel()
+
+    canceller = threading.Thread(target=cancel_once_begun)
+    canceller.start()
+    endless = partial(spark_tasks.begun_and_endless, begun)
+    with pytest.raises(Cancelled):
+        run(engine, endless, {}, idle=[TopicPartition("t", 0)])
+    canceller.join()
+    with pytest.raises(Cancelled):
+        run(engine, endless, {}, idle=[TopicPartition("t", 0)])

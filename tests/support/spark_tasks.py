@@ -1,0 +1,72 @@
+"""Functions that tests have Spark's workers run: in a module of their own, because workers import them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sink_job.api.errors import DataError, TryAgainLater
+from sink_job.api.types import TopicPartition
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def rows(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    """Every record with all its columns, as JSON; bytes as text."""
+    return json.dumps([_plain(row) for batch in batches for row in batch.to_pylist()]).encode()
+
+
+def summary(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    """Who was called with what: name, input, number of records, first and last offset."""
+    first = last = None
+    count = 0
+    for batch in batches:
+        count += batch.num_rows
+        first = batch["offset"][0].as_py() if first is None else first
+        last = batch["offset"][-1].as_py()
+    return json.dumps([str(tp), given.decode(), count, first, last]).encode()
+
+
+def size_of_input(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    return str(len(given)).encode()
+
+
+def refuse(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    raise DataError(tp.topic, tp.partition, 7, "not JSON")
+
+
+def busy(tries: Path, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    """Fails always, and leaves a mark for each try."""
+    with tries.open("a") as log:
+        log.write("x")
+    raise TryAgainLater("S3 is slow today")
+
+
+def bug(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    return bytes(1 // (tp.partition - tp.partition))
+
+
+def killed(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return b""
+
+
+def begun_and_endless(begun: Path, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    begun.touch()
+    threading.Event().wait()
+    return b""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list) else value
