@@ -27,8 +27,9 @@ from sink_job.api.spec import load_sink
 from sink_job.api.types import TopicPartition
 from sink_job.driver.run import memory_of, owner_of
 from sink_job.kafka.types import TopicInfo
-from sink_job.rounds.loop import Driver, Goal, World
+from sink_job.rounds.loop import Driver
 from sink_job.rounds.tracker import Tracker
+from sink_job.rounds.world import Goal, World
 from sink_job.s3 import S3Settings
 from sink_job.spark.types import Columns, Range, Work
 

@@ -25,8 +25,9 @@ from sink_job.driver.run import memory_of, owner_of
 from sink_job.kafka.admin import Admin
 from sink_job.kafka.jvm import new_instance
 from sink_job.kafka.properties import KafkaProperties
-from sink_job.rounds.loop import Driver, Goal, World
+from sink_job.rounds.loop import Driver
 from sink_job.rounds.tracker import Tracker
+from sink_job.rounds.world import Goal, World
 from sink_job.s3 import S3Settings, connect
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.jars import connector_jars

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     with StopSignals() as signals:
         from sink_job.driver.progress import summary
         from sink_job.driver.run import Options, run_sink
-        from sink_job.rounds.loop import Goal
+        from sink_job.rounds.world import Goal
 
         goal = Goal(
             until_caught_up=args.until_caught_up,

@@ -32,8 +32,9 @@ from sink_job.driver.server import JSON, TEXT, Answer, ReportServer, Routes
 from sink_job.driver.signals import StopSignals
 from sink_job.kafka.admin import Admin
 from sink_job.kafka.properties import KafkaProperties
-from sink_job.rounds.loop import Driver, Goal, World
+from sink_job.rounds.loop import Driver
 from sink_job.rounds.own import Owner
+from sink_job.rounds.world import Goal, World
 from sink_job.s3 import S3, S3Settings, connect
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.jars import connector_jars

@@ -8,84 +8,35 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Protocol, TypeVar
 
 import msgspec
 
-from sink_job.api.errors import DataError, DataLoss, TopicMissing, TryAgainLater
-from sink_job.api.spec import IsolationLevel, OnDataLoss, Shaping, Sink, StartingOffsets, Tolerance
+from sink_job.api.errors import DataError, DataLoss, TopicMissing
+from sink_job.api.spec import OnDataLoss, Sink
 from sink_job.api.types import TopicPartition
 from sink_job.kafka.types import TopicInfo
 from sink_job.rounds import own
-from sink_job.rounds.commit import SNAPSHOT_EVERY, Commits
-from sink_job.rounds.ledger import Intent, Ledger
+from sink_job.rounds.commit import Commits
+from sink_job.rounds.ledger import Ledger
+from sink_job.rounds.mend import Mender
 from sink_job.rounds.pipeline import Pipeline
 from sink_job.rounds.plan import Plan, Sight, due, plan
-from sink_job.rounds.rebuild import RebuildInput, RebuildResult, rebuild_range
 from sink_job.rounds.recover import CleanUp, take_over
-from sink_job.rounds.state import Kafka, NamedObject, OpenObject, PartitionState, Record, State, difference
+from sink_job.rounds.source import Source
+from sink_job.rounds.state import NamedObject, PartitionState, Record, State, difference
+from sink_job.rounds.tasks import Tasks
 from sink_job.rounds.tracker import Tracker
-from sink_job.rounds.write import RoundSettings, TaskInput, TaskResult, write_range
-from sink_job.s3 import S3, S3Settings, connect, lifecycle_warning, probe
-from sink_job.spark.types import Cancelled, Columns, Engine, Range
+from sink_job.rounds.world import Goal, World
+from sink_job.rounds.write import TaskResult
+from sink_job.s3 import S3, connect, lifecycle_warning, probe
+from sink_job.spark.types import Cancelled
 
-LOOK_EVERY_MS = 30_000
-"""How often new partitions and topics are looked for, and an idle driver looks whether it has been fenced."""
 IDLE_WAIT_MS = 1_000
 """Longest pause between two looks at the log ends."""
 
-K = TypeVar("K")
-V = TypeVar("V")
-
 _log = logging.getLogger(__name__)
-
-
-class Admin(Protocol):
-    """What the driver asks Kafka; see `sink_job.kafka.Admin`."""
-
-    def ends(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> Mapping[TopicPartition, int]: ...
-    def starts(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]: ...
-    def topics(self, names: Sequence[str] | None = None, *, pattern: str | None = None) -> Mapping[str, TopicInfo]: ...
-    def cluster_id(self) -> str: ...
-    def group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]: ...
-    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None: ...
-    def sizes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int] | None: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class World:
-    """What the driver works with. `clock` gives ms since the epoch; `attempt` is unique to this process. `budget`,
-    `threads` and `bodies` are per task: bytes held back, uploaders, part bodies in memory. `snapshot_every` is in
-    records of the ledger, `look_every` (ms) between two looks for new partitions, or at the ledger's head while idle.
-    """
-
-    s3: S3Settings
-    admin: Admin
-    engine: Engine
-    clock: Callable[[], int]
-    owner: own.Owner
-    attempt: str
-    budget: int = 128 << 20
-    threads: int = 6
-    bodies: int = 3
-    snapshot_every: int = SNAPSHOT_EVERY
-    look_every: int = LOOK_EVERY_MS
-
-
-@dataclass(frozen=True, kw_only=True)
-class Goal:
-    """When to end: never, or when the log ends seen at the start are recorded; `publish_open` then closes what is open.
-
-    `take_over` takes a place or ledger from its owner, `start_new_ledger` goes on where a ledger was lost.
-    """
-
-    until_caught_up: bool = False
-    publish_open: bool = False
-    take_over: bool = False
-    start_new_ledger: bool = False
 
 
 class Driver:
@@ -100,17 +51,18 @@ class Driver:
         self._s3: S3 = connect(world.s3)
         self._root = own.ledger_root(self._shaping.s3.topics_dir, self._shaping.s3.directory_delimiter, sink.sink_id)
         self._ledger = Ledger(self._s3, self._root, world.attempt)
-        self._pipeline = self._pipeline_of(self._shaping)
+        self._pipeline = Pipeline.of(self._shaping, sink.spec.errors)
+        self._source = Source(sink, world.admin)
+        self._tasks = Tasks(sink, world, self._ledger)
+        self._mender = Mender(self._tasks, self._s3)
         self._stop = threading.Event()
         self._commits: Commits
         self._now = 0
         self._topics_at = 0
         self._head_at = 0
-        self._intent: dict[str, tuple[int, int]] = {}
         self._record_bytes: dict[TopicPartition, float] = {}
         self._looked_at: dict[TopicPartition, int] = {}
         self._targets: dict[TopicPartition, int] = {}
-        self._present: frozenset[str] = frozenset()
 
     # -- from outside ------------------------------------------------------------------------------------------------
 
@@ -143,16 +95,8 @@ class Driver:
         advice = lifecycle_warning(self._s3, self._root)
         if advice:
             _log.warning("%s", advice)
-        topics = self._topics()
-        own.claim_all(
-            self._s3,
-            self._shaping,
-            self._pipeline.extension,
-            self.sink.sink_id,
-            self.world.owner,
-            topics,
-            take_over=self.goal.take_over,
-        )
+        topics = self._source.topics()
+        self._own(topics)
         state = take_over(self._ledger, partial(self._claim_record, topics))
         self._now = state.clock
         self._commits = Commits(
@@ -167,12 +111,23 @@ class Driver:
         self._head_at = self._topics_at = self._tick()
         self.tracker.claimed(state)
 
+    def _own(self, topics: Iterable[str]) -> None:
+        own.claim_all(
+            self._s3,
+            self._shaping,
+            self._pipeline.extension,
+            self.sink.sink_id,
+            self.world.owner,
+            topics,
+            take_over=self.goal.take_over,
+        )
+
     def _claim_record(self, topics: Mapping[str, TopicInfo], state: State) -> Record:
         """The record that claims the ledger; a new sink's holds where every partition starts."""
-        kafka = own.expect_same_topics(state.kafka, self._kafka(topics))
-        found = self._new_partitions(state, topics)
+        kafka = own.expect_same_topics(state.kafka, self._source.ids(topics))
+        found = self._source.new_partitions(state, topics)
         if not state.partitions and found:
-            found = self._first_offsets(found)
+            found = self._source.first_offsets(found)
             if not self.goal.start_new_ledger:
                 own.expect_no_objects(self._s3, self._shaping, {tp: p.next for tp, p in found.items()})
         number = state.number + 1
@@ -187,48 +142,15 @@ class Driver:
             partitions={str(tp): difference(None, p) for tp, p in found.items()},
         )
 
-    def _kafka(self, topics: Mapping[str, TopicInfo]) -> Kafka:
-        return Kafka(self.world.admin.cluster_id(), {name: info.id for name, info in topics.items()})
-
-    def _topics(self) -> Mapping[str, TopicInfo]:
-        kafka = self.sink.spec.kafka
-        found = self.world.admin.topics(kafka.topics, pattern=kafka.topics_pattern)
-        topics = {name: info for name, info in found.items() if self.sink.spec.reads(name)}
-        self._present = frozenset(topics)
-        return topics
-
-    def _new_partitions(self, state: State, topics: Mapping[str, TopicInfo]) -> dict[TopicPartition, PartitionState]:
-        """Partitions that the state does not know yet, from their beginning (P5)."""
-        every = [TopicPartition(name, n) for name, info in topics.items() for n in range(info.partitions)]
-        new = [tp for tp in every if state.partition(tp) is None]
-        return {tp: starting(offset) for tp, offset in self.world.admin.starts(new).items()} if new else {}
-
-    def _first_offsets(self, found: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
-        """Where a sink without a ledger starts: at the group's offsets, else as `startingOffsets` says (P5)."""
-        latest = self.sink.spec.kafka.starting_offsets is StartingOffsets.LATEST
-        begin = self._ends(list(found)) if latest else {tp: p.next for tp, p in found.items()}
-        offsets = {**begin, **self.world.admin.group_offsets(self.sink.group_id, list(found))}
-        return {tp: starting(offset) for tp, offset in offsets.items()}
-
     def _recover(self) -> None:
         """Rolls the ledger forward: what is named becomes visible, litter goes, what older settings began is closed."""
         self._commits.publish(self._now)
         CleanUp(self._s3, self._ledger, self._commits.epoch).run(self._commits.state, self._commits.epoch)
         self._finish_old()
-        self._estimate_sizes()
+        self._record_bytes = self._source.record_bytes(self._assigned())
         if self.goal.until_caught_up:
-            self._targets = dict(self._ends(self._assigned()))
+            self._targets = dict(self._source.ends(self._assigned()))
         self.tracker.recovered()
-
-    def _estimate_sizes(self) -> None:
-        """How large records are, from Kafka's own sizes, so that the first round need not feel its way."""
-        tps = self._assigned()
-        sizes = self.world.admin.sizes(sorted({tp.topic for tp in tps})) if tps else None
-        if sizes:
-            starts, ends = self.world.admin.starts(tps), self._ends(tps)
-            for tp in tps:
-                if sizes.get(tp) and ends[tp] > starts[tp]:
-                    self._record_bytes[tp] = max(1.0, sizes[tp] / (ends[tp] - starts[tp]))
 
     def _finish_old(self) -> None:
         """Closes objects begun under other settings than those in force, or of topics no longer read (P8)."""
@@ -264,7 +186,7 @@ class Driver:
             return True
 
     def _read_on(self, now: int) -> bool:
-        ends = self._ends(self._assigned())
+        ends = self._source.ends(self._assigned())
         self.tracker.sees(ends)
         if any(end < self._state_of(tp).next for tp, end in ends.items()):
             self._look_for_topics(now)  # a log that ends before what was read of it may be another topic's
@@ -298,14 +220,13 @@ class Driver:
         """One round: tasks, record, publish, commit."""
         commits = self._commits
         number = settings or commits.state.current_settings()
-        self._intend(planned)
         started = self.world.clock()
-        results = self._run_tasks(planned, number, close)
+        results = self._tasks.write(planned, commits.state, now=self._now, settings=number, close=close)
         lost = {tp: r.lost for tp, r in results.items() if r.lost is not None}
         good = {tp: r for tp, r in results.items() if r.lost is None}
         for key, upload in (upload for r in results.values() if r.lost is not None for upload in r.begun):
             self._s3.abort(key, upload)
-        states = {tp: r.state for tp, r in good.items()} | (self._rebuild_open(lost) if lost else {})
+        states = {tp: r.state for tp, r in good.items()} | self._rebuild_open(lost)
         commits.record(
             clock=self._now,
             partitions=states,
@@ -320,79 +241,6 @@ class Driver:
         if commits.maintain():
             CleanUp(self._s3, self._ledger, commits.epoch).run(commits.state, commits.state.number)
         self._stop_at_errors(good)
-
-    def _run_tasks(self, planned: Plan, settings: int, close: bool) -> dict[TopicPartition, TaskResult]:
-        tps = [*planned.ranges, *planned.idle]
-        states = {tp: self._state_of(tp) for tp in tps}
-        inputs = {
-            tp: msgspec.msgpack.encode(
-                TaskInput(states[tp], planned.ranges[tp][1] if tp in planned.ranges else states[tp].next, close)
-            )
-            for tp in tps
-        }
-        text = self._commits.state.settings[settings]
-        pipeline = self._pipeline_of(Shaping.model_validate_json(text))
-        raw = self._engine_run(
-            ranges={tp: Range(*r) for tp, r in planned.ranges.items()},
-            idle=planned.idle,
-            inputs=inputs,
-            columns=pipeline.columns,
-            fn=partial(write_range, self._round_settings(settings)),
-        )
-        return {tp: msgspec.msgpack.decode(result, type=TaskResult) for tp, result in raw.items()}
-
-    def _engine_run(
-        self,
-        *,
-        ranges: Mapping[TopicPartition, Range],
-        idle: Sequence[TopicPartition] = (),
-        inputs: Mapping[TopicPartition, bytes],
-        columns: Columns,
-        fn: Callable[..., bytes],
-    ) -> dict[TopicPartition, bytes]:
-        """Runs tasks. Raises DataLoss, with the offsets, where Kafka no longer holds a range."""
-        try:
-            return self.world.engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, fn=fn)
-        except (DataLoss, TryAgainLater):
-            self._expect_held({tp: r.start for tp, r in ranges.items()})
-            raise
-
-    def _round_settings(self, settings: int) -> RoundSettings:
-        state = self._commits.state
-        return RoundSettings(
-            s3=self.world.s3,
-            root=self._root,
-            shaping=state.settings[settings],
-            settings=settings,
-            tolerant=self.sink.spec.errors.tolerance is Tolerance.ALL,
-            on_null=self.sink.spec.errors.on_null_value,
-            epoch=self._commits.epoch,
-            round=state.number + 1,
-            now=self._now,
-            budget=self.world.budget,
-            threads=self.world.threads,
-            bodies=self.world.bodies,
-        )
-
-    def _pipeline_of(self, shaping: Shaping) -> Pipeline:
-        return Pipeline.of(shaping, self.sink.spec.errors)
-
-    def _intend(self, planned: Plan) -> None:
-        """Writes down where this epoch's rounds may have opened objects, before any is opened (P10)."""
-        state = self._commits.state
-        for tp in planned.idle:
-            self._intent.setdefault(str(tp), (self._oldest(tp), self._state_of(tp).next))
-        for tp, (_, end) in planned.ranges.items():
-            start = self._intent.get(str(tp), (self._oldest(tp), 0))[0]
-            self._intent[str(tp)] = (start, end)
-        self._ledger.intend(
-            Intent(epoch=self._commits.epoch, round=state.number + 1, clock=self._now, ranges=self._intent)
-        )
-
-    def _oldest(self, tp: TopicPartition) -> int:
-        """The first offset at which this epoch may begin an upload: an inherited open object may not have one yet."""
-        state = self._state_of(tp)
-        return min([o.first for o in state.open] + [state.next])
 
     def _learn(self, results: Mapping[TopicPartition, TaskResult]) -> None:
         for tp, result in results.items():
@@ -417,29 +265,20 @@ class Driver:
     def _look_for_topics(self, now: int) -> None:
         """New partitions, and new topics of a pattern, start at their beginning: recorded when they are found."""
         self._topics_at = now
-        topics = self._topics()
+        topics = self._source.topics()
         state = self._commits.state
-        kafka = own.expect_same_topics(state.kafka, self._kafka(topics))
-        found = self._new_partitions(state, topics)
-        new_topics = {tp.topic for tp in found} - {tp.topic for tp in self._partitions()}
-        own.claim_all(
-            self._s3,
-            self._shaping,
-            self._pipeline.extension,
-            self.sink.sink_id,
-            self.world.owner,
-            sorted(new_topics),
-            take_over=self.goal.take_over,
-        )
+        kafka = own.expect_same_topics(state.kafka, self._source.ids(topics))
+        found = self._source.new_partitions(state, topics)
+        self._own(sorted({tp.topic for tp in found} - {tp.topic for tp in self._partitions()}))
         if found:
             _log.info("found %d new partitions: %s", len(found), ", ".join(map(str, sorted(found)[:5])))
             self._commits.record(clock=now, partitions=found, kafka=kafka)
 
     def _is_gone(self, now: int) -> bool:
         """Whether a topic that the pattern matched was deleted since the last look: the others go on without it."""
-        before = self._present
+        before = self._source.present
         self._look_for_topics(now)
-        gone = before - self._present
+        gone = before - self._source.present
         if gone:
             _log.warning("deleted in Kafka: %s; what was read of it is published", ", ".join(sorted(gone)))
             self._finish_old()
@@ -459,18 +298,6 @@ class Driver:
 
     # -- what is gone ------------------------------------------------------------------------------------------------
 
-    def _expect_held(self, starts: Mapping[TopicPartition, int]) -> None:
-        """Raises DataLoss when Kafka's logs begin behind these offsets."""
-        held = self.world.admin.starts(list(starts))
-        gone = {tp: held[tp] for tp, start in starts.items() if held.get(tp, start) > start}
-        if not gone:
-            return
-        told = ", ".join(f"{tp}: {starts[tp]} to {first - 1}" for tp, first in sorted(gone.items()))
-        raise DataLoss(
-            f"Kafka no longer holds offsets that are not in S3 yet ({told}): retention has eaten them. Give the topic "
-            "a longer retention; to go on without them, set spec.onDataLoss: Continue."
-        )
-
     def _skip_lost(self, planned: Plan) -> bool:
         """Records that offsets which Kafka has dropped will never be in an object; returns whether there are any."""
         held = self.world.admin.starts(list(planned.ranges))
@@ -487,76 +314,24 @@ class Driver:
         return bool(states)
 
     def _rebuild_named(self, objects: Sequence[NamedObject]) -> list[NamedObject]:
-        rebuilt: list[NamedObject] = []
-        for (tp, settings), group in _grouped(objects, lambda o: (o.topic_partition, o.settings)).items():
-            rebuilt += self._rebuild(tp, settings, RebuildInput(named=tuple(group))).named
+        rebuilt = self._mender.named(objects, self._commits.state, self._now)
         self.tracker.rebuilt(len(rebuilt))
         return rebuilt
 
     def _rebuild_open(self, lost: Mapping[TopicPartition, str]) -> dict[TopicPartition, PartitionState]:
-        """The states of these partitions, their open objects made again under new uploads."""
-        states = {}
-        for tp, why in lost.items():
-            _log.warning("%s: %s: rebuilding its open objects from Kafka", tp, why)
-            state = self._state_of(tp)
-            fresh: dict[str, OpenObject] = {}
-            for settings, group in _grouped(state.open, lambda o: o.settings).items():
-                result = self._rebuild(tp, settings, RebuildInput(open=tuple(group)))
-                fresh |= {o.path: o for o in result.open}
-            self._abort_replaced(state, tp)
-            states[tp] = msgspec.structs.replace(state, open=tuple(fresh[o.path] for o in state.open))
-            self.tracker.rebuilt(len(fresh))
+        states = self._mender.open(lost, self._commits.state, self._now)
+        self.tracker.rebuilt(sum(len(p.open) for p in states.values()))
         return states
-
-    def _abort_replaced(self, state: PartitionState, tp: TopicPartition) -> None:
-        for o in state.open:
-            if o.upload:
-                shaping = Shaping.model_validate_json(self._commits.state.settings[o.settings])
-                self._s3.abort(self._pipeline_of(shaping).key(tp, o.path, o.first), o.upload)
-
-    def _rebuild(self, tp: TopicPartition, settings: int, wanted: RebuildInput) -> RebuildResult:
-        start, end = wanted.stretch()
-        shaping = Shaping.model_validate_json(self._commits.state.settings[settings])
-        raw = self._engine_run(
-            ranges={tp: Range(start, end)},
-            inputs={tp: msgspec.msgpack.encode(wanted)},
-            columns=self._pipeline_of(shaping).columns,
-            fn=partial(rebuild_range, self._round_settings(settings)),
-        )
-        result = msgspec.msgpack.decode(raw[tp], type=RebuildResult)
-        for missing in result.missing:
-            raise DataLoss(
-                f"an unpublished object of {tp} (path {missing.path}, offsets {missing.first}-{missing.last}) is gone, "
-                f"and Kafka holds {missing.found.count} of its {missing.wanted.count} records: it can't be made again."
-            )
-        return result
 
     # -- small things ------------------------------------------------------------------------------------------------
 
     def _partitions(self) -> dict[TopicPartition, PartitionState]:
         return {TopicPartition.parse(name): p for name, p in self._commits.state.partitions.items()}
 
-    def _ends(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """The log ends, as the reader will see them: at read_committed the last stable offsets."""
-        committed = self.sink.spec.kafka.isolation_level is IsolationLevel.READ_COMMITTED
-        return self.world.admin.ends(partitions, committed=committed)
-
     def _assigned(self) -> list[TopicPartition]:
         """The partitions that are read: the ledger's, as far as the manifest still names their topics and Kafka still
         has them."""
-        return [tp for tp in self._partitions() if tp.topic in self._present]
+        return [tp for tp in self._partitions() if tp.topic in self._source.present]
 
     def _state_of(self, tp: TopicPartition) -> PartitionState:
         return self._commits.state.partitions[str(tp)]
-
-
-def starting(offset: int) -> PartitionState:
-    """A partition of which nothing has been read: `offset` is the first to read."""
-    return PartitionState(next=offset, committable=offset, rotation_start=offset, written_to=offset)
-
-
-def _grouped(values: Sequence[V], key: Callable[[V], K]) -> dict[K, list[V]]:
-    groups: dict[K, list[V]] = {}
-    for value in values:
-        groups.setdefault(key(value), []).append(value)
-    return groups

@@ -22,7 +22,7 @@ import pytest
 from devtools.fault_proxy import Drop, FaultProxy, Kill, Point
 from devtools.s3 import S3Server, VersityGW, s3_server
 from devtools.s3_requests import Predicate
-from sink_job.rounds.loop import Goal
+from sink_job.rounds.world import Goal
 from tests.support.function_log import FunctionLog
 from tests.support.place import Place
 

@@ -20,9 +20,9 @@ from sink_job.api.errors import LedgerFenced, LedgerLost, OwnedByAnother, TopicR
 from sink_job.kafka.types import TopicInfo
 from sink_job.rounds import publish as publishing
 from sink_job.rounds.ledger import Ledger
-from sink_job.rounds.loop import Goal
 from sink_job.rounds.publish import Outcome
 from sink_job.rounds.state import NamedObject, Record
+from sink_job.rounds.world import Goal
 from sink_job.s3 import S3
 from tests.support.function_log import FileGroup, FunctionLog
 from tests.support.place import Place

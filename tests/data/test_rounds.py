@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from devtools.s3 import S3Server, VersityGW, s3_server
 from sink_job.api.errors import DataError, DataLoss, ObjectConflict
 from sink_job.rounds import publish as publishing
-from sink_job.rounds.loop import Goal
 from sink_job.rounds.publish import Outcome
 from sink_job.rounds.state import NamedObject
+from sink_job.rounds.world import Goal
 from sink_job.s3 import S3
 from tests.support.function_log import FunctionLog
 from tests.support.place import Place

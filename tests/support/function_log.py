@@ -19,9 +19,10 @@ from sink_job.api.errors import DataLoss
 from sink_job.api.spec import load_sink
 from sink_job.api.types import TopicPartition
 from sink_job.kafka.types import TopicInfo
-from sink_job.rounds.loop import Driver, Goal, World
+from sink_job.rounds.loop import Driver
 from sink_job.rounds.own import Owner
 from sink_job.rounds.tracker import Tracker
+from sink_job.rounds.world import Goal, World
 from sink_job.s3 import RetryPolicy, S3Settings
 from sink_job.spark.types import Columns, Range, Work
 

@@ -15,7 +15,8 @@ import yaml
 
 from devtools.processes import wait_until
 from devtools.s3 import credentials_secret, s3_client
-from sink_job.rounds.loop import Driver, Goal
+from sink_job.rounds.loop import Driver
+from sink_job.rounds.world import Goal
 from sink_job.s3 import S3, S3Settings, connect
 from tests.support.function_log import FunctionLog, driver, quick
 

@@ -26,9 +26,10 @@ from sink_job.api.report import Report
 from sink_job.api.spec import Sink, load_sink
 from sink_job.kafka.admin import Admin
 from sink_job.kafka.properties import KafkaProperties
-from sink_job.rounds.loop import Driver, Goal, World
+from sink_job.rounds.loop import Driver
 from sink_job.rounds.own import Owner
 from sink_job.rounds.tracker import Tracker
+from sink_job.rounds.world import Goal, World
 from sink_job.s3 import RetryPolicy, S3Settings
 from sink_job.spark.engine import SparkEngine
 

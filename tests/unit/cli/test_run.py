@@ -72,7 +72,7 @@ def test_arguments_become_options(
 
 
 def test_arguments_become_the_goal(manifest: Path, options: list[Any]) -> None:
-    from sink_job.rounds.loop import Goal
+    from sink_job.rounds.world import Goal
 
     main(["run", str(manifest), "--until-caught-up", "--publish-open", "--take-over", "--start-new-ledger"])
     assert options[0].goal == Goal(until_caught_up=True, publish_open=True, take_over=True, start_new_ledger=True)

@@ -1,0 +1,67 @@
+"""Where the records come from: topics, partitions and offsets, as the manifest asks for them (P5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sink_job.api.spec import IsolationLevel, Sink, StartingOffsets
+from sink_job.api.types import TopicPartition
+from sink_job.kafka.types import TopicInfo
+from sink_job.rounds.state import Kafka, PartitionState, State
+from sink_job.rounds.world import Admin
+
+
+class Source:
+    """One sink's view of Kafka. `present` are the topics that were there at the last look."""
+
+    def __init__(self, sink: Sink, admin: Admin) -> None:
+        self.admin = admin
+        self.present: frozenset[str] = frozenset()
+        self._sink = sink
+
+    def topics(self) -> Mapping[str, TopicInfo]:
+        """Looks for the topics that the manifest names or matches. Raises TopicMissing for one that it names."""
+        kafka = self._sink.spec.kafka
+        found = self.admin.topics(kafka.topics, pattern=kafka.topics_pattern)
+        topics = {name: info for name, info in found.items() if self._sink.spec.reads(name)}
+        self.present = frozenset(topics)
+        return topics
+
+    def ids(self, topics: Mapping[str, TopicInfo]) -> Kafka:
+        """Who these topics are, and their cluster."""
+        return Kafka(self.admin.cluster_id(), {name: info.id for name, info in topics.items()})
+
+    def new_partitions(self, state: State, topics: Mapping[str, TopicInfo]) -> dict[TopicPartition, PartitionState]:
+        """Partitions that the state does not know yet, from their beginning."""
+        every = [TopicPartition(name, n) for name, info in topics.items() for n in range(info.partitions)]
+        new = [tp for tp in every if state.partition(tp) is None]
+        return {tp: starting(offset) for tp, offset in self.admin.starts(new).items()} if new else {}
+
+    def first_offsets(self, found: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
+        """Where a sink without a ledger starts: at the group's offsets, else as `startingOffsets` says."""
+        latest = self._sink.spec.kafka.starting_offsets is StartingOffsets.LATEST
+        begin = self.ends(list(found)) if latest else {tp: p.next for tp, p in found.items()}
+        offsets = {**begin, **self.admin.group_offsets(self._sink.group_id, list(found))}
+        return {tp: starting(offset) for tp, offset in offsets.items()}
+
+    def ends(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """The log ends, as the reader will see them: at read_committed the last stable offsets."""
+        committed = self._sink.spec.kafka.isolation_level is IsolationLevel.READ_COMMITTED
+        return self.admin.ends(partitions, committed=committed)
+
+    def record_bytes(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, float]:
+        """How large records are, from the sizes of Kafka's logs, where it tells them."""
+        sizes = self.admin.sizes(sorted({tp.topic for tp in partitions})) if partitions else None
+        if not sizes:
+            return {}
+        starts, ends = self.admin.starts(partitions), self.ends(partitions)
+        return {
+            tp: max(1.0, sizes[tp] / (ends[tp] - starts[tp]))
+            for tp in partitions
+            if sizes.get(tp) and ends[tp] > starts[tp]
+        }
+
+
+def starting(offset: int) -> PartitionState:
+    """A partition of which nothing has been read: `offset` is the first to read."""
+    return PartitionState(next=offset, committable=offset, rotation_start=offset, written_to=offset)

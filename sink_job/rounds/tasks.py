@@ -1,0 +1,143 @@
+"""Handing a round's work to the executors, and bringing back what they did.
+
+Before any task may begin an upload, the intent that covers it is written (P10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from sink_job.api.errors import DataLoss, TryAgainLater
+from sink_job.api.spec import Shaping, Sink, Tolerance
+from sink_job.api.types import TopicPartition
+from sink_job.rounds.ledger import Intent, Ledger
+from sink_job.rounds.pipeline import Pipeline
+from sink_job.rounds.plan import Plan
+from sink_job.rounds.rebuild import RebuildInput, RebuildResult, rebuild_range
+from sink_job.rounds.state import PartitionState, State
+from sink_job.rounds.world import World
+from sink_job.rounds.write import RoundSettings, TaskInput, TaskResult, write_range
+from sink_job.spark.types import Range
+
+
+class Tasks:
+    """Runs the tasks of one driver's rounds."""
+
+    def __init__(self, sink: Sink, world: World, ledger: Ledger) -> None:
+        self._sink = sink
+        self._world = world
+        self._ledger = ledger
+        self._intended: dict[str, tuple[int, int]] = {}
+
+    def write(
+        self, planned: Plan, state: State, *, now: int, settings: int, close: bool
+    ) -> dict[TopicPartition, TaskResult]:
+        """Cuts and uploads what is planned, from `state`, under the settings of claim `settings`.
+
+        Raises DataLoss when Kafka no longer holds a range.
+        """
+        ends = {tp: end for tp, (_, end) in planned.ranges.items()}
+        before = {tp: state.partitions[str(tp)] for tp in (*planned.ranges, *planned.idle)}
+        self._intend(state, now, {tp: (_oldest(p), ends.get(tp, p.next)) for tp, p in before.items()})
+        inputs = {tp: msgspec.msgpack.encode(TaskInput(p, ends.get(tp, p.next), close)) for tp, p in before.items()}
+        raw = self._run(
+            write_range,
+            state,
+            now=now,
+            settings=settings,
+            ranges={tp: Range(start, end) for tp, (start, end) in planned.ranges.items()},
+            idle=planned.idle,
+            inputs=inputs,
+        )
+        return {tp: msgspec.msgpack.decode(result, type=TaskResult) for tp, result in raw.items()}
+
+    def rebuild(
+        self, tp: TopicPartition, wanted: RebuildInput, state: State, *, now: int, settings: int
+    ) -> RebuildResult:
+        """Makes objects again from their members. Raises DataLoss when Kafka no longer holds them."""
+        start, end = wanted.stretch()
+        self._intend(state, now, {tp: (start, end)})
+        raw = self._run(
+            rebuild_range,
+            state,
+            now=now,
+            settings=settings,
+            ranges={tp: Range(start, end)},
+            idle=(),
+            inputs={tp: msgspec.msgpack.encode(wanted)},
+        )
+        result = msgspec.msgpack.decode(raw[tp], type=RebuildResult)
+        for missing in result.missing:
+            raise DataLoss(
+                f"an unpublished object of {tp} (path {missing.path}, offsets {missing.first}-{missing.last}) is gone, "
+                f"and Kafka holds {missing.found.count} of its {missing.wanted.count} records: it can't be made again."
+            )
+        return result
+
+    def pipeline(self, state: State, settings: int) -> Pipeline:
+        """What the settings of claim `settings` make of records."""
+        return Pipeline.of(Shaping.model_validate_json(state.settings[settings]), self._sink.spec.errors)
+
+    def _run(
+        self,
+        work: Callable[..., bytes],
+        state: State,
+        *,
+        now: int,
+        settings: int,
+        ranges: Mapping[TopicPartition, Range],
+        idle: Sequence[TopicPartition],
+        inputs: Mapping[TopicPartition, bytes],
+    ) -> dict[TopicPartition, bytes]:
+        columns = self.pipeline(state, settings).columns
+        fn: Any = partial(work, self._settings(state, now, settings))
+        try:
+            return self._world.engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, fn=fn)
+        except (DataLoss, TryAgainLater):
+            self._expect_held({tp: r.start for tp, r in ranges.items()})
+            raise
+
+    def _settings(self, state: State, now: int, settings: int) -> RoundSettings:
+        world, errors = self._world, self._sink.spec.errors
+        return RoundSettings(
+            s3=world.s3,
+            root=self._ledger.root,
+            shaping=state.settings[settings],
+            settings=settings,
+            tolerant=errors.tolerance is Tolerance.ALL,
+            on_null=errors.on_null_value,
+            epoch=state.epoch,
+            round=state.number + 1,
+            now=now,
+            budget=world.budget,
+            threads=world.threads,
+            bodies=world.bodies,
+        )
+
+    def _expect_held(self, starts: Mapping[TopicPartition, int]) -> None:
+        """Raises DataLoss when Kafka's logs begin behind these offsets."""
+        held = self._world.admin.starts(list(starts))
+        gone = {tp: held[tp] for tp, start in starts.items() if held.get(tp, start) > start}
+        if not gone:
+            return
+        told = ", ".join(f"{tp}: {starts[tp]} to {first - 1}" for tp, first in sorted(gone.items()))
+        raise DataLoss(
+            f"Kafka no longer holds offsets that are not in S3 yet ({told}): retention has eaten them. Give the topic "
+            "a longer retention; to go on without them, set spec.onDataLoss: Continue."
+        )
+
+    def _intend(self, state: State, now: int, ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        """Writes down where this epoch's tasks may begin uploads: what it said before, and `ranges`."""
+        for tp, (start, end) in ranges.items():
+            first, last = self._intended.get(str(tp), (start, end))
+            self._intended[str(tp)] = (min(first, start), max(last, end))
+        self._ledger.intend(Intent(epoch=state.epoch, round=state.number + 1, clock=now, ranges=self._intended))
+
+
+def _oldest(state: PartitionState) -> int:
+    """The first offset at which an upload may be begun: an inherited open object may not have one yet."""
+    return min([o.first for o in state.open] + [state.next])

@@ -1,0 +1,62 @@
+"""What a driver works with, and what it is to reach: values, so that tests put other worlds in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sink_job.api.types import TopicPartition
+from sink_job.kafka.types import TopicInfo
+from sink_job.rounds.commit import SNAPSHOT_EVERY
+from sink_job.rounds.own import Owner
+from sink_job.s3 import S3Settings
+from sink_job.spark.types import Engine
+
+LOOK_EVERY_MS = 30_000
+"""How often new partitions and topics are looked for, and an idle driver looks whether it has been fenced."""
+
+
+class Admin(Protocol):
+    """What the driver asks Kafka; see `sink_job.kafka.Admin`."""
+
+    def ends(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> Mapping[TopicPartition, int]: ...
+    def starts(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]: ...
+    def topics(self, names: Sequence[str] | None = None, *, pattern: str | None = None) -> Mapping[str, TopicInfo]: ...
+    def cluster_id(self) -> str: ...
+    def group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]: ...
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None: ...
+    def sizes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int] | None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """What the driver works with. `clock` gives ms since the epoch; `attempt` is unique to this process. `budget`,
+    `threads` and `bodies` are per task: bytes held back, uploaders, part bodies in memory. `snapshot_every` is in
+    records of the ledger, `look_every` (ms) between two looks for new partitions, or at the ledger's head while idle.
+    """
+
+    s3: S3Settings
+    admin: Admin
+    engine: Engine
+    clock: Callable[[], int]
+    owner: Owner
+    attempt: str
+    budget: int = 128 << 20
+    threads: int = 6
+    bodies: int = 3
+    snapshot_every: int = SNAPSHOT_EVERY
+    look_every: int = LOOK_EVERY_MS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """When to end: never, or when the log ends seen at the start are recorded; `publish_open` then closes what is open.
+
+    `take_over` takes a place or ledger from its owner, `start_new_ledger` goes on where a ledger was lost.
+    """
+
+    until_caught_up: bool = False
+    publish_open: bool = False
+    take_over: bool = False
+    start_new_ledger: bool = False
