@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from sink_job.api.patterns import LETTERS, Piece
@@ -140,14 +141,19 @@ def _padded(number: int, width: int) -> str:
 
 def _year(letter: str, width: int) -> Field:
     """`y` is the proleptic year, `Y` the year of its era, `x` that of the ISO week; two letters print two digits."""
-
-    def year(m: Moment) -> int:
-        number = m.week_year if letter == "x" else m.year
-        return 1 - number if letter == "Y" and number <= 0 else number
-
+    if letter == "x":
+        year: Callable[[Moment], int] = attrgetter("week_year")
+    elif letter == "Y" and width != 2:
+        year = _year_of_era
+    else:
+        year = attrgetter("year")
     if width == 2:
         return lambda m: f"{abs(year(m)) % 100:02d}"
     return lambda m: _padded(year(m), width)
+
+
+def _year_of_era(m: Moment) -> int:
+    return m.year if m.year > 0 else 1 - m.year
 
 
 def _month(width: int, locale: str) -> Field:

@@ -15,6 +15,7 @@ from sink_job.api.spec import Shaping
 MAX_KEY_BYTES: Final = 1024
 """S3's limit."""
 
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _SUFFIXES: Final = {Compression.NONE: "", Compression.GZIP: ".gz", Compression.ZSTD: ".zst"}
 _PARQUET: Final = {
     Compression.NONE: "",
@@ -71,7 +72,7 @@ def path_elements(shaping: Shaping, path: str) -> list[str]:
 def parse_key(shaping: Shaping, key: str) -> ObjectName | None:
     """What an object's key says, or None when these settings do not make such keys.
 
-    With delimiters that may stand in a topic's name more than one topic can fit; the longest is taken.
+    With a delimiter that may stand in a topic's name more than one topic can fit; the longest is taken.
     """
     names, end = shaping.s3, extension(shaping)
     delimiter, number = names.directory_delimiter, re.escape(names.file_delimiter) + "([0-9]+)"
@@ -85,7 +86,7 @@ def parse_key(shaping: Shaping, key: str) -> ObjectName | None:
         topic, ending = middle[:at], delimiter + middle[:at]
         path = middle[at + len(delimiter) :].removesuffix(ending)
         found = ObjectName(topic, path, int(file[2]), int(file[3]))
-        if path and object_key(shaping, *found) == key:
+        if path and _TOPIC.fullmatch(topic) and object_key(shaping, *found) == key:
             return found
         at = middle.rfind(delimiter, 0, at)
     return None

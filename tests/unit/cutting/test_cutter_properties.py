@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sink_job.cutting import by_object, written
 from sink_job.cutting.cutter import CutSettings, CutState, Cutter
 from tests.unit.cutting import strategies
 from tests.unit.cutting.oracle import OneRecord
@@ -23,6 +26,17 @@ def test_the_cutter_does_what_the_rules_say_record_by_record(settings: CutSettin
     assert (state.n, state.base, state.last_time) == (expected.n, expected.base, expected.last_time)
     assert (state.next, state.current_path) == (expected.next, expected.current_path)
     assert (state.next_schedule, state.committable) == (expected.next_schedule, expected.committable)
+
+
+@given(strategies.settings, strategies.rounds())
+def test_the_windows_in_which_it_searches_do_not_matter(settings: CutSettings, rounds: list[Round]) -> None:
+    expected = naive(settings, rounds)
+    replay = Replay(settings)
+    with patch.object(written, "_WINDOW", 1), patch.object(by_object, "_SMALLEST_WINDOW", 2):
+        for this in rounds:
+            replay.round(this)
+    assert replay.closed == [[naive_cut(o) for o in group] for group in expected.closed]
+    assert replay.open == [naive_cut(o) for o in expected.open]
 
 
 @given(strategies.settings, strategies.rounds(), st.data())
