@@ -29,6 +29,12 @@ _LEADERLESS = (
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 )
+# What the first commit to a broker meets with, while its coordinator begins.
+_UNCOORDINATED = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +134,15 @@ class Topics:
         """Sets the offsets of a group without members."""
         positions = [TopicPartition(name, partition, offset) for partition, offset in offsets.items()]
         request = [ConsumerGroupTopicPartitions(group, positions)]
-        self.admin.alter_consumer_group_offsets(request)[group].result(_SECONDS)
+        end = time.monotonic() + _SECONDS
+        while True:
+            answer = self.admin.alter_consumer_group_offsets(request)[group].result(_SECONDS)
+            errors = [each.error for each in answer.topic_partitions if each.error]
+            if not errors:
+                return
+            if any(error.code() not in _UNCOORDINATED for error in errors) or time.monotonic() > end:
+                raise KafkaException(errors[0])
+            time.sleep(0.1)
 
     def read(self, name: str, *, isolation: str = "read_committed") -> list[Message]:
         """All records the topic holds, partition by partition in offset order, as a reader of `isolation` sees them."""
