@@ -21,6 +21,7 @@ class Proof(msgspec.Struct, frozen=True, rename="camel"):
     prefixes whose keys this sink never makes."""
 
     sink_id: str
+    bucket: str
     record: int
     foreign: int
     notes: tuple[str, ...]
@@ -42,6 +43,7 @@ def as_json(proof: Proof) -> str:
     """The proof as one JSON document."""
     code = exit_code(proof)
     document = {"right": code == 0, "exitCode": code, **msgspec.to_builtins(proof)}
+    document["partitions"] = [{**msgspec.to_builtins(p), "lag": p.lag} for p in proof.partitions]
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
 
 
@@ -105,7 +107,7 @@ def _lines(proof: Proof) -> Iterator[str]:
     yield ""
     for p in proof.partitions:
         for finding in p.wrong[:MOST_SHOWN]:
-            where = f" (s3: {finding.key})" if finding.key else ""
+            where = f" (s3://{proof.bucket}/{finding.key})" if finding.key else ""
             yield f"wrong: {p.topic_partition} offset {finding.offset}: {finding.message}{where} [{finding.wrong}]"
         if len(p.wrong) > MOST_SHOWN:
             yield f"wrong: {p.topic_partition}: and {len(p.wrong) - MOST_SHOWN:,} more; -o json has all"

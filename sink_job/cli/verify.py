@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from sink_job.cli.common import add_sink, read_sink, secret_dirs
@@ -27,10 +30,11 @@ line for each topic-partition to standard output, then what is wrong, each with
 its offset, the first one first.
 
 HOLES are offsets without a record of ours: control records, aborted and
-compacted records, refused and ignored ones. Without --deep the records in
-objects and holes are those that the ledger counted when it wrote them; with
---deep each object's records are compared with Kafka's, byte by byte. Objects
-whose records Kafka no longer holds are counted (NOT HELD), and are not wrong.
+compacted records, refused and ignored ones, and what onDataLoss: Continue gave
+up. Without --deep the records in objects and holes are those that the ledger
+counted when it wrote them; with --deep each object's records are compared with
+Kafka's, byte by byte. Objects of which Kafka no longer holds every record are
+counted (NOT HELD), and are not wrong.
 """
 
 EXIT_CODES = """\
@@ -89,7 +93,7 @@ def _verify(sink: Sink, secrets: Mapping[str, Path], *, deep: bool) -> Proof:
     properties = KafkaProperties.of(sink.spec.kafka, secrets)
     s3 = connect(settings)
     s3.look()
-    with _kafka(sink, properties, deep=deep) as (admin, engine), _telling() as tell:
+    with _telling() as tell, _kafka(sink, properties, deep=deep) as (admin, engine):
         evidence = verify.gather(sink, s3, admin, tell)
         verdicts = evidence.verdicts()
         if engine is not None:
@@ -100,6 +104,7 @@ def _verify(sink: Sink, secrets: Mapping[str, Path], *, deep: bool) -> Proof:
             )
     return Proof(
         sink_id=sink.sink_id,
+        bucket=settings.bucket,
         record=evidence.lists.state.number,
         foreign=evidence.foreign,
         notes=evidence.notes,
@@ -126,9 +131,24 @@ def _kafka(sink: Sink, properties: KafkaProperties, *, deep: bool) -> Iterator[t
     settings = SparkSettings(
         app_name=f"s3sink-verify-{sink.sink_id}", jars=connector_jars(), cores=cores, conf=sink.spec.spark_conf
     )
-    with session(settings) as spark, Admin(spark.sparkContext._gateway, properties) as client:
+    with _quiet_end(), session(settings) as spark, Admin(spark.sparkContext._gateway, properties) as client:
         group = f"{sink.group_id}-verify"
         yield client, SparkEngine(spark, properties.client(), group_id=group, redact=properties.redact, cores=cores)
+
+
+@contextmanager
+def _quiet_end() -> Iterator[None]:
+    """Ctrl-C ends it without the tracebacks that py4j logs when it is interrupted."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        logging.disable(logging.CRITICAL)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -139,5 +159,5 @@ def _telling() -> Iterator[Tell]:
         return
     from rich.console import Console
 
-    with Console(stderr=True).status("reading the ledger") as status:
+    with Console(stderr=True).status("connecting") as status:
         yield status.update

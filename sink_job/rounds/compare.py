@@ -28,6 +28,10 @@ from sink_job.rounds.tally import tally
 from sink_job.rounds.write import contiguous
 from sink_job.s3 import S3Settings, connect
 
+COUNTED_AT_ONCE = 1 << 15
+"""Offsets of an object that are tallied together."""
+SMALL = 1 << 15
+"""Bytes that are compared quicker by copying them."""
 STEPS = (64 << 10, 8 << 20)
 """Least and most bytes of a body that are fetched at a time."""
 
@@ -144,9 +148,20 @@ class _Comparer:
         self, objects: Sequence[_Object], prepared: Prepared, clock: int, holders: npt.NDArray[np.int32]
     ) -> None:
         """Gives each object its records; counts in `holders` in how many objects each row is."""
-        for o, rows in choose(by_path(objects), prepared.rows, clock):
-            holders[rows] += 1
-            o.take(prepared, rows)
+        chosen = list(choose(by_path(objects), prepared.rows, clock))
+        if not chosen:
+            return
+        rows = np.concatenate([rows for _, rows in chosen])
+        holders += np.bincount(rows, minlength=len(holders)).astype(np.int32)
+        # One gathering for all objects: with many paths each has a few rows of the batch.
+        data, ends = contiguous(prepared.framed, _stretch(rows))
+        offsets = prepared.rows.offsets[rows]
+        low = start = 0
+        for o, mine in chosen:
+            high = low + len(mine)
+            end = int(ends[high - 1])
+            o.take(data[start:end], ends[low:high] - start, offsets[low:high])
+            low, start = high, end
 
     def _account(self, batch: pa.RecordBatch, offsets: npt.NDArray[np.int64], holders: npt.NDArray[np.int32]) -> None:
         """Every record below `committed` is in one object, or is one that no object takes."""
@@ -189,6 +204,8 @@ class _Object:
         self.offsets = Tally()
         self.bytes = 0
         self._body = body
+        self._taken: list[npt.NDArray[np.int64]] = []
+        self._count = 0
         self._wrong: Finding | None = None
 
     @property
@@ -199,24 +216,30 @@ class _Object:
     def seen(self) -> tuple[Seen, ...]:
         return self.claimed.seen
 
-    def take(self, prepared: Prepared, rows: npt.NDArray[np.intp]) -> None:
-        """The object's next records, as they must stand in its body."""
-        offsets = prepared.rows.offsets[rows]
-        self.offsets += tally(offsets)
+    def take(self, rows: memoryview, ends: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> None:
+        """The object's next records as they must stand in its body: the rows' bytes, where each ends, the offsets."""
+        self._taken.append(offsets)
+        self._count += len(offsets)
+        if self._count >= COUNTED_AT_ONCE:
+            self._sum()
         if self._body is None:
             return
-        dense = int(rows[-1]) - int(rows[0]) + 1 == len(rows)
-        wanted, ends = contiguous(prepared.framed, slice(int(rows[0]), int(rows[-1]) + 1) if dense else rows)
-        self.bytes += len(wanted)
+        self.bytes += len(rows)
         try:
-            stored = self._body.read(len(wanted))
+            stored = self._body.read(len(rows))
         except NotReadable as error:
             self._differs(int(offsets[0]), str(error))
             return
-        at = first_difference(wanted, stored)
+        at = first_difference(rows, stored)
         if at is not None:
-            row = min(int(np.searchsorted(ends, at, side="right")), len(ends) - 1)
-            self._differs(int(offsets[row]), self._words(int(offsets[row]), at >= len(stored)))
+            offset = int(offsets[min(int(np.searchsorted(ends, at, side="right")), len(ends) - 1)])
+            self._differs(offset, self._words(offset, at >= len(stored)))
+
+    def _sum(self) -> None:
+        """Adds up what was taken: rarely, because a few offsets cost as much as many."""
+        if self._taken:
+            self.offsets += tally(np.concatenate(self._taken))
+        self._taken, self._count = [], 0
 
     def _words(self, offset: int, ended: bool) -> str:
         if ended:
@@ -225,6 +248,7 @@ class _Object:
 
     def end(self) -> Finding | None:
         """What is wrong with the object, all of Kafka's records taken."""
+        self._sum()
         o = self.claimed
         if self._body is not None:
             try:
@@ -248,6 +272,8 @@ class _Object:
 
 def first_difference(wanted: memoryview, stored: bytes) -> int | None:
     """The index of the first byte at which they differ, which may be the end of the shorter; None: they are equal."""
+    if len(wanted) < SMALL and wanted.tobytes() == stored:
+        return None
     size = min(len(wanted), len(stored))
     left, right = np.frombuffer(wanted, np.uint8, size), np.frombuffer(stored, np.uint8, size)
     if np.array_equal(left, right):
@@ -265,6 +291,14 @@ def most_open(objects: Sequence[Claimed]) -> int:
         heapq.heappush(ends, o.last)
         most = max(most, len(ends))
     return most
+
+
+def _stretch(rows: npt.NDArray[np.intp]) -> slice | npt.NDArray[np.intp]:
+    """The same rows, as a slice if they lie next to each other in order: then nothing is copied."""
+    first, last = int(rows[0]), int(rows[-1])
+    if last - first + 1 == len(rows) and (np.diff(rows) == 1).all():
+        return slice(first, last + 1)
+    return rows
 
 
 def _runs(mask: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
