@@ -50,7 +50,7 @@ def play(show: Show, folder: Path) -> bool:
             show.step("s3sink verify --deep: every record in exactly one object, compared with Kafka's own")
             with show.spinner("verifying"):
                 verified = sink.must("verify", "--deep", seconds=_RUN_SECONDS)
-            show.console.print(verified.rstrip(), markup=False, highlight=False)
+            show.console.print(verified.rstrip(), markup=False, highlight=False, soft_wrap=True)
         return _query(show, servers, flights)
     finally:
         if sink:
@@ -90,11 +90,10 @@ def _second_run(show: Show, servers: Servers, sink: Sink, proxy: FaultProxy, top
     _watch(show, sink, process, topics, servers, total, until=lambda: not process.running())
     if process.wait(10):
         raise ServerFailedError(f"s3sink run ended with {process.wait(1)}:\n{process.last_lines()}")
-    kinds = proxy.kinds()
     client = servers.s3.client()
     show.say(
-        f"{kinds['CompleteMultipartUpload'] + kinds['PutObject']} writes made visible, "
-        f"{kinds['UploadPart']} parts uploaded, {len(tree.uploads(client, servers.bucket))} uploads left over"
+        f"{len(tree.objects(client, servers.bucket))} whole objects now, by {proxy.kinds()['UploadPart']} more parts; "
+        f"{len(tree.uploads(client, servers.bucket))} uploads left over"
     )
 
 
