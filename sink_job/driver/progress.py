@@ -17,7 +17,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from sink_job.api.report import PartitionReport, Report, RunState
+from sink_job.api.report import PartitionReport, Report, RunState, Totals
 from sink_job.driver.logs import LogHandler
 
 LINE_EVERY_MS = 10_000
@@ -126,7 +126,7 @@ class Lines:
         if told is None:
             if report.state is not RunState.RUNNING or _lag(report.partitions) is None:
                 return None
-            self._tell(report)
+            self._tell(report.model_copy(update={"totals": Totals()}))
             return f"running; {_where_it_stands(report)}"
         wait = PUBLISH_LINE_EVERY_MS if report.totals.objects > told.totals.objects else LINE_EVERY_MS
         if report.now - self._told_at < wait:

@@ -25,6 +25,7 @@ from devtools.tree import objects, uploads
 
 pytestmark = pytest.mark.data
 
+PATIENCE = 240.0
 SECRET = "a-wrong-secret-key-of-ours"
 SinkFactory = Callable[[Mapping[str, Any]], Sink]
 Written = Callable[..., Sink]
@@ -127,7 +128,7 @@ def test_a_broker_that_goes_down_in_the_middle_is_worth_trying_again(
         )
         sink = sink_of(manifest(unique_name, spec))
         process = sink.start("run")
-        sink.wait_for(lambda: "running;" in process.log, "the sink", process)
+        sink.wait_for(lambda: "running;" in process.log, "the sink", process, seconds=PATIENCE)
         broker.kill()
         assert process.wait(180) == 75
         assert last_line(process.log).startswith(f"s3sink: TryAgainLater: Kafka at {broker.bootstrap} did not ")
@@ -175,7 +176,7 @@ def test_a_signal_ends_the_run_with_0_and_leaves_no_process(
 ) -> None:
     topics.create(topic)
     process = (sink := written()).start("run")
-    sink.wait_for(lambda: "running;" in process.log, "the sink", process)
+    sink.wait_for(lambda: "running;" in process.log, "the sink", process, seconds=PATIENCE)
     if number is signal.SIGINT:
         os.killpg(process.pid, number)  # a terminal sends it to all that run in the foreground
     else:
@@ -184,11 +185,13 @@ def test_a_signal_ends_the_run_with_0_and_leaves_no_process(
     wait_until(lambda: not in_session(process.pid), "the end of all processes", seconds=30)
 
 
-def test_sigkill_leaves_neither_a_jvm_nor_workers(written: Written, topics: Topics, topic: str) -> None:
+def test_sigkill_leaves_neither_a_jvm_nor_workers(
+    written: Written, topics: Topics, topic: str, s3: S3Server, bucket: str
+) -> None:
     topics.create(topic)
     topics.produce_values(topic, [b'{"n": 1}'] * 30)
     process = (sink := written()).start("run")
-    sink.wait_for(lambda: "objects (+" in process.log, "a round", process)
+    sink.wait_for(lambda: bool(objects(s3.client(), bucket)), "a round", process, seconds=PATIENCE)
     assert len(in_session(process.pid)) > 2
     process.kill_alone()
     wait_until(lambda: not in_session(process.pid), "the end of all processes", seconds=30)
@@ -201,7 +204,8 @@ def test_a_running_job_serves_report_metrics_and_health(
     topics.produce_values(topic, [b'{"n": 1}'] * 25)
     sink = written()
     process = sink.start("run", "--http", "0", "--log", "json")
-    sink.wait_for(lambda: "objects (+" in process.log, "a round", process)
+    sink.wait_for(lambda: len(objects(s3.client(), bucket)) == 2, "a round", process, seconds=PATIENCE)
+    sink.wait_for(lambda: "objects (+" in process.log, "its line of log", process)
     url = next(found.group() for line in process.log.splitlines() if (found := re.search(r"http://127\.[\d.:]+", line)))
 
     def ask(path: str) -> str:

@@ -93,8 +93,8 @@ def test_a_publish_is_told_sooner(make_report: MakeReport) -> None:
 
 def test_a_long_round_tells_of_its_tasks(make_report: MakeReport) -> None:
     lines = progress.Lines()
-    lines.line(make_report(partitions=LAGGING))
-    later = [make_report(now=NOW + 10_000 * n, partitions=LAGGING) for n in range(1, 4)]
+    lines.line(make_report(totals=Totals(), partitions=LAGGING))
+    later = [make_report(now=NOW + 10_000 * n, totals=Totals()) for n in range(1, 4)]
     assert lines.line(later[0], lambda: progress.Tasks(1, 8)) == "round 10: 1 of 8 tasks are done"
     assert lines.line(later[1], lambda: progress.Tasks(1, 8)) is None
     assert lines.line(later[2], lambda: None) is None
