@@ -7,9 +7,11 @@ the user's own pip is set up for; the hashes in the lock file say what is accept
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 from pathlib import Path
 
@@ -23,8 +25,10 @@ OLDEST_PYTHON = (3, 11)
 def wanted() -> str:
     """The stamp of an environment that is up to date: a hash over everything that decides its content."""
     digest = hashlib.sha256(f"{sys.version_info[:2]}".encode())
-    for name in ("requirements.lock", "pyproject.toml"):
-        digest.update((ROOT / name).read_bytes())
+    digest.update((ROOT / "requirements.lock").read_bytes())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    installed = [project["build-system"], project["project"], project["tool"]["setuptools"]]
+    digest.update(json.dumps(installed).encode())
     return digest.hexdigest()
 
 
