@@ -1,0 +1,297 @@
+"""`s3sink simulate`: what it prints for which steps, and which lines it does not take."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sink_job.api.errors import SpecError
+from sink_job.api.spec import Sink, load_sink
+from sink_job.cli import main
+from sink_job.cli.simulate import simulate
+
+HOUR = 3_600_000
+
+
+def manifest(**sections: Any) -> str:
+    spec = {
+        "kafka": {"bootstrapServers": "kafka:9092", "topics": ["t", "u"]},
+        "rotation": {"flushSize": 2},
+        "s3": {"bucket": "archive"},
+    }
+    metadata = {"name": "x"}
+    document = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "metadata": metadata, "spec": spec | sections}
+    return yaml.safe_dump(document)
+
+
+def sink(**sections: Any) -> Sink:
+    return load_sink(manifest(**sections))
+
+
+def record(offset: int, value: Any = 1, *, topic: str = "t", partition: int = 0, **more: Any) -> dict[str, Any]:
+    return {"topic": topic, "partition": partition, "offset": offset, "value": value, **more}
+
+
+def write(*records: dict[str, Any]) -> dict[str, Any]:
+    return {"write": list(records)}
+
+
+def advance(ms: int) -> dict[str, Any]:
+    return {"advanceClockMs": ms}
+
+
+def run(of: Sink, *steps: dict[str, Any] | str, **options: Any) -> list[dict[str, Any]]:
+    """What is printed for each write."""
+    import msgspec
+
+    lines = [(step if isinstance(step, str) else json.dumps(step)).encode() for step in steps]
+    return [json.loads(msgspec.json.encode(report)) for report in simulate(of, lines, **options)]
+
+
+def offsets(objects: list[dict[str, Any]]) -> list[list[int]]:
+    return [each["offsets"] for each in objects]
+
+
+def test_a_write_tells_what_it_closed_and_what_stays_open() -> None:
+    (report,) = run(sink(), write(record(5), record(6), record(7)))
+    assert report == {
+        "closed": [
+            {
+                "key": "topics/t/partition=0/t+0+0000000005.json",
+                "path": ["partition=0"],
+                "topic": "t",
+                "partition": 0,
+                "firstOffset": 5,
+                "lastOffset": 6,
+                "records": 2,
+                "offsets": [5, 6],
+            }
+        ],
+        "open": [
+            {
+                "key": "topics/t/partition=0/t+0+0000000007.json",
+                "path": ["partition=0"],
+                "topic": "t",
+                "partition": 0,
+                "firstOffset": 7,
+                "lastOffset": 7,
+                "records": 1,
+                "offsets": [7],
+            }
+        ],
+        "committable": {"t-0": 7},
+        "errors": [],
+    }
+
+
+def test_objects_grow_over_writes() -> None:
+    reports = run(sink(rotation={"flushSize": 3}), write(record(0)), write(record(1)), write(record(4)))
+    assert [offsets(report["open"]) for report in reports] == [[[0]], [[0, 1]], []]
+    assert offsets(reports[2]["closed"]) == [[0, 1, 4]]
+
+
+def test_nothing_is_committable_before_the_first_close() -> None:
+    reports = run(sink(), write(record(0)), write(record(1)), write(record(2)), write(record(3)))
+    assert [report["committable"] for report in reports] == [{"t-0": None}, {"t-0": 2}, {"t-0": 2}, {"t-0": 4}]
+
+
+def test_offsets_may_have_gaps() -> None:
+    reports = run(sink(), write(record(0), record(10)), write(record(20)))
+    assert [report["committable"]["t-0"] for report in reports] == [11, 11]
+    assert offsets(reports[0]["closed"]) == [[0, 10]]
+
+
+def test_each_topic_partition_counts_for_itself_and_they_are_told_in_order() -> None:
+    records = [
+        record(0, topic="u"),
+        record(0, partition=10),
+        record(0, partition=2),
+        record(1, topic="u"),
+        record(1, partition=2),
+    ]
+    (report,) = run(sink(), write(*records))
+    assert [(each["topic"], each["partition"]) for each in report["closed"]] == [("t", 2), ("u", 0)]
+    assert [(each["topic"], each["partition"]) for each in report["open"]] == [("t", 10)]
+    assert report["committable"] == {"t-2": 2, "t-10": None, "u-0": 2}
+
+
+def test_the_clock_alone_closes_nothing_but_the_next_round_does() -> None:
+    of = sink(rotation={"scheduleInterval": "1h"}, partitioner={"timezone": "UTC"})
+    reports = run(of, write(record(0)), advance(HOUR - 1), write(), advance(1), write())
+    assert [offsets(report["closed"]) for report in reports] == [[], [], [[0]]]
+
+
+def test_topic_partitions_without_records_take_part_in_a_round() -> None:
+    of = sink(rotation={"scheduleInterval": "1h"}, partitioner={"timezone": "UTC"})
+    first, second = run(of, write(record(0), record(0, partition=1)), advance(HOUR), write(record(1)))
+    assert offsets(first["open"]) == [[0], [0]]
+    assert [(each["partition"], each["offsets"]) for each in second["closed"]] == [(0, [0]), (1, [0])]
+    assert offsets(second["open"]) == [[1]]
+
+
+def test_the_clock_starts_where_it_is_told() -> None:
+    of = sink(partitioner={"type": "Hourly", "timezone": "UTC"})
+    (report,) = run(of, write(record(0)), clock_start_ms=1_715_940_000_000)
+    assert report["open"][0]["path"] == ["year=2024", "month=05", "day=17", "hour=10"]
+
+
+def test_a_record_may_have_no_timestamp() -> None:
+    of = sink(partitioner={"type": "Daily", "timezone": "UTC", "timestampExtractor": "Record"})
+    (report,) = run(of, write(record(0, timestamp=0), record(1)))
+    assert report["errors"] == [
+        {"topic": "t", "partition": 0, "offset": 1, "message": "the record has no Kafka timestamp"}
+    ]
+
+
+def test_without_offsets_they_are_left_out() -> None:
+    (report,) = run(sink(), write(record(0)), offsets=False)
+    assert "offsets" not in report["open"][0]
+    assert report["open"][0]["records"] == 1
+
+
+def test_the_first_data_error_is_the_end_of_its_topic_partition() -> None:
+    of = sink(partitioner={"type": "Field", "fields": ["a"]})
+    reports = run(
+        of,
+        write(record(0, {"a": 1}), record(1, {}), record(2, {}), record(0, {"a": 1}, partition=1)),
+        write(record(3, {"a": 1}), record(1, {"a": 1}, partition=1)),
+    )
+    first = reports[0]["errors"]
+    assert first == [{"topic": "t", "partition": 0, "offset": 1, "message": 'field "a" is missing'}]
+    assert reports[1]["errors"] == []
+    assert offsets(reports[1]["open"]) == [[0]]
+    assert offsets(reports[1]["closed"]) == [[0, 1]]
+    assert reports[1]["committable"] == {"t-0": None, "t-1": 2}
+
+
+def test_a_data_error_closes_nothing_even_when_the_schedule_is_due() -> None:
+    of = sink(rotation={"scheduleInterval": "1h"}, partitioner={"timezone": "UTC"})
+    reports = run(of, write(record(0)), advance(HOUR), write(record(1, value=None)), advance(HOUR), write())
+    assert [offsets(report["closed"]) for report in reports] == [[], [], []]
+
+
+def test_with_tolerance_all_records_with_errors_are_dropped_and_listed() -> None:
+    of = sink(errors={"tolerance": "All"})
+    values: list[Any] = [1, None, 2]
+    (report,) = run(of, write(*(record(offset, value) for offset, value in enumerate(values))))
+    assert offsets(report["closed"]) == [[0, 2]]
+    assert [error["offset"] for error in report["errors"]] == [1]
+
+
+def test_ignored_nulls_are_no_errors_and_are_committed_when_nothing_is_open() -> None:
+    (report,) = run(sink(errors={"onNullValue": "Ignore"}), write(record(0, None), {**record(1)} | {"value": None}))
+    assert report == {"closed": [], "open": [], "committable": {"t-0": 2}, "errors": []}
+
+
+def test_a_record_without_a_value_is_a_tombstone() -> None:
+    bare = {"topic": "t", "partition": 0, "offset": 0}
+    (report,) = run(sink(), write(bare))
+    assert report["errors"][0]["message"] == "the value is null, and errors.onNullValue is Fail"
+
+
+def test_values_are_compact_json_for_the_json_converter() -> None:
+    # {"a":[1,2]} and its newline are 12 bytes
+    of = sink(rotation={"maxBytes": 12})
+    (report,) = run(of, '{"write": [{"topic":"t","partition":0,"offset":0,"value": {"a" : [ 1, 2 ]}}]}')
+    assert offsets(report["closed"]) == [[0]]
+    (report,) = run(sink(rotation={"maxBytes": 13}), write(record(0, {"a": [1, 2]})))
+    assert offsets(report["open"]) == [[0]]
+
+
+@pytest.mark.parametrize(("value", "size"), [("äb", 3), ({"a": "b"}, 9)])
+def test_for_the_text_converter_a_json_string_is_the_text_itself(value: object, size: int) -> None:
+    text = {"converter": "Text", "output": "Bytes", "bytesSeparator": ""}
+    for limit, closed in ((size, [[0]]), (size + 1, [])):
+        (report,) = run(sink(format=text, rotation={"maxBytes": limit}), write(record(0, value)))
+        assert offsets(report["closed"]) == closed
+
+
+def test_values_can_be_given_as_bytes() -> None:
+    given = {"topic": "t", "partition": 0, "offset": 0, "value_base64": base64.b64encode(b'{"a":').decode()}
+    (report,) = run(sink(), write(given))
+    assert report["errors"][0]["message"] == "the value is not JSON: Input data was truncated"
+
+
+def test_blank_lines_are_passed_over() -> None:
+    assert len(run(sink(), "", write(record(0)), "  \n", write())) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("nope", "is not JSON: invalid character"),
+        ("[]", "Expected `object`, got `array`"),
+        ("{}", 'is not a step: give one of "write" and "advanceClockMs"'),
+        ('{"write": [], "advanceClockMs": 1}', "is not a step"),
+        ('{"wait": 1}', "unknown field `wait`"),
+        ('{"advanceClockMs": -1}', "`int` >= 0"),
+        ('{"advanceClockMs": 1.5}', "Expected `int"),
+        ('{"write": {}}', "Expected `array"),
+        ('{"write": [{"topic": "t", "partition": 0}]}', "missing required field `offset`"),
+        ('{"write": [{"topic": "t", "partition": 0, "offset": 0, "vlaue": 1}]}', "unknown field `vlaue`"),
+        ('{"write": [{"topic": "t", "partition": -1, "offset": 0}]}', "`int` >= 0 - at `$.write[0].partition`"),
+        ('{"write": [{"topic": "t", "partition": 0, "offset": "0"}]}', "at `$.write[0].offset`"),
+        ('{"write": [{"topic": "t", "partition": 0, "offset": 5}]}', "offset 5 does not ascend: offset 5 was"),
+        (
+            '{"write": [{"topic": "t", "partition": 0, "offset": 7}, {"topic": "t", "partition": 0, "offset": 6}]}',
+            "t-0 offset 6 does not ascend: offset 7 was delivered before it",
+        ),
+        ('{"write": [{"topic": "t", "partition": 0, "offset": 9, "value_base64": "?"}]}', '"value_base64"'),
+        ('{"write": [{"topic": "t", "partition": 0, "offset": 9, "value": 1, "value_base64": ""}]}', "give one of"),
+    ],
+)
+def test_a_line_that_is_not_understood_is_told_with_its_number(line: str, complaint: str) -> None:
+    with pytest.raises(SpecError, match=r"records, line 3: ") as told:
+        run(sink(), write(record(5)), "", line)
+    assert complaint in str(told.value)
+
+
+def test_a_line_that_is_not_text_is_told() -> None:
+    with pytest.raises(SpecError, match=r"line 1: is not UTF-8"):
+        list(simulate(sink(), [b'{"write": [{"topic": "\xff"}]}']))
+
+
+def test_the_command_prints_a_line_for_each_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "sink.yaml").write_text(manifest())
+    (tmp_path / "steps").write_text("\n".join(json.dumps(step) for step in (write(record(0)), advance(5), write())))
+    assert main.main(["simulate", str(tmp_path / "sink.yaml"), "--records", str(tmp_path / "steps"), "--brief"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["committable"] for line in lines] == [{"t-0": None}] * 2
+    assert "offsets" not in lines[0]["open"][0]
+
+
+def test_the_command_reads_steps_from_standard_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sink.yaml").write_text(manifest())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"write": []}\n')))
+    assert main.main(["simulate", str(tmp_path / "sink.yaml"), "--records", "-"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"closed": [], "open": [], "committable": {}, "errors": []}
+
+
+def test_wrong_files_end_the_command_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "sink.yaml").write_text(manifest())
+    assert main.main(["simulate", str(tmp_path / "sink.yaml"), "--records", str(tmp_path / "absent")]) == 2
+    assert "absent cannot be read" in capsys.readouterr().err
+    assert main.main(["simulate", str(tmp_path / "absent.yaml"), "--records", "-"]) == 2
+
+
+def test_it_imports_neither_kafka_nor_s3_nor_spark(tmp_path: Path) -> None:
+    (tmp_path / "sink.yaml").write_text(manifest())
+    (tmp_path / "steps").write_text(json.dumps(write(record(0, {"a": "x"}))))
+    heavy = ["pyspark", "py4j", "boto3", "botocore", "pandas", "babel", "awscrt"]
+    code = (
+        "import sys; from sink_job.cli.main import main; "
+        f"main(['simulate', {str(tmp_path / 'sink.yaml')!r}, '--records', {str(tmp_path / 'steps')!r}]); "
+        f"print(sorted(set({heavy}) & set(sys.modules)), file=sys.stderr)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stderr.strip() == "[]"
