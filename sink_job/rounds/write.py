@@ -178,7 +178,7 @@ class RangeWriter:
         before = writer.offsets
         writer.append(rows, ends, offsets)
         self._written += writer.offsets - before
-        self._written_to = writer.last + 1
+        self._written_to = max(self._written_to, writer.last + 1)
         self._counts.records += len(offsets)
         self._counts.bytes += len(rows)
 
