@@ -88,7 +88,11 @@ def equals(o: NamedObject, stored: Head) -> bool:
     return stored.etag.strip('"') == multipart_etag(o)
 
 
-def multipart_etag(o: NamedObject) -> str:
-    """The ETag that S3 gives a multipart object: the MD5 of its parts' MD5s, and their number."""
-    digests = b"".join(bytes.fromhex(p.etag.strip('"')) for p in o.parts)
+def multipart_etag(o: NamedObject) -> str | None:
+    """The ETag that S3 gives a multipart object: the MD5 of its parts' MD5s, and their number. None where the store's
+    ETags are something else."""
+    try:
+        digests = b"".join(bytes.fromhex(p.etag.strip('"')) for p in o.parts)
+    except ValueError:
+        return None
     return f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(o.parts)}"

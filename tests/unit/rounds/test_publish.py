@@ -1,0 +1,40 @@
+"""When a stored object is the one that was named."""
+
+import hashlib
+
+import pytest
+
+from sink_job.rounds.publish import equals
+from sink_job.rounds.state import NamedObject, Part, Tally
+from sink_job.s3 import Head
+
+MD5S = [hashlib.md5(body, usedforsecurity=False).digest() for body in (b"one", b"two")]
+WHOLE = hashlib.md5(b"".join(MD5S), usedforsecurity=False).hexdigest() + "-2"
+
+
+def named(*etags: str) -> NamedObject:
+    parts = tuple(Part(n, etag, 0, 5) for n, etag in enumerate(etags, 1))
+    return NamedObject("k", "t", 0, "p", 0, 9, 10, 77, "u", parts, (), Tally(10, 1), 1)
+
+
+OURS = named(*(f'"{md5.hex()}"' for md5 in MD5S))
+
+
+@pytest.mark.parametrize(
+    ("stored", "same"),
+    [
+        (Head(size=10, crc64nvme=77, etag='"x"', last_modified_ms=0), True),
+        (Head(size=10, crc64nvme=78, etag=f'"{WHOLE}"', last_modified_ms=0), False),
+        (Head(size=11, crc64nvme=77, etag=f'"{WHOLE}"', last_modified_ms=0), False),
+        (Head(size=10, crc64nvme=None, etag=f'"{WHOLE}"', last_modified_ms=0), True),
+        (Head(size=10, crc64nvme=None, etag='"another-2"', last_modified_ms=0), False),
+    ],
+    ids=["checksum", "another checksum", "another size", "etag of the parts", "another etag"],
+)
+def test_an_object_is_ours_by_size_and_checksum_or_by_the_etag_of_its_parts(stored: Head, same: bool) -> None:
+    assert equals(OURS, stored) is same
+
+
+def test_where_nothing_can_be_compared_the_object_is_not_taken_for_ours() -> None:
+    unlike_md5 = named('"opaque"', '"opaque"')
+    assert not equals(unlike_md5, Head(size=10, crc64nvme=None, etag='"opaque-2"', last_modified_ms=0))
