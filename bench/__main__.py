@@ -24,7 +24,7 @@ def main() -> int:
     if args.clean:
         shutil.rmtree(data_folder(), ignore_errors=True)
         return 0
-    scale = QUICK if args.quick else 1.0
+    scale = QUICK if args.quick else args.scale
     chosen = {name: CASES[name] for name in args.only or CASES}
     results: list[Result] = []
     settings = {"command": "python -m bench " + " ".join(sys.argv[1:]), "date": time.strftime("%Y-%m-%d %H:%M")}
@@ -56,6 +56,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--suite", action="append", choices=list(SUITES), help="may be given again (default: all)")
     parser.add_argument("--only", action="append", choices=list(CASES), help="sizes of values (default: all)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the data and one warm pass: does it run?")
+    parser.add_argument("--scale", type=float, default=1.0, metavar="FACTOR", help="so much of the data")
     parser.add_argument("--repeat", type=int, default=3, help="warm passes, of which the table shows the median")
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)), help="tasks at a time")
     parser.add_argument("--out", type=Path, default=RESULTS / "latest.json", help="where the results go")

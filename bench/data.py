@@ -6,13 +6,15 @@ it compresses about as logs do. Eight partitions, no keys, uncompressed batches;
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 from devtools.topics import Topics
 
@@ -48,7 +50,7 @@ class Case:
 Cases = Mapping[str, Case]
 
 CASES: Cases = {
-    case.name: case for case in (Case("100b", 100, 6_000_000), Case("1k", 1_000, 800_000), Case("10k", 10_000, 80_000))
+    case.name: case for case in (Case("100b", 100, 4_000_000), Case("1k", 1_000, 800_000), Case("10k", 10_000, 60_000))
 }
 
 
@@ -57,13 +59,29 @@ def fill(bootstrap: str, cases: Cases) -> None:
     topics = Topics(bootstrap)
     held = set(topics.admin.list_topics(timeout=30).topics)
     for case in cases.values():
-        if case.topic in held and sum(topics.ends(case.topic).values()) != case.records:
+        if case.topic in held and _held(topics, case.topic) != case.records:
             topics.delete(case.topic)
             held.discard(case.topic)
         if case.topic not in held:
             print(f"producing {case.bytes / 1e9:.2f} GB of {case.size} B values ...", file=sys.stderr, flush=True)
-            topics.create(case.topic, partitions=PARTITIONS)
+            create(topics, case.topic, PARTITIONS)
             _produce(bootstrap, case)
+
+
+def create(topics: Topics, name: str, partitions: int) -> None:
+    """A new topic; returns when its partitions can be written to."""
+    with contextlib.suppress(KafkaException):
+        topics.create(name, partitions=partitions)
+    _held(topics, name)
+
+
+def _held(topics: Topics, name: str) -> int:
+    """How many records a topic holds; on a busy machine its partitions take a while to be led."""
+    for _ in range(60):
+        with contextlib.suppress(KafkaException):
+            return sum(topics.ends(name).values())
+        time.sleep(0.5)
+    raise RuntimeError(f"nobody leads {name}")
 
 
 def _produce(bootstrap: str, case: Case) -> None:
@@ -80,10 +98,10 @@ def _produce(bootstrap: str, case: Case) -> None:
     per_partition = case.records // PARTITIONS
     for number, value in zip(range(case.records), values(case.size), strict=False):
         partition, offset = number % PARTITIONS, number // PARTITIONS
-        time = FIRST_MS + offset * SPAN_MS // per_partition
+        at = FIRST_MS + offset * SPAN_MS // per_partition
         while True:
             try:
-                producer.produce(case.topic, value, partition=partition, timestamp=time)
+                producer.produce(case.topic, value, partition=partition, timestamp=at)
                 break
             except BufferError:
                 producer.poll(0.2)

@@ -146,6 +146,7 @@ def _result(case: Case, seconds: float, before: Look, after: Look, peaks: Peaks)
         "records_per_s": round(case.records / seconds),
         "mb_per_s": round(case.bytes / 1e6 / seconds, 1),
         "mb_per_cpu_s": round(case.bytes / 1e6 / own, 1) if own else None,
+        "cpu_s": cpu,
         "cpu_s_per_gb": {role: round(each / gb, 2) for role, each in sorted(cpu.items())},
         "own_cpu_s_per_gb": round(own / gb, 2),
         "peak_mb": {role: round(size / 1e6) for role, size in sorted(peaks.rss.items())},

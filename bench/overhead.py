@@ -4,60 +4,78 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from bench.data import Case, values
+from bench.data import Case, create, values
 from bench.measure import Bench, Result
 from devtools.topics import Record, Topics
 
 ROUNDS = 6
 VALUE_BYTES = 200
+SHAPES = ((1, 1), (64, 64), (512, 512), (512, 1))
 
 
 def overhead(bench: Bench, folder: Path, *, repeat: int) -> Iterator[Result]:
     """One record a partition and round, at 1, 64 and 512 partitions; then one busy partition among 512."""
-    for partitions, busy in ((1, 1), (64, 64), (512, 512), (512, 1)):
-        yield _one(bench, folder, partitions, busy, max(ROUNDS, repeat + 2))
-
-
-def _one(bench: Bench, folder: Path, partitions: int, busy: int, rounds: int) -> Result:
+    rounds = max(ROUNDS, repeat + 2)
     topics = Topics(bench.broker.bootstrap)
-    name = topics.create(f"rounds-{partitions}-{busy}-{bench.s3.port}", partitions=partitions)
+    made = [_Topic.of(partitions, busy, bench.s3.port, rounds) for partitions, busy in SHAPES]
     try:
-        source = values(VALUE_BYTES)
-        each = [Record(value=next(source), partition=n) for n in range(busy) for _ in range(rounds)]
-        topics.produce(name, each)
-        case = _Topic(name, VALUE_BYTES, rounds * busy)
-        sections = {"rotation": {"flushSize": 1_000_000}, "rounds": {"maxRecords": 1}}
-        document = bench.manifest("rounds", case, sections, number=1000 * partitions + busy)
-        with bench.passes(folder, document) as runner:
-            result = runner.run(case, "sink", manifest=document, publish_open=False)
-        return _told(result, partitions, busy)
+        for topic in made:
+            topic.fill(topics)
+        with bench.passes(folder, _document(bench, made[0])) as runner:
+            runner.run(made[0], "sink", manifest=_document(bench, made[0], number=1), publish_open=False)
+            for topic in made:
+                result = runner.run(topic, "sink", manifest=_document(bench, topic), publish_open=False)
+                yield _told(result, topic)
     finally:
-        topics.delete(name)
+        for topic in made:
+            topics.delete(topic.name)
 
 
-def _told(result: Result, partitions: int, busy: int) -> Result:
-    write, publish = zip(*result["rounds_ms"], strict=True)
-    # The first two rounds start the workers and open the consumers.
-    return {
-        "stage": "rounds",
-        "pass": "warm",
-        "partitions": partitions,
-        "busy": busy,
-        "rounds": len(write),
-        "first_ms": write[0] + publish[0],
-        "median_ms": round(statistics.median([a + b for a, b in zip(write[2:], publish[2:], strict=True)])),
-        "rounds_ms": result["rounds_ms"],
-        "requests_per_round": round(sum(result["requests"].values()) / len(write), 1),
-        "peak_tree_mb": result["peak_tree_mb"],
-        "peak_mb": result["peak_mb"],
-    }
+def _document(bench: Bench, topic: _Topic, *, number: int = 0) -> dict[str, Any]:
+    sections = {"rotation": {"flushSize": 1_000_000}, "rounds": {"maxRecords": 1}}
+    return bench.manifest(topic.name, topic, sections, number=number)
 
 
+@dataclass(frozen=True)
 class _Topic(Case):
-    """A topic of its own name."""
+    """A topic of its own name; `busy` of its partitions have a record for each round."""
+
+    partitions: int
+    busy: int
+
+    @classmethod
+    def of(cls, partitions: int, busy: int, tag: int, rounds: int) -> _Topic:
+        return cls(f"rounds-{partitions}-{busy}-{tag}", VALUE_BYTES, rounds * busy, partitions, busy)
 
     @property
     def topic(self) -> str:
         return self.name
+
+    def fill(self, topics: Topics) -> None:
+        create(topics, self.name, self.partitions)
+        source = values(VALUE_BYTES)
+        each = range(self.records // self.busy)
+        topics.produce(self.name, [Record(value=next(source), partition=n) for n in range(self.busy) for _ in each])
+
+
+def _told(result: Result, topic: _Topic) -> Result:
+    write, publish = zip(*result["rounds_ms"], strict=True)
+    # The first two rounds open the consumers.
+    return {
+        "stage": "rounds",
+        "pass": "warm",
+        "partitions": topic.partitions,
+        "busy": topic.busy,
+        "rounds": len(write),
+        "first_ms": write[0] + publish[0],
+        "median_ms": round(statistics.median([a + b for a, b in zip(write[2:], publish[2:], strict=True)])),
+        "rounds_ms": result["rounds_ms"],
+        "cpu_s_per_round": round(sum(result["cpu_s"].values()) / len(write), 2),
+        "requests_per_round": round(sum(result["requests"].values()) / len(write), 1),
+        "peak_tree_mb": result["peak_tree_mb"],
+        "peak_mb": result["peak_mb"],
+    }

@@ -37,7 +37,7 @@ def table(results: Iterable[Result]) -> str:
 
 def rounds_table(results: Iterable[Result]) -> str:
     """The rounds with little to read."""
-    names = ("partitions", "busy", "rounds", "first_ms", "median_ms", "requests_per_round")
+    names = ("partitions", "busy", "rounds", "first_ms", "median_ms", "cpu_s_per_round", "requests_per_round")
     rows = [[str(each[name]) for name in names] for each in results if each.get("stage") == "rounds"]
     return _markdown(names, rows) if rows else ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from devtools.kafka import KafkaBroker
 OBJECT_BYTES = 50_000_000
 HOURLY = {"partitioner": {"type": "Hourly", "timezone": "UTC", "timestampExtractor": "Record"}}
 GZIP = {"format": {"compression": "Gzip"}}
+SETTINGS: Mapping[str, Mapping[str, Any]] = {"json": {}, "gzip": GZIP, "hourly": HOURLY}
 BY_FIELD = {"partitioner": {"type": "Field", "fields": ["path"]}}
 
 
@@ -36,48 +37,41 @@ class Plan:
     scale: float = 1.0
 
 
-def throughput(plan: Plan) -> None:
-    """Each size into the server that throws bodies away: command, consumer, reader and sink in turn."""
+def cold(plan: Plan) -> None:
+    """The command from its start to its end: a JVM and workers to start, code to compile."""
     with _bench(plan, "null") as (bench, folder):
         for case in plan.cases.values():
-            plan.tell(_command(bench, folder, case, "json", {}))
-            _stages(plan, bench, folder, case)
+            document = bench.manifest(f"{case.name}-command", case, shape(case))
+            plan.tell({"settings": "json", **bench.command(folder, case, document)})
 
 
-def _stages(plan: Plan, bench: Bench, folder: Path, case: Case) -> None:
-    sections = shape(case)
-    with bench.passes(folder, bench.manifest("session", case, sections)) as runner:
-        plan.tell({"pass": "cold", **runner.run(case, "reader")})
-        for number in range(plan.repeat):
-            plan.tell({"pass": "warm", **runner.run(case, "consumer")})
-            plan.tell({"pass": "warm", **runner.run(case, "reader")})
-            document = bench.manifest("json", case, sections, number=number + 1)
-            plan.tell(_sink(bench, runner.run(case, "sink", manifest=document), "json"))
+def stages(plan: Plan) -> None:
+    """Into the server that throws bodies away, in one session: consumer, reader, and the sink by settings."""
+    _in_turn(plan, "null", ("consumer", "reader"), SETTINGS)
 
 
 def store(plan: Plan) -> None:
-    """Each size into VersityGW on the same cores, which then works as hard as the sink."""
-    with _bench(plan, "versitygw") as (bench, folder):
-        for case in plan.cases.values():
-            plan.tell(_command(bench, folder, case, "json", {}))
-            _clear(bench)
-            _warm(plan, bench, folder, case, "json", {})
+    """Into VersityGW on the same cores, which then works as hard as the sink."""
+    _in_turn(plan, "versitygw", (), {"json": {}})
 
 
-def gzip(plan: Plan) -> None:
-    """JSON lines compressed."""
-    with _bench(plan, "null") as (bench, folder):
-        for case in plan.cases.values():
-            plan.tell(_command(bench, folder, case, "gzip", GZIP))
-            _warm(plan, bench, folder, case, "gzip", GZIP)
-
-
-def hourly(plan: Plan) -> None:
-    """Hourly paths by the records' own time: one more Kafka column; 48 paths, one after the other."""
-    with _bench(plan, "null") as (bench, folder):
-        for case in plan.cases.values():
-            plan.tell(_command(bench, folder, case, "hourly", HOURLY))
-            _warm(plan, bench, folder, case, "hourly", HOURLY)
+def _in_turn(plan: Plan, name: str, bare: Sequence[str], settings: Mapping[str, Mapping[str, Any]]) -> None:
+    """Each stage by turns, so that what disturbs the machine disturbs all of them; the first turn of a size warms up
+    and is told as such."""
+    with _bench(plan, name) as (bench, folder):
+        first = next(iter(plan.cases.values()))
+        with bench.passes(folder, bench.manifest("session", first, shape(first))) as runner:
+            for case in plan.cases.values():
+                for turn in range(plan.repeat + 1):
+                    state = {"pass": "warm" if turn else "first", "turn": turn}
+                    for stage in bare:
+                        plan.tell({**state, **runner.run(case, stage)})
+                    for key, sections in settings.items():
+                        every = {**shape(case), **sections}
+                        document = bench.manifest(f"{case.name}-{key}", case, every, number=turn)
+                        result = runner.run(case, "sink", manifest=document)
+                        plan.tell({"settings": key, "target": bench.target, **state, **result})
+                        _clear(bench)
 
 
 def rounds(plan: Plan) -> None:
@@ -99,9 +93,7 @@ def limits(plan: Plan) -> None:
             plan.tell({**bench.command(folder, case, document), "settings": "2,000 paths, Spark"})
 
 
-SUITES: Mapping[str, Callable[[Plan], None]] = {
-    each.__name__: each for each in (throughput, store, gzip, hourly, rounds, limits)
-}
+SUITES: Mapping[str, Callable[[Plan], None]] = {each.__name__: each for each in (cold, stages, store, rounds, limits)}
 
 
 def shape(case: Case) -> dict[str, Any]:
@@ -113,27 +105,6 @@ def shape(case: Case) -> dict[str, Any]:
 def _bench(plan: Plan, name: str) -> Iterator[tuple[Bench, Path]]:
     with target(name) as s3, tempfile.TemporaryDirectory(prefix="s3sink-bench-") as folder:
         yield Bench(plan.broker, s3, name, cores=plan.cores), Path(folder)
-
-
-def _command(bench: Bench, folder: Path, case: Case, settings: str, sections: Mapping[str, Any]) -> Result:
-    document = bench.manifest(f"{case.name}-{settings}-command", case, {**shape(case), **sections})
-    return {"settings": settings, **bench.command(folder, case, document)}
-
-
-def _warm(plan: Plan, bench: Bench, folder: Path, case: Case, settings: str, sections: Mapping[str, Any]) -> None:
-    """Passes of the sink in one session; the first is thrown away."""
-    every = {**shape(case), **sections}
-    with bench.passes(folder, bench.manifest("session", case, every)) as runner:
-        for number in range(plan.repeat + 1):
-            document = bench.manifest(f"{case.name}-{settings}", case, every, number=number + 1)
-            result = runner.run(case, "sink", manifest=document)
-            _clear(bench)
-            if number:
-                plan.tell(_sink(bench, result, settings))
-
-
-def _sink(bench: Bench, result: Result, settings: str) -> Result:
-    return {"settings": settings, "pass": "warm", "target": bench.target, **result}
 
 
 def _clear(bench: Bench) -> None:
