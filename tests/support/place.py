@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import gzip
 import json
+import multiprocessing
+import os
+import signal
+import sys
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from devtools.fault_proxy import FaultProxy
 from devtools.processes import wait_until
 from devtools.s3 import credentials_secret, s3_client
+from sink_job.api.errors import SinkError
 from sink_job.rounds.loop import Driver
 from sink_job.rounds.world import Goal
 from sink_job.s3 import S3, S3Settings, connect
@@ -42,7 +48,7 @@ def manifest(bucket: str, endpoint: str, **given: Any) -> str:
     }
     if given.get("paths"):
         spec["partitioner"] = {"type": "Field", "fields": ["kind"]}
-    head = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "metadata": {"name": "log"}}
+    head = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "metadata": {"name": given.get("name", "log")}}
     return yaml.safe_dump({**head, "spec": spec})
 
 
@@ -64,6 +70,10 @@ class Place:
         folder = self.folder / "sibling"
         folder.mkdir()
         return Place.new(self.endpoint, folder)
+
+    def through(self, proxy: FaultProxy) -> Place:
+        """The same place, reached through the proxy."""
+        return replace(self, settings=replace(self.settings, endpoint=proxy.endpoint))
 
     @property
     def endpoint(self) -> str:
@@ -88,6 +98,10 @@ class Place:
 
     def run(self, log: FunctionLog, goal: Goal, **given: Any) -> None:
         self.driver(log, goal, **given).run()
+
+    def start(self, log: FunctionLog, goal: Goal, **given: Any) -> Forked:
+        """The same in a process of its own, which a test can stop, go on with and kill."""
+        return Forked(self, log, goal, given)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -114,6 +128,10 @@ class Place:
         path = self.folder / "group.json"
         stored: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
         return stored
+
+    def records(self) -> list[int]:
+        """The numbers of the records that the ledger still holds."""
+        return [int(listed.key.rsplit("/", 1)[1][:20]) for listed in self.s3.list("") if "/ledger/" in listed.key]
 
     def litter(self) -> list[str]:
         """Unfinished uploads, staged leftovers and try-outs."""
@@ -144,3 +162,40 @@ class Place:
 
     def delete_staging(self) -> None:
         self.s3.delete([listed.key for listed in self.s3.list("") if "/staging/" in listed.key])
+
+
+class Forked:
+    """A driver in a process that was forked from one which has imported everything; it ends as `s3sink run` would."""
+
+    def __init__(self, place: Place, log: FunctionLog, goal: Goal, given: Mapping[str, Any]) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([__name__])
+        self._told = place.folder / f"told-{uuid.uuid4().hex[:8]}"
+        self._process = context.Process(target=_run, args=(self._told, place, log, goal, given), daemon=True)
+        self._process.start()
+
+    @property
+    def told(self) -> str:
+        """What the user reads at the end; nothing when all went well."""
+        return self._told.read_text() if self._told.exists() else ""
+
+    def wait(self, seconds: float = 60) -> int | None:
+        """The exit code; None when it still runs after `seconds`."""
+        self._process.join(seconds)
+        return self._process.exitcode
+
+    def send(self, number: signal.Signals) -> None:
+        assert self._process.pid is not None
+        os.kill(self._process.pid, number)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join()
+
+
+def _run(told: Path, place: Place, log: FunctionLog, goal: Goal, given: Mapping[str, Any]) -> None:
+    try:
+        place.run(log, goal, **given)
+    except SinkError as error:
+        told.write_text(f"{error.reason}: {error}")
+        sys.exit(error.exit_code)
