@@ -1,0 +1,80 @@
+"""The sentences of DESIGN's promises P2, P4, P6, P9 and P10 that a model can check: each can be taken out of it.
+
+A name is `promise.what`; the text is the promise's own wording. Taking a sentence out makes the drivers do what
+somebody who had never read it might have written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+SENTENCES = {
+    # P2: the ledger decides
+    "p2.recorded-first": "What a round cut is written down before it is visible.",
+    "p2.rebuilt": "A named object whose upload is lost is rebuilt: nothing the ledger has named is ever cut again.",
+    "p2.runs": "Its recorded members (path, offset runs) are read again.",
+    "p2.clocks": "Its members are found again by the round clocks they saw.",
+    "p2.same-key": "It is written under the same key.",
+    "p2.replacing-record": "It is written to a new upload, which a replacing record names.",
+    "p2.recut-from": "Open objects may be cut anew, from the first offset that is in no visible or named object.",
+    "p2.scope-object": "With `scope: Object`, open ones are rebuilt too.",
+    # P4: one writer
+    "p4.conditional": "Records are numbered and put with `If-None-Match: *`.",
+    "p4.claim-first": "A driver's first write is a claim: a record numbered head + 1, whose number is its epoch.",
+    "p4.claims-kept": "Claims are never deleted.",
+    "p4.check-higher": "After its claim a driver lists the ledger: any record higher, and it starts over.",
+    "p4.check-snapshot": "After its claim a driver lists the snapshots: any equal or higher, and it starts over.",
+    "p4.check-gap": "A gap in the records, and it starts over.",
+    "p4.then-acts": "Only then does it act.",
+    "p4.above-snapshot": "Records numbered at or below the newest snapshot are never applied.",
+    "p4.looks-first": "A driver looks at the head before it commits offsets.",
+    "p4.own-record": "A 412 on our own attempt id (the reply was lost) is a success.",
+    "p4.frozen-body": "A record's body is frozen before the first try, and what was stored is the state.",
+    "p4.fenced-stops": "A driver that is fenced stops: it publishes and commits nothing more.",
+    "p4.fenced-aborts-own": "A fenced driver aborts only uploads that it began and never recorded.",
+    "p4.replaced-after-record": "What a record replaces is aborted after it: a driver may be fenced and not know.",
+    # P6: uploads outlive the process
+    "p6.staged-first": "What does not fill a part goes into a staging object, written before the record that names it.",
+    "p6.unique-names": "Staging names carry epoch, round and task attempt and are never used twice.",
+    "p6.verified": "The record carries size and checksum, the reader verifies them, a mismatch counts as missing.",
+    "p6.gone": "If a staging object is gone: P2.",
+    # P9: completing is idempotent
+    "p9.conditional": "Completion is conditional on `If-None-Match: *`.",
+    "p9.recorded-etags": "Completion names the recorded ETags.",
+    "p9.state-keeps": "State and snapshots hold every object named and not yet acknowledged.",
+    "p9.seen-visible": "Each record acknowledges those seen visible since the last.",
+    "p9.recovery-publishes": "Recovery publishes all that are not acknowledged.",
+    "p9.gone-but-there": "NoSuchUpload and an object of the recorded size and checksum: done.",
+    "p9.moved": "No object, but the group's offset is past it: done (somebody moved it).",
+    "p9.else-rebuild": "Else rebuild.",
+    "p9.equal": "412: compare; equal: done.",
+    "p9.equal-abort": "412 and equal: abort ours.",
+    "p9.different": "412 and different: stop with ObjectConflict, overwrite nothing.",
+    "p9.error-in-200": "A 200 that carries an error: again.",
+    "p9.unusable": "A 409 that persists, InvalidPart: rebuild.",
+    "p9.unusable-aborted": "An unusable upload is aborted before its object is made again.",
+    # P10: no litter, and nobody else's litter
+    "p10.intent": "The intent of a round is written before it opens anything.",
+    "p10.after-claim": "Clean-up comes after the claim.",
+    "p10.could-have-opened": "It aborts only uploads at keys that a round under way could have opened.",
+    "p10.not-named": "It aborts only uploads that the current state does not name.",
+    "p10.began-before": "It aborts only uploads that began before the claim (or the last recorded round).",
+    "p10.lower-epochs": "It deletes staging objects of lower epochs.",
+    "p10.superseded": "It deletes superseded staging objects.",
+    "p10.published-first": "`published/` is written before its snapshot.",
+    "p10.two-snapshots": "Records are dropped only when two snapshots cover them.",
+    "p10.acknowledged": "Records are dropped only when their objects are acknowledged.",
+}
+
+
+class Rules:
+    """Which sentences hold."""
+
+    def __init__(self, without: Collection[str] = ()) -> None:
+        unknown = set(without) - SENTENCES.keys()
+        if unknown:
+            raise ValueError(f"no such sentence: {', '.join(sorted(unknown))}")
+        self.without = frozenset(without)
+
+    def say(self, sentence: str) -> bool:
+        return sentence not in self.without

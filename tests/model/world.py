@@ -1,0 +1,186 @@
+"""What a state of the model is made of: plain tuples, so that states can be compared and counted.
+
+Records of the topic-partition are the digits 0, 1, 2, …: a content is the string of its records. A key is `path+first`.
+An ETag is the part's content, and `~` behind it when the server encrypted it another way (SSE-KMS: equal bytes, other
+ETag). Time is the number of the newest record or snapshot: what began at `t` began after record `t` was written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sink_job.rounds.state import Record, State
+from tests.model.ledger import EMPTY, Kept
+from tests.model.sentences import Rules
+
+FOREIGN = "?"
+"""What an object of somebody else's holds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A small world: how much there is to write, and what may go wrong in it.
+
+    `records` in the topic-partition, `part` of which fill a part; a round reads one of `rounds` many. `paths` is how
+    records are spread: `one`, by `data` (even and odd), or by `clock` (the path is the round's clock, each driver has
+    its own). `chain` staged leftovers are gathered into one. Every `snapshot_every` records comes a snapshot (0: none).
+    The first of the `drivers` is at work already, under its claim, or with `claiming` it still has to start; the others
+    may start at any time. `recut` cuts lost open objects anew instead of rebuilding them; `cleans_first` cleans up
+    before publishing. With `foreign` somebody else's object or upload is there. Each of `faults` happens at most once.
+    """
+
+    records: int = 3
+    part: int = 2
+    rounds: tuple[int, ...] = (1, 2)
+    paths: str = "one"
+    scope: str = "partition"
+    chain: int = 2
+    snapshot_every: int = 0
+    drivers: int = 2
+    claiming: bool = False
+    recut: bool = False
+    cleans_first: bool = False
+    foreign: str = ""
+    faults: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    rules: Rules = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", Rules(self.without))
+
+
+class Upload(NamedTuple):
+    """An unfinished multipart upload on the server; `parts` by number with their ETags."""
+
+    id: str
+    key: str
+    began: int
+    parts: tuple[tuple[int, str], ...] = ()
+
+
+class Late(NamedTuple):
+    """A request of a task attempt that everybody thinks dead, still on its way: `what` is part, staging or upload."""
+
+    what: str
+    name: str
+    key: str = ""
+    number: int = 0
+    content: str = ""
+
+
+class Plan(NamedTuple):
+    """What a round has done and what its record will say: the ledger's record, the staging object to put before it,
+    the uploads that only the record would name, and those to abort after it because it replaces them."""
+
+    record: Kept[Record]
+    staging: tuple[str, str] | None = None
+    begun: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+
+
+class Driver(NamedTuple):
+    """A driver: where it is in its program, what it knows, and what it works at.
+
+    `state` is the ledger's state as it knows it, `visible` what it has seen complete since; `then` is where it goes on
+    when publishing is done.
+    """
+
+    name: str
+    at: str = "off"
+    state: Kept[State] = EMPTY
+    epoch: int = 0
+    visible: tuple[str, ...] = ()
+    committed: int = -1
+    begun: int = 0
+    failed: int = 0
+    then: str = ""
+    key: str = ""
+    plan: Plan | None = None
+    numbers: tuple[int, ...] = ()
+    todo: tuple[str, ...] = ()
+    recorded: int = 0
+
+
+class World(NamedTuple):
+    """Everything: the ledger's folders, the store, the group's offset, the drivers, what is on its way and what may
+    still go wrong. `breach` is set by a step that does what no step may do."""
+
+    records: tuple[tuple[int, Kept[Record]], ...] = ()
+    snapshots: tuple[tuple[int, Kept[State]], ...] = ()
+    published: tuple[tuple[int, int, tuple[str, ...]], ...] = ()
+    intents: tuple[tuple[int, int, int], ...] = ()
+    uploads: tuple[Upload, ...] = ()
+    objects: tuple[tuple[str, str], ...] = ()
+    staging: tuple[tuple[str, str], ...] = ()
+    moved: tuple[tuple[str, str], ...] = ()
+    group: int = 0
+    drivers: tuple[Driver, ...] = ()
+    late: tuple[Late, ...] = ()
+    faults: tuple[str, ...] = ()
+    breach: tuple[str, str] | None = None
+
+    @property
+    def now(self) -> int:
+        """The newest number that was ever written."""
+        return max((t[-1][0] for t in (self.records, self.snapshots) if t), default=0)
+
+    def upload(self, upload_id: str | None) -> Upload | None:
+        return next((u for u in self.uploads if u.id == upload_id), None)
+
+    def object(self, key: str) -> str | None:
+        return next((content for k, content in self.objects if k == key), None)
+
+    def staged(self, name: str) -> str | None:
+        return next((content for n, content in self.staging if n == name), None)
+
+    def with_driver(self, driver: Driver) -> World:
+        drivers = tuple(driver if d.name == driver.name else d for d in self.drivers)
+        return self._replace(drivers=drivers)
+
+    def with_upload(self, upload: Upload) -> World:
+        others = tuple(u for u in self.uploads if u.id != upload.id)
+        return self._replace(uploads=tuple(sorted((*others, upload))))
+
+    def without_upload(self, upload_id: str | None) -> World:
+        return self._replace(uploads=tuple(u for u in self.uploads if u.id != upload_id))
+
+    def with_object(self, key: str, content: str) -> World:
+        others = tuple(o for o in self.objects if o[0] != key)
+        return self._replace(objects=tuple(sorted((*others, (key, content)))))
+
+    def with_staging(self, name: str, content: str) -> World:
+        others = tuple(s for s in self.staging if s[0] != name)
+        return self._replace(staging=tuple(sorted((*others, (name, content)))))
+
+    def without_staging(self, name: str) -> World:
+        return self._replace(staging=tuple(s for s in self.staging if s[0] != name))
+
+    def after(self, fault: str) -> World:
+        """The same world, with one fault less to come."""
+        left = list(self.faults)
+        left.remove(fault)
+        return self._replace(faults=tuple(left))
+
+
+NAMES = "ABC"
+"""What the drivers are called."""
+
+
+def key_of(path: str, first: int) -> str:
+    return f"{path}+{first}"
+
+
+def first_of(key: str) -> int | None:
+    """The first offset that a key of ours names; None for another's key."""
+    first = key.rpartition("+")[2]
+    return int(first) if first.isdigit() else None
+
+
+def content_of(etag: str) -> str:
+    return etag.removesuffix("~")
+
+
+def checksum(content: str) -> int:
+    """Tells contents apart, as a checksum does."""
+    return 0 if content == FOREIGN else int("1" + content)
