@@ -108,18 +108,13 @@ class _One(NamedTuple):
 
 def _first_bytes(values: pa.BinaryArray) -> npt.NDArray[np.uint8]:
     """The first byte of each value; none may be empty."""
-    return _data(values)[columns.bounds(values)[:-1]]
-
-
-def _data(values: pa.BinaryArray) -> npt.NDArray[np.uint8]:
-    """The bytes that the values stand in."""
-    return np.frombuffer(values.buffers()[2] or b"", np.uint8)
+    return columns.content(values)[columns.bounds(values)[:-1]]
 
 
 def _odd(values: pa.BinaryArray) -> Mask | None:
     """The values that cannot be read together with others: empty, not beginning and ending as JSON does, or with line
     breaks in them. None when there are none."""
-    data, bounds = _data(values), columns.bounds(values)
+    data, bounds = columns.content(values), columns.bounds(values)
     odd = bounds[1:] == bounds[:-1]
     if odd.any():
         full = np.flatnonzero(~odd)

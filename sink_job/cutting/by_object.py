@@ -49,13 +49,13 @@ class _Batch:
         if len(written) and rotation.state.n and rotation.due:
             steps.append(rotation.close_all())
             rotation.renew_schedule()
-        at, window = 0, len(written) if self._settings.max_open_objects is None else _SMALLEST_WINDOW
+        at, window = 0, len(written)
         while at < len(written):
             end = min(at + window, len(written))
             pieces = self._pieces(at, end)
             hit = self._first_over_cap(pieces)
             if hit is not None:
-                end, window = hit, max(_SMALLEST_WINDOW, hit - at)
+                end, window = hit, max(_SMALLEST_WINDOW, hit - at)  # and twice that next, below
                 pieces = self._pieces(at, end)
             steps += self._apply(pieces)
             if hit is not None:

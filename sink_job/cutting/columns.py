@@ -70,8 +70,13 @@ def truths(column: pa.BooleanArray) -> npt.NDArray[np.bool_]:
     return np.unpackbits(bits, count=column.offset + len(column), bitorder="little")[column.offset :].astype(np.bool_)
 
 
+def content(column: pa.BinaryArray) -> npt.NDArray[np.uint8]:
+    """The bytes that the column's values stand in, and perhaps others; they are not copied."""
+    return np.frombuffer(column.buffers()[2] or b"", np.uint8)
+
+
 def bounds(column: pa.BinaryArray) -> npt.NDArray[np.int32]:
-    """Where each value begins in the column's buffer of bytes, and where the last one ends; they are not copied."""
+    """Where in `content` each value begins, and where the last one ends; they are not copied."""
     if not len(column):
         return np.zeros(1, np.int32)
     return np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -19,6 +19,7 @@ Refusals = list[tuple[int, str]]
 """(row, what is wrong), ascending."""
 
 _NUMBERS: Final = {int, bool, float}
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 _COMPOUND: Final = {list, dict}
 
 
@@ -91,13 +92,9 @@ def safe(text: str, delimiter: str) -> str:
     """
     if text == "..":
         return "%2E%2E"
-    if delimiter not in text and not any(map(_is_control, text)):
+    if delimiter not in text and not _CONTROL.search(text):
         return text
-    return "".join(_percent(c.encode()) if c == "%" or c in delimiter or _is_control(c) else c for c in text)
-
-
-def _is_control(character: str) -> bool:
-    return unicodedata.category(character) == "Cc"
+    return "".join(_percent(c.encode()) if c == "%" or c in delimiter or _CONTROL.match(c) else c for c in text)
 
 
 def _percent(data: Iterable[int]) -> str:

@@ -12,12 +12,12 @@ from typing import Final
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sink_job.api.choices import Converter
 from sink_job.cutting import columns
 
-_ESCAPED: Final = r'["\\\x00-\x1f]'
+_ESCAPED: Final = np.isin(np.arange(256), [*range(32), ord('"'), ord("\\")])
+"""The bytes that a JSON string cannot hold as they are."""
 
 
 class JsonLines:
@@ -38,12 +38,8 @@ class JsonLines:
 
 
 def _strings(values: pa.BinaryArray) -> pa.BinaryArray:
-    quoted = columns.joined(values, before=b'"', after=b'"\n')
-    escaped = pc.match_substring_regex(values.cast(pa.string()), _ESCAPED)
-    rows = np.flatnonzero(columns.truths(escaped))
-    if not len(rows):
-        return quoted
-    texts: list[bytes] = quoted.to_pylist()
-    for row in rows.tolist():
-        texts[row] = msgspec.json.encode(values[row].as_py().decode()) + b"\n"
-    return columns.binaries(texts)
+    data, bounds = columns.content(values), columns.bounds(values)
+    if not _ESCAPED[data[bounds[0] : bounds[-1]]].any():
+        return columns.joined(values, before=b'"', after=b'"\n')
+    encode = msgspec.json.Encoder().encode
+    return columns.binaries([encode(value.decode()) + b"\n" for value in values.to_pylist()])
