@@ -220,7 +220,7 @@ class _Look:
                 missing.add(o.key)
             elif what := difference(o, head):
                 other[o.key] = what
-            elif head.crc64nvme is None and _etag(o) is None:
+            elif head.crc64nvme is None and multipart_etag(o) is None:
                 self.by_size += 1
         unknown: dict[TopicPartition, list[Unknown]] = {}
         for place, found in self.unknown:
@@ -241,7 +241,7 @@ class _Look:
                 self._not_named(found.key, found.size)
                 continue
             unseen.discard(found.key)
-            if found.size != o.bytes or found.etag.strip('"') != _etag(o):
+            if found.size != o.bytes or found.etag.strip('"') != multipart_etag(o):
                 self.doubtful.append(o)
         self.tell(f"listed {listed:,} objects")
         return unseen
@@ -272,18 +272,10 @@ def difference(o: NamedObject, stored: Head) -> str | None:
         if stored.crc64nvme == o.crc:
             return None
         return f"the same size, but CRC64NVME {b64(stored.crc64nvme)} there, {b64(o.crc)} recorded"
-    recorded = _etag(o)
+    recorded = multipart_etag(o)
     if recorded in (None, stored.etag.strip('"')):
         return None
     return f"the same size, but ETag {stored.etag} there, {recorded} recorded"
-
-
-def _etag(o: NamedObject) -> str | None:
-    """The ETag that S3 derives from those of the parts; None where they are not MD5s, as with some encryption."""
-    try:
-        return multipart_etag(o)
-    except ValueError:
-        return None
 
 
 def _distinct(shapings: Sequence[Shaping]) -> list[Shaping]:

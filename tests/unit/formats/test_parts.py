@@ -1,6 +1,7 @@
 """Parts are a function of the records: however rows are fed, spilled, or left over between rounds."""
 
 import gzip
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -27,6 +28,10 @@ def feed(stream: PartStream, rows: list[bytes]) -> list[bytes]:
     return list(stream.append(memoryview(b"".join(rows)), ends))
 
 
+def inherited(chunks: list[bytes]) -> Inherited:
+    return Inherited(sum(map(len, chunks)), lambda: b"".join(chunks))
+
+
 def in_one_go(rows: list[bytes], compression: Compression, part_size: int) -> list[bytes]:
     with Spool(1 << 30) as spool:
         stream = PartStream(part_size=part_size, compression=compression, spool=spool)
@@ -35,7 +40,9 @@ def in_one_go(rows: list[bytes], compression: Compression, part_size: int) -> li
     return [*parts, last] if last else parts
 
 
-@given(ROWS, COMPRESSIONS, st.integers(20, 200), st.integers(0, 60), st.lists(st.integers(0, 40), max_size=6), st.data())
+@given(
+    ROWS, COMPRESSIONS, st.integers(20, 200), st.integers(0, 60), st.lists(st.integers(0, 40), max_size=6), st.data()
+)
 def test_parts_do_not_depend_on_batches_rounds_or_memory(
     rows: list[bytes], compression: Compression, part_size: int, limit: int, cuts: list[int], data: st.DataObject
 ) -> None:
@@ -43,14 +50,14 @@ def test_parts_do_not_depend_on_batches_rounds_or_memory(
     sealed: list[bytes] = []
     loose: list[bytes] = []
     bounds = sorted({0, len(rows), *(c for c in cuts if c < len(rows))})
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in pairwise(bounds):
         with Spool(limit) as spool:
             stream = PartStream(
                 part_size=part_size,
                 compression=compression,
                 spool=spool,
-                sealed=Inherited(sum(map(len, sealed)), lambda: b"".join(sealed)),
-                loose=Inherited(sum(map(len, loose)), lambda: b"".join(loose)),
+                sealed=inherited(sealed),
+                loose=inherited(loose),
             )
             middle = data.draw(st.integers(start, end))
             for batch in (rows[start:middle], rows[middle:end]):
