@@ -11,7 +11,6 @@ import json
 import shutil
 import subprocess
 import sys
-import tomllib
 import venv
 from pathlib import Path
 
@@ -24,6 +23,8 @@ OLDEST_PYTHON = (3, 11)
 
 def wanted() -> str:
     """The stamp of an environment that is up to date: a hash over everything that decides its content."""
+    import tomllib  # only now: an older Python is to read a sentence, not a traceback
+
     digest = hashlib.sha256(f"{sys.version_info[:2]}".encode())
     digest.update((ROOT / "requirements.lock").read_bytes())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
