@@ -72,8 +72,11 @@ class _Batch:
 
     def _cut(self, group: Group) -> list[_Piece]:
         """Cuts one path's records."""
-        path = _Path(self._written, group, self._settings.interval)
         was = self._rotation.state.open.get(group.path)
+        whole = self._grown(was, group)
+        if not self._is_over(whole, group.latest):
+            return [_Piece(whole, group.places, None if was else int(group.places[0]), None)]
+        path = _Path(self._written, group, self._settings.interval)
         cut = None if was is None else msgspec.structs.replace(was)
         opened: int | None = None
         pieces: list[_Piece] = []
@@ -95,6 +98,29 @@ class _Batch:
             cut, opened = (None, None) if closed else (cut, opened)
             at = end
         return pieces
+
+    def _grown(self, was: OpenCut | None, group: Group) -> OpenCut:
+        """The object of a path, open or not, with all of its records."""
+        return OpenCut(
+            path=group.path,
+            first=was.first if was else group.first,
+            last=group.last,
+            count=(was.count if was else 0) + len(group.places),
+            size=(was.size if was else 0) + group.size,
+            opened_at=was.opened_at if was else self._rotation.now,
+            base=was.base if was else group.time,
+        )
+
+    def _is_over(self, cut: OpenCut, latest: int | None) -> bool:
+        """Whether an object with these records, the latest of that time, has to be closed somewhere among them."""
+        settings = self._settings
+        if settings.flush_size is not None and cut.count >= settings.flush_size:
+            return True
+        if settings.max_bytes is not None and cut.size >= settings.max_bytes:
+            return True
+        if settings.interval is None or latest is None or cut.base is None:
+            return False
+        return latest - cut.base >= settings.interval
 
     def _opened(self, path: _Path, at: int) -> OpenCut:
         offset = path.offset(at)

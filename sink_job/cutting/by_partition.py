@@ -74,10 +74,9 @@ class _Batch:
         return steps
 
     def _append(self, group: Group) -> Step:
-        offsets, places = self._written.offsets, group.places
-        cut = self._rotation.open(group.path, int(offsets[places[0]]))
-        self._rotation.add(cut, last=int(offsets[places[-1]]), count=len(places), size=group.size)
-        return self._written.append(group.path, places)
+        cut = self._rotation.open(group.path, group.first)
+        self._rotation.add(cut, last=group.last, count=len(group.places), size=group.size)
+        return self._written.append(group.path, group.places)
 
     def _stretch(self, at: int) -> tuple[int, _Why]:
         """Where the stretch that starts at `at` ends (exclusive), and why."""

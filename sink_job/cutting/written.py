@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -17,12 +18,17 @@ _WINDOW = 1024
 
 
 class Group(NamedTuple):
-    """The places of one path's records within a stretch, ascending."""
+    """One path's records within a stretch: their places, ascending, what they are in bytes, their first and last
+    offset, and, with times, that of the first one and the latest."""
 
     path: str
     code: int
     places: Places | range
     size: int
+    first: int
+    last: int
+    time: int | None
+    latest: int | None
 
 
 class Written:
@@ -50,39 +56,55 @@ class Written:
 
     def append(self, path: str, places: Places | range) -> Append:
         """Append for the rows at `places`."""
-        first, last = int(places[0]), int(places[-1])
         if self._rows is None:
-            rows = places
-        elif isinstance(places, range):
-            rows = self._rows[first : last + 1]
-        else:
-            rows = self._rows[places]
+            return Append(path, slice(places.start, places.stop) if isinstance(places, range) else places)
+        rows = self._rows[places.start : places.stop] if isinstance(places, range) else self._rows[places]
         start, end = int(rows[0]), int(rows[-1]) + 1
-        if isinstance(rows, range) or end - start == len(rows):
-            return Append(path, slice(start, end))
-        return Append(path, rows)
+        return Append(path, slice(start, end) if end - start == len(rows) else rows)
 
     def groups(self, start: int, end: int) -> Iterator[Group]:
         """The records from place `start` to `end` by path, in the order of each path's first one."""
         segment = self.codes[start:end]
         if not self.switches or not bool((segment != segment[0]).any()):
-            code = int(segment[0])
-            size = 0 if self.sizes is None else int(self.sizes[start:end].sum())
-            yield Group(self.paths[code], code, range(start, end), size)
+            yield self._group(start, end)
             return
         order = np.argsort(self._narrow(segment), kind="stable")
         ordered = segment[order]
-        starts = np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1))
-        ends = np.append(starts[1:], len(order))
-        sizes = (
-            np.zeros(len(starts), np.int64)
-            if self.sizes is None
-            else np.add.reduceat(self.sizes[start:end][order], starts)
-        )
         order += start
-        for group in np.argsort(order[starts]).tolist():
-            code = int(ordered[starts[group]])
-            yield Group(self.paths[code], code, order[starts[group] : ends[group]], int(sizes[group]))
+        starts = np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1))
+        stops = np.append(starts[1:], len(order))
+        firsts, lasts = order[starts], order[stops - 1]
+        none = [None] * len(starts)
+        columns = zip(
+            ordered[starts].tolist(),
+            starts.tolist(),
+            stops.tolist(),
+            firsts.tolist(),
+            lasts.tolist(),
+            [0] * len(starts) if self.sizes is None else np.add.reduceat(self.sizes[order], starts).tolist(),
+            self.offsets[firsts].tolist(),
+            self.offsets[lasts].tolist(),
+            none if self.times is None else self.times[firsts].tolist(),
+            none if self.times is None else np.maximum.reduceat(self.times[order], starts).tolist(),
+            strict=True,
+        )
+        for code, low, high, first, last, *rest in sorted(columns, key=itemgetter(3)):
+            places = range(first, last + 1) if last - first == high - low - 1 else order[low:high]
+            yield Group(self.paths[code], code, places, *rest)
+
+    def _group(self, start: int, end: int) -> Group:
+        """The records of one path from place `start` to `end`."""
+        code = int(self.codes[start])
+        return Group(
+            path=self.paths[code],
+            code=code,
+            places=range(start, end),
+            size=0 if self.sizes is None else int(self.sizes[start:end].sum()),
+            first=int(self.offsets[start]),
+            last=int(self.offsets[end - 1]),
+            time=None if self.times is None else int(self.times[start]),
+            latest=None if self.times is None else int(self.times[start:end].max()),
+        )
 
     def _narrow(self, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.uint16] | npt.NDArray[np.int32]:
         """Codes of 16 bits where they fit: numpy sorts those by their digits, several times faster."""
