@@ -30,8 +30,8 @@ demo-down: setup ## ends what demo-up started
 test: setup ## all tests, with a real Kafka broker, a real S3 server and Spark
 	@$(PYTEST) $(ARGS)
 
-test-fast: setup ## the tests that need no server and no Spark
-	@$(PYTEST) -m "not data and not spark" $(ARGS)
+test-fast: setup ## the tests that need no server, no Spark and no long search of the model
+	@$(PYTEST) -m "not data and not spark and not model" $(ARGS)
 
 lint: setup ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff check .

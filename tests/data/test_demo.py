@@ -13,6 +13,7 @@ from devtools.processes import Process, killed_at_end
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.data
 def test_the_flights_are_in_the_order_of_time_and_add_up_by_month() -> None:
     flights = Flights()
     times = [record.timestamp or 0 for record in flights.records()]
