@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, chdir, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,11 +31,25 @@ LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    settings = SparkSettings(
-        app_name="test", jars=connector_jars(), cores=2, heap=512 << 20, temp_dir=tmp_path_factory.mktemp("spark")
-    )
-    with session(settings) as made:
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder in which the session is started."""
+    return tmp_path_factory.mktemp("elsewhere")
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory, elsewhere: Path) -> Iterator[SparkSession]:
+    temp = tmp_path_factory.mktemp("spark")
+    settings = SparkSettings(app_name="test", jars=connector_jars(), cores=2, heap=512 << 20, temp_dir=temp)
+    with session_from(elsewhere, settings) as made:
+        yield made
+    assert list(temp.iterdir()) == []
+
+
+@contextmanager
+def session_from(folder: Path, settings: SparkSettings) -> Iterator[SparkSession]:
+    with ExitStack() as stack:
+        with chdir(folder):
+            made = stack.enter_context(session(settings))
         yield made
 
 
@@ -199,6 +214,15 @@ def test_large_inputs_reach_the_tasks(engine: SparkEngine) -> None:
     inputs = {TopicPartition("none", number): b"x" * (200_000 + number) for number in range(8)}
     got = run(engine, spark_tasks.size_of_input, {}, idle=list(inputs), inputs=inputs)
     assert {tp: int(result) for tp, result in got.items()} == {tp: len(given) for tp, given in inputs.items()}
+
+
+def test_spark_writes_nothing_into_the_working_directory(
+    engine: SparkEngine, topics: Topics, topic: str, elsewhere: Path
+) -> None:
+    topics.create(topic)
+    topics.produce_values(topic, [b"v"])
+    assert offsets(engine, TopicPartition(topic, 0), 0, 1) == [0]
+    assert list(elsewhere.iterdir()) == []
 
 
 def test_nothing_to_do_is_done_at_once(engine: SparkEngine) -> None:

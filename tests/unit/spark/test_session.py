@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from sink_job.api.errors import ConfigurationError
+from sink_job.spark import session
 from sink_job.spark.session import SparkSettings, spark_conf
 
 
@@ -61,3 +64,21 @@ def test_all_that_spark_writes_goes_into_one_folder() -> None:
     for key in ("spark.local.dir", "spark.sql.warehouse.dir", "spark.python.unix.domain.socket.dir"):
         assert made[key].startswith("/work/x")
     assert "-Djava.io.tmpdir=/work/x" in made["spark.driver.extraJavaOptions"]
+
+
+def test_the_folder_of_a_process_that_was_killed_goes_at_the_next_start(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    left, foreign = tmp_path / f"s3sink-spark-{process.pid}-abc", tmp_path / "s3sink-spark-x-abc"
+    for folder in (left, foreign):
+        folder.mkdir()
+        (folder / "file").touch()
+    with session._work_dir(tmp_path) as ours:
+        assert ours.is_dir()
+        assert (left.exists(), foreign.exists()) == (False, True)
+    assert not ours.exists()
+
+
+def test_the_folder_of_a_running_process_stays(tmp_path: Path) -> None:
+    with session._work_dir(tmp_path) as first, session._work_dir(tmp_path):
+        assert first.is_dir()
