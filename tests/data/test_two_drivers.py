@@ -147,15 +147,6 @@ def test_an_idle_driver_finds_out_that_it_was_fenced(place: Place) -> None:
         assert isinstance(idle.ended_by(), LedgerFenced)
 
 
-def test_an_offset_that_a_fenced_driver_committed_too_late_is_committed_right_by_the_next(place: Place) -> None:
-    log = FunctionLog(records=20)
-    place.run(log, ALL, flush_size=5)
-    place.set_group({"log-0": 5})  # as one does that was stopped between its look at the ledger and its commit
-    place.run(log, ALL, flush_size=5)
-    assert place.group() == {"log-0": 20}
-    assert firsts(place) == [0, 5, 10, 15]
-
-
 class Ticking:
     """A clock that goes on by a second with each look."""
 
