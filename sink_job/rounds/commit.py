@@ -135,7 +135,8 @@ class Commits:
                 break
             for o in lost:
                 _log.warning("the upload of s3://%s/%s is gone: rebuilding it from Kafka", self.s3.bucket, o.key)
-            self.record(clock=clock, partitions={}, named=self._rebuild(lost))
+            rebuilt = self._rebuild(lost)
+            self.record(clock=clock, partitions={}, named=rebuilt, begun=[(o.key, o.upload) for o in rebuilt])
         else:
             raise TryAgainLater(
                 f"uploads to s3://{self.s3.bucket} vanish while being written ({REBUILD_ATTEMPTS} times in a row)"

@@ -54,7 +54,7 @@ class Driver:
         self._pipeline = Pipeline.of(self._shaping, sink.spec.errors)
         self._source = Source(sink, world.admin)
         self._tasks = Tasks(sink, world, self._ledger)
-        self._mender = Mender(self._tasks, self._s3)
+        self._mender = Mender(self._tasks)
         self._stop = threading.Event()
         self._commits: Commits
         self._now = 0
@@ -226,14 +226,18 @@ class Driver:
         good = {tp: r for tp, r in results.items() if r.lost is None}
         for key, upload in (upload for r in results.values() if r.lost is not None for upload in r.begun):
             self._s3.abort(key, upload)
-        states = {tp: r.state for tp, r in good.items()} | self._rebuild_open(lost)
+        mended = self._rebuild_open(lost)
+        replaced = self._mender.uploads({tp: self._state_of(tp) for tp in mended}, commits.state)
+        states = {tp: r.state for tp, r in good.items()} | mended
         commits.record(
             clock=self._now,
             partitions=states,
             named=[o for r in good.values() for o in r.named],
             rotations=[rotation for r in good.values() for rotation in r.rotations],
-            begun=[upload for r in good.values() for upload in r.begun],
+            begun=[upload for r in good.values() for upload in r.begun] + self._mender.uploads(mended, commits.state),
         )
+        for key, upload in replaced:
+            self._s3.abort(key, upload)
         recorded = self.world.clock()
         commits.publish(self._now)
         self._learn(good)

@@ -12,7 +12,6 @@ from sink_job.api.types import TopicPartition
 from sink_job.rounds.rebuild import RebuildInput
 from sink_job.rounds.state import NamedObject, OpenObject, PartitionState, State
 from sink_job.rounds.tasks import Tasks
-from sink_job.s3 import S3
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -23,9 +22,8 @@ _log = logging.getLogger(__name__)
 class Mender:
     """Makes one sink's lost objects again. Each method raises DataLoss when Kafka no longer holds their records."""
 
-    def __init__(self, tasks: Tasks, s3: S3) -> None:
+    def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
-        self._s3 = s3
 
     def named(self, objects: Sequence[NamedObject], state: State, now: int) -> list[NamedObject]:
         """The objects under new uploads, same keys, same bytes."""
@@ -36,8 +34,21 @@ class Mender:
         return rebuilt
 
     def open(self, lost: Mapping[TopicPartition, str], state: State, now: int) -> dict[TopicPartition, PartitionState]:
-        """The states of these partitions, their open objects under new uploads; what is left of the old ones goes."""
+        """The states of these partitions, their open objects under new uploads.
+
+        What is left of the old uploads may go when a record has replaced them, not before: a driver may be fenced and
+        not know, and then the new one works with them (`uploads`).
+        """
         return {tp: self._open(tp, why, state, now) for tp, why in lost.items()}
+
+    def uploads(self, partitions: Mapping[TopicPartition, PartitionState], state: State) -> list[tuple[str, str]]:
+        """Key and upload of the open objects that have one; `state` holds their settings."""
+        return [
+            (self._tasks.pipeline(state, o.settings).key(tp, o.path, o.first), o.upload)
+            for tp, p in partitions.items()
+            for o in p.open
+            if o.upload
+        ]
 
     def _open(self, tp: TopicPartition, why: str, state: State, now: int) -> PartitionState:
         _log.warning("%s: %s: rebuilding its open objects from Kafka", tp, why)
@@ -47,9 +58,6 @@ class Mender:
             wanted = RebuildInput(open=tuple(group))
             result = self._tasks.rebuild(tp, wanted, state, now=now, settings=settings)
             fresh |= {o.path: o for o in result.open}
-        for o in before.open:
-            if o.upload:
-                self._s3.abort(self._tasks.pipeline(state, o.settings).key(tp, o.path, o.first), o.upload)
         return msgspec.structs.replace(before, open=tuple(fresh[o.path] for o in before.open))
 
 

@@ -54,29 +54,29 @@ def publish(s3: S3, o: NamedObject, moved: Callable[[NamedObject], bool]) -> Out
     try:
         s3.complete(o.key, o.upload, [Part(p.number, p.etag, p.crc, p.size) for p in o.parts], o.crc)
     except PreconditionFailed:
-        _expect_equal(s3, o, s3.head(o.key))
+        outcome = _what_stands(s3, o, moved)
         s3.abort(o.key, o.upload)
+        return outcome
     except NoSuchUpload:
-        stored = s3.head(o.key)
-        if stored is None:
-            return Outcome.VISIBLE if moved(o) else Outcome.LOST
-        _expect_equal(s3, o, stored)
+        return _what_stands(s3, o, moved)
     except (InvalidPart, EntityTooSmall, ChecksumMismatch, Conflict):
-        s3.abort(o.key, o.upload)
-        stored = s3.head(o.key)
-        if stored is None:
-            return Outcome.LOST
-        _expect_equal(s3, o, stored)
+        s3.abort(o.key, o.upload)  # before it is made again: nobody may complete it any more
+        return _what_stands(s3, o, moved)
     return Outcome.VISIBLE
 
 
-def _expect_equal(s3: S3, o: NamedObject, stored: Head | None) -> None:
-    if stored is None or not equals(o, stored):
+def _what_stands(s3: S3, o: NamedObject, moved: Callable[[NamedObject], bool]) -> Outcome:
+    """What an object's key says of it when its upload can't be completed. Raises ObjectConflict."""
+    stored = s3.head(o.key)
+    if stored is None:
+        return Outcome.VISIBLE if moved(o) else Outcome.LOST
+    if not equals(o, stored):
         raise ObjectConflict(
             f"s3://{s3.bucket}/{o.key} holds other content than records {o.first} to {o.last} of "
-            f"{o.topic}-{o.partition} ({stored.size if stored else 'no'} bytes there, {o.bytes} ours). Nothing was "
+            f"{o.topic}-{o.partition} ({stored.size} bytes there, {o.bytes} ours). Nothing was "
             "overwritten. Find out who wrote it, move it away, then start the sink again."
         )
+    return Outcome.VISIBLE
 
 
 def equals(o: NamedObject, stored: Head) -> bool:
