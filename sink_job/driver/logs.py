@@ -61,6 +61,8 @@ def set_up(kind: str, *, debug: bool = False, stream: TextIO | None = None) -> L
     """Sends all logging to standard error (or `stream`), as `text` or `json`; libraries from WARNING on."""
     handler = LogHandler(writer(sys.stderr if stream is None else stream))
     handler.setFormatter(JsonFormatter() if kind == "json" else TextFormatter())
+    if not debug:
+        handler.addFilter(_worth_telling)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
@@ -69,6 +71,11 @@ def set_up(kind: str, *, debug: bool = False, stream: TextIO | None = None) -> L
         logging.getLogger(name).setLevel(logging.WARNING)
     logging.captureWarnings(True)
     return handler
+
+
+def _worth_telling(record: logging.LogRecord) -> bool:
+    """Not what py4j logs, past its own loggers, of every call to a JVM that is gone: the error itself is told."""
+    return not (record.name == "root" and "py4j" in record.pathname)
 
 
 def writer(stream: TextIO) -> Write:

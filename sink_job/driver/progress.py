@@ -218,9 +218,9 @@ def summary(report: Report) -> str:
 
 
 def _lag(partitions: list[PartitionReport]) -> int | None:
-    """The sum, unknown as long as one is."""
+    """The sum, unknown as long as one is, or all are."""
     lags = [p.lag for p in partitions]
-    return None if None in lags else sum(lag for lag in lags if lag is not None)
+    return None if None in lags or not lags else sum(lag for lag in lags if lag is not None)
 
 
 def known(number: int | None) -> str:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import logging
 import os
 import platform
+import subprocess
 import sys
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +43,9 @@ from sink_job.spark.session import SparkSettings, session
 
 KAFKA_TIMEOUT_MS = 50_000
 """How long Kafka may keep a question waiting before the run ends with TryAgainLater."""
+
+JVM_ENDS_S = 3
+"""How long a killed JVM may take to be gone, which is when an error is blamed on it."""
 
 CLUSTER = "S3SINK_CLUSTER"
 
@@ -90,26 +94,40 @@ class _Run:
         self.context: Any = None  # Spark's, while there is one
 
     def run(self) -> Report:
-        failure: SinkError | None = None
+        failure: Exception | None = None
         with ExitStack() as stack:
             try:
                 s3 = connect(self.s3_settings)
                 self._serve(stack, s3)
                 self._until_stopped(stack, s3)
-            except SinkError as error:
-                failure = error
             except Exception as error:
-                if not self.signals.requested:
-                    self.tracker.ended(failure_of(error))
-                    raise
-                _log.info("while stopping: %s", error)
-            if failure is not None and self.signals.requested and _is_of_stopping(failure):
-                _log.info("stopped: %s", failure)
-                failure = None
+                failure = self._meant(error)
             self.tracker.ended(None if failure is None else failure_of(failure))
         if failure is not None:
             raise failure
         return self.tracker.report()
+
+    def _meant(self, error: Exception) -> Exception | None:
+        """What an error means: nothing while stopping, when it is what an end in the middle of something looks like."""
+        named = isinstance(error, SinkError) and type(error) is not SinkError
+        if self.signals.requested and (not named or isinstance(error, TryAgainLater)):
+            _log.info("stopped: %s", error)
+            return None
+        if not named and self._jvm_is_gone():
+            return TryAgainLater(
+                "Spark's JVM has ended, perhaps killed for want of memory. Nothing is lost; if it happens again, take "
+                "fewer tasks at a time (--cores) or look for what else uses this machine's memory"
+            )
+        return error
+
+    def _jvm_is_gone(self) -> bool:
+        if self.context is None:
+            return False
+        try:
+            self.context._gateway.proc.wait(JVM_ENDS_S)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def _until_stopped(self, stack: ExitStack, s3: S3) -> None:
         _log.info(
@@ -120,6 +138,8 @@ class _Run:
             self.memory.budget >> 20,
             self.memory.bodies,
         )
+        if (present := machine_memory()) is not None and self.memory.total > present:
+            _log.warning("this machine has only %d MiB of memory", present >> 20)
         self.signals.on_stop(self.tracker.stopping)
         self.signals.on_stop(s3.give_up)
         s3.look()
@@ -132,7 +152,7 @@ class _Run:
         spark = stack.enter_context(session(self._spark_settings(jars)))
         self.context = spark.sparkContext
         admin = Admin(self.context._gateway, self.properties, timeout_ms=KAFKA_TIMEOUT_MS)
-        stack.callback(admin.close)
+        stack.callback(_quietly, admin.close)
         self.heart.beat()
         engine = SparkEngine(
             spark,
@@ -232,6 +252,14 @@ def usual_cores() -> int:
     return min(available, budget.MOST_CORES)
 
 
+def machine_memory() -> int | None:
+    """Bytes of memory of this machine; None where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return None
+
+
 def memory_of(sink: Sink, *, cores: int, total: int | None) -> budget.Memory:
     """How a run divides `total` bytes, or the usual. Raises ConfigurationError when a part does not fit."""
     part_size, bounds = sink.spec.s3.part_size, sink.spec.executor.memory
@@ -252,9 +280,12 @@ def failure_of(error: Exception) -> Failure:
     return failure
 
 
-def _is_of_stopping(error: SinkError) -> bool:
-    """Whether an error is what an end in the middle of something looks like."""
-    return isinstance(error, TryAgainLater) or type(error) is SinkError
+def _quietly(close: Callable[[], object]) -> None:
+    """Closes what may be gone already; why the run ends is known by now."""
+    try:
+        close()
+    except Exception as error:
+        _log.debug("while closing: %s", error)
 
 
 def _clock() -> int:

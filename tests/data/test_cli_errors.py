@@ -225,3 +225,14 @@ def test_a_running_job_serves_report_metrics_and_health(
     assert process.terminate() == 0
     assert all(json.loads(line)["level"] for line in process.log.splitlines() if line.startswith("{"))
     assert uploads(s3.client(), bucket) == {}
+
+
+def test_a_jvm_that_is_killed_is_worth_trying_again(written: Written, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    process = (sink := written()).start("run")
+    sink.wait_for(lambda: "running;" in process.log, "the sink", process, seconds=PATIENCE)
+    names = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in in_session(process.pid)}
+    os.kill(next(pid for pid, name in names.items() if name == "java"), signal.SIGKILL)
+    assert process.wait(60) == 75
+    assert last_line(process.log).startswith("s3sink: TryAgainLater: Spark's JVM has ended")
+    assert "Traceback" not in process.log

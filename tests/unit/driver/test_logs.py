@@ -62,6 +62,14 @@ def test_libraries_speak_from_warning_on_and_debug_is_ours_alone() -> None:
     assert written("text", "sink_job.x", "detail", debug=True, level=logging.DEBUG) != ""
 
 
+def test_a_jvm_that_is_gone_is_not_told_once_a_call() -> None:
+    stream = io.StringIO()
+    handler = logs.set_up("text", stream=stream)
+    of_py4j = {"name": "root", "msg": "Exception while sending command.", "pathname": "/lib/py4j/java_gateway.py"}
+    handler.handle(logging.makeLogRecord(of_py4j))
+    assert stream.getvalue() == ""
+
+
 @pytest.mark.parametrize("kind", ["text", "json"])
 def test_no_secret_reaches_a_line(kind: str) -> None:
     SECRETS.hide(["very+secret/key"])
