@@ -16,7 +16,7 @@ def broken() -> Answer:
     raise RuntimeError("no report")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[ReportServer]:
     routes = {
         "/report": lambda: Answer(200, JSON, b"{}\n"),
