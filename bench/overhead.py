@@ -74,6 +74,7 @@ def _told(result: Result, topic: _Topic) -> Result:
         "first_ms": write[0] + publish[0],
         "median_ms": round(statistics.median([a + b for a, b in zip(write[2:], publish[2:], strict=True)])),
         "rounds_ms": result["rounds_ms"],
+        "cpu_s_per_role": {role: round(each / len(write), 2) for role, each in sorted(result["cpu_s"].items())},
         "cpu_s_per_round": round(sum(result["cpu_s"].values()) / len(write), 2),
         "requests_per_round": round(sum(result["requests"].values()) / len(write), 1),
         "peak_tree_mb": result["peak_tree_mb"],
