@@ -28,6 +28,7 @@ _LEADERLESS = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
 )
 # What the first commit to a broker meets with, while its coordinator begins.
 _UNCOORDINATED = (

@@ -37,7 +37,6 @@ SOON = Goal(until_caught_up=True)
 ALL = Goal(until_caught_up=True, publish_open=True)
 FOR_EVER = Goal()
 
-QUICK = RetryPolicy(patience_s=5, first_s=0.02, cap_s=0.2)
 KAFKA_TIMEOUT_MS = 5_000
 """How long a question to Kafka may take in tests that don't say."""
 
@@ -55,6 +54,7 @@ class Site:
     endpoint: str | None = None
     kafka_timeout_ms: int = KAFKA_TIMEOUT_MS
     look_every: int = 30_000
+    patience_s: float = 5.0
 
     # -- running -----------------------------------------------------------------------------------------------------
 
@@ -95,7 +95,10 @@ class Site:
                 self.spark, properties.client(), group_id=sink.group_id, redact=properties.redact, poll_timeout_ms=5_000
             )
             world = World(
-                s3=replace(S3Settings.of(sink.spec.s3, secrets), retry=QUICK),
+                s3=replace(
+                    S3Settings.of(sink.spec.s3, secrets),
+                    retry=RetryPolicy(patience_s=self.patience_s, first_s=0.02, cap_s=0.2),
+                ),
                 admin=admin,
                 engine=engine,
                 clock=lambda: time.time_ns() // 1_000_000,
@@ -149,7 +152,7 @@ class Running:
         self.thread = threading.Thread(target=self._run, name="driver", daemon=True)
         self.thread.start()
 
-    def wait_until(self, is_so: Callable[[], bool], what: str, seconds: float = 60) -> None:
+    def wait_until(self, is_so: Callable[[], bool], what: str, seconds: float = 180) -> None:
         """Waits; raises what ended the driver as soon as it has ended."""
 
         def so() -> bool:
