@@ -22,10 +22,10 @@ from sink_job.api.types import TopicPartition
 from sink_job.rounds.audit import MOST_FINDINGS, Compared, Finding, Wrong
 from sink_job.rounds.bodies import Body, NotReadable
 from sink_job.rounds.members import by_path, choose, spans
+from sink_job.rounds.pieces import pieces
 from sink_job.rounds.pipeline import Pipeline, Prepared
 from sink_job.rounds.state import Seen, Tally
 from sink_job.rounds.tally import tally
-from sink_job.rounds.write import contiguous
 from sink_job.s3 import S3Settings, connect
 
 COUNTED_AT_ONCE = 1 << 15
@@ -153,15 +153,8 @@ class _Comparer:
             return
         rows = np.concatenate([rows for _, rows in chosen])
         holders += np.bincount(rows, minlength=len(holders)).astype(np.int32)
-        # One gathering for all objects: with many paths each has a few rows of the batch.
-        data, ends = contiguous(prepared.framed, _stretch(rows))
-        offsets = prepared.rows.offsets[rows]
-        low = start = 0
-        for o, mine in chosen:
-            high = low + len(mine)
-            end = int(ends[high - 1])
-            o.take(data[start:end], ends[low:high] - start, offsets[low:high])
-            low, start = high, end
+        for (o, _), piece in zip(chosen, pieces(prepared, [_stretch(mine) for _, mine in chosen]), strict=True):
+            o.take(piece.data, piece.ends, piece.offsets)
 
     def _account(self, batch: pa.RecordBatch, offsets: npt.NDArray[np.int64], holders: npt.NDArray[np.int32]) -> None:
         """Every record below `committed` is in one object, or is one that no object takes."""

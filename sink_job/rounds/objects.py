@@ -13,15 +13,13 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from sink_job.cutting.cuts import OpenCut
 from sink_job.formats.compression import Compression
 from sink_job.formats.parts import Inherited, Leftover, PartStream
 from sink_job.formats.spool import Spool
+from sink_job.rounds.pieces import Piece
 from sink_job.rounds.state import Extent, OpenObject, Part, Seen, Tally
-from sink_job.rounds.tally import tally
 from sink_job.s3 import S3, NotFound
 from sink_job.s3.checksums import crc64nvme
 
@@ -95,13 +93,13 @@ class ObjectWriter:
         if was and len(was.tail) > MAX_TAIL:
             self._stream.gather()
 
-    def append(self, rows: memoryview, ends: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> None:
-        """Takes rows (see `PartStream.append`) that came from these offsets."""
+    def append(self, piece: Piece) -> None:
+        """Takes rows, and sends the parts that they fill."""
         if self.start is None:
-            self.start = int(offsets[0])
-        self.last = int(offsets[-1])
-        self.offsets += tally(offsets)
-        for body in self._stream.append(rows, ends):
+            self.start = int(piece.offsets[0])
+        self.last = int(piece.offsets[-1])
+        self.offsets += piece.tally
+        for body in self._stream.append(piece.data, piece.ends):
             self._send(body)
 
     def _send(self, body: bytes) -> None:

@@ -18,8 +18,9 @@ from sink_job.api.types import TopicPartition
 from sink_job.cutting.keys import object_key
 from sink_job.formats.spool import Spool
 from sink_job.rounds.objects import ObjectWriter, Staging, Uploads
+from sink_job.rounds.pieces import pieces
 from sink_job.rounds.state import NamedObject, OpenObject, Part, Tally
-from sink_job.rounds.write import RoundSettings, contiguous, shaped, staging_prefix
+from sink_job.rounds.write import RoundSettings, shaped, staging_prefix
 from sink_job.s3 import connect
 from sink_job.s3.checksums import combine_all
 
@@ -106,14 +107,14 @@ class _Rebuilder:
         prepared = self._pipeline.prepare(batch, clock, self._tp)
         rows = prepared.rows
         codes = {path: code for code, path in enumerate(rows.paths)}
-        for o, writer in zip(self._objects, self._writers, strict=True):
-            code = codes.get(o.path)
-            if code is None:
-                continue
-            chosen = np.flatnonzero((rows.codes == code) & _seen(o, clock, rows.offsets))
-            if len(chosen):
-                data, ends = contiguous(prepared.framed, chosen)
-                writer.append(data, ends, rows.offsets[chosen])
+        chosen = [
+            (writer, np.flatnonzero((rows.codes == codes[o.path]) & _seen(o, clock, rows.offsets)))
+            for o, writer in zip(self._objects, self._writers, strict=True)
+            if o.path in codes
+        ]
+        chosen = [(writer, mine) for writer, mine in chosen if len(mine)]
+        for (writer, _), piece in zip(chosen, pieces(prepared, [mine for _, mine in chosen]), strict=True):
+            writer.append(piece)
 
     def _missing(self) -> Iterator[Missing]:
         for o, writer in zip(self._objects, self._writers, strict=True):

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.api.spec import Errors, OnNullValue, Shaping, Tolerance
@@ -24,6 +22,7 @@ from sink_job.cutting.cutter import Cutter
 from sink_job.cutting.keys import object_key
 from sink_job.formats.spool import Spool
 from sink_job.rounds.objects import ObjectWriter, Staging, StagingLost, Uploads, extend_seen
+from sink_job.rounds.pieces import Piece, pieces
 from sink_job.rounds.pipeline import Pipeline, Prepared
 from sink_job.rounds.state import NamedObject, OpenObject, PartitionState, Rotation, Seen, Tally
 from sink_job.rounds.tally import holes
@@ -165,22 +164,21 @@ class RangeWriter:
         return None
 
     def _carry_out(self, steps: Iterable[Append | Close], prepared: Prepared | None) -> None:
+        steps = list(steps)
+        choices = [step.rows for step in steps if isinstance(step, Append)]
+        taken = pieces(prepared, choices) if prepared is not None and choices else iter(())
         for step in steps:
             if isinstance(step, Close):
                 self._close(step.objects)
-            elif prepared is not None:
-                self._append(step, prepared)
+            else:
+                self._append(step.path, next(taken))
 
-    def _append(self, step: Append, prepared: Prepared) -> None:
-        offsets = prepared.rows.offsets[step.rows]
-        rows, ends = contiguous(prepared.framed, step.rows)
-        writer = self._writer(step.path, int(offsets[0]))
-        before = writer.offsets
-        writer.append(rows, ends, offsets)
-        self._written += writer.offsets - before
-        self._written_to = max(self._written_to, writer.last + 1)
-        self._counts.records += len(offsets)
-        self._counts.bytes += len(rows)
+    def _append(self, path: str, piece: Piece) -> None:
+        self._writer(path, int(piece.offsets[0])).append(piece)
+        self._written += piece.tally
+        self._written_to = max(self._written_to, int(piece.offsets[-1]) + 1)
+        self._counts.records += len(piece.offsets)
+        self._counts.bytes += len(piece.data)
 
     def _writer(self, path: str, first: int) -> ObjectWriter:
         if path not in self._writers:
@@ -335,20 +333,3 @@ def cut_state(state: PartitionState, settings: int) -> CutState:
             for o in state.open
         },
     )
-
-
-def contiguous(framed: pa.BinaryArray, rows: slice | npt.NDArray[np.intp]) -> tuple[memoryview, npt.NDArray[np.int64]]:
-    """The bytes of these rows one behind the other, and where each one ends.
-
-    A stretch of rows is a view of the batch when it is most of it; small pieces are copied, so that they don't keep the
-    whole batch in memory.
-    """
-    chosen = framed[rows] if isinstance(rows, slice) else framed.take(pa.array(rows))
-    _, offsets, data = chosen.buffers()
-    if data is None:
-        return memoryview(b""), np.zeros(len(chosen), dtype=np.int64)
-    bounds = np.frombuffer(offsets, dtype=np.int32, count=len(chosen) + 1, offset=4 * chosen.offset).astype(np.int64)
-    view = memoryview(data)[bounds[0] : bounds[-1]]
-    if 2 * len(view) < data.size:
-        view = memoryview(bytes(view))
-    return view, bounds[1:] - bounds[0]
