@@ -143,6 +143,11 @@ class Commits:
             )
         self._commit_offsets()
 
+    def acknowledge(self, clock: int) -> None:
+        """Records what was seen visible, if no record has: for a sink that ends, so that its ledger tells all."""
+        if self._visible:
+            self.record(clock=clock, partitions={})
+
     def _moved(self, o: NamedObject) -> bool:
         """Whether the group's offset says that `o` was visible once: then somebody has moved it away (P9)."""
         tp = o.topic_partition

@@ -82,6 +82,7 @@ class Driver:
             self._recover()
             while not self._stop.is_set():
                 if not self._round() and self._is_done():
+                    self._commits.acknowledge(self._now)
                     break
         except Cancelled:
             _log.info("stopped in the middle of a round: it will be done anew")

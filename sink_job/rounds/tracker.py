@@ -36,7 +36,6 @@ class Tracker:
         self._memory = MemoryReport(slots=slots, part_size=sink.spec.s3.part_size)
         self._requests: Counter[str] = Counter()
         self._last_publish: int | None = None
-        self._lost = 0
         self._failure: Failure | None = None
 
     # -- written by the driver ---------------------------------------------------------------------------------------
@@ -94,7 +93,7 @@ class Tracker:
     def lost(self, offsets: int) -> None:
         """Offsets that Kafka had dropped before they were read."""
         with self._lock:
-            self._lost += offsets
+            self._totals.lost += offsets
 
     def stopping(self) -> None:
         with self._lock:
@@ -116,7 +115,7 @@ class Tracker:
     @property
     def lost_offsets(self) -> int:
         with self._lock:
-            return self._lost
+            return self._totals.lost
 
     def report(self) -> Report:
         """The `/report`, as of now."""

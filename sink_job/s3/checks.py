@@ -65,7 +65,7 @@ def lifecycle_warning(s3: S3, prefix: str) -> str | None:
     try:
         said = advice(s3.lifecycle_rules(), prefix, versioned=s3.keeps_versions())
     except SinkError as error:
-        _log.info("the bucket's lifecycle rules cannot be read, so they are not checked: %s", error)
+        _log.info("the bucket's lifecycle rules cannot be read, so they are not checked (%s)", error.reason)
         return None
     return "\n".join(f"{s3.url}: {line}" for line in said) or None
 
