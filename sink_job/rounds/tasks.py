@@ -95,6 +95,7 @@ class Tasks:
     ) -> dict[TopicPartition, bytes]:
         columns = self.pipeline(state, settings).columns
         fn: Any = partial(work, self._settings(state, now, settings))
+        self._expect_held({tp: r.start for tp, r in ranges.items()})
         try:
             return self._world.engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, fn=fn)
         except (DataLoss, TryAgainLater):
@@ -120,7 +121,7 @@ class Tasks:
 
     def _expect_held(self, starts: Mapping[TopicPartition, int]) -> None:
         """Raises DataLoss when Kafka's logs begin behind these offsets."""
-        held = self._world.admin.starts(list(starts))
+        held = self._world.admin.starts(list(starts)) if starts else {}
         gone = {tp: held[tp] for tp, start in starts.items() if held.get(tp, start) > start}
         if not gone:
             return

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sink_job.api.errors import SinkError, TryAgainLater
+from sink_job.api.errors import SinkError
 from sink_job.api.types import TopicPartition
 from sink_job.spark.types import Work
 
@@ -174,7 +174,8 @@ def _outcome(member: TopicPartition, result: bytes, *, failed: bool) -> pa.Recor
 
 
 def _worth_another_try(error: Exception) -> bool:
-    return isinstance(error, TryAgainLater) or not isinstance(error, SinkError)
+    """A SinkError has been tried again where it was raised, for as long as that was worth it."""
+    return not isinstance(error, SinkError)
 
 
 def _failure(error: Exception) -> Failure:

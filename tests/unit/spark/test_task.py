@@ -109,20 +109,19 @@ def test_however_batches_fall_each_member_gets_its_records_in_order(
         assert outcomes[tp] == expected + (b"!" if tp == A else b"")
 
 
-@pytest.mark.parametrize("error", [ObjectConflict("key"), DataError("t", 0, 7, "bad")])
+@pytest.mark.parametrize("error", [ObjectConflict("key"), DataError("t", 0, 7, "bad"), TryAgainLater("slow")])
 def test_a_domain_error_comes_back_at_the_first_try(error: SinkError) -> None:
     carried = failure(run(raises(error), iter([]), A)).error
     assert (type(carried), str(carried)) == (type(error), str(error))
 
 
-@pytest.mark.parametrize("error", [TryAgainLater("slow"), ValueError("bug")])
-def test_what_may_pass_is_left_to_spark_to_try_again(error: Exception) -> None:
-    with pytest.raises(type(error)):
-        run(raises(error), iter([]), A, attempt=2)
+def test_what_has_no_name_is_left_to_spark_to_try_again() -> None:
+    with pytest.raises(ValueError, match="bug"):
+        run(raises(ValueError("bug")), iter([]), A, attempt=2)
 
 
 def test_the_last_try_gives_the_error_back() -> None:
-    assert str(failure(run(raises(TryAgainLater("slow")), iter([]), A, attempt=3)).error) == "slow"
+    assert "bug" in str(failure(run(raises(ValueError("bug")), iter([]), A, attempt=3)).error)
 
 
 def test_an_unexpected_exception_is_told_by_its_last_line_and_traced() -> None:
