@@ -200,6 +200,15 @@ def test_an_upload_that_a_crashed_round_began_is_cleared_away(place: Place) -> N
     assert [upload.key for upload in place.s3.list_uploads("")] == []
 
 
+def test_a_missing_lifecycle_rule_is_told_at_the_start(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(S3, "lifecycle_rules", lambda _: [])
+    monkeypatch.setattr(S3, "keeps_versions", lambda _: False)
+    place.run(FunctionLog(records=5), DONE, flush_size=10)
+    assert "AbortIncompleteMultipartUpload" in caplog.text
+
+
 # -- P11 ---------------------------------------------------------------------------------------------------------------
 
 
