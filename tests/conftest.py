@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 settings.register_profile("ci", deadline=None, print_blob=True)
 settings.register_profile("dev", deadline=None)
+settings.register_profile("fast", deadline=None, max_examples=20)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 SinkFactory = Callable[[Mapping[str, Any]], Sink]
