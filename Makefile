@@ -28,6 +28,8 @@ demo-down: setup ## ends what demo-up started
 	@$(BIN)/python -m demo down
 
 test: setup ## all tests, with a real Kafka broker, a real S3 server and Spark
+	@echo "test: an archive of Spark's classes, so that each of the tests' JVMs starts sooner (a minute, the first time)"
+	@$(BIN)/python -m sink_job.spark.archive
 	@$(PYTEST) $(ARGS)
 
 test-fast: setup ## the tests that need no server, no Spark and no long search of the model

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -35,14 +36,18 @@ class Bench:
         self.cores = cores
 
     def manifest(self, name: str, case: Case, sections: Mapping[str, Any], *, number: int = 0) -> dict[str, Any]:
-        """A sink of its own name and folder over the topic of `case`."""
+        """A sink of its own name, folder and consumer group over the topic of `case`.
+
+        The broker outlives a run, and with it what an earlier run's group has committed.
+        """
         each = f"{name}-{number}"
+        kafka = {"groupId": f"{each}-{uuid.uuid4().hex[:8]}", **sections.get("kafka", {})}
         spec = local_spec(
             bootstrap=self.broker.bootstrap,
             topics=[case.topic],
             endpoint=self.s3.endpoint,
             bucket=BUCKET,
-            **{**sections, "s3": {"topicsDir": each, **sections.get("s3", {})}},
+            **{**sections, "kafka": kafka, "s3": {"topicsDir": each, **sections.get("s3", {})}},
         )
         return manifest(each, spec)
 

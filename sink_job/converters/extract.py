@@ -34,8 +34,8 @@ class Extraction:
         """The records in `lines`, which end in a newline each; None when a text is wrong, or when there are more or
         fewer texts than lines."""
         _, _, data = lines.buffers()
-        try:
-            found: list[object] = self._wanted.decode_lines(data)
+        try:  # by one view: each text found would ask Arrow's buffer for one of its own
+            found: list[object] = self._wanted.decode_lines(memoryview(data))
         except (msgspec.DecodeError, RecursionError):
             return None
         return found if len(found) == len(lines) else None

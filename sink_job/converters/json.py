@@ -26,7 +26,6 @@ from sink_job.cutting import columns
 from sink_job.cutting.fields import MISSING, Refusals
 
 _SPACE: Final = b" \t\r\n"
-_RETURN: Final = 13
 
 
 def _table(characters: bytes) -> Mask:
@@ -55,10 +54,11 @@ class JsonConverter:
         """Converts values among which there is no null."""
         if not len(values):
             return Converted(values, fields=self._extraction.columns([]))
-        odd = _odd(values)
-        plain = values if odd is None else values.filter(columns.booleans(~odd))
+        text = columns.text(values)
+        odd = _odd(values, text)
+        plain, text = (values, text) if odd is None else _without(values, odd)
         lines = columns.joined(plain, after=b"\n")
-        records = self._extraction.read_lines(lines) if len(plain) and is_utf8(plain) else None
+        records = self._extraction.read_lines(lines) if len(plain) and is_utf8(plain, text) else None
         if odd is None and records is not None:
             nulls = _first_bytes(values) == ord("n")
             fields = self._extraction.columns(records)
@@ -111,9 +111,15 @@ def _first_bytes(values: pa.BinaryArray) -> npt.NDArray[np.uint8]:
     return columns.content(values)[columns.bounds(values)[:-1]]
 
 
-def _odd(values: pa.BinaryArray) -> Mask | None:
+def _without(values: pa.BinaryArray, odd: Mask) -> tuple[pa.BinaryArray, bytes]:
+    """The other values, and what they are, one behind the other."""
+    plain = values.filter(columns.booleans(~odd))
+    return plain, columns.text(plain)
+
+
+def _odd(values: pa.BinaryArray, text: bytes) -> Mask | None:
     """The values that cannot be read together with others: empty, not beginning and ending as JSON does, or with line
-    breaks in them. None when there are none."""
+    breaks in them. None when there are none. `text` is what the values are, one behind the other."""
     data, bounds = columns.content(values), columns.bounds(values)
     odd = bounds[1:] == bounds[:-1]
     if odd.any():
@@ -121,9 +127,9 @@ def _odd(values: pa.BinaryArray) -> Mask | None:
         odd[full] = ~(_BEGINS[data[bounds[:-1][full]]] & _ENDS[data[bounds[1:][full] - 1]])
     else:
         odd = ~(_BEGINS[data[bounds[:-1]]] & _ENDS[data[bounds[1:] - 1]])
-    within = data[bounds[0] : bounds[-1]]
-    if np.count_nonzero(within <= _RETURN):
-        breaks = np.flatnonzero((within == _RETURN) | (within == ord("\n"))) + bounds[0]
+    if b"\n" in text or b"\r" in text:
+        within = data[bounds[0] : bounds[-1]]
+        breaks = np.flatnonzero((within == ord("\r")) | (within == ord("\n"))) + bounds[0]
         odd[np.searchsorted(bounds, breaks, side="right") - 1] = True
     return odd if odd.any() else None
 

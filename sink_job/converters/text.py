@@ -17,7 +17,7 @@ class TextConverter:
 
     def convert(self, values: pa.BinaryArray) -> Converted:
         whole = columns.without_nulls(values)
-        refused = [] if is_utf8(whole) else _not_utf8(whole)
+        refused = [] if is_utf8(whole, columns.text(whole)) else _not_utf8(whole)
         if refused:
             rows = whole.to_pylist()
             for row, _ in refused:
@@ -26,8 +26,10 @@ class TextConverter:
         return Converted(whole, nulls=null_mask(values), refused=refused, fields=no_fields(self._fields, len(values)))
 
 
-def is_utf8(values: pa.BinaryArray) -> bool:
-    """Whether all of the values are UTF-8."""
+def is_utf8(values: pa.BinaryArray, text: bytes) -> bool:
+    """Whether all of the values are UTF-8; `text` is what they are, one behind the other."""
+    if text.isascii():  # three times as quick, and the common case
+        return True
     try:
         values.cast(pa.string())
     except pa.ArrowInvalid:

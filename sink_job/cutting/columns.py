@@ -75,6 +75,14 @@ def content(column: pa.BinaryArray) -> npt.NDArray[np.uint8]:
     return np.frombuffer(column.buffers()[2] or b"", np.uint8)
 
 
+def text(column: pa.BinaryArray) -> bytes:
+    """The bytes of the column's values, one behind the other, copied: for what Python searches faster than NumPy."""
+    places, buffer = bounds(column), column.buffers()[2]
+    if buffer is None:
+        return b""
+    return bytes(memoryview(buffer)[places[0] : places[-1]])
+
+
 def bounds(column: pa.BinaryArray) -> npt.NDArray[np.int32]:
     """Where in `content` each value begins, and where the last one ends; they are not copied."""
     if not len(column):

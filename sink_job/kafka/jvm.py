@@ -59,7 +59,7 @@ def plain_jvm(jars: Sequence[Path], *, heap: int = 128 << 20) -> JavaGateway:
         jarpath=str(py4j),
         classpath=os.pathsep.join([*map(str, jars), str(spark_jars / "*")]),
         javaopts=[f"-Xmx{heap >> 20}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
-        java_path=_java(),
+        java_path=java_binary(),
         die_on_exit=True,
         enable_auth=True,
     )
@@ -72,7 +72,8 @@ def _pyspark_jars() -> Path:
     return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
 
 
-def _java() -> str:
+def java_binary() -> str:
+    """The Java that Spark's own scripts start: of JAVA_HOME, else of the PATH. Raises ConfigurationError."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin") if home else None)
     if java is None:

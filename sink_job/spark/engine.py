@@ -27,7 +27,7 @@ from sink_job.spark.types import Cancelled, Columns, Range, Work
 
 _log = logging.getLogger(__name__)
 _INLINE_BYTES = 512 << 10  # more goes to the executors once each, not with every task
-_FETCH_BYTES = (256 << 10, 4 << 20)
+_FETCH_BYTES = (1 << 20, 4 << 20)  # a smaller one spends as much on asking as on reading
 _CONSUMER_BYTES = 128 << 20  # what the fetches that consumers hold may take of the heap
 
 

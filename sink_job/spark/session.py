@@ -6,6 +6,7 @@ Spark writes goes into one folder, which is removed at the end, and which the ne
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import shutil
@@ -27,6 +28,7 @@ from pyspark.sql import SparkSession
 
 import sink_job
 from sink_job.api.errors import ConfigurationError
+from sink_job.spark.archive import archive_path
 
 _log = logging.getLogger("sink_job.spark.jvm")
 _PREFIX = "s3sink-spark-"
@@ -63,12 +65,13 @@ _FIXED = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "0",
 }
 _DEFAULTS = {
-    # Consumers are kept from round to round: making one costs more than reading a small range.
+    # Consumers are kept from round to round: making one costs more than reading a small range. What they fetched beyond
+    # a range is let go sooner: in a backlog of many partitions it would fill the heap.
     "spark.kafka.consumer.cache.capacity": "2048",
-    "spark.kafka.consumer.cache.timeout": "60s",
-    "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
-    "spark.kafka.consumer.fetchedData.cache.timeout": "15s",
-    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "5s",
+    "spark.kafka.consumer.cache.timeout": "20s",
+    "spark.kafka.consumer.cache.evictorThreadRunInterval": "5s",
+    "spark.kafka.consumer.fetchedData.cache.timeout": "5s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "2s",
     "spark.locality.wait": "0",
     "spark.sql.session.timeZone": "UTC",
     # What is kept of past rounds for pages that nobody serves.
@@ -79,6 +82,16 @@ _DEFAULTS = {
     "spark.ui.retainedTasks": "1",
     "spark.ui.showConsoleProgress": "false",
 }
+
+
+# Most of what a start runs, it runs once or twice: a compiler that waits for code that stays hot saves a quarter of the
+# CPU until the first round, and finds a reader's loops within the first 100,000 records all the same.
+_COMPILE_LATE = (
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,9 +110,10 @@ class SparkSettings:
 
 
 @contextmanager
-def session(settings: SparkSettings) -> Iterator[SparkSession]:
+def session(settings: SparkSettings, *, patience_s: float = 5) -> Iterator[SparkSession]:
     """A local session; on leaving, the JVM, its workers and their files are gone. One at a time in a process.
 
+    The JVM has `patience_s` seconds to end by itself before it is killed.
     Raises ConfigurationError for a key of `settings.conf` that the sink owns, and where the JVM does not start.
     """
     with _work_dir(settings.temp_dir) as folder, _socket_dir(folder) as sockets, _log4j() as log4j:
@@ -116,11 +130,11 @@ def session(settings: SparkSettings) -> Iterator[SparkSession]:
                 with suppress(Exception):  # the JVM may be gone already; it is ended below in any case
                     spark.stop()
         finally:
-            _end(gateway)
+            _end(gateway, patience_s)
 
 
 def spark_conf(settings: SparkSettings, folder: Path, sockets: Path, log4j: Path) -> dict[str, str]:
-    """The whole configuration, with `folder` for files and `sockets` for sockets. Raises ConfigurationError; pure."""
+    """The whole configuration, with `folder` for files and `sockets` for sockets. Raises ConfigurationError."""
     owned = sorted(key for key in settings.conf if key in _OWNED)
     if owned:
         raise ConfigurationError(f"spec.sparkConf: {', '.join(owned)}: the sink sets this itself")
@@ -128,7 +142,10 @@ def spark_conf(settings: SparkSettings, folder: Path, sockets: Path, log4j: Path
     cores = settings.cores or len(os.sched_getaffinity(0))
     java = [
         given.pop("spark.driver.extraJavaOptions", ""),
-        "-XX:+UseG1GC",
+        # What a reader makes is garbage at once: a collector that marks beside it takes a third more CPU time.
+        "-XX:+UseParallelGC",
+        *_COMPILE_LATE,
+        *_archive(settings.jars),
         f"-Dlog4j2.configurationFile={log4j.as_uri()}",
         f"-Djava.io.tmpdir={folder}",
         f"-Dderby.system.home={folder}",
@@ -152,6 +169,14 @@ def spark_conf(settings: SparkSettings, folder: Path, sockets: Path, log4j: Path
     }
 
 
+def _archive(jars: Sequence[Path]) -> list[str]:
+    """The JVM's option for the class archive, where somebody made one."""
+    if not all(jar.exists() for jar in jars):
+        return []
+    path = archive_path(jars)
+    return [f"-XX:SharedArchiveFile={path}"] if path.exists() else []
+
+
 _PYTHON_PATH = "spark.executorEnv.PYTHONPATH"
 
 
@@ -172,7 +197,7 @@ def _forward(stream: IO[bytes]) -> None:
         _log.log(level, "%s", line.decode(errors="replace").rstrip())
 
 
-def _end(gateway: Any) -> None:
+def _end(gateway: Any, patience_s: float) -> None:
     """The JVM ends when its standard input does; one that does not is killed."""
     with suppress(Exception):
         gateway.shutdown()
@@ -181,7 +206,7 @@ def _end(gateway: Any) -> None:
     process = gateway.proc
     process.stdin.close()
     try:
-        process.wait(5)
+        process.wait(patience_s)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -202,17 +227,43 @@ def _interrupts_kept() -> Iterator[None]:
 
 @contextmanager
 def _work_dir(parent: Path | None) -> Iterator[Path]:
-    """A folder named after this process; folders whose process is gone (SIGKILL) are removed on the way."""
-    base = Path(parent or tempfile.gettempdir())
+    """A folder that this process holds a lock on; those that nobody holds any more (SIGKILL) are removed on the way.
+
+    A lock ends with its process. The number in the name is for people: numbers come back, to others.
+    """
+    base = Path(parent or tempfile.gettempdir()).resolve()
     for folder in base.glob(f"{_PREFIX}*-*"):
-        pid = folder.name.removeprefix(_PREFIX).partition("-")[0]
-        if pid.isdigit() and not Path("/proc", pid).exists():
-            shutil.rmtree(folder, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base)).resolve()
+        _remove_if_left(folder)
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base))
+        lock = _locked(folder)
+        if lock is not None and folder.exists():  # another start may have taken it for one that was left
+            break
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _remove_if_left(folder: Path) -> None:
+    if folder.name.removeprefix(_PREFIX).partition("-")[0].isdigit() and (lock := _locked(folder)) is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _locked(folder: Path) -> int | None:
+    """A descriptor that holds the lock on the folder; None where somebody else does, or where it can't be opened."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 @contextmanager

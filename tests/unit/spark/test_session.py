@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sink_job.api.errors import ConfigurationError
-from sink_job.spark import session
+from sink_job.spark import archive, session
 from sink_job.spark.session import SparkSettings, spark_conf
 
 
@@ -66,10 +67,11 @@ def test_all_that_spark_writes_goes_into_one_folder() -> None:
     assert "-Djava.io.tmpdir=/work/x" in made["spark.driver.extraJavaOptions"]
 
 
-def test_the_folder_of_a_process_that_was_killed_goes_at_the_next_start(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    left, foreign = tmp_path / f"s3sink-spark-{process.pid}-abc", tmp_path / "s3sink-spark-x-abc"
+def test_the_folder_of_a_process_that_was_killed_goes_at_the_next_start_though_its_number_is_anothers_by_now(
+    tmp_path: Path,
+) -> None:
+    number = os.getpid()
+    left, foreign = tmp_path / f"s3sink-spark-{number}-abc", tmp_path / "s3sink-spark-x-abc"
     for folder in (left, foreign):
         folder.mkdir()
         (folder / "file").touch()
@@ -79,6 +81,40 @@ def test_the_folder_of_a_process_that_was_killed_goes_at_the_next_start(tmp_path
     assert not ours.exists()
 
 
+def test_a_killed_process_leaves_its_folder_to_the_next_start(tmp_path: Path) -> None:
+    code = "import os, pathlib, sys; from sink_job.spark import session\n"
+    code += "with session._work_dir(pathlib.Path(sys.argv[1])) as folder: os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    [left] = tmp_path.iterdir()
+    with session._work_dir(tmp_path):
+        assert not left.exists()
+
+
 def test_the_folder_of_a_running_process_stays(tmp_path: Path) -> None:
     with session._work_dir(tmp_path) as first, session._work_dir(tmp_path):
         assert first.is_dir()
+
+
+def test_the_jvm_takes_the_class_archive_where_one_was_made_for_these_jars(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "cache_dir", lambda: tmp_path)
+    jar = tmp_path / "a.jar"
+    jar.touch()
+    settings = SparkSettings(app_name="sink", jars=[jar])
+    made = archive.archive_path([jar])
+
+    def options() -> str:
+        return spark_conf(settings, Path("/work/x"), Path("/work/x"), Path("/conf/x"))["spark.driver.extraJavaOptions"]
+
+    assert "-XX:SharedArchiveFile" not in options()
+    made.parent.mkdir()
+    made.touch()
+    assert f"-XX:SharedArchiveFile={made}" in options()
+
+
+def test_a_class_archive_is_not_taken_for_other_jars(tmp_path: Path) -> None:
+    one, other = tmp_path / "a.jar", tmp_path / "b.jar"
+    one.touch()
+    other.touch()
+    assert archive.archive_path([one]) != archive.archive_path([one, other])

@@ -1,0 +1,71 @@
+"""An archive of the classes that a session loads, so that the next JVM maps them instead of loading them anew.
+
+Half of the CPU time until the first round goes into loading and compiling the same classes each time. The JVM can keep
+them in a file (class data sharing). The file belongs to one Java and one set of jars: another JVM, or other jars, leave
+it alone. It is made on request, `python -m sink_job.spark.archive`, where many starts will follow: when an image is
+built, before tests. Without it everything works, only later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyspark
+
+from sink_job.api.errors import SinkError
+from sink_job.api.types import TopicPartition
+from sink_job.kafka.jvm import java_binary
+from sink_job.spark.jars import cache_dir, connector_jars
+
+
+def archive_path(jars: Sequence[Path]) -> Path:
+    """Where the archive for this Java and these jars is kept, made or not."""
+    java = Path(java_binary()).resolve()
+    files = [java, Path(pyspark.__file__), *jars]
+    identity = [pyspark.__version__, *(f"{file}:{file.stat().st_mtime_ns}" for file in files)]
+    digest = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:16]
+    return cache_dir() / "jvm" / f"spark-{digest}.jsa"
+
+
+def make_archive() -> Path:
+    """Make the archive unless it is there: starts a session, runs a round, and takes down what that loaded (150 MB)."""
+    from sink_job.spark.engine import SparkEngine
+    from sink_job.spark.session import SparkSettings, session
+    from sink_job.spark.types import Columns, Range
+
+    jars = connector_jars()
+    path = archive_path(jars)
+    if path.exists():
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made = path.with_suffix(f".{os.getpid()}")
+    option = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={made}"}
+    settings = SparkSettings(app_name="s3sink-archive", jars=jars, cores=1, conf=option)
+    with session(settings, patience_s=300) as spark:
+        nobody = {"bootstrap.servers": "127.0.0.1:1"}
+        engine = SparkEngine(spark, nobody, group_id="archive", poll_timeout_ms=100)
+        here, there = TopicPartition("archive", 0), TopicPartition("archive", 1)
+        engine.run(ranges={}, idle=[here], inputs={}, columns=Columns(), fn=_nothing)
+        with suppress(SinkError):  # nobody answers there, but a consumer has been made
+            engine.run(ranges={there: Range(0, 1)}, idle=[], inputs={}, columns=Columns(timestamp=True), fn=_nothing)
+    made.replace(path)
+    for other in path.parent.glob("spark-*.jsa"):
+        if other != path:
+            other.unlink(missing_ok=True)
+    return path
+
+
+def _nothing(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
+    for _ in batches:
+        pass
+    return b""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{make_archive()}\n")
