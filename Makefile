@@ -49,7 +49,7 @@ bench: setup ## throughput, CPU and memory, beside Spark's reader and a plain co
 	@$(BIN)/python -m bench $(ARGS)
 
 lock: setup ## requirements.lock anew from pyproject.toml (needs uv)
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --extra job --extra dev \
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --extra job --extra operator --extra dev \
 		--custom-compile-command "make lock" pyproject.toml -o requirements.lock
 
 clean: ## everything made by the targets above, but the cache of jars and servers (.cache)
