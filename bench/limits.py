@@ -115,10 +115,13 @@ class EndlessLog:
         idle: Sequence[TopicPartition],
         inputs: Mapping[TopicPartition, bytes],
         columns: Columns,
-        fn: Work,
+        work: Work,
     ) -> dict[TopicPartition, bytes]:
-        results = {tp: fn(tp, inputs[tp], self._batches(r.start, r.end)) for tp, r in ranges.items()}
-        return results | {tp: fn(tp, inputs[tp], iter(())) for tp in idle}
+        share = work()
+        results = {tp: share(tp, inputs[tp], self._batches(r.start, r.end)) for tp, r in ranges.items()}
+        results |= {tp: share(tp, inputs[tp], iter(())) for tp in idle}
+        share.end()
+        return results
 
     def cancel(self) -> None:
         """Nothing runs in the background."""

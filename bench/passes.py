@@ -32,7 +32,7 @@ from sink_job.s3 import S3Settings, connect
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.jars import connector_jars
 from sink_job.spark.session import SparkSettings, session
-from sink_job.spark.types import Columns, Range
+from sink_job.spark.types import Columns, Range, each
 
 Pass = Mapping[str, Any]
 _DESERIALIZER = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
@@ -99,7 +99,7 @@ class Passes:
             idle=[],
             inputs={},
             columns=Columns(timestamp=what.get("timestamp", False)),
-            fn=count,
+            work=each(count),
         )
         return {"records_read": sum(json.loads(result)[0] for result in results.values())}
 

@@ -22,7 +22,7 @@ from sink_job.rounds.pipeline import Pipeline
 from sink_job.rounds.state import NamedObject
 from sink_job.rounds.verify import Admin, Evidence, Tell
 from sink_job.s3 import S3Settings
-from sink_job.spark.types import Columns, Engine, Range
+from sink_job.spark.types import Columns, Engine, Range, each
 
 STRETCH_BYTES = 1 << 30
 """Bytes of objects, as they are stored, in one stretch of a topic-partition."""
@@ -69,7 +69,7 @@ def _wave(ways: Mapping[TopicPartition, _Way], world: World, settings: CompareSe
                 idle=(),
                 inputs={tp: msgspec.msgpack.encode(stretch.work) for tp, stretch in stretches.items()},
                 columns=columns,
-                fn=partial(compare_range, settings),
+                work=each(partial(compare_range, settings)),
             )
         except DataLoss:
             if attempt == TRIES:

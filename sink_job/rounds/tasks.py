@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -21,7 +20,7 @@ from sink_job.rounds.rebuild import RebuildInput, RebuildResult, rebuild_range
 from sink_job.rounds.state import PartitionState, State
 from sink_job.rounds.world import World
 from sink_job.rounds.write import RoundSettings, TaskInput, TaskResult, write_range
-from sink_job.spark.types import Range
+from sink_job.spark.types import Function, Range, each
 
 
 class Tasks:
@@ -84,7 +83,7 @@ class Tasks:
 
     def _run(
         self,
-        work: Callable[..., bytes],
+        task: Callable[..., bytes],
         state: State,
         *,
         now: int,
@@ -94,10 +93,10 @@ class Tasks:
         inputs: Mapping[TopicPartition, bytes],
     ) -> dict[TopicPartition, bytes]:
         columns = self.pipeline(state, settings).columns
-        fn: Any = partial(work, self._settings(state, now, settings))
+        fn: Function = partial(task, self._settings(state, now, settings))
         self._expect_held({tp: r.start for tp, r in ranges.items()})
         try:
-            return self._world.engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, fn=fn)
+            return self._world.engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, work=each(fn))
         except (DataLoss, TryAgainLater):
             self._expect_held({tp: r.start for tp, r in ranges.items()})
             raise

@@ -37,7 +37,7 @@ def make_archive() -> Path:
     """Make the archive unless it is there: starts a session, runs a round, and takes down what that loaded (150 MB)."""
     from sink_job.spark.engine import SparkEngine
     from sink_job.spark.session import SparkSettings, session
-    from sink_job.spark.types import Columns, Range
+    from sink_job.spark.types import Columns, Range, each
 
     jars = connector_jars()
     path = archive_path(jars)
@@ -51,9 +51,10 @@ def make_archive() -> Path:
         nobody = {"bootstrap.servers": "127.0.0.1:1"}
         engine = SparkEngine(spark, nobody, group_id="archive", poll_timeout_ms=100)
         here, there = TopicPartition("archive", 0), TopicPartition("archive", 1)
-        engine.run(ranges={}, idle=[here], inputs={}, columns=Columns(), fn=_nothing)
+        engine.run(ranges={}, idle=[here], inputs={}, columns=Columns(), work=each(_nothing))
         with suppress(SinkError):  # nobody answers there, but a consumer has been made
-            engine.run(ranges={there: Range(0, 1)}, idle=[], inputs={}, columns=Columns(timestamp=True), fn=_nothing)
+            columns = Columns(timestamp=True)
+            engine.run(ranges={there: Range(0, 1)}, idle=[], inputs={}, columns=columns, work=each(_nothing))
     made.replace(path)
     for other in path.parent.glob("spark-*.jsa"):
         if other != path:

@@ -1,4 +1,4 @@
-"""Runs a round on Spark: one job, one call of the round's function per topic-partition.
+"""Runs a round on Spark: one job, one call of the round's work per topic-partition.
 
 A topic-partition with much to read has a task of its own. Small ranges and idle topic-partitions share tasks, a few for
 each core: a task costs 5 to 10 ms, so 512 of them would take seconds to read nothing.
@@ -66,7 +66,7 @@ class SparkEngine:
         idle: Sequence[TopicPartition],
         inputs: Mapping[TopicPartition, bytes],
         columns: Columns,
-        fn: Work,
+        work: Work,
     ) -> dict[TopicPartition, bytes]:
         """See `sink_job.spark.types.Engine.run`."""
         if self._cancelled.is_set():
@@ -78,7 +78,7 @@ class SparkEngine:
         self._context.setJobGroup(self._group, "round", interruptOnCancel=True)
         sent = self._send(inputs)
         try:
-            outcomes = self._frame(layout, columns, fn, sent).toArrow()
+            outcomes = self._frame(layout, columns, work, sent).toArrow()
         except Exception as error:
             if self._cancelled.is_set():
                 raise Cancelled("cancelled") from None
@@ -92,7 +92,7 @@ class SparkEngine:
         self._cancelled.set()
         self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
 
-    def _frame(self, layout: Layout, columns: Columns, fn: Work, sent: _Sent) -> DataFrame:
+    def _frame(self, layout: Layout, columns: Columns, work: Work, sent: _Sent) -> DataFrame:
         """One row per topic-partition. Tasks with one range read fewer columns than those that share: two frames."""
         frame: DataFrame | None = None
         first = 0
@@ -100,10 +100,10 @@ class SparkEngine:
             if not tasks:
                 continue
             members = [[partition for partition, _ in task] for task in tasks]
-            work = Task(fn, sent.inputs, members, first, self._attempts, shared)
+            task = Task(work, sent.inputs, members, first, self._attempts, shared)
             first += len(tasks)
             records = self._reader.read(tasks, columns, fetch_bytes=self._fetch_bytes(), with_partition=shared)
-            part = records.mapInArrow(work, OUTCOMES_DDL)
+            part = records.mapInArrow(task, OUTCOMES_DDL)
             frame = part if frame is None else frame.unionAll(part)
         assert frame is not None
         return frame

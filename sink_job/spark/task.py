@@ -1,4 +1,4 @@
-"""What one Spark task does: one call of the round's function for each of its topic-partitions, one row back for each.
+"""What one Spark task does: its share of the round's work, a call for each topic-partition and one row back for each.
 
 It runs in the Python worker. A task knows what it reads from the plan and its number. So a range without records still
 gets its call, and where a task reads one range, records need not carry their topic and partition.
@@ -32,7 +32,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a task's function failed: the error for the driver, and the trace for its log."""
+    """Why a task's work failed: the error for the driver, and the trace for its log."""
 
     error: SinkError
     trace: str
@@ -47,13 +47,13 @@ class Inline:
 
 @dataclass(frozen=True)
 class Task:
-    """The function that Spark runs in each task of a DataFrame; it is pickled once a round.
+    """What Spark runs in each task of a DataFrame; it is pickled once a round.
 
     `members`: what each task reads, in order; `first`: the number of the first of these tasks in the Spark job.
     `attempts`: how often Spark tries a task. `shared`: batches carry `topic` and `partition` in front.
     """
 
-    fn: Work
+    work: Work
     inputs: Inline | Broadcast[dict[TopicPartition, bytes]]
     members: Sequence[Sequence[TopicPartition]]
     first: int
@@ -67,19 +67,23 @@ class Task:
         source = _Source(batches)
         inputs = self.inputs.value
         records = _Splitter(source) if self.shared else _Whole(source)
-        for member in self.members[number - self.first]:
-            try:
-                result = self.fn(member, inputs.get(member, b""), records.of(member))
-            except Exception as error:
-                if source.failed or (attempt + 1 < self.attempts and _worth_another_try(error)):
-                    raise
-                source.drain()
-                yield _outcome(member, pickle.dumps(_failure(error)), failed=True)
-                return
-            records.skip(member)
-            yield _outcome(member, result, failed=False)
-        if records.rest():
-            raise RuntimeError("the reader gave records of a topic-partition that this task has no part in")
+        members = self.members[number - self.first]
+        results: list[bytes] = []
+        try:
+            share = self.work()
+            for member in members:
+                results.append(share(member, inputs.get(member, b""), records.of(member)))
+                records.skip(member)
+            if records.rest():
+                raise RuntimeError("the reader gave records of a topic-partition that this task has no part in")
+            share.end()
+        except Exception as error:
+            if source.failed or (attempt + 1 < self.attempts and _worth_another_try(error)):
+                raise
+            source.drain()
+            yield _outcomes(members[:1], [pickle.dumps(_failure(error))], failed=True)
+            return
+        yield _outcomes(members, results, failed=False)
 
 
 class _Source:
@@ -161,13 +165,13 @@ def _rows_of(member: TopicPartition, batch: pa.RecordBatch) -> int:
     return batch.num_rows if first < 0 else first
 
 
-def _outcome(member: TopicPartition, result: bytes, *, failed: bool) -> pa.RecordBatch:
+def _outcomes(members: Sequence[TopicPartition], results: Sequence[bytes], *, failed: bool) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [
-            pa.array([member.topic], pa.string()),
-            pa.array([member.partition], pa.int32()),
-            pa.array([failed]),
-            pa.array([result], pa.binary()),
+            pa.array([member.topic for member in members], pa.string()),
+            pa.array([member.partition for member in members], pa.int32()),
+            pa.array([failed] * len(members)),
+            pa.array(results, pa.binary()),
         ],
         schema=OUTCOMES,
     )

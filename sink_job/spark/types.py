@@ -1,23 +1,60 @@
 """The seam between the rounds and what runs their tasks: implemented by Spark here and, for tests, in process.
 
-A round hands over ranges and one function; the engine calls that function once per topic-partition, somewhere, with the
-records of exactly that range in offset order, and brings back the bytes it returned.
+A round hands over ranges and its work. Wherever a task runs, the engine opens a share of the work, calls it once per
+topic-partition of the task with the records of exactly that range in offset order, and brings back the bytes it gave.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
 from sink_job.api.types import TopicPartition
 
-Work = Callable[[TopicPartition, bytes, Iterator[pa.RecordBatch]], bytes]
-"""What a task does for one topic-partition: (topic-partition, its input, its records' batches) -> its result.
+Function = Callable[[TopicPartition, bytes, Iterator[pa.RecordBatch]], bytes]
+"""What is done for one topic-partition: (topic-partition, its input, its records' batches) -> its result.
 
-It must be picklable: a function of a module, or a `functools.partial` of one. Batches hold `offset: int64` and
-`value: binary` (null for a tombstone), and what `Columns` asks for; they are never empty. A range without any record
-(control records, compaction holes), and an idle topic-partition, is called with an iterator that ends at once.
+Batches hold `offset: int64` and `value: binary` (null for a tombstone), and what `Columns` asks for; they are never
+empty. A range without any record (control records, compaction holes), and an idle topic-partition, is called with an
+iterator that ends at once.
 """
+
+
+class Share(Protocol):
+    """One task's part of the work; it lives as long as one try of the task and sees its topic-partitions in turn."""
+
+    def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch], /) -> bytes:
+        """A `Function`, called once for each topic-partition of the task."""
+        ...
+
+    def end(self) -> None:
+        """Called once, behind the last topic-partition and before any result leaves the task; what it raises is an
+        error of the task. Not called where a topic-partition failed: then the results are thrown away.
+        """
+        ...
+
+
+Work = Callable[[], Share]
+"""Opens a task's share. It must be picklable: a class or a function of a module, or a `functools.partial` of one."""
+
+
+def each(fn: Function) -> Work:
+    """Work whose topic-partitions have nothing in common: `fn` for each of them. Picklable as far as `fn` is."""
+    return partial(_Each, fn)
+
+
+class _Each:
+    def __init__(self, fn: Function) -> None:
+        self._fn = fn
+
+    def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch], /) -> bytes:
+        return self._fn(tp, given, batches)
+
+    def end(self) -> None:
+        """Nothing was kept."""
 
 
 class Columns(NamedTuple):
@@ -49,15 +86,15 @@ class Engine(Protocol):
         idle: Sequence[TopicPartition],
         inputs: Mapping[TopicPartition, bytes],
         columns: Columns,
-        fn: Work,
+        work: Work,
     ) -> dict[TopicPartition, bytes]:
-        """Call `fn` once for each of `ranges` and `idle`, and return what it returned: one entry for each, always.
+        """Do `work` for each of `ranges` and `idle` once, and return what it returned: one entry for each, always.
 
         `ranges` are read from Kafka, exactly; `idle` topic-partitions read nothing. `inputs` are handed to the task
         that needs them (missing: `b""`). A task may be tried more than once, and an earlier try may still be running:
-        `fn` has to bear that.
+        `work` has to bear that.
 
-        Raises `DataLoss` when Kafka no longer holds a range; `Cancelled` after `cancel`; the `SinkError` that `fn`
+        Raises `DataLoss` when Kafka no longer holds a range; `Cancelled` after `cancel`; the `SinkError` that `work`
         raised (only `TryAgainLater` is tried again before); a `SinkError` with the last line of any other exception.
         """
         ...

@@ -21,7 +21,7 @@ from sink_job.api.types import TopicPartition
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.jars import connector_jars
 from sink_job.spark.session import SparkSettings, session
-from sink_job.spark.types import Cancelled, Columns, Range, Work
+from sink_job.spark.types import Cancelled, Columns, Function, Range, each
 from tests.support import spark_tasks
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
@@ -65,7 +65,7 @@ def engine(spark: SparkSession, kafka: KafkaBroker) -> SparkEngine:
 
 def run(
     engine: SparkEngine,
-    fn: Work,
+    fn: Function,
     ranges: Mapping[TopicPartition, tuple[int, int]],
     *,
     idle: Sequence[TopicPartition] = (),
@@ -77,7 +77,7 @@ def run(
         idle=idle,
         inputs=inputs or {},
         columns=columns,
-        fn=fn,
+        work=each(fn),
     )
 
 

@@ -76,13 +76,16 @@ class FunctionEngine:
         idle: Sequence[TopicPartition],
         inputs: Mapping[TopicPartition, bytes],
         columns: Columns,
-        fn: Work,
+        work: Work,
     ) -> dict[TopicPartition, bytes]:
         for tp, r in ranges.items():
             if r.start < self.log.starts_at:
                 raise DataLoss(f"{tp}: offsets from {r.start} are gone")
-        results = {tp: fn(tp, inputs[tp], self.log.batches(tp, r.start, r.end)) for tp, r in ranges.items()}
-        return results | {tp: fn(tp, inputs[tp], iter(())) for tp in idle}
+        share = work()
+        results = {tp: share(tp, inputs[tp], self.log.batches(tp, r.start, r.end)) for tp, r in ranges.items()}
+        results |= {tp: share(tp, inputs[tp], iter(())) for tp in idle}
+        share.end()
+        return results
 
     def cancel(self) -> None:
         self.cancelled = True

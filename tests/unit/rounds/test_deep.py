@@ -61,13 +61,13 @@ class Kafka:
         idle: Sequence[TopicPartition],
         inputs: Mapping[TopicPartition, bytes],
         columns: Columns,
-        fn: Work,
+        work: Work,
     ) -> dict[TopicPartition, bytes]:
         if self.fails and self.fails.pop(0):
             raise DataLoss("retention")
         for tp, (start, end) in ranges.items():
-            work = msgspec.msgpack.decode(inputs[tp], type=CompareInput)
-            self.ran.append((start, end, [(o.first, o.read) for o in work.objects]))
+            given = msgspec.msgpack.decode(inputs[tp], type=CompareInput)
+            self.ran.append((start, end, [(o.first, o.read) for o in given.objects]))
         found = Compared(objects=1, wrong=[Finding(Wrong.RECORD_DIFFERS, 7, "m")] if len(self.ran) == 1 else [])
         return {tp: msgspec.msgpack.encode(found) for tp in ranges}
 

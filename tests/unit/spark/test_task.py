@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,7 @@ from sink_job.api.errors import DataError, ObjectConflict, SinkError, TryAgainLa
 from sink_job.api.types import TopicPartition
 from sink_job.spark import task as tasks
 from sink_job.spark.task import Failure, Inline, Task
-from sink_job.spark.types import Work
+from sink_job.spark.types import Function, Work, each
 
 A, B, C = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 1)
 Outcome = tuple[TopicPartition, bool, bytes]
@@ -34,24 +35,28 @@ def batch(*rows: tuple[TopicPartition, int], shared: bool = True) -> pa.RecordBa
 
 def offsets(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
     read = []
-    for each in batches:
-        assert each.num_rows
-        assert each.schema.names == ["offset"]
-        read += each["offset"].to_pylist()
+    for part in batches:
+        assert part.num_rows
+        assert part.schema.names == ["offset"]
+        read += part["offset"].to_pylist()
     return repr(read).encode() + given
 
 
-def run(
-    fn: Work, batches: Iterator[pa.RecordBatch], *members: TopicPartition, shared: bool = True, attempt: int = 0
+def run(fn: Function, batches: Iterator[pa.RecordBatch], *members: TopicPartition, **options: Any) -> list[Outcome]:
+    return run_work(each(fn), batches, *members, **options)
+
+
+def run_work(
+    work: Work, batches: Iterator[pa.RecordBatch], *members: TopicPartition, shared: bool = True, attempt: int = 0
 ) -> list[Outcome]:
-    work = Task(fn, Inline({A: b"!"}), [members], 0, 4, shared)
+    task = Task(work, Inline({A: b"!"}), [members], 0, 4, shared)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tasks, "_task_context", lambda: (0, attempt))
-        rows = [row for each in work(batches) for row in each.to_pylist()]
+        rows = [row for made in task(batches) for row in made.to_pylist()]
     return [(TopicPartition(row["topic"], row["partition"]), row["failed"], row["result"]) for row in rows]
 
 
-def raises(error: Exception) -> Work:
+def raises(error: Exception) -> Function:
     def fail(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
         raise error
 
@@ -91,6 +96,52 @@ def test_a_function_need_not_read_its_records() -> None:
 def test_records_of_nobody_are_not_lost_silently() -> None:
     with pytest.raises(RuntimeError, match="no part in"):
         run(offsets, iter([batch((A, 1), (C, 1))]), A, B)
+
+
+class Told:
+    """A share that writes down its calls; `error` is what its end raises."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.calls: list[str] = []
+        self.error = error
+
+    def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch], /) -> bytes:
+        self.calls.append(f"{tp} {sum(part.num_rows for part in batches)}")
+        return b"done"
+
+    def end(self) -> None:
+        self.calls.append("end")
+        if self.error:
+            raise self.error
+
+
+def test_one_share_sees_all_members_of_a_task_and_then_its_end() -> None:
+    share = Told()
+    outcomes = run_work(lambda: share, iter([batch((A, 1), (B, 0), (B, 1))]), A, B, C)
+    assert share.calls == ["t-0 1", "t-1 2", "u-1 0", "end"]
+    assert [result for _, _, result in outcomes] == [b"done"] * 3
+
+
+def test_no_result_leaves_a_task_whose_end_fails() -> None:
+    outcomes = run_work(lambda: Told(ObjectConflict("key")), iter([batch((A, 1))]), A, B)
+    assert isinstance(failure(outcomes).error, ObjectConflict)
+
+
+def test_an_end_without_a_name_for_its_error_is_left_to_spark_to_try_again() -> None:
+    with pytest.raises(ValueError, match="bug"):
+        run_work(lambda: Told(ValueError("bug")), iter([]), A, attempt=2)
+
+
+def test_a_share_whose_member_failed_is_not_ended() -> None:
+    class Refusing(Told):
+        def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch], /) -> bytes:
+            if tp == B:
+                raise ObjectConflict("key")
+            return super().__call__(tp, given, batches)
+
+    share = Refusing()
+    failure(run_work(lambda: share, iter([]), A, B, C))
+    assert share.calls == ["t-0 0"]
 
 
 rows = st.lists(st.tuples(st.sampled_from([A, B, C]), st.integers(0, 99)), max_size=20)
