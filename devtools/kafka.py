@@ -14,6 +14,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from devtools.certificates import Certificate
 from devtools.jars import KAFKA_VERSION, broker_class_path
 from devtools.processes import Process, ServerFailedError, accepts_connections, free_ports, wait_until
 from sink_job.spark.jars import cache_dir
@@ -46,15 +47,15 @@ _DEFAULTS: Mapping[str, str] = {
     "replica.fetch.max.bytes": str(_LARGEST_RECORD),
     "socket.request.max.bytes": str(256 << 20),
 }
-_PROTOCOLS = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT"
+_PROTOCOLS = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
 
 
 class KafkaBroker:
     """A broker over `directory`: its data, its log and its ports stay through stop, kill and start.
 
     `settings` are broker properties over the defaults above. With `users` (name to password) there is a second
-    listener with SASL/PLAIN at `sasl_bootstrap`. `heap` as a JVM writes it. `short_lived` compiles less: two thirds of
-    the CPU at the start, at the price of speed later.
+    listener with SASL/PLAIN at `sasl_bootstrap`, encrypted where there is a `certificate`. `heap` as a JVM writes it.
+    `short_lived` compiles less: two thirds of the CPU at the start, at the price of speed later.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class KafkaBroker:
         *,
         settings: Mapping[str, str] | None = None,
         users: Mapping[str, str] | None = None,
+        certificate: Certificate | None = None,
         heap: str = "512m",
         with_parent: bool = True,
         short_lived: bool = False,
@@ -73,6 +75,7 @@ class KafkaBroker:
         self.process: Process | None = None
         self._settings = settings or {}
         self._users = users or {}
+        self._certificate = certificate
         self._with_parent = with_parent
         self._options = _SHORT_LIVED if short_lived else ()
 
@@ -132,7 +135,8 @@ class KafkaBroker:
         data = self.directory / "data"
         if not data.exists():
             _format(data)
-        listeners = {"PLAINTEXT": self.port} | ({"SASL_PLAINTEXT": self.sasl_port} if self._users else {})
+        sasl = "SASL_SSL" if self._certificate else "SASL_PLAINTEXT"
+        listeners = {"PLAINTEXT": self.port} | ({sasl: self.sasl_port} if self._users else {})
         addresses = [f"{name}://127.0.0.1:{port}" for name, port in listeners.items()]
         settings = {
             **_DEFAULTS,
@@ -141,7 +145,8 @@ class KafkaBroker:
             "listeners": ",".join([*addresses, f"CONTROLLER://127.0.0.1:{self.controller_port}"]),
             "advertised.listeners": ",".join(addresses),
             "listener.security.protocol.map": _PROTOCOLS,
-            **(_login(self._users) if self._users else {}),
+            **(_login(sasl, self._users) if self._users else {}),
+            **(_tls(self._certificate) if self._certificate else {}),
             **self._settings,
         }
         path = self.directory / "server.properties"
@@ -151,11 +156,17 @@ class KafkaBroker:
 
 @contextlib.contextmanager
 def kafka_broker(
-    *, settings: Mapping[str, str] | None = None, users: Mapping[str, str] | None = None, heap: str = "512m"
+    *,
+    settings: Mapping[str, str] | None = None,
+    users: Mapping[str, str] | None = None,
+    certificate: Certificate | None = None,
+    heap: str = "512m",
 ) -> Iterator[KafkaBroker]:
     """A running broker with data of its own in a temporary folder; at the end it is killed and the folder removed."""
     with tempfile.TemporaryDirectory(prefix="s3sink-kafka-", ignore_cleanup_errors=True) as name:
-        broker = KafkaBroker(Path(name), settings=settings, users=users, heap=heap, short_lived=True)
+        broker = KafkaBroker(
+            Path(name), settings=settings, users=users, certificate=certificate, heap=heap, short_lived=True
+        )
         try:
             broker.start()
             yield broker
@@ -163,13 +174,21 @@ def kafka_broker(
             broker.kill()
 
 
-def _login(users: Mapping[str, str]) -> dict[str, str]:
+def _login(listener: str, users: Mapping[str, str]) -> dict[str, str]:
     entries = " ".join(f'user_{name}="{password}"' for name, password in users.items())
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     return {
         "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{module} required {entries};",
+        f"listener.name.{listener.lower()}.plain.sasl.jaas.config": f"{module} required {entries};",
     }
+
+
+def _tls(certificate: Certificate) -> dict[str, str]:
+    """The key store as PEM, both in one file, written beside the certificate."""
+    both = certificate.key.with_suffix(".pem")
+    both.touch(mode=0o600)
+    both.write_bytes(certificate.key.read_bytes() + certificate.certificate.read_bytes())
+    return {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(both)}
 
 
 def _format(data: Path) -> None:

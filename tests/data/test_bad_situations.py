@@ -170,6 +170,31 @@ def test_a_store_with_a_certificate_of_its_own_is_trusted_through_the_secret_and
         assert in_objects(site) == values(10)
 
 
+@pytest.mark.spark
+def test_brokers_with_a_certificate_of_their_own_are_trusted_by_the_reader_and_the_admin_client_and_only_if_told(
+    own_site: Site, topic: str, tmp_path: Path
+) -> None:
+    secrets = own_site.folder / "secrets" / "kafka"
+    secrets.mkdir(parents=True)
+    (secrets / "jaas").write_text(JAAS.format(password="wonderland"))
+    with kafka_broker(users={"alice": "wonderland"}, certificate=self_signed(tmp_path)) as broker:
+        topics = Topics(broker.bootstrap)
+        topics.create(topic)
+        topics.produce_values(topic, values(10))
+        site = replace(own_site, bootstrap=broker.sasl_bootstrap, topics=topics)
+        properties = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
+        jaas = {"name": "sasl.jaas.config", "secret": "kafka", "key": "jaas"}
+        with pytest.raises(CredentialsInvalid, match="TLS handshake failed"):
+            site.run(site.sink([topic], kafka={"properties": properties, "propertySecrets": [jaas]}), SOON)
+        (secrets / "ca.crt").write_bytes((tmp_path / "tls.crt").read_bytes())
+        trusted = {**properties, "ssl.truststore.type": "PEM"}
+        authority = {"name": "ssl.truststore.certificates", "secret": "kafka", "key": "ca.crt"}
+        sink = site.sink([topic], kafka={"properties": trusted, "propertySecrets": [jaas, authority]})
+        site.run(sink, SOON)
+        assert in_objects(site) == values(10)
+        assert site.committed(sink, topic) == {0: 10}
+
+
 # -- the clock -----------------------------------------------------------------------------------------------------
 
 
