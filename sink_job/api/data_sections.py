@@ -74,7 +74,9 @@ class Kafka(Section):
 
     bootstrap_servers: Annotated[BootstrapServers, about(example="kafka.example.com:9092")]
     """Brokers to ask first: host:port, separated by commas."""
-    topics: Annotated[list[TopicName] | None, about(key="topics", example=["flights"], min_length=1)] = None
+    topics: Annotated[
+        list[TopicName] | None, about(key="topics", example=["flights"], min_length=1, max_length=1000)
+    ] = None
     """Topics to copy. Either this or topicsPattern."""
     topics_pattern: Annotated[TopicsPattern | None, about(key="topics.regex", example="flights-.*")] = None
     """Copy every topic whose whole name matches this regular expression; topics that come later too."""
@@ -88,12 +90,13 @@ class Kafka(Section):
         IsolationLevel.READ_COMMITTED
     )
     """Whether records of transactions are copied before they are committed."""
-    properties: Annotated[dict[str, str], about(example={"security.protocol": "SASL_SSL"})] = Field(
+    properties: Annotated[dict[str, str], about(example={"security.protocol": "SASL_SSL"}, max_length=200)] = Field(
         default_factory=dict
     )
     """Further properties of the Kafka client, without a prefix. What Spark or the sink sets is refused by name."""
     property_secrets: Annotated[
-        list[PropertySecret], about(example=[{"name": "sasl.jaas.config", "secret": "kafka-login", "key": "jaas"}])
+        list[PropertySecret],
+        about(example=[{"name": "sasl.jaas.config", "secret": "kafka-login", "key": "jaas"}], max_length=50),
     ] = Field(default_factory=list)
     """Kafka client properties whose values are taken from secrets."""
 
@@ -130,7 +133,7 @@ class Partitioner(Section):
     """What chooses a record's path: its Kafka partition, fields of its value, its time, or fields and time."""
     fields: Annotated[
         list[FieldPath] | None,
-        about(key="partition.field.name", example=["carrier", "origin.country"], min_length=1),
+        about(key="partition.field.name", example=["carrier", "origin.country"], min_length=1, max_length=32),
     ] = None
     """Fields of the value, dotted where nested, for the types Field and FieldAndTime."""
     duration: Annotated[

@@ -143,6 +143,7 @@ def _out_of_bounds(kind: str, bounds: dict[str, Any]) -> str | None:
         "string_too_short": "is empty",
         "string_too_long": "is longer than {max_length} characters",
         "too_short": "is empty: give at least one",
+        "too_long": "has more than {max_length} entries",
         "int_parsing_size": "is too large",
     }
     return sentences[kind].format(**bounds) if kind in sentences else None

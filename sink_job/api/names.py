@@ -31,9 +31,13 @@ _OFFSET = r"^[+-]([01][0-9]|2[0-3]):[0-5][0-9]$"
 _SERVER = re.compile(r"^(\[[0-9a-fA-F:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})$")
 
 
-def _fits(text: str, pattern: str, most: int, sentence: str) -> None:
+def _not_longer(text: str, most: int) -> None:
     if len(text) > most:
         raise ValueError(f"is longer than {most} characters")
+
+
+def _fits(text: str, pattern: str, most: int, sentence: str) -> None:
+    _not_longer(text, most)
     if not re.fullmatch(pattern, text):
         raise ValueError(sentence)
 
@@ -41,8 +45,7 @@ def _fits(text: str, pattern: str, most: int, sentence: str) -> None:
 def _without_control(text: str, *, most: int) -> None:
     if not text:
         raise ValueError("is empty")
-    if len(text) > most:
-        raise ValueError(f"is longer than {most} characters")
+    _not_longer(text, most)
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
         raise ValueError("has control characters")
 
@@ -87,6 +90,7 @@ def check_topic(text: str) -> None:
 
 def check_topics_pattern(text: str) -> None:
     """A regular expression that Java, which Kafka uses, and Python read alike, as far as this can be told."""
+    _not_longer(text, 1024)
     if not text:
         raise ValueError("is empty")
     if "(?P" in text or "(?(" in text:
@@ -111,6 +115,7 @@ def check_property(text: str) -> None:
 
 def check_bootstrap_servers(text: str) -> None:
     """host:port, separated by commas."""
+    _not_longer(text, 4096)
     for server in text.split(","):
         found = _SERVER.fullmatch(server.strip())
         if not found or not 0 < int(found.group(2)) < 65536:
@@ -134,6 +139,7 @@ def check_field_path(text: str) -> None:
 
 def check_timezone(text: str) -> None:
     """An IANA zone or ±hh:mm."""
+    _not_longer(text, 64)
     if not re.fullmatch(_OFFSET, text) and text not in _zones():
         raise ValueError(f"is not a time zone: write an IANA name or ±hh:mm{_nearest_zone(text)}")
 
@@ -212,6 +218,7 @@ def check_region(text: str) -> None:
 
 def check_endpoint(text: str) -> None:
     """The URL of a store: scheme and host, nothing that carries a secret."""
+    _not_longer(text, 512)
     said = "is not the URL of a store: write https://host or https://host:port"
     try:
         url = urlsplit(text)
@@ -246,18 +253,18 @@ ObjectName = Annotated[str, Checked(check_object_name, _schema(_DNS_NAME, 253))]
 DataKey = Annotated[str, Checked(check_data_key, _schema(_DATA_KEY, 253))]
 SinkId = Annotated[str, Checked(check_sink_id, _schema(_SINK_ID, 127))]
 TopicName = Annotated[str, Checked(check_topic, _schema(_TOPIC, 249))]
-TopicsPattern = Annotated[str, Checked(check_topics_pattern, {"minLength": 1})]
+TopicsPattern = Annotated[str, Checked(check_topics_pattern, {"minLength": 1, "maxLength": 1024})]
 GroupId = Annotated[str, Checked(check_group_id, {"minLength": 1, "maxLength": 255})]
 PropertyName = Annotated[str, Checked(check_property, _schema(_PROPERTY, 200))]
-BootstrapServers = Annotated[str, Checked(check_bootstrap_servers, {"minLength": 3})]
+BootstrapServers = Annotated[str, Checked(check_bootstrap_servers, {"minLength": 3, "maxLength": 4096})]
 Extension = Annotated[str, Checked(check_extension, _schema(_EXTENSION, 32))]
 FieldPath = Annotated[str, Checked(check_field_path, {"minLength": 1, "maxLength": 512})]
-PathFormat = Annotated[str, Checked(check_path_format, {"minLength": 1})]
-Timezone = Annotated[str, Checked(check_timezone, {"minLength": 1})]
+PathFormat = Annotated[str, Checked(check_path_format, {"minLength": 1, "maxLength": 512})]
+Timezone = Annotated[str, Checked(check_timezone, {"minLength": 1, "maxLength": 64})]
 Locale = Annotated[str, Checked(check_locale, _schema(_LOCALE, 16))]
 TopicsDir = Annotated[str, Checked(check_topics_dir, {"maxLength": 512})]
 Delimiter = Annotated[str, Checked(check_delimiter, {"minLength": 1, "maxLength": 16})]
 FileDelimiter = Annotated[str, Checked(check_file_delimiter, {"minLength": 1, "maxLength": 16})]
 Bucket = Annotated[str, Checked(check_bucket, _schema(_BUCKET, 63, 3))]
 Region = Annotated[str, Checked(check_region, _schema(_REGION, 64))]
-Endpoint = Annotated[str, Checked(check_endpoint, {"pattern": "^https?://"})]
+Endpoint = Annotated[str, Checked(check_endpoint, {"pattern": "^https?://", "maxLength": 512})]

@@ -84,7 +84,7 @@ class OffsetReset(Section):
     """Where to start."""
     timestamp: Annotated[StrictInt | None, about(ge=0, le=2**53 - 1)] = None
     """With Timestamp: the first record at or after this time, in milliseconds since 1970."""
-    partitions: Annotated[list[PartitionOffset] | None, about(min_length=1)] = None
+    partitions: Annotated[list[PartitionOffset] | None, about(min_length=1, max_length=10000)] = None
     """With Offsets: where to start in each topic-partition."""
     on_existing: OnExisting = OnExisting.FAIL
     """What happens to objects that exist at or above the new offsets."""

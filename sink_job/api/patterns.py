@@ -58,6 +58,8 @@ def check_path_format(pattern: str) -> None:
     """Raises ValueError when `pattern` cannot make paths, with what is allowed."""
     if not pattern:
         raise ValueError("is empty: write a date pattern such as 'year'=YYYY/'month'=MM")
+    if len(pattern) > 512:
+        raise ValueError("is longer than 512 characters")
     found = pieces(pattern)
     unknown = sorted({piece.text[0] for piece in found if not piece.literal} - set(LETTERS))
     if unknown:

@@ -127,15 +127,15 @@ class Spec(Section):
     """The processes that read, encode and upload."""
     driver: Driver = Driver()
     """The process that plans, records and publishes."""
-    spark_conf: Annotated[dict[str, str], about(example={"spark.executor.extraJavaOptions": "-XX:+UseParallelGC"})] = (
-        Field(default_factory=dict)
-    )
+    spark_conf: Annotated[
+        dict[str, str], about(example={"spark.executor.extraJavaOptions": "-XX:+UseParallelGC"}, max_length=200)
+    ] = Field(default_factory=dict)
     """Further properties of Spark. What the sink or its operator sets is refused by name."""
     image: Annotated[
         str | None, about(example="registry.example.com/s3sink-job:0.1.0", min_length=1, max_length=512)
     ] = None
     """Image of driver and executors. Without it: the operator's default."""
-    image_pull_secrets: Annotated[list[LocalRef], about(example=[{"name": "registry-login"}])] = Field(
+    image_pull_secrets: Annotated[list[LocalRef], about(example=[{"name": "registry-login"}], max_length=20)] = Field(
         default_factory=list
     )
     """Secrets to pull the image with."""

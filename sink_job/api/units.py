@@ -160,6 +160,7 @@ class Duration(_Quantity):
             "type": "string",
             "pattern": DURATION_PATTERN,
             "minLength": 2,
+            "maxLength": 81,
             "x-s3sink-type": "duration",
         } | self.bounds()
 
