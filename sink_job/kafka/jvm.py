@@ -2,7 +2,8 @@
 
 What loops over partitions has to run inside the JVM: a call from Python costs half a millisecond, thousands of them
 seconds. Such a loop is a Java source file beside the module that uses it, compiled when it is first needed by Janino,
-the compiler that Spark brings along (0.4 s); so the project ships no binaries and needs no JDK.
+the compiler that Spark brings along (0.4 s); so the project ships no binaries and needs no JDK. What runs in Spark's
+executors is written into a jar for them, as compiled classes are known to the driver's JVM alone.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 _JAVA = 8  # the newest language level that Janino writes class files for
-_compiled: WeakKeyDictionary[JavaGateway, dict[str, Any]] = WeakKeyDictionary()
+_compiled: WeakKeyDictionary[JavaGateway, dict[str, Any]] = WeakKeyDictionary()  # compilers, by a class's name
 _lock = threading.Lock()
 
 
@@ -32,20 +34,32 @@ def new_instance(gateway: JavaGateway, source: Traversable, name: str) -> Any:
 
     Each class is compiled once a JVM: py4j remembers methods by the class's name, so there must be one of that name.
     """
+    return _compiler(gateway, source, name).getClassLoader().loadClass(name).newInstance()
+
+
+def write_jar(gateway: JavaGateway, source: Traversable, name: str, path: Path) -> None:
+    """Writes the classes of the source file of `name` into a jar at `path`."""
+    classes = _compiler(gateway, source, name).getBytecodes()
+    with zipfile.ZipFile(path, "w") as jar:
+        for each in classes:
+            jar.writestr(f"{each.replace('.', '/')}.class", classes[each])
+
+
+def _compiler(gateway: JavaGateway, source: Traversable, name: str) -> Any:
     with _lock:
-        classes = _compiled.setdefault(gateway, {})
-        if name not in classes:
-            classes[name] = _compile(gateway, source.read_text(encoding="utf-8"), name)
-        return classes[name].newInstance()
+        compilers = _compiled.setdefault(gateway, {})
+        if name not in compilers:
+            compilers[name] = _compile(gateway, source.read_text(encoding="utf-8"))
+        return compilers[name]
 
 
-def _compile(gateway: JavaGateway, source: str, name: str) -> Any:
+def _compile(gateway: JavaGateway, source: str) -> Any:
     compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader())
     compiler.setSourceVersion(_JAVA)
     compiler.setTargetVersion(_JAVA)
     compiler.cook(source)
-    return compiler.getClassLoader().loadClass(name)
+    return compiler
 
 
 def plain_jvm(jars: Sequence[Path], *, heap: int = 128 << 20) -> JavaGateway:

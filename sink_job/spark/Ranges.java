@@ -11,8 +11,8 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.kafka010.KafkaOffsetRange;
-import org.apache.spark.sql.kafka010.KafkaRecordToRowConverter;
 import org.apache.spark.sql.kafka010.KafkaSourceRDD;
+import org.apache.spark.sql.types.StructType;
 import scala.Function1;
 import scala.Option;
 import scala.collection.immutable.Seq;
@@ -21,19 +21,21 @@ import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 
 /**
- * The records of exact offset ranges as a Dataset, by Spark's own Kafka RDD, with the tasks laid out by the caller.
+ * What a function makes of the records of exact offset ranges, as a Dataset, by Spark's own Kafka RDD, with the tasks
+ * laid out by the caller.
  *
  * It leaves out what the data source puts around that RDD: an admin client of its own for each read, which asks the
- * brokers for what the caller knows, and two conversions of every row. It runs in the driver only; what reaches the
- * executors are classes of the connector.
+ * brokers for what the caller knows, and a row for every record. It runs in the driver only.
  */
 public class Ranges {
 
     /**
      * The Dataset has a partition for each line of plan, in order. A line has the ranges that one task reads, in order:
-     * topic, partition, start, end (exclusive), all separated by single blanks.
+     * topic, partition, start, end (exclusive), all separated by single blanks. toRows makes of a task's iterator of
+     * ConsumerRecords one of rows of the schema; it is sent to the executors.
      */
-    public Dataset read(SparkSession spark, Map params, String plan, long pollTimeoutMs, boolean headers) {
+    public Dataset read(
+            SparkSession spark, Map params, String plan, long pollTimeoutMs, Function1 toRows, StructType schema) {
         SparkContext context = spark.sparkContext();
         List parts = new ArrayList();
         List single = new ArrayList();
@@ -53,11 +55,8 @@ public class Ranges {
         RDD records = parts.size() == 1
             ? (RDD) parts.get(0)
             : context.union(seq(parts), ClassTag$.MODULE$.apply(Object.class));
-        KafkaRecordToRowConverter converter = new KafkaRecordToRowConverter();
-        Function1 toRow = headers ? converter.toInternalRowWithHeaders() : converter.toInternalRowWithoutHeaders();
         ClassTag rowTag = ClassTag$.MODULE$.apply(InternalRow.class);
-        return spark.internalCreateDataFrame(
-            records.map(toRow, rowTag), KafkaRecordToRowConverter.kafkaSchema(headers), false);
+        return spark.internalCreateDataFrame(records.mapPartitions(toRows, false, rowTag), schema, false);
     }
 
     private static void flush(SparkContext context, Map params, List single, long pollTimeoutMs, List parts) {

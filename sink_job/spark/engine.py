@@ -93,20 +93,11 @@ class SparkEngine:
         self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
 
     def _frame(self, layout: Layout, columns: Columns, work: Work, sent: _Sent) -> DataFrame:
-        """One row per topic-partition. Tasks with one range read fewer columns than those that share: two frames."""
-        frame: DataFrame | None = None
-        first = 0
-        for tasks, shared in ((layout.single, False), (layout.shared, True)):
-            if not tasks:
-                continue
-            members = [[partition for partition, _ in task] for task in tasks]
-            task = Task(work, sent.inputs, members, first, self._attempts, shared)
-            first += len(tasks)
-            records = self._reader.read(tasks, columns, fetch_bytes=self._fetch_bytes(), with_partition=shared)
-            part = records.mapInArrow(task, OUTCOMES_DDL)
-            frame = part if frame is None else frame.unionAll(part)
-        assert frame is not None
-        return frame
+        """One row per topic-partition."""
+        tasks = [*layout.single, *layout.shared]
+        members = [[partition for partition, _ in task] for task in tasks]
+        packs = self._reader.read(tasks, columns, fetch_bytes=self._fetch_bytes())
+        return packs.mapInArrow(Task(work, sent.inputs, members, self._attempts), OUTCOMES_DDL)
 
     def _fetch_bytes(self) -> int:
         """The more topic-partitions, the less each of their consumers may hold: they all live in one heap."""

@@ -1,19 +1,27 @@
-"""Exact offset ranges of Kafka as a DataFrame, one task for each list of ranges, by Spark's own Kafka RDD.
+"""Exact offset ranges of Kafka as a DataFrame of packs, one task for each list of ranges, by Spark's own Kafka RDD.
 
-Spark's data source (`spark.read.format("kafka")`) puts around that RDD an admin client of its own for every read, two
-conversions of every row, and an order of tasks of its own. Without them a record of 100 bytes costs a third less, and
-the caller knows which task reads what: no need for topic and partition columns, which would cost that third again.
+Spark's data source (`spark.read.format("kafka")`) puts around that RDD an admin client of its own for every read, an
+order of tasks of its own, and a row for each record. A row costs Spark a microsecond, and a small record is read in a
+fraction of that: so here a row is a *pack*, many records of one topic-partition (Packer.java makes them, pack.py reads
+them).
+
+Packer runs in the executors. Its class, compiled in the driver at the start, goes into a jar that `SparkContext.addJar`
+names to them: Spark's driver serves it, and an executor fetches it before its first task and puts it on the class path
+of its tasks. So it is in local mode, where the only executor is in the driver's JVM, and so with executors elsewhere,
+which have to reach the driver anyway; an image need not hold the jar.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from sink_job.api.types import TopicPartition
-from sink_job.kafka.jvm import new_instance
+from sink_job.kafka.jvm import new_instance, write_jar
 from sink_job.spark.types import Columns, Range
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
@@ -35,24 +43,21 @@ class RangeReader:
         assert gateway is not None
         self._java_map = gateway.jvm.java.util.HashMap
         self._ranges = new_instance(gateway, files("sink_job.spark") / "Ranges.java", "s3sink.Ranges")
+        self._packer = _packer(spark)
 
-    def read(
-        self, tasks: Sequence[TaskRanges], columns: Columns, *, fetch_bytes: int, with_partition: bool = False
-    ) -> DataFrame:
-        """The records of `tasks`, a partition of the DataFrame each: `offset`, `value` and what `columns` asks for.
+    def read(self, tasks: Sequence[TaskRanges], columns: Columns, *, fetch_bytes: int) -> DataFrame:
+        """The records of `tasks`, a partition of the DataFrame each, as packs with what `columns` asks for.
 
-        `fetch_bytes`: what a fetch may bring (a single larger batch of records still comes). `with_partition` adds
-        `topic` and `partition` in front, for tasks of more than one range.
+        `fetch_bytes`: what a fetch may bring (a single larger batch of records still comes).
         """
         plan = "\n".join(" ".join(f"{tp.topic} {tp.partition} {r.start} {r.end}" for tp, r in task) for task in tasks)
         params = self._java_map()
         for name, value in self._consumer(fetch_bytes).items():
             params.put(name, value)
-        frame = DataFrame(
-            self._ranges.read(self._spark._jsparkSession, params, plan, self._poll_timeout_ms, columns.headers),
-            self._spark,
-        )
-        return frame.selectExpr(*_select(columns, with_partition))
+        packer = self._packer.of(_PACK_BYTES, columns.timestamp, columns.key, columns.headers)
+        session = self._spark._jsparkSession
+        packs = self._ranges.read(session, params, plan, self._poll_timeout_ms, packer, packer.schema())
+        return DataFrame(packs, self._spark)
 
     def _consumer(self, fetch_bytes: int) -> dict[str, str]:
         return {
@@ -73,15 +78,16 @@ class RangeReader:
         }
 
 
+_PACK_BYTES = 1 << 20  # of values
 _MAX_POLL_RECORDS = 50_000  # a poll asks the broker for the range it has, twice; so make it count
 
 
-def _select(columns: Columns, with_partition: bool) -> list[str]:
-    return [
-        *(["topic", "partition"] if with_partition else []),
-        "offset",
-        "value",
-        *(["unix_millis(timestamp) AS timestamp"] if columns.timestamp else []),
-        *(["key"] if columns.key else []),
-        *(["headers"] if columns.headers else []),
-    ]
+def _packer(spark: SparkSession) -> Any:
+    """A Packer, whose class the executors are told of, once a session."""
+    context = spark.sparkContext
+    source, name = files("sink_job.spark") / "Packer.java", "s3sink.Packer"
+    jar = Path(context._temp_dir) / "s3sink.jar"
+    if not jar.exists():
+        write_jar(context._gateway, source, name, jar)
+        context._jsc.addJar(str(jar))
+    return new_instance(context._gateway, source, name)

@@ -1,7 +1,7 @@
 """What one Spark task does: its share of the round's work, a call for each topic-partition and one row back for each.
 
-It runs in the Python worker. A task knows what it reads from the plan and its number. So a range without records still
-gets its call, and where a task reads one range, records need not carry their topic and partition.
+It runs in the Python worker. A task knows what it reads from the plan and its number, so a range without records still
+gets its call.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sink_job.api.errors import SinkError
 from sink_job.api.types import TopicPartition
+from sink_job.spark.pack import Pack, unpack
 from sink_job.spark.types import Work
 
 if TYPE_CHECKING:
@@ -49,120 +49,79 @@ class Inline:
 class Task:
     """What Spark runs in each task of a DataFrame; it is pickled once a round.
 
-    `members`: what each task reads, in order; `first`: the number of the first of these tasks in the Spark job.
-    `attempts`: how often Spark tries a task. `shared`: batches carry `topic` and `partition` in front.
+    `members`: what each task reads, in order. `attempts`: how often Spark tries a task.
     """
 
     work: Work
     inputs: Inline | Broadcast[dict[TopicPartition, bytes]]
     members: Sequence[Sequence[TopicPartition]]
-    first: int
     attempts: int
-    shared: bool
 
-    def __call__(self, batches: Batches) -> Batches:
+    def __call__(self, rows: Batches) -> Batches:
         """Rows of OUTCOMES, one for each member. An exception worth another try is raised, but for the last one."""
         _settle()
         number, attempt = _task_context()
-        source = _Source(batches)
+        packs = _Packs(rows)
         inputs = self.inputs.value
-        records = _Splitter(source) if self.shared else _Whole(source)
-        members = self.members[number - self.first]
+        members = self.members[number]
         results: list[bytes] = []
         try:
             share = self.work()
             for member in members:
-                results.append(share(member, inputs.get(member, b""), records.of(member)))
-                records.skip(member)
-            if records.rest():
+                results.append(share(member, inputs.get(member, b""), packs.of(member)))
+                packs.skip(member)
+            if packs.drain():
                 raise RuntimeError("the reader gave records of a topic-partition that this task has no part in")
             share.end()
         except Exception as error:
-            if source.failed or (attempt + 1 < self.attempts and _worth_another_try(error)):
+            if packs.failed or (attempt + 1 < self.attempts and _worth_another_try(error)):
                 raise
-            source.drain()
+            packs.drain()
             yield _outcomes(members[:1], [pickle.dumps(_failure(error))], failed=True)
             return
         yield _outcomes(members, results, failed=False)
 
 
-class _Source:
-    """The task's batches, none empty. `failed`: they ended in an error of the reader, which is Spark's to report."""
+class _Packs:
+    """The task's packs, handed out by topic-partition, in the order in which they come.
 
-    def __init__(self, batches: Batches) -> None:
-        self._batches = batches
+    `failed`: they ended in an error of the reader, which is Spark's to report.
+    """
+
+    def __init__(self, rows: Batches) -> None:
+        self._packs = (pack for batch in rows for pack in unpack(batch))
+        self._ahead: Pack | None = None
         self.failed = False
 
-    def __iter__(self) -> Batches:
-        return self
-
-    def __next__(self) -> pa.RecordBatch:
-        try:
-            batch = next(self._batches)
-            while not batch.num_rows:
-                batch = next(self._batches)
-        except StopIteration:
-            raise
-        except BaseException:
-            self.failed = True
-            raise
-        return batch
-
-    def drain(self) -> int:
-        """Read on to the end, so that Spark's writer does not find the pipe closed. Returns the number of records."""
-        return sum(batch.num_rows for batch in self)
-
-
-class _Whole:
-    """All batches belong to the one member."""
-
-    def __init__(self, source: _Source) -> None:
-        self._source = source
-
     def of(self, member: TopicPartition) -> Batches:
-        return iter(self._source)
-
-    def skip(self, member: TopicPartition) -> None:
-        self._source.drain()
-
-    def rest(self) -> int:
-        return 0
-
-
-class _Splitter:
-    """Batches that run over several members, cut where a member ends, without the columns that tell."""
-
-    def __init__(self, source: _Source) -> None:
-        self._source = source
-        self._rest: pa.RecordBatch | None = None
-
-    def of(self, member: TopicPartition) -> Batches:
-        while (batch := self._next()) is not None:
-            same = _rows_of(member, batch)
-            self._rest = batch.slice(same) if same < batch.num_rows else None
-            if same:
-                yield batch.slice(0, same).select(batch.schema.names[2:])
-            if self._rest is not None:
+        """The member's records, as far as nobody has read them."""
+        while (pack := self._next()) is not None:
+            if pack.tp != member:
+                self._ahead = pack
                 return
+            yield pack.records
 
     def skip(self, member: TopicPartition) -> None:
+        """Pass over what is left of the member's records."""
         for _ in self.of(member):
             pass
 
-    def rest(self) -> int:
-        """Read on to the end. Returns the number of records that belong to none of the task's members."""
-        return (self._rest.num_rows if self._rest is not None else 0) + self._source.drain()
+    def drain(self) -> int:
+        """Read on to the end, so that Spark's writer does not find the pipe closed. Returns the number of packs."""
+        packs = 0
+        while self._next() is not None:
+            packs += 1
+        return packs
 
-    def _next(self) -> pa.RecordBatch | None:
-        rest, self._rest = self._rest, None
-        return rest if rest is not None else next(self._source, None)
-
-
-def _rows_of(member: TopicPartition, batch: pa.RecordBatch) -> int:
-    """How many rows at the batch's beginning are the member's."""
-    other = pc.or_(pc.not_equal(batch["topic"], member.topic), pc.not_equal(batch["partition"], member.partition))
-    first: int = pc.index(other, True).as_py()
-    return batch.num_rows if first < 0 else first
+    def _next(self) -> Pack | None:
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            return ahead
+        try:
+            return next(self._packs, None)
+        except BaseException:
+            self.failed = True
+            raise
 
 
 def _outcomes(members: Sequence[TopicPartition], results: Sequence[bytes], *, failed: bool) -> pa.RecordBatch:

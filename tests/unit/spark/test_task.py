@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -17,27 +17,22 @@ from sink_job.api.types import TopicPartition
 from sink_job.spark import task as tasks
 from sink_job.spark.task import Failure, Inline, Task
 from sink_job.spark.types import Function, Work, each
+from tests.support.packs import Read, rows
 
 A, B, C = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 1)
 Outcome = tuple[TopicPartition, bool, bytes]
 
 
-def batch(*rows: tuple[TopicPartition, int], shared: bool = True) -> pa.RecordBatch:
-    made = pa.RecordBatch.from_pydict(
-        {
-            "topic": pa.array([tp.topic for tp, _ in rows], pa.string()),
-            "partition": pa.array([tp.partition for tp, _ in rows], pa.int32()),
-            "offset": pa.array([offset for _, offset in rows], pa.int64()),
-        }
-    )
-    return made if shared else made.select(["offset"])
+def batch(*records: tuple[TopicPartition, int]) -> pa.RecordBatch:
+    """Rows of packs, a new one wherever the topic-partition changes."""
+    return rows(*([Read(*record) for record in pack] for _, pack in groupby(records, key=lambda record: record[0])))
 
 
 def offsets(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
     read = []
     for part in batches:
         assert part.num_rows
-        assert part.schema.names == ["offset"]
+        assert part.schema.names == ["offset", "value"]
         read += part["offset"].to_pylist()
     return repr(read).encode() + given
 
@@ -47,13 +42,13 @@ def run(fn: Function, batches: Iterator[pa.RecordBatch], *members: TopicPartitio
 
 
 def run_work(
-    work: Work, batches: Iterator[pa.RecordBatch], *members: TopicPartition, shared: bool = True, attempt: int = 0
+    work: Work, batches: Iterator[pa.RecordBatch], *members: TopicPartition, attempt: int = 0
 ) -> list[Outcome]:
-    task = Task(work, Inline({A: b"!"}), [members], 0, 4, shared)
+    task = Task(work, Inline({A: b"!"}), [members], 4)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tasks, "_task_context", lambda: (0, attempt))
-        rows = [row for made in task(batches) for row in made.to_pylist()]
-    return [(TopicPartition(row["topic"], row["partition"]), row["failed"], row["result"]) for row in rows]
+        came = [row for made in task(batches) for row in made.to_pylist()]
+    return [(TopicPartition(row["topic"], row["partition"]), row["failed"], row["result"]) for row in came]
 
 
 def raises(error: Exception) -> Function:
@@ -72,11 +67,11 @@ def failure(outcomes: list[Outcome]) -> Failure:
 
 
 def test_a_task_of_one_member_gets_all_batches_and_its_input() -> None:
-    batches = [batch((A, 1), (A, 2), shared=False), batch(shared=False), batch((A, 5), shared=False)]
-    assert run(offsets, iter(batches), A, shared=False) == [(A, False, b"[1, 2, 5]!")]
+    batches = [batch((A, 1), (A, 2)), batch(), batch((A, 5))]
+    assert run(offsets, iter(batches), A) == [(A, False, b"[1, 2, 5]!")]
 
 
-def test_a_batch_over_several_members_is_cut_where_one_ends() -> None:
+def test_packs_of_several_members_reach_each_its_own() -> None:
     batches = [batch((A, 1), (B, 0)), batch((B, 1), (C, 0))]
     assert run(offsets, iter(batches), A, B, C) == [(A, False, b"[1]!"), (B, False, b"[0, 1]"), (C, False, b"[0]")]
 
@@ -144,10 +139,10 @@ def test_a_share_whose_member_failed_is_not_ended() -> None:
     assert share.calls == ["t-0 0"]
 
 
-rows = st.lists(st.tuples(st.sampled_from([A, B, C]), st.integers(0, 99)), max_size=20)
+records_of_members = st.lists(st.tuples(st.sampled_from([A, B, C]), st.integers(0, 99)), max_size=20)
 
 
-@given(rows, st.lists(st.integers(0, 20), max_size=4))
+@given(records_of_members, st.lists(st.integers(0, 20), max_size=4))
 def test_however_batches_fall_each_member_gets_its_records_in_order(
     records: list[tuple[TopicPartition, int]], cuts: list[int]
 ) -> None:
@@ -183,14 +178,14 @@ def test_an_unexpected_exception_is_told_by_its_last_line_and_traced() -> None:
 
 def test_an_error_of_the_reader_stays_sparks_even_at_the_last_try() -> None:
     def broken() -> Iterator[pa.RecordBatch]:
-        yield batch((A, 1), shared=False)
+        yield batch((A, 1))
         raise OSError("stream ends early")
 
     with pytest.raises(OSError, match="ends early"):
-        run(offsets, broken(), A, shared=False, attempt=3)
+        run(offsets, broken(), A, attempt=3)
 
 
 def test_a_failed_function_leaves_nothing_unread() -> None:
-    batches = iter([batch((A, 1), shared=False), batch((A, 2), shared=False)])
-    failure(run(raises(ObjectConflict("key")), batches, A, shared=False))
+    batches = iter([batch((A, 1)), batch((A, 2))])
+    failure(run(raises(ObjectConflict("key")), batches, A))
     assert next(batches, None) is None
