@@ -5,12 +5,13 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 # Each worker starts servers of its own when its first test asks for them, and a file's tests stay with one worker.
 WORKERS ?= 2
+CRD := crds/s3sinks.s3sink.io.yaml
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 # Further arguments: make test ARGS="-k transactions", make bench ARGS="--quick".
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo demo-up demo-down test test-fast lint format bench clean
+.PHONY: help setup lock crd demo demo-up demo-down test test-fast lint format bench clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,11 +36,16 @@ test: setup ## all tests, with a real Kafka broker, a real S3 server and Spark
 test-fast: setup ## the tests that need no server, no Spark and no long search of the model
 	@$(PYTEST) -m "not data and not spark and not model" --hypothesis-profile=fast $(ARGS)
 
-lint: setup ## ruff, mypy --strict, import-linter
+lint: setup ## ruff, mypy --strict, import-linter, and whether the CRD is what the models make
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m s3sink_operator.crd --check $(CRD)
+
+crd: setup ## crds/, the CustomResourceDefinition, from the models of sink_job.api
+	@$(BIN)/python -m s3sink_operator.crd > $(CRD).new
+	@mv $(CRD).new $(CRD)
 
 format: setup ## what ruff can mend by itself
 	@$(BIN)/ruff check --fix .
