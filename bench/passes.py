@@ -1,9 +1,10 @@
 """The measured process: one Spark session as `s3sink run` makes it, and passes over a topic, one after the other.
 
-A pass is a *stage*: `consumer` (a plain Java consumer into nothing, no Spark), `reader` (the sink's own engine with a
-function that only counts batches), `sink` (the whole driver, until it has caught up and published what is open). It is
-told what to do on standard input, a pass a line, and says `begin` and `end` on standard output, waiting for a line
-after each, so that the bench can look at the clocks of all processes in between. `python -m bench.passes < …`.
+A pass is a *stage*: `consumer` (a plain Java consumer into nothing, no Spark), `reader` (Spark's own reader, a row for
+each record, into a function that only counts), `packed` (the sink's own engine with such a function), `sink` (the whole
+driver, until it has caught up and published what is open). It is told what to do on standard input, a pass a line, and
+says `begin` and `end` on standard output, waiting for a line after each, so that the bench can look at the clocks of
+all processes in between. `python -m bench.passes < …`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from importlib.resources import files
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from sink_job.api.spec import Sink, load_sink
 from sink_job.api.types import TopicPartition
@@ -39,12 +41,21 @@ _DESERIALIZER = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 
 
 def count(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
-    """The reader's function: nothing but the number of records and of bytes."""
+    """The engine's function: nothing but the number of records and of bytes."""
     records = size = 0
     for batch in batches:
         records += batch.num_rows
         size += batch.nbytes
     return json.dumps([records, size]).encode()
+
+
+def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same for what Spark's reader gives: one row of the number of records and of bytes."""
+    records = size = 0
+    for batch in batches:
+        records += batch.num_rows
+        size += batch.nbytes
+    yield pa.RecordBatch.from_pydict({"records": [records], "bytes": [size]})
 
 
 class RoundLog(Tracker):
@@ -64,6 +75,7 @@ class Passes:
 
     def __init__(self, spark: Any, sink: Sink, *, cores: int) -> None:
         self.cores = cores
+        self.spark = spark
         self.gateway = spark.sparkContext._gateway
         self.properties = KafkaProperties.of(sink.spec.kafka, {})
         self.admin = Admin(self.gateway, self.properties, timeout_ms=50_000)
@@ -71,27 +83,46 @@ class Passes:
 
     def run(self, what: Pass) -> dict[str, Any]:
         """What the pass found out, besides its time."""
-        if what["stage"] == "consumer":
-            return self.consumer(what)
-        return self.reader(what) if what["stage"] == "reader" else self.sink(what)
+        stages = {"consumer": self.consumer, "reader": self.reader, "packed": self.packed, "sink": self.sink}
+        return stages[what["stage"]](what)
 
     def consumer(self, what: Pass) -> dict[str, Any]:
+        properties = self.consumer_properties({"max.poll.records": "5000"})
+        consume = new_instance(self.gateway, files("bench") / "Consume.java", "bench.Consume")
+        per_partition = what["records"] // what["partitions"]
+        return {"bytes": consume.read(properties, what["topic"], what["partitions"], per_partition, self.cores)}
+
+    def consumer_properties(self, more: Mapping[str, str]) -> Any:
         properties = self.gateway.jvm.java.util.HashMap()
         for name, value in {
             "bootstrap.servers": self.properties.client()["bootstrap.servers"],
             "key.deserializer": _DESERIALIZER,
             "value.deserializer": _DESERIALIZER,
             "max.partition.fetch.bytes": str(4 << 20),
-            "max.poll.records": "5000",
             "receive.buffer.bytes": str(1 << 20),
             "enable.auto.commit": "false",
+            **more,
         }.items():
             properties.put(name, value)
-        consume = new_instance(self.gateway, files("bench") / "Consume.java", "bench.Consume")
-        per_partition = what["records"] // what["partitions"]
-        return {"bytes": consume.read(properties, what["topic"], what["partitions"], per_partition, self.cores)}
+        return properties
 
     def reader(self, what: Pass) -> dict[str, Any]:
+        """As lean as rows can be: no data source around the RDD, and only the columns that a sink needs."""
+        partitions = [TopicPartition(what["topic"], n) for n in range(what["partitions"])]
+        held = self.admin.ends(partitions)
+        ends = self.gateway.jvm.java.util.ArrayList()
+        for tp in partitions:
+            ends.add(held[tp])
+        more = {"group.id": "rows", "auto.offset.reset": "none", "max.poll.records": "50000"}
+        read = new_instance(self.gateway, files("bench") / "Rows.java", "bench.Rows").read
+        rows = DataFrame(
+            read(self.spark._jsparkSession, self.consumer_properties(more), what["topic"], ends), self.spark
+        )
+        columns = ["offset", "value", *(["timestamp"] if what.get("timestamp") else [])]
+        counted = rows.select(*columns).mapInArrow(count_rows, "records long, bytes long").toArrow()
+        return {"records_read": sum(counted["records"].to_pylist())}
+
+    def packed(self, what: Pass) -> dict[str, Any]:
         ranges = {TopicPartition(what["topic"], n): Range(0, 0) for n in range(what["partitions"])}
         ends = self.admin.ends(list(ranges))
         results = self.engine.run(

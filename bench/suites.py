@@ -46,8 +46,8 @@ def cold(plan: Plan) -> None:
 
 
 def stages(plan: Plan) -> None:
-    """Into the server that throws bodies away, in one session: consumer, reader, and the sink by settings."""
-    _in_turn(plan, "null", ("consumer", "reader"), SETTINGS)
+    """Into the server that throws bodies away, in one session: consumer, readers, and the sink by settings."""
+    _in_turn(plan, "null", ("consumer", "reader", "packed"), SETTINGS)
 
 
 def store(plan: Plan) -> None:
