@@ -28,9 +28,12 @@ class Mender:
     def named(self, objects: Sequence[NamedObject], state: State, now: int) -> list[NamedObject]:
         """The objects under new uploads, same keys, same bytes."""
         rebuilt: list[NamedObject] = []
-        for (tp, settings), group in _grouped(objects, lambda o: (o.topic_partition, o.settings)).items():
-            wanted = RebuildInput(named=tuple(group))
-            rebuilt += self._tasks.rebuild(tp, wanted, state, now=now, settings=settings).named
+        for settings, group in _grouped(objects, lambda o: o.settings).items():
+            wanted = {
+                tp: RebuildInput(named=tuple(mine)) for tp, mine in _grouped(group, lambda o: o.topic_partition).items()
+            }
+            results = self._tasks.rebuild(wanted, state, now=now, settings=settings)
+            rebuilt += [o for result in results.values() for o in result.named]
         return rebuilt
 
     def open(self, lost: Mapping[TopicPartition, str], state: State, now: int) -> dict[TopicPartition, PartitionState]:
@@ -39,7 +42,18 @@ class Mender:
         What is left of the old uploads may go when a record has replaced them, not before: a driver may be fenced and
         not know, and then the new one works with them (`uploads`).
         """
-        return {tp: self._open(tp, why, state, now) for tp, why in lost.items()}
+        for tp, why in lost.items():
+            _log.warning("%s: %s: rebuilding its open objects from Kafka", tp, why)
+        before = {tp: state.partitions[str(tp)] for tp in lost}
+        fresh: dict[tuple[TopicPartition, str], OpenObject] = {}
+        for settings in sorted({o.settings for p in before.values() for o in p.open}):
+            mine = {tp: tuple(o for o in p.open if o.settings == settings) for tp, p in before.items()}
+            wanted = {tp: RebuildInput(open=objects) for tp, objects in mine.items() if objects}
+            for tp, result in self._tasks.rebuild(wanted, state, now=now, settings=settings).items():
+                fresh |= {(tp, o.path): o for o in result.open}
+        return {
+            tp: msgspec.structs.replace(p, open=tuple(fresh[tp, o.path] for o in p.open)) for tp, p in before.items()
+        }
 
     def uploads(self, partitions: Mapping[TopicPartition, PartitionState], state: State) -> list[tuple[str, str]]:
         """Key and upload of the open objects that have one; `state` holds their settings."""
@@ -49,16 +63,6 @@ class Mender:
             for o in p.open
             if o.upload
         ]
-
-    def _open(self, tp: TopicPartition, why: str, state: State, now: int) -> PartitionState:
-        _log.warning("%s: %s: rebuilding its open objects from Kafka", tp, why)
-        before = state.partitions[str(tp)]
-        fresh: dict[str, OpenObject] = {}
-        for settings, group in _grouped(before.open, lambda o: o.settings).items():
-            wanted = RebuildInput(open=tuple(group))
-            result = self._tasks.rebuild(tp, wanted, state, now=now, settings=settings)
-            fresh |= {o.path: o for o in result.open}
-        return msgspec.structs.replace(before, open=tuple(fresh[o.path] for o in before.open))
 
 
 def _grouped(values: Sequence[V], key: Callable[[V], K]) -> dict[K, list[V]]:

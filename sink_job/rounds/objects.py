@@ -19,19 +19,13 @@ from sink_job.formats.compression import Compression
 from sink_job.formats.parts import Inherited, Leftover, PartStream
 from sink_job.formats.spool import Spool
 from sink_job.rounds.pieces import Piece
+from sink_job.rounds.staging import Staged
 from sink_job.rounds.state import Extent, OpenObject, Part, Seen, Tally
-from sink_job.s3 import S3, NotFound
+from sink_job.s3 import S3
 from sink_job.s3.checksums import crc64nvme
 
 MAX_TAIL = 16
 """Staged extents an object may refer to before they are gathered into one (P6)."""
-
-STAGING_BYTES = 32 << 20
-"""Size at which a staging object is full and the next one is begun."""
-
-
-class StagingLost(Exception):
-    """A staging object is gone, or not what was staged: the open objects have to be made again (P2, P6)."""
 
 
 @cache
@@ -67,6 +61,7 @@ class ObjectWriter:
         *,
         key: str,
         uploads: Uploads,
+        staged: Staged,
         spool: Spool,
         compression: Compression,
         part_size: int,
@@ -79,6 +74,7 @@ class ObjectWriter:
         self.last = -1
         self._was = was
         self._uploads = uploads
+        self._staged = staged
         self._upload = was.upload if was else None
         self._begin = threading.Lock()
         self._parts: list[Part] = list(was.parts) if was else []
@@ -167,56 +163,7 @@ class ObjectWriter:
         )
 
     def _inherited(self, extents: tuple[Extent, ...]) -> Inherited:
-        s3 = self._uploads.s3
-        return Inherited(sum(e.length for e in extents), lambda: b"".join(fetch(s3, extent) for extent in extents))
-
-
-def fetch(s3: S3, extent: Extent) -> bytes:
-    """The bytes of an extent.
-
-    Raises StagingLost when they are gone or are not those that were staged.
-    """
-    try:
-        data = s3.get_range(extent.name, extent.offset, extent.length)
-    except NotFound:
-        raise StagingLost(f"s3://{s3.bucket}/{extent.name} is gone") from None
-    if len(data) != extent.length or crc64nvme(data) != extent.crc:
-        raise StagingLost(f"s3://{s3.bucket}/{extent.name} is not what was staged") from None
-    return data
-
-
-class Staging:
-    """Writes leftovers, many to an object, and says where each one is."""
-
-    def __init__(self, s3: S3, prefix: str) -> None:
-        """`prefix` names the topic-partition, the epoch, the round and the attempt, so no name is used twice (P6)."""
-        self.s3 = s3
-        self.prefix = prefix
-        self.bytes = 0
-        self._chunks: list[bytes] = []
-        self._size = 0
-        self._written = 0
-
-    def add(self, data: bytes) -> tuple[Extent, ...]:
-        """Where `data` will be once `flush` has returned; empty for no data."""
-        if not data:
-            return ()
-        if self._size and self._size + len(data) > STAGING_BYTES:
-            self.flush()
-        extent = Extent(self._name(), self._size, len(data), crc64nvme(data))
-        self._chunks.append(data)
-        self._size += len(data)
-        return (extent,)
-
-    def flush(self) -> None:
-        if self._chunks:
-            self.s3.put(self._name(), b"".join(self._chunks))
-            self.bytes += self._size
-            self._chunks, self._size = [], 0
-            self._written += 1
-
-    def _name(self) -> str:
-        return f"{self.prefix}-{self._written}"
+        return Inherited(sum(e.length for e in extents), lambda: self._staged.read(extents))
 
 
 def extend_seen(seen: Iterable[Seen], start: int, end: int, clock: int) -> tuple[Seen, ...]:

@@ -15,13 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.api.types import TopicPartition
-from sink_job.cutting.keys import object_key
 from sink_job.formats.spool import Spool
-from sink_job.rounds.objects import ObjectWriter, Staging, Uploads
+from sink_job.rounds.objects import ObjectWriter, Uploads
 from sink_job.rounds.pieces import pieces
+from sink_job.rounds.share import TaskShare
 from sink_job.rounds.state import NamedObject, OpenObject, Part, Tally
-from sink_job.rounds.write import RoundSettings, shaped, staging_prefix
-from sink_job.s3 import connect
 from sink_job.s3.checksums import combine_all
 
 
@@ -55,34 +53,36 @@ class RebuildResult(msgspec.Struct, frozen=True):
     missing: tuple[Missing, ...] = ()
 
 
-def rebuild_range(
-    settings: RoundSettings, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]
-) -> bytes:
-    """Makes the objects of a `RebuildInput` again; the return value is a `RebuildResult` (msgpack)."""
-    wanted = msgspec.msgpack.decode(given, type=RebuildInput)
-    with Spool(settings.budget) as spool:
-        return msgspec.msgpack.encode(_Rebuilder(settings, tp, wanted, spool).run(batches))
+class RebuildShare(TaskShare):
+    """A task's share of the rebuilding: takes a `RebuildInput` for each topic-partition and returns a `RebuildResult`,
+    both msgpack."""
+
+    def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
+        wanted = msgspec.msgpack.decode(given, type=RebuildInput)
+        with Spool(self.settings.budget) as spool:
+            return msgspec.msgpack.encode(_Rebuilder(self, tp, wanted, spool).run(batches))
 
 
 class _Rebuilder:
-    def __init__(self, settings: RoundSettings, tp: TopicPartition, wanted: RebuildInput, spool: Spool) -> None:
-        self._settings = settings
+    def __init__(self, share: TaskShare, tp: TopicPartition, wanted: RebuildInput, spool: Spool) -> None:
+        settings = share.settings
+        self._share = share
         self._tp = tp
         self._wanted = wanted
         self._spool = spool
-        self._shaping, self._pipeline = shaped(settings)
-        self._s3 = connect(settings.s3)
-        self._uploads = Uploads(self._s3, threads=settings.threads, bodies=settings.bodies)
+        self._pipeline = share.pipeline
+        self._uploads = Uploads(share.s3, threads=settings.threads, bodies=settings.bodies)
         self._objects: Sequence[NamedObject | OpenObject] = (*wanted.named, *wanted.open)
         self._writers = [self._writer(o) for o in self._objects]
 
     def _writer(self, o: NamedObject | OpenObject) -> ObjectWriter:
         return ObjectWriter(
-            key=object_key(self._shaping, self._tp.topic, o.path, self._tp.partition, o.first),
+            key=self._pipeline.key(self._tp, o.path, o.first),
             uploads=self._uploads,
+            staged=self._share.staged,
             spool=self._spool,
             compression=self._pipeline.compression,
-            part_size=self._shaping.s3.part_size,
+            part_size=self._share.shaping.s3.part_size,
             was=None,
         )
 
@@ -127,14 +127,13 @@ class _Rebuilder:
         return tuple(_renamed(o, *writer.result()) for o, writer in zip(self._wanted.named, writers, strict=True))
 
     def _open(self, writers: Sequence[ObjectWriter]) -> tuple[OpenObject, ...]:
-        staging = Staging(self._s3, staging_prefix(self._settings, self._tp))
+        staging = self._share.staging
         objects = []
         for o, writer in zip(self._wanted.open, writers, strict=True):
             left = writer.leave()
             upload, parts = writer.result()
             sealed, loose = staging.add(left.sealed), staging.add(left.loose)
             objects.append(msgspec.structs.replace(o, upload=upload, parts=parts, sealed=sealed, loose=loose))
-        staging.flush()
         return tuple(objects)
 
 

@@ -13,6 +13,7 @@ from sink_job.api.spec import Shaping
 from sink_job.api.types import TopicPartition
 from sink_job.cutting.keys import parse_key, topic_prefix
 from sink_job.rounds.ledger import Intent, Ledger
+from sink_job.rounds.staging import is_past
 from sink_job.rounds.state import Record, State, apply
 from sink_job.s3 import S3
 
@@ -89,7 +90,7 @@ class CleanUp:
         gone = [
             listed.key
             for listed in self.s3.list(prefix)
-            if listed.key not in named and _is_past(listed.key.removeprefix(prefix), self.epoch, state.number)
+            if listed.key not in named and is_past(listed.key.removeprefix(prefix), self.epoch, state.number)
         ]
         self.s3.delete(gone)
         return len(gone)
@@ -122,11 +123,3 @@ def _could_open(shaping: Shaping, key: str, ranges: Mapping[TopicPartition, list
         return False
     spans = ranges.get(TopicPartition(parsed.topic, parsed.partition), ())
     return any(start <= parsed.first < end for start, end in spans)
-
-
-def _is_past(name: str, epoch: int, recorded: int) -> bool:
-    """Whether a staging object is of a lower epoch, or of this epoch's rounds that are recorded."""
-    parts = name.split("-", 2)
-    if len(parts) < 3 or not (parts[0].isdigit() and parts[1].isdigit()):
-        return False
-    return int(parts[0]) < epoch or (int(parts[0]) == epoch and int(parts[1]) <= recorded)

@@ -16,11 +16,12 @@ from sink_job.api.types import TopicPartition
 from sink_job.rounds.ledger import Intent, Ledger
 from sink_job.rounds.pipeline import Pipeline
 from sink_job.rounds.plan import Plan
-from sink_job.rounds.rebuild import RebuildInput, RebuildResult, rebuild_range
+from sink_job.rounds.rebuild import RebuildInput, RebuildResult, RebuildShare
+from sink_job.rounds.share import RoundSettings
 from sink_job.rounds.state import PartitionState, State
 from sink_job.rounds.world import World
-from sink_job.rounds.write import RoundSettings, TaskInput, TaskResult, write_range
-from sink_job.spark.types import Function, Range, each
+from sink_job.rounds.write import TaskInput, TaskResult, WriteShare
+from sink_job.spark.types import Range, Share
 
 
 class Tasks:
@@ -44,7 +45,7 @@ class Tasks:
         self._intend(state, now, {tp: (_oldest(p), ends.get(tp, p.next)) for tp, p in before.items()})
         inputs = {tp: msgspec.msgpack.encode(TaskInput(p, ends.get(tp, p.next), close)) for tp, p in before.items()}
         raw = self._run(
-            write_range,
+            WriteShare,
             state,
             now=now,
             settings=settings,
@@ -55,27 +56,28 @@ class Tasks:
         return {tp: msgspec.msgpack.decode(result, type=TaskResult) for tp, result in raw.items()}
 
     def rebuild(
-        self, tp: TopicPartition, wanted: RebuildInput, state: State, *, now: int, settings: int
-    ) -> RebuildResult:
-        """Makes objects again from their members. Raises DataLoss when Kafka no longer holds them."""
-        start, end = wanted.stretch()
-        self._intend(state, now, {tp: (start, end)})
+        self, wanted: Mapping[TopicPartition, RebuildInput], state: State, *, now: int, settings: int
+    ) -> dict[TopicPartition, RebuildResult]:
+        """Makes objects again from their members, of many topic-partitions in one go: what they shared is gone for all
+        of them. Raises DataLoss when Kafka no longer holds the records."""
+        stretches = {tp: one.stretch() for tp, one in wanted.items()}
+        self._intend(state, now, stretches)
         raw = self._run(
-            rebuild_range,
+            RebuildShare,
             state,
             now=now,
             settings=settings,
-            ranges={tp: Range(start, end)},
+            ranges={tp: Range(start, end) for tp, (start, end) in stretches.items()},
             idle=(),
-            inputs={tp: msgspec.msgpack.encode(wanted)},
+            inputs={tp: msgspec.msgpack.encode(one) for tp, one in wanted.items()},
         )
-        result = msgspec.msgpack.decode(raw[tp], type=RebuildResult)
-        for missing in result.missing:
+        results = {tp: msgspec.msgpack.decode(result, type=RebuildResult) for tp, result in raw.items()}
+        for tp, missing in ((tp, missing) for tp, result in sorted(results.items()) for missing in result.missing):
             raise DataLoss(
                 f"an unpublished object of {tp} (path {missing.path}, offsets {missing.first}-{missing.last}) is gone, "
                 f"and Kafka holds {missing.found.count} of its {missing.wanted.count} records: it can't be made again."
             )
-        return result
+        return results
 
     def pipeline(self, state: State, settings: int) -> Pipeline:
         """What the settings of claim `settings` make of records."""
@@ -83,7 +85,7 @@ class Tasks:
 
     def _run(
         self,
-        task: Callable[..., bytes],
+        share: Callable[[RoundSettings], Share],
         state: State,
         *,
         now: int,
@@ -93,10 +95,10 @@ class Tasks:
         inputs: Mapping[TopicPartition, bytes],
     ) -> dict[TopicPartition, bytes]:
         columns = self.pipeline(state, settings).columns
-        fn: Function = partial(task, self._settings(state, now, settings))
+        work = partial(share, self._settings(state, now, settings))
         self._expect_held({tp: r.start for tp, r in ranges.items()})
         try:
-            return self._world.engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, work=each(fn))
+            return self._world.engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, work=work)
         except (DataLoss, TryAgainLater):
             self._expect_held({tp: r.start for tp, r in ranges.items()})
             raise

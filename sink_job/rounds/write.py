@@ -7,49 +7,24 @@ would throw away what the round's other topic-partitions have done.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache
 
 import msgspec
 import pyarrow as pa
 
-from sink_job.api.spec import Errors, OnNullValue, Shaping, Tolerance
 from sink_job.api.types import TopicPartition
 from sink_job.cutting.cuts import Append, Close, CutState, OpenCut
 from sink_job.cutting.cutter import Cutter
-from sink_job.cutting.keys import object_key
 from sink_job.formats.spool import Spool
-from sink_job.rounds.objects import ObjectWriter, Staging, StagingLost, Uploads, extend_seen
+from sink_job.rounds.objects import ObjectWriter, Uploads, extend_seen
 from sink_job.rounds.pieces import Piece, pieces
-from sink_job.rounds.pipeline import Pipeline, Prepared
+from sink_job.rounds.pipeline import Prepared
+from sink_job.rounds.share import TaskShare
+from sink_job.rounds.staging import StagingLost
 from sink_job.rounds.state import NamedObject, OpenObject, PartitionState, Rotation, Seen, Tally
 from sink_job.rounds.tally import holes
-from sink_job.s3 import NoSuchUpload, S3Settings, Usage, connect
+from sink_job.s3 import NoSuchUpload, Usage
 from sink_job.s3.checksums import combine_all
-
-
-@dataclass(frozen=True)
-class RoundSettings:
-    """What all tasks of a round share; picklable, and without a secret in it.
-
-    `shaping` is the JSON of the settings in force and `settings` the number of the claim that holds them. `root` is
-    where the ledger stands. `now` is the round's clock in ms; sizes are bytes.
-    """
-
-    s3: S3Settings
-    root: str
-    shaping: str
-    settings: int
-    tolerant: bool
-    on_null: OnNullValue
-    epoch: int
-    round: int
-    now: int
-    budget: int
-    threads: int
-    bodies: int
 
 
 class TaskInput(msgspec.Struct, frozen=True):
@@ -101,30 +76,36 @@ class TaskResult(msgspec.Struct, frozen=True):
     lost: str | None = None
 
 
-def write_range(settings: RoundSettings, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
-    """Does one topic-partition's share of a round; takes a `TaskInput` and returns a `TaskResult`, both msgpack."""
-    task = msgspec.msgpack.decode(given, type=TaskInput)
-    with Spool(settings.budget) as spool:
-        writer = RangeWriter(settings, tp, task, spool)
-        try:
-            result = writer.run(batches)
-        except (NoSuchUpload, StagingLost) as gone:
-            result = TaskResult(task.state, Counts(), begun=writer.begun(), lost=str(gone))
-    return msgspec.msgpack.encode(result)
+class WriteShare(TaskShare):
+    """A task's share of a round: a `TaskInput` comes for each topic-partition, a `TaskResult` goes out, as msgpack."""
+
+    def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
+        task = _INPUT.decode(given)
+        with Spool(self.settings.budget) as spool:
+            writer = RangeWriter(self, tp, task, spool)
+            try:
+                result = writer.run(batches)
+            except (NoSuchUpload, StagingLost) as gone:
+                result = TaskResult(task.state, Counts(), begun=writer.begun(), lost=str(gone))
+        return msgspec.msgpack.encode(result)
+
+
+_INPUT = msgspec.msgpack.Decoder(TaskInput)
 
 
 class RangeWriter:
     """Drives the cutter over a range and carries out what it says."""
 
-    def __init__(self, settings: RoundSettings, tp: TopicPartition, task: TaskInput, spool: Spool) -> None:
+    def __init__(self, share: TaskShare, tp: TopicPartition, task: TaskInput, spool: Spool) -> None:
+        settings = share.settings
+        self._share = share
         self._settings = settings
         self._tp = tp
         self._task = task
         self._spool = spool
-        self._shaping, self._pipeline = shaped(settings)
-        self._s3 = connect(settings.s3)
-        self._uploads = Uploads(self._s3, threads=settings.threads, bodies=settings.bodies)
-        self._cutter = Cutter(self._pipeline.cut_settings, cut_state(task.state, settings.settings), settings.now)
+        self._pipeline = share.pipeline
+        self._uploads = Uploads(share.s3, threads=settings.threads, bodies=settings.bodies)
+        self._cutter = Cutter(share.pipeline.cut_settings, cut_state(task.state, settings.settings), settings.now)
         self._inherited = {o.path: o for o in task.state.open}
         self._writers: dict[str, ObjectWriter] = {}
         self._closed: list[tuple[OpenCut, ObjectWriter, OpenObject | None]] = []
@@ -137,7 +118,7 @@ class RangeWriter:
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> TaskResult:
         """Raises NoSuchUpload or StagingLost when what the ledger names is gone."""
-        before = self._s3.meter.snapshot()
+        before = _asked(self._share)
         self._carry_out(self._cutter.start_round(), None)
         error = self._feed(batches)
         if error is None:
@@ -184,11 +165,12 @@ class RangeWriter:
         if path not in self._writers:
             was = self._inherited.get(path)
             self._writers[path] = ObjectWriter(
-                key=object_key(self._shaping, self._tp.topic, path, self._tp.partition, was.first if was else first),
+                key=self._pipeline.key(self._tp, path, was.first if was else first),
                 uploads=self._uploads,
+                staged=self._share.staged,
                 spool=self._spool,
                 compression=self._pipeline.compression,
-                part_size=self._shaping.s3.part_size,
+                part_size=self._share.shaping.s3.part_size,
                 was=was,
             )
         return self._writers[path]
@@ -230,7 +212,7 @@ class RangeWriter:
         counts = self._counts
         counts.parts, counts.part_bytes = self._uploads.parts, self._uploads.bytes
         counts.spilled_bytes, counts.buffered_bytes = self._spool.spilled, self._spool.peak
-        used = self._s3.meter.snapshot() - before
+        used = _asked(self._share) - before
         counts.requests, counts.retries = dict(used.requests), sum(used.retries.values())
         return TaskResult(
             state=state,
@@ -275,7 +257,8 @@ class RangeWriter:
         return extend_seen(seen, writer.start, cut.last + 1, self._settings.now if self._pipeline.needs_clock else 0)
 
     def _leave_open(self) -> tuple[OpenObject, ...]:
-        staging = Staging(self._s3, staging_prefix(self._settings, self._tp))
+        staging = self._share.staging
+        before = staging.bytes
         objects = []
         for path, cut in self._cutter.state.open.items():
             was = self._inherited.get(path)
@@ -289,26 +272,14 @@ class RangeWriter:
             loose = (was.loose if was and left.keeps_loose else ()) + staging.add(left.loose)
             seen = self._seen(cut, writer, was)
             objects.append(writer.opened(cut, settings=self._settings.settings, seen=seen, sealed=sealed, loose=loose))
-        staging.flush()
-        self._counts.staged_bytes = staging.bytes
+        self._counts.staged_bytes = staging.bytes - before
         return tuple(objects)
 
 
-def staging_prefix(settings: RoundSettings, tp: TopicPartition) -> str:
-    """A name that no other attempt, round or epoch uses (P6)."""
-    return f"{settings.root}staging/{settings.epoch:020d}-{settings.round:020d}-{tp}-{uuid.uuid4().hex[:8]}"
-
-
-def shaped(settings: RoundSettings) -> tuple[Shaping, Pipeline]:
-    """The settings that shape bytes and keys, and what they make of a batch; parsed once a process."""
-    return _shaped(settings.shaping, settings.tolerant, settings.on_null)
-
-
-@cache
-def _shaped(shaping: str, tolerant: bool, on_null: OnNullValue) -> tuple[Shaping, Pipeline]:
-    settings = Shaping.model_validate_json(shaping)
-    errors = Errors(tolerance=Tolerance.ALL if tolerant else Tolerance.NONE, on_null_value=on_null)
-    return settings, Pipeline.of(settings, errors)
+def _asked(share: TaskShare) -> Usage:
+    """What this process has asked of the store, the staging object under way counted already: it is put when the task
+    ends, and then nobody tells of it."""
+    return share.s3.meter.snapshot() + Usage({"PutObject": int(share.staging.waiting)})
 
 
 def cut_state(state: PartitionState, settings: int) -> CutState:

@@ -174,6 +174,69 @@ def test_open_objects_whose_leftovers_are_gone_are_rebuilt(place: Place, scope: 
     assert place.bodies() == untouched.bodies()
 
 
+def staging_of(place: Place) -> list[str]:
+    return [key for key in place.litter() if "/staging/" in key]
+
+
+def test_the_partitions_of_a_task_share_a_staging_object(place: Place) -> None:
+    place.run(FunctionLog(partitions=3, records=5), DONE, flush_size=10)
+    assert len(staging_of(place)) == 1
+
+
+def test_a_staging_object_is_kept_while_any_partition_names_it(place: Place) -> None:
+    place.run(FunctionLog(partitions=3, records=5), DONE, flush_size=10)
+    shared = staging_of(place)
+    place.run(Ahead(partitions=3, records=12), DONE, flush_size=10)
+    assert set(shared) < set(staging_of(place))
+    place.run(FunctionLog(partitions=3, records=12), DONE, flush_size=10)
+    assert not set(shared) & set(staging_of(place))
+    assert [len(body.splitlines()) for body in place.bodies().values()] == [10, 10, 10]
+
+
+class Ahead(FunctionLog):
+    """A log of which the others' later records are not there yet, only those of partition 0."""
+
+    def end(self, partition: int) -> int:
+        return self.records if partition == 0 else 5
+
+
+def test_of_a_shared_staging_object_that_is_damaged_each_partition_loses_only_its_own(place: Place) -> None:
+    untouched = place.sibling()
+    untouched.run(FunctionLog(partitions=3, records=12), ALL, flush_size=10)
+    place.run(FunctionLog(partitions=3, records=5), DONE, flush_size=10)
+    (shared,) = staging_of(place)
+    body = place.body(shared)
+    at = body.index(b'"partition": 1')
+    place.put(shared, body[:at] + body[at:].replace(b'"offset": 3', b'"offset": 4', 1))
+    rebuilt = place.driver(FunctionLog(partitions=3, records=12), ALL, flush_size=10)
+    rebuilt.run()
+    assert rebuilt.tracker.report().totals.rebuilt == 1
+    assert place.bodies() == untouched.bodies()
+
+
+def test_all_partitions_of_a_staging_object_that_is_gone_are_rebuilt(place: Place) -> None:
+    untouched = place.sibling()
+    untouched.run(FunctionLog(partitions=3, records=12), ALL, flush_size=10)
+    place.run(FunctionLog(partitions=3, records=5), DONE, flush_size=10)
+    place.delete_staging()
+    rebuilt = place.driver(FunctionLog(partitions=3, records=12), ALL, flush_size=10)
+    rebuilt.run()
+    assert rebuilt.tracker.report().totals.rebuilt == 3
+    assert place.bodies() == untouched.bodies()
+    assert place.litter() == []
+
+
+def test_the_chains_of_many_partitions_are_gathered_with_a_read_for_each_staging_object(place: Place) -> None:
+    log = FunctionLog(partitions=20, records=18)
+    given = {"flush_size": 100, "max_records": 1}
+    driver = place.driver(log, DONE, **given)
+    driver.run()
+    assert driver.tracker.requests["GetObject"] == 17
+    assert len(staging_of(place)) == 1
+    place.run(log, ALL, **given)
+    assert place.offsets(FIRST) == list(range(18))
+
+
 def test_open_objects_whose_uploads_are_gone_are_rebuilt(place: Place) -> None:
     untouched = place.sibling()
     untouched.run(LARGE, ALL, **PARTS)
