@@ -16,9 +16,11 @@ from s3sink_operator import crd
 from s3sink_operator.crd import __main__ as command
 from s3sink_operator.crd.rules import RULES, Rule
 from s3sink_operator.crd.schema import attach, fields
+from sink_job.api.errors import SpecError
 from sink_job.api.mistakes import every_field
 from sink_job.api.properties import KAFKA_OWNED, SPARK_OWNED, SPARK_OWNED_PREFIXES, kafka_complaint, spark_complaint
-from sink_job.api.spec import Spec
+from sink_job.api.spec import Spec, parse_sink
+from tests.operator.refusals import CHANGED, REFUSED
 from tests.unit.api.manifests import HOURLY, TIME, accepted, document
 
 ROOT = Path(__file__).parents[2]
@@ -208,6 +210,23 @@ def test_a_property_of_kafka_that_the_job_refuses_is_in_a_rule(name: str) -> Non
     assert kafka_complaint(name)
     for path in ("spec.kafka.properties", "spec.kafka.propertySecrets"):
         assert any(json.dumps(name) in rule.cel for rule in RULES if rule.path == path)
+
+
+def test_every_rule_is_shown_to_refuse_something_on_a_real_server() -> None:
+    shown = [case.values[-1] for case in (*REFUSED, *CHANGED)]
+    assert not [rule["message"] for _, rule in rules() if not any(said in rule["message"] for said in shown)]
+
+
+@pytest.mark.parametrize("said", sorted({case.values[-1] for case in (*REFUSED, *CHANGED)}))
+def test_what_is_expected_of_a_refusal_is_in_one_rule_alone(said: str) -> None:
+    assert sum(said in rule["message"] for _, rule in rules()) == 1
+
+
+@pytest.mark.parametrize(("manifest", "said"), [case for case in REFUSED if "40 characters" not in case.values[-1]])
+def test_what_a_rule_refuses_the_parser_refuses_too(manifest: dict[str, Any], said: str) -> None:
+    assert said
+    with pytest.raises(SpecError):
+        parse_sink(manifest)
 
 
 def test_a_rule_for_a_field_that_there_is_not_is_an_error() -> None:
