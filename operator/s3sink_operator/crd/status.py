@@ -94,6 +94,11 @@ _CONNECTOR: Final = _section(
         "objects": _number("Objects made visible by this attempt."),
         "bytes": _number("Bytes of those records, encoded and before compression."),
         "lastPublishTime": _time("When an object was last made visible."),
+        "openObjects": _number("Objects that are not visible yet."),
+        "lost": _number("Offsets that Kafka had dropped before they were read."),
+        "epoch": _number("The claim on the ledger under which the job runs."),
+        "round": _number("The last round in the ledger."),
+        "updatedTime": _time("When this was written."),
         "lag": _section(
             "How far behind the sink is.",
             {
