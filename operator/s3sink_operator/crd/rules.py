@@ -247,9 +247,10 @@ def _values_with_fields() -> Iterator[Rule]:
 def _rotation() -> Iterator[Rule]:
     here, partitioner = "spec.rotation", "self.partitioner"
     ends = ("flushSize", "interval", "scheduleInterval", "maxBytes")
+    # Not at spec.rotation itself: its default, nothing, has to pass the rules that stand there.
     yield Rule(
-        here,
-        " || ".join(f"has(self.{name})" for name in ends),
+        "spec",
+        " || ".join(f"has(self.rotation.{name})" for name in ends),
         f"{here}: nothing says when objects are complete: give at least one of {', '.join(ends)}",
     )
     yield Rule(
