@@ -1,0 +1,41 @@
+"""When a sink that failed is tried again: longer each time, spread by its uid, and forgotten after a stable spell.
+
+The pause before try n + 1 is n² + n minutes, at most an hour: 2, 6, 12, 20, 30, 42, 56, 60. What Kubernetes or the
+network did is tried again at once the first time, since most of it is over by then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from s3sink_operator.model import Kind
+
+MINUTE = 60_000
+LONGEST = 60 * MINUTE
+SHORTEST_SPELL = 10 * MINUTE
+"""A driver that runs for less than this has not shown that it can."""
+
+JITTER = 0.1
+
+
+def pause_ms(failures: int, *, kind: Kind, uid: str = "") -> int:
+    """Milliseconds to wait after so many failures in a row (1 or more), with up to a tenth more by `uid`."""
+    n = failures - 1 if kind is Kind.INFRASTRUCTURE else failures
+    plain = min(LONGEST, (n * n + n) * MINUTE)
+    return plain + int(plain * JITTER * _share(uid))
+
+
+def spell_ms(failures: int, *, kind: Kind) -> int:
+    """How long a driver must have run for its failures to be forgotten: as long as the last pause."""
+    return max(SHORTEST_SPELL, pause_ms(failures, kind=kind))
+
+
+def failures_after(before: int, *, kind: Kind, ran_ms: int) -> int:
+    """Failures in a row, after one more, of a driver that had run for `ran_ms`."""
+    stable = before > 0 and ran_ms >= spell_ms(before, kind=kind)
+    return 1 if stable else before + 1
+
+
+def _share(uid: str) -> float:
+    """A number from 0 to 1 that is the same for a sink whenever it is asked."""
+    return int.from_bytes(hashlib.sha256(uid.encode()).digest()[:4], "big") / 0xFFFFFFFF if uid else 0.0

@@ -1,0 +1,172 @@
+"""What to do about one sink: pure, from what was seen and the time into what to write.
+
+A chain of small policies; the first that has something to say says all of it, conditions and actions alike. Nothing is
+remembered but in the status: after any write, also one that was lost, the next look goes on from what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from s3sink_operator import names, objects, status
+from s3sink_operator.decide import running, sizes, wanted
+from s3sink_operator.decide.context import Context
+from s3sink_operator.decide.story import Story
+from s3sink_operator.decide.verdict import Verdict
+from s3sink_operator.model import Decision, Event, EventType, Json, Observed, Settings, is_ending
+from s3sink_operator.names import Component
+from s3sink_operator.status import Condition
+from sink_job.api.units import format_size
+
+__all__ = ["decide"]
+
+Policy = Callable[[Context], Verdict | None]
+
+POLICIES: tuple[Policy, ...] = (
+    wanted.held,
+    wanted.deleted,
+    wanted.invalid,
+    wanted.colliding,
+    wanted.foreign,
+    running.lost,
+    wanted.paused,
+    wanted.stopped,
+    running.absent,
+    running.ending,
+    running.ended,
+    running.edited,
+    running.not_starting,
+    running.sized,
+    running.watched,
+)
+
+
+def decide(observed: Observed, settings: Settings, now: int) -> Decision:
+    """What to do about the sink now, in milliseconds since the epoch. Done twice, it changes nothing."""
+    ctx = Context(observed, settings, now)
+    verdict = next(said for policy in POLICIES if (said := policy(ctx)) is not None)
+    if verdict.silent:
+        return Decision()
+    written, wait = status.to_write(ctx.old, _status(ctx, verdict), now=now, pause_ms=settings.progress_ms)
+    wakes = [ms for ms in (wait, verdict.wake_ms) if ms is not None]
+    finalizers = verdict.finalizers
+    if finalizers is None and "deletionTimestamp" not in ctx.metadata and verdict.reason != "ReconcilePaused":
+        finalizers = wanted.finalizers(ctx)
+    return Decision(
+        apply=tuple(verdict.apply),
+        create=tuple(verdict.create),
+        delete=tuple(verdict.delete),
+        resize=tuple(verdict.resize),
+        finalizers=finalizers,
+        status=written,
+        events=_events(ctx, verdict),
+        wake_ms=min(wakes, default=None),
+    )
+
+
+def _status(ctx: Context, verdict: Verdict) -> Json:
+    story = _told(ctx, verdict)
+    made = {
+        "observedGeneration": ctx.generation,
+        "conditions": _conditions(ctx, verdict, story),
+        "state": _state(ctx, verdict),
+        "connector": _connector(ctx, verdict),
+        "memory": _memory(ctx, verdict),
+        "attempts": status.attempts(story.attempts),
+        "retry": story.retry,
+        "offsets": verdict.offsets or ctx.old.get("offsets"),
+        "replicas": _replicas(ctx),
+        "selector": names.selector(ctx.name, Component.EXECUTOR),
+    }
+    return {name: value for name, value in made.items() if value not in (None, [], {})}
+
+
+def _told(ctx: Context, verdict: Verdict) -> Story:
+    """The story with the end that this verdict brings about."""
+    driver, story = ctx.driver, ctx.story
+    if not verdict.ending or driver is None:
+        return story
+    known = bool(story.attempts) and "ended" in story.attempts[0]
+    pending = (driver.get("status") or {}).get("phase") in (None, "Pending")
+    if known or pending or is_ending(driver):
+        return story
+    return story.ended(driver, verdict.reason, verdict.message, ctx.now)
+
+
+def _conditions(ctx: Context, verdict: Verdict, story: Story) -> list[Json]:
+    def flag(kind: str, on: bool) -> Condition:
+        reason, message = (verdict.reason, verdict.message) if on else ("AsExpected", "")
+        return Condition(type=kind, status="True" if on else "False", reason=reason, message=message)
+
+    wanted_ones = [
+        Condition(type="Ready", status=verdict.ready, reason=verdict.reason, message=verdict.message),
+        flag("Reconciling", verdict.reconciling),
+        flag("Stalled", verdict.stalled),
+        *_of_data(ctx, story),
+        *verdict.conditions,
+        *wanted.notes(ctx),
+    ]
+    old = ctx.old.get("conditions") or ()
+    return status.conditions(old, wanted_ones, generation=ctx.generation, now=ctx.now)
+
+
+def _of_data(ctx: Context, story: Story) -> list[Condition]:
+    """What went wrong with records or objects, as long as it is the last that is known."""
+    retry, report = story.retry or {}, ctx.report
+    found = []
+    if retry.get("reason") in ("DataLoss", "ObjectConflict"):
+        kind = str(retry["reason"])
+        found.append(Condition(type=kind, status="True", reason=kind, message=str(retry.get("message"))))
+    elif report is not None and report.totals.lost:
+        message = f"Kafka had dropped {report.totals.lost} offsets before they were read; spec.onDataLoss lets it go on"
+        found.append(Condition(type="DataLoss", status="True", reason="OffsetsLost", message=message))
+    return found
+
+
+def _state(ctx: Context, verdict: Verdict) -> Json:
+    state, by = ctx.wanted
+    made: Json = {"wanted": state.value, "by": by}
+    published = verdict.published
+    if published is None:
+        published = bool((ctx.old.get("state") or {}).get("published")) and ctx.driver is None and not _drives(verdict)
+    return made | ({"published": True} if published else {})
+
+
+def _drives(verdict: Verdict) -> bool:
+    """Whether the verdict makes a driver, which may open something."""
+    component = Component.DRIVER.value
+    return any(pod["metadata"]["labels"].get(names.COMPONENT) == component for pod in verdict.create)
+
+
+def _connector(ctx: Context, verdict: Verdict) -> Json:
+    kept = {name: value for name, value in (ctx.old.get("connector") or {}).items() if name != "nodeLostTime"}
+    made = status.connector(ctx.report) if ctx.report is not None else kept
+    return made | {"phase": verdict.phase} | dict(verdict.connector)
+
+
+def _memory(ctx: Context, verdict: Verdict) -> Json | None:
+    old = ctx.old.get("memory") or {}
+    if ctx.sink is None:
+        return old or None
+    current = (objects.memory_of(ctx.driver) if ctx.driver is not None else None) or ctx.start_size
+    if verdict.plan is not None:
+        return sizes.section(old, verdict.plan, ctx.inputs, current=current, now=ctx.now)
+    kept = {name: old[name] for name in ("wanted", "inputs", "lastChange", "nextAllowed") if name in old}
+    return kept | {"current": format_size(current)} | sizes.state_section(ctx.story.state)
+
+
+def _replicas(ctx: Context) -> int:
+    """Executors that run; the pod that runs everything counts as all of them."""
+    if ctx.sink is not None and ctx.is_local:
+        return ctx.sink.spec.executor.instances if ctx.report is not None else 0
+    return sum(1 for pod in ctx.seen.executors if (pod.get("status") or {}).get("phase") == "Running")
+
+
+def _events(ctx: Context, verdict: Verdict) -> tuple[Event, ...]:
+    """One where the reason changes: people look for what happened, not for how often it was looked at."""
+    made = []
+    if verdict.event is not None and status.reason_of(ctx.old, "Ready") != verdict.reason:
+        made.append(Event(type=verdict.event, reason=verdict.reason, message=verdict.message))
+    if verdict.resize and verdict.plan is not None:
+        made.append(Event(type=EventType.NORMAL, reason="MemoryResized", message=str(verdict.plan.why)))
+    return tuple(made)

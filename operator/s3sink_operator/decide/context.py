@@ -1,0 +1,268 @@
+"""What the policies look at: one sink, read once, and what its objects should be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from s3sink_operator import identity, memory, names, objects
+from s3sink_operator.decide.story import Key, Story, story_of
+from s3sink_operator.failures import lost_node
+from s3sink_operator.memory import Bounds, Inputs
+from s3sink_operator.model import (
+    Claim,
+    Delete,
+    Json,
+    Observed,
+    Settings,
+    annotation,
+    attempt_of,
+    is_controlled,
+    is_ending,
+    to_ms,
+    uid_of,
+)
+from s3sink_operator.objects import Shape
+from sink_job.api.choices import ExecutorMode, MemoryMode, State
+from sink_job.api.errors import SpecError
+from sink_job.api.report import Report
+from sink_job.api.spec import GROUP, KIND, VERSION, Sink, parse_sink
+
+
+@dataclass(frozen=True)
+class Context:
+    """One look at one sink. Everything that is worked out of it is worked out once."""
+
+    seen: Observed
+    settings: Settings
+    now: int
+
+    # -- the sink ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _read(self) -> tuple[Sink | None, str]:
+        document = {name: self.seen.sink.get(name) for name in ("apiVersion", "kind", "metadata", "spec")}
+        document = {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND} | {k: v for k, v in document.items() if v}
+        try:
+            sink = parse_sink(document)
+        except SpecError as error:
+            return None, "; ".join(error.mistakes)
+        if len(sink.name) > names.LONGEST_SINK:
+            return None, f"metadata.name: {sink.name} is longer than {names.LONGEST_SINK} characters"
+        return sink, ""
+
+    @property
+    def sink(self) -> Sink | None:
+        """The sink, if its spec can be read."""
+        return self._read[0]
+
+    @property
+    def valid(self) -> Sink:
+        """The sink, for policies that come after the one that looks whether its spec can be read."""
+        assert self.sink is not None
+        return self.sink
+
+    @property
+    def mistakes(self) -> str:
+        return self._read[1]
+
+    @property
+    def metadata(self) -> Json:
+        return dict(self.seen.sink.get("metadata") or {})
+
+    @property
+    def name(self) -> str:
+        return str(self.metadata.get("name"))
+
+    @property
+    def uid(self) -> str:
+        return str(self.metadata.get("uid", ""))
+
+    @property
+    def generation(self) -> int:
+        return int(self.metadata.get("generation", 0))
+
+    @property
+    def old(self) -> Json:
+        """The status as it is."""
+        return dict(self.seen.sink.get("status") or {})
+
+    @property
+    def spec(self) -> Json:
+        """The spec as it was written, right or wrong."""
+        found = self.seen.sink.get("spec")
+        return found if isinstance(found, dict) else {}
+
+    @cached_property
+    def wanted(self) -> tuple[State, str]:
+        """The state that is wanted, and what says so."""
+        asked = annotation(self.seen.sink, names.STATE)
+        if asked in list(State):
+            return State(asked), f"the annotation {names.STATE}"
+        written = self.spec.get("state", State.RUNNING.value)
+        return State(written) if written in list(State) else State.RUNNING, "spec.state"
+
+    @property
+    def restart(self) -> str | None:
+        """The text of the annotation that asks for a restart."""
+        return annotation(self.seen.sink, names.RESTART) or None
+
+    @cached_property
+    def claim(self) -> Claim:
+        return identity.claim_of(self.valid, self.seen.sink)
+
+    @property
+    def owner(self) -> Json:
+        """The owner reference of all children."""
+        return {
+            "apiVersion": f"{GROUP}/{VERSION}",
+            "kind": KIND,
+            "name": self.name,
+            "uid": self.uid,
+            "controller": True,
+        }
+
+    # -- what is there -------------------------------------------------------------------------------------------------
+
+    def _ours(self, pod: Json | None) -> Json | None:
+        return pod if pod is not None and is_controlled(pod, self.uid) else None
+
+    @property
+    def driver(self) -> Json | None:
+        """The driver pod, if it is ours."""
+        return self._ours(self.seen.driver)
+
+    @property
+    def task(self) -> Json | None:
+        """The task pod, if it is ours."""
+        return self._ours(self.seen.task)
+
+    @property
+    def foreign(self) -> Json | None:
+        """The first object that has a name of ours and belongs to somebody else."""
+        for pod in (self.seen.driver, self.seen.task):
+            if pod is not None and not is_controlled(pod, self.uid):
+                return pod
+        for child in (self.seen.config, self.seen.account, self.seen.binding):
+            owners = (child or {}).get("metadata", {}).get("ownerReferences") or ()
+            if any(owner.get("controller") and owner.get("uid") != self.uid for owner in owners):
+                return child
+        return None
+
+    @property
+    def report(self) -> Report | None:
+        return self.seen.report if isinstance(self.seen.report, Report) and self.driver else None
+
+    @cached_property
+    def story(self) -> Story:
+        seen = replace(self.seen, driver=self.driver, task=self.task)
+        return story_of(seen, self.old, self.key, self.bounds, self.now)
+
+    # -- what should be ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def key(self) -> Key | None:
+        """What a driver would be started for now."""
+        if self.sink is None:
+            return None
+        return Key(spec_hash=objects.spec_hash(self.sink, self.settings), restart=self.restart)
+
+    @property
+    def is_local(self) -> bool:
+        return self.valid.spec.executor.mode is ExecutorMode.LOCAL
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """What the user allows. A driver that runs everything in one pod and has a size of its own keeps to it."""
+        if self.sink is None:
+            return None
+        spec = self.sink.spec
+        if self.is_local and spec.driver.memory is not None:
+            return Bounds(mode=MemoryMode.OFF, least=spec.driver.memory, most=spec.driver.memory)
+        chosen = spec.executor.memory
+        return Bounds(mode=chosen.mode, least=chosen.min, most=chosen.max)
+
+    @property
+    def inputs(self) -> Inputs:
+        """What the need is worked out from: this report, or what the status remembers of the last."""
+        spec = self.valid.spec
+        if self.report is not None:
+            seen = self.report.memory
+            opened, held = seen.most_open_objects, seen.buffered_bytes + seen.spilled_bytes
+        else:
+            known = (self.old.get("memory") or {}).get("inputs") or {}
+            opened, held = _whole(known.get("openObjects")), _whole(known.get("heldBytes"))
+        return Inputs(slots=spec.executor.cores, part_size=spec.s3.part_size, open_objects=opened, held=held)
+
+    @cached_property
+    def start_size(self) -> int:
+        """What an executor, or the whole sink in Local mode, is started with."""
+        bounds = self.bounds
+        assert bounds is not None
+        return memory.start_size(self.inputs, bounds, self.story.state, self.now)
+
+    def shape(self) -> Shape:
+        """What the next driver is made with."""
+        key = self.key
+        assert key is not None
+        local = self.start_size
+        if not self.is_local:
+            known = ((self.old.get("connector") or {}).get("partitions") or {}).get("assigned")
+            local = self.valid.spec.driver.memory or memory.driver_size(_whole(known))
+        return Shape(
+            attempt=self.story.next,
+            memory=local,
+            executor_memory=None if self.is_local else self.start_size,
+            spec_hash=key.spec_hash,
+            restarted_for=self.restart,
+        )
+
+    def new_driver(self) -> Json:
+        return objects.driver_pod(self.valid, self.owner, self.settings, self.shape())
+
+    def new_task(self, request: str) -> Json:
+        """A task pod runs everything in itself, so it is sized as a sink in Local mode."""
+        shape = replace(self.shape(), memory=self.start_size, executor_memory=None, restarted_for=None)
+        return objects.task_pod(self.valid, self.owner, self.settings, shape, request)
+
+    def base(self) -> Sequence[Json]:
+        """Those of the objects beside the pods that are not as they should be."""
+        driver, attempt, size = self.driver, self.story.next, self.start_size
+        if driver is not None:
+            if self.key is None or not self.key.fits(driver):
+                return ()  # they follow once the driver that was started with those of before is gone
+            attempt, size = attempt_of(driver, names.ATTEMPT), objects.memory_of(driver) or size
+        wanted = objects.base(self.valid, self.owner, self.settings, attempt=attempt, memory=size)
+        there = (self.seen.config, self.seen.account, self.seen.binding)
+        return tuple(each for seen, each in zip(there, wanted, strict=True) if objects.differs(seen, each))
+
+    # -- ending pods ---------------------------------------------------------------------------------------------------
+
+    def end(self, pod: Json | None, *, force: bool = False) -> tuple[Delete, ...]:
+        """What ends a pod of ours: nothing if it is ending already, by force if it has been for too long."""
+        if pod is None:
+            return ()
+        if is_ending(pod):
+            due = (to_ms(pod["metadata"]["deletionTimestamp"]) or self.now) + self.settings.node_lost_ms
+            force = force or self.now >= due
+            if not force or _is_forced(pod):
+                return ()
+        grace = 0 if force else None
+        return (Delete(kind="Pod", name=pod["metadata"]["name"], uid=uid_of(pod), grace_s=grace),)
+
+    @property
+    def lost_node(self) -> str | None:
+        """The driver's node, if that is gone or not ready."""
+        return lost_node(self.driver, dict(self.seen.nodes)) if self.driver else None
+
+
+def _is_forced(pod: Json) -> bool:
+    """Whether force was tried already: only somebody's finalizer can hold the pod now."""
+    metadata = pod["metadata"]
+    return metadata.get("deletionGracePeriodSeconds") == 0 and bool(metadata.get("finalizers"))
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) and value >= 0 else 0

@@ -1,0 +1,291 @@
+"""The policies about what is wanted: held, deleted, refused, paused, stopped, and requests to a task pod."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from s3sink_operator import failures, identity, names
+from s3sink_operator.decide.context import Context
+from s3sink_operator.decide.story import waits
+from s3sink_operator.decide.verdict import Verdict
+from s3sink_operator.model import EventType, Json, Kind, Request, annotation, is_ending, to_ms, to_stamp
+from s3sink_operator.objects import request_of
+from s3sink_operator.status import Condition
+from sink_job.api.choices import DeletionPolicy, State
+from sink_job.api.report import Report, RunState
+
+_REQUEST_OF = {DeletionPolicy.PUBLISH: Request.PUBLISH, DeletionPolicy.DISCARD: Request.DISCARD}
+
+
+def held(ctx: Context) -> Verdict | None:
+    """The annotation that keeps the operator's hands off: it looks and tells."""
+    if (annotation(ctx.seen.sink, names.PAUSED) or "").lower() != "true":
+        return None
+    report = ctx.report
+    running = report is not None and report.state is RunState.RUNNING
+    message = f"the operator touches nothing while the annotation {names.PAUSED} is true"
+    return Verdict(
+        ready="True" if running else "Unknown" if isinstance(ctx.seen.report, Report) or ctx.driver else "False",
+        reason="ReconcilePaused",
+        message=message,
+        phase=report.state.value if report else "Unknown",
+        event=EventType.NORMAL,
+    )
+
+
+def deleted(ctx: Context) -> Verdict | None:
+    """A sink on its way out: its children follow by their owner references, what is open by deletionPolicy."""
+    since = to_ms(ctx.metadata.get("deletionTimestamp"))
+    if since is None:
+        return None
+    if names.FINALIZER not in _finalizers(ctx):
+        return Verdict(reason="Deleting", message="", phase="Deleting", silent=True)
+    request = _REQUEST_OF.get(_policy(ctx) or DeletionPolicy.RETAIN)
+    left = since + ctx.settings.deletion_ms - ctx.now
+    if request is None:
+        return _released(ctx, "deletionPolicy is Retain: what is open stays in S3", EventType.NORMAL)
+    if request not in ctx.settings.requests:
+        return _released(ctx, _not_built(f"deletionPolicy {request}") + ": what is open stays in S3", EventType.WARNING)
+    if ctx.sink is None:
+        return _released(
+            ctx, f"the spec cannot be read, so what is open stays in S3: {ctx.mistakes}", EventType.WARNING
+        )
+    if ctx.foreign is not None or _colliding(ctx):
+        return _released(ctx, "this sink was not allowed to run: what is open stays in S3", EventType.WARNING)
+    if left <= 0:
+        minutes = ctx.settings.deletion_ms // 60_000
+        said = f"{request} was not done within {minutes} minutes: what is open stays in S3"
+        return _released(ctx, said, EventType.WARNING)
+    if is_all_published(ctx):
+        return _released(ctx, "nothing is open", EventType.NORMAL)
+    way_out = "deletionPolicy: Retain lets the sink go at once"
+    verdict = carry_out(ctx, request.value, doing=f"deletionPolicy {request} before the sink goes; {way_out}")
+    if verdict.published:
+        return replace(verdict, finalizers=_without_ours(ctx))
+    return replace(verdict, phase="Deleting", wake_ms=min(left, verdict.wake_ms or left))
+
+
+def invalid(ctx: Context) -> Verdict | None:
+    """A spec that cannot be read. A driver of before goes on, unless it should not run at all."""
+    if ctx.sink is not None:
+        return None
+    unwanted = ctx.wanted[0] is not State.RUNNING and ctx.driver is not None
+    goes_on = "; the driver goes on with the settings of before" if ctx.driver is not None and not unwanted else ""
+    message = ctx.mistakes + goes_on
+    return Verdict(
+        reason="InvalidSpec",
+        message=message,
+        phase="Failed",
+        stalled=True,
+        ending=unwanted,
+        delete=ctx.end(ctx.driver) if unwanted else (),
+        conditions=[Condition(type="InvalidSpec", status="True", reason="InvalidSpec", message=ctx.mistakes)],
+        event=EventType.WARNING,
+    )
+
+
+def colliding(ctx: Context) -> Verdict | None:
+    """Two sinks that want the same: the younger one does not run."""
+    found = identity.conflict(ctx.claim, ctx.seen.others)
+    if found is None or not found.certain:
+        return None
+    return Verdict(
+        reason="Conflict",
+        message=identity.sentence(ctx.claim, found),
+        phase="Failed",
+        stalled=True,
+        ending=True,
+        delete=[*ctx.end(ctx.driver), *ctx.end(ctx.task)],
+        event=EventType.WARNING,
+    )
+
+
+def foreign(ctx: Context) -> Verdict | None:
+    """An object of our name that is not ours is never adopted, and never touched."""
+    theirs = ctx.foreign
+    if theirs is None:
+        return None
+    owners = theirs["metadata"].get("ownerReferences") or ()
+    before = any(owner.get("kind") == "S3Sink" and owner.get("name") == ctx.name for owner in owners)
+    what = f"{theirs.get('kind') or 'Pod'} {theirs['metadata'].get('name')}"
+    message = (
+        f"{what} belongs to an S3Sink of this name that was deleted before: it is waited for until it is gone"
+        if before
+        else f"{what} is there and does not belong to this sink: remove it, or give the sink another name"
+    )
+    return Verdict(
+        reason="ForeignObject",
+        message=message,
+        phase="Failed",
+        stalled=not before,
+        reconciling=before,
+        event=EventType.WARNING,
+    )
+
+
+def paused(ctx: Context) -> Verdict | None:
+    """Paused: the driver is ended, what is open stays open."""
+    if ctx.wanted[0] is not State.PAUSED:
+        return None
+    said = f"{ctx.wanted[1]} is Paused"
+    if ctx.driver is not None or ctx.task is not None:
+        message = f"{said}: the driver is being ended, what is open stays open"
+        delete = [*ctx.end(ctx.driver), *ctx.end(ctx.task)]
+        return Verdict(
+            reason="Pausing", message=message, phase="Stopping", reconciling=True, ending=True, delete=delete
+        )
+    message = f"{said}: what is open stays open, and the next start goes on there"
+    return Verdict(reason="Paused", message=message, phase="Paused", apply=ctx.base(), event=EventType.NORMAL)
+
+
+def stopped(ctx: Context) -> Verdict | None:
+    """Stopped: the driver is ended, what is open is published; then offsets can be reset."""
+    if ctx.wanted[0] is not State.STOPPED:
+        return None
+    said = f"{ctx.wanted[1]} is Stopped"
+    if not is_all_published(ctx):
+        return carry_out(ctx, Request.PUBLISH.value, doing=f"{said}: what is open is published first")
+    nonce = new_reset(ctx)
+    if nonce is not None and Request.RESET in ctx.settings.requests:
+        return carry_out(ctx, f"{Request.RESET}:{nonce}", doing=f"offsets are reset for the nonce {nonce}")
+    if ctx.task is not None:
+        return Verdict(
+            reason="Stopping",
+            message=f"{said}: the pod that published what was open is removed",
+            phase="Stopping",
+            reconciling=True,
+            delete=ctx.end(ctx.task),
+        )
+    message = f"{said}: nothing is open"
+    return Verdict(reason="Stopped", message=message, phase="Stopped", apply=ctx.base(), event=EventType.NORMAL)
+
+
+def carry_out(ctx: Context, request: str, *, doing: str) -> Verdict:
+    """One request by a task pod, which runs alone: step by step, each look takes one."""
+    base = Verdict(reason="Stopping", message=doing, phase="Stopping", reconciling=True)
+    if ctx.driver is not None:
+        return replace(base, ending=True, delete=ctx.end(ctx.driver))
+    task, pause = ctx.task, waits(ctx.story.retry, ctx.now)
+    if task is None:
+        if pause is not None:
+            return _failed_task(ctx, base, pause)
+        return replace(base, apply=ctx.base(), create=[ctx.new_task(request)])
+    same = request_of(task) == request and ctx.key is not None
+    same = same and annotation(task, names.SPEC_HASH) == (ctx.key.spec_hash if ctx.key else None)
+    if is_ending(task) or not same:
+        return replace(base, delete=ctx.end(task))
+    if failures.succeeded(task):
+        return _done(ctx, replace(base, delete=ctx.end(task)), request, task)
+    if failures.ended(task) is not None:
+        if pause is not None:
+            return _failed_task(ctx, base, pause)
+        return replace(base, delete=ctx.end(task))
+    stuck = failures.not_starting(task)
+    return base if stuck is None else replace(base, reason=stuck.reason, message=stuck.sentence)
+
+
+def is_all_published(ctx: Context) -> bool:
+    """Whether nothing can be open: it was published since the last driver ran, or no driver ever did."""
+    if ctx.driver is not None:
+        return False
+    state = ctx.old.get("state") or {}
+    return bool(state.get("published")) or not ctx.story.attempts
+
+
+def new_reset(ctx: Context) -> str | None:
+    """The nonce of a request about offsets that was not carried out yet."""
+    reset = ctx.sink.spec.offsets.reset if ctx.sink is not None else None
+    done = (ctx.old.get("offsets") or {}).get("nonce")
+    return None if reset is None or reset.nonce == done else reset.nonce
+
+
+def notes(ctx: Context) -> list[Condition]:
+    """What is so beside the verdict: requests that wait or that this version cannot do, and what may collide."""
+    found = []
+    missing = []
+    if new_reset(ctx) is not None:
+        if Request.RESET not in ctx.settings.requests:
+            missing.append(f"{_not_built('spec.offsets.reset')}: offsets stay as they are")
+        elif ctx.wanted[0] is not State.STOPPED:
+            message = "spec.offsets.reset waits until the sink is Stopped"
+            found.append(Condition(type="OffsetsReset", status="False", reason="WaitsForStopped", message=message))
+    request = _REQUEST_OF.get(_policy(ctx) or DeletionPolicy.RETAIN)
+    if request is not None and request not in ctx.settings.requests:
+        missing.append(f"{_not_built(f'deletionPolicy {request}')}: it acts as Retain")
+    if missing:
+        found.append(Condition(type="NotBuilt", status="True", reason="NotBuilt", message="; ".join(missing)))
+    if ctx.sink is not None:
+        near = identity.conflict(ctx.claim, ctx.seen.others)
+        if near is not None and not near.certain:
+            message = identity.sentence(ctx.claim, near)
+            found.append(Condition(type="PossibleConflict", status="True", reason="PatternsMayMeet", message=message))
+    return found
+
+
+def finalizers(ctx: Context) -> list[str] | None:
+    """The finalizers that a sink which is not being deleted should have; None if it has them."""
+    request = _REQUEST_OF.get(_policy(ctx) or DeletionPolicy.RETAIN)
+    needed = request is not None and request in ctx.settings.requests
+    there = names.FINALIZER in _finalizers(ctx)
+    if needed == there:
+        return None
+    return [*_finalizers(ctx), names.FINALIZER] if needed else _without_ours(ctx)
+
+
+def _colliding(ctx: Context) -> bool:
+    found = identity.conflict(ctx.claim, ctx.seen.others)
+    return found is not None and found.certain
+
+
+def _failed_task(ctx: Context, base: Verdict, pause: int) -> Verdict:
+    retry = ctx.story.retry or {}
+    message = f"{retry.get('message')}. It is tried again at {retry.get('nextTry')}"
+    by_user = retry.get("kind") == Kind.USER.value
+    return replace(
+        base,
+        reason=str(retry.get("reason")),
+        message=message,
+        phase="Failed",
+        reconciling=not by_user,
+        stalled=by_user,
+        event=EventType.WARNING,
+        wake_ms=pause,
+    )
+
+
+def _done(ctx: Context, verdict: Verdict, request: str, task: Json) -> Verdict:
+    if request != f"{Request.RESET}:{new_reset(ctx)}":
+        return replace(verdict, published=True)
+    reset = ctx.valid.spec.offsets.reset
+    assert reset is not None
+    said = failures.said_by(task)
+    result = {"nonce": reset.nonce, "to": reset.to.value, "time": to_stamp(ctx.now), "result": "Done"}
+    return replace(verdict, offsets=result | ({"message": said} if said else {}))
+
+
+def _released(ctx: Context, message: str, kind: EventType) -> Verdict:
+    return Verdict(
+        reason="Released",
+        message=message,
+        phase="Deleting",
+        reconciling=True,
+        finalizers=_without_ours(ctx),
+        event=kind,
+    )
+
+
+def _policy(ctx: Context) -> DeletionPolicy | None:
+    written = ctx.spec.get("deletionPolicy")
+    return DeletionPolicy(written) if written in list(DeletionPolicy) else None
+
+
+def _finalizers(ctx: Context) -> list[str]:
+    return list(ctx.metadata.get("finalizers") or ())
+
+
+def _without_ours(ctx: Context) -> list[str]:
+    return [each for each in _finalizers(ctx) if each != names.FINALIZER]
+
+
+def _not_built(what: str) -> str:
+    return f"{what} is not built yet in this version of the job"

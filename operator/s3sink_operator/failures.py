@@ -1,0 +1,204 @@
+"""Reads how a pod ended, or why it does not start, into a failure with a name and a sentence of what to do.
+
+The job's own word comes first: its termination message and its exit code. Where it had no chance to speak, the
+kubelet's and the scheduler's words do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from s3sink_operator.model import Json, Kind, Refusal, to_ms
+from sink_job.api import errors
+from sink_job.api.report import Ending
+
+OOM_KILLED = "OOMKilled"
+_USER_CODES = {2, 3, 4, 5, 6, 7}
+_SPARK_TOO_MANY_EXECUTORS = 11
+
+_BY_CODE = {
+    2: (errors.SpecError.reason, "the job refuses the manifest: look at the driver's log"),
+    3: (errors.LedgerFenced.reason, "another driver has claimed this sink's ledger: look for a second cluster or host"),
+    4: ("DataError", "a record cannot be written: mend its producer, or set spec.errors.tolerance"),
+    5: (errors.DataLoss.reason, "Kafka no longer holds records that are not in S3 yet: see spec.onDataLoss"),
+    6: (errors.ObjectConflict.reason, "an object with other content stands where one has to be written"),
+    7: (errors.ConfigurationError.reason, "the surroundings do not fit the manifest: look at the driver's log"),
+    75: (errors.TryAgainLater.reason, "Kafka, S3 or the network did not answer in time"),
+    137: ("Killed", "the driver was killed from outside"),
+    143: ("Terminated", "the driver was told to stop from outside"),
+    _SPARK_TOO_MANY_EXECUTORS: (
+        "TooManyExecutorFailures",
+        "too many executors failed: look at their logs and at the memory they are given",
+    ),
+}
+_PULL = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
+_CONFIG = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """Why a pod is not running as it should. `epoch` and `round` are where the ledger stood, as far as it is known."""
+
+    kind: Kind
+    reason: str
+    sentence: str
+    exit_code: int | None = None
+    epoch: int | None = None
+    round: int | None = None
+    ended_ms: int | None = None
+
+
+def ended(pod: Json) -> Failure | None:
+    """How the pod's process ended; None while it runs, or may still start."""
+    status = pod.get("status") or {}
+    phase = status.get("phase")
+    if phase not in ("Failed", "Succeeded"):
+        return None
+    state = _terminated(pod) or {}
+    ending = _ending(state)
+    code = state.get("exitCode")
+    found = _evicted(status) or _by_word(ending) or _by_code(state, phase)
+    return Failure(
+        kind=found.kind,
+        reason=found.reason,
+        sentence=found.sentence,
+        exit_code=code,
+        epoch=ending.epoch if ending else None,
+        round=ending.round if ending else None,
+        ended_ms=to_ms(state.get("finishedAt")),
+    )
+
+
+def succeeded(pod: Json) -> bool:
+    """Whether the pod's process ended by itself, without an error."""
+    return (pod.get("status") or {}).get("phase") == "Succeeded"
+
+
+def not_starting(pod: Json) -> Failure | None:
+    """Why a pod that has been made does not run yet, where Kubernetes says; it goes on trying by itself."""
+    status = pod.get("status") or {}
+    if status.get("phase") not in (None, "Pending"):
+        return None
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            said = _clean(condition.get("message") or "no node takes the pod")
+            sentence = f"the pod {_name(pod)} finds no node: {said}. Give the cluster room, or ask for less"
+            return Failure(kind=Kind.SCHEDULING, reason="Unschedulable", sentence=sentence)
+    for waiting in _waiting(status):
+        reason, said = str(waiting.get("reason")), _clean(waiting.get("message") or "")
+        if reason in _PULL:
+            sentence = f"the image cannot be pulled ({reason}): {said}. Look at spec.image and spec.imagePullSecrets"
+            return Failure(kind=Kind.USER, reason="ImagePullFailed", sentence=sentence)
+        if reason in _CONFIG:
+            sentence = f"the container cannot be made ({reason}): {said}. Look at secrets and spec.driver.podTemplate"
+            return Failure(kind=Kind.USER, reason="ContainerRefused", sentence=sentence)
+    return None
+
+
+def refused(refusal: Refusal) -> Failure:
+    """What the API server's refusal means, in its own words."""
+    what = f"{refusal.kind} {refusal.name}"
+    said = _clean(refusal.message).rstrip(".")
+    if refusal.status == 403 and "exceeded quota" in refusal.message:
+        sentence = f"the namespace's quota has no room for {what}: {said}"
+        return Failure(kind=Kind.SCHEDULING, reason="QuotaExceeded", sentence=sentence)
+    if refusal.status in (400, 422):
+        sentence = f"the API server finds {what} wrong: {said}. Look at the pod templates of the spec"
+        return Failure(kind=Kind.USER, reason="Invalid", sentence=sentence)
+    if refusal.status == 403 and _lacks_rights(refusal.message):
+        sentence = f"the operator may not write {what}: {said}. Its ClusterRole comes with the chart"
+        return Failure(kind=Kind.USER, reason="OperatorForbidden", sentence=sentence)
+    sentence = f"the API server refuses {what}: {said}"
+    return Failure(kind=Kind.SCHEDULING, reason="AdmissionRefused", sentence=sentence)
+
+
+def said_by(pod: Json) -> str | None:
+    """The pod's termination message as it is."""
+    text = (_terminated(pod) or {}).get("message")
+    return _clean(text) if text else None
+
+
+def lost_node(pod: Json, nodes: dict[str, bool | None]) -> str | None:
+    """The name of the pod's node, if that is gone or not ready."""
+    node = (pod.get("spec") or {}).get("nodeName")
+    return node if node in nodes and not nodes[node] else None
+
+
+def _by_word(ending: Ending | None) -> Failure | None:
+    if ending is None or ending.failure is None:
+        return None
+    said = ending.failure
+    kind = Kind.USER if said.exit_code in _USER_CODES else Kind.INFRASTRUCTURE
+    return Failure(kind=kind, reason=said.reason, sentence=_clean(said.message))
+
+
+def _by_code(state: Json, phase: str) -> Failure:
+    if state.get("reason") == OOM_KILLED:
+        sentence = "the kernel killed the driver for want of memory; it gets half as much again, up to its maximum"
+        return Failure(kind=Kind.INFRASTRUCTURE, reason=OOM_KILLED, sentence=sentence)
+    code = state.get("exitCode")
+    if code == 0 or (code is None and phase == "Succeeded"):
+        sentence = "the driver ended without an error, though the sink should run"
+        return Failure(kind=Kind.INFRASTRUCTURE, reason="EndedByItself", sentence=sentence)
+    reason, said = _BY_CODE.get(code or 1, (errors.SinkError.reason, f"the driver ended with exit code {code}"))
+    said = said if code in _BY_CODE or code is not None else "the driver ended, and nothing says how"
+    return Failure(kind=Kind.USER if code in _USER_CODES else Kind.INFRASTRUCTURE, reason=reason, sentence=said)
+
+
+def _evicted(status: Json) -> Failure | None:
+    reason = status.get("reason")
+    if not reason or status.get("phase") != "Failed":
+        return None
+    said = _clean(status.get("message") or "")
+    if reason == "Evicted":
+        sentence = f"the kubelet evicted the driver: {said}"
+    elif reason in ("NodeLost", "NodeShutdown", "Shutdown", "Terminated"):
+        sentence = f"the driver's node went away ({reason}): {said}"
+    else:
+        sentence = f"Kubernetes ended the driver ({reason}): {said}"
+    return Failure(kind=Kind.INFRASTRUCTURE, reason=str(reason), sentence=sentence.rstrip(": "))
+
+
+def _terminated(pod: Json) -> Json | None:
+    for each in _containers(pod.get("status") or {}):
+        if found := (each.get("state") or {}).get("terminated"):
+            return dict(found)
+    return None
+
+
+def _ending(state: Json) -> Ending | None:
+    text = state.get("message")
+    if not text:
+        return None
+    try:
+        return Ending.model_validate_json(text)
+    except ValidationError:  # the kernel's or a foreign process's word, not the job's
+        return None
+
+
+def _containers(status: Json) -> Iterator[Json]:
+    """The sink's own container first."""
+    found = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
+    yield from sorted(found, key=lambda each: each.get("name") != "s3sink")
+
+
+def _waiting(status: Json) -> Iterator[Json]:
+    for each in _containers(status):
+        if waiting := (each.get("state") or {}).get("waiting"):
+            yield dict(waiting)
+
+
+def _lacks_rights(message: str) -> bool:
+    return "cannot " in message and " resource " in message
+
+
+def _name(pod: Json) -> str:
+    return str((pod.get("metadata") or {}).get("name", ""))
+
+
+def _clean(message: str) -> str:
+    """One line."""
+    return " ".join(message.split())

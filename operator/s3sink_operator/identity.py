@@ -1,0 +1,123 @@
+"""What a sink claims for itself, and which of two sinks that claim the same must yield: the younger one.
+
+Two sinks must not write the same topic under one place in a bucket, keep one ledger, or commit for one group. Whether
+two patterns can match the same topic cannot be told in general: they collide for certain where they are equal or where
+a topic that one of them copies matches the other; else it is said to be possible, and the ledger's own claims decide.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from s3sink_operator.model import Claim, Json
+from sink_job.api.spec import Sink
+
+MOST_SEEN = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conflict:
+    """Two sinks that want the same. `certain`: else they may, depending on topics that are not known."""
+
+    other: Claim
+    what: str
+    certain: bool = True
+
+
+def claim_of(sink: Sink, document: Json) -> Claim:
+    """What `sink` takes; `document` is the object it was read from, for its age and the topics it has found."""
+    spec = sink.spec
+    return Claim(
+        namespace=sink.namespace,
+        name=sink.name,
+        created=str(document.get("metadata", {}).get("creationTimestamp", "")),
+        bucket=spec.s3.bucket,
+        topics_dir=spec.s3.topics_dir,
+        topics=None if spec.kafka.topics is None else tuple(spec.kafka.topics),
+        pattern=spec.kafka.topics_pattern,
+        group=sink.group_id,
+        sink_id=sink.sink_id,
+        endpoint=spec.s3.endpoint,
+        brokers=spec.kafka.bootstrap_servers,
+        seen=_seen(document.get("status")),
+    )
+
+
+def conflict(mine: Claim, others: Iterable[Claim]) -> Conflict | None:
+    """Why `mine` must yield, certain reasons first; None if nothing collides, or only with younger ones."""
+    elder = sorted((other for other in others if _age(other) < _age(mine)), key=_age)
+    found = [reason for other in elder if (reason := collision(mine, other))]
+    return next((one for one in found if one.certain), found[0] if found else None)
+
+
+def collision(mine: Claim, other: Claim) -> Conflict | None:
+    """What both of two sinks claim."""
+    if (mine.namespace, mine.name) == (other.namespace, other.name):
+        return None
+    same_place = (mine.endpoint, mine.bucket, mine.topics_dir) == (other.endpoint, other.bucket, other.topics_dir)
+    if same_place and mine.sink_id == other.sink_id:
+        return Conflict(other=other, what=f"the ledger {mine.sink_id} in bucket {mine.bucket}")
+    if mine.group == other.group and mine.brokers == other.brokers:
+        return Conflict(other=other, what=f"the consumer group {mine.group}")
+    if not same_place:
+        return None
+    place = f"under {mine.topics_dir or 'the root'} in bucket {mine.bucket}"
+    shared = _shared(mine, other)
+    if shared:
+        return Conflict(other=other, what=f"the topic {shared[0]} {place}")
+    if mine.pattern is not None and mine.pattern == other.pattern:
+        return Conflict(other=other, what=f"the topics {mine.pattern} {place}")
+    if mine.pattern is not None and other.pattern is not None:
+        return Conflict(
+            other=other, what=f"topics that match {mine.pattern} and {other.pattern} {place}", certain=False
+        )
+    return None
+
+
+def sentence(mine: Claim, found: Conflict) -> str:
+    """What is wrong, and what to do."""
+    if not found.certain:
+        return (
+            f"{mine.title} and {found.other.title} may both copy {found.what}: whether a topic matches both is only "
+            "seen when there is one; then this sink stops with OwnedByAnother"
+        )
+    return (
+        f"{found.other.title}, which is older, has {found.what}: {mine.title} does not run. Give this sink another "
+        "topicsDir, group or topics, or delete one of the two"
+    )
+
+
+def _shared(mine: Claim, other: Claim) -> Sequence[str]:
+    ours, theirs = _topics(mine), _topics(other)
+    return sorted(
+        {topic for topic in ours if topic in theirs or _matches(other.pattern, topic)}
+        | {topic for topic in theirs if _matches(mine.pattern, topic)}
+    )
+
+
+def _topics(claim: Claim) -> Sequence[str]:
+    return claim.topics if claim.topics is not None else claim.seen
+
+
+def _matches(pattern: str | None, topic: str) -> bool:
+    if pattern is None:
+        return False
+    try:
+        return re.fullmatch(pattern, topic) is not None
+    except re.error:
+        return False
+
+
+def _age(claim: Claim) -> tuple[str, str, str]:
+    return claim.created, claim.namespace, claim.name
+
+
+def _seen(status: Any) -> Sequence[str]:
+    """Topics that the status tells of."""
+    connector = status.get("connector") if isinstance(status, dict) else None
+    topics = connector.get("topics") if isinstance(connector, dict) else None
+    found = [str(each.get("topic")) for each in topics if isinstance(each, dict)] if isinstance(topics, list) else []
+    return tuple(found[:MOST_SEEN])

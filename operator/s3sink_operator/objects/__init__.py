@@ -1,0 +1,44 @@
+"""Builders of a sink's objects: a sink and what the operator was started with in, the whole manifest out. Pure.
+
+What is built says all that it needs and nothing that the API server fills in, so that it can be compared with what is
+there: `differs` tells whether an apply would change anything.
+"""
+
+from s3sink_operator.objects.config import account, base, binding, config_map, manifest, spec_hash
+from s3sink_operator.objects.pods import (
+    CONTAINER,
+    EXECUTOR_MEMORY,
+    RESTARTED_FOR,
+    TASK_REQUEST,
+    Shape,
+    driver_pod,
+    executor_template,
+    memory_of,
+    request_of,
+    task_pod,
+)
+from s3sink_operator.objects.same import differs
+from s3sink_operator.objects.spark import spark_properties
+from s3sink_operator.objects.template import merged
+
+__all__ = [
+    "CONTAINER",
+    "EXECUTOR_MEMORY",
+    "RESTARTED_FOR",
+    "TASK_REQUEST",
+    "Shape",
+    "account",
+    "base",
+    "binding",
+    "config_map",
+    "differs",
+    "driver_pod",
+    "executor_template",
+    "manifest",
+    "memory_of",
+    "merged",
+    "request_of",
+    "spark_properties",
+    "spec_hash",
+    "task_pod",
+]

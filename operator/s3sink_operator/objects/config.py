@@ -1,0 +1,95 @@
+"""The objects beside the pods: what the job reads, who it is, and what it may do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Final
+
+import yaml
+
+from s3sink_operator import names
+from s3sink_operator.model import Json, Settings
+from s3sink_operator.names import Component
+from s3sink_operator.objects.pods import executor_template
+from s3sink_operator.objects.spark import properties_file, spark_properties
+from sink_job.api.choices import ExecutorMode
+from sink_job.api.spec import GROUP, KIND, VERSION, Sink
+
+_NOT_THE_JOBS: Final = (
+    "state", "restartNonce", "offsets", "deletionPolicy", "executor", "driver", "image", "imagePullSecrets",
+)  # fmt: skip
+_NOT_THE_DRIVERS: Final = ("state", "offsets", "deletionPolicy")
+
+
+def manifest(sink: Sink) -> Json:
+    """The sink as the job reads it: without what is the operator's business, and without what is the default anyway."""
+    spec = _spec(sink)
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": KIND,
+        "metadata": {"name": sink.name, "namespace": sink.namespace},
+        "spec": {key: inner for key, inner in spec.items() if key not in _NOT_THE_JOBS},
+    }
+
+
+def spec_hash(sink: Sink, settings: Settings) -> str:
+    """A digest of all that a driver is started with. Two ways to write the same settings have the same one."""
+    spec = {key: inner for key, inner in _spec(sink).items() if key not in _NOT_THE_DRIVERS}
+    if sink.spec.executor.mode is ExecutorMode.LOCAL and "executor" in spec:
+        spec["executor"].pop("instances", None)
+    started_with = {"id": [sink.namespace, sink.name], "spec": spec, "image": sink.spec.image or settings.image}
+    text = json.dumps(started_with, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def config_map(sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int) -> Json:
+    """What the job reads. With executors of their own also Spark's properties, for this attempt."""
+    data = {"sink.yaml": yaml.safe_dump(manifest(sink), sort_keys=False, allow_unicode=True)}
+    if sink.spec.executor.mode is ExecutorMode.CLUSTER:
+        data["spark.properties"] = properties_file(spark_properties(sink, settings, attempt=attempt, memory=memory))
+        template = executor_template(sink, settings, attempt=attempt)
+        data["executor.yaml"] = yaml.safe_dump(template, sort_keys=False, allow_unicode=True)
+    return _child("v1", "ConfigMap", names.config_name(sink.name), sink, owner) | {"data": data}
+
+
+def account(sink: Sink, owner: Json) -> Json:
+    """Who the driver is to the API server."""
+    return _child("v1", "ServiceAccount", names.account_name(sink.name), sink, owner)
+
+
+def binding(sink: Sink, owner: Json, settings: Settings) -> Json:
+    """What the driver may do: the chart's ClusterRole for drivers, in its own namespace."""
+    group = "rbac.authorization.k8s.io"
+    return _child(f"{group}/v1", "RoleBinding", names.binding_name(sink.name), sink, owner) | {
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": settings.driver_role},
+        "subjects": [{"kind": "ServiceAccount", "name": names.account_name(sink.name), "namespace": sink.namespace}],
+    }
+
+
+def base(sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int) -> Sequence[Json]:
+    """All objects beside the pods, in the order in which a driver needs them."""
+    return (
+        config_map(sink, owner, settings, attempt=attempt, memory=memory),
+        account(sink, owner),
+        binding(sink, owner, settings),
+    )
+
+
+def _spec(sink: Sink) -> Json:
+    document = sink.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return dict(document["spec"])
+
+
+def _child(version: str, kind: str, name: str, sink: Sink, owner: Json) -> Json:
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {
+            "name": name,
+            "namespace": sink.namespace,
+            "labels": names.labels(sink.name, Component.CONFIG),
+            "ownerReferences": [owner],
+        },
+    }

@@ -1,0 +1,26 @@
+"""Whether an object is as the operator would write it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from s3sink_operator.model import Json
+
+
+def differs(seen: Json | None, wanted: Json) -> bool:
+    """Whether an apply of `wanted` would change what was seen. What others have added does not count."""
+    return seen is None or not _covers(seen, wanted)
+
+
+def _covers(seen: Any, wanted: Any, key: str = "") -> bool:
+    if isinstance(wanted, dict):
+        return isinstance(seen, dict) and all(
+            name in seen and _covers(seen[name], inner, name) for name, inner in wanted.items()
+        )
+    if isinstance(wanted, list):
+        if not isinstance(seen, list):
+            return False
+        if key == "ownerReferences":  # merged by uid: others may have added theirs
+            return all(any(_covers(one, each) for one in seen) for each in wanted)
+        return len(seen) == len(wanted) and all(map(_covers, seen, wanted))
+    return bool(seen == wanted)

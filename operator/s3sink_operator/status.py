@@ -1,0 +1,150 @@
+"""The status of an S3Sink: what goes on, told so that kubectl, Argo CD and people can act on it.
+
+It is put together anew at every look, and written only where it differs from what is there: a condition's
+lastTransitionTime changes with its status alone, and figures that only tell of progress wait for each other.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from s3sink_operator.crd.status import ATTEMPTS, WORST
+from s3sink_operator.model import Json, to_ms, to_stamp
+from sink_job.api.report import PartitionReport, Report
+
+MOST_TOPICS: Final = 1000
+UPDATED: Final = "updatedTime"
+_PROGRESS_OF_MEMORY: Final = ("wanted", "inputs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """One condition. `status` is True, False or Unknown, as text."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
+def conditions(old: Sequence[Json], wanted: Iterable[Condition], *, generation: int, now: int) -> list[Json]:
+    """The conditions as they are written: the time of the last change is kept where the status did not change."""
+    before = {each.get("type"): each for each in old}
+    made = []
+    for condition in wanted:
+        known = before.get(condition.type, {})
+        since = known.get("lastTransitionTime") if known.get("status") == condition.status else None
+        made.append(
+            {
+                "type": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message,
+                "lastTransitionTime": since or to_stamp(now),
+                "observedGeneration": generation,
+            }
+        )
+    return made
+
+
+def reason_of(status: Json, kind: str) -> str | None:
+    """The reason of a condition; None where there is no such condition."""
+    return next((each.get("reason") for each in status.get("conditions") or () if each.get("type") == kind), None)
+
+
+def connector(report: Report) -> Json:
+    """What a driver tells of itself, for people: sums, and the topic-partitions that are furthest behind."""
+    lags = [each.lag for each in report.partitions if each.lag is not None]
+    ages = [each.lag_ms for each in report.partitions if each.lag_ms is not None]
+    return without_none(
+        {
+            "phase": report.state.value,
+            "partitions": {"assigned": report.assigned_partitions, "active": report.active_partitions},
+            "records": report.totals.records,
+            "objects": report.totals.objects,
+            "bytes": report.totals.bytes,
+            "lastPublishTime": None if report.last_publish is None else to_stamp(report.last_publish),
+            "lag": {"records": sum(lags), "seconds": max(ages, default=0) // 1000} if lags else None,
+            "topics": _topics(report.partitions),
+            "worst": _worst(report.partitions),
+            "openObjects": report.memory.open_objects,
+            "epoch": report.epoch,
+            "round": report.round,
+            "lost": report.totals.lost or None,
+        }
+    )
+
+
+def attempts(entries: Sequence[Json]) -> list[Json]:
+    """As many as are told."""
+    return list(entries[:ATTEMPTS])
+
+
+def to_write(old: Json, new: Json, *, now: int, pause_ms: int) -> tuple[Json | None, int | None]:
+    """What to write (None: nothing), and in how many milliseconds there may be something, if progress waits."""
+    new = without_none(new)
+    if _settled(old) == _settled(new):
+        if _bare(old) == _bare(new):
+            return None, None
+        last = to_ms((old.get("connector") or {}).get(UPDATED)) or 0
+        if now - last < pause_ms:
+            return None, pause_ms - (now - last)
+    written = copy.deepcopy(new)
+    if "connector" in written and len(written["connector"]) > 1:
+        written["connector"][UPDATED] = to_stamp(now)
+    return written, None
+
+
+def _settled(status: Json) -> Json:
+    """The status without figures that change as a matter of course."""
+    rest = _bare(status)
+    rest["connector"] = {"phase": (status.get("connector") or {}).get("phase")}
+    memory_now = rest.get("memory") or {}
+    rest["memory"] = {key: value for key, value in memory_now.items() if key not in _PROGRESS_OF_MEMORY}
+    return rest
+
+
+def _bare(status: Json) -> Json:
+    rest = dict(status)
+    if isinstance(rest.get("connector"), dict):
+        rest["connector"] = {key: value for key, value in rest["connector"].items() if key != UPDATED}
+    return rest
+
+
+def _topics(partitions: Sequence[PartitionReport]) -> list[Json]:
+    found: dict[str, Json] = {}
+    for each in partitions:
+        topic = found.setdefault(each.topic, {"topic": each.topic, "partitions": 0, "lag": 0, "lagSeconds": 0})
+        topic["partitions"] += 1
+        topic["lag"] += each.lag or 0
+        topic["lagSeconds"] = max(topic["lagSeconds"], (each.lag_ms or 0) // 1000)
+    return sorted(found.values(), key=lambda topic: (-topic["lag"], topic["topic"]))[:MOST_TOPICS]
+
+
+def _worst(partitions: Sequence[PartitionReport]) -> list[Json]:
+    behind = sorted(partitions, key=lambda each: (-(each.lag or 0), each.topic, each.partition))[:WORST]
+    return [
+        without_none(
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "committed": each.committed,
+                "end": each.end,
+                "lag": each.lag,
+                "lagSeconds": None if each.lag_ms is None else each.lag_ms // 1000,
+            }
+        )
+        for each in behind
+    ]
+
+
+def without_none(section: Json) -> Json:
+    """The section without what is not known, at any depth."""
+    return {key: _cleaned(value) for key, value in section.items() if value is not None}
+
+
+def _cleaned(value: Any) -> Any:
+    return without_none(value) if isinstance(value, dict) else value

@@ -1,0 +1,597 @@
+"""What the operator decides about a sink that should run: started, edited, healed, sized, told of."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import pytest
+
+from s3sink_operator import names
+from s3sink_operator.model import Claim, Refusal, Settings, Unreachable, to_stamp
+from sink_job.api.errors import BucketMissing, DataLoss, ObjectConflict, TryAgainLater
+from sink_job.api.report import MemoryReport, RunState, Totals
+from tests.operator.cluster import MINUTE, SETTINGS, SPEC, START, Cluster, document, report, running
+
+CREATED = ["status", "apply ConfigMap", "apply ServiceAccount", "apply RoleBinding", "create flights-s3sink-driver"]
+RESTARTED = ["delete flights-s3sink-driver", "create flights-s3sink-driver"]
+
+
+def actions(cluster: Cluster) -> list[str]:
+    return [each for each in cluster.log if each != "status"]
+
+
+def attempt(cluster: Cluster) -> str:
+    assert cluster.driver is not None
+    return str(cluster.driver["metadata"]["labels"][names.ATTEMPT])
+
+
+def test_a_new_sink_gets_its_objects_and_a_driver_with_few_writes() -> None:
+    cluster = Cluster()
+    cluster.settle()
+    assert cluster.log == CREATED
+    assert cluster.ready == ("False", "Starting")
+    assert cluster.condition("Reconciling")["status"] == "True"
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+    assert len(cluster.log) <= 8
+    assert cluster.status["observedGeneration"] == 1
+    assert cluster.status["connector"]["partitions"]["assigned"] == 1
+
+
+def test_nothing_is_written_when_all_is_as_it_should_be() -> None:
+    cluster = running()
+    cluster.wait(10 * MINUTE)
+    assert not cluster.decide().writes
+
+
+def test_progress_is_written_every_half_a_minute_at_most() -> None:
+    cluster = running()
+    cluster.wait(10_000)
+    cluster.report = report(lag=5)
+    decision = cluster.decide()
+    assert decision.status is None
+    assert decision.wake_ms == 20_000
+    cluster.wait(20_000)
+    cluster.settle()
+    assert cluster.status["connector"]["lag"]["records"] == 5
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        pytest.param({"rotation": {"flushSize": 5}}, id="of how objects are cut"),
+        pytest.param({"kafka": SPEC["kafka"] | {"topics": ["a", "b"]}}, id="of the topics"),
+        pytest.param({"kafka": SPEC["kafka"] | {"properties": {"client.dns.lookup": "x"}}}, id="of Kafka's client"),
+        pytest.param({"s3": {"bucket": "archive", "region": "eu-central-1"}}, id="of how S3 is reached"),
+        pytest.param({"executor": {"mode": "Local", "cores": 2}}, id="of the tasks at a time"),
+        pytest.param({"executor": {"mode": "Local", "memory": {"max": "4Gi"}}}, id="of the memory allowed"),
+        pytest.param({"executor": {"mode": "Cluster"}}, id="to executors of their own"),
+        pytest.param({"driver": {"podTemplate": {"spec": {"nodeSelector": {"a": "b"}}}}}, id="of the pod template"),
+        pytest.param({"image": "other:2"}, id="of the image"),
+        pytest.param({"imagePullSecrets": [{"name": "login"}]}, id="of the pull secrets"),
+        pytest.param({"sparkConf": {"spark.foo": "1"}}, id="of Spark's properties"),
+        pytest.param({"errors": {"tolerance": "All"}}, id="of what is tolerated"),
+        pytest.param({"onDataLoss": "Continue"}, id="of what happens at data loss"),
+        pytest.param({"restartNonce": "again"}, id="of the nonce"),
+    ],
+)
+def test_restarts_the_driver_after_an_edit(sections: dict[str, object]) -> None:
+    cluster = running()
+    cluster.edit(**sections)
+    cluster.live()
+    assert [each for each in actions(cluster) if "driver" in each] == RESTARTED
+    assert cluster.status["attempts"][0]["number"] == 2
+    assert cluster.status["attempts"][1]["reason"] == "SpecChanged"
+    assert cluster.status["observedGeneration"] == 2
+    assert cluster.ready == ("True", "Running")
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        pytest.param({"rotation": {"flushSize": 100, "onPathChange": True}}, id="that writes a default down"),
+        pytest.param({"deletionPolicy": "Publish"}, id="of what happens at deletion"),
+        pytest.param({"executor": {"mode": "Local", "instances": 3}}, id="of executors that there are none of"),
+        pytest.param({"state": "Running"}, id="that says again that it should run"),
+        pytest.param({"offsets": {"reset": {"nonce": "n", "to": "Earliest"}}}, id="that asks for offsets"),
+    ],
+)
+def test_leaves_the_driver_alone_after_an_edit(sections: dict[str, object]) -> None:
+    cluster = running()
+    cluster.edit(**sections)
+    cluster.live()
+    assert not [each for each in actions(cluster) if "driver" in each]
+    assert cluster.status["observedGeneration"] == 2
+
+
+def test_restarts_the_driver_when_the_annotation_changed_and_not_when_it_is_taken_away() -> None:
+    cluster = running()
+    cluster.annotate({names.RESTART: "now"})
+    cluster.live()
+    assert actions(cluster) == RESTARTED
+    assert cluster.status["attempts"][1]["reason"] == "RestartAsked"
+    del cluster.sink["metadata"]["annotations"][names.RESTART]
+    assert not cluster.settle()
+
+
+def test_a_restart_waits_for_the_old_driver_to_be_gone() -> None:
+    cluster = running()
+    cluster.lingers = True
+    cluster.edit(rotation={"flushSize": 5})
+    cluster.settle()
+    assert actions(cluster) == ["delete flights-s3sink-driver"]
+    assert cluster.ready == ("False", "SpecChanged")
+    cluster.live()
+    assert attempt(cluster) == "2"
+
+
+def test_a_running_sink_is_adopted_without_a_write_by_an_operator_that_comes_back() -> None:
+    cluster = running()
+    again = Cluster(sink=copy.deepcopy(cluster.sink), things=cluster.things, report=report(now=cluster.now))
+    assert not again.decide().writes
+
+
+def test_a_lost_status_is_told_again_and_the_driver_goes_on() -> None:
+    cluster = running()
+    before = cluster.status
+    del cluster.sink["status"]
+    cluster.settle()
+    assert cluster.status["conditions"] == before["conditions"]
+    assert cluster.status["attempts"] == before["attempts"]
+    assert not actions(cluster)
+
+
+def test_a_driver_deleted_by_hand_is_made_again_at_once() -> None:
+    cluster = running()
+    cluster.remove("Pod", "flights-s3sink-driver")
+    cluster.live()
+    assert actions(cluster) == ["create flights-s3sink-driver"]
+    assert attempt(cluster) == "2"
+    assert cluster.status["attempts"][1]["reason"] == "Gone"
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "ServiceAccount", "RoleBinding"])
+def test_a_child_deleted_by_hand_is_made_again(kind: str) -> None:
+    cluster = running()
+    cluster.remove(kind, "flights-s3sink")
+    cluster.settle()
+    assert actions(cluster) == [f"apply {kind}"]
+
+
+def test_a_config_map_edited_by_hand_is_put_right_and_what_others_added_stays() -> None:
+    cluster = running()
+    config = cluster.things["ConfigMap", "flights-s3sink"]
+    wanted = config["data"]["sink.yaml"]
+    config["metadata"]["labels"]["team"] = "a"
+    assert not cluster.decide().writes
+    config["data"]["sink.yaml"] = "nonsense"
+    cluster.settle()
+    assert cluster.things["ConfigMap", "flights-s3sink"]["data"]["sink.yaml"] == wanted
+    assert cluster.things["ConfigMap", "flights-s3sink"]["metadata"]["labels"]["team"] == "a"
+
+
+def test_a_driver_whose_hash_was_edited_by_hand_is_replaced() -> None:
+    cluster = running()
+    assert cluster.driver
+    cluster.driver["metadata"]["annotations"][names.SPEC_HASH] = "edited"
+    cluster.live()
+    assert actions(cluster) == RESTARTED
+
+
+def _evict(cluster: Cluster) -> None:
+    assert cluster.driver
+    cluster.driver["status"] = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory"}
+    cluster.report = None
+
+
+# -- failures ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fail", "reason", "stalled", "pause_min"),
+    [
+        pytest.param(lambda c: c.fail(BucketMissing("no bucket: make it")), "BucketMissing", True, 2, id="no bucket"),
+        pytest.param(lambda c: c.fail(DataLoss("gone")), "DataLoss", True, 2, id="data lost"),
+        pytest.param(lambda c: c.fail(ObjectConflict("other")), "ObjectConflict", True, 2, id="an object in the way"),
+        pytest.param(lambda c: c.fail(exit_code=2), "InvalidSpec", True, 2, id="a manifest that the job refuses"),
+        pytest.param(lambda c: c.fail(exit_code=3), "LedgerFenced", True, 2, id="another driver"),
+        pytest.param(lambda c: c.fail(TryAgainLater("slow")), "TryAgainLater", False, 0, id="Kafka that is away"),
+        pytest.param(lambda c: c.fail(exit_code=0), "EndedByItself", False, 0, id="success though it should run"),
+        pytest.param(lambda c: c.fail(exit_code=137, reason="OOMKilled"), "OOMKilled", False, 0, id="want of memory"),
+        pytest.param(lambda c: c.fail(exit_code=137), "Killed", False, 0, id="a kill"),
+        pytest.param(lambda c: c.fail(exit_code=11), "TooManyExecutorFailures", False, 0, id="executors that fail"),
+        pytest.param(_evict, "Evicted", False, 0, id="an eviction"),
+    ],
+)
+def test_a_driver_that_ended_is_started_again_after_a_pause(
+    fail: Callable[[Cluster], None], reason: str, stalled: bool, pause_min: int
+) -> None:
+    cluster = running()
+    cluster.wait(MINUTE)
+    fail(cluster)
+    cluster.look()
+    assert cluster.status["attempts"][0]["reason"] == reason
+    assert cluster.status["retry"]["failures"] == 1
+    if pause_min:
+        assert cluster.ready == ("False", reason)
+        assert not actions(cluster), "the pod is kept for its log"
+        assert cluster.condition("Stalled")["status"] == str(stalled)
+        assert not cluster.decide().writes
+        cluster.wait(int(pause_min * MINUTE * 1.1) + 1000)
+    cluster.live()
+    assert [each for each in actions(cluster) if "driver" in each] == RESTARTED
+    assert cluster.ready == ("True", "Running")
+
+
+def test_the_status_says_why_with_which_code_and_where_the_next_attempt_starts() -> None:
+    cluster = running()
+    cluster.fail(BucketMissing("no bucket archive: make it"))
+    cluster.settle()
+    told = cluster.status["attempts"][0]
+    assert (told["exitCode"], told["next"]) == (7, "after round 9 of the ledger")
+    message = cluster.condition("Ready")["message"]
+    assert message.startswith("no bucket archive: make it. Failed once, next try at ")
+    assert cluster.events == [("Warning", "BucketMissing")]
+
+
+def test_pauses_grow_with_failures_in_a_row_and_are_forgotten_after_a_stable_spell() -> None:
+    cluster = running()
+    for failures in (1, 2, 3):
+        cluster.wait(MINUTE)
+        cluster.fail(BucketMissing("no bucket"))
+        cluster.look()
+        assert cluster.status["retry"]["failures"] == failures
+        cluster.wait(70 * MINUTE)
+        cluster.live()
+    cluster.wait(11 * MINUTE)
+    cluster.settle()
+    assert cluster.status["retry"]["failures"] == 3, "the last pause was 12 minutes"
+    cluster.wait(3 * MINUTE)
+    cluster.settle()
+    assert "retry" not in cluster.status
+
+
+def test_a_failure_is_counted_once_however_often_it_is_looked_at() -> None:
+    cluster = running()
+    cluster.fail(BucketMissing("no bucket"))
+    for _ in range(5):
+        cluster.look()
+        cluster.wait(1000)
+    assert cluster.status["retry"]["failures"] == 1
+    assert len(cluster.status["attempts"]) == 1
+
+
+def test_an_edit_ends_a_pause() -> None:
+    cluster = running()
+    cluster.edit(s3={"bucket": "missing"})
+    cluster.live()
+    cluster.fail(BucketMissing("no bucket"))
+    cluster.settle()
+    cluster.edit(s3={"bucket": "archive"})
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+    assert "retry" not in cluster.status
+
+
+def test_a_restart_by_annotation_ends_a_pause() -> None:
+    cluster = running()
+    cluster.fail(BucketMissing("no bucket"))
+    cluster.settle()
+    cluster.annotate({names.RESTART: "now"})
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+
+
+def test_a_failed_driver_deleted_by_hand_does_not_shorten_the_pause() -> None:
+    cluster = running()
+    cluster.fail(BucketMissing("no bucket"))
+    cluster.settle()
+    cluster.remove("Pod", "flights-s3sink-driver")
+    assert not cluster.decide().create
+    cluster.wait(3 * MINUTE)
+    cluster.live()
+    assert attempt(cluster) == "2"
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "stalled"),
+    [
+        pytest.param(
+            {
+                "phase": "Pending",
+                "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes: too little memory"}],
+            },
+            "Unschedulable",
+            "False",
+            id="no node has room",
+        ),
+        pytest.param(
+            {
+                "phase": "Pending",
+                "containerStatuses": [{"name": "s3sink", "state": {"waiting": {"reason": "ImagePullBackOff"}}}],
+            },
+            "ImagePullFailed",
+            "True",
+            id="the image cannot be pulled",
+        ),
+        pytest.param(
+            {
+                "phase": "Pending",
+                "containerStatuses": [{"name": "s3sink", "state": {"waiting": {"reason": "CreateContainerError"}}}],
+            },
+            "ContainerRefused",
+            "True",
+            id="the container cannot be made",
+        ),
+    ],
+)
+def test_a_pod_that_does_not_start_is_told_and_left_to_kubernetes(
+    status: dict[str, object], reason: str, stalled: str
+) -> None:
+    cluster = Cluster()
+    cluster.settle()
+    assert cluster.driver
+    cluster.driver["status"] = status
+    cluster.log.clear()
+    cluster.settle()
+    assert not actions(cluster)
+    assert cluster.ready == ("False", reason)
+    assert cluster.condition("Stalled")["status"] == stalled
+    cluster.edit(image="mended:1")
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+
+
+def test_a_pod_that_starts_slowly_is_told_with_the_secrets_it_may_be_waiting_for() -> None:
+    cluster = Cluster(sink=document(s3={"bucket": "archive", "credentials": {"secret": "s3-keys"}}))
+    cluster.settle()
+    cluster.wait(5 * MINUTE)
+    cluster.settle()
+    assert cluster.ready == ("False", "StartingSlowly")
+    assert "s3-keys" in cluster.condition("Ready")["message"]
+
+
+@pytest.mark.parametrize("node", [pytest.param(False, id="not ready"), pytest.param(None, id="gone")])
+def test_a_driver_on_a_lost_node_is_replaced_by_force_after_five_minutes(node: bool | None) -> None:
+    cluster = running()
+    cluster.lingers = True
+    cluster.nodes = {"node-1": node}
+    cluster.report = Unreachable(why="no route")
+    cluster.settle()
+    assert cluster.ready == ("Unknown", "NodeLost")
+    assert not actions(cluster)
+    cluster.wait(5 * MINUTE)
+    cluster.live()
+    assert actions(cluster) == ["delete flights-s3sink-driver by force", "create flights-s3sink-driver"]
+
+
+def test_a_node_that_comes_back_keeps_its_driver() -> None:
+    cluster = running()
+    cluster.nodes = {"node-1": False}
+    cluster.settle()
+    cluster.wait(4 * MINUTE)
+    cluster.nodes = {"node-1": True}
+    cluster.settle()
+    assert cluster.ready == ("True", "Running")
+    assert "nodeLostTime" not in cluster.status["connector"]
+
+
+def test_a_driver_that_does_not_end_is_ended_by_force() -> None:
+    cluster = running()
+    cluster.lingers = True
+    cluster.edit(rotation={"flushSize": 5})
+    cluster.settle()
+    cluster.wait(7 * MINUTE)
+    cluster.settle()
+    assert actions(cluster)[:2] == ["delete flights-s3sink-driver", "delete flights-s3sink-driver by force"]
+
+
+def test_a_pod_held_by_finalizers_of_others_is_named_and_not_deleted_again_and_again() -> None:
+    cluster = running()
+    assert cluster.driver
+    metadata = cluster.driver["metadata"]
+    metadata |= {"deletionTimestamp": to_stamp(START), "deletionGracePeriodSeconds": 0, "finalizers": ["other.io/x"]}
+    cluster.wait(20 * MINUTE)
+    cluster.settle()
+    assert cluster.ready == ("False", "StuckTerminating")
+    assert "other.io/x" in cluster.condition("Ready")["message"]
+    assert not actions(cluster)
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "reason"),
+    [
+        (403, 'pods "x" is forbidden: exceeded quota: q', "QuotaExceeded"),
+        (403, 'admission webhook "w" denied the request: no', "AdmissionRefused"),
+        (422, "Pod is invalid: spec.containers[0].image: Required", "Invalid"),
+        (403, 'User "o" cannot create resource "pods" in API group ""', "OperatorForbidden"),
+    ],
+)
+def test_a_refusal_of_the_api_server_is_told_in_its_words_and_tried_again_later(
+    status: int, message: str, reason: str
+) -> None:
+    cluster = Cluster()
+    cluster.settle()
+    cluster.remove("Pod", "flights-s3sink-driver")
+    refusal = Refusal(
+        kind="Pod", name="flights-s3sink-driver", status=status, reason="x", message=message, at_ms=cluster.now
+    )
+    cluster.refusals = [refusal]
+    cluster.log.clear()
+    cluster.settle()
+    assert not actions(cluster)
+    assert cluster.ready == ("False", reason)
+    assert message in cluster.condition("Ready")["message"]
+    cluster.wait(3 * MINUTE)
+    assert cluster.decide().create
+    assert cluster.status["retry"]["failures"] == 1
+
+
+def test_a_driver_that_does_not_answer_is_unknown_and_never_restarted() -> None:
+    cluster = running()
+    cluster.report = Unreachable(why="timed out")
+    cluster.wait(60 * MINUTE)
+    cluster.settle()
+    assert cluster.ready == ("Unknown", "ReportUnreachable")
+    assert "timed out" in cluster.condition("Ready")["message"]
+    assert not actions(cluster)
+    assert cluster.status["connector"]["partitions"]["assigned"] == 1, "the last figures stay"
+
+
+@pytest.mark.parametrize(
+    ("state", "ready"),
+    [(RunState.STARTING, "Starting"), (RunState.RECOVERING, "Recovering"), (RunState.STOPPING, "Stopping")],
+)
+def test_a_driver_that_is_not_running_yet_is_not_ready(state: RunState, ready: str) -> None:
+    cluster = Cluster()
+    cluster.settle()
+    cluster.run(state)
+    cluster.settle()
+    assert cluster.ready == ("False", ready)
+    assert cluster.condition("Reconciling")["status"] == "True"
+
+
+def test_lost_offsets_are_a_condition_of_their_own() -> None:
+    cluster = running()
+    cluster.report = report(totals=Totals(lost=12))
+    cluster.wait(MINUTE)
+    cluster.settle()
+    assert cluster.condition("DataLoss")["status"] == "True"
+    assert "12 offsets" in cluster.condition("DataLoss")["message"]
+    assert cluster.ready == ("True", "Running")
+
+
+# -- others ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_foreign_pod_of_our_name_is_never_touched() -> None:
+    cluster = Cluster()
+    pod = {"kind": "Pod", "metadata": {"name": "flights-s3sink-driver", "uid": "x"}, "status": {"phase": "Running"}}
+    cluster.things["Pod", "flights-s3sink-driver"] = pod
+    cluster.settle()
+    assert not actions(cluster)
+    assert cluster.ready == ("False", "ForeignObject")
+    assert "flights-s3sink-driver" in cluster.condition("Ready")["message"]
+
+
+def test_the_pod_of_a_sink_that_was_deleted_before_is_waited_for() -> None:
+    before = Cluster(sink=document(uid="old"))
+    before.live()
+    cluster = Cluster(things=before.things)
+    cluster.settle()
+    assert cluster.ready == ("False", "ForeignObject")
+    assert cluster.condition("Reconciling")["status"] == "True"
+    cluster.things.clear()
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+
+
+def older() -> Claim:
+    return Claim(
+        namespace="other",
+        name="elder",
+        created=to_stamp(START - 1000),
+        bucket="archive",
+        topics_dir="topics",
+        topics=["flights"],
+        group="g",
+        sink_id="s",
+        brokers="kafka:9092",
+    )
+
+
+def test_the_younger_of_two_sinks_that_claim_the_same_is_ended_and_both_are_named() -> None:
+    cluster = running()
+    cluster.others = [older()]
+    cluster.settle()
+    assert cluster.driver is None
+    assert cluster.ready == ("False", "Conflict")
+    message = cluster.condition("Ready")["message"]
+    assert "other/elder" in message
+    assert "data/flights" in message
+    cluster.others = []
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+
+
+# -- bad edits ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_bad_edit_is_told_and_the_driver_goes_on_until_it_is_reverted() -> None:
+    cluster = running()
+    good = copy.deepcopy(cluster.sink["spec"])
+    cluster.edit(partitioner={"type": "Hourly", "timezone": "Europe/Berlim"})
+    cluster.settle()
+    assert cluster.ready == ("False", "InvalidSpec")
+    assert "Europe/Berlin" in cluster.condition("InvalidSpec")["message"]
+    assert not actions(cluster)
+    cluster.sink["spec"] = good
+    cluster.settle()
+    assert cluster.ready == ("True", "Running")
+    assert cluster.condition("InvalidSpec") == {}
+    assert not actions(cluster)
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+HUNGRY = MemoryReport(open_objects=20, most_open_objects=20, buffered_bytes=900 << 20)
+
+
+def limit(cluster: Cluster) -> str:
+    assert cluster.driver
+    return str(cluster.driver["spec"]["containers"][0]["resources"]["limits"]["memory"])
+
+
+def test_a_sink_that_needs_more_memory_is_restarted_with_more() -> None:
+    cluster = running()
+    before = limit(cluster)
+    cluster.report = report(memory=HUNGRY)
+    cluster.look()
+    assert cluster.status["memory"]["lastChange"]["reason"].startswith("grow: ")
+    wanted = cluster.status["memory"]["lastChange"]["to"]
+    cluster.settle()
+    assert limit(cluster) == wanted != before
+    cluster.run(memory=HUNGRY)
+    cluster.settle()
+    assert cluster.ready == ("True", "Running")
+    assert cluster.status["memory"]["current"] == wanted
+
+
+def test_memory_grows_in_place_where_the_cluster_can() -> None:
+    cluster = running()
+    cluster.settings = Settings(image=SETTINGS.image, cluster=SETTINGS.cluster, resize=True)
+    cluster.report = report(memory=HUNGRY)
+    cluster.settle()
+    assert actions(cluster) == ["resize"]
+    assert ("Normal", "MemoryResized") in cluster.events
+    assert limit(cluster) == cluster.status["memory"]["current"]
+
+
+def test_recommending_changes_nothing() -> None:
+    cluster = running(executor={"mode": "Local", "memory": {"mode": "Recommend"}})
+    cluster.report = report(memory=HUNGRY)
+    cluster.wait(MINUTE)
+    cluster.settle()
+    assert not actions(cluster)
+    assert cluster.status["memory"]["wanted"] != cluster.status["memory"]["current"]
+
+
+def test_a_maximum_that_is_too_little_is_a_condition() -> None:
+    cluster = running(executor={"mode": "Local", "memory": {"max": "1536Mi"}})
+    cluster.run(memory=HUNGRY)
+    cluster.wait(MINUTE)
+    cluster.live()
+    cluster.run(memory=HUNGRY)
+    cluster.settle()
+    assert cluster.condition("MemoryCapped")["status"] == "True"
+    assert cluster.ready == ("True", "Running")
+
+
+def test_a_kill_for_want_of_memory_raises_what_the_next_driver_gets() -> None:
+    cluster = running()
+    before = limit(cluster)
+    cluster.fail(exit_code=137, reason="OOMKilled")
+    cluster.live()
+    assert limit(cluster) != before
+    assert cluster.status["memory"]["floor"] == limit(cluster)
