@@ -6,12 +6,14 @@ BIN := .venv/bin
 # Each worker starts servers of its own when its first test asks for them, and a file's tests stay with one worker.
 WORKERS ?= 2
 CRD := crds/s3sinks.s3sink.io.yaml
+# The chart brings the same text: helm reads nothing outside of a chart's folder.
+CHARTS_CRD := $(wildcard charts/s3sink-operator/files/crd.yaml)
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 # Further arguments: make test ARGS="-k transactions", make bench ARGS="--quick".
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock crd demo demo-up demo-down test test-fast lint format bench clean
+.PHONY: help setup lock crd chart demo demo-up demo-down test test-fast lint format bench clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,11 +43,15 @@ lint: setup ## ruff, mypy --strict, import-linter, and whether the CRD is what t
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/python -m s3sink_operator.crd --check $(CRD)
+	@$(BIN)/python -m s3sink_operator.crd --check $(CRD) $(CHARTS_CRD)
 
-crd: setup ## crds/, the CustomResourceDefinition, from the models of sink_job.api
+crd: setup ## crds/, the CustomResourceDefinition, from the models of sink_job.api, and the chart's copy
 	@$(BIN)/python -m s3sink_operator.crd > $(CRD).new
 	@mv $(CRD).new $(CRD)
+	@for copy in $(CHARTS_CRD); do cp $(CRD) $$copy; done
+
+chart: setup ## what the chart and Argo CD keep as copies: the table of values, the CRD, the settings of argocd-cm
+	@$(BIN)/python tools/chart.py
 
 format: setup ## what ruff can mend by itself
 	@$(BIN)/ruff check --fix .

@@ -1,4 +1,4 @@
-"""`python -m s3sink_operator.crd` prints the CustomResourceDefinition; with `--check FILE` it compares and says."""
+"""`python -m s3sink_operator.crd` prints the CustomResourceDefinition; with `--check FILE...` it compares and says."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from s3sink_operator import crd
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit code: 0, or 1 when the file given with `--check` is not what the models make now."""
+    """Exit code: 0, or 1 when a file given behind `--check` is not what the models make now."""
     if not arguments:
         sys.stdout.write(crd.text())
         return 0
-    _, file = arguments
-    if Path(file).read_text(encoding="utf-8") == crd.text():
-        return 0
-    sys.stderr.write(f"{file} is not what sink_job.api makes now: run `make crd`\n")
-    return 1
+    made = crd.text()
+    drifted = [file for file in arguments[1:] if Path(file).read_text(encoding="utf-8") != made]
+    for file in drifted:
+        sys.stderr.write(f"{file} is not what sink_job.api makes now: run `make crd`\n")
+    return 1 if drifted else 0
 
 
 if __name__ == "__main__":
