@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from s3sink_operator import identity, memory, names, objects
@@ -43,15 +44,8 @@ class Context:
 
     @cached_property
     def _read(self) -> tuple[Sink | None, str]:
-        document = {name: self.seen.sink.get(name) for name in ("apiVersion", "kind", "metadata", "spec")}
-        document = {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND} | {k: v for k, v in document.items() if v}
-        try:
-            sink = parse_sink(document)
-        except SpecError as error:
-            return None, "; ".join(error.mistakes)
-        if len(sink.name) > names.LONGEST_SINK:
-            return None, f"metadata.name: {sink.name} is longer than {names.LONGEST_SINK} characters"
-        return sink, ""
+        metadata = {name: self.metadata.get(name) for name in ("name", "namespace")}
+        return _parsed(json.dumps({"metadata": metadata, "spec": self.seen.sink.get("spec")}))
 
     @property
     def sink(self) -> Sink | None:
@@ -68,7 +62,7 @@ class Context:
     def mistakes(self) -> str:
         return self._read[1]
 
-    @property
+    @cached_property
     def metadata(self) -> Json:
         return dict(self.seen.sink.get("metadata") or {})
 
@@ -84,7 +78,7 @@ class Context:
     def generation(self) -> int:
         return int(self.metadata.get("generation", 0))
 
-    @property
+    @cached_property
     def old(self) -> Json:
         """The status as it is."""
         return dict(self.seen.sink.get("status") or {})
@@ -129,12 +123,12 @@ class Context:
     def _ours(self, pod: Json | None) -> Json | None:
         return pod if pod is not None and is_controlled(pod, self.uid) else None
 
-    @property
+    @cached_property
     def driver(self) -> Json | None:
         """The driver pod, if it is ours."""
         return self._ours(self.seen.driver)
 
-    @property
+    @cached_property
     def task(self) -> Json | None:
         """The task pod, if it is ours."""
         return self._ours(self.seen.task)
@@ -184,7 +178,7 @@ class Context:
         chosen = spec.executor.memory
         return Bounds(mode=chosen.mode, least=chosen.min, most=chosen.max)
 
-    @property
+    @cached_property
     def inputs(self) -> Inputs:
         """What the need is worked out from: this report, or what the status remembers of the last."""
         spec = self.valid.spec
@@ -256,6 +250,18 @@ class Context:
     def lost_node(self) -> str | None:
         """The driver's node, if that is gone or not ready."""
         return lost_node(self.driver, dict(self.seen.nodes)) if self.driver else None
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> tuple[Sink | None, str]:
+    """The sink in a JSON document, or its mistakes in a line. A spec is looked at much more often than it changes."""
+    try:
+        sink = parse_sink({"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND} | json.loads(text))
+    except SpecError as error:
+        return None, "; ".join(error.mistakes)
+    if len(sink.name) > names.LONGEST_SINK:
+        return None, f"metadata.name: {sink.name} is longer than {names.LONGEST_SINK} characters"
+    return sink, ""
 
 
 def _is_forced(pod: Json) -> bool:

@@ -20,6 +20,7 @@ from s3sink_operator.model import (
     to_stamp,
     uid_of,
 )
+from s3sink_operator.names import Component
 from s3sink_operator.objects.pods import secret_names
 from s3sink_operator.status import Condition
 from sink_job.api.report import Report, RunState
@@ -35,7 +36,7 @@ def absent(ctx: Context) -> Verdict | None:
     if ctx.task is not None:
         message = "the pod of a request is removed before the driver starts"
         return replace(_STARTING, message=message, delete=ctx.end(ctx.task))
-    pause = waits(ctx.story.retry, ctx.now)
+    pause = waits(ctx.story.retry, Component.DRIVER, ctx.now)
     if pause is not None:
         return _backing_off(ctx, pause)
     return replace(_STARTING, apply=ctx.base(), create=[ctx.new_driver()], event=EventType.NORMAL)
@@ -69,7 +70,7 @@ def ended(ctx: Context) -> Verdict | None:
     driver = ctx.driver
     if driver is None or is_ending(driver) or failures.ended(driver) is None:
         return None
-    pause = waits(ctx.story.retry, ctx.now)
+    pause = waits(ctx.story.retry, Component.DRIVER, ctx.now)
     if pause is not None and ctx.key is not None and ctx.key.fits(driver):
         return replace(_backing_off(ctx, pause), apply=ctx.base())
     entry = ctx.story.attempts[0] if ctx.story.attempts else {}

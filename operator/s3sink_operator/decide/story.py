@@ -15,6 +15,7 @@ from s3sink_operator.decide.sizes import state_of
 from s3sink_operator.failures import OOM_KILLED, Failure
 from s3sink_operator.memory import Bounds, State
 from s3sink_operator.model import Json, Kind, Observed, annotation, attempt_of, is_ending, to_ms, to_stamp, uid_of
+from s3sink_operator.names import Component
 from s3sink_operator.objects import RESTARTED_FOR, memory_of
 from sink_job.api.report import Report, RunState
 
@@ -73,7 +74,16 @@ def story_of(seen: Observed, status: Json, key: Key | None, bounds: Bounds | Non
             started = to_ms(driver.get("metadata", {}).get("creationTimestamp"))
             ran_ms = 0 if started is None else max(0, at - started)
             if key is not None and key.fits(driver):
-                retry = _failed(retry, failure, of=uid_of(driver), ran_ms=ran_ms, now=now, seen=seen, key=key)
+                retry = _failed(
+                    retry,
+                    failure,
+                    of=uid_of(driver),
+                    component=Component.DRIVER,
+                    ran_ms=ran_ms,
+                    now=now,
+                    seen=seen,
+                    key=key,
+                )
             if failure.reason == OOM_KILLED and bounds is not None:
                 state = memory.killed(state, current=memory_of(driver) or 0, bounds=bounds, now=now)
         elif failure is None and retry is not None and _is_stable(driver, retry, seen, now):
@@ -86,9 +96,11 @@ def story_of(seen: Observed, status: Json, key: Key | None, bounds: Bounds | Non
     return Story(attempts=attempts, retry=retry, state=state, next=_next(attempts, seen))
 
 
-def waits(retry: Json | None, now: int) -> int | None:
-    """Milliseconds until the next try; None if there is nothing to wait for."""
-    at = to_ms((retry or {}).get("nextTry"))
+def waits(retry: Json | None, component: Component, now: int) -> int | None:
+    """Milliseconds until the next try of the driver or the task; None if there is nothing to wait for."""
+    if retry is None or retry.get("pod") != component.value:
+        return None
+    at = to_ms(retry.get("nextTry"))
     return at - now if at is not None and at > now else None
 
 
@@ -135,11 +147,21 @@ def _end(failure: Failure, at: int, status: Json) -> Json:
 
 
 def _failed(
-    retry: Json | None, failure: Failure, *, of: str, ran_ms: int, now: int, seen: Observed, key: Key | None
+    retry: Json | None,
+    failure: Failure,
+    *,
+    of: str,
+    component: Component,
+    ran_ms: int,
+    now: int,
+    seen: Observed,
+    key: Key | None,
 ) -> Json:
     """The retry section after one more failure. The same one is counted once."""
     if retry is not None and retry.get("of") == of:
         return retry
+    if retry is not None and retry.get("pod") != component.value:
+        retry = None
     before = int((retry or {}).get("failures") or 0)
     count = backoff.failures_after(before, kind=failure.kind, ran_ms=ran_ms)
     pause = backoff.pause_ms(count, kind=failure.kind, uid=uid_of(seen.sink))
@@ -149,6 +171,7 @@ def _failed(
         "kind": failure.kind.value,
         "reason": failure.reason,
         "message": failure.sentence,
+        "pod": component.value,
         "of": of,
     }
     if key is not None:
@@ -164,7 +187,9 @@ def _with_task(retry: Json | None, seen: Observed, key: Key | None, now: int) ->
     return (
         retry
         if failure is None
-        else _failed(retry, failure, of=uid_of(seen.task), ran_ms=0, now=now, seen=seen, key=key)
+        else _failed(
+            retry, failure, of=uid_of(seen.task), component=Component.TASK, ran_ms=0, now=now, seen=seen, key=key
+        )
     )
 
 
@@ -174,7 +199,10 @@ def _with_refusal(retry: Json | None, seen: Observed, key: Key | None, now: int)
         return retry
     last = max(refusals, key=lambda refusal: (refusal.at_ms, refusal.kind, refusal.name))
     failure = failures.refused(last)
-    return _failed(retry, failure, of=f"refusal at {last.at_ms}", ran_ms=0, now=last.at_ms, seen=seen, key=key)
+    component = Component.TASK if last.name == names.task_name(seen.sink["metadata"]["name"]) else Component.DRIVER
+    return _failed(
+        retry, failure, of=f"refusal at {last.at_ms}", component=component, ran_ms=0, now=last.at_ms, seen=seen, key=key
+    )
 
 
 def _current(retry: Any, key: Key | None) -> Json | None:

@@ -9,6 +9,7 @@ from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.story import waits
 from s3sink_operator.decide.verdict import Verdict
 from s3sink_operator.model import EventType, Json, Kind, Request, annotation, is_ending, to_ms, to_stamp
+from s3sink_operator.names import Component
 from s3sink_operator.objects import request_of
 from s3sink_operator.status import Condition
 from sink_job.api.choices import DeletionPolicy, State
@@ -165,7 +166,7 @@ def carry_out(ctx: Context, request: str, *, doing: str) -> Verdict:
     base = Verdict(reason="Stopping", message=doing, phase="Stopping", reconciling=True)
     if ctx.driver is not None:
         return replace(base, ending=True, delete=ctx.end(ctx.driver))
-    task, pause = ctx.task, waits(ctx.story.retry, ctx.now)
+    task, pause = ctx.task, waits(ctx.story.retry, Component.TASK, ctx.now)
     if task is None:
         if pause is not None:
             return _failed_task(ctx, base, pause)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import yaml
@@ -46,11 +47,11 @@ def spec_hash(sink: Sink, settings: Settings) -> str:
 
 def config_map(sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int) -> Json:
     """What the job reads. With executors of their own also Spark's properties, for this attempt."""
-    data = {"sink.yaml": yaml.safe_dump(manifest(sink), sort_keys=False, allow_unicode=True)}
+    data = {"sink.yaml": _yaml(manifest(sink))}
     if sink.spec.executor.mode is ExecutorMode.CLUSTER:
         data["spark.properties"] = properties_file(spark_properties(sink, settings, attempt=attempt, memory=memory))
         template = executor_template(sink, settings, attempt=attempt)
-        data["executor.yaml"] = yaml.safe_dump(template, sort_keys=False, allow_unicode=True)
+        data["executor.yaml"] = _yaml(template)
     return _child("v1", "ConfigMap", names.config_name(sink.name), sink, owner) | {"data": data}
 
 
@@ -80,6 +81,16 @@ def base(sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: i
 def _spec(sink: Sink) -> Json:
     document = sink.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return dict(document["spec"])
+
+
+def _yaml(document: Json) -> str:
+    return _yaml_of(json.dumps(document))
+
+
+@lru_cache(maxsize=4096)
+def _yaml_of(text: str) -> str:
+    """Writing YAML takes longer than all the rest of a look, and the text seldom changes."""
+    return yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True)
 
 
 def _child(version: str, kind: str, name: str, sink: Sink, owner: Json) -> Json:

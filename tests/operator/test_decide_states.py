@@ -1,0 +1,305 @@
+"""What the operator decides when a sink should not run: paused, stopped, deleted, held, and requests to a task pod."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from s3sink_operator import names
+from s3sink_operator.model import Request, Settings
+from s3sink_operator.objects import request_of
+from sink_job.api.errors import AccessDenied
+from tests.operator.cluster import ALL_BUILT, MINUTE, SETTINGS, Cluster, document, running
+
+END = "delete flights-s3sink-driver"
+PUBLISH = ["create flights-s3sink-task", "delete flights-s3sink-task"]
+
+
+def actions(cluster: Cluster) -> list[str]:
+    return [each for each in cluster.log if each != "status"]
+
+
+@pytest.mark.parametrize("by", ["spec", "annotation"])
+def test_pausing_ends_the_driver_and_leaves_what_is_open(by: str) -> None:
+    cluster = running()
+    if by == "spec":
+        cluster.edit(state="Paused")
+    else:
+        cluster.annotate({names.STATE: "Paused"})
+    cluster.live()
+    assert actions(cluster) == [END]
+    assert cluster.ready == ("False", "Paused")
+    assert cluster.condition("Reconciling")["status"] == "False"
+    assert cluster.status["state"]["wanted"] == "Paused"
+    assert by in cluster.status["state"]["by"]
+    assert cluster.status["connector"]["phase"] == "Paused"
+
+
+def test_resuming_goes_on_with_another_attempt() -> None:
+    cluster = running(state="Running")
+    cluster.edit(state="Paused")
+    cluster.live()
+    cluster.edit(state="Running")
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+    assert cluster.status["attempts"][0]["number"] == 2
+
+
+def test_an_annotation_overrides_the_spec_and_the_spec_holds_when_it_is_gone() -> None:
+    cluster = running(state="Running")
+    cluster.annotate({names.STATE: "Stopped"})
+    cluster.live()
+    assert cluster.status["state"]["wanted"] == "Stopped"
+    cluster.annotate({names.STATE: "nonsense"})
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+
+
+def test_stopping_publishes_what_is_open_first() -> None:
+    cluster = running()
+    cluster.edit(state="Stopped")
+    cluster.live()
+    assert actions(cluster) == [END, *PUBLISH]
+    assert cluster.ready == ("False", "Stopped")
+    assert cluster.status["state"]["published"]
+    cluster.wait(60 * MINUTE)
+    assert not cluster.decide().writes
+
+
+def test_the_pod_that_publishes_runs_until_caught_up_and_has_all_the_memory() -> None:
+    cluster = running(executor={"mode": "Cluster"})
+    cluster.edit(state="Stopped")
+    cluster.settle()
+    assert cluster.task
+    container = cluster.task["spec"]["containers"][0]
+    assert container["args"][-2:] == ["--until-caught-up", "--publish-open"]
+    assert "--spark-properties" not in container["args"]
+    assert container["resources"]["limits"]["memory"] == cluster.status["memory"]["current"]
+
+
+def test_driver_and_task_are_never_there_at_a_time() -> None:
+    cluster = running()
+    cluster.lingers = True
+    cluster.edit(state="Stopped")
+    cluster.settle()
+    assert actions(cluster) == [END]
+    cluster.kubelet()
+    cluster.settle()
+    assert cluster.task
+    cluster.edit(state="Running")
+    cluster.settle()
+    assert cluster.driver is None
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+
+
+def test_a_sink_that_never_ran_stops_without_a_pod() -> None:
+    cluster = Cluster(sink=document(state="Stopped"))
+    cluster.live()
+    assert cluster.ready == ("False", "Stopped")
+    assert not [each for each in actions(cluster) if "create" in each]
+
+
+def test_a_sink_that_ran_again_since_publishes_again() -> None:
+    cluster = running()
+    for state in ("Stopped", "Running", "Stopped"):
+        cluster.edit(state=state)
+        cluster.live()
+    assert actions(cluster).count("create flights-s3sink-task") == 2
+
+
+def test_publishing_that_failed_is_told_and_tried_again_later() -> None:
+    cluster = running()
+    cluster.edit(state="Stopped")
+    cluster.settle()
+    assert cluster.task
+    message = '{"failure": {"reason": "AccessDenied", "message": "S3 says no: grant it", "exitCode": 7}}'
+    cluster.end(cluster.task, exit_code=AccessDenied.exit_code, message=message)
+    cluster.settle()
+    assert cluster.ready == ("False", "AccessDenied")
+    assert cluster.condition("Stalled")["status"] == "True"
+    assert "S3 says no" in cluster.condition("Ready")["message"]
+    cluster.wait(3 * MINUTE)
+    cluster.live()
+    assert cluster.ready == ("False", "Stopped")
+
+
+def test_a_driver_that_failed_does_not_delay_publishing_nor_the_other_way_round() -> None:
+    cluster = running()
+    cluster.fail(AccessDenied("no"))
+    cluster.settle()
+    cluster.edit(state="Stopped")
+    cluster.settle()
+    assert cluster.task
+    cluster.end(cluster.task, exit_code=7)
+    cluster.settle()
+    cluster.edit(state="Running")
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+
+
+# -- offsets -----------------------------------------------------------------------------------------------------------
+
+RESET = {"reset": {"nonce": "n1", "to": "Earliest"}}
+
+
+def test_a_reset_that_is_not_built_is_said_and_never_silently_left_out() -> None:
+    cluster = running()
+    cluster.edit(state="Stopped", offsets=RESET)
+    cluster.live()
+    assert "spec.offsets.reset is not built yet" in cluster.condition("NotBuilt")["message"]
+    assert "offsets" not in cluster.status
+
+
+def test_a_reset_waits_until_the_sink_is_stopped() -> None:
+    cluster = running()
+    cluster.settings = ALL_BUILT
+    cluster.edit(offsets=RESET)
+    cluster.live()
+    assert cluster.condition("OffsetsReset")["reason"] == "WaitsForStopped"
+    assert not actions(cluster)
+
+
+def test_a_reset_is_carried_out_once_for_each_nonce_after_what_is_open_is_published() -> None:
+    cluster = running()
+    cluster.settings = ALL_BUILT
+    cluster.edit(state="Stopped", offsets=RESET)
+    cluster.settle()
+    assert cluster.task
+    assert request_of(cluster.task) == "Publish"
+    cluster.kubelet()
+    cluster.settle()
+    assert cluster.task
+    assert request_of(cluster.task) == "Reset:n1"
+    assert cluster.task["spec"]["containers"][0]["args"][:4] == [
+        "reset-offsets",
+        "/etc/s3sink/sink.yaml",
+        "--to",
+        "Earliest",
+    ]
+    cluster.live()
+    assert cluster.status["offsets"] | {"time": ""} == {"nonce": "n1", "to": "Earliest", "time": "", "result": "Done"}
+    assert not cluster.decide().writes
+    cluster.edit(offsets={"reset": {"nonce": "n2", "to": "Latest"}})
+    cluster.live()
+    assert cluster.status["offsets"]["nonce"] == "n2"
+
+
+# -- held --------------------------------------------------------------------------------------------------------------
+
+
+def test_with_the_annotation_the_operator_tells_and_touches_nothing() -> None:
+    cluster = running()
+    cluster.annotate({names.PAUSED: "true"})
+    cluster.edit(rotation={"flushSize": 5}, deletionPolicy="Publish")
+    cluster.settle()
+    assert not actions(cluster)
+    assert cluster.ready == ("True", "ReconcilePaused")
+    cluster.remove("ConfigMap", "flights-s3sink")
+    cluster.settle()
+    assert not actions(cluster)
+    cluster.annotate({names.PAUSED: "false"})
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+    assert cluster.status["attempts"][0]["number"] == 2
+
+
+# -- deletion ----------------------------------------------------------------------------------------------------------
+
+
+def in_state(state: str, policy: str, settings: Settings = ALL_BUILT) -> Cluster:
+    cluster = Cluster(sink=document(deletionPolicy=policy), settings=settings)
+    cluster.live()
+    match state:
+        case "Starting":
+            cluster.remove("Pod", "flights-s3sink-driver")
+            cluster.settle()
+        case "Paused" | "Stopped":
+            cluster.edit(state=state)
+            cluster.live()
+        case "Failed":
+            cluster.fail(AccessDenied("no"))
+            cluster.settle()
+        case "InvalidSpec":
+            cluster.edit(rotation={})
+            cluster.settle()
+    cluster.log.clear()
+    cluster.events.clear()
+    return cluster
+
+
+STATES = ["Running", "Starting", "Paused", "Stopped", "Failed", "InvalidSpec"]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_with_retain_there_is_no_finalizer_and_nothing_to_do(state: str) -> None:
+    cluster = in_state(state, "Retain")
+    assert not cluster.sink["metadata"].get("finalizers")
+    cluster.delete_sink()
+    assert not cluster.decide().writes
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("policy", ["Publish", "Discard"])
+def test_with_another_policy_the_sink_goes_after_a_task_where_something_may_be_open(state: str, policy: str) -> None:
+    cluster = in_state(state, policy)
+    assert cluster.sink["metadata"]["finalizers"] == [names.FINALIZER]
+    cluster.delete_sink()
+    cluster.live()
+    assert cluster.gone
+    ran = "create flights-s3sink-task" in cluster.log
+    assert ran == (state not in ("Stopped", "InvalidSpec"))
+    assert cluster.driver is None or state == "InvalidSpec"
+
+
+def test_the_finalizer_comes_before_anything_that_it_is_needed_for() -> None:
+    cluster = Cluster(sink=document(deletionPolicy="Publish"))
+    cluster.look(writes=1)
+    assert cluster.log == ["finalizers 1"]
+
+
+def test_finalizers_of_others_are_left_alone() -> None:
+    cluster = in_state("Running", "Publish")
+    cluster.sink["metadata"]["finalizers"].append("other.io/x")
+    cluster.edit(deletionPolicy="Retain")
+    cluster.live()
+    assert cluster.sink["metadata"]["finalizers"] == ["other.io/x"]
+
+
+def test_a_deletion_is_bounded_and_says_what_it_left() -> None:
+    cluster = in_state("Running", "Publish")
+    cluster.delete_sink()
+    cluster.settle()
+    assert not cluster.gone
+    assert "deletionPolicy: Retain" in cluster.condition("Ready")["message"]
+    cluster.wait(10 * MINUTE)
+    cluster.settle()
+    assert cluster.gone
+    assert cluster.events[-1] == ("Warning", "Released")
+
+
+def test_retain_is_the_way_out_of_a_deletion_that_waits() -> None:
+    cluster = in_state("Running", "Publish")
+    cluster.delete_sink()
+    cluster.settle()
+    cluster.edit(deletionPolicy="Retain")
+    cluster.settle()
+    assert cluster.gone
+
+
+def test_a_policy_that_is_not_built_is_said_while_there_is_time() -> None:
+    cluster = in_state("Running", "Discard", replace(SETTINGS, requests=frozenset({Request.PUBLISH})))
+    assert "deletionPolicy Discard is not built yet" in cluster.condition("NotBuilt")["message"]
+    assert not cluster.sink["metadata"].get("finalizers")
+
+
+def test_a_failed_publishing_at_deletion_is_tried_again_within_its_bound() -> None:
+    cluster = in_state("Paused", "Publish")
+    cluster.delete_sink()
+    cluster.settle()
+    assert cluster.task
+    cluster.end(cluster.task, exit_code=75)
+    cluster.live()
+    assert cluster.gone
+    assert cluster.log.count("create flights-s3sink-task") == 2
