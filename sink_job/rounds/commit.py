@@ -27,6 +27,7 @@ from sink_job.rounds.state import (
     apply,
     committed,
     difference,
+    superseded,
 )
 from sink_job.s3 import S3
 
@@ -110,10 +111,9 @@ class Commits:
             for key, upload in begun:
                 self.s3.abort(key, upload)
             raise
-        superseded = self.state.staged()
-        self.state = apply(self.state, record)
+        before, self.state = self.state, apply(self.state, record)
         self._visible = set()
-        self.s3.delete(sorted(superseded - self.state.staged()))
+        self.s3.delete(superseded(before, self.state, record.partitions))
 
     def unpublished(self) -> list[NamedObject]:
         """What is named and has not been seen visible yet, in the order of naming."""

@@ -111,7 +111,8 @@ class ObjectWriter:
 
     def settle(self) -> None:
         """Waits until no part is on its way any more, whatever becomes of them."""
-        wait(self._sent)
+        if self._sent:
+            wait(self._sent)
 
     def finish(self) -> None:
         """Sends the last part."""

@@ -44,6 +44,21 @@ class TaskShare:
         self.s3 = connect(settings.s3)
         self.staging = Staging(self.s3, new_prefix(settings.root, settings.epoch, settings.round))
         self.staged = Staged(self.s3)
+        self._told = self.s3.meter.snapshot()
+        self._promised = 0
+
+    def asked(self) -> tuple[dict[str, int], int]:
+        """Requests to the store since the last call, by kind, and how many of them were repeats.
+
+        The put of the staging object under way counts already: when it is sent, nobody tells of it any more.
+        """
+        now, promised = self.s3.meter.snapshot(), int(self.staging.waiting)
+        used = now - self._told
+        requests = dict(used.requests)
+        if promised != self._promised:
+            requests["PutObject"] = requests.get("PutObject", 0) + promised - self._promised
+        self._told, self._promised = now, promised
+        return requests, sum(used.retries.values())
 
     def end(self) -> None:
         """Stages what is left. Raises what the store raises."""

@@ -20,7 +20,7 @@ FORMAT = 1
 """Version of every file in the ledger; a reader refuses a higher one."""
 
 
-class Part(msgspec.Struct, frozen=True, array_like=True):
+class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A part on the server: what completion names."""
 
     number: int
@@ -29,7 +29,7 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
     size: int
 
 
-class Extent(msgspec.Struct, frozen=True, array_like=True):
+class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Bytes inside a staging object: `[offset, offset + length)` of `name`, with their CRC64NVME."""
 
     name: str
@@ -38,7 +38,7 @@ class Extent(msgspec.Struct, frozen=True, array_like=True):
     crc: int
 
 
-class Seen(msgspec.Struct, frozen=True, array_like=True):
+class Seen(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A stretch of offsets `[start, end)` that an object's records were chosen from, under the round clock `clock`.
 
     With the path these are the object's members: every accepted record of the stretch whose path is the object's.
@@ -49,7 +49,7 @@ class Seen(msgspec.Struct, frozen=True, array_like=True):
     clock: int
 
 
-class Tally(msgspec.Struct, frozen=True, array_like=True):
+class Tally(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How many offsets, and the sum of their hashes modulo 2**64: tallies of disjoint sets add up."""
 
     count: int = 0
@@ -62,7 +62,7 @@ class Tally(msgspec.Struct, frozen=True, array_like=True):
         return Tally(self.count - other.count, (self.hash - other.hash) & 0xFFFF_FFFF_FFFF_FFFF)
 
 
-class OpenObject(msgspec.Struct, frozen=True, omit_defaults=True):
+class OpenObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """An object that is being written: its recorded parts, and where its leftovers are staged.
 
     `sealed` are complete blocks (rows, gzip members) that do not fill a part yet, `loose` the uncompressed rows of the
@@ -92,7 +92,7 @@ class OpenObject(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.sealed + self.loose
 
 
-class NamedObject(msgspec.Struct, frozen=True, omit_defaults=True):
+class NamedObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """An object that a record has named for publishing; from here on it is never cut again, only rebuilt (P2).
 
     `bytes` and `crc` are of the whole body; `record` is the number of the record that named it first.
@@ -118,7 +118,7 @@ class NamedObject(msgspec.Struct, frozen=True, omit_defaults=True):
         return TopicPartition(self.topic, self.partition)
 
 
-class Rotation(msgspec.Struct, frozen=True):
+class Rotation(msgspec.Struct, frozen=True, gc=False):
     """A stretch `[start, end)` of a topic-partition after which nothing was open, and the offsets in it that are in no
     object: control records, aborted, compacted, refused or ignored ones, and what `onDataLoss: Continue` gave up."""
 
@@ -129,7 +129,7 @@ class Rotation(msgspec.Struct, frozen=True):
     holes: Tally
 
 
-class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True):
+class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One topic-partition: the cutter's state (SEMANTICS section 2) and the open objects behind it.
 
     `committable` is the first offset that is not in a closed object. `rotation_start` is where the last rotation ended,
@@ -152,7 +152,7 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def staged(self) -> set[str]:
         """Names of the staging objects that the open objects refer to."""
-        return {extent.name for o in self.open for extent in o.tail}
+        return {extent.name for o in self.open for extents in (o.sealed, o.loose) for extent in extents}
 
     def uploads(self) -> set[str]:
         return {o.upload for o in self.open if o.upload}
@@ -289,6 +289,21 @@ def apply(state: State, record: Record) -> State:
         rotations=state.rotations + record.rotations,
         audited_to=state.audited_to,
     )
+
+
+def superseded(before: State, after: State, changed: Iterable[str]) -> list[str]:
+    """The staging objects that `before` named and `after` does not, where only the topic-partitions `changed` differ.
+
+    One that holds leftovers of several stays until the last of them needs it no more.
+    """
+    named: set[str] = set()
+    kept: set[str] = set()
+    for name in changed:
+        was = before.partitions.get(name)
+        named |= was.staged() if was else set()
+        kept |= after.partitions[name].staged()
+    gone = named - kept
+    return sorted(gone - after.staged()) if gone else []
 
 
 def audited(state: State) -> State:

@@ -23,7 +23,7 @@ from sink_job.rounds.share import TaskShare
 from sink_job.rounds.staging import StagingLost
 from sink_job.rounds.state import NamedObject, OpenObject, PartitionState, Rotation, Seen, Tally
 from sink_job.rounds.tally import holes
-from sink_job.s3 import NoSuchUpload, Usage
+from sink_job.s3 import NoSuchUpload
 from sink_job.s3.checksums import combine_all
 
 
@@ -118,7 +118,6 @@ class RangeWriter:
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> TaskResult:
         """Raises NoSuchUpload or StagingLost when what the ledger names is gone."""
-        before = _asked(self._share)
         self._carry_out(self._cutter.start_round(), None)
         error = self._feed(batches)
         if error is None:
@@ -127,7 +126,7 @@ class RangeWriter:
             self._cutter.stop_at(error.offset)
         if self._task.close:
             self._carry_out(self._cutter.close_all(), None)
-        return self._result(error, before)
+        return self._result(error)
 
     def _feed(self, batches: Iterable[pa.RecordBatch]) -> BadRecord | None:
         """Cuts the batches; returns the record to stop before."""
@@ -191,7 +190,7 @@ class RangeWriter:
         self._rotations.append(Rotation(self._tp.topic, self._tp.partition, start, end, gaps))
         self._rotation_start, self._written = end, Tally()
 
-    def _result(self, error: BadRecord | None, before: Usage) -> TaskResult:
+    def _result(self, error: BadRecord | None) -> TaskResult:
         named = tuple(self._named(*closed) for closed in self._closed)
         open_ = self._leave_open()
         cut = self._cutter.state
@@ -212,8 +211,7 @@ class RangeWriter:
         counts = self._counts
         counts.parts, counts.part_bytes = self._uploads.parts, self._uploads.bytes
         counts.spilled_bytes, counts.buffered_bytes = self._spool.spilled, self._spool.peak
-        used = _asked(self._share) - before
-        counts.requests, counts.retries = dict(used.requests), sum(used.retries.values())
+        counts.requests, counts.retries = self._share.asked()
         return TaskResult(
             state=state,
             counts=counts,
@@ -274,12 +272,6 @@ class RangeWriter:
             objects.append(writer.opened(cut, settings=self._settings.settings, seen=seen, sealed=sealed, loose=loose))
         self._counts.staged_bytes = staging.bytes - before
         return tuple(objects)
-
-
-def _asked(share: TaskShare) -> Usage:
-    """What this process has asked of the store, the staging object under way counted already: it is put when the task
-    ends, and then nobody tells of it."""
-    return share.s3.meter.snapshot() + Usage({"PutObject": int(share.staging.waiting)})
 
 
 def cut_state(state: PartitionState, settings: int) -> CutState:

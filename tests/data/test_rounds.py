@@ -179,8 +179,10 @@ def staging_of(place: Place) -> list[str]:
 
 
 def test_the_partitions_of_a_task_share_a_staging_object(place: Place) -> None:
-    place.run(FunctionLog(partitions=3, records=5), DONE, flush_size=10)
+    driver = place.driver(FunctionLog(partitions=3, records=5), DONE, flush_size=10)
+    driver.run()
     assert len(staging_of(place)) == 1
+    assert driver.tracker.requests == {"PutObject": 1}
 
 
 def test_a_staging_object_is_kept_while_any_partition_names_it(place: Place) -> None:

@@ -29,6 +29,9 @@ SNAPSHOTS = Case(records=2, snapshot_every=1)
 GROWING = Case(records=3, part=1, rounds=(1,), snapshot_every=1)
 """One upload that gets a part a round and lives on while records are dropped behind it."""
 
+SHARED = Case(records=4, drivers=1, paths="data", scope="object", apart=True)
+"""Two partitions with leftovers in one staging object, each of which is done with it at another time."""
+
 QUICK = {
     "one driver": Case(records=3, drivers=1, snapshot_every=2),
     "two drivers": SMALL,
@@ -37,6 +40,8 @@ QUICK = {
     "two drivers and snapshots": SNAPSHOTS,
     "somebody else's object at our key": replace(SMALL, foreign="object"),
     "somebody else's upload beside ours": replace(SMALL, foreign="upload"),
+    "a lost staging object of two partitions": replace(SHARED, faults=("staging lost",)),
+    "a damaged staging object of two partitions": replace(SHARED, faults=("staging damaged",)),
     "a lost upload of two paths": Case(records=3, rounds=(3,), paths="data", faults=("vanish",)),
 }
 """Cases in which everything holds, each searched within a second or so."""
@@ -47,6 +52,9 @@ LARGE = {
     "both drivers starting": Case(records=2, snapshot_every=1, claiming=True),
     "three drivers": replace(TINY, drivers=3),
     "leftovers that are gathered": Case(records=4, part=3, chain=1),
+    "two drivers and two partitions that share staging objects": replace(
+        SHARED, records=3, drivers=2, faults=("staging lost",)
+    ),
     "scope Object": Case(records=3, paths="data", scope="object"),
     "open objects cut anew": Case(records=3, part=1, rounds=(2,), paths="data", recut=True, faults=("vanish",)),
     "open objects rebuilt": Case(records=3, part=1, rounds=(2,), paths="data", scope="object", faults=("vanish",)),
@@ -109,6 +117,7 @@ MISSED = [
     Missed(("p6.unique-names",), "not there", replace(ALONE, faults=("late staging",))),
     Missed(("p6.verified",), "lost", replace(ALONE, faults=("staging damaged",))),
     Missed(("p6.gone",), "lost", replace(ALONE, faults=("staging lost",))),
+    Missed(("p6.still-named",), "named removed", SHARED),
     Missed(("p9.conditional",), "foreign harmed", replace(TINY, drivers=1, foreign="object")),
     Missed(("p9.recorded-etags",), "lost", replace(ALONE, faults=("late other part",))),
     Missed(("p9.state-keeps",), "unnamed", replace(TINY, snapshot_every=1)),

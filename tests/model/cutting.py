@@ -16,7 +16,12 @@ from tests.model.world import Case, Upload, World, checksum, content_of, key_of
 
 
 class Lost(Exception):
-    """An upload or a staging object that the ledger names is gone, or is not what was recorded."""
+    """An upload or a staging object that the ledger names is gone, or is not what was recorded; `path` is of the object
+    that was looked at."""
+
+    def __init__(self, message: str, path: str) -> None:
+        super().__init__(message)
+        self.path = path
 
 
 class Cut(NamedTuple):
@@ -90,10 +95,13 @@ class Task:
                 open_.append(self._leave(grown, o, left, len(new)))
         return self._done(_state(end, open_), named)
 
-    def rebuild_open(self, state: PartitionState) -> Cut:
-        """Makes all open objects again from their members."""
+    def rebuild_open(self, state: PartitionState, path: str | None = None) -> Cut:
+        """Makes open objects again from their members: all, or the one of `path`."""
         open_ = []
         for o in state.open:
+            if path not in (None, o.path):
+                open_.append(o)
+                continue
             bare = replace(o, upload=None, parts=(), loose=())
             grown, left = self._send(bare, members(self._case, o), closing=False)
             open_.append(self._leave(grown, None, left, len(left)))
@@ -128,7 +136,7 @@ class Task:
         if o is None:
             first = int(new[0])
             o = OpenObject(path=path, first=first, last=first, size=0, opened_at=0, settings=1, offsets=Tally())
-        left = "".join(self._fetch(extent) for extent in o.loose)
+        left = "".join(self._fetch(extent, o.path) for extent in o.loose)
         if new:
             offsets = Tally(o.count + len(new), o.offsets.hash + sum(1 << int(offset) for offset in new))
             seen = extend_seen(o.seen, int(new[0]), int(new[-1]) + 1, clock)
@@ -157,7 +165,7 @@ class Task:
             return begun
         found = self._world.upload(o.upload)
         if found is None:
-            raise Lost(f"upload {o.upload} is gone")
+            raise Lost(f"upload {o.upload} is gone", o.path)
         return found
 
     def _leave(self, o: OpenObject, was: OpenObject | None, left: str, new: int) -> OpenObject:
@@ -170,13 +178,14 @@ class Task:
         self._staged += mine
         return replace(o, loose=(*chain, extent))
 
-    def _fetch(self, extent: Extent) -> str:
+    def _fetch(self, extent: Extent, path: str) -> str:
         rules = self._case.rules
         stored = self._world.staged(extent.name)
         data = (stored or "")[extent.offset : extent.offset + extent.length]
         sound = stored is not None and checksum(data) == extent.crc
         if not sound and (rules.say("p6.verified") if stored is not None else rules.say("p6.gone")):
-            raise Lost(f"staging object {extent.name} is {'not what was staged' if stored is not None else 'gone'}")
+            gone = "not what was staged" if stored is not None else "gone"
+            raise Lost(f"staging object {extent.name} is {gone}", path)
         return data
 
     def _done(self, state: PartitionState, named: Iterable[NamedObject]) -> Cut:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sink_job.rounds.state import PartitionState, Record
+from sink_job.rounds.state import PartitionState, Record, State, superseded
 from tests.model import ledger
 from tests.model.cutting import Cut, Lost, Task, closings, content, path_of
 from tests.model.search import Step
@@ -54,7 +54,7 @@ def write(case: Case, world: World, d: Driver) -> Steps:
     try:
         cut = task.cut(ledger.partition(d.state), d.numbers[0], d.todo)
     except Lost as lost:
-        yield _makes_again(case, world, d, str(lost))
+        yield _makes_again(case, world, d, lost)
         return
     sent = f"{d.name} writes {_told(cut)}"
     world = _sent(world, cut)
@@ -64,19 +64,20 @@ def write(case: Case, world: World, d: Driver) -> Steps:
     yield from _late_attempts(case, world.with_driver(after._replace(plan=plan)), d, cut, sent)
 
 
-def _makes_again(case: Case, world: World, d: Driver, why: str) -> Step[World]:
+def _makes_again(case: Case, world: World, d: Driver, why: Lost) -> Step[World]:
     """Open objects whose upload or leftovers are gone: made again from their members, or cut anew."""
     state = ledger.partition(d.state)
     world = blame(case, world, d, "its open objects")
-    replaced = tuple(o.upload for o in state.open if o.upload)
+    lost = [o for o in state.open if not case.apart or o.path == why.path]
+    replaced = tuple(o.upload for o in lost if o.upload)
     task = Task(case, world, d.name, d.begun, staging_name(case, d), clock(d))
     if case.recut and (case.scope == "partition" or not case.rules.say("p2.scope-object")):
         first = state.committable if case.rules.say("p2.recut-from") else 0
         cut = Cut(PartitionState(next=first, committable=first, rotation_start=0), (), (), (), None)
         label = f"{d.name}: {why}: will cut anew from {first}"
     else:
-        cut = task.rebuild_open(state)
-        label = f"{d.name}: {why}: makes {'/'.join(key_of(o.path, o.first) for o in state.open)} again, {_told(cut)}"
+        cut = task.rebuild_open(state, why.path if case.apart else None)
+        label = f"{d.name}: {why}: makes {'/'.join(key_of(o.path, o.first) for o in lost)} again, {_told(cut)}"
     world = _sent(world, cut)
     if not case.rules.say("p4.replaced-after-record"):
         for upload in replaced:
@@ -176,8 +177,7 @@ def _recorded(case: Case, d: Driver, body: ledger.Kept[Record]) -> Driver:
     assert d.plan is not None, "there was something to record"
     state = ledger.after(d.state, body)
     acknowledged = body.value.acknowledged
-    superseded = sorted(d.state.value.staged() - state.value.staged()) if case.rules.say("p10.superseded") else []
-    todo = (*superseded, *d.plan.replaced)
+    todo = (*_superseded(case, d.state.value, state.value), *d.plan.replaced)
     d = d._replace(
         state=state, visible=tuple(k for k in d.visible if k not in acknowledged), todo=todo, recorded=body.value.number
     )
@@ -188,6 +188,17 @@ def _recorded(case: Case, d: Driver, body: ledger.Kept[Record]) -> Driver:
     if d.plan is not None and d.plan.staging and not case.rules.say("p6.staged-first"):
         return d._replace(at="stage", numbers=(0,), todo=())
     return d._replace(at="sweep" if todo else "publish", plan=None)
+
+
+def _superseded(case: Case, before: State, after: State) -> list[str]:
+    """The staging objects that nobody needs any more; without `p6.still-named`, that some object needs no more."""
+    if not case.rules.say("p10.superseded"):
+        return []
+    if case.rules.say("p6.still-named"):
+        return superseded(before, after, [str(ledger.TP)])
+    kept = {(o.path, extent.name) for p in after.partitions.values() for o in p.open for extent in o.tail}
+    named = ((o.path, extent.name) for p in before.partitions.values() for o in p.open for extent in o.tail)
+    return sorted({name for path, name in named if (path, name) not in kept})
 
 
 def sweep(case: Case, world: World, d: Driver) -> Steps:

@@ -38,6 +38,7 @@ SENTENCES = {
     "p6.unique-names": "Staging names carry epoch, round and task attempt and are never used twice.",
     "p6.verified": "The record carries size and checksum, the reader verifies them, a mismatch counts as missing.",
     "p6.gone": "If a staging object is gone: P2.",
+    "p6.still-named": "A staging object stays while any open object refers to it.",
     # P9: completing is idempotent
     "p9.conditional": "Completion is conditional on `If-None-Match: *`.",
     "p9.recorded-etags": "Completion names the recorded ETags.",

@@ -27,7 +27,9 @@ class Case:
     its own). `chain` staged leftovers are gathered into one. Every `snapshot_every` records comes a snapshot (0: none).
     The first of the `drivers` is at work already, under its claim, or with `claiming` it still has to start; the others
     may start at any time. `recut` cuts lost open objects anew instead of rebuilding them; `cleans_first` cleans up
-    before publishing. With `foreign` somebody else's object or upload is there. Each of `faults` happens at most once.
+    before publishing. With `apart` each path stands for a topic-partition of its own: they share staging objects, and
+    what is lost of one is made again by itself. With `foreign` somebody else's object or upload is there. Each of
+    `faults` happens at most once.
     """
 
     records: int = 3
@@ -40,6 +42,7 @@ class Case:
     drivers: int = 2
     claiming: bool = False
     recut: bool = False
+    apart: bool = False
     cleans_first: bool = False
     foreign: str = ""
     faults: tuple[str, ...] = ()

@@ -27,6 +27,7 @@ from sink_job.rounds.state import (
     committed,
     difference,
     merge,
+    superseded,
 )
 
 TP = TopicPartition("flights", 3)
@@ -348,3 +349,31 @@ def test_uploads_of_open_and_of_pending_objects_are_named() -> None:
 def test_staging_objects_of_open_objects_are_named() -> None:
     o = msgspec.structs.replace(open_at("x", 1), sealed=(Extent("s1", 0, 1, 0),), loose=(Extent("s2", 0, 1, 0),))
     assert apply(State(), claim(partitions={str(TP): at(20, 1, o)})).staged() == {"s1", "s2"}
+
+
+OTHER = TopicPartition("flights", 4)
+
+
+def staged_at(*names: str) -> PartitionChange:
+    o = msgspec.structs.replace(open_at("x", 1), loose=tuple(Extent(name, 0, 1, 0) for name in names))
+    return at(20, 1, o)
+
+
+def test_what_the_last_open_object_no_longer_refers_to_is_superseded() -> None:
+    before = apply(State(), claim(partitions={str(TP): staged_at("s1", "s2")}))
+    record = round_(2, partitions={str(TP): staged_at("s2", "s3")})
+    assert superseded(before, apply(before, record), record.partitions) == ["s1"]
+
+
+@pytest.mark.parametrize("also_changed", [False, True])
+def test_what_another_partition_refers_to_is_not_superseded(also_changed: bool) -> None:
+    before = apply(State(), claim(partitions={str(TP): staged_at("s1", "s2"), str(OTHER): staged_at("s2")}))
+    changes = {str(TP): staged_at("s4"), **({str(OTHER): staged_at("s2", "s3")} if also_changed else {})}
+    record = round_(2, partitions=changes)
+    assert superseded(before, apply(before, record), record.partitions) == ["s1"]
+
+
+def test_a_partition_that_is_new_supersedes_nothing() -> None:
+    before = apply(State(), claim())
+    record = round_(2, partitions={str(TP): staged_at("s1")})
+    assert superseded(before, apply(before, record), record.partitions) == []
