@@ -3,7 +3,7 @@
 What loops over partitions has to run inside the JVM: a call from Python costs half a millisecond, thousands of them
 seconds. Such a loop is a Java source file beside the module that uses it, compiled when it is first needed by Janino,
 the compiler that Spark brings along (0.4 s); so the project ships no binaries and needs no JDK. What runs in Spark's
-executors is written into a jar for them, as compiled classes are known to the driver's JVM alone.
+executors has to be sent to them (`bytecodes`), as compiled classes are known to the driver's JVM alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,12 +36,9 @@ def new_instance(gateway: JavaGateway, source: Traversable, name: str) -> Any:
     return _compiler(gateway, source, name).getClassLoader().loadClass(name).newInstance()
 
 
-def write_jar(gateway: JavaGateway, source: Traversable, name: str, path: Path) -> None:
-    """Writes the classes of the source file of `name` into a jar at `path`."""
-    classes = _compiler(gateway, source, name).getBytecodes()
-    with zipfile.ZipFile(path, "w") as jar:
-        for each in classes:
-            jar.writestr(f"{each.replace('.', '/')}.class", classes[each])
+def bytecodes(gateway: JavaGateway, source: Traversable, name: str) -> Any:
+    """The class files of the source file of `name`: a Java map from a class's name to bytes, which stay in the JVM."""
+    return _compiler(gateway, source, name).getBytecodes()
 
 
 def _compiler(gateway: JavaGateway, source: Traversable, name: str) -> Any:

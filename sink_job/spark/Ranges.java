@@ -1,9 +1,14 @@
 package s3sink;
 
+import java.io.FileOutputStream;
+import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.StringTokenizer;
+import java.util.zip.ZipEntry;
+import java.util.zip.ZipOutputStream;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.spark.SparkContext;
 import org.apache.spark.rdd.RDD;
@@ -57,6 +62,18 @@ public class Ranges {
             : context.union(seq(parts), ClassTag$.MODULE$.apply(Object.class));
         ClassTag rowTag = ClassTag$.MODULE$.apply(InternalRow.class);
         return spark.internalCreateDataFrame(records.mapPartitions(toRows, false, rowTag), schema, false);
+    }
+
+    /** Writes a jar of these classes: bytes by name. */
+    public void writeJar(Map classes, String path) throws IOException {
+        ZipOutputStream jar = new ZipOutputStream(new FileOutputStream(path));
+        Iterator names = classes.keySet().iterator();
+        while (names.hasNext()) {
+            String name = (String) names.next();
+            jar.putNextEntry(new ZipEntry(name.replace('.', '/') + ".class"));
+            jar.write((byte[]) classes.get(name));
+        }
+        jar.close();
     }
 
     private static void flush(SparkContext context, Map params, List single, long pollTimeoutMs, List parts) {

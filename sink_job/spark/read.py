@@ -21,7 +21,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from sink_job.api.types import TopicPartition
-from sink_job.kafka.jvm import new_instance, write_jar
+from sink_job.kafka.jvm import bytecodes, new_instance
 from sink_job.spark.types import Columns, Range
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
@@ -43,7 +43,7 @@ class RangeReader:
         assert gateway is not None
         self._java_map = gateway.jvm.java.util.HashMap
         self._ranges = new_instance(gateway, files("sink_job.spark") / "Ranges.java", "s3sink.Ranges")
-        self._packer = _packer(spark)
+        self._packer = self._known_packer()
 
     def read(self, tasks: Sequence[TaskRanges], columns: Columns, *, fetch_bytes: int) -> DataFrame:
         """The records of `tasks`, a partition of the DataFrame each, as packs with what `columns` asks for.
@@ -58,6 +58,17 @@ class RangeReader:
         session = self._spark._jsparkSession
         packs = self._ranges.read(session, params, plan, self._poll_timeout_ms, packer, packer.schema())
         return DataFrame(packs, self._spark)
+
+    def _known_packer(self) -> Any:
+        """A Packer, whose class the executors are told of, once a session."""
+        context = self._spark.sparkContext
+        gateway, source, name = context._gateway, files("sink_job.spark") / "Packer.java", "s3sink.Packer"
+        assert gateway is not None
+        jar = Path(context._temp_dir) / "s3sink.jar"
+        if not jar.exists():
+            self._ranges.writeJar(bytecodes(gateway, source, name), str(jar))
+            context._jsc.addJar(str(jar))
+        return new_instance(gateway, source, name)
 
     def _consumer(self, fetch_bytes: int) -> dict[str, str]:
         return {
@@ -80,14 +91,3 @@ class RangeReader:
 
 _PACK_BYTES = 1 << 20  # of values
 _MAX_POLL_RECORDS = 50_000  # a poll asks the broker for the range it has, twice; so make it count
-
-
-def _packer(spark: SparkSession) -> Any:
-    """A Packer, whose class the executors are told of, once a session."""
-    context = spark.sparkContext
-    source, name = files("sink_job.spark") / "Packer.java", "s3sink.Packer"
-    jar = Path(context._temp_dir) / "s3sink.jar"
-    if not jar.exists():
-        write_jar(context._gateway, source, name, jar)
-        context._jsc.addJar(str(jar))
-    return new_instance(context._gateway, source, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -123,6 +124,67 @@ def test_time_key_and_headers_come_when_asked_for(engine: SparkEngine, topics: T
         {"offset": 1, "value": None, "timestamp": 5, "key": None, "headers": None},
     ]
     assert [set(row) for row in rows(engine, tp, 0, 2, timestamp=True)] == [{"offset", "value", "timestamp"}] * 2
+
+
+def test_any_mix_of_records_comes_as_it_was_produced(engine: SparkEngine, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    produced = [
+        Record(
+            value=None if number % 7 == 0 else b"v" * (number % 5),
+            key=None if number % 3 else b"k" * (number % 4),
+            timestamp=1_000 + number,
+            headers=[(f"h{n}", None if n % 2 else str(number).encode()) for n in range(number % 4)],
+        )
+        for number in range(3_000)
+    ]
+    topics.produce(topic, produced)
+    got = rows(engine, TopicPartition(topic, 0), 0, 3_000, timestamp=True, key=True, headers=True)
+    assert got == [
+        {
+            "offset": number,
+            "value": None if record.value is None else record.value.decode(),
+            "timestamp": record.timestamp,
+            "key": None if record.key is None else record.key.decode(),
+            "headers": [{"key": name, "value": value and value.decode()} for name, value in record.headers] or None,
+        }
+        for number, record in enumerate(produced)
+    ]
+
+
+def test_values_larger_than_a_pack_come_whole_and_in_order(engine: SparkEngine, topics: Topics, topic: str) -> None:
+    topics.create(topic, settings={"max.message.bytes": "4000000"})
+    sizes = [10, 900_000, 500_000, 1_048_576, 3_000_000, 0, 20, 1_048_577, 300_000, 300_000, 300_000, 300_000]
+    topics.produce_values(topic, [bytes([97 + number]) * size for number, size in enumerate(sizes)])
+    [result] = run(engine, spark_tasks.digests, {TopicPartition(topic, 0): (0, len(sizes))}).values()
+    assert json.loads(result) == [
+        [number, hashlib.sha256(bytes([97 + number]) * size).hexdigest()] for number, size in enumerate(sizes)
+    ]
+
+
+def test_topic_partitions_that_share_a_task_keep_their_records_apart(
+    engine: SparkEngine, topics: Topics, topic: str
+) -> None:
+    topics.create(topic, partitions=30)
+    topics.produce(
+        topic,
+        [
+            Record(
+                value=None if turn == 1 else f"{number}".encode(),
+                partition=number,
+                timestamp=turn + 1,
+                headers=[("n", b"1")],
+            )
+            for turn in range(3)
+            for number in range(30)
+        ],
+    )
+    ranges = {TopicPartition(topic, number): (0, 3) for number in range(30)}
+    got = run(engine, spark_tasks.rows, ranges, columns=Columns(timestamp=True, headers=True))
+    for tp, result in got.items():
+        assert [(r["offset"], r["value"], r["timestamp"], r["headers"]) for r in json.loads(result)] == [
+            (turn, None if turn == 1 else str(tp.partition), turn + 1, [{"key": "n", "value": "1"}])
+            for turn in range(3)
+        ]
 
 
 def test_records_of_aborted_transactions_are_absent(engine: SparkEngine, topics: Topics, topic: str) -> None:

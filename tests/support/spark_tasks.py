@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -32,6 +33,12 @@ def summary(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
         first = batch["offset"][0].as_py() if first is None else first
         last = batch["offset"][-1].as_py()
     return json.dumps([str(tp), given.decode(), count, first, last]).encode()
+
+
+def digests(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    """Each record's offset and the SHA-256 of its value."""
+    read = (row for batch in batches for row in batch.to_pylist())
+    return json.dumps([[row["offset"], hashlib.sha256(row["value"]).hexdigest()] for row in read]).encode()
 
 
 def size_of_input(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
