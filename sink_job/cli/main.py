@@ -22,17 +22,23 @@ COMMANDS: Final = {
     "verify": "prove that every record is in exactly one object",
     "status": "committed offsets, lag and open objects",
     "simulate": "what these settings would do to these records; no Kafka, S3 or Spark",
+    "operator": "run S3Sinks in Kubernetes: watch them, keep their drivers, tell in their status (not finished)",
 }
-"""The commands and what each is for. Each is the module `sink_job.cli.<name>`, with `add_parser(subparsers)` and
-`run(args) -> exit code`."""
+"""The commands and what each is for. Each is a module with `add_parser(subparsers)` and `run(args) -> exit code`."""
+
+_ELSEWHERE: Final = {"operator": ("s3sink_operator.command", "operator")}
+"""The commands whose module is not `sink_job.cli.<name>`, and the extra that brings what they need."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command in `argv` (default: of this process) and returns its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     asked = next((word for word in words if not word.startswith("-")), None)
-    module: Any = import_module(f"sink_job.cli.{asked}") if asked in COMMANDS else None
-    parser = _parser(asked, module)
+    try:
+        module = _module(asked) if asked in COMMANDS else None
+        parser = _parser(asked, module)
+    except ModuleNotFoundError as error:
+        return tell(_known(error, asked), debug="--debug" in words)
     args = parser.parse_args(words)
     if module is None:
         parser.print_help()
@@ -46,8 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        return tell(_known(error), debug=args.debug, as_json=getattr(args, "log", "text") == "json")
+        return tell(_known(error, asked), debug=args.debug, as_json=getattr(args, "log", "text") == "json")
     return code
+
+
+def _module(command: str) -> Any:
+    return import_module(_ELSEWHERE.get(command, (f"sink_job.cli.{command}", ""))[0])
 
 
 def _parser(asked: str | None, module: Any) -> argparse.ArgumentParser:
@@ -68,10 +78,11 @@ def _parser(asked: str | None, module: Any) -> argparse.ArgumentParser:
     return parser
 
 
-def _known(error: Exception) -> Exception:
+def _known(error: Exception, asked: str | None) -> Exception:
     """The error, or what a missing package means to the person who installed us."""
     if isinstance(error, ModuleNotFoundError) and not (error.name or "sink_job").startswith("sink_job"):
-        return ConfigurationError(f"the package {error.name} is not installed: pip install 's3sink[job]'")
+        extra = _ELSEWHERE[asked][1] if asked in _ELSEWHERE else "job"
+        return ConfigurationError(f"the package {error.name} is not installed: pip install 's3sink[{extra}]'")
     return error
 
 

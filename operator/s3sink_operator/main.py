@@ -1,0 +1,282 @@
+"""`s3sink operator`: wires the watches, the queue and the reconciler, and runs them until a signal or a lost lease."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+import aiohttp
+import kopf
+from kubernetes.aio import config
+from kubernetes.aio.client import ApiClient
+
+from s3sink_operator import handlers, lease, names
+from s3sink_operator.api import Api, ApiError, path_of
+from s3sink_operator.execute import Executor
+from s3sink_operator.model import Json, Settings
+from s3sink_operator.observe import Observer, Reports
+from s3sink_operator.reconcile import Reconciler
+from s3sink_operator.server import Heartbeat, serving
+from s3sink_operator.store import SinkKey, Store
+from s3sink_operator.workqueue import WorkQueue
+from sink_job.api.units import parse_duration
+
+_log = logging.getLogger("s3sink_operator")
+_ENVIRONMENT: Final = "S3SINK_OPERATOR_"
+_REPORT_S = 3.0
+_BEAT_S = 5.0
+LOST: Final = 75
+"""Exit code when the lease is lost: worth starting again."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags; each also stands in the environment, `--lease-name` as S3SINK_OPERATOR_LEASE_NAME."""
+
+    def flag(name: str, default: str | None, text: str, **more: Any) -> None:
+        variable = _ENVIRONMENT + name.upper().replace("-", "_")
+        parser.add_argument(f"--{name}", default=os.environ.get(variable, default), help=text, **more)
+
+    spaces = os.environ.get(f"{_ENVIRONMENT}NAMESPACE")
+    parser.add_argument(
+        "--namespace", action="append", default=spaces.split(",") if spaces else None, help="again for more; none: all"
+    )
+    flag("selector", None, "labels of the S3Sinks to look after")
+    flag("image", None, "image of jobs that name none")
+    flag("driver-cluster-role", "s3sink-driver", "ClusterRole that drivers get in their namespace")
+    flag("cluster-id", None, "what names this cluster in ledgers (default: the uid of the namespace kube-system)")
+    flag("lease-namespace", None, "where the Lease is (default: none, a single process)")
+    flag("lease-name", names.LEASE, "name of the Lease")
+    flag("port", "8080", "of /metrics, /healthz and /readyz")
+    flag("log", "text", "text or json", choices=["text", "json"])
+    flag("node-lost-timeout", "5m", "how long a pod on a lost node is left before it is deleted by force")
+    flag("resync", "5m", "a look that asks the API server comes at least so often")
+    flag("workers", "16", "sinks looked at at a time")
+    flag(
+        "report-by",
+        "Pod",
+        "how drivers are asked: Pod (directly) or Proxy (through the API server)",
+        choices=["Pod", "Proxy"],
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the operator; returns its exit code."""
+    _set_up_logs(as_json=args.log == "json")
+    if not args.image:
+        print("s3sink operator: --image: is missing: the image of jobs that name none", file=sys.stderr)
+        return 2
+    return asyncio.run(_main(args))
+
+
+async def _main(args: argparse.Namespace) -> int:
+    await _load_config()
+    async with ApiClient() as client, aiohttp.ClientSession() as http:
+        api = Api(client)
+        store, heartbeat = Store(), Heartbeat()
+        queue: WorkQueue[SinkKey] = WorkQueue(time.monotonic)
+        reports: Reports = ByProxy(api) if args.report_by == "Proxy" else ByPod(http)
+        settings = Settings(
+            image=args.image,
+            cluster=args.cluster_id or await _cluster_id(api),
+            driver_role=args.driver_cluster_role,
+            node_lost_ms=parse_duration(args.node_lost_timeout),
+        )
+        resync_s = parse_duration(args.resync) / 1000
+        reconciler = Reconciler(
+            Observer(api, store, reports), Executor(api, store, _now), settings, _now, resync_s=resync_s
+        )
+        stop = asyncio.Event()
+        _stop_on_signals(stop)
+
+        async def work() -> None:
+            await _work(args, store, queue, reconciler, heartbeat, stop)
+
+        async with serving(int(args.port), heartbeat, store, queue) as port:
+            _log.info("metrics and health at port %d", port)
+            if args.lease_namespace:
+                working = lease.while_leading(client, namespace=args.lease_namespace, name=args.lease_name, work=work)
+            else:
+                working = work()
+            return await _until(stop, working, heartbeat)
+
+
+async def _until(stop: asyncio.Event, working: Any, heartbeat: Heartbeat) -> int:
+    task, stopped, beating = (
+        asyncio.ensure_future(each) for each in (working, stop.wait(), _beat_while_waiting(heartbeat))
+    )
+    try:
+        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        beating.cancel()
+        stopped.cancel()
+    if not task.done():
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        return 0
+    if error := task.exception():
+        raise error
+    _log.error("the lease is lost, or the watches have ended: starting again is the way on")
+    return LOST
+
+
+async def _beat_while_waiting(heartbeat: Heartbeat) -> None:
+    """Until the workers begin, waiting for the lease is all there is to do."""
+    while not heartbeat.ready:
+        heartbeat.beat()
+        await asyncio.sleep(_BEAT_S)
+
+
+def _stop_on_signals(stop: asyncio.Event) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+
+async def _work(
+    args: argparse.Namespace,
+    store: Store,
+    queue: WorkQueue[SinkKey],
+    reconciler: Reconciler,
+    heartbeat: Heartbeat,
+    stop: asyncio.Event,
+) -> None:
+    """Watches and workers, until one of them ends."""
+    ready = asyncio.Event()
+    watching = kopf.operator(
+        registry=handlers.registry(store, queue, nodes=True),
+        settings=handlers.settings(args.selector),
+        standalone=True,
+        clusterwide=not args.namespace,
+        namespaces=args.namespace or (),
+        ready_flag=ready,
+    )
+
+    async def worker() -> None:
+        await ready.wait()
+        _stop_on_signals(stop)  # again: Kopf has put its own in their place
+        heartbeat.ready = True
+        while True:
+            heartbeat.beat()
+            try:
+                key = await asyncio.wait_for(queue.take(), _BEAT_S)
+            except TimeoutError:
+                continue
+            async with _taken(queue, key):
+                again = await reconciler.reconcile(key)
+                if again is not None:
+                    queue.add(key, again * random.uniform(0.9, 1.1))
+
+    tasks = [asyncio.ensure_future(each) for each in (watching, *(worker() for _ in range(int(args.workers))))]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+    for error in ended:
+        if isinstance(error, Exception):
+            raise error
+
+
+@contextlib.asynccontextmanager
+async def _taken(queue: WorkQueue[SinkKey], key: SinkKey) -> AsyncIterator[None]:
+    """A look that fails in a way that nobody thought of is told, and tried again in a minute."""
+    try:
+        yield
+    except Exception:
+        _log.exception("%s: a look at this sink failed", key)
+        queue.add(key, 60)
+    finally:
+        queue.done(key)
+
+
+class ByPod:
+    """Asks a driver at its pod's address."""
+
+    def __init__(self, http: aiohttp.ClientSession) -> None:
+        self._http = http
+
+    async def fetch(self, pod: Json) -> str:
+        """See Reports."""
+        url = f"http://{pod['status'].get('podIP', '')}:{_port(pod)}/report"
+        try:
+            async with self._http.get(url, timeout=aiohttp.ClientTimeout(_REPORT_S)) as answer:
+                return await answer.text()
+        except aiohttp.ClientError as error:
+            raise OSError(f"{url}: {error}") from None
+
+
+class ByProxy:
+    """Asks a driver through the API server, for an operator that does not reach pods."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def fetch(self, pod: Json) -> str:
+        """See Reports."""
+        meta = pod["metadata"]
+        path = path_of("Pod", meta["namespace"], f"{meta['name']}:{_port(pod)}", "proxy/report")
+        return await asyncio.wait_for(self._api.raw(path), _REPORT_S)
+
+
+def _port(pod: Json) -> int:
+    """The port that the driver's container names `report`."""
+    ports = [port for container in pod["spec"]["containers"] for port in container.get("ports") or ()]
+    return next((int(port["containerPort"]) for port in ports if port.get("name") == "report"), 8042)
+
+
+async def _load_config() -> None:
+    try:
+        config.load_incluster_config()
+    except config.ConfigException:
+        await config.load_kube_config()
+
+
+async def _cluster_id(api: Api) -> str:
+    found = await api.get("Namespace", None, "kube-system")
+    if found is None:
+        raise ApiError(404, "NotFound", "the namespace kube-system is not there: give --cluster-id")
+    return str(found["metadata"]["uid"])
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {"time": self.formatTime(record), "level": record.levelname, "logger": record.name}
+        line["message"] = record.getMessage()
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def _set_up_logs(*, as_json: bool) -> None:
+    handler = logging.StreamHandler()
+    text = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    handler.setFormatter(_JsonLines() if as_json else text)
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    for noisy in ("kopf", "aiohttp.access"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`python -m s3sink_operator.main`."""
+    parser = argparse.ArgumentParser(prog="s3sink operator", description=__doc__)
+    add_arguments(parser)
+    return run(parser.parse_args(argv))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

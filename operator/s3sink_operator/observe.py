@@ -1,0 +1,122 @@
+"""One look at a sink: from what the watches told, or fresh from the API server, and what its driver says of itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pydantic import ValidationError
+
+from s3sink_operator import names
+from s3sink_operator.api import Api, ApiError
+from s3sink_operator.identity import claim_of
+from s3sink_operator.model import Claim, Json, Observed, Refusal, Unreachable, is_controlled, is_ending, uid_of
+from s3sink_operator.store import SinkKey, Store
+from sink_job.api.errors import SpecError
+from sink_job.api.report import Report
+from sink_job.api.spec import parse_sink
+
+CHILDREN: Mapping[str, tuple[str, ...]] = {
+    "config": ("ConfigMap", "config_name"),
+    "account": ("ServiceAccount", "account_name"),
+    "binding": ("RoleBinding", "binding_name"),
+    "driver": ("Pod", "driver_name"),
+    "task": ("Pod", "task_name"),
+}
+
+
+class Reports(Protocol):
+    """Where a driver's report comes from. Raises OSError, TimeoutError or ApiError without one."""
+
+    async def fetch(self, pod: Json) -> str:
+        """The text of `/report`."""
+        ...
+
+
+@dataclass
+class Observer:
+    """Looks at sinks. `refusals` are those of the last writes, by sink."""
+
+    api: Api
+    store: Store
+    reports: Reports
+    refusals: dict[SinkKey, tuple[Refusal, ...]] = field(default_factory=dict)
+    _known: dict[tuple[str, str], Claim | None] = field(default_factory=dict)
+
+    async def look(self, key: SinkKey, *, fresh: bool) -> Observed | None:
+        """What there is of a sink; None when the sink itself is gone. Raises ApiError."""
+        if fresh:
+            await self._refresh(key)
+        sink = self.store.get("S3Sink", *key)
+        if sink is None:
+            return None
+        children = {role: self._child(key, role) for role in CHILDREN}
+        executors = self.store.executors(key)
+        pods = [pod for pod in (children["driver"], children["task"], *executors) if pod is not None]
+        return Observed(
+            sink=sink,
+            executors=executors,
+            report=await self._report(sink, children["driver"]),
+            others=self._claims(key),
+            refusals=self.refusals.get(key, ()),
+            nodes=self._nodes(pods),
+            **children,
+        )
+
+    def _child(self, key: SinkKey, role: str) -> Json | None:
+        kind, name = CHILDREN[role]
+        return self.store.get(kind, key.namespace, getattr(names, name)(key.name))
+
+    async def _refresh(self, key: SinkKey) -> None:
+        """Asks for each object by its name; what answers replaces what the watches told."""
+        wanted = [("S3Sink", key.name)]
+        wanted += [(kind, getattr(names, name)(key.name)) for kind, name in CHILDREN.values()]
+        found = await asyncio.gather(*(self.api.get(kind, key.namespace, name) for kind, name in wanted))
+        for (kind, name), obj in zip(wanted, found, strict=True):
+            self.store.forget(kind, key.namespace, name)
+            if obj is not None:
+                self.store.put({"kind": kind, **obj})
+
+    def _claims(self, key: SinkKey) -> list[Claim]:
+        """Of all other sinks that are right; read once for each of their versions."""
+        known, self._known = self._known, {}
+        for sink in self.store.all("S3Sink"):
+            version = (uid_of(sink), sink["metadata"].get("resourceVersion", ""))
+            self._known[version] = known[version] if version in known else _claim(sink)
+        return [claim for claim in self._known.values() if claim and (claim.namespace, claim.name) != tuple(key)]
+
+    def _nodes(self, pods: list[Json]) -> dict[str, bool | None]:
+        wanted = {pod.get("spec", {}).get("nodeName") for pod in pods} - {None}
+        return {name: self._is_ready(name) for name in wanted}
+
+    def _is_ready(self, name: str) -> bool | None:
+        """Whether a node is ready; None: it is gone. Without a watch on nodes, none is known and all count as ready."""
+        node = self.store.get("Node", "", name)
+        if node is None:
+            return None if any(True for _ in self.store.all("Node")) else True
+        conditions = node.get("status", {}).get("conditions") or ()
+        return all(each["status"] == "True" for each in conditions if each["type"] == "Ready")
+
+    async def _report(self, sink: Json, driver: Json | None) -> Report | Unreachable | None:
+        if driver is None or is_ending(driver) or not is_controlled(driver, uid_of(sink)):
+            return None
+        if driver.get("status", {}).get("phase") != "Running":
+            return None
+        try:
+            return Report.model_validate_json(await self.reports.fetch(driver))
+        except (OSError, TimeoutError, ApiError) as error:
+            return Unreachable(why=str(error) or type(error).__name__)
+        except ValidationError as error:
+            return Unreachable(why=f"its report cannot be read: {error.error_count()} fields are wrong")
+
+
+def _claim(sink: Json) -> Claim | None:
+    """None for a spec that is wrong, or a sink that is going: neither takes anything."""
+    if is_ending(sink):
+        return None
+    try:
+        return claim_of(parse_sink(sink, for_job=False), sink)
+    except SpecError:
+        return None

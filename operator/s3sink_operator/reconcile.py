@@ -1,0 +1,92 @@
+"""Observe, decide, execute: one look at one sink, as often as anything of it changes.
+
+The first look is at what the watches told, which costs nothing. Where that leads to a write, a second one asks the API
+server itself and the decision is made anew: a late watch, or a list from before, never ends a driver.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from s3sink_operator.api import ApiError
+from s3sink_operator.decide import decide
+from s3sink_operator.execute import Executor
+from s3sink_operator.metrics import RECONCILE_SECONDS, RECONCILES
+from s3sink_operator.model import Settings
+from s3sink_operator.observe import Observer
+from s3sink_operator.store import SinkKey
+
+_log = logging.getLogger(__name__)
+
+FIRST_RETRY_S, LAST_RETRY_S = 1.0, 120.0
+
+
+@dataclass
+class Reconciler:
+    """`clock` gives ms. `resync_s`: a look that asks the API server comes at least so often."""
+
+    observer: Observer
+    executor: Executor
+    settings: Settings
+    clock: Callable[[], int]
+    resync_s: float = 300.0
+    _failures: dict[SinkKey, int] = field(default_factory=dict)
+    _asked: dict[SinkKey, float] = field(default_factory=dict)
+
+    async def reconcile(self, key: SinkKey) -> float | None:
+        """Does what is to be done now; returns in how many seconds to look again, None when the sink is gone."""
+        started = time.monotonic()
+        try:
+            again = await self._reconcile(key)
+        except (ApiError, OSError, TimeoutError) as error:
+            again = self._retry(key, error)
+            RECONCILES.labels(result="retry").inc()
+        else:
+            self._failures.pop(key, None)
+            RECONCILES.labels(result="ok").inc()
+        RECONCILE_SECONDS.observe(time.monotonic() - started)
+        return again
+
+    async def _reconcile(self, key: SinkKey) -> float | None:
+        fresh = time.monotonic() - self._asked.get(key, float("-inf")) >= self.resync_s
+        while True:
+            observed = await self.observer.look(key, fresh=fresh)
+            if fresh:
+                self._asked[key] = time.monotonic()
+            if observed is None:
+                self._forget(key)
+                return None
+            decision = decide(observed, self.settings, self.clock())
+            if not decision.writes:
+                return self._later(decision.wake_ms)
+            if fresh:
+                break
+            fresh = True
+        outcome = await self.executor.carry_out(key, observed.sink, decision)
+        if outcome.refusals:
+            self.observer.refusals[key] = tuple(outcome.refusals)
+        elif decision.create or decision.apply:
+            self.observer.refusals.pop(key, None)
+        for refusal in outcome.refusals:
+            _log.warning("%s: %s %s was refused: %s", key, refusal.kind, refusal.name, refusal.message)
+        if outcome.stale:
+            return 0.2
+        return 0.0 if outcome.refusals else self._later(decision.wake_ms)
+
+    def _later(self, wake_ms: int | None) -> float:
+        """Not later than the next look that asks the API server."""
+        return self.resync_s if wake_ms is None else min(wake_ms / 1000, self.resync_s)
+
+    def _retry(self, key: SinkKey, error: Exception) -> float:
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        _log.warning("%s: the API server: %s", key, error)
+        said = error.retry_after_s if isinstance(error, ApiError) else None
+        return said if said is not None else min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** min(failures - 1, 10))
+
+    def _forget(self, key: SinkKey) -> None:
+        self._failures.pop(key, None)
+        self._asked.pop(key, None)
+        self.observer.refusals.pop(key, None)

@@ -1,0 +1,86 @@
+"""What the watches have told last: objects by kind, namespace and name, and which sink each belongs to.
+
+It may be old. So a decision that leads to a write is made again from a fresh look (see `reconcile`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from s3sink_operator import names
+from s3sink_operator.model import Json, label
+
+
+class SinkKey(NamedTuple):
+    """A sink's namespace and name."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Store:
+    """The last word of each watch."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, dict[tuple[str, str], Json]] = {}
+
+    def put(self, obj: Json) -> SinkKey | None:
+        """Keeps the object, unless a later state of it is known; returns the sink that it belongs to."""
+        meta = obj["metadata"]
+        kept = self._objects.setdefault(obj["kind"], {})
+        place = (meta.get("namespace", ""), meta["name"])
+        if not _is_older(obj, kept.get(place)):
+            kept[place] = obj
+        return sink_of(obj)
+
+    def drop(self, obj: Json) -> SinkKey | None:
+        """Forgets an object that is gone; returns the sink that it belonged to. One that came after it stays."""
+        meta = obj["metadata"]
+        kept = self._objects.get(obj["kind"], {})
+        place = (meta.get("namespace", ""), meta["name"])
+        if place in kept and kept[place]["metadata"].get("uid") == meta.get("uid"):
+            del kept[place]
+        return sink_of(obj)
+
+    def forget(self, kind: str, namespace: str, name: str) -> None:
+        """Forgets what is known not to be there."""
+        self._objects.get(kind, {}).pop((namespace, name), None)
+
+    def get(self, kind: str, namespace: str, name: str) -> Json | None:
+        return self._objects.get(kind, {}).get((namespace, name))
+
+    def all(self, kind: str) -> Iterator[Json]:
+        yield from list(self._objects.get(kind, {}).values())
+
+    def executors(self, sink: SinkKey) -> list[Json]:
+        """The executor pods of a sink."""
+        pods = self._objects.get("Pod", {}).items()
+        wanted = names.Component.EXECUTOR.value
+        return [
+            pod
+            for (namespace, _), pod in pods
+            if namespace == sink.namespace
+            and label(pod, names.SINK) == sink.name
+            and label(pod, names.COMPONENT) == wanted
+        ]
+
+
+def sink_of(obj: Json) -> SinkKey | None:
+    """The sink that an object is, or belongs to by its label."""
+    meta = obj["metadata"]
+    if obj["kind"] == "S3Sink":
+        return SinkKey(meta["namespace"], meta["name"])
+    name = label(obj, names.SINK)
+    return SinkKey(meta["namespace"], name) if name and meta.get("namespace") else None
+
+
+def _is_older(obj: Json, known: Json | None) -> bool:
+    """Whether a later state of the same object is known. Versions are numbers that grow, wherever both are numbers."""
+    if known is None or known["metadata"].get("uid") != obj["metadata"].get("uid"):
+        return False
+    new, old = obj["metadata"].get("resourceVersion", ""), known["metadata"].get("resourceVersion", "")
+    return bool(new.isdigit() and old.isdigit() and int(new) < int(old))

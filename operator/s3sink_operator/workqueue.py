@@ -1,0 +1,77 @@
+"""Which sink is looked at next: each key once, one worker a key at a time, later looks in the order of their time.
+
+As in client-go: a key that is added while a worker has it comes again when the worker is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key")
+
+
+class WorkQueue(Generic[Key]):
+    """`clock` gives seconds that only grow."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._due: dict[Key, float] = {}
+        self._heap: list[tuple[float, int, Key]] = []
+        self._numbers = itertools.count()
+        self._taken: set[Key] = set()
+        self._again: dict[Key, float] = {}
+        self._changed = asyncio.Event()
+
+    def __len__(self) -> int:
+        """Keys that are due now or later, and those that a worker has."""
+        return len(self._due) + len(self._taken)
+
+    def add(self, key: Key, after_s: float = 0.0) -> None:
+        """Wants a look at `key`, at the latest after so long; an earlier one that is wanted already stays."""
+        due = self._clock() + after_s
+        if key in self._taken:
+            self._again[key] = min(due, self._again.get(key, due))
+        elif key not in self._due or due < self._due[key]:
+            self._due[key] = due
+            heapq.heappush(self._heap, (due, next(self._numbers), key))
+            self._changed.set()
+
+    def forget(self, key: Key) -> None:
+        """Wants no look any more."""
+        self._due.pop(key, None)
+        self._again.pop(key, None)
+
+    async def take(self) -> Key:
+        """The next key that is due, when it is; it is this worker's until `done`."""
+        while True:
+            self._changed.clear()
+            wait = self._next_wait()
+            if wait is not None and wait <= 0:
+                _, _, key = heapq.heappop(self._heap)
+                del self._due[key]
+                self._taken.add(key)
+                return key
+            try:
+                await asyncio.wait_for(self._changed.wait(), wait)
+            except TimeoutError:
+                continue
+
+    def done(self, key: Key) -> None:
+        """The worker's last word about a key that it took."""
+        self._taken.discard(key)
+        due = self._again.pop(key, None)
+        if due is not None:
+            self.add(key, max(0.0, due - self._clock()))
+            self._changed.set()
+
+    def _next_wait(self) -> float | None:
+        while self._heap:
+            due, _, key = self._heap[0]
+            if self._due.get(key) == due:
+                return due - self._clock()
+            heapq.heappop(self._heap)
+        return None

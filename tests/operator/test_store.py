@@ -1,0 +1,53 @@
+"""What the watches have told."""
+
+from __future__ import annotations
+
+from s3sink_operator.model import Json
+from s3sink_operator.store import SinkKey, Store
+
+KEY = SinkKey("lake", "flights")
+
+
+def pod(name: str = "flights-s3sink-driver", *, uid: str = "1", version: str = "10", component: str = "driver") -> Json:
+    labels = {"s3sink.io/sink": "flights", "app.kubernetes.io/component": component}
+    meta = {"namespace": "lake", "name": name, "uid": uid, "resourceVersion": version, "labels": labels}
+    return {"kind": "Pod", "metadata": meta}
+
+
+def test_a_child_belongs_to_the_sink_of_its_label() -> None:
+    assert Store().put(pod()) == KEY
+
+
+def test_an_object_without_the_label_belongs_to_no_sink() -> None:
+    assert Store().put({"kind": "ConfigMap", "metadata": {"namespace": "lake", "name": "x"}}) is None
+
+
+def test_an_older_state_that_comes_late_does_not_replace_a_newer_one() -> None:
+    store = Store()
+    store.put(pod(version="10"))
+    store.put(pod(version="9"))
+    assert store.get("Pod", "lake", "flights-s3sink-driver") == pod(version="10")
+
+
+def test_another_object_of_the_same_name_replaces_the_one_before() -> None:
+    store = Store()
+    store.put(pod(uid="1", version="10"))
+    store.put(pod(uid="2", version="9"))
+    assert store.get("Pod", "lake", "flights-s3sink-driver") == pod(uid="2", version="9")
+
+
+def test_a_late_word_of_a_deletion_does_not_drop_the_object_that_came_after() -> None:
+    store = Store()
+    store.put(pod(uid="2"))
+    assert store.drop(pod(uid="1")) == KEY
+    assert store.get("Pod", "lake", "flights-s3sink-driver") == pod(uid="2")
+
+
+def test_the_executors_of_a_sink_are_told_from_its_driver_and_from_others() -> None:
+    store = Store()
+    store.put(pod())
+    store.put(pod("flights-1-exec-1", component="executor"))
+    other = pod("other-exec-1", component="executor")
+    other["metadata"]["labels"]["s3sink.io/sink"] = "other"
+    store.put(other)
+    assert [each["metadata"]["name"] for each in store.executors(KEY)] == ["flights-1-exec-1"]

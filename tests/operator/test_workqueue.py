@@ -1,0 +1,87 @@
+"""The queue of sinks to look at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from s3sink_operator.workqueue import WorkQueue
+
+
+class Clock:
+    """Seconds that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def play(scene: Callable[[WorkQueue[str], Clock], Awaitable[None]]) -> None:
+    clock = Clock()
+
+    async def run() -> None:
+        await asyncio.wait_for(scene(WorkQueue(clock), clock), 10)
+
+    asyncio.run(run())
+
+
+def test_a_key_that_is_added_twice_is_taken_once() -> None:
+    async def scene(queue: WorkQueue[str], _: Clock) -> None:
+        queue.add("a")
+        queue.add("a")
+        queue.add("b")
+        assert [await queue.take(), await queue.take()] == ["a", "b"]
+        queue.done("a")
+        queue.done("b")
+        assert len(queue) == 0
+
+    play(scene)
+
+
+def test_a_key_that_is_added_while_a_worker_has_it_comes_again_when_it_is_done() -> None:
+    async def scene(queue: WorkQueue[str], _: Clock) -> None:
+        queue.add("a")
+        assert await queue.take() == "a"
+        queue.add("a")
+        other = asyncio.ensure_future(queue.take())
+        await asyncio.sleep(0)
+        assert not other.done()
+        queue.done("a")
+        assert await other == "a"
+
+    play(scene)
+
+
+def test_a_look_at_once_comes_before_the_later_one_that_was_wanted_and_is_the_only_one() -> None:
+    async def scene(queue: WorkQueue[str], clock: Clock) -> None:
+        queue.add("a", 60)
+        queue.add("a")
+        assert await queue.take() == "a"
+        queue.done("a")
+        clock.now = 100
+        assert len(queue) == 0
+
+    play(scene)
+
+
+def test_keys_come_in_the_order_of_their_time() -> None:
+    async def scene(queue: WorkQueue[str], clock: Clock) -> None:
+        queue.add("late", 20)
+        queue.add("early", 10)
+        clock.now = 30
+        assert [await queue.take(), await queue.take()] == ["early", "late"]
+
+    play(scene)
+
+
+def test_a_worker_that_waits_is_woken_by_a_key_that_is_due_sooner() -> None:
+    async def scene(queue: WorkQueue[str], _: Clock) -> None:
+        queue.add("late", 1000)
+        waiting = asyncio.ensure_future(queue.take())
+        await asyncio.sleep(0)
+        queue.add("now")
+        assert await waiting == "now"
+
+    play(scene)
