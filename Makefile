@@ -60,9 +60,13 @@ format: setup ## what ruff can mend by itself
 bench: setup ## throughput, CPU and memory, beside Spark's reader and a plain consumer into nothing
 	@$(BIN)/python -m bench $(ARGS)
 
-lock: setup ## requirements.lock anew from pyproject.toml (needs uv)
+lock: setup ## requirements.lock anew from pyproject.toml, and the images' parts of it (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --extra job --extra operator --extra dev \
 		--custom-compile-command "make lock" pyproject.toml -o requirements.lock
+	echo 'setuptools>=77' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --no-annotate \
+		--custom-compile-command "make lock" - -o container/build.lock
+	@$(PYTHON) tools/setup.py
+	@$(BIN)/python tools/locks.py
 
 clean: ## everything made by the targets above, but the cache of jars and servers (.cache)
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info out

@@ -1,0 +1,103 @@
+# Two images: `docker build --target operator .` and `docker build --target job .`
+#
+# BASE_IMAGE is a Debian 12 with Python 3.11 or newer and its venv; name it by digest where builds have to be repeatable.
+# Java 17 comes from its packages unless the base brings one. PIP_INDEX_URL and S3SINK_MAVEN_ROOT name mirrors.
+ARG BASE_IMAGE=docker.io/library/python:3.11-slim-bookworm
+
+# ---- the wheel of this project -------------------------------------------------------------------------------------
+FROM ${BASE_IMAGE} AS wheel
+ARG PIP_INDEX_URL
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+WORKDIR /src
+COPY container/build.lock container/
+RUN python3 -m venv /build && /build/bin/pip install --require-hashes -r container/build.lock
+COPY pyproject.toml LICENSE ./
+COPY operator operator
+COPY sink_job sink_job
+RUN /build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /dist .
+
+# ---- what the operator needs ---------------------------------------------------------------------------------------
+FROM ${BASE_IMAGE} AS operator-packages
+ARG PIP_INDEX_URL
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+COPY container/build.lock container/operator.lock /src/
+RUN python3 -m venv /opt/s3sink \
+    && /opt/s3sink/bin/pip install --require-hashes -r /src/build.lock \
+    && /opt/s3sink/bin/pip install --require-hashes --no-deps --no-build-isolation --no-compile -r /src/operator.lock
+COPY --from=wheel /dist /dist
+# Compiled once and for good: by hash, not by time, as times change between layers.
+RUN /opt/s3sink/bin/pip install --no-deps --no-index --no-compile /dist/*.whl \
+    && /opt/s3sink/bin/pip uninstall --yes setuptools pip \
+    && /opt/s3sink/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/s3sink/lib
+
+# ---- the operator's image ------------------------------------------------------------------------------------------
+FROM ${BASE_IMAGE} AS operator
+ARG BASE_IMAGE
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="s3sink-operator" \
+      org.opencontainers.image.description="Runs S3Sink objects" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="${BASE_IMAGE}"
+RUN echo 's3sink:x:10001:' >> /etc/group && echo 's3sink:x:10001:10001::/tmp:/usr/sbin/nologin' >> /etc/passwd
+COPY --from=operator-packages /opt/s3sink /opt/s3sink
+ENV PATH=/opt/s3sink/bin:$PATH HOME=/tmp PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+WORKDIR /tmp
+USER 10001:10001
+EXPOSE 8080
+ENTRYPOINT ["s3sink"]
+CMD ["operator"]
+
+# ---- Java, for building the job and for running it -----------------------------------------------------------------
+FROM ${BASE_IMAGE} AS java
+# The package sets up a manual page, whose folder slim images lack.
+RUN if ! command -v java || ! command -v tini; then \
+        mkdir -p /usr/share/man/man1 \
+        && apt-get update \
+        && apt-get install --yes --no-install-recommends openjdk-17-jre-headless tini \
+        && rm -rf /var/lib/apt/lists/*; \
+    fi
+
+# ---- what the job needs --------------------------------------------------------------------------------------------
+FROM java AS job-packages
+ARG PIP_INDEX_URL
+ARG S3SINK_MAVEN_ROOT
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+COPY container/build.lock container/job.lock /src/
+RUN python3 -m venv /opt/s3sink \
+    && /opt/s3sink/bin/pip install --require-hashes -r /src/build.lock \
+    && /opt/s3sink/bin/pip install --require-hashes --no-deps --no-build-isolation --no-compile -r /src/job.lock
+COPY --from=wheel /dist /dist
+RUN /opt/s3sink/bin/pip install --no-deps --no-index --no-compile /dist/*.whl \
+    && /opt/s3sink/bin/pip uninstall --yes setuptools pip \
+    && /opt/s3sink/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/s3sink/lib
+# The Kafka connector with its pinned checksums, and an archive of Spark's classes: nothing is fetched or made at a start.
+ENV S3SINK_CACHE=/opt/s3sink/cache
+COPY container/bake.py /src/
+RUN /opt/s3sink/bin/python /src/bake.py && chmod -R a+rX /opt/s3sink
+COPY container/entrypoint.py /opt/s3sink/
+
+# ---- the job's image: drivers and executors ------------------------------------------------------------------------
+FROM java AS job
+ARG BASE_IMAGE
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="s3sink-job" \
+      org.opencontainers.image.description="Copies Kafka topics into S3 objects exactly once" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="${BASE_IMAGE}"
+# Hadoop's client asks for the user's name and fails without one.
+RUN echo 's3sink:x:10001:' >> /etc/group && echo 's3sink:x:10001:10001::/tmp:/usr/sbin/nologin' >> /etc/passwd
+COPY --from=job-packages /opt/s3sink /opt/s3sink
+ENV PATH=/opt/s3sink/bin:$PATH HOME=/tmp PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 S3SINK_CACHE=/opt/s3sink/cache
+# An archive that does not belong to these files would be passed over in silence at every start.
+RUN python -c "from sink_job.spark import archive, jars; assert archive.archive_path(jars.connector_jars()).exists()"
+WORKDIR /tmp
+USER 10001:10001
+EXPOSE 8042 7078 7079
+ENTRYPOINT ["tini", "-s", "--", "python", "/opt/s3sink/entrypoint.py"]
+CMD ["s3sink", "--help"]

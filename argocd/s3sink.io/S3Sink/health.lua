@@ -1,0 +1,45 @@
+-- Health of an S3Sink: what its status says of the generation that Git asks for, read as kstatus reads it. No Lua
+-- library is needed.
+local status = obj.status or {}
+local annotations = obj.metadata.annotations or {}
+
+local function condition(kind)
+  for _, each in ipairs(status.conditions or {}) do
+    if each.type == kind then
+      return each
+    end
+  end
+  return {}
+end
+
+local function health(is, message)
+  return { status = is, message = message }
+end
+
+if obj.metadata.deletionTimestamp ~= nil then
+  return health("Progressing", "The sink is being deleted")
+end
+if annotations["reconcile.s3sink.io/paused"] == "true" then
+  return health("Suspended", "The operator leaves the sink as it is: annotation reconcile.s3sink.io/paused")
+end
+if status.observedGeneration == nil or status.observedGeneration ~= obj.metadata.generation then
+  return health("Progressing", "Waiting for the operator to see this generation")
+end
+
+-- Each look of the operator gives one reason and one sentence, which Ready always carries.
+local ready = condition("Ready")
+local message = ready.message or "Waiting for the condition Ready"
+if condition("Stalled").status == "True" then
+  return health("Degraded", message)
+end
+
+local wanted = (status.state or {}).wanted
+if wanted == "Paused" or wanted == "Stopped" then
+  local is = (status.connector or {}).phase == wanted and "Suspended" or "Progressing"
+  return health(is, message)
+end
+
+if ready.status == "True" and condition("Reconciling").status ~= "True" then
+  return health("Healthy", message)
+end
+return health("Progressing", message)

@@ -1,0 +1,124 @@
+{{/* The name of the release's objects. */}}
+{{- define "s3sink.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "s3sink.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* What selects the operator's pods: never changed, as a Deployment's selector cannot be. */}}
+{{- define "s3sink.selector" -}}
+app.kubernetes.io/name: {{ include "s3sink.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: operator
+{{- end -}}
+
+{{/* Of every object, but for the component, which each adds. */}}
+{{- define "s3sink.labels" -}}
+app.kubernetes.io/name: {{ include "s3sink.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: s3sink
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* The labels that the operator gives all pods of sinks. */}}
+{{- define "s3sink.sinkPods" -}}
+app.kubernetes.io/name: s3sink
+app.kubernetes.io/managed-by: s3sink-operator
+{{- end -}}
+
+{{- define "s3sink.account" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "s3sink.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* An image by digest, else by tag. Takes {of: image, what: its key in the values, chart: the root}. */}}
+{{- define "s3sink.image" -}}
+{{- $repository := required (printf "%s.repository is required: the image that `docker build --target %s` makes" .what .target) .of.repository -}}
+{{- if .of.digest -}}
+{{- printf "%s@%s" $repository .of.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $repository (default .chart.Chart.AppVersion .of.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "s3sink.operatorImage" -}}
+{{- include "s3sink.image" (dict "of" .Values.image "what" "image" "target" "operator" "chart" .) -}}
+{{- end -}}
+
+{{- define "s3sink.jobImage" -}}
+{{- include "s3sink.image" (dict "of" .Values.jobImage "what" "jobImage" "target" "job" "chart" .) -}}
+{{- end -}}
+
+{{/* Stops with a sentence where the cluster has no such API. */}}
+{{- define "s3sink.needsPrometheus" -}}
+{{- if not (.chart.Capabilities.APIVersions.Has "monitoring.coreos.com/v1") -}}
+{{- fail (printf "%s.enabled needs the Prometheus operator, and this cluster has no API monitoring.coreos.com/v1 (for helm template: --api-versions monitoring.coreos.com/v1)" .what) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the operator may do where sinks are: docs/operator-architecture.md. */}}
+{{- define "s3sink.operatorRules" -}}
+- apiGroups: [s3sink.io]
+  resources: [s3sinks]
+  verbs: [get, list, watch, patch]
+- apiGroups: [s3sink.io]
+  resources: [s3sinks/status]
+  verbs: [patch]
+- apiGroups: [""]
+  resources: [configmaps, serviceaccounts]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [rolebindings]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [clusterroles]
+  resourceNames: [{{ .Values.driverClusterRole.name }}]
+  verbs: [bind]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: [""]
+  resources: [pods/resize]
+  verbs: [patch]
+{{- if eq .Values.operator.reportBy "Proxy" }}
+- apiGroups: [""]
+  resources: [pods/proxy]
+  verbs: [get]
+{{- end }}
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+{{- end -}}
+
+{{/* Egress to DNS and the API server. */}}
+{{- define "s3sink.basicEgress" -}}
+- ports:
+    - port: 53
+      protocol: UDP
+    - port: 53
+      protocol: TCP
+- ports:
+    {{- range .Values.networkPolicy.apiServerPorts }}
+    - port: {{ . }}
+      protocol: TCP
+    {{- end }}
+{{- end -}}

@@ -1,0 +1,160 @@
+"""What the chart's files promise by themselves: copies that agree, documented values, metrics that exist."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from s3sink_operator.metrics import REGISTRY
+from tools import chart
+
+ROOT = chart.ROOT
+CHART = chart.CHART
+DASHBOARD = CHART / "files" / "dashboard.json"
+ALERTS = CHART / "files" / "alerts.yaml"
+VALUES = (CHART / "values.yaml").read_text()
+SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
+NAME = re.compile(r"\bs3sink_[a-z0-9_]+\b")
+LABELS = {"s3sink_state"}  # a metric too
+
+
+def load(path: Path) -> Any:
+    return yaml.safe_load(path.read_text())
+
+
+def known_metrics() -> set[str]:
+    """Those of the job, as docs/metrics.md names them, and the operator's, as Prometheus sees them."""
+    found = set(NAME.findall((ROOT / "docs" / "metrics.md").read_text()))
+    found |= {f"{name}{suffix}" for name in found if name.endswith("_seconds") for suffix in ("_sum", "_count")}
+    endings = {"counter": ["_total"], "gauge": [""], "histogram": ["_bucket", "_sum", "_count"]}
+    for family in REGISTRY.collect():
+        found |= {family.name + ending for ending in endings[family.type]}
+    return found
+
+
+@pytest.mark.parametrize("path", chart.outputs(), ids=lambda path: path.name)
+def test_a_file_that_is_made_from_others_is_up_to_date(path: Path) -> None:
+    assert path.read_text() == chart.outputs()[path], "run `make chart`"
+
+
+def test_the_crd_of_the_chart_is_the_plain_one_byte_by_byte_and_asks_to_be_kept() -> None:
+    assert (CHART / "files" / "crd.yaml").read_bytes() == chart.CRD.read_bytes()
+    # The very line that crd.keep=false takes out.
+    assert "  annotations: {helm.sh/resource-policy: keep}\n" in chart.CRD.read_text()
+
+
+def test_every_value_is_described() -> None:
+    assert chart.undocumented(VALUES) == []
+
+
+def test_a_description_belongs_to_the_next_key_and_goes_on_over_lines() -> None:
+    text = "# no description\na:\n  # -- First.\n  # Second.\n  b: 1\nc: {}\n"
+    assert list(chart.documented(text)) == [chart.Value("a.b", 1, "First. Second.")]
+    assert chart.undocumented(text) == ["c"]
+
+
+def test_the_schema_is_valid_and_accepts_the_defaults_and_both_sets_of_values() -> None:
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+    for values in (CHART / "values.yaml", *(CHART / "ci").iterdir()):
+        jsonschema.Draft7Validator(SCHEMA).validate(load(values))
+
+
+def properties(schema: dict[str, Any]) -> dict[str, Any]:
+    """Every path that the schema names, each mapping's keys below it."""
+    found = {}
+    for key, inner in schema.get("properties", {}).items():
+        target = SCHEMA["definitions"][inner["$ref"].rpartition("/")[2]] if "$ref" in inner else inner
+        found[key] = properties(target) if "properties" in target else None
+    return found
+
+
+def test_the_schema_names_the_same_values_as_the_defaults() -> None:
+    def same(named: dict[str, Any], given: dict[str, Any], path: str) -> None:
+        optional = {"global", "pullPolicy", "to"} if path != "image" else set()
+        assert {*given} <= {*named}, path
+        assert {*named} - {*given} <= optional, path
+        for key, inner in named.items():
+            if inner is not None and isinstance(given.get(key), dict):
+                same(inner, given[key], f"{path}.{key}".strip("."))
+
+    same(properties(SCHEMA), yaml.safe_load(VALUES), "")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param({"replica": 1}, id="a misspelt value"),
+        pytest.param({"image": {"digest": "sha256:abc"}}, id="a digest that is too short"),
+        pytest.param({"image": {"repository": "registry.example.com/it:latest"}}, id="a tag in the repository"),
+        pytest.param({"operator": {"resync": "5"}}, id="a duration without unit"),
+        pytest.param({"operator": {"port": 80}}, id="a port that needs root"),
+        pytest.param({"watch": {"namespaces": "orders"}}, id="a text in place of a list"),
+        pytest.param({"operator": {"reportBy": "Http"}}, id="an unknown way to read reports"),
+    ],
+)
+def test_the_schema_refuses(wrong: dict[str, Any]) -> None:
+    # A registry's port is no tag: only what follows the last slash counts.
+    assert not jsonschema.Draft7Validator(SCHEMA).is_valid(wrong)
+
+
+def test_a_registry_may_have_a_port() -> None:
+    jsonschema.Draft7Validator(SCHEMA).validate({"image": {"repository": "registry.example.com:5000/s3sink-operator"}})
+
+
+def test_no_value_takes_a_secret() -> None:
+    words = re.compile(r"password|secret(?!s\b)|token|accesskey|credential", re.IGNORECASE)
+    assert [it.path for it in chart.documented(VALUES) if words.search(it.path)] == []
+
+
+def test_the_dashboard_shows_metrics_that_exist_each_panel_once() -> None:
+    dashboard = json.loads(DASHBOARD.read_text())
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
+    assert queries
+    assert {name for query in queries for name in NAME.findall(query)} <= known_metrics()
+    ids = [panel["id"] for panel in dashboard["panels"]]
+    titles = [panel["title"] for panel in dashboard["panels"]]
+    assert len({*ids}) == len(ids)
+    assert len({*titles}) == len(titles)
+
+
+def test_the_panels_of_the_dashboard_do_not_overlap() -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in json.loads(DASHBOARD.read_text())["panels"]:
+        at = panel["gridPos"]
+        assert at["x"] + at["w"] <= 24
+        cells = {(at["x"] + x, at["y"] + y) for x in range(at["w"]) for y in range(at["h"])}
+        assert not cells & taken, panel["title"]
+        taken |= cells
+
+
+def test_alerts_ask_for_metrics_that_exist() -> None:
+    named = set(NAME.findall("\n".join(re.findall(r"expr:(?:.|\n)*?(?=\n    (?:for|severity):)", ALERTS.read_text()))))
+    assert named
+    assert named <= known_metrics()
+
+
+@pytest.mark.parametrize("path", ["docs/helm.md", "docs/argocd.md", "charts/s3sink-operator/README.md"])
+def test_a_page_points_to_files_that_are_there(path: str) -> None:
+    page = ROOT / path
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_the_sample_of_an_iam_policy_is_valid_and_names_no_more_than_one_bucket() -> None:
+    text = (ROOT / "docs" / "helm.md").read_text()
+    policy = json.loads(re.findall(r"```json\n(.*?)```", text, re.DOTALL)[0])
+    statements = policy["Statement"]
+    assert {resource for each in statements for resource in each["Resource"]} == {
+        "arn:aws:s3:::BUCKET",
+        "arn:aws:s3:::BUCKET/TOPICS_DIR/*",
+    }
+    actions = [action for each in statements for action in each["Action"]]
+    assert all(re.fullmatch(r"s3:[A-Z][A-Za-z]+", action) for action in actions)
+    assert len({*actions}) == len(actions)

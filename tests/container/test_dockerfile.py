@@ -1,0 +1,104 @@
+"""What the Dockerfile promises, as far as its text tells: the images are built by another test."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tools import locks
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "Dockerfile").read_text()
+LINES = [line for line in TEXT.replace("\\\n", " ").splitlines() if line.strip() and not line.startswith("#")]
+
+
+def stage(name: str) -> list[str]:
+    """The instructions of a stage, without its FROM."""
+    starts = [at for at, line in enumerate(LINES) if line.startswith("FROM ")]
+    for at, end in zip(starts, [*starts[1:], len(LINES)], strict=True):
+        if LINES[at].endswith(f" AS {name}"):
+            return LINES[at + 1 : end]
+    raise AssertionError(f"no stage {name}")
+
+
+def names_of(instruction: str, lines: list[str]) -> list[str]:
+    return [line.removeprefix(instruction + " ") for line in lines if line.startswith(instruction + " ")]
+
+
+@pytest.mark.parametrize("target", ["operator", "job"])
+def test_an_image_runs_as_a_user_by_number_who_is_not_root(target: str) -> None:
+    lines = stage(target)
+    (user,) = names_of("USER", lines)
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user)
+    # Nothing is done as root afterwards.
+    assert not any(line.startswith(("RUN ", "COPY ")) for line in lines[lines.index(f"USER {user}") :])
+
+
+@pytest.mark.parametrize("target", ["operator", "job"])
+def test_an_image_says_what_it_is(target: str) -> None:
+    labels = " ".join(names_of("LABEL", stage(target)))
+    for label in ("title", "description", "licenses", "version", "revision", "base.name"):
+        assert f"org.opencontainers.image.{label}=" in labels
+
+
+@pytest.mark.parametrize("target", ["operator", "job"])
+def test_an_entry_point_is_a_list_so_that_signals_reach_the_process(target: str) -> None:
+    for instruction in ("ENTRYPOINT", "CMD"):
+        (words,) = names_of(instruction, stage(target))
+        assert words.startswith("[")
+
+
+def test_every_stage_stands_on_the_base_that_the_builder_names_or_on_another_stage() -> None:
+    stages = [match.groups() for line in LINES if (match := re.fullmatch(r"FROM (\S+) AS (\S+)", line))]
+    assert len(stages) == len([line for line in LINES if line.startswith("FROM ")])
+    known = {"${BASE_IMAGE}"}
+    for base, name in stages:
+        assert base in known
+        known.add(name)
+
+
+def test_the_base_has_a_tag_and_is_not_the_latest() -> None:
+    (base,) = [line for line in LINES if line.startswith("ARG BASE_IMAGE=")]
+    assert re.fullmatch(r"ARG BASE_IMAGE=\S+:\d\S*", base)
+    assert "latest" not in TEXT
+
+
+def test_nothing_is_piped_into_a_shell_or_added_from_an_address() -> None:
+    assert not re.search(r"curl|wget|\|\s*(ba)?sh\b|^ADD ", TEXT, re.MULTILINE)
+
+
+def test_no_package_is_installed_without_its_hash() -> None:
+    installs = re.findall(r"pip (install|wheel) (.*?)(?=&&|$)", "\n".join(LINES), re.MULTILINE)
+    assert installs
+    for _, arguments in installs:
+        offline = "--no-deps" in arguments and ("--no-index" in arguments or "--no-build-isolation" in arguments)
+        assert "--require-hashes" in arguments or offline, arguments
+
+
+@pytest.mark.parametrize("target", ["operator", "job"])
+def test_an_image_holds_no_tools_for_building(target: str) -> None:
+    assert any("pip uninstall --yes setuptools pip" in line for line in stage(f"{target}-packages"))
+
+
+def test_what_is_copied_is_there_and_is_not_ignored() -> None:
+    allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    for line in LINES:
+        if line.startswith("COPY ") and "--from=" not in line:
+            for source in line.split()[1:-1]:
+                assert (ROOT / source).exists(), source
+                assert source.partition("/")[0] in allowed, source
+
+
+@pytest.mark.parametrize("path", locks.outputs(), ids=lambda path: path.name)
+def test_an_image_installs_what_requirements_lock_pins(path: Path) -> None:
+    assert path.read_text() == locks.outputs()[path], "run `make lock`"
+
+
+def test_the_operator_gets_no_spark_and_no_client_of_s3_and_the_job_no_client_of_kubernetes() -> None:
+    operator, job = (locks.pins((locks.FOLDER / f"{extra}.lock").read_text()) for extra in ("operator", "job"))
+    assert {"kopf", "kubernetes", "pydantic"} <= {*operator}
+    assert not {"pyspark", "boto3", "pyarrow"} & {*operator}
+    assert {"pyspark", "boto3", "pyarrow", "pydantic"} <= {*job}
+    assert not {"kopf", "kubernetes", "pytest"} & {*job}

@@ -1,0 +1,58 @@
+"""The job image's entry point: Spark's executor when Spark asks for one, else what was given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from container import entrypoint
+
+SPARK = Path("/opt/spark")
+EXECUTOR = {
+    "JAVA_HOME": "/opt/java",
+    "SPARK_DRIVER_URL": "spark://CoarseGrainedScheduler@10.0.0.1:7078",
+    "SPARK_EXECUTOR_ID": "3",
+    "SPARK_EXECUTOR_CORES": "2",
+    "SPARK_EXECUTOR_MEMORY": "640m",
+    "SPARK_APPLICATION_ID": "flights-1",
+    "SPARK_EXECUTOR_POD_IP": "10.0.0.2",
+    "SPARK_RESOURCE_PROFILE_ID": "0",
+    "SPARK_EXECUTOR_POD_NAME": "flights-1-exec-3",
+}
+
+
+def test_a_command_is_run_as_it_is_given() -> None:
+    assert entrypoint.command(["s3sink", "run", "sink.yaml"], {}, SPARK) == ["s3sink", "run", "sink.yaml"]
+
+
+def test_an_executor_is_the_backend_of_spark_with_what_spark_tells_it() -> None:
+    words = entrypoint.command(["executor"], EXECUTOR, SPARK)
+    assert words[0] == "/opt/java/bin/java"
+    assert words[1:5] == ["-Xms640m", "-Xmx640m", "-cp", "/opt/spark/jars/*"]
+    told = words[words.index(entrypoint.BACKEND) + 1 :]
+    assert dict(zip(told[::2], told[1::2], strict=True)) == {
+        "--driver-url": "spark://CoarseGrainedScheduler@10.0.0.1:7078",
+        "--executor-id": "3",
+        "--cores": "2",
+        "--app-id": "flights-1",
+        "--hostname": "10.0.0.2",
+        "--resourceProfileId": "0",
+        "--podName": "flights-1-exec-3",
+    }
+
+
+def test_java_options_come_in_the_order_of_their_numbers() -> None:
+    options = {f"SPARK_JAVA_OPT_{number}": f"-Dn={number}" for number in (10, 2, 0)}
+    words = entrypoint.command(["executor"], EXECUTOR | options, SPARK)
+    assert words[1:4] == ["-Dn=0", "-Dn=2", "-Dn=10"]
+
+
+def test_the_class_path_that_spark_asks_for_comes_first() -> None:
+    words = entrypoint.command(["executor"], EXECUTOR | {"SPARK_CLASSPATH": "/extra/*"}, SPARK)
+    assert words[words.index("-cp") + 1] == "/extra/*:/opt/spark/jars/*"
+
+
+def test_an_executor_by_hand_is_told_what_is_missing() -> None:
+    with pytest.raises(SystemExit, match="SPARK_DRIVER_URL"):
+        entrypoint.command(["executor"], EXECUTOR | {"SPARK_DRIVER_URL": ""}, SPARK)
