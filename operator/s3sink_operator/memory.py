@@ -33,6 +33,8 @@ PARTS_UNDER_WAY = 3
 OOM_FACTOR = (3, 2)
 PER_PARTITION = 64 * 1024
 """Of a driver that runs no tasks: ends, cursors and open objects of a topic-partition."""
+FEW_PARTITIONS = 1024
+"""There is room for so many from the beginning, so that a small sink's driver has one size."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +135,9 @@ def killed(state: State, *, current: int, bounds: Bounds, now: int) -> State:
 
 def driver_size(partitions: int) -> int:
     """Bytes of a driver whose tasks run in executors."""
-    return _whole(budget.HEAP + budget.JVM_BESIDE_HEAP + budget.DRIVER + partitions * PER_PARTITION)
+    return _whole(
+        budget.HEAP + budget.JVM_BESIDE_HEAP + budget.DRIVER + max(partitions, FEW_PARTITIONS) * PER_PARTITION
+    )
 
 
 def _forgets(state: State, now: int) -> State:

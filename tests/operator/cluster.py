@@ -43,6 +43,10 @@ SPEC: Json = {
 }
 
 
+LOAD = MemoryReport(slots=1, open_objects=1, most_open_objects=1, part_size=25 << 20, buffered_bytes=1 << 20)
+"""A small sink at work."""
+
+
 def document(name: str = "flights", uid: str = "sink-uid", **spec: Any) -> Json:
     """An S3Sink as the API server gives it. `spec` replaces whole sections; None takes one away."""
     merged = {key: value for key, value in (SPEC | spec).items() if value is not None}
@@ -98,6 +102,7 @@ class Cluster:
     log: list[str] = field(default_factory=list)
     events: list[tuple[str, str]] = field(default_factory=list)
     gone: bool = False
+    load: MemoryReport = field(default_factory=lambda: LOAD)
     _uids: int = 0
 
     # -- looking -------------------------------------------------------------------------------------------------------
@@ -212,6 +217,8 @@ class Cluster:
     def _apply(self, obj: Json) -> None:
         key = obj["kind"], obj["metadata"]["name"]
         self.things[key] = _merged(self.things.get(key, {}), obj)
+        if "data" in obj:  # what the operator has written before and does not any more, the API server takes away
+            self.things[key]["data"] = dict(obj["data"])
         self._named(self.things[key])
         self.log.append(f"apply {obj['kind']}")
 
@@ -251,7 +258,8 @@ class Cluster:
     # -- the kubelet, people and time ----------------------------------------------------------------------------------
 
     def remove(self, kind: str, name: str) -> None:
-        del self.things[(kind, name)]
+        """Takes an object away, if it is there."""
+        self.things.pop((kind, name), None)
         if name == names.driver_name(self.name):
             self.report = None
 
@@ -275,11 +283,13 @@ class Cluster:
         started = {"name": CONTAINER, "started": True, "state": {"running": {"startedAt": to_stamp(self.now)}}}
         self.driver["status"] = {"phase": "Running", "containerStatuses": [started]}
         self.driver["spec"]["nodeName"] = "node-1"
-        self.report = report(state, now=self.now, **changes)
+        given: dict[str, Any] = {"now": self.now, "memory": self.load} | changes
+        self.report = report(state, **given)
 
     def fail(self, error: Exception | None = None, **how: Any) -> None:
-        """The driver's process ends; with `error` it says why."""
-        assert self.driver is not None
+        """The driver's process ends, if there is one; with `error` it says why."""
+        if self.driver is None:
+            return
         failure = None if error is None else Failure.of(error)
         ending = None if failure is None else Ending(epoch=3, round=9, failure=failure).termination_message()
         code = how.pop("exit_code", 1 if failure is None else failure.exit_code)

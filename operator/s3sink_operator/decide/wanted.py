@@ -62,7 +62,7 @@ def deleted(ctx: Context) -> Verdict | None:
     way_out = "deletionPolicy: Retain lets the sink go at once"
     verdict = carry_out(ctx, request.value, doing=f"deletionPolicy {request} before the sink goes; {way_out}")
     if verdict.published:
-        return replace(verdict, finalizers=_without_ours(ctx))
+        return replace(verdict, finalizers=_without_ours(ctx), delete=())  # the pod goes with the sink
     return replace(verdict, phase="Deleting", wake_ms=min(left, verdict.wake_ms or left))
 
 

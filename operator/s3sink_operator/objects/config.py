@@ -14,7 +14,7 @@ from s3sink_operator import names
 from s3sink_operator.model import Json, Settings
 from s3sink_operator.names import Component
 from s3sink_operator.objects.pods import executor_template
-from s3sink_operator.objects.spark import properties_file, spark_properties
+from s3sink_operator.objects.spark import EXECUTOR_TEMPLATE, PROPERTIES, properties_file, spark_properties
 from sink_job.api.choices import ExecutorMode
 from sink_job.api.spec import GROUP, KIND, VERSION, Sink
 
@@ -49,9 +49,9 @@ def config_map(sink: Sink, owner: Json, settings: Settings, *, attempt: int, mem
     """What the job reads. With executors of their own also Spark's properties, for this attempt."""
     data = {"sink.yaml": _yaml(manifest(sink))}
     if sink.spec.executor.mode is ExecutorMode.CLUSTER:
-        data["spark.properties"] = properties_file(spark_properties(sink, settings, attempt=attempt, memory=memory))
+        data[PROPERTIES] = properties_file(spark_properties(sink, settings, attempt=attempt, memory=memory))
         template = executor_template(sink, settings, attempt=attempt)
-        data["executor.yaml"] = _yaml(template)
+        data[EXECUTOR_TEMPLATE] = _yaml(template)
     return _child("v1", "ConfigMap", names.config_name(sink.name), sink, owner) | {"data": data}
 
 

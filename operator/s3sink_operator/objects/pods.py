@@ -16,7 +16,8 @@ from s3sink_operator.objects.spark import (
     BLOCK_MANAGER_PORT,
     CONFIG_DIR,
     DRIVER_PORT,
-    EXECUTOR_TEMPLATE_FILE,
+    EXECUTOR_TEMPLATE,
+    PROPERTIES,
     PROPERTIES_FILE,
 )
 from s3sink_operator.objects.template import merged
@@ -286,7 +287,7 @@ def _config_mounts(sink: Sink) -> list[Json]:
     when the pod was made, whatever happens to the ConfigMap."""
     files = ["sink.yaml"]
     if sink.spec.executor.mode is ExecutorMode.CLUSTER:
-        files += [PROPERTIES_FILE.rpartition("/")[2], EXECUTOR_TEMPLATE_FILE.rpartition("/")[2]]
+        files += [PROPERTIES, EXECUTOR_TEMPLATE]
     return [
         {"name": "config", "mountPath": f"{CONFIG_DIR}/{file}", "subPath": file, "readOnly": True} for file in files
     ]

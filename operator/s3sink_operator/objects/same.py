@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from s3sink_operator.model import Json
+from s3sink_operator.objects.spark import EXECUTOR_TEMPLATE, PROPERTIES
+
+FILES_OF_EXECUTORS: Final = (PROPERTIES, EXECUTOR_TEMPLATE)
 
 
 def differs(seen: Json | None, wanted: Json) -> bool:
     """Whether an apply of `wanted` would change what was seen. What others have added does not count."""
-    return seen is None or not _covers(seen, wanted)
+    return seen is None or not _covers(seen, wanted) or _is_left_over(seen, wanted)
+
+
+def _is_left_over(seen: Json, wanted: Json) -> bool:
+    """Whether a file is there that only sinks with executors of their own have."""
+    there, needed = seen.get("data") or {}, wanted.get("data") or {}
+    return any(file in there and file not in needed for file in FILES_OF_EXECUTORS)
 
 
 def _covers(seen: Any, wanted: Any, key: str = "") -> bool:

@@ -11,8 +11,10 @@ from sink_job.api.units import MI
 API_SERVER = "https://kubernetes.default.svc"
 ACCOUNT_DIR = "/var/run/secrets/kubernetes.io/serviceaccount"
 CONFIG_DIR = "/etc/s3sink"
-PROPERTIES_FILE = f"{CONFIG_DIR}/spark.properties"
-EXECUTOR_TEMPLATE_FILE = f"{CONFIG_DIR}/executor.yaml"
+PROPERTIES = "spark.properties"
+EXECUTOR_TEMPLATE = "executor.yaml"
+PROPERTIES_FILE = f"{CONFIG_DIR}/{PROPERTIES}"
+EXECUTOR_TEMPLATE_FILE = f"{CONFIG_DIR}/{EXECUTOR_TEMPLATE}"
 DRIVER_PORT = 7078
 BLOCK_MANAGER_PORT = 7079
 

@@ -1,0 +1,224 @@
+"""What holds whatever happens: nothing is written twice, the way does not matter, any write may be the last."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3sink_operator import names
+from s3sink_operator.model import Json, Unreachable
+from sink_job.api.errors import BucketMissing, TryAgainLater
+from sink_job.api.report import MemoryReport
+from tests.operator.cluster import ALL_BUILT, MINUTE, SPEC, Cluster, document, report, running
+
+FLAGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "rotation": st.sampled_from([{"flushSize": 7}, {"maxBytes": "64Mi"}, {"flushSize": 100, "maxOpenTime": "5m"}]),
+        "executor": st.fixed_dictionaries(
+            {"mode": st.sampled_from(["Local", "Cluster"])},
+            optional={
+                "cores": st.integers(1, 4),
+                "instances": st.integers(1, 3),
+                "memory": st.sampled_from([{"mode": "Off"}, {"max": "2Gi"}, {"min": "3Gi"}, {"mode": "Recommend"}]),
+            },
+        ),
+        "driver": st.sampled_from(
+            [
+                {"memory": "2Gi"},
+                {"cores": 2},
+                {"podTemplate": {"metadata": {"labels": {"team": "a"}}, "spec": {"nodeSelector": {"disk": "ssd"}}}},
+            ]
+        ),
+        "s3": st.sampled_from(
+            [{"bucket": "archive", "partSize": "64Mi"}, {"bucket": "archive", "credentials": {"secret": "keys"}}]
+        ),
+        "errors": st.just({"tolerance": "All"}),
+        "image": st.sampled_from(["a:1", "b:2"]),
+        "state": st.sampled_from(["Running", "Paused", "Stopped"]),
+        "deletionPolicy": st.sampled_from(["Retain", "Publish", "Discard"]),
+        "restartNonce": st.sampled_from(["x", "y"]),
+        "sparkConf": st.just({"spark.foo": "1"}),
+    },
+)
+
+
+def shown(cluster: Cluster) -> Json:
+    """All objects and finalizers, but for what is told of each attempt alone."""
+    things = {}
+    for (kind, name), obj in cluster.things.items():
+        kept = copy.deepcopy(obj)
+        for key in ("uid", "creationTimestamp"):
+            kept["metadata"].pop(key, None)
+        kept["metadata"].get("labels", {}).pop(names.ATTEMPT, None)
+        kept.pop("status", None)
+        text = json.dumps(kept, sort_keys=True)
+        text = re.sub(r"(flights-|s3sink.io/attempt: ')\d+", r"\1N", text)
+        things[f"{kind}/{name}"] = json.loads(text)
+    return {"things": things, "finalizers": cluster.sink["metadata"].get("finalizers") or []}
+
+
+def created(spec: Json) -> Cluster:
+    """A sink that was made with this spec. Its load, which sizes follow, is not known."""
+    cluster = Cluster(sink=document(**spec), settings=ALL_BUILT, load=MemoryReport())
+    cluster.live()
+    return cluster
+
+
+@given(FLAGS, FLAGS)
+def test_editing_one_spec_into_another_gives_the_same_objects_as_creating_that(first: Json, second: Json) -> None:
+    edited = created(first)
+    edited.sink["spec"] = copy.deepcopy(SPEC | second)
+    edited.sink["metadata"]["generation"] += 1
+    edited.live()
+    made = created(second)
+    assert shown(edited) == shown(made)
+    assert edited.ready == made.ready
+
+
+@given(FLAGS, st.sampled_from([{"rotation": {}}, {"kafka": {"topics": []}}, {"executor": {"cores": 0}}]))
+def test_reverting_a_bad_edit_heals(good: Json, bad: Json) -> None:
+    cluster = created(good)
+    before = shown(cluster)
+    kept = cluster.sink["spec"]
+    cluster.sink["spec"] = kept | bad
+    cluster.live()
+    assert cluster.ready == ("False", "InvalidSpec")
+    cluster.sink["spec"] = kept
+    cluster.live()
+    assert shown(cluster) == before
+
+
+HUNGRY = MemoryReport(buffered_bytes=2 << 30, most_open_objects=99)
+
+EVENTS: dict[str, Callable[[Cluster], Any]] = {
+    "edit": lambda c: c.edit(restartNonce=f"n{c.now}"),
+    "pause": lambda c: c.edit(state="Paused"),
+    "stop": lambda c: c.edit(state="Stopped"),
+    "resume": lambda c: c.edit(state="Running"),
+    "reset": lambda c: c.edit(offsets={"reset": {"nonce": f"n{c.now}", "to": "Earliest"}}),
+    "bad edit": lambda c: c.edit(rotation={}),
+    "good edit": lambda c: c.edit(rotation={"flushSize": 3}),
+    "annotate": lambda c: c.annotate({names.RESTART: f"r{c.now}"}),
+    "hold": lambda c: c.annotate({names.PAUSED: "true"}),
+    "let go": lambda c: c.annotate({names.PAUSED: "false"}),
+    "kubelet": lambda c: c.kubelet(),
+    "user error": lambda c: c.fail(BucketMissing("no bucket")),
+    "trouble": lambda c: c.fail(TryAgainLater("slow")),
+    "out of memory": lambda c: c.fail(exit_code=137, reason="OOMKilled"),
+    "no answer": lambda c: setattr(c, "report", Unreachable(why="x")),
+    "hunger": lambda c: setattr(
+        c, "report", report(now=c.now, memory=MemoryReport(buffered_bytes=2 << 30, most_open_objects=99))
+    ),
+    "driver deleted": lambda c: c.remove("Pod", names.driver_name(c.name)),
+    "config deleted": lambda c: c.remove("ConfigMap", "flights-s3sink"),
+    "node lost": lambda c: c.nodes.update({"node-1": False}),
+    "node back": lambda c: c.nodes.update({"node-1": True}),
+    "minute": lambda c: c.wait(MINUTE),
+    "hour": lambda c: c.wait(61 * MINUTE),
+    "status lost": lambda c: c.sink.pop("status", None),
+    "delete": lambda c: c.delete_sink(),
+    "lingers": lambda c: setattr(c, "lingers", not c.lingers),
+}
+
+
+@given(st.lists(st.sampled_from(sorted(EVENTS)), max_size=14), st.sampled_from(["Retain", "Publish", "Discard"]))
+def test_whatever_happens_a_decision_that_is_carried_out_leaves_nothing_to_write(
+    events: list[str], policy: str
+) -> None:
+    cluster = Cluster(sink=document(deletionPolicy=policy), settings=ALL_BUILT)
+    for event in events:
+        EVENTS[event](cluster)
+        cluster.settle()
+        assert not cluster.decide().writes
+        assert cluster.driver is None or cluster.task is None
+        if cluster.gone:
+            return
+
+
+@given(st.lists(st.sampled_from(sorted(set(EVENTS) - {"delete", "hold"})), max_size=10))
+def test_whatever_happened_a_sink_that_should_run_runs_in_the_end(events: list[str]) -> None:
+    cluster = Cluster(settings=ALL_BUILT)
+    for event in events:
+        EVENTS[event](cluster)
+        cluster.settle()
+    cluster.lingers, cluster.nodes, cluster.report = False, {}, None
+    cluster.sink["spec"] = document()["spec"]
+    for _ in range(4):
+        cluster.live()
+        cluster.wait(70 * MINUTE)
+    if cluster.driver is not None and cluster.driver["status"]["phase"] == "Running":
+        cluster.report = report(now=cluster.now)
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+
+
+def restart(cluster: Cluster) -> None:
+    cluster.edit(restartNonce="again")
+
+
+def stop(cluster: Cluster) -> None:
+    cluster.edit(state="Stopped")
+
+
+def pause(cluster: Cluster) -> None:
+    cluster.edit(state="Paused")
+
+
+def to_executors(cluster: Cluster) -> None:
+    cluster.edit(executor={"mode": "Cluster"}, deletionPolicy="Publish")
+
+
+def ended(cluster: Cluster) -> None:
+    cluster.fail(TryAgainLater("slow"))
+
+
+def nothing(cluster: Cluster) -> None:
+    pass
+
+
+def writes(cluster: Cluster) -> Counter[str]:
+    return Counter(each for each in cluster.log if each != "status")
+
+
+LIVES = [nothing, restart, to_executors, pause, stop, ended, Cluster.delete_sink]
+
+
+@pytest.mark.parametrize("life", LIVES, ids=lambda life: life.__name__)
+@pytest.mark.parametrize("kubelet_between", [False, True], ids=["at once", "after a while"])
+def test_an_operator_killed_after_any_write_comes_to_the_same_end(
+    life: Callable[[Cluster], None], kubelet_between: bool
+) -> None:
+    def begin() -> Cluster:
+        cluster = Cluster() if life is nothing else running(deletionPolicy="Publish")
+        if life is not nothing:
+            cluster.settings = ALL_BUILT
+        life(cluster)
+        return cluster
+
+    whole = begin()
+    total = whole.live()
+    assert total
+    for stop_after in range(total):
+        cluster, left = begin(), stop_after
+        while left > 0:
+            done = cluster.look(writes=left)
+            left -= done
+            if not done and not cluster.kubelet():
+                break
+            if left > 0:
+                cluster.kubelet()
+        if kubelet_between:
+            cluster.kubelet()
+        cluster.live()
+        assert shown(cluster) == shown(whole), stop_after
+        assert writes(cluster) == writes(whole), stop_after
+        assert cluster.gone == whole.gone
