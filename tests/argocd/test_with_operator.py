@@ -1,0 +1,83 @@
+"""Argo CD's health check beside the operator's own decisions: a status that is really written means what is meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from s3sink_operator import names
+from sink_job.api.errors import BucketMissing, TryAgainLater
+from tests.argocd.test_customization import ACTIONS, FOLDER, run
+from tests.operator.cluster import Cluster, document, running
+
+
+def health(cluster: Cluster) -> str:
+    return str(run(FOLDER / "health.lua", cluster.sink)["status"])
+
+
+def act(cluster: Cluster, action: str) -> None:
+    """What Argo CD does: the script's object in place of the sink."""
+    changed: Any = run(ACTIONS / action / "action.lua", cluster.sink)["metadata"].get("annotations", {})
+    cluster.sink["metadata"]["annotations"] = changed
+
+
+def test_a_new_sink_progresses_until_it_is_healthy() -> None:
+    cluster = Cluster()
+    assert health(cluster) == "Progressing"
+    cluster.settle()
+    assert health(cluster) == "Progressing"
+    cluster.live()
+    assert health(cluster) == "Healthy"
+
+
+def test_an_edit_is_not_healthy_before_the_operator_has_seen_it() -> None:
+    cluster = running()
+    cluster.edit(rotation={"flushSize": 7})
+    assert health(cluster) == "Progressing"
+    cluster.live()
+    assert health(cluster) == "Healthy"
+
+
+@pytest.mark.parametrize(("action", "wanted"), [("pause", "Paused"), ("stop", "Stopped")])
+def test_a_sink_that_is_paused_or_stopped_by_an_action_is_suspended_until_it_is_resumed(
+    action: str, wanted: str
+) -> None:
+    cluster = running()
+    act(cluster, action)
+    cluster.live()
+    assert cluster.status["state"]["wanted"] == wanted
+    assert health(cluster) == "Suspended"
+    act(cluster, "resume")
+    cluster.live()
+    assert health(cluster) == "Healthy"
+
+
+def test_the_action_restart_makes_another_attempt() -> None:
+    cluster = running()
+    before = cluster.driver["metadata"]["labels"][names.ATTEMPT] if cluster.driver else None
+    act(cluster, "restart")
+    cluster.live()
+    assert cluster.driver is not None
+    assert cluster.driver["metadata"]["labels"][names.ATTEMPT] != before
+    assert health(cluster) == "Healthy"
+
+
+def test_a_failure_that_needs_a_person_is_degraded() -> None:
+    cluster = running()
+    cluster.fail(BucketMissing("there is no bucket archive"))
+    cluster.settle()
+    assert health(cluster) == "Degraded"
+
+
+def test_a_failure_that_is_worth_another_try_progresses() -> None:
+    cluster = running()
+    cluster.fail(TryAgainLater("Kafka did not answer"))
+    cluster.settle()
+    assert health(cluster) == "Progressing"
+
+
+def test_a_spec_that_cannot_be_read_is_degraded() -> None:
+    cluster = Cluster(document(partitioner={"type": "Time", "timezone": "Nowhere/Land", "duration": "1h"}))
+    cluster.settle()
+    assert health(cluster) == "Degraded"
