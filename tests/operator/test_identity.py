@@ -1,0 +1,101 @@
+"""Which sinks claim the same, and which of them yields."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3sink_operator import identity
+from s3sink_operator.model import Claim
+from sink_job.api.spec import parse_sink
+from tests.operator.cluster import document
+
+MINE = Claim(
+    namespace="data",
+    name="young",
+    created="2025-11-02T00:00:00Z",
+    bucket="archive",
+    topics_dir="topics",
+    topics=("flights",),
+    group="g-young",
+    sink_id="data.young",
+    brokers="kafka:9092",
+)
+ELDER = replace(MINE, name="elder", created="2025-11-01T00:00:00Z", group="g-elder", sink_id="data.elder")
+APART = replace(ELDER, topics=("other",))
+PATTERN = replace(ELDER, topics=None, pattern="fli.*")
+OUR_PATTERN = replace(MINE, topics=None, pattern="a.*")
+
+
+@pytest.mark.parametrize(
+    ("mine", "other", "what"),
+    [
+        pytest.param(MINE, ELDER, "the topic flights", id="the same topic in the same place"),
+        pytest.param(MINE, replace(APART, group="g-young"), "the consumer group g-young", id="the same group"),
+        pytest.param(MINE, replace(APART, sink_id="data.young"), "the ledger data.young", id="the same ledger"),
+        pytest.param(MINE, PATTERN, "the topic flights", id="a topic that the other's pattern matches"),
+        pytest.param(
+            OUR_PATTERN, replace(ELDER, topics=("ab",)), "the topic ab", id="a topic that our pattern matches"
+        ),
+        pytest.param(OUR_PATTERN, replace(PATTERN, pattern="a.*"), "the topics a.*", id="the same pattern"),
+        pytest.param(
+            OUR_PATTERN, replace(PATTERN, pattern=".*b", seen=("ab",)), "the topic ab", id="a topic found by both"
+        ),
+    ],
+)
+def test_the_younger_sink_yields_for(mine: Claim, other: Claim, what: str) -> None:
+    found = identity.conflict(mine, [other])
+    assert found is not None
+    assert found.certain
+    assert found.what.startswith(what)
+    assert "data/elder" in identity.sentence(mine, found)
+    assert identity.conflict(other, [mine]) is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(APART, id="another topic"),
+        pytest.param(replace(ELDER, bucket="else"), id="another bucket"),
+        pytest.param(replace(ELDER, topics_dir="else"), id="another directory"),
+        pytest.param(replace(ELDER, endpoint="https://minio:9000"), id="another store"),
+        pytest.param(replace(APART, group="g-young", brokers="kafka-2:9092"), id="the same group of another Kafka"),
+        pytest.param(replace(PATTERN, pattern="z.*"), id="a pattern that does not match"),
+        pytest.param(replace(PATTERN, pattern="("), id="a pattern that cannot be read"),
+    ],
+)
+def test_sinks_live_side_by_side_with(other: Claim) -> None:
+    assert identity.conflict(MINE, [other]) is None
+
+
+def test_patterns_of_which_nothing_is_known_may_collide_and_are_not_refused() -> None:
+    found = identity.conflict(OUR_PATTERN, [replace(PATTERN, pattern=".*b")])
+    assert found is not None
+    assert not found.certain
+    assert "OwnedByAnother" in identity.sentence(OUR_PATTERN, found)
+
+
+def test_a_certain_conflict_is_told_before_one_that_may_be() -> None:
+    near = replace(PATTERN, name="a", pattern=".*b")
+    found = identity.conflict(OUR_PATTERN, [near, replace(ELDER, name="z", topics=("ab",))])
+    assert found is not None
+    assert found.certain
+
+
+@given(st.permutations([MINE, ELDER, replace(ELDER, name="twin"), PATTERN]))
+def test_of_any_sinks_that_claim_the_same_exactly_one_goes_on(claims: list[Claim]) -> None:
+    going = [
+        mine for mine in claims if identity.conflict(mine, [other for other in claims if other is not mine]) is None
+    ]
+    assert len({(claim.created, claim.name) for claim in going}) == 1
+
+
+def test_a_claim_is_read_from_the_object_with_the_topics_that_it_has_found() -> None:
+    made = document(kafka={"bootstrapServers": "kafka:9092", "topicsPattern": "f.*"})
+    made["status"] = {"connector": {"topics": [{"topic": "flights", "lag": 1}]}}
+    claim = identity.claim_of(parse_sink(made), made)
+    assert (claim.title, claim.pattern, claim.topics, claim.seen) == ("data/flights", "f.*", None, ("flights",))
+    assert claim.group == "s3sink-data.flights"

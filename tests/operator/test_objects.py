@@ -1,0 +1,258 @@
+"""The objects that a sink is turned into."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from s3sink_operator import names, objects
+from s3sink_operator.model import Json
+from s3sink_operator.objects import Shape
+from sink_job.api.spec import Sink, load_sink, parse_sink
+from sink_job.api.units import GI
+from tests.operator.cluster import SETTINGS, SPEC, document
+
+OWNER = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "name": "flights", "uid": "u", "controller": True}
+SHAPE = Shape(attempt=3, memory=2 * GI, spec_hash="abc")
+SECRETS = {
+    "kafka": SPEC["kafka"] | {"propertySecrets": [{"name": "sasl.jaas.config", "secret": "login", "key": "jaas"}]},
+    "s3": {
+        "bucket": "archive",
+        "endpoint": "https://minio:9000",
+        "credentials": {"secret": "keys"},
+        "caSecret": {"secret": "ca", "key": "ca.crt"},
+    },
+}
+
+
+def sink(**spec: Any) -> Sink:
+    return parse_sink(document(**spec))
+
+
+def driver(**spec: Any) -> Json:
+    return objects.driver_pod(sink(**spec), OWNER, SETTINGS, SHAPE)
+
+
+def container(pod: Json) -> Json:
+    return dict(next(each for each in pod["spec"]["containers"] if each["name"] == "s3sink"))
+
+
+def config(**spec: Any) -> dict[str, str]:
+    return dict(objects.config_map(sink(**spec), OWNER, SETTINGS, attempt=3, memory=2 * GI)["data"])
+
+
+# -- what the job reads ------------------------------------------------------------------------------------------------
+
+
+def test_the_job_reads_the_sink_as_it_was_written_without_what_is_the_operators_business() -> None:
+    asked = document(
+        state="Stopped",
+        restartNonce="x",
+        deletionPolicy="Publish",
+        offsets={"reset": {"nonce": "n", "to": "Earliest"}},
+        driver={"podTemplate": {"spec": {"hostname": "secret"}}},
+        **SECRETS,
+    )
+    text = objects.config_map(parse_sink(asked), OWNER, SETTINGS, attempt=1, memory=GI)["data"]["sink.yaml"]
+    read = load_sink(text)
+    assert read.reason_not_to_run() is None
+    assert (read.name, read.namespace, read.spec.s3) == ("flights", "data", parse_sink(asked).spec.s3)
+    assert read.spec.kafka == parse_sink(asked).spec.kafka
+    assert read.shaping() == parse_sink(asked).shaping()
+    assert "secret" not in text.replace("secret: ", "").replace("caSecret", "").replace("propertySecrets", "")
+
+
+def test_two_ways_to_write_the_same_settings_are_one() -> None:
+    one, other = (
+        sink(rotation={"flushSize": 9, "maxOpenTime": written}, rounds=rounds)
+        for written, rounds in (("60m", {"maxDelay": "10s"}), ("1h", {}))
+    )
+    assert objects.spec_hash(one, SETTINGS) == objects.spec_hash(other, SETTINGS)
+    assert objects.manifest(one) == objects.manifest(other)
+
+
+def test_the_operators_default_image_is_part_of_what_a_driver_is_started_with() -> None:
+    newer = replace(SETTINGS, image="newer:2")
+    assert objects.spec_hash(sink(), SETTINGS) != objects.spec_hash(sink(), newer)
+    assert objects.spec_hash(sink(image="own:1"), SETTINGS) == objects.spec_hash(sink(image="own:1"), newer)
+
+
+# -- the driver pod ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["Local", "Cluster"])
+def test_the_pods_fit_the_restricted_security_profile(mode: str) -> None:
+    wanted = sink(executor={"mode": mode})
+    template = objects.executor_template(wanted, SETTINGS, attempt=1)
+    task = objects.task_pod(wanted, OWNER, SETTINGS, SHAPE, "Publish")
+    for pod in (objects.driver_pod(wanted, OWNER, SETTINGS, SHAPE), task, template):
+        assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
+        assert pod["spec"]["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod["spec"])
+        for each in pod["spec"]["containers"]:
+            security = each["securityContext"]
+            assert security["allowPrivilegeEscalation"] is False
+            assert security["readOnlyRootFilesystem"] is True
+            assert security["capabilities"] == {"drop": ["ALL"]}
+        allowed = {"configMap", "emptyDir", "secret", "projected"}
+        assert all(allowed & set(volume) for volume in pod["spec"]["volumes"])
+
+
+def test_the_driver_pod_runs_the_sink_and_never_restarts_by_itself() -> None:
+    pod = driver()
+    assert pod["metadata"]["name"] == "flights-s3sink-driver"
+    assert pod["metadata"]["ownerReferences"] == [OWNER]
+    assert pod["metadata"]["labels"][names.ATTEMPT] == "3"
+    assert pod["metadata"]["annotations"] == {names.SPEC_HASH: "abc"}
+    assert pod["spec"]["restartPolicy"] == "Never"
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    main = container(pod)
+    assert [*main["command"], *main["args"]] == (
+        [
+            "s3sink",
+            "run",
+            "/etc/s3sink/sink.yaml",
+            "--log",
+            "json",
+            "--memory",
+            "2147483648",
+            "--cores",
+            "1",
+            "--http",
+            "0.0.0.0:8042",
+        ]
+    )
+    assert main["resources"]["limits"]["memory"] == main["resources"]["requests"]["memory"] == "2Gi"
+    assert main["resources"]["limits"]["ephemeral-storage"] == "20Gi"
+    assert main["livenessProbe"]["httpGet"] == main["startupProbe"]["httpGet"] == {"path": "/healthz", "port": "report"}
+    assert main["resizePolicy"] == [{"resourceName": "memory", "restartPolicy": "NotRequired"}]
+    assert {each["mountPath"] for each in main["volumeMounts"]} == {"/etc/s3sink/sink.yaml", "/tmp"}
+
+
+def test_every_secret_is_mounted_in_a_folder_of_its_own() -> None:
+    main = container(driver(**SECRETS))
+    folders = [each["mountPath"] for each in main["volumeMounts"] if "secrets" in each["mountPath"]]
+    assert folders == [f"/etc/s3sink/secrets/{name}" for name in ("ca", "keys", "login")]
+    environment = {each["name"]: each.get("value") for each in main["env"]}
+    assert environment["S3SINK_SECRETS_DIR"] == "/etc/s3sink/secrets"
+    assert environment["S3SINK_CLUSTER"] == "c1"
+    assert "S3SINK_SECRETS_DIR" not in str(driver()["spec"]), "a folder that is not there would be refused"
+
+
+def test_image_and_pull_secrets_of_the_spec_come_before_the_operators() -> None:
+    pod = driver(image="own:1", imagePullSecrets=[{"name": "login"}])
+    assert container(pod)["image"] == "own:1"
+    assert pod["spec"]["imagePullSecrets"] == [{"name": "login"}]
+    assert container(driver())["image"] == SETTINGS.image
+
+
+TEMPLATE: Json = {
+    "metadata": {"labels": {"team": "a", names.SINK: "stolen"}, "annotations": {"note": "b"}, "name": "mine"},
+    "spec": {
+        "nodeSelector": {"disk": "ssd"},
+        "restartPolicy": "Always",
+        "containers": [
+            {
+                "name": "s3sink",
+                "image": "stolen",
+                "env": [{"name": "HTTP_PROXY", "value": "p"}, {"name": "S3SINK_CLUSTER", "value": "stolen"}],
+                "volumeMounts": [{"name": "extra", "mountPath": "/extra"}],
+            },
+            {"name": "proxy", "image": "envoy"},
+        ],
+        "volumes": [{"name": "extra", "emptyDir": {}}],
+    },
+}
+
+
+def test_a_pod_template_adds_and_never_takes_what_the_sink_depends_on() -> None:
+    pod = driver(driver={"podTemplate": TEMPLATE})
+    assert pod["metadata"]["labels"] | {"team": "a", names.SINK: "flights"} == pod["metadata"]["labels"]
+    assert pod["metadata"]["annotations"]["note"] == "b"
+    assert (pod["metadata"]["name"], pod["spec"]["restartPolicy"]) == ("flights-s3sink-driver", "Never")
+    assert pod["spec"]["nodeSelector"] == {"disk": "ssd"}
+    assert [each["name"] for each in pod["spec"]["containers"]] == ["s3sink", "proxy"]
+    main = container(pod)
+    assert main["image"] == SETTINGS.image
+    environment = {each["name"]: each.get("value") for each in main["env"]}
+    assert (environment["HTTP_PROXY"], environment["S3SINK_CLUSTER"]) == ("p", "c1")
+    assert "/extra" in [each["mountPath"] for each in main["volumeMounts"]]
+    assert "extra" in [each["name"] for each in pod["spec"]["volumes"]]
+
+
+# -- executors of their own --------------------------------------------------------------------------------------------
+
+
+def test_with_executors_the_driver_gets_sparks_properties_and_a_token() -> None:
+    pod = objects.driver_pod(
+        sink(executor={"mode": "Cluster"}), OWNER, SETTINGS, replace(SHAPE, executor_memory=3 * GI)
+    )
+    assert container(pod)["args"][-2:] == ["--spark-properties", "/etc/s3sink/spark.properties"]
+    assert pod["spec"]["automountServiceAccountToken"] is True
+    assert objects.memory_of(pod) == 3 * GI
+    mounts = {each["mountPath"] for each in container(pod)["volumeMounts"]}
+    assert {"/etc/s3sink/sink.yaml", "/etc/s3sink/spark.properties", "/etc/s3sink/executor.yaml"} <= mounts
+    assert {"sink.yaml", "spark.properties", "executor.yaml"} == set(config(executor={"mode": "Cluster"}))
+    assert set(config()) == {"sink.yaml"}
+
+
+def test_sparks_properties_are_those_of_client_mode_in_a_pod() -> None:
+    wanted = sink(executor={"mode": "Cluster", "instances": 4, "cores": 2}, sparkConf={"spark.foo": "1"})
+    made = objects.spark_properties(wanted, SETTINGS, attempt=12, memory=3 * GI)
+    assert made["spark.master"] == "k8s://https://kubernetes.default.svc"
+    assert made["spark.submit.deployMode"] == "client"
+    assert made["spark.kubernetes.driver.pod.name"] == "flights-s3sink-driver"
+    assert made["spark.executor.instances"] == "4"
+    assert made["spark.app.id"] == made["spark.kubernetes.executor.podNamePrefix"] == "flights-12"
+    assert (made["spark.executor.memory"], made["spark.executor.memoryOverhead"]) == ("640m", "2432m")
+    assert made["spark.authenticate"] == made["spark.network.crypto.enabled"] == "true"
+    assert made["spark.kubernetes.authenticate.oauthTokenFile"].endswith("/token")
+    assert made["spark.foo"] == "1"
+    assert all(made[key].isdigit() for key in ("spark.driver.port", "spark.driver.blockManager.port"))
+
+
+def test_executors_names_leave_room_for_what_spark_adds() -> None:
+    made = document(name="f" * 40, executor={"mode": "Cluster"})
+    for attempt in (1, 999_999, 123_456_789):
+        properties = objects.spark_properties(parse_sink(made), SETTINGS, attempt=attempt, memory=GI)
+        assert len(properties["spark.kubernetes.executor.podNamePrefix"]) <= 47
+
+
+def test_the_executors_template_carries_the_users_and_no_owner() -> None:
+    template = yaml.safe_load(config(executor={"mode": "Cluster", "podTemplate": TEMPLATE})["executor.yaml"])
+    assert template["metadata"]["labels"][names.COMPONENT] == "executor"
+    assert template["spec"]["nodeSelector"] == {"disk": "ssd"}
+    assert "ownerReferences" not in template["metadata"]
+
+
+# -- the rest ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_account_is_bound_to_the_charts_role_for_drivers() -> None:
+    binding = objects.binding(sink(), OWNER, SETTINGS)
+    assert binding["roleRef"]["name"] == SETTINGS.driver_role
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "flights-s3sink", "namespace": "data"}]
+    assert objects.account(sink(), OWNER)["metadata"]["name"] == "flights-s3sink"
+
+
+def test_what_others_add_is_no_difference_and_what_they_change_is() -> None:
+    wanted = objects.binding(sink(), OWNER, SETTINGS)
+    seen = copy.deepcopy(wanted)
+    seen["metadata"] |= {"uid": "1", "resourceVersion": "7"}
+    seen["metadata"]["labels"]["team"] = "a"
+    seen["metadata"]["ownerReferences"].insert(0, {"uid": "other"})
+    assert not objects.differs(seen, wanted)
+    seen["subjects"].append({"kind": "User", "name": "eve"})
+    assert objects.differs(seen, wanted)
+    assert objects.differs(None, wanted)
+
+
+def test_properties_are_written_so_that_java_reads_them_back() -> None:
+    from s3sink_operator.objects.spark import properties_file
+
+    text = properties_file({"a": " x", "b": "c:\\d", "e": "f\ng"})
+    assert text == "a=\\ x\nb=c:\\\\d\ne=f\\ng\n"

@@ -1,0 +1,119 @@
+"""How the status is put together, and when it is worth a write."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3sink_operator import status
+from s3sink_operator.model import Json, to_ms, to_stamp
+from s3sink_operator.status import Condition
+from sink_job.api.report import PartitionReport, RunState, Totals
+from tests.operator.cluster import START, report
+
+READY = Condition(type="Ready", status="True", reason="Running", message="copies 1 topic-partition")
+
+
+def made(conditions: list[Condition], old: list[Json] | None = None, now: int = START) -> list[Json]:
+    return status.conditions(old or [], conditions, generation=2, now=now)
+
+
+def test_a_conditions_time_changes_with_its_status_alone() -> None:
+    first = made([READY])
+    same = made([Condition(type="Ready", status="True", reason="Other", message="m")], first, START + 60_000)
+    assert same[0]["lastTransitionTime"] == to_stamp(START)
+    assert same[0]["reason"] == "Other"
+    other = made([Condition(type="Ready", status="False", reason="Starting", message="m")], same, START + 60_000)
+    assert other[0]["lastTransitionTime"] == to_stamp(START + 60_000)
+    assert other[0]["observedGeneration"] == 2
+
+
+def test_a_condition_that_is_over_goes_away() -> None:
+    lost = Condition(type="DataLoss", status="True", reason="OffsetsLost", message="m")
+    assert [each["type"] for each in made([READY], made([READY, lost]))] == ["Ready"]
+
+
+def test_the_furthest_behind_twenty_partitions_are_told_and_all_topics_summed() -> None:
+    partitions = [
+        PartitionReport(topic=f"t{n % 3}", partition=n, committed=n, next=n, end=2 * n, lag=n, lag_ms=n * 1000)
+        for n in range(100)
+    ]
+    told = status.connector(report(partitions=partitions, assigned_partitions=100, totals=Totals(records=5)))
+    assert [each["partition"] for each in told["worst"]] == list(range(99, 79, -1))
+    assert told["lag"] == {"records": 4950, "seconds": 99}
+    assert sum(topic["lag"] for topic in told["topics"]) == 4950
+    assert [topic["partitions"] for topic in told["topics"]] == [34, 33, 33]
+    assert told["worst"][0] == {
+        "topic": "t0", "partition": 99, "committed": 99, "end": 198, "lag": 99, "lagSeconds": 99
+    }  # fmt: skip
+
+
+def test_lag_that_is_not_known_is_not_told_as_none() -> None:
+    partitions = [PartitionReport(topic="t", partition=0, committed=0, next=0)]
+    assert "lag" not in status.connector(report(RunState.RECOVERING, partitions=partitions))
+
+
+def whole(**connector: Any) -> Json:
+    return {
+        "observedGeneration": 1,
+        "conditions": made([READY]),
+        "connector": {"phase": "Running", "records": 1} | connector,
+        "memory": {"current": "2Gi", "wanted": "2Gi", "inputs": {"openObjects": 1}},
+    }
+
+
+def written(old: Json, new: Json, now: int) -> tuple[Json | None, int | None]:
+    return status.to_write(old, new, now=now, pause_ms=30_000)
+
+
+def test_nothing_is_written_where_nothing_changed() -> None:
+    first, _ = written({}, whole(), START)
+    assert first is not None
+    assert written(first, whole(), START + 3_600_000) == (None, None)
+
+
+def test_progress_waits_for_half_a_minute_and_is_not_forgotten() -> None:
+    first, _ = written({}, whole(), START)
+    assert first is not None
+    assert written(first, whole(records=2), START + 12_000) == (None, 18_000)
+    later, wait = written(first, whole(records=2), START + 30_000)
+    assert later is not None
+    assert later["connector"]["updatedTime"] == to_stamp(START + 30_000)
+    assert wait is None
+
+
+def test_what_memory_is_computed_from_is_progress_too() -> None:
+    first, _ = written({}, whole(), START)
+    assert first is not None
+    new = whole()
+    new["memory"] |= {"wanted": "3Gi", "inputs": {"openObjects": 9}}
+    assert written(first, new, START + 1000) == (None, 29_000)
+
+
+def test_a_change_of_state_is_written_at_once_with_the_progress_so_far() -> None:
+    first, _ = written({}, whole(), START)
+    assert first is not None
+    later, _ = written(first, whole(records=2, phase="Stopping"), START + 1000)
+    assert later is not None
+    assert later["connector"]["records"] == 2
+
+
+@given(st.integers(0, 4_000_000_000_000))
+def test_times_are_whole_seconds_and_come_back(ms: int) -> None:
+    assert to_ms(to_stamp(ms)) == ms // 1000 * 1000
+
+
+def test_what_is_no_time_is_none() -> None:
+    assert to_ms("soon") is None
+    assert to_ms(None) is None
+
+
+def test_the_old_status_is_not_touched() -> None:
+    first, _ = written({}, whole(), START)
+    assert first is not None
+    kept = copy.deepcopy(first)
+    written(first, whole(records=2), START + 60_000)
+    assert first == kept
