@@ -147,8 +147,14 @@ def test_defaults_are_those_of_the_models_as_people_write_them() -> None:
     assert spec["s3"]["properties"]["partSize"]["default"] == "25Mi"
     assert spec["rounds"]["properties"]["maxDelay"]["default"] == "10s"
     assert spec["executor"]["properties"]["instances"]["default"] == 1
-    assert spec["executor"]["default"] == {}
     assert "default" not in spec["kafka"]["properties"]["topics"]
+
+
+def test_the_default_of_a_section_holds_those_of_its_fields() -> None:
+    spec = SCHEMA["properties"]["spec"]["properties"]
+    memory = {"mode": "Auto", "min": "512Mi", "max": "8Gi"}
+    assert spec["executor"]["default"] == {"mode": "Cluster", "instances": 1, "cores": 1, "memory": memory}
+    assert spec["offsets"]["default"] == {}
 
 
 def test_what_explains_and_what_is_the_users_own_is_left_open() -> None:

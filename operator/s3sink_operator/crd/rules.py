@@ -19,7 +19,7 @@ from sink_job.api.choices import Converter, PartitionerType, ResetTo, TimestampE
 from sink_job.api.names import RESERVED
 from sink_job.api.properties import KAFKA_OWNED, SPARK_OWNED, SPARK_OWNED_PREFIXES
 from sink_job.api.rules import MOST_PARTS
-from sink_job.api.units import DAY, HOUR, format_duration
+from sink_job.api.units import DAY, HOUR, format_duration, parse_duration
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,10 +48,12 @@ def _size(value: str) -> str:
     return f"quantity(string({value}))"
 
 
-def _duration(value: str) -> str:
-    """The duration that a text of ours stands for: days, which Go's notation lacks, as hours."""
-    hours = f"string(int({value}.split('d')[0]) * 24) + 'h' + {value}.split('d')[1]"
-    return f"duration({value}.contains('d') ? {hours} : {value})"
+def _lasts(value: str, compared: str, ms: int) -> str:
+    """Whether the duration in a text of ours is `<=` or `==` `ms`, a day at most: Go's notation has no days."""
+    days = f"duration({value}.matches('^0*1d') ? '24h' : '0s')"
+    rest = f"duration('0s' + {value}.substring({value}.indexOf('d') + 1))"
+    few_days = f"(!{value}.contains('d') || {value}.matches('^0*1?d'))"
+    return f"{few_days} && {days} + {rest} {compared} duration('{ms}ms')"
 
 
 def bound(kind: str, path: str, which: str, limit: str) -> Rule:
@@ -59,10 +61,12 @@ def bound(kind: str, path: str, which: str, limit: str) -> Rule:
     most = which == "maximum"
     if kind == "size":
         cel = f"{_size('self')}.compareTo(quantity({_text(limit)})) {'<=' if most else '>='} 0"
+    elif most:
+        cel = _lasts("self", "<=", parse_duration(limit))
     elif limit == "1ms":
         cel = "self.matches('[1-9]')"
     else:
-        cel = f"{_duration('self')} {'<=' if most else '>='} {_duration(_text(limit))}"
+        raise ValueError(f"{path}: no rule for durations of at least {limit}")
     above = "above the maximum" if most else "below the minimum"
     return Rule(path, cel, f"{path} is {above} of {limit}: write {limit} or {'less' if most else 'more'}")
 
@@ -76,7 +80,7 @@ _FIELDED: Final = _list(kind for kind in PartitionerType if kind.uses_fields)
 _OWN: Final = _list([PartitionerType.TIME, PartitionerType.FIELD_AND_TIME])
 _PLAIN: Final = _list([Converter.TEXT, Converter.BYTES])
 _HERE: Final = r"'(?i)^http://(([a-z0-9_.-]+[.])?localhost|127[.][0-9.]+|\\[[0:]*1\\])(:|/|$)'"
-_SERVER: Final = r"'^\\s*(\\[[0-9a-fA-F:.%]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}\\s*$'"
+_SERVER: Final = r"\\s*(\\[[0-9a-fA-F:.%]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}\\s*"
 
 
 def _object() -> Iterator[Rule]:
@@ -109,7 +113,7 @@ def _kafka() -> Iterator[Rule]:
     here, secrets = "spec.kafka", "spec.kafka.propertySecrets"
     yield Rule(
         f"{here}.bootstrapServers",
-        f"self.split(',').all(server, server.matches({_SERVER}))",
+        f"self.matches('^{_SERVER}(,{_SERVER})*$')",
         f"{here}.bootstrapServers is not a list of brokers: write host:port, separated by commas, without protocol",
     )
     yield Rule(
@@ -207,10 +211,9 @@ def _partitioner() -> Iterator[Rule]:
         f"{here}.timezone is missing: a type that has a time needs it, such as UTC",
     )
     for kind, ms in ((PartitionerType.HOURLY, HOUR), (PartitionerType.DAILY, DAY)):
-        fixed = _duration(_text(format_duration(ms)))
         yield Rule(
             here,
-            _either(f"self.type != '{kind}'", "!has(self.duration)", f"{_duration('self.duration')} == {fixed}"),
+            _either(f"self.type != '{kind}'", "!has(self.duration)", _lasts("self.duration", "==", ms)),
             f"{here}.duration cannot be: the type {kind} has {format_duration(ms)}; leave it out, or choose Time",
         )
 
@@ -219,7 +222,7 @@ def _fixed_paths() -> Iterator[Rule]:
     here = "self.partitioner.pathFormat"
     for kind in (PartitionerType.HOURLY, PartitionerType.DAILY):
         elements = (kind.path_format("/") or "").split("/")
-        joined = f"{_list(elements)}.join(self.s3.directoryDelimiter)"
+        joined = " + self.s3.directoryDelimiter + ".join(_text(element) for element in elements)
         own = f"{here} in [{_text('/'.join(elements))}, {joined}]"
         yield Rule(
             "spec",
@@ -268,13 +271,12 @@ def _rotation() -> Iterator[Rule]:
         "spec.partitioner.timezone is missing: spec.rotation.scheduleInterval counts from midnight there; give one "
         "such as UTC",
     )
-    # 10,000 times a size: zeros behind its whole number. Sizes with a fraction are left to the job.
-    part, zeros = "string(self.s3.partSize)", str(MOST_PARTS)[1:]
-    many = f"{part}.replace({part}.find('^[0-9]+'), {part}.find('^[0-9]+') + '{zeros}', 1)"
-    fits = f"{_size('self.rotation.maxBytes')}.compareTo(quantity({many})) <= 0"
+    # As floats, for a quantity cannot be multiplied, with a hair more than S3's limit, for floats are not exact.
+    limit = f"{MOST_PARTS + 0.0001} * {_size('self.s3.partSize')}.asApproximateFloat()"
+    fits = f"{_size('self.rotation.maxBytes')}.asApproximateFloat() <= {limit}"
     yield Rule(
         "spec",
-        _either("!has(self.rotation.maxBytes)", f"{part}.contains('.')", fits),
+        _either("!has(self.rotation.maxBytes)", fits),
         f"{here}.maxBytes does not fit into S3's {MOST_PARTS} parts of spec.s3.partSize: lower it, or raise partSize",
     )
 

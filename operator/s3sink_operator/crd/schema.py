@@ -46,6 +46,8 @@ def _node(written: Json, models: dict[str, Json], path: str, *, in_list: bool) -
         made["properties"] = {
             name: _node(inner, models, f"{path}.{name}", in_list=in_list) for name, inner in both["properties"].items()
         }
+    if made.get("default") == {}:  # written out, for it has to pass the rules at its place before its fields are filled
+        made["default"] = {name: at["default"] for name, at in made["properties"].items() if "default" in at}
     if "items" in both:
         made |= {"items": _node(both["items"], models, f"{path}[]", in_list=True)} | _LISTS.get(path, {})
     rules = list(_bounds(both, path))

@@ -1,0 +1,97 @@
+"""What the job's parser takes, the API server takes: found by trying values on both sides of every rule together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from devtools.kube.client import Json, Kube
+from devtools.kube.control_plane import Cluster
+from sink_job.api.errors import SpecError
+from sink_job.api.spec import parse_sink
+from tests.support.sinks import place_for_sinks, tried
+from tests.unit.api.manifests import ABSENT, document
+
+VALUES: dict[str, list[object]] = {
+    "metadata.name": ["a", "a" * 40],
+    "spec.kafka.topics": [ABSENT, ["a"], ["a", "b"], ["."], ["a.b_c-D"]],
+    "spec.kafka.topicsPattern": [ABSENT, "a.*"],
+    "spec.kafka.groupId": ["a", "a b"],
+    "spec.kafka.bootstrapServers": ["a:1", "a:1 ,b:2", "[::1]:9092", "PLAINTEXT://a:1", "a.b-c_d:65535"],
+    "spec.kafka.properties": [{}, {"a.b": "c"}, {"group.id": "a"}, {"ssl.key.password": "a"}],
+    "spec.kafka.propertySecrets": [[], [{"name": "ssl.key.password", "secret": "a", "key": "b"}]],
+    "spec.format.converter": ["Json", "Text", "Bytes", "Avro"],
+    "spec.partitioner.type": ["Default", "Field", "Time", "Hourly", "Daily", "FieldAndTime"],
+    "spec.partitioner.fields": [ABSENT, ["a"], ["a.b", "c"], ["a", "a"], ["a."]],
+    "spec.partitioner.duration": [ABSENT, "1h", "60m", "0d1h", "24h", "1d", "1440m", "00001d", "90s"],
+    "spec.partitioner.pathFormat": [
+        ABSENT,
+        "YYYY",
+        "'year'=YYYY/'month'=MM/'day'=dd",
+        "'year'=YYYY-'month'=MM-'day'=dd",
+    ],
+    "spec.partitioner.timezone": [ABSENT, "UTC", "+02:00"],
+    "spec.partitioner.timestampExtractor": ["Wallclock", "Record", "RecordField"],
+    "spec.rotation": [{}, {"flushSize": 1}, {"maxOpenTime": "1ms"}],
+    "spec.rotation.interval": [ABSENT, "1ms", "1d1h1m1s1ms", "36500d", "0000000000000h1ms", "100000000000000h"],
+    "spec.rotation.scheduleInterval": [ABSENT, "1h", "1d", "0d24h", "86400000ms", "000000000000001m", "1d1ms"],
+    "spec.rotation.maxBytes": [ABSENT, 1, "1k", "1.5Gi", "48.828125Gi", "52428800001", "19.53125Ti", "1048576Ti"],
+    "spec.s3.partSize": [ABSENT, 5242880, "5242880", "5Mi", "5.5Mi", "0.005Gi", "2Gi", "2147483648", "6M"],
+    "spec.s3.topicsDir": ["", "a", "a/b", "a-", "-", "a/_s3sink", "..a"],
+    "spec.s3.directoryDelimiter": ["/", "-", "--", "é", " "],
+    "spec.s3.fileDelimiter": ["+", "-", "_", "é", "1"],
+    "spec.s3.endpoint": [
+        ABSENT,
+        "https://a",
+        "http://a",
+        "http://localhost",
+        "http://LOCALHOST:1/",
+        "http://a.localhost:1",
+        "http://127.1.2.3",
+    ],
+    "spec.s3.insecure": [True, False],
+    "spec.errors.tolerance": ["None", "All"],
+    "spec.errors.deadLetterTopic": [ABSENT, "flights", "refused"],
+    "spec.rounds.minBytes": [0, "0", "1Gi", "512Mi", 536870912],
+    "spec.rounds.maxBytes": [1, "512Mi", "536870912", "0.5Gi", "2Gi"],
+    "spec.rounds.maxDelay": ["0s", "24h", "1d", "25h"],
+    "spec.executor.memory.min": ["512Mi", 536870912, "1.5Gi", "8Gi"],
+    "spec.executor.memory.max": ["512Mi", "1536Mi", "9G"],
+    "spec.sparkConf": [{}, {"spark.a": "b"}, {"spark.master": "local"}, {"a": "b"}],
+    "spec.sinkId": ["a", "a..b", "topics", "topics.a"],
+    "spec.offsets.reset": [ABSENT, {"nonce": "a", "to": "Latest"}, {"nonce": "a", "to": "Timestamp", "timestamp": 0}],
+}
+
+
+@pytest.fixture(scope="module")
+def sinks(control_plane: Cluster) -> Iterator[Kube]:
+    with place_for_sinks(control_plane) as kube:
+        yield kube
+
+
+def changed(changes: dict[str, object]) -> Json:
+    """A right manifest with `changes`, some of which may take out what is not there."""
+    manifest = document({path: value for path, value in changes.items() if value is not ABSENT})
+    for path in (path for path, value in changes.items() if value is ABSENT):
+        *way, last = path.split(".")
+        place: Any = manifest
+        for step in way:
+            place = place.get(step, {})
+        place.pop(last, None)
+    return manifest
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(data=st.data())
+def test_no_rule_refuses_what_the_parser_takes(sinks: Kube, data: st.DataObject) -> None:
+    paths = data.draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=6, unique=True))
+    manifest = changed({path: data.draw(st.sampled_from(VALUES[path]), label=path) for path in sorted(paths)})
+    try:
+        parse_sink(manifest, for_job=False)
+    except SpecError:
+        return
+    tried(sinks, manifest)
