@@ -223,6 +223,8 @@ class Driver:
         number = settings or commits.state.current_settings()
         started = self.world.clock()
         results = self._tasks.write(planned, commits.state, now=self._now, settings=number, close=close)
+        if planned.ranges:
+            self._expect_same_topics()
         lost = {tp: r.lost for tp, r in results.items() if r.lost is not None}
         good = {tp: r for tp, r in results.items() if r.lost is None}
         for key, upload in (upload for r in results.values() if r.lost is not None for upload in r.begun):
@@ -246,6 +248,15 @@ class Driver:
         if commits.maintain():
             CleanUp(self._s3, self._ledger, commits.epoch).run(commits.state, commits.state.number)
         self._stop_at_errors(good)
+
+    def _expect_same_topics(self) -> None:
+        """What was read is recorded only when it was read from the topics that the ledger knows: one that was made anew
+        between two looks has records at the same offsets. A topic that is gone by now was the right one."""
+        try:
+            now = self._source.ids(self._source.topics())
+        except TopicMissing:
+            return
+        own.expect_same_topics(self._commits.state.kafka, now)
 
     def _learn(self, results: Mapping[TopicPartition, TaskResult]) -> None:
         for tp, result in results.items():

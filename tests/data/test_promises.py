@@ -17,6 +17,7 @@ from devtools.processes import wait_until
 from devtools.s3 import S3Server, VersityGW, s3_server
 from devtools.s3_requests import kind
 from sink_job.api.errors import LedgerFenced, LedgerLost, OwnedByAnother, TopicRecreated
+from sink_job.api.types import TopicPartition
 from sink_job.kafka.types import TopicInfo
 from sink_job.rounds import publish as publishing
 from sink_job.rounds.ledger import Ledger
@@ -24,7 +25,7 @@ from sink_job.rounds.publish import Outcome
 from sink_job.rounds.state import NamedObject, Record
 from sink_job.rounds.world import Goal
 from sink_job.s3 import S3
-from tests.support.function_log import FileGroup, FunctionLog
+from tests.support.function_log import FileGroup, FunctionEngine, FunctionLog
 from tests.support.place import Place
 
 pytestmark = pytest.mark.data
@@ -231,3 +232,22 @@ def test_a_topic_that_was_created_again_stops_the_sink(place: Place, monkeypatch
     monkeypatch.setattr(FileGroup, "topics", lambda *_, **__: {"log": TopicInfo("another-id", 1)})
     with pytest.raises(TopicRecreated, match="topic log was deleted and created again"):
         place.run(FunctionLog(records=5), DONE, flush_size=10)
+
+
+def test_what_was_read_from_a_topic_that_was_created_again_meanwhile_is_not_recorded(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.run(FunctionLog(records=10), DONE, flush_size=10)
+    read = FunctionEngine.run
+
+    def run(self: FunctionEngine, **round_: Any) -> dict[TopicPartition, bytes]:
+        results = read(self, **round_)
+        monkeypatch.setattr(FileGroup, "topics", lambda *_, **__: {"log": TopicInfo("another-id", 1)})
+        return results
+
+    monkeypatch.setattr(FunctionEngine, "run", run)
+    with pytest.raises(TopicRecreated, match="topic log was deleted and created again"):
+        place.run(FunctionLog(records=20), DONE, flush_size=10)
+    monkeypatch.undo()
+    place.run(FunctionLog(records=10), DONE, flush_size=10)
+    assert place.keys() == ["topics/log/partition=0/log+0+0000000000.json"]
