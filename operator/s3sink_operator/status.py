@@ -7,6 +7,7 @@ lastTransitionTime changes with its status alone, and figures that only tell of 
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,6 +17,7 @@ from s3sink_operator.model import Json, to_ms, to_stamp
 from sink_job.api.report import PartitionReport, Report
 
 MOST_TOPICS: Final = 1000
+MOST_OF_MESSAGE: Final = 4096
 UPDATED: Final = "updatedTime"
 _PROGRESS_OF_MEMORY: Final = ("wanted", "inputs")
 
@@ -41,13 +43,18 @@ def conditions(old: Sequence[Json], wanted: Iterable[Condition], *, generation: 
             {
                 "type": condition.type,
                 "status": condition.status,
-                "reason": condition.reason,
-                "message": condition.message,
+                "reason": word(condition.reason),
+                "message": condition.message[:MOST_OF_MESSAGE],
                 "lastTransitionTime": since or to_stamp(now),
                 "observedGeneration": generation,
             }
         )
     return made
+
+
+def word(reason: str) -> str:
+    """A reason as the CRD allows it: some come from pods, who may say anything."""
+    return re.sub(r"^[^A-Za-z]+|[^A-Za-z0-9_]", "", reason)[:128] or "Unknown"
 
 
 def reason_of(status: Json, kind: str) -> str | None:

@@ -9,11 +9,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from s3sink_operator import names
+from s3sink_operator.crd.status import STATUS
 from s3sink_operator.model import Json, Unreachable
 from sink_job.api.errors import BucketMissing, TryAgainLater
 from sink_job.api.report import MemoryReport
@@ -139,6 +141,7 @@ def test_whatever_happens_a_decision_that_is_carried_out_leaves_nothing_to_write
         EVENTS[event](cluster)
         cluster.settle()
         assert not cluster.decide().writes
+        jsonschema.validate(cluster.status, STATUS | {"additionalProperties": False})
         assert cluster.driver is None or cluster.task is None
         if cluster.gone:
             return

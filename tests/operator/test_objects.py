@@ -184,6 +184,20 @@ def test_a_pod_template_adds_and_never_takes_what_the_sink_depends_on() -> None:
     assert "extra" in [each["name"] for each in pod["spec"]["volumes"]]
 
 
+@pytest.mark.parametrize(
+    "template",
+    [
+        {"metadata": "x", "spec": []},
+        {"metadata": {"labels": 3}, "spec": {"containers": "x", "volumes": [1, {"name": ["y"]}]}},
+        {"spec": {"containers": [{"name": "s3sink", "env": "none", "volumeMounts": {}}]}},
+    ],
+)
+def test_a_pod_template_that_makes_no_sense_leaves_a_pod_that_the_api_server_can_judge(template: Json) -> None:
+    pod = driver(driver={"podTemplate": template})
+    assert container(pod)["image"] == SETTINGS.image
+    assert pod["metadata"]["labels"][names.SINK] == "flights"
+
+
 # -- executors of their own --------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,6 +35,15 @@ def test_a_conditions_time_changes_with_its_status_alone() -> None:
 def test_a_condition_that_is_over_goes_away() -> None:
     lost = Condition(type="DataLoss", status="True", reason="OffsetsLost", message="m")
     assert [each["type"] for each in made([READY], made([READY, lost]))] == ["Ready"]
+
+
+@pytest.mark.parametrize(
+    ("said", "written"), [("Evicted", "Evicted"), ("no room!", "noroom"), ("42", "Unknown"), ("", "Unknown")]
+)
+def test_a_reason_that_is_no_word_is_made_one(said: str, written: str) -> None:
+    condition = Condition(type="Ready", status="False", reason=said, message="m" * 100_000)
+    assert made([condition])[0]["reason"] == written
+    assert len(made([condition])[0]["message"]) == 4096
 
 
 def test_the_furthest_behind_twenty_partitions_are_told_and_all_topics_summed() -> None:

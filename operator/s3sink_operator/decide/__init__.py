@@ -165,7 +165,7 @@ def _replicas(ctx: Context) -> int:
 def _events(ctx: Context, verdict: Verdict) -> tuple[Event, ...]:
     """One where the reason changes: people look for what happened, not for how often it was looked at."""
     made = []
-    if verdict.event is not None and status.reason_of(ctx.old, "Ready") != verdict.reason:
+    if verdict.event is not None and status.reason_of(ctx.old, "Ready") != status.word(verdict.reason):
         made.append(Event(type=verdict.event, reason=verdict.reason, message=verdict.message))
     if verdict.resize and verdict.plan is not None:
         made.append(Event(type=EventType.NORMAL, reason="MemoryResized", message=str(verdict.plan.why)))

@@ -23,13 +23,18 @@ _KEYS: Final = {
 
 def merged(template: Json | None, ours: Json) -> Json:
     """The pod `ours`, with what `template` adds to its metadata (labels, annotations) and spec."""
-    template = template or {}
-    metadata = template.get("metadata") or {}
-    added = {key: dict(metadata[key]) for key in ("labels", "annotations") if metadata.get(key)}
-    kept = {"metadata": added, "spec": template.get("spec") or {}}
+    metadata = _section(template, "metadata")
+    added = {key: found for key in ("labels", "annotations") if (found := _section(metadata, key))}
+    kept = {"metadata": added, "spec": _section(template, "spec")}
     result = _merge(kept, ours)
     assert isinstance(result, dict)
     return result
+
+
+def _section(of: Any, key: str) -> Json:
+    """A template is free text to the CRD: what is no mapping where there should be one says nothing."""
+    found = of.get(key) if isinstance(of, dict) else None
+    return dict(found) if isinstance(found, dict) else {}
 
 
 def _merge(theirs: Any, ours: Any, key: str = "") -> Any:
@@ -44,9 +49,9 @@ def _merge(theirs: Any, ours: Any, key: str = "") -> Any:
 
 
 def _merge_named(theirs: list[Any], ours: list[Any], by: str) -> list[Any]:
-    known = {_key(each, by): each for each in theirs}
+    known = {_key(each, by): each for each in theirs if isinstance(_key(each, by), str | int)}
     mine = [_merge(known[each[by]], each) if each[by] in known else each for each in ours]
-    taken = {each[by] for each in ours}
+    taken = [each[by] for each in ours]
     return [*mine, *(each for each in theirs if _key(each, by) not in taken)]
 
 
