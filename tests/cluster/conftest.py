@@ -1,0 +1,93 @@
+"""A control plane for all tests of this worker, and for each test a namespace of its own in it.
+
+Pods are not run here: `harness` says what becomes of them. Namespaces ask for the restricted profile, so a pod that a
+careful cluster would refuse is refused here too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from devtools.kube.client import ApiError, Json, Kube
+from devtools.kube.control_plane import Cluster, ExistingCluster, cluster
+from devtools.kube.faults import KubeFaults
+from devtools.kube.harness import Harness
+from devtools.kube.reports import ReportServer
+
+CRDS = Path(__file__).resolve().parents[2] / "crds"
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[Cluster]:
+    """A real API server with the project's CRDs; built when it has never been. All tests of this worker share it."""
+    crds = [document for path in sorted(CRDS.glob("*.yaml")) for document in yaml.safe_load_all(path.read_text())]
+    with cluster(crds=crds) as running:
+        yield running
+
+
+@pytest.fixture
+def namespace(control_plane: Cluster, unique_name: str) -> Iterator[str]:
+    """A fresh namespace under the restricted profile, with its default service account; deleted afterwards."""
+    kube = control_plane.client()
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique_name, "labels": labels}})
+    inside = kube.within(unique_name)
+    inside.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
+    yield unique_name
+    kube.delete("Namespace", unique_name)
+    for pod in inside.items("Pod"):
+        with contextlib.suppress(ApiError):
+            inside.delete("Pod", pod["metadata"]["name"], grace_s=0)
+
+
+@pytest.fixture
+def kube(control_plane: Cluster, namespace: str) -> Kube:
+    """The API server as its administrator sees it, with the test's namespace as the default."""
+    return control_plane.client().within(namespace)
+
+
+@pytest.fixture(scope="session")
+def reports() -> Iterator[ReportServer]:
+    """Where pods' reports are served."""
+    with ReportServer() as server:
+        yield server
+
+
+@pytest.fixture
+def harness(control_plane: Cluster, kube: Kube, reports: ReportServer) -> Iterator[Harness]:
+    """Scheduler and kubelet of the test's namespace. Not beside real ones: a cluster with nodes skips the test."""
+    if isinstance(control_plane, ExistingCluster) and control_plane.client().items("Node"):
+        pytest.skip("the given cluster has nodes of its own, which would run the pods")
+    harness = Harness(kube, reports, collect=not control_plane.collects_garbage)
+    yield harness
+    harness.remove_nodes()
+
+
+@pytest.fixture
+def faults(control_plane: Cluster) -> Iterator[KubeFaults]:
+    """A way to the API server on which calls are counted and faults are made; `endpoint` is its address."""
+    with KubeFaults(control_plane.admin.server) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def faulty(control_plane: Cluster, faults: KubeFaults, namespace: str) -> Kube:
+    """As `kube`, through `faults`."""
+    return control_plane.client(control_plane.admin.through(faults.endpoint)).within(namespace)
+
+
+@pytest.fixture
+def operator_kubeconfig(control_plane: Cluster, faults: KubeFaults, namespace: str) -> Path:
+    """A kubeconfig by which whatever is tested reaches the API server through `faults`, as its administrator."""
+    return control_plane.kubeconfig(server=faults.endpoint, namespace=namespace)
+
+
+@pytest.fixture
+def owner(kube: Kube) -> Json:
+    """An object that others can be owned by."""
+    return kube.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"}})
