@@ -46,6 +46,7 @@ def crd() -> Json:
         "spec": {
             "group": GROUP,
             "scope": "Namespaced",
+            "conversion": {"strategy": "None"},
             "names": {
                 "kind": KIND,
                 "listKind": f"{KIND}List",

@@ -31,7 +31,7 @@ def _number(about: str, **more: Any) -> Json:
 
 
 def _section(about: str, fields: dict[str, Json], *, free: bool = True) -> Json:
-    made: Json = {"type": "object", "description": about, "properties": fields}
+    made: Json = {"type": "object", "description": about} | ({"properties": fields} if fields else {})
     return made | ({"x-kubernetes-preserve-unknown-fields": True} if free else {})
 
 
