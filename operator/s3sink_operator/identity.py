@@ -48,9 +48,8 @@ def claim_of(sink: Sink, document: Json) -> Claim:
 
 def conflict(mine: Claim, others: Iterable[Claim]) -> Conflict | None:
     """Why `mine` must yield, certain reasons first; None if nothing collides, or only with younger ones."""
-    elder = sorted((other for other in others if _age(other) < _age(mine)), key=_age)
-    found = [reason for other in elder if (reason := collision(mine, other))]
-    return next((one for one in found if one.certain), found[0] if found else None)
+    found = [reason for other in others if (reason := collision(mine, other)) and _age(other) < _age(mine)]
+    return min(found, key=lambda one: (not one.certain, _age(one.other)), default=None)
 
 
 def collision(mine: Claim, other: Claim) -> Conflict | None:

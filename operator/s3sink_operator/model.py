@@ -156,6 +156,7 @@ class Settings:
     """What the operator was started with.
 
     `node_lost_ms`: how long a pod on a lost node, or one that does not end, is left before it is deleted by force.
+    `poll_ms`: how soon a driver that starts is asked again; `refused_ms`: how soon a refused write is tried again.
     `deletion_ms`: how long deletionPolicy may hold a deleted sink. `resize`: whether the API server offers
     pods/resize. `requests`: what the job's image carries out in a task pod.
     """
@@ -169,6 +170,8 @@ class Settings:
     deletion_ms: int = 10 * 60_000
     starting_ms: int = 5 * 60_000
     progress_ms: int = 30_000
+    poll_ms: int = 2_000
+    refused_ms: int = 60_000
     spill: str = "20Gi"
     resize: bool = False
     image_pull_policy: str = "IfNotPresent"

@@ -428,6 +428,49 @@ def test_a_refusal_of_the_api_server_is_told_in_its_words_and_tried_again_later(
     assert cluster.status["retry"]["failures"] == 1
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "change"),
+    [
+        ("ConfigMap", "flights-s3sink", lambda c: c.remove("ConfigMap", "flights-s3sink")),
+        ("Pod", "flights-s3sink-driver", lambda c: c.edit(rotation={"flushSize": 5})),
+        ("S3Sink", "flights", lambda c: c.edit(deletionPolicy="Publish")),
+    ],
+)
+def test_a_write_that_was_refused_waits_a_minute_whatever_it_was_and_is_told(
+    kind: str, name: str, change: Callable[[Cluster], None]
+) -> None:
+    cluster = running()
+    change(cluster)
+    message = 'User "o" cannot patch resource "x" in API group ""'
+    cluster.refusals = [
+        Refusal(kind=kind, name=name, status=403, reason="Forbidden", message=message, at_ms=cluster.now)
+    ]
+    cluster.settle()
+    assert not actions(cluster)
+    if kind != "S3Sink":
+        assert cluster.condition("WriteRefused")["reason"] == "OperatorForbidden"
+        assert message in cluster.condition("WriteRefused")["message"]
+    waits = cluster.decide().wake_ms
+    assert waits is not None
+    assert waits <= MINUTE
+    cluster.wait(MINUTE)
+    assert cluster.decide().writes
+    cluster.refusals = []
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+
+
+def test_a_driver_that_starts_is_asked_often_and_one_that_runs_now_and_then() -> None:
+    cluster = Cluster()
+    cluster.settle()
+    cluster.run(RunState.RECOVERING)
+    cluster.settle()
+    assert cluster.decide().wake_ms == 2_000
+    cluster.run()
+    cluster.settle()
+    assert cluster.decide().wake_ms == 30_000
+
+
 def test_a_driver_that_does_not_answer_is_unknown_and_never_restarted() -> None:
     cluster = running()
     cluster.report = Unreachable(why="timed out")

@@ -7,6 +7,7 @@ remembered but in the status: after any write, also one that was lost, the next 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from s3sink_operator import names, objects, status
 from s3sink_operator.decide import running, sizes, wanted
@@ -48,11 +49,10 @@ def decide(observed: Observed, settings: Settings, now: int) -> Decision:
     if verdict.silent:
         return Decision()
     written, wait = status.to_write(ctx.old, _status(ctx, verdict), now=now, pause_ms=settings.progress_ms)
-    wakes = [ms for ms in (wait, verdict.wake_ms) if ms is not None]
     finalizers = verdict.finalizers
     if finalizers is None and "deletionTimestamp" not in ctx.metadata and verdict.reason != "ReconcilePaused":
         finalizers = wanted.finalizers(ctx)
-    return Decision(
+    made = Decision(
         apply=tuple(verdict.apply),
         create=tuple(verdict.create),
         delete=tuple(verdict.delete),
@@ -60,8 +60,28 @@ def decide(observed: Observed, settings: Settings, now: int) -> Decision:
         finalizers=finalizers,
         status=written,
         events=_events(ctx, verdict),
-        wake_ms=min(wakes, default=None),
     )
+    made, left = _without_refused(ctx, made)
+    wakes = [ms for ms in (wait, verdict.wake_ms, *left) if ms is not None]
+    return replace(made, wake_ms=min(wakes, default=None))
+
+
+def _without_refused(ctx: Context, made: Decision) -> tuple[Decision, list[int]]:
+    """The decision without what the API server has just refused, and in how many milliseconds that is tried again."""
+    if not ctx.seen.refusals:
+        return made, []
+    of_sink = ctx.refused("S3Sink", ctx.name)
+    applies = [(each, ctx.refused(each["kind"], each["metadata"]["name"])) for each in made.apply]
+    deletes = [(each, ctx.refused(each.kind, each.name)) for each in made.delete]
+    left = [ms for ms in (of_sink, *(ms for _, ms in applies), *(ms for _, ms in deletes)) if ms is not None]
+    kept = replace(
+        made,
+        apply=tuple(each for each, ms in applies if ms is None),
+        delete=tuple(each for each, ms in deletes if ms is None),
+    )
+    if of_sink is not None:
+        kept = replace(kept, status=None, finalizers=None, events=())
+    return kept, left
 
 
 def _status(ctx: Context, verdict: Verdict) -> Json:
@@ -90,7 +110,10 @@ def _told(ctx: Context, verdict: Verdict) -> Story:
     pending = (driver.get("status") or {}).get("phase") in (None, "Pending")
     if known or pending or is_ending(driver):
         return story
-    return story.ended(driver, verdict.reason, verdict.message, ctx.now)
+    told = story.ended(driver, verdict.reason, verdict.message, ctx.now)
+    before: Json = (ctx.old.get("attempts") or ({},))[0]
+    same = all(before.get(name) == told.attempts[0].get(name) for name in ("number", "reason", "message"))
+    return replace(told, attempts=(before, *told.attempts[1:])) if same else told
 
 
 def _conditions(ctx: Context, verdict: Verdict, story: Story) -> list[Json]:

@@ -107,6 +107,11 @@ class Context:
     def claim(self) -> Claim:
         return identity.claim_of(self.valid, self.seen.sink)
 
+    @cached_property
+    def conflict(self) -> identity.Conflict | None:
+        """The older sink that claims what this one does, or may."""
+        return None if self.sink is None else identity.conflict(self.claim, self.seen.others)
+
     @property
     def owner(self) -> Json:
         """The owner reference of all children."""
@@ -245,6 +250,12 @@ class Context:
                 return ()
         grace = 0 if force else None
         return (Delete(kind="Pod", name=pod["metadata"]["name"], uid=uid_of(pod), grace_s=grace),)
+
+    def refused(self, kind: str, name: str) -> int | None:
+        """Milliseconds for which a write that the API server refused is not tried again; None if it may be."""
+        last = max((each.at_ms for each in self.seen.refusals if (each.kind, each.name) == (kind, name)), default=None)
+        left = 0 if last is None else last + self.settings.refused_ms - self.now
+        return left if left > 0 else None
 
     @property
     def lost_node(self) -> str | None:

@@ -170,7 +170,7 @@ def watched(ctx: Context) -> Verdict:
         return _steady(ctx, report)
     started = [each.get("started") for each in (ctx.driver or {}).get("status", {}).get("containerStatuses") or ()]
     if not isinstance(report, Unreachable) or False in started:
-        return replace(_STARTING, apply=ctx.base())
+        return replace(_STARTING, apply=ctx.base(), wake_ms=ctx.settings.poll_ms)
     message = f"the driver runs, but does not answer: {report.why}"
     return Verdict(
         ready="Unknown",
@@ -179,18 +179,20 @@ def watched(ctx: Context) -> Verdict:
         phase="Unknown",
         apply=ctx.base(),
         event=EventType.WARNING,
+        wake_ms=5 * ctx.settings.poll_ms,
     )
 
 
 def _steady(ctx: Context, report: Report) -> Verdict:
-    base = Verdict(reason=report.state.value, message="", phase=report.state.value, apply=ctx.base())
+    wake = ctx.settings.progress_ms if report.state is RunState.RUNNING else ctx.settings.poll_ms
+    base = Verdict(reason=report.state.value, message="", phase=report.state.value, apply=ctx.base(), wake_ms=wake)
     match report.state:
         case RunState.RUNNING:
             count = report.assigned_partitions
             copies = f"copies {count} topic-partition{'' if count == 1 else 's'}"
             return replace(base, ready="True", message=copies, event=EventType.NORMAL)
         case RunState.STARTING:
-            return replace(_STARTING, apply=base.apply)
+            return replace(_STARTING, apply=base.apply, wake_ms=wake)
         case RunState.RECOVERING:
             return replace(base, message="the driver takes up what the ledger tells", reconciling=True)
         case RunState.FAILED:
@@ -244,7 +246,8 @@ def _can_resize(ctx: Context, driver: Json, *, grows: bool) -> bool:
     """Only to grow, where the cluster offers it and this pod's node has not said no."""
     if not (grows and ctx.is_local and ctx.settings.resize):
         return False
-    if any(refusal.kind.endswith("resize") for refusal in ctx.seen.refusals):
-        return False
+    name = driver["metadata"]["name"]
+    if any(each.kind == "pods/resize" or (each.kind, each.name) == ("Pod", name) for each in ctx.seen.refusals):
+        return False  # a pod that is there can only have been refused a change
     pending = (driver.get("status") or {}).get("conditions") or ()
     return not any(each.get("type") == "PodResizePending" and each.get("status") == "True" for each in pending)

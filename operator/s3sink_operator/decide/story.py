@@ -194,7 +194,7 @@ def _with_task(retry: Json | None, seen: Observed, key: Key | None, now: int) ->
 
 
 def _with_refusal(retry: Json | None, seen: Observed, key: Key | None, now: int) -> Json | None:
-    refusals = [refusal for refusal in seen.refusals if not refusal.kind.endswith("resize")]
+    refusals = [refusal for refusal in seen.refusals if refusal.kind not in ("pods/resize", "S3Sink", "Event")]
     if not refusals or seen.driver is not None:
         return retry
     last = max(refusals, key=lambda refusal: (refusal.at_ms, refusal.kind, refusal.name))

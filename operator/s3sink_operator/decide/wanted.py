@@ -87,7 +87,7 @@ def invalid(ctx: Context) -> Verdict | None:
 
 def colliding(ctx: Context) -> Verdict | None:
     """Two sinks that want the same: the younger one does not run."""
-    found = identity.conflict(ctx.claim, ctx.seen.others)
+    found = ctx.conflict
     if found is None or not found.certain:
         return None
     return Verdict(
@@ -215,11 +215,14 @@ def notes(ctx: Context) -> list[Condition]:
         missing.append(f"{_not_built(f'deletionPolicy {request}')}: it acts as Retain")
     if missing:
         found.append(Condition(type="NotBuilt", status="True", reason="NotBuilt", message="; ".join(missing)))
-    if ctx.sink is not None:
-        near = identity.conflict(ctx.claim, ctx.seen.others)
-        if near is not None and not near.certain:
-            message = identity.sentence(ctx.claim, near)
-            found.append(Condition(type="PossibleConflict", status="True", reason="PatternsMayMeet", message=message))
+    near = ctx.conflict
+    if near is not None and not near.certain:
+        message = identity.sentence(ctx.claim, near)
+        found.append(Condition(type="PossibleConflict", status="True", reason="PatternsMayMeet", message=message))
+    if ctx.seen.refusals:
+        last = max(ctx.seen.refusals, key=lambda each: (each.at_ms, each.kind, each.name))
+        failure = failures.refused(last)
+        found.append(Condition(type="WriteRefused", status="True", reason=failure.reason, message=failure.sentence))
     return found
 
 
@@ -234,8 +237,7 @@ def finalizers(ctx: Context) -> list[str] | None:
 
 
 def _colliding(ctx: Context) -> bool:
-    found = identity.conflict(ctx.claim, ctx.seen.others)
-    return found is not None and found.certain
+    return ctx.conflict is not None and ctx.conflict.certain
 
 
 def _failed_task(ctx: Context, base: Verdict, pause: int) -> Verdict:
