@@ -34,6 +34,10 @@ _BY_CODE = {
         "too many executors failed: look at their logs and at the memory they are given",
     ),
 }
+_HINTS = {
+    "Pod": "Look at the pod templates of the spec",
+    "RoleBinding": "Delete it, if it names another role: the role of a binding cannot change, and it is made again",
+}
 _PULL = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
 _CONFIG = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError")
 
@@ -106,7 +110,8 @@ def refused(refusal: Refusal) -> Failure:
         sentence = f"the namespace's quota has no room for {what}: {said}"
         return Failure(kind=Kind.SCHEDULING, reason="QuotaExceeded", sentence=sentence)
     if refusal.status in (400, 422):
-        sentence = f"the API server finds {what} wrong: {said}. Look at the pod templates of the spec"
+        hint = _HINTS.get(refusal.kind, "Look at the operator's log")
+        sentence = f"the API server finds {what} wrong: {said}. {hint}"
         return Failure(kind=Kind.USER, reason="Invalid", sentence=sentence)
     if refusal.status == 403 and _lacks_rights(refusal.message):
         sentence = f"the operator may not write {what}: {said}. Its ClusterRole comes with the chart"

@@ -118,6 +118,11 @@ def test_a_refusal_keeps_the_servers_words(status: int, message: str, reason: st
     assert message in found.sentence
 
 
+def test_a_binding_whose_role_cannot_change_says_what_to_do() -> None:
+    refusal = Refusal(kind="RoleBinding", name="f", status=422, reason="Invalid", message="roleRef", at_ms=0)
+    assert "Delete it" in failures.refused(refusal).sentence
+
+
 @pytest.mark.parametrize(
     ("nodes", "lost"),
     [({"node-1": True}, None), ({"node-1": False}, "node-1"), ({"node-1": None}, "node-1"), ({}, None)],

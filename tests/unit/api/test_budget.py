@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sink_job.api import budget
 from sink_job.api.errors import ConfigurationError
 from sink_job.api.units import GI, MI
-from sink_job.driver import budget
 
 cores = st.integers(1, 64)
 part_sizes = st.integers(5 * MI, 2 * GI)
