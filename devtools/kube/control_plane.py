@@ -158,8 +158,8 @@ class ControlPlane(Cluster):
             raise
 
     def restart_api_server(self) -> None:
-        """Ends the API server as a rollout of it does, and starts it anew: every connection to it breaks."""
-        self.processes.pop("kube-apiserver").terminate()
+        """Kills the API server and starts it anew on the same data and port: every connection to it breaks."""
+        self.processes.pop("kube-apiserver").kill()
         if not self._programs:
             raise ServerFailedError("the control plane was never started")
         self._run("kube-apiserver", self._api_server(self._programs.api_server))
