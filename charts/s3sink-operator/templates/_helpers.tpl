@@ -1,4 +1,4 @@
-{{/* The name of the release's objects. */}}
+{{/* The name of the release's objects: no word of it twice. */}}
 {{- define "s3sink.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
@@ -6,6 +6,8 @@
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- if contains $name .Release.Name -}}
 {{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else if hasPrefix (printf "%s-" .Release.Name) $name -}}
+{{- $name | trunc 52 | trimSuffix "-" -}}
 {{- else -}}
 {{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" -}}
 {{- end -}}

@@ -1,0 +1,184 @@
+"""The chart on a real API server: installed, upgraded, uninstalled; and what its accounts may do there."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from devtools.kube.client import Json, Kube
+from devtools.kube.control_plane import Cluster, ExistingCluster, cluster
+from tests.chart.conftest import MINIMAL, Helm
+from tools.chart import CHART, ROOT
+
+pytestmark = pytest.mark.cluster
+CRD_NAME = "s3sinks.s3sink.io"
+OFF = ["--set", "crd.install=false"]
+
+
+@pytest.fixture(scope="module")
+def control_plane() -> Iterator[Cluster]:
+    with cluster() as running:
+        yield running
+
+
+@dataclass
+class Release:
+    """A release of the chart in a namespace of its own."""
+
+    helm: Helm
+    cluster: Cluster
+    namespace: str
+
+    def run(self, *words: str | Path) -> str:
+        kubeconfig = self.cluster.kubeconfig(namespace=self.namespace)
+        done = self.helm(*words, "--namespace", self.namespace, kubeconfig=kubeconfig)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def install(self, *more: str) -> str:
+        # Names without a namespace are those of this test alone.
+        own = ["--set", f"driverClusterRole.name={self.namespace}"]
+        return self.run("upgrade", "--install", "s3sink", CHART, "--values", MINIMAL, *own, *more)
+
+    def uninstall(self) -> None:
+        self.run("uninstall", "s3sink", "--ignore-not-found")
+
+    @property
+    def kube(self) -> Kube:
+        return self.cluster.client().within(self.namespace)
+
+    def may(self, account: str, verb: str, resource: str, *, group: str = "", namespace: str, name: str = "") -> bool:
+        """Whether a service account of the release's namespace may do something."""
+        resource, _, subresource = resource.partition("/")
+        asked = {
+            "verb": verb,
+            "group": group,
+            "resource": resource,
+            "subresource": subresource,
+            "namespace": namespace,
+            "name": name,
+        }
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": f"system:serviceaccount:{self.namespace}:{account}", "resourceAttributes": asked},
+        }
+        answer = self.kube.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        return bool(answer["status"]["allowed"])
+
+
+@pytest.fixture
+def release(helm: Helm, control_plane: Cluster) -> Iterator[Release]:
+    name = f"ops-{uuid.uuid4().hex[:8]}"
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    kube = control_plane.client()
+    kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+    made = Release(helm, control_plane, name)
+    yield made
+    made.uninstall()
+    kube.delete("Namespace", name)
+
+
+@pytest.fixture
+def without_crd(control_plane: Cluster) -> Iterator[None]:
+    """No CRD before and none afterwards. Not in a cluster that somebody gave: its sinks would go with it."""
+    if isinstance(control_plane, ExistingCluster):
+        pytest.skip("the CRD of a given cluster is not removed")
+    kube = control_plane.client()
+
+    def remove() -> None:
+        if kube.find("CustomResourceDefinition", CRD_NAME):
+            kube.delete("CustomResourceDefinition", CRD_NAME)
+            kube.wait_gone("CustomResourceDefinition", CRD_NAME)
+
+    remove()
+    yield
+    remove()
+
+
+def is_established(crd: Json) -> bool:
+    return "Established" in {each["type"] for each in crd.get("status", {}).get("conditions", ())}
+
+
+@pytest.mark.usefixtures("without_crd")
+def test_the_crd_comes_with_the_release_stays_after_it_and_is_taken_over_by_the_next(release: Release) -> None:
+    notes = release.install()
+    assert "keeps the CustomResourceDefinition and all sinks" in notes
+    release.kube.wait("CustomResourceDefinition", CRD_NAME, is_established)
+    release.uninstall()
+    assert release.kube.find("CustomResourceDefinition", CRD_NAME)
+    assert not release.kube.find("Deployment", "s3sink-operator")
+    release.install("--take-ownership")
+
+
+@pytest.mark.usefixtures("without_crd")
+def test_an_upgrade_brings_the_crd_of_the_new_chart(release: Release) -> None:
+    release.install()
+    release.kube.patch("CustomResourceDefinition", CRD_NAME, {"spec": {"names": {"shortNames": ["old"]}}})
+    release.install("--set", "replicas=2")
+    assert release.kube.get("CustomResourceDefinition", CRD_NAME)["spec"]["names"]["shortNames"] == ["s3s"]
+    assert release.kube.find("PodDisruptionBudget", "s3sink-operator")
+
+
+@pytest.mark.usefixtures("without_crd")
+def test_a_crd_that_is_not_kept_goes_with_the_release(release: Release) -> None:
+    assert "deletes every S3Sink of the cluster" in release.install("--set", "crd.keep=false")
+    release.uninstall()
+    release.kube.wait_gone("CustomResourceDefinition", CRD_NAME)
+
+
+def test_the_operator_may_make_what_sinks_need_everywhere_and_read_no_secret(release: Release) -> None:
+    release.install(*OFF)
+    may = release.may
+    account = "s3sink-operator"
+    assert may(account, "create", "pods", namespace="anywhere")
+    assert may(account, "patch", "pods/resize", namespace="anywhere")
+    assert may(account, "patch", "s3sinks/status", group="s3sink.io", namespace="anywhere")
+    assert may(account, "update", "leases", group="coordination.k8s.io", namespace=release.namespace, name=account)
+    assert not may(account, "update", "leases", group="coordination.k8s.io", namespace="anywhere", name=account)
+    assert not may(account, "get", "secrets", namespace="anywhere")
+    assert not may(account, "get", "pods/proxy", namespace="anywhere")
+    assert not may(account, "update", "s3sinks", group="s3sink.io", namespace="anywhere")
+
+
+def test_the_operator_binds_the_drivers_role_and_no_other(release: Release) -> None:
+    release.install(*OFF)
+    asked = {"group": "rbac.authorization.k8s.io", "namespace": "anywhere"}
+    assert release.may("s3sink-operator", "bind", "clusterroles", name=release.namespace, **asked)
+    assert not release.may("s3sink-operator", "bind", "clusterroles", name="cluster-admin", **asked)
+
+
+def test_with_namespaces_the_operator_may_do_nothing_elsewhere(release: Release) -> None:
+    release.install(*OFF, "--set", f"watch.namespaces={{{release.namespace}}}")
+    asked = {"group": "rbac.authorization.k8s.io", "name": release.namespace}
+    for verb, resource, more in (("create", "pods", {}), ("bind", "clusterroles", asked)):
+        assert release.may("s3sink-operator", verb, resource, namespace=release.namespace, **more)
+        assert not release.may("s3sink-operator", verb, resource, namespace="elsewhere", **more)
+    assert release.may("s3sink-operator", "list", "nodes", namespace="")
+
+
+def test_everything_that_needs_no_other_operator_is_accepted(release: Release) -> None:
+    names = ["serviceMonitor", "podMonitor", "prometheusRule"]
+    off = [word for name in names for word in ("--set", f"{name}.enabled=false")]
+    here = ["--set", f"watch.namespaces={{{release.namespace}}}"]
+    values = ROOT / "charts" / "s3sink-operator" / "ci" / "everything.yaml"
+    release.install(*OFF, *off, *here, "--values", str(values))
+    assert release.kube.find("NetworkPolicy", "s3sink-operator-sinks")
+    assert release.kube.find("ConfigMap", "s3sink-operator-dashboard")
+
+
+def test_the_pods_are_admitted_under_the_restricted_profile(release: Release) -> None:
+    release.install(*OFF)
+    template = release.kube.get("Deployment", "s3sink-operator")["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "operator"}, "spec": template["spec"]}
+    path = f"/api/v1/namespaces/{release.namespace}/pods"
+    assert release.kube.request("POST", path, pod, query={"dryRun": "All"})["spec"]["serviceAccountName"]
+    hook = release.run("get", "hooks", "s3sink")
+    test = yaml.safe_load(hook) | {"metadata": {"name": "test"}}
+    release.kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
+    assert release.kube.request("POST", path, test, query={"dryRun": "All"})["spec"]["containers"]

@@ -1,0 +1,329 @@
+"""What helm makes of the chart: the operator as its page says, with the rights it needs and no more."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from s3sink_operator import main, names, objects
+from s3sink_operator.model import Settings
+from s3sink_operator.names import Component
+from sink_job.api.spec import parse_sink
+from tests.chart.conftest import EVERYTHING, MINIMAL, Helm, Json, Rendered
+from tools.chart import CHART, CRD, ROOT
+
+pytestmark = pytest.mark.cluster
+
+Template = Callable[..., Rendered]
+RULE = tuple[str, str, str, str]
+OPERATOR = {
+    ("s3sink.io", "s3sinks", "", "get list watch patch"),
+    ("s3sink.io", "s3sinks/status", "", "patch"),
+    ("", "configmaps", "", "get list watch create patch"),
+    ("", "serviceaccounts", "", "get list watch create patch"),
+    ("rbac.authorization.k8s.io", "rolebindings", "", "get list watch create patch"),
+    ("rbac.authorization.k8s.io", "clusterroles", "s3sink-driver", "bind"),
+    ("", "pods", "", "get list watch create delete"),
+    ("", "pods/resize", "", "patch"),
+    ("", "events", "", "create patch"),
+}
+CLUSTER = {("", "nodes", "", "get list watch"), ("", "namespaces", "kube-system", "get")}
+PROXY = {("", "pods/proxy", "", "get")}
+LEASE = {
+    ("coordination.k8s.io", "leases", "", "create"),
+    ("coordination.k8s.io", "leases", "s3sink-operator", "get update"),
+}
+DRIVER = {
+    ("", "pods", "", "get list watch create delete deletecollection"),
+    ("", "configmaps", "", "list deletecollection"),
+    ("", "services", "", "list deletecollection"),
+    ("", "persistentvolumeclaims", "", "list deletecollection"),
+}
+
+
+def rules(role: Json) -> set[RULE]:
+    """A role's rules, one for each resource: group, resource, name, verbs."""
+    return {
+        (group, resource, name, " ".join(rule["verbs"]))
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", [""])
+    }
+
+
+def container(objects: Rendered) -> Json:
+    found: Json = objects.one("Deployment")["spec"]["template"]["spec"]["containers"][0]
+    return found
+
+
+def pods(objects: Rendered) -> Iterator[Json]:
+    yield objects.one("Deployment")["spec"]["template"]["spec"]
+    yield objects.one("Pod")["spec"]
+
+
+def matches(selector: Json, labels: dict[str, str]) -> bool:
+    return set(selector["matchLabels"].items()) <= set(labels.items())
+
+
+@pytest.mark.parametrize("values", [MINIMAL, EVERYTHING], ids=lambda path: path.stem)
+def test_helm_lint_finds_nothing(helm: Helm, values: Any) -> None:
+    done = helm("lint", "--strict", CHART, "--values", values)
+    if values == EVERYTHING:  # lint knows no cluster, so the Prometheus operator is absent
+        off = ["serviceMonitor", "podMonitor", "prometheusRule"]
+        flags = [word for name in off for word in ("--set", f"{name}.enabled=false")]
+        done = helm("lint", "--strict", CHART, "--values", values, *flags)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_values_that_the_schema_does_not_know_are_refused(helm: Helm) -> None:
+    done = helm("template", "s3sink", CHART, "--values", MINIMAL, "--set", "replica=2")
+    assert done.returncode != 0
+    assert "replica" in done.stderr
+
+
+@pytest.mark.parametrize("image", ["image", "jobImage"])
+def test_without_an_image_it_says_which_one_to_build(helm: Helm, image: str) -> None:
+    done = helm("template", "s3sink", CHART, "--values", MINIMAL, "--set", f"{image}.repository=")
+    assert f"{image}.repository is required" in done.stderr
+
+
+def test_the_operator_is_started_with_flags_that_it_knows(template: Template) -> None:
+    parser = argparse.ArgumentParser()
+    main.add_arguments(parser)
+    command, *words = container(template(EVERYTHING))["args"]
+    assert command == "operator"
+    flags = parser.parse_args(words)
+    assert flags.namespace == ["orders", "payments"]
+    assert flags.selector == "team=lake"
+    assert flags.image == "registry.example.com/s3sink-job:1.2.3"
+    assert flags.cluster_id == "production"
+    assert (flags.lease_namespace, flags.lease_name) == ("ops", "s3sink-operator")
+    assert (flags.report_by, flags.log, flags.resync) == ("Proxy", "text", "1m")
+
+
+def test_the_defaults_leave_to_the_operator_what_is_empty(template: Template) -> None:
+    words = container(template())["args"]
+    assert not [word for word in words if word.startswith(("--namespace", "--selector", "--cluster-id"))]
+
+
+def test_an_image_is_named_by_digest_before_tag_before_the_charts_version(template: Template) -> None:
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+    assert container(template())["image"] == f"registry.example.com/s3sink-operator:{version}"
+    assert container(template(MINIMAL, "image.tag=1.2.3"))["image"].endswith(":1.2.3")
+    digest = f"sha256:{'a' * 64}"
+    assert container(template(EVERYTHING))["image"] == f"registry.example.com/s3sink-operator@{digest}"
+
+
+def test_the_operator_is_replaced_and_never_doubled(template: Template) -> None:
+    spec = template().one("Deployment")["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+
+
+def test_health_is_asked_at_the_heartbeat(template: Template) -> None:
+    found = container(template())
+    assert {probe: found[probe]["httpGet"]["path"] for probe in found if probe.endswith("Probe")} == {
+        "startupProbe": "/healthz",
+        "livenessProbe": "/healthz",
+        "readinessProbe": "/readyz",
+    }
+
+
+def test_every_pod_satisfies_the_restricted_profile_with_a_root_that_is_read_only(template: Template) -> None:
+    for pod in pods(template(EVERYTHING)):
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for each in pod["containers"]:
+            assert each["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            assert each["resources"]["limits"]["memory"]
+
+
+def test_the_operator_may_do_in_the_cluster_what_its_page_says(template: Template) -> None:
+    made = template()
+    assert rules(made.one("ClusterRole", "ops-s3sink-operator")) == OPERATOR | CLUSTER
+    assert rules(made.one("Role", "s3sink-operator-lease", "ops")) == LEASE
+    assert rules(made.one("ClusterRole", "s3sink-driver")) == DRIVER
+    assert len(made.of("Role")) == 1
+
+
+def test_with_namespaces_it_may_do_so_in_these_alone(template: Template) -> None:
+    made = template(EVERYTHING)
+    assert rules(made.one("ClusterRole", "ops-s3sink-operator")) == CLUSTER - {("", "namespaces", "kube-system", "get")}
+    for namespace in ("orders", "payments"):
+        assert rules(made.one("Role", "s3sink-operator", namespace)) == OPERATOR | PROXY
+        binding = made.one("RoleBinding", "s3sink-operator", namespace)
+        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "s3sink-operator", "namespace": "ops"}]
+
+
+def test_no_role_reads_secrets_or_takes_everything(template: Template) -> None:
+    for values in (MINIMAL, EVERYTHING):
+        made = template(values)
+        every = {rule for role in made.of("Role") + made.of("ClusterRole") for rule in rules(role)}
+        assert not {rule for rule in every if "*" in "".join(rule) or rule[1].startswith("secrets")}
+
+
+def test_every_role_that_is_bound_is_made_and_the_account_too(template: Template) -> None:
+    made = template(EVERYTHING)
+    for binding in made.of("RoleBinding") + made.of("ClusterRoleBinding"):
+        role = binding["roleRef"]
+        assert made.of(role["kind"], role["name"], binding["metadata"].get("namespace"))
+        assert [made.one("ServiceAccount", each["name"], each["namespace"]) for each in binding["subjects"]]
+
+
+def test_the_driver_role_that_is_bound_is_the_one_the_operator_may_bind_and_is_told_of(template: Template) -> None:
+    made = template(MINIMAL, "driverClusterRole.name=other")
+    assert made.one("ClusterRole", "other")
+    assert "--driver-cluster-role=other" in container(made)["args"]
+    bind = {rule for rule in rules(made.one("ClusterRole", "ops-s3sink-operator")) if rule[3] == "bind"}
+    assert bind == {("rbac.authorization.k8s.io", "clusterroles", "other", "bind")}
+
+
+def test_the_crd_is_the_plain_one_and_is_kept(template: Template) -> None:
+    found = template().one("CustomResourceDefinition")
+    assert found == yaml.safe_load(CRD.read_text())
+    assert found["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+
+
+def test_the_crd_can_be_given_up_or_left_out(template: Template) -> None:
+    given_up = template(MINIMAL, "crd.keep=false").one("CustomResourceDefinition")
+    assert "annotations" not in given_up["metadata"]
+    assert given_up["spec"] == yaml.safe_load(CRD.read_text())["spec"]
+    assert not template(MINIMAL, "crd.install=false").of("CustomResourceDefinition")
+
+
+def test_a_disruption_budget_comes_with_the_second_replica(template: Template) -> None:
+    assert not template().of("PodDisruptionBudget")
+    made = template(MINIMAL, "replicas=2")
+    budget, pod = made.one("PodDisruptionBudget")["spec"], made.one("Deployment")["spec"]["template"]
+    assert budget["minAvailable"] == 1
+    assert matches(budget["selector"], pod["metadata"]["labels"])
+
+
+def test_what_selects_the_operator_selects_its_pod_and_no_sinks(template: Template) -> None:
+    made = template(EVERYTHING, "podLabels.team=lake")
+    labels = made.one("Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert labels["team"] == "lake"
+    selectors = [
+        made.one("Deployment")["spec"]["selector"],
+        {"matchLabels": made.one("Service")["spec"]["selector"]},
+        made.one("NetworkPolicy", "s3sink-operator")["spec"]["podSelector"],
+    ]
+    sink = names.pod_labels("flights", Component.DRIVER, 1)
+    assert all(matches(each, labels) and not matches(each, sink) for each in selectors)
+    assert matches(made.one("ServiceMonitor")["spec"]["selector"], made.one("Service")["metadata"]["labels"])
+
+
+def test_the_network_policy_of_sinks_covers_their_pods_in_each_namespace(template: Template) -> None:
+    made = template(EVERYTHING)
+    for namespace in ("orders", "payments"):
+        selector = made.one("NetworkPolicy", namespace=namespace)["spec"]["podSelector"]
+        for component in (Component.DRIVER, Component.EXECUTOR, Component.TASK):
+            assert matches(selector, names.pod_labels("flights", component, 1))
+    assert len(template(MINIMAL, "networkPolicy.sinks.enabled=true").of("NetworkPolicy", namespace="ops")) == 2
+    assert [each["metadata"]["name"] for each in template().of("NetworkPolicy")] == ["s3sink-operator"]
+
+
+def test_drivers_and_executors_reach_each_other_kafka_s3_dns_and_the_api_server(template: Template) -> None:
+    spec = template(EVERYTHING).one("NetworkPolicy", namespace="orders")["spec"]
+    ports = {port["port"] for rule in spec["egress"] for port in rule.get("ports", ())}
+    assert ports == {53, 443, 6443, 9092, 9093, 80}
+    among = {"podSelector": spec["podSelector"]}
+    assert {"from": [among]} in spec["ingress"]
+    assert {"to": [among]} in spec["egress"]
+
+
+def test_the_report_of_a_driver_may_be_read_by_the_operator_and_by_prometheus(template: Template) -> None:
+    made = template(EVERYTHING)
+    (report,) = [rule for rule in made.one("NetworkPolicy", namespace="orders")["spec"]["ingress"] if rule.get("ports")]
+    assert [port["port"] for port in report["ports"]] == [Settings(image="", cluster="").port]
+    prometheus, operator = report["from"]
+    assert prometheus["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "monitoring"}
+    labels = made.one("Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert matches(operator["podSelector"], labels)
+    assert operator["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "ops"}
+    (out,) = [rule for rule in template().one("NetworkPolicy")["spec"]["egress"] if "to" in rule]
+    assert matches(out["to"][0]["podSelector"], names.pod_labels("flights", Component.DRIVER, 1))
+
+
+def test_the_pod_monitor_reads_the_port_that_drivers_have(template: Template) -> None:
+    spec = template(EVERYTHING).one("PodMonitor")["spec"]
+    manifest = yaml.safe_load((ROOT / "examples" / "minimal.yaml").read_text())
+    manifest["metadata"]["namespace"] = "orders"
+    shape = objects.Shape(attempt=1, memory=1 << 30, spec_hash="")
+    owner = {"metadata": {"name": "minimal", "uid": "1"}}
+    driver = objects.driver_pod(parse_sink(manifest), owner, Settings(image="it", cluster="c"), shape)
+    assert matches(spec["selector"], driver["metadata"]["labels"])
+    (endpoint,) = spec["podMetricsEndpoints"]
+    assert endpoint["port"] in {port["name"] for port in driver["spec"]["containers"][0]["ports"]}
+    label = endpoint["relabelings"][0]["sourceLabels"][0].removeprefix("__meta_kubernetes_pod_label_")
+    assert label == names.SINK.replace(".", "_").replace("/", "_")
+    assert spec["namespaceSelector"] == {"matchNames": ["orders", "payments"]}
+
+
+@pytest.mark.parametrize("what", ["serviceMonitor", "podMonitor", "prometheusRule"])
+def test_without_the_prometheus_operator_it_says_so(helm: Helm, what: str) -> None:
+    done = helm("template", "s3sink", CHART, "--values", MINIMAL, "--set", f"{what}.enabled=true")
+    assert f"{what}.enabled needs the Prometheus operator" in done.stderr
+
+
+def test_alerts_carry_the_thresholds_and_leave_templates_to_prometheus(template: Template) -> None:
+    made = template(EVERYTHING, "prometheusRule.lagRecords=5000000", "prometheusRule.alertLabels.team=lake")
+    (group,) = made.one("PrometheusRule")["spec"]["groups"]
+    alerts = {alert["alert"]: alert for alert in group["rules"]}
+    assert "> 5000000 and" in alerts["S3SinkLagGrows"]["expr"]
+    assert alerts["S3SinkDataLost"]["labels"] == {"severity": "critical", "team": "lake"}
+    summary = alerts["S3SinkDataLost"]["annotations"]["summary"]
+    assert summary.startswith("{{ $labels.namespace }}/{{ $labels.sink }} ")
+    assert 'namespace="ops"' in alerts["S3SinkOperatorDown"]["expr"]
+    assert not [alert for alert in alerts.values() if "{{" in alert["expr"] or "\n" in alert["expr"].strip()]
+
+
+def test_alerts_about_the_operator_need_its_metrics(template: Template) -> None:
+    made = template(MINIMAL, "prometheusRule.enabled=true", "podMonitor.enabled=true")
+    names_of = {alert["alert"] for alert in made.one("PrometheusRule")["spec"]["groups"][0]["rules"]}
+    assert "S3SinkDataLost" in names_of
+    assert "S3SinkOperatorDown" not in names_of
+
+
+def test_the_dashboard_comes_as_it_is_with_the_label_that_is_looked_for(template: Template) -> None:
+    found = template(EVERYTHING).one("ConfigMap")
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert found["data"]["s3sink.json"] == (CHART / "files" / "dashboard.json").read_text().strip()
+
+
+def test_what_is_optional_is_off(template: Template) -> None:
+    kinds = {each["kind"] for each in template()}
+    assert not kinds & {"ServiceMonitor", "PodMonitor", "PrometheusRule", "ConfigMap", "Secret"}
+
+
+def test_every_object_has_the_common_labels_and_its_namespace(template: Template) -> None:
+    in_cluster = {"ClusterRole", "ClusterRoleBinding"}
+    for each in template(EVERYTHING):
+        if each["kind"] == "CustomResourceDefinition":
+            continue
+        metadata = each["metadata"]
+        assert metadata["labels"]["app.kubernetes.io/instance"] == "s3sink", metadata["name"]
+        assert metadata["labels"]["team"] == "lake", metadata["name"]
+        assert ("namespace" in metadata) == (each["kind"] not in in_cluster), metadata["name"]
+
+
+def test_names_fit_whatever_the_release_is_called(template: Template) -> None:
+    made = template(MINIMAL, f"fullnameOverride={'x' * 80}", "grafanaDashboard.enabled=true")
+    assert all(len(each["metadata"]["name"]) <= 63 for each in made)
+
+
+def test_helm_test_asks_the_operator_by_its_service(template: Template) -> None:
+    made = template()
+    pod, service = made.one("Pod"), made.one("Service")
+    assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
+    address = f"http://{service['metadata']['name']}:{service['spec']['ports'][0]['port']}"
+    assert address in pod["spec"]["containers"][0]["args"][0]
+    compile(pod["spec"]["containers"][0]["args"][0], "test", "exec")
