@@ -258,7 +258,7 @@ class ExistingCluster(Cluster):
     def __init__(self, kubeconfig: Path, folder: Path) -> None:
         load: Callable[[str], kubernetes.client.ApiClient] = kubernetes.config.new_client_from_config
         configuration = load(str(kubeconfig)).configuration
-        token = configuration.get_api_key_with_prefix("authorization") or ""
+        token = configuration.get_api_key_with_prefix("BearerToken", alias="authorization") or ""
         certificate, key = configuration.cert_file, configuration.key_file
         self._folder = folder
         self._admin = Access(
