@@ -44,7 +44,11 @@ def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
     folders = {f"HELM_{what}_HOME": str(home / what.lower()) for what in ("CACHE", "CONFIG", "DATA")}
 
     def run(*arguments: str | Path, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
-        environment = folders | {"PATH": "/usr/bin:/bin", "KUBECONFIG": str(kubeconfig or home / "none")}
+        environment = folders | {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(home),
+            "KUBECONFIG": str(kubeconfig or home / "none"),
+        }
         return subprocess.run(
             [program, *map(str, arguments)], env=environment, capture_output=True, text=True, check=False
         )

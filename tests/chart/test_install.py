@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -182,3 +186,41 @@ def test_the_pods_are_admitted_under_the_restricted_profile(release: Release) ->
     test = yaml.safe_load(hook) | {"metadata": {"name": "test"}}
     release.kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
     assert release.kube.request("POST", path, test, query={"dryRun": "All"})["spec"]["containers"]
+
+
+@pytest.mark.usefixtures("without_crd")
+@pytest.mark.parametrize("everywhere", [True, False], ids=["cluster-wide", "in its namespace"])
+def test_the_operator_runs_a_sink_with_the_arguments_and_the_rights_of_the_chart(
+    release: Release, control_plane: Cluster, tmp_path: Path, everywhere: bool
+) -> None:
+    kube, where = release.kube, [] if everywhere else ["--set", f"watch.namespaces={{{release.namespace}}}"]
+    release.install("--set", "operator.extraArgs={--port=0}", *where)
+    kube.wait("CustomResourceDefinition", CRD_NAME, is_established)
+    kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
+    pod = kube.get("Deployment", "s3sink-operator")["spec"]["template"]["spec"]
+    account = control_plane.service_account(release.namespace, pod["serviceAccountName"])
+    sink = yaml.safe_load((ROOT / "examples" / "minimal.yaml").read_text())
+    with operator(pod["containers"][0]["args"], control_plane.kubeconfig(account), tmp_path / "log"):
+        kube.create(sink)
+        kube.wait("Pod", "minimal-s3sink-driver", lambda _: True, seconds=60, what=(tmp_path / "log").read_text())
+        kube.wait("S3Sink", "minimal", lambda sink: sink.get("status", {}).get("observedGeneration"))
+    binding = kube.get("RoleBinding", "minimal-s3sink")
+    assert binding["roleRef"]["name"] == release.namespace
+    log = (tmp_path / "log").read_text()
+    assert "orbidden" not in log, log
+
+
+@contextmanager
+def operator(arguments: Sequence[str], kubeconfig: Path, log: Path) -> Iterator[None]:
+    """`s3sink operator` as a process with the given kubeconfig, ended on leaving."""
+    environment = os.environ | {"KUBECONFIG": str(kubeconfig), "PYTHONPATH": f"{ROOT}:{ROOT / 'operator'}"}
+    command = [sys.executable, "-m", "sink_job.cli.main", *arguments]
+    with log.open("w") as out, subprocess.Popen(command, env=environment, stdout=out, stderr=out) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
