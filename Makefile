@@ -36,7 +36,7 @@ test: setup ## all tests, with a real Kafka broker, a real S3 server and Spark
 	@$(PYTEST) $(ARGS)
 
 test-fast: setup ## the tests that need no server, no Spark and no long search of the model
-	@$(PYTEST) -m "not data and not spark and not model" --hypothesis-profile=fast $(ARGS)
+	@$(PYTEST) -m "not data and not spark and not model and not cluster" --hypothesis-profile=fast $(ARGS)
 
 lint: setup ## ruff, mypy --strict, import-linter, and whether the CRD is what the models make
 	@$(BIN)/ruff check .
