@@ -1,0 +1,82 @@
+"""What the pages for users say, held against the code: no finding, error or setting without its row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sink_job.api import errors
+from sink_job.api.mistakes import connector_key, dotted, every_field
+from sink_job.api.spec import Spec, load_sink
+from sink_job.cli.simulate import simulate
+from sink_job.rounds.audit import Wrong
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SAMPLE = ROOT / "examples" / "flights-records.jsonl"
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def rows(name: str) -> Iterator[list[str]]:
+    """The cells of each row of the page's tables."""
+    for line in text(name).splitlines():
+        if line.startswith("|"):
+            yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def anchor(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("wrong", Wrong)
+def test_every_finding_of_verify_has_a_row_with_its_exit_code_and_what_to_do(wrong: Wrong) -> None:
+    found = [row for row in rows("docs/failure-modes.md") if row[0] == f"`{wrong}`"]
+    assert [(row[1], bool(row[2] and row[3])) for row in found] == [(str(wrong.exit_code), True)]
+
+
+def test_every_connector_key_is_beside_its_field_on_the_page_for_migrating() -> None:
+    said = {(row[0].replace("`", ""), row[1].split("`")[1]) for row in rows("docs/migrating.md") if "`" in row[1]}
+    wanted = {
+        (connector_key(field), dotted(path[1:])) for path, field in every_field(Spec, ("spec",)) if connector_key(field)
+    }
+    assert wanted <= said
+
+
+def test_every_exit_code_of_an_error_is_in_the_table_of_the_command_line() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.SinkError)]
+    assert {str(kind.exit_code) for kind in kinds} <= {row[0] for row in rows("docs/cli.md")}
+
+
+def test_the_sample_of_simulate_closes_an_object_and_leaves_one_open() -> None:
+    sink = load_sink(text("examples/flights.yaml"))
+    _, last = simulate(sink, SAMPLE.read_bytes().splitlines(), name=SAMPLE.name)
+    assert [len(each.offsets or ()) for each in last.closed] == [2]
+    assert [list(each.path) for each in last.open] == [["year=2013", "month=02"]]
+    assert last.errors == []
+
+
+def test_the_page_about_the_command_line_shows_the_sample_as_it_is() -> None:
+    assert SAMPLE.read_text(encoding="utf-8") in text("docs/cli.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if target.startswith(("http:", "https:")):
+            continue
+        path, _, part = target.partition("#")
+        other = (page.parent / path) if path else page
+        if not other.exists():
+            broken.append(target)
+        elif part:
+            headings = re.findall(r"(?m)^#+ (.+)$", other.read_text(encoding="utf-8"))
+            if part not in {anchor(heading) for heading in headings}:
+                broken.append(target)
+    assert broken == []
