@@ -9,7 +9,12 @@ Errors travel from Spark's executors to the driver, so each can be pickled: what
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
+
+_WAY_OUT: Final = (
+    "The sink stands before it: correct the producer and, where they don't fit the records, spec.format and "
+    "spec.partitioner; spec.errors.tolerance: All drops such records and tells of them"
+)
 
 
 class SinkError(Exception):
@@ -57,7 +62,7 @@ class DataError(SinkError):
         super().__init__(topic, partition, offset, message)
 
     def __str__(self) -> str:
-        return f"record at {self.topic}-{self.partition} offset {self.offset}: {self.message}"
+        return f"record at {self.topic}-{self.partition} offset {self.offset}: {self.message}. {_WAY_OUT}"
 
 
 class DataLoss(SinkError):

@@ -8,6 +8,7 @@ they keep quiet about whatever was set aside.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,11 +23,20 @@ from sink_job.api.units import MANIFEST
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
 
+_CONNECT: Final = (
+    "this is a configuration of Kafka Connect, not an S3Sink: docs/migrating.md has the table of what each of its keys "
+    "becomes"
+)
+_CONNECT_PROPERTIES: Final = re.compile(r"^\s*connector\.class\s*=", re.MULTILINE)
+_KIND: Final = re.compile(r"\bkind[\"']?\s*:", re.ASCII)
+
 _PASSES: Final = 6  # each goes one section deeper: the deepest field stands under four
 
 
 def load(text: str, model: type[Sink], *, for_job: bool) -> Sink:
     """The S3Sink in the YAML `text`. Raises SpecError."""
+    if _CONNECT_PROPERTIES.search(text) and not _KIND.search(text):
+        raise SpecError([_CONNECT])
     document, doubled = manifest.read(text)
     try:
         return parse(document, model, for_job=for_job, doubled=doubled)
@@ -42,6 +52,8 @@ def parse(document: object, model: type[Sink], *, for_job: bool, doubled: Iterab
     found = list(doubled)
     if not isinstance(document, dict):
         raise SpecError([*found, "the manifest is not a mapping: write apiVersion, kind, metadata and spec"])
+    if _is_of_connect(document):
+        raise SpecError([_CONNECT])
     foreign = list(_foreign(document))
     if foreign:
         raise SpecError([*found, *map(str, foreign)])
@@ -53,6 +65,14 @@ def parse(document: object, model: type[Sink], *, for_job: bool, doubled: Iterab
     if found or mistakes or sink is None:
         raise SpecError([*found, *map(str, mistakes)])
     return sink
+
+
+def _is_of_connect(document: dict[str, Any]) -> bool:
+    """Whether this is what Kafka Connect's REST interface takes or gives, or a resource of Strimzi."""
+    config = document.get("config")
+    if isinstance(config, dict) and "kind" not in document:
+        return "connector.class" in config
+    return "connector.class" in document or document.get("kind") == "KafkaConnector"
 
 
 def _foreign(document: dict[str, Any]) -> Iterable[Mistake]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from sink_job.api.properties import HIDDEN, is_secret, looks_secret
+from sink_job.api.properties import HIDDEN, is_secret, kafka_complaint, looks_secret, spark_complaint
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -26,6 +26,8 @@ Path = tuple[int | str, ...]
 _MAPS_OF_USER: Final = ("properties", "sparkConf")
 _NEVER_SHOWN: Final = ("credentials", "caSecret", "propertySecrets", "podTemplate")
 _LONGEST: Final = 80
+_CLASS_SUFFIXES: Final = ("Converter", "Format", "Partitioner", "TimestampExtractor")
+_CONNECTOR_NAMES: Final = {"TimeBased": "Time", "ByteArray": "Bytes", "String": "Text"}
 
 _WRONG_TYPE: Final = {
     "string_type": "is not text",
@@ -122,18 +124,39 @@ def _missing(field: FieldInfo | None) -> str:
 
 
 def _wrong_type(path: Path, kind: str, value: object) -> str:
+    complaint = _property_complaint(path)
+    if complaint:
+        return complaint
     written = shown(path, value)
     if isinstance(value, str) and written != HIDDEN:
         written = _quoted(value)
+        if kind == "list_type" and (items := re.split(r"[,\s]+", value.strip(", \n"))) != [""]:
+            return f"{written} {_WRONG_TYPE[kind]}: write [{_shortened(', '.join(map(in_a_line, items)))}]"
     quote = ": put it in quotes" if kind == "string_type" and isinstance(value, bool | int | float) else ""
     return f"{written} {_WRONG_TYPE[kind]}{quote}"
 
 
+def _property_complaint(path: Path) -> str | None:
+    """Why a property may not stand here at all, which goes before what is wrong with its value."""
+    *_, section, name = ("", *path)
+    ours = {"properties": kafka_complaint, "sparkConf": spark_complaint}.get(str(section))
+    return ours(str(name)) if ours else None
+
+
 def _not_one_of(path: Path, value: object, expected: str) -> str:
     allowed = re.findall(r"'([^']*)'", expected)
-    near = _nearest(str(value), allowed)
+    near = _of_connector(str(value), allowed) or _nearest(str(value), allowed)
     hint = f"; did you mean {near}?" if near else ""
     return f"{shown(path, value)} is not one of {', '.join(allowed)}{hint}"
+
+
+def _of_connector(value: str, allowed: Sequence[str]) -> str | None:
+    """The value that stands for a class of Kafka Connect: Time for …partitioner.TimeBasedPartitioner."""
+    name = value.rpartition(".")[2]
+    for suffix in _CLASS_SUFFIXES:
+        name = name.removesuffix(suffix)
+    name = _CONNECTOR_NAMES.get(name, name)
+    return name if name in allowed else None
 
 
 def _out_of_bounds(kind: str, bounds: dict[str, Any]) -> str | None:

@@ -89,7 +89,11 @@ def format_size(size: int) -> str:
 
 
 def _bare_hint(text: str) -> str | None:
-    return f"write {text}s or {text}ms" if re.fullmatch(r"[0-9]+", text) else None
+    """What to write for a number without units: whole seconds in milliseconds is how the connector writes them."""
+    if not re.fullmatch(r"[0-9]+", text):
+        return None
+    whole = len(text) <= 15 and int(text) and int(text) % SECOND == 0
+    return f"write {format_duration(int(text))} ({text}ms)" if whole else f"write {text}s or {text}ms"
 
 
 def _byte_hint(text: str) -> str | None:

@@ -53,7 +53,13 @@ def test_an_error_survives_the_way_to_the_driver(kind: type[SinkError]) -> None:
 
 
 def test_a_data_error_says_where_the_record_is() -> None:
-    assert str(DataError("flights", 3, 180, "not JSON")) == "record at flights-3 offset 180: not JSON"
+    assert str(DataError("flights", 3, 180, "not JSON")).startswith("record at flights-3 offset 180: not JSON. ")
+
+
+def test_a_data_error_says_what_to_do_about_it() -> None:
+    told = str(DataError("flights", 3, 180, "not JSON"))
+    assert "correct the producer" in told
+    assert told.endswith("spec.errors.tolerance: All drops such records and tells of them")
 
 
 def test_a_spec_error_says_every_mistake_in_a_line() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sink_job.api.properties import KAFKA_OWNED
 from tests.unit.api.manifests import ABSENT, HOURLY, TIME, accepted, mistakes
 
 
@@ -91,6 +92,11 @@ WRONG = [
         "spec.rotation.maxOpenObjects: 0 is below the minimum of 1",
     ),
     case(
+        "a bare number of whole seconds is taken for the connector's milliseconds",
+        {"spec.rotation.interval": 3600000},
+        "spec.rotation.interval: 3600000 is not a duration: write 1h (3600000ms)",
+    ),
+    case(
         "a value in the wrong case is corrected",
         {"spec.format.compression": "gzip"},
         "spec.format.compression: gzip is not one of None, Gzip, Zstd, Snappy, Lz4, Brotli; did you mean Gzip?",
@@ -108,7 +114,35 @@ WRONG = [
     case(
         "a list that is text is refused",
         {"spec.kafka.topics": "flights"},
-        'spec.kafka.topics: "flights" is not a list',
+        'spec.kafka.topics: "flights" is not a list: write [flights]',
+    ),
+    case(
+        "topics with commas, as the connector has them, are refused",
+        {"spec.kafka.topics": "flights,trains"},
+        'spec.kafka.topics: "flights,trains" is not a list: write [flights, trains]',
+    ),
+    case(
+        "a property that the sink owns is refused for its name, be it a number or text",
+        {"spec.kafka.properties": {"max.poll.records": 500}},
+        f"spec.kafka.properties[max.poll.records]: cannot be set here: {KAFKA_OWNED['max.poll.records']}",
+    ),
+    case(
+        "the connector's converter is answered with ours",
+        {"spec.format.converter": "org.apache.kafka.connect.json.JsonConverter"},
+        "spec.format.converter: org.apache.kafka.connect.json.JsonConverter is not one of Json, JsonEnvelope, Text, "
+        "Bytes, Cbor, Avro, Protobuf, JsonSchema; did you mean Json?",
+    ),
+    case(
+        "the connector's format is answered with our output",
+        {"spec.format.output": "io.confluent.connect.s3.format.bytearray.ByteArrayFormat"},
+        "spec.format.output: io.confluent.connect.s3.format.bytearray.ByteArrayFormat is not one of Json, Bytes, Avro, "
+        "Parquet; did you mean Bytes?",
+    ),
+    case(
+        "the connector's partitioner is answered with ours",
+        {"spec.partitioner.type": "TimeBasedPartitioner"},
+        "spec.partitioner.type: TimeBasedPartitioner is not one of Default, Field, Time, Hourly, Daily, FieldAndTime; "
+        "did you mean Time?",
     ),
     case(
         "a property that is a number asks for quotes",

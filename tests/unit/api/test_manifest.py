@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from sink_job.api.errors import SpecError
@@ -212,4 +214,25 @@ spec:
         "spec.rounds.minBytes: 2Gi is above spec.rounds.maxBytes, 512Mi",
         "spec.format.output: Avro is not built yet; these are: Json, Bytes",
         "spec.errors.onNullValue: Write is not built yet; these are: Fail, Ignore",
+    ]
+
+
+CONNECTOR = {"connector.class": "io.confluent.connect.s3.S3SinkConnector", "topics": "flights", "flush.size": 90}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(CONNECTOR),
+        json.dumps({"name": "flights", "config": CONNECTOR}),
+        "# flights\n" + "".join(f"{name}={value}\n" for name, value in {"name": "flights", **CONNECTOR}.items()),
+        "".join(f"{name}={value}\n" for name, value in CONNECTOR.items()) + "path.format='day': dd\n",
+        json.dumps({"kind": "KafkaConnector", "spec": {"config": {"topics": "flights"}}}),
+    ],
+    ids=["mapping", "REST", "properties", "properties that are no YAML", "Strimzi"],
+)
+def test_a_connector_s_configuration_is_recognised(text: str) -> None:
+    assert refused(text) == [
+        "this is a configuration of Kafka Connect, not an S3Sink: docs/migrating.md has the table of what each of its "
+        "keys becomes"
     ]

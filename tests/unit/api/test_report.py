@@ -43,9 +43,10 @@ def test_an_older_reader_leaves_out_what_it_does_not_know() -> None:
 
 
 def test_a_failure_has_the_reason_and_the_place_of_its_error() -> None:
-    assert Failure.of(DataError("flights", 3, 180, "not JSON")) == Failure(
+    error = DataError("flights", 3, 180, "not JSON")
+    assert Failure.of(error) == Failure(
         reason="DataError",
-        message="record at flights-3 offset 180: not JSON",
+        message=str(error),
         exit_code=4,
         topic="flights",
         partition=3,
