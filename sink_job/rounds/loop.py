@@ -129,8 +129,11 @@ class Driver:
         found = self._source.new_partitions(state, topics)
         if not state.partitions and found:
             found = self._source.first_offsets(found)
+            starts = {tp: p.next for tp, p in found.items()}
             if not self.goal.start_new_ledger:
-                own.expect_no_objects(self._s3, self._shaping, {tp: p.next for tp, p in found.items()})
+                own.expect_no_objects(self._s3, self._shaping, starts)
+            # Before anything is decided: a group that somebody still reads with would go on behind these offsets.
+            self.world.admin.commit(self.sink.group_id, starts)
         number = state.number + 1
         return Record(
             number=number,

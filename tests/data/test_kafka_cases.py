@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from devtools.processes import wait_until
 from devtools.topics import Record, Topics
-from sink_job.api.errors import DataLoss, TopicMissing, TopicRecreated
+from sink_job.api.errors import ConfigurationError, DataLoss, TopicMissing, TopicRecreated
 from tests.support.site import ALL, SOON, Site
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
@@ -229,6 +230,26 @@ def test_a_topic_that_is_made_anew_while_it_is_read_ends_the_run(site: Site, log
         error = running.ended_by()
     expect_recreated(error, log)
     assert in_objects(site) == list(range(10))
+
+
+# -- the group -----------------------------------------------------------------------------------------------------
+
+
+def test_a_group_that_somebody_still_reads_with_is_refused_before_the_ledger_says_where_the_sink_starts(
+    site: Site, log: str
+) -> None:
+    site.topics.produce(log, records(range(30)))
+    sink = site.sink([log])
+    reader = Consumer({"bootstrap.servers": site.bootstrap, "group.id": sink.group_id, "enable.auto.commit": False})
+    reader.subscribe([log])
+    wait_until(lambda: bool(reader.poll(0.1) or reader.assignment()), "the other reader's partition", seconds=30)
+    with pytest.raises(ConfigurationError, match="members"):
+        site.run(sink, ALL)
+    reader.commit(offsets=[TopicPartition(log, 0, 20)], asynchronous=False)
+    reader.close()
+    site.run(sink, ALL)
+    assert in_objects(site) == list(range(20, 30))
+    assert site.committed(sink, log) == {0: 30}
 
 
 # -- retention -----------------------------------------------------------------------------------------------------
