@@ -8,37 +8,24 @@ built, before tests. Without it everything works, only later.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
-import pyspark
 
 from sink_job.api.errors import SinkError
 from sink_job.api.types import TopicPartition
-from sink_job.kafka.jvm import java_binary
-from sink_job.spark.jars import cache_dir, connector_jars
-
-
-def archive_path(jars: Sequence[Path]) -> Path:
-    """Where the archive for this Java and these jars is kept, made or not."""
-    java = Path(java_binary()).resolve()
-    files = [java, Path(pyspark.__file__), *jars]
-    identity = [pyspark.__version__, *(f"{file}:{file.stat().st_mtime_ns}" for file in files)]
-    digest = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:16]
-    return cache_dir() / "jvm" / f"spark-{digest}.jsa"
+from sink_job.spark.engine import SparkEngine
+from sink_job.spark.jars import archive_path, connector_jars
+from sink_job.spark.session import SparkSettings, session
+from sink_job.spark.types import Columns, Range, each
 
 
 def make_archive() -> Path:
     """Make the archive unless it is there: starts a session, runs a round, and takes down what that loaded (150 MB)."""
-    from sink_job.spark.engine import SparkEngine
-    from sink_job.spark.session import SparkSettings, session
-    from sink_job.spark.types import Columns, Range, each
-
     jars = connector_jars()
     path = archive_path(jars)
     if path.exists():

@@ -16,7 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyspark
+
 from sink_job.api.errors import ConfigurationError
+from sink_job.kafka.jvm import java_binary
 
 Report = Callable[[str], None]
 
@@ -146,3 +149,12 @@ def _one_at_a_time(lock: Path) -> Iterator[None]:
 
 def _to_stderr(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
+
+
+def archive_path(jars: Sequence[Path]) -> Path:
+    """Where the class archive (see `archive`) for this Java and these jars is kept, made or not."""
+    java = Path(java_binary()).resolve()
+    files = [java, Path(pyspark.__file__), *jars]
+    identity = [pyspark.__version__, *(f"{file}:{file.stat().st_mtime_ns}" for file in files)]
+    digest = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:16]
+    return cache_dir() / "jvm" / f"spark-{digest}.jsa"

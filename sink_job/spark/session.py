@@ -28,7 +28,7 @@ from pyspark.sql import SparkSession
 
 import sink_job
 from sink_job.api.errors import ConfigurationError
-from sink_job.spark.archive import archive_path
+from sink_job.spark.jars import archive_path
 
 _log = logging.getLogger("sink_job.spark.jvm")
 _PREFIX = "s3sink-spark-"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sink_job.api.errors import ConfigurationError
-from sink_job.spark import archive, session
+from sink_job.spark import jars, session
 from sink_job.spark.session import SparkSettings, spark_conf
 
 
@@ -98,11 +98,11 @@ def test_the_folder_of_a_running_process_stays(tmp_path: Path) -> None:
 def test_the_jvm_takes_the_class_archive_where_one_was_made_for_these_jars(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(jars, "cache_dir", lambda: tmp_path)
     jar = tmp_path / "a.jar"
     jar.touch()
     settings = SparkSettings(app_name="sink", jars=[jar])
-    made = archive.archive_path([jar])
+    made = jars.archive_path([jar])
 
     def options() -> str:
         return spark_conf(settings, Path("/work/x"), Path("/work/x"), Path("/conf/x"))["spark.driver.extraJavaOptions"]
@@ -117,4 +117,4 @@ def test_a_class_archive_is_not_taken_for_other_jars(tmp_path: Path) -> None:
     one, other = tmp_path / "a.jar", tmp_path / "b.jar"
     one.touch()
     other.touch()
-    assert archive.archive_path([one]) != archive.archive_path([one, other])
+    assert jars.archive_path([one]) != jars.archive_path([one, other])
