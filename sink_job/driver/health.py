@@ -59,9 +59,9 @@ class LiveTracker(Tracker):
         self.heart.beat()
         super().claimed(state)
 
-    def recovered(self) -> None:
+    def recovered(self, commits: Commits | None = None) -> None:
         self.heart.beat()
-        super().recovered()
+        super().recovered(commits)
 
     def sees(self, ends: Mapping[TopicPartition, int]) -> None:
         self.heart.beat()

@@ -77,7 +77,7 @@ class Screen:
         text.append(report.name, style="bold").append(" → ").append(self._where)
         text.append(f"  {report.state.value}", style=_COLOURS.get(report.state, "cyan"))
         text.append(f"  {duration(report.now - report.started_at)}", style="dim")
-        text.append(f"  round {report.rounds.count + 1 if tasks else report.rounds.count}", style="dim")
+        text.append(f"  round {_round(report, under_way=tasks is not None)}", style="dim")
         if tasks:
             text.append(f" ({tasks.done} of {tasks.total} tasks)", style="dim")
         return text
@@ -93,9 +93,14 @@ class Screen:
             f"{report.memory.open_objects:,} open",
             f"last publish {published}",
         ]
-        bad = [f"{n:,} {what}" for n, what in ((totals.dropped, "dropped"), (totals.retries, "S3 retries")) if n]
+        bad = [f"{n:,} {what}" for n, what in ((totals.dropped, "refused"), (totals.retries, "S3 retries")) if n]
         text = Text("  ".join(words))
         return text.append("  " + "  ".join(bad), style="yellow") if bad else text
+
+
+def _round(report: Report, *, under_way: bool) -> int:
+    """The round's number in the ledger, which goes on over restarts, as `/report` and `status` tell it."""
+    return (report.round or 0) + under_way
 
 
 def _partitions(report: Report, rows: int) -> Table:
@@ -137,7 +142,7 @@ class Lines:
         tasks = look_at_tasks()
         if tasks and tasks != self._told_tasks:
             self._told_at, self._told_tasks = report.now, tasks
-            return f"round {report.rounds.count + 1}: {tasks.done:,} of {tasks.total:,} tasks are done"
+            return f"round {_round(report, under_way=True)}: {tasks.done:,} of {tasks.total:,} tasks are done"
         return None
 
     def _tell(self, report: Report) -> None:
@@ -150,8 +155,12 @@ def _news(report: Report, told: Report) -> str:
     return (
         f"{new.records:,} records ({count((new.records - old.records) / seconds)}/s, "
         f"{size((new.bytes - old.bytes) / seconds)}/s); {new.objects:,} objects "
-        f"(+{new.objects - old.objects:,}); {_where_it_stands(report)}"
+        f"(+{new.objects - old.objects:,}){_refused(report)}; {_where_it_stands(report)}"
     )
+
+
+def _refused(report: Report) -> str:
+    return f", {report.totals.dropped:,} refused" if report.totals.dropped else ""
 
 
 def _where_it_stands(report: Report) -> str:
@@ -213,7 +222,7 @@ def summary(report: Report) -> str:
     took = duration(report.now - report.started_at)
     return (
         f"{report.name}: {totals.records:,} records ({size(totals.bytes)}) in {took}; "
-        f"{totals.objects:,} objects made visible{still_open}; lag {known(_lag(report.partitions))}"
+        f"{totals.objects:,} objects made visible{_refused(report)}{still_open}; lag {known(_lag(report.partitions))}"
     )
 
 

@@ -36,6 +36,9 @@ from sink_job.spark.types import Cancelled
 IDLE_WAIT_MS = 1_000
 """Longest pause between two looks at the log ends."""
 
+REFUSED_TOLD = 3
+"""Refused records of a topic-partition that a round tells one by one."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -154,7 +157,7 @@ class Driver:
         self._record_bytes = self._source.record_bytes(self._assigned())
         if self.goal.until_caught_up:
             self._targets = dict(self._source.ends(self._assigned()))
-        self.tracker.recovered()
+        self.tracker.recovered(self._commits)
 
     def _finish_old(self) -> None:
         """Closes objects begun under other settings than those in force, or of topics no longer read (P8)."""
@@ -245,6 +248,7 @@ class Driver:
         for key, upload in replaced:
             self._s3.abort(key, upload)
         recorded = self.world.clock()
+        _tell_refused(good)
         commits.publish(self._now)
         self._learn(good)
         self.tracker.round_done(good, commits, started=started, recorded=recorded, ended=self.world.clock())
@@ -354,3 +358,16 @@ class Driver:
 
     def _state_of(self, tp: TopicPartition) -> PartitionState:
         return self._commits.state.partitions[str(tp)]
+
+
+def _tell_refused(results: Mapping[TopicPartition, TaskResult]) -> None:
+    """Records that are dropped because `errors.tolerance` says so are told: a line for each topic-partition."""
+    for tp, result in sorted(results.items()):
+        if count := result.counts.refused:
+            told = result.refused[:REFUSED_TOLD]
+            first = "; ".join(f"offset {bad.offset}: {bad.message}" for bad in told)
+            more = f"; and {count - len(told):,} more" if count > len(told) else ""
+            records = "record is" if count == 1 else "records are"
+            _log.warning(
+                "%s: %s refused %s dropped (spec.errors.tolerance: All): %s%s", tp, f"{count:,}", records, first, more
+            )

@@ -13,7 +13,7 @@ from sink_job.api.report import Failure, MemoryReport, PartitionReport, Report, 
 from sink_job.api.spec import Sink
 from sink_job.api.types import TopicPartition
 from sink_job.rounds.commit import Commits
-from sink_job.rounds.state import State
+from sink_job.rounds.state import State, committed
 from sink_job.rounds.write import TaskResult
 
 
@@ -43,11 +43,15 @@ class Tracker:
     def claimed(self, state: State) -> None:
         with self._lock:
             self._state = RunState.RECOVERING
-            self._ledger = state
+            self._follow(state, committed(state))
 
-    def recovered(self) -> None:
+    def recovered(self, commits: Commits | None = None) -> None:
+        """The rounds begin, from what `commits` has found and made visible."""
         with self._lock:
             self._state = RunState.RUNNING
+            if commits is not None:
+                self._follow(commits.state, commits.committed)
+                self._published(commits.published, self._clock())
 
     def sees(self, ends: Mapping[TopicPartition, int]) -> None:
         """The log ends, as just asked."""
@@ -59,15 +63,23 @@ class Tracker:
     ) -> None:
         """A round is recorded and published; times in ms."""
         with self._lock:
-            self._ledger = commits.state
-            self._committed = commits.committed
+            self._follow(commits.state, commits.committed)
             self._active = sum(1 for r in results.values() if r.counts.records)
             self._count(results)
             self._rounds = _timed(self._rounds, recorded - started)
             self._publishes = _timed(self._publishes, ended - recorded)
-            if commits.published > self._totals.objects:
-                self._last_publish = ended
-                self._totals.objects = commits.published
+            self._published(commits.published, ended)
+
+    def _follow(self, state: State, visible_to: Mapping[TopicPartition, int]) -> None:
+        self._ledger = state
+        self._committed = dict(visible_to)
+        opened = [len(p.open) for p in state.partitions.values()]
+        self._memory.open_objects, self._memory.most_open_objects = sum(opened), max(opened, default=0)
+
+    def _published(self, objects: int, now: int) -> None:
+        if objects > self._totals.objects:
+            self._last_publish = now
+            self._totals.objects = objects
 
     def _count(self, results: Mapping[TopicPartition, TaskResult]) -> None:
         totals, memory = self._totals, self._memory
@@ -81,8 +93,6 @@ class Tracker:
         totals.retries += sum(c.retries for c in counts)
         for c in counts:
             self._requests.update(c.requests)
-        opened = [len(p.open) for p in self._ledger.partitions.values()]
-        memory.open_objects, memory.most_open_objects = sum(opened), max(opened, default=0)
         memory.buffered_bytes = sum(c.buffered_bytes for c in counts)
         memory.spilled_bytes = sum(c.spilled_bytes for c in counts)
 

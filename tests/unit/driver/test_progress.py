@@ -28,7 +28,7 @@ def partitions(count: int) -> list[PartitionReport]:
 
 def test_the_screen_tells_where_the_sink_is(make_report: MakeReport) -> None:
     text = shown(make_report())
-    assert "flights → s3://archive  Running  1 min 5 s  round 9" in text
+    assert "flights → s3://archive  Running  1 min 5 s  round 12" in text
     assert "1,500 records" in text
     assert "12.3 MB" in text
     assert "4 objects  2 open  last publish 3 s ago" in text
@@ -42,7 +42,7 @@ def test_what_is_not_known_is_a_question_mark(make_report: MakeReport) -> None:
 
 
 def test_a_round_under_way_shows_its_tasks(make_report: MakeReport) -> None:
-    assert "round 10 (3 of 8 tasks)" in shown(make_report(), tasks=progress.Tasks(3, 8))
+    assert "round 13 (3 of 8 tasks)" in shown(make_report(), tasks=progress.Tasks(3, 8))
 
 
 def test_the_screen_fits_the_terminal_and_shows_the_worst_partitions(make_report: MakeReport) -> None:
@@ -55,7 +55,7 @@ def test_the_screen_fits_the_terminal_and_shows_the_worst_partitions(make_report
 
 def test_troubles_are_shown_when_there_are_any(make_report: MakeReport) -> None:
     assert "retries" not in shown(make_report())
-    assert "3 dropped  2 S3 retries" in shown(make_report(totals=Totals(dropped=3, retries=2)))
+    assert "3 refused  2 S3 retries" in shown(make_report(totals=Totals(dropped=3, retries=2)))
 
 
 def test_rates_are_averages_over_a_window(make_report: MakeReport) -> None:
@@ -95,7 +95,7 @@ def test_a_long_round_tells_of_its_tasks(make_report: MakeReport) -> None:
     lines = progress.Lines()
     lines.line(make_report(totals=Totals(), partitions=LAGGING))
     later = [make_report(now=NOW + 10_000 * n, totals=Totals()) for n in range(1, 4)]
-    assert lines.line(later[0], lambda: progress.Tasks(1, 8)) == "round 10: 1 of 8 tasks are done"
+    assert lines.line(later[0], lambda: progress.Tasks(1, 8)) == "round 13: 1 of 8 tasks are done"
     assert lines.line(later[1], lambda: progress.Tasks(1, 8)) is None
     assert lines.line(later[2], lambda: None) is None
 
@@ -118,6 +118,14 @@ def test_the_summary_is_one_line(make_report: MakeReport) -> None:
     assert progress.summary(report) == (
         "flights: 1,500 records (12.3 MB) in 1 min 5 s; 4 objects made visible, 2 still open; lag 3"
     )
+
+
+def test_refused_records_are_told_in_the_summary_and_in_plain_lines(make_report: MakeReport) -> None:
+    lines = progress.Lines()
+    lines.line(make_report(totals=Totals(), partitions=LAGGING))
+    report = make_report(now=NOW + 10_000, totals=Totals(records=7, dropped=1_200))
+    assert "0 objects (+0), 1,200 refused; 2 open" in (lines.line(report) or "")
+    assert "0 objects made visible, 1,200 refused, 2 still open" in progress.summary(report)
 
 
 @pytest.mark.parametrize(
