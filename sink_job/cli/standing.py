@@ -5,7 +5,7 @@ Offsets are Kafka offsets, times ms since the epoch, sizes bytes. What is not kn
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -16,6 +16,8 @@ from sink_job.driver.progress import duration, known, size
 from sink_job.rounds.state import OpenObject, State, committed
 
 SHOWN_PATHS = 3
+LOOKS = 5
+"""How often ledger and group are looked at while a running sink is between its record and its commit."""
 
 
 class Open(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -43,7 +45,8 @@ class PartitionStanding(msgspec.Struct, frozen=True, rename="camel"):
 
 class Standing(msgspec.Struct, frozen=True, rename="camel"):
     """All of it. `record` is the last one in the ledger (none: there is no ledger), `pending` the objects named but
-    not known to be visible, `state` a running job's, `unknown` why Kafka did not answer."""
+    not known to be visible, `state` a running job's, `dropped` the refused records that it let go since its start,
+    `unknown` why Kafka did not answer."""
 
     sink_id: str
     now: int
@@ -53,6 +56,7 @@ class Standing(msgspec.Struct, frozen=True, rename="camel"):
     state: str | None
     unknown: str | None
     partitions: tuple[PartitionStanding, ...]
+    dropped: int | None = None
 
 
 def of_ledger(
@@ -119,7 +123,25 @@ def of_report(report: Report) -> Standing:
             )
             for p in report.partitions
         ),
+        dropped=report.totals.dropped,
     )
+
+
+def settled(look: Callable[[], Standing]) -> Standing:
+    """What `look` finds once ledger and group agree, or stay apart though no record came between two looks.
+
+    The ledger is read before the group is asked, and a running sink goes on meanwhile.
+    """
+    found = look()
+    for _ in range(LOOKS - 1):
+        before = found
+        if not _apart(before) or (found := look()).record == before.record:
+            break
+    return found
+
+
+def _apart(standing: Standing) -> list[PartitionStanding]:
+    return [p for p in standing.partitions if p.group is not None and p.group != p.committed]
 
 
 def as_json(standing: Standing) -> str:
@@ -134,8 +156,7 @@ def as_table(standing: Standing) -> str:
         lines += ["", *_table(standing)]
     lines += [
         f"{p.topic}-{p.partition}: the group's offset is {p.group:,}, not {p.committed:,}: the next run mends it"
-        for p in standing.partitions
-        if p.group is not None and p.group != p.committed
+        for p in _apart(standing)
     ]
     return "\n".join(lines)
 
@@ -151,6 +172,8 @@ def _headline(standing: Standing) -> str:
         words.append(f"last round {duration(standing.now - standing.clock)} ago")
     if standing.pending:
         words.append(f"{standing.pending:,} objects being published")
+    if standing.dropped:
+        words.append(f"{standing.dropped:,} refused")
     lags = [p.lag for p in standing.partitions]
     words.append(f"lag {known(None if None in lags else sum(lag for lag in lags if lag is not None))}")
     return "  ".join(words)

@@ -16,7 +16,9 @@ from sink_job.driver.redaction import SECRETS
 if TYPE_CHECKING:
     from sink_job.api.report import Report
     from sink_job.api.spec import Sink
+    from sink_job.api.types import TopicPartition
     from sink_job.cli.standing import Standing
+    from sink_job.rounds.ledger import Ledger
     from sink_job.rounds.state import State
 
 KAFKA_TIMEOUT_MS = 15_000
@@ -62,31 +64,43 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> Standing:
     from sink_job.kafka.properties import KafkaProperties
 
     properties = KafkaProperties.of(sink.spec.kafka, secrets)
-    state = _ledger(sink, secrets)
-    tps = [TopicPartition.parse(name) for name in state.partitions]
-    ends: Mapping[TopicPartition, int] = {}
-    group: Mapping[TopicPartition, int] = {}
-    unknown = None
+    ledger = _ledger(sink, secrets)
+    state = ledger.load()
+
+    def told(
+        state: State,
+        ends: Mapping[TopicPartition, int],
+        group: Mapping[TopicPartition, int],
+        unknown: str | None = None,
+    ) -> Standing:
+        return standing.of_ledger(sink, state, ends=ends, group=group, unknown=unknown, now=time.time_ns() // 1_000_000)
+
+    if not state.partitions:
+        return told(state, {}, {})
     try:
-        if tps:
-            committed = sink.spec.kafka.isolation_level == "ReadCommitted"
-            with admin(properties, timeout_ms=KAFKA_TIMEOUT_MS, patience_s=0) as kafka:
-                ends = kafka.ends(tps, committed=committed)
-                group = kafka.group_offsets(sink.group_id, tps)
+        committed = sink.spec.kafka.isolation_level == "ReadCommitted"
+        with admin(properties, timeout_ms=KAFKA_TIMEOUT_MS, patience_s=0) as kafka:
+
+            def look() -> Standing:
+                state = ledger.load()
+                tps = [TopicPartition.parse(name) for name in state.partitions]
+                return told(state, kafka.ends(tps, committed=committed), kafka.group_offsets(sink.group_id, tps))
+
+            return standing.settled(look)
     except SinkError as error:
         unknown = SECRETS(str(error))
         print(f"s3sink: only what the ledger says: {unknown}", file=sys.stderr)
-    return standing.of_ledger(sink, state, ends=ends, group=group, unknown=unknown, now=time.time_ns() // 1_000_000)
+        return told(state, {}, {}, unknown)
 
 
-def _ledger(sink: Sink, secrets: Mapping[str, Path]) -> State:
+def _ledger(sink: Sink, secrets: Mapping[str, Path]) -> Ledger:
     from sink_job.rounds.ledger import Ledger
     from sink_job.rounds.own import ledger_root
     from sink_job.s3 import S3Settings, connect
 
     s3 = connect(S3Settings.of(sink.spec.s3, secrets))
     root = ledger_root(sink.spec.s3.topics_dir, sink.spec.s3.directory_delimiter, sink.sink_id)
-    return Ledger(s3, root, "").load()
+    return Ledger(s3, root, "")
 
 
 def _fetch(url: str, sink: Sink) -> Report:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sink_job.api.report import PartitionReport, Report, RunState
+from sink_job.api.report import PartitionReport, Report, RunState, Totals
 from sink_job.api.spec import load_sink
 from sink_job.api.types import TopicPartition
 from sink_job.cli import standing
@@ -138,3 +138,37 @@ def test_a_report_tells_the_same_as_far_as_it_knows() -> None:
     lines = standing.as_table(standing.of_report(report)).splitlines()
     assert lines[0] == "default.flights  Running  record 9  lag 20"
     assert lines[3].split() == ["flights-0", "90", "100", "110", "20", "2"]
+
+
+def looks(*found: tuple[int, int]) -> list[standing.Standing]:
+    """Standings of one partition whose ledger has record `n` with all committed up to 10 n, and the group's offset."""
+    tp = TopicPartition("flights", 0)
+    states = [State(number=n, partitions={str(tp): PartitionState(10 * n, 10 * n, 10 * n)}) for n, _ in found]
+    return [told(state, group={tp: group}) for state, (_, group) in zip(states, found, strict=True)]
+
+
+def test_a_running_sink_that_went_on_between_ledger_and_group_is_looked_at_again() -> None:
+    found = looks((1, 20), (2, 30), (3, 30), (4, 40))
+    assert standing.settled(iter(found).__next__) is found[2]
+
+
+def test_a_group_that_stays_apart_from_a_ledger_that_stands_still_is_told() -> None:
+    found = looks((3, 50), (3, 50))
+    told_again = standing.settled(iter(found).__next__)
+    assert "the group's offset is 50, not 30: the next run mends it" in standing.as_table(told_again)
+
+
+def test_a_report_tells_of_refused_records() -> None:
+    report = Report(
+        sink_id="default.flights",
+        name="flights",
+        namespace="default",
+        state=RunState.RUNNING,
+        now=NOW,
+        started_at=NOW,
+        round=7,
+        totals=Totals(dropped=1_200),
+    )
+    found = standing.of_report(report)
+    assert "record 7  1,200 refused  lag" in standing.as_table(found)
+    assert json.loads(standing.as_json(found))["dropped"] == 1200
