@@ -164,7 +164,7 @@ class _Run:
         driver = Driver(self.sink, self._world(engine, admin), self.options.goal, self.tracker)
         self.signals.on_stop(driver.stop)
         self.signals.on_stop(admin.close, after_s=3)
-        if self.signals.requested:
+        if not self.signals.begin():
             return
         stack.enter_context(self._progress())
         driver.run()

@@ -24,6 +24,9 @@ from sink_job.api.errors import TryAgainLater
 DEADLINE_S = 10.0
 """How long an orderly end may take; Kubernetes gives 30 s before it kills."""
 
+STARTING_DEADLINE_S = 2.0
+"""How long it may take before `begin`: nothing is claimed yet, and a JVM that starts does not listen."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -37,12 +40,19 @@ class StopSignals:
         self._steps: list[tuple[float, Callable[[], object]]] = []
         self._lock = threading.Lock()
         self._requested = False
+        self._begun = False
         self._before: dict[int, Any] = {}
 
     @property
     def requested(self) -> bool:
         """Whether a signal has come."""
         return self._requested
+
+    def begin(self) -> bool:
+        """From here on there is something to end in order; False when a signal has come before."""
+        with self._lock:
+            self._begun = not self._requested
+            return self._begun
 
     def on_stop(self, step: Callable[[], object], *, after_s: float = 0.0) -> None:
         """`step` runs, in another thread, `after_s` seconds behind the first signal; at once if that is past.
@@ -77,10 +87,11 @@ class StopSignals:
             return
         with self._lock:
             self._requested = True
-            steps = sorted(self._steps, key=lambda step: step[0])
+            deadline_s = self._deadline_s if self._begun else min(STARTING_DEADLINE_S, self._deadline_s)
+            steps = sorted([*self._steps, (deadline_s, self._overdue)], key=lambda step: step[0])
         _log.info("%s: stopping; once more ends at once", signal.Signals(number).name)
         begun = time.monotonic()
-        for after_s, step in [*steps, (self._deadline_s, self._overdue)]:
+        for after_s, step in steps:
             try:
                 again = self._signals.get(timeout=max(0.0, begun + after_s - time.monotonic()))
             except Empty:
@@ -92,7 +103,10 @@ class StopSignals:
             return
 
     def _overdue(self) -> None:
-        _log.warning("not ended in order within %d s: ended at once; the next start tidies up", self._deadline_s)
+        if self._begun:
+            _log.warning("not ended in order within %d s: ended at once; the next start tidies up", self._deadline_s)
+        else:
+            _log.info("ended while starting: nothing was begun")
         if _log.isEnabledFor(logging.DEBUG):
             faulthandler.dump_traceback(all_threads=True)
         self._exit(0)

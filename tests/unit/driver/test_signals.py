@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -9,6 +10,7 @@ from queue import SimpleQueue
 
 import pytest
 
+from sink_job.driver import signals as module
 from sink_job.driver.signals import StopSignals
 
 PATIENCE_S = 20
@@ -71,11 +73,29 @@ def test_a_second_signal_ends_the_process_at_once_with_75() -> None:
         assert codes.get(timeout=PATIENCE_S) == 75
 
 
-def test_a_process_that_does_not_end_in_order_is_ended_at_the_deadline_with_0() -> None:
+def test_a_process_that_does_not_end_in_order_is_ended_at_the_deadline_with_0(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     codes: SimpleQueue[int] = SimpleQueue()
-    with StopSignals(deadline_s=0.01, exit_at_once=codes.put):
+    with StopSignals(deadline_s=0.01, exit_at_once=codes.put) as signals:
+        assert signals.begin()
         send(signal.SIGTERM)
         assert codes.get(timeout=PATIENCE_S) == 0
+    assert "not ended in order" in caplog.text
+
+
+def test_a_process_that_has_not_begun_is_ended_soon_and_without_a_warning(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "STARTING_DEADLINE_S", 0.01)
+    codes: SimpleQueue[int] = SimpleQueue()
+    with caplog.at_level(logging.INFO), StopSignals(deadline_s=3_600, exit_at_once=codes.put) as signals:
+        signals.on_stop(lambda: pytest.fail("too late"), after_s=3_600)
+        send(signal.SIGTERM)
+        assert codes.get(timeout=PATIENCE_S) == 0
+        assert not signals.begin()
+    assert "ended while starting" in caplog.text
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 def test_handlers_are_as_before_afterwards() -> None:
