@@ -12,6 +12,7 @@ The body of a record is frozen before the first try: a 412 on our own attempt id
 from __future__ import annotations
 
 import gzip
+from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -118,11 +119,21 @@ class Ledger:
 
     def check_head(self, state: State) -> None:
         """Raises LedgerFenced when there is a record above the state: claims are never dropped, so none is missed."""
-        if self.s3.head(self.root + self._record_name(state.number + 1)) is not None:
+        number = state.number + 1
+        if self.s3.head(self.root + self._record_name(number)) is not None:
             raise LedgerFenced(
                 f"another driver has taken over the ledger s3://{self.s3.bucket}/{self.root} "
-                f"(record {state.number + 1} exists); this one stops."
+                f"(record {number}{self._whose(number)}); this one stops."
             )
+
+    def _whose(self, number: int) -> str:
+        """Who wrote record `number`, and when by the writer's clock; nothing where it cannot be read any more."""
+        try:
+            record = self.record(number)
+        except NotFound:
+            return ""
+        at = datetime.fromtimestamp(record.clock // 1000, UTC).isoformat().replace("+00:00", "Z")
+        return f", epoch {record.epoch}, attempt {record.attempt}, of {at}"
 
     def snapshot(self, state: State) -> State:
         """Writes the published list, then the snapshot; then drops what two snapshots cover. Returns the state to go on

@@ -112,7 +112,8 @@ class Driver:
             rebuild=self._rebuild_named,
             snapshot_every=self.world.snapshot_every,
         )
-        self._head_at = self._topics_at = self._tick()
+        self._tick()
+        self._head_at = self._topics_at = self.world.clock()
         self.tracker.claimed(state)
 
     def _own(self, topics: Iterable[str]) -> None:
@@ -183,7 +184,7 @@ class Driver:
     def _round(self) -> bool:
         """Runs a round if there is reason for one; returns whether it did."""
         now = self._tick()
-        if now - self._topics_at >= self.world.look_every:
+        if self._is_time(self._topics_at):
             self._look_for_topics(now)
         try:
             return self._read_on(now)
@@ -199,7 +200,7 @@ class Driver:
             self._look_for_topics(now)  # a log that ends before what was read of it may be another topic's
         planned = plan(self._sights(ends, now), self.sink.spec.rounds, now, eager=self.goal.until_caught_up)
         if planned.empty:
-            self._idle(now)
+            self._idle()
             return False
         try:
             self._cut(planned)
@@ -278,16 +279,20 @@ class Driver:
 
     # -- between rounds ----------------------------------------------------------------------------------------------
 
-    def _idle(self, now: int) -> None:
-        if now - self._head_at >= self.world.look_every:
+    def _is_time(self, last: int) -> bool:
+        """Whether to look again: by this host's clock, as the round clock waits where the ledger's is ahead of it."""
+        return abs(self.world.clock() - last) >= self.world.look_every
+
+    def _idle(self) -> None:
+        if self._is_time(self._head_at):
             self._ledger.check_head(self._commits.state)
-            self._head_at = now
+            self._head_at = self.world.clock()
         if not self._is_done():
             self._stop.wait(min(IDLE_WAIT_MS, max(1, self.sink.spec.rounds.max_delay)) / 1000)
 
     def _look_for_topics(self, now: int) -> None:
         """New partitions, and new topics of a pattern, start at their beginning: recorded when they are found."""
-        self._topics_at = now
+        self._topics_at = self.world.clock()
         topics = self._source.topics()
         state = self._commits.state
         kafka = own.expect_same_topics(state.kafka, self._source.ids(topics))
