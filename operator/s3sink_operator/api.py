@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
+import aiohttp
 from kubernetes.aio.client import ApiClient
 
 from s3sink_operator.metrics import API_WRITES
@@ -22,14 +23,17 @@ _PATHS: Mapping[str, tuple[str, str]] = {
     "S3Sink": (f"/apis/{GROUP}/{VERSION}", PLURAL),
     "ConfigMap": ("/api/v1", "configmaps"),
     "Event": ("/api/v1", "events"),
+    "Lease": ("/apis/coordination.k8s.io/v1", "leases"),
     "Namespace": ("/api/v1", "namespaces"),
     "Node": ("/api/v1", "nodes"),
     "Pod": ("/api/v1", "pods"),
     "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
+    "SelfSubjectAccessReview": ("/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews"),
     "ServiceAccount": ("/api/v1", "serviceaccounts"),
 }
 _CLUSTER_WIDE = {"Namespace", "Node"}
-_TIMEOUT_S = 30.0
+_ASIDE = {"Lease", "SelfSubjectAccessReview"}  # no writes for any sink
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=30.0)
 
 
 class ApiError(Exception):
@@ -102,6 +106,28 @@ class Api:
         query = {"fieldManager": FIELD_MANAGER}
         return await self._call("POST", manifest["kind"], meta.get("namespace"), query=query, body=manifest)
 
+    async def replace(self, manifest: Json) -> Json:
+        """The whole object anew; 409 where it has changed since the `resourceVersion` that the manifest names."""
+        meta = manifest["metadata"]
+        return await self._call("PUT", manifest["kind"], meta.get("namespace"), meta["name"], body=manifest)
+
+    async def resources(self, group_version: str) -> set[str]:
+        """What the API server offers in a group's version, such as `v1`: `pods`, `pods/resize` and so on."""
+        path = f"/{'apis' if '/' in group_version else 'api'}/{group_version}"
+        return {each["name"] for each in json.loads(await self.raw(path))["resources"]}
+
+    async def may(self, verb: str, resource: str) -> bool:
+        """Whether the operator may do so to a resource of the core group everywhere."""
+        attributes = {"verb": verb, "resource": resource}
+        body: Json = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "metadata": {},
+            "spec": {"resourceAttributes": attributes},
+        }
+        answer = await self._call("POST", "SelfSubjectAccessReview", None, body=body)
+        return bool(answer.get("status", {}).get("allowed"))
+
     async def delete(self, kind: str, namespace: str, name: str, *, uid: str, grace_s: int | None = None) -> None:
         """Deletes the object with this uid and no other: 409 where it has another one."""
         body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
@@ -140,7 +166,7 @@ class Api:
         content: str = "application/json",
     ) -> Json:
         path = path_of(kind, namespace, name, subresource)
-        if method != "GET":
+        if method != "GET" and kind not in _ASIDE:
             API_WRITES.labels(kind=kind if not subresource else f"{kind}/{subresource}", verb=method.lower()).inc()
         answer = await self._send(method, f"{path}?{urlencode(query)}" if query else path, body, content)
         found: Json = json.loads(answer) if answer else {}
@@ -149,10 +175,16 @@ class Api:
     async def _send(self, method: str, path: str, body: Json | None, content: str) -> bytes:
         headers: dict[str, Any] = {"Accept": "application/json", "Content-Type": content}
         await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
-        response = await self._client.rest_client.request(
-            method, self._client.configuration.host + path, headers=headers, body=body, _request_timeout=_TIMEOUT_S
-        )
-        answer: bytes = await response.read()
+        url = self._client.configuration.host + path
+        try:
+            response = await self._client.rest_client.request(
+                method, url, headers=headers, body=body, _request_timeout=_TIMEOUT
+            )
+            answer: bytes = await response.read()
+        except aiohttp.ClientError as error:  # not all of them are an OSError
+            raise ConnectionError(f"{method} {path}: {str(error) or type(error).__name__}") from error
+        except TimeoutError:
+            raise TimeoutError(f"{method} {path}: no answer within {_TIMEOUT.total:g} s") from None
         if response.status >= 300:
             raise _refused(response.status, answer, response.getheaders().get("Retry-After"))
         return answer

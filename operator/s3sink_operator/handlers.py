@@ -6,14 +6,16 @@ Index handlers run for all that is there before any event handler runs, so nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final
 
 import kopf
+from kubernetes.aio.client import ApiClient
 
 from s3sink_operator import names
 from s3sink_operator.model import Json
-from s3sink_operator.store import SinkKey, Store
+from s3sink_operator.status import reason_of
+from s3sink_operator.store import SinkKey, Store, sink_of
 from s3sink_operator.workqueue import WorkQueue
 from sink_job.api.spec import GROUP, VERSION
 
@@ -26,9 +28,10 @@ _CHILDREN: Final = (
 _DEAD_WATCH_S = 70.0
 
 
-def registry(store: Store, queue: WorkQueue[SinkKey], *, nodes: bool) -> kopf.OperatorRegistry:
-    """The handlers. `nodes`: also watch nodes, to tell a lost one, where the operator may."""
+def registry(client: ApiClient, store: Store, queue: WorkQueue[SinkKey], *, nodes: bool) -> kopf.OperatorRegistry:
+    """The handlers. `client` says who we are. `nodes`: also watch nodes, to tell a lost one, where the operator may."""
     found = kopf.OperatorRegistry()
+    kopf.on.login(registry=found, id="login")(_login_as(client))
     watched = [(GROUP, VERSION, names.PLURAL, "S3Sink"), *_CHILDREN]
     if nodes:
         watched.append(("", "v1", "nodes", "Node"))
@@ -44,6 +47,7 @@ def settings(selector: str | None) -> kopf.OperatorSettings:
     found.posting.enabled = False
     found.peering.standalone = True
     found.watching.inactivity_timeout = _DEAD_WATCH_S
+    found.scanning.disabled = True  # the kinds are known, and nothing says that CRDs may be watched
     ours = f"{names.MANAGED_BY}={names.FIELD_MANAGER}"
     executors = f"{names.SINK}"
     for _, _, plural, _ in _CHILDREN:
@@ -53,31 +57,69 @@ def settings(selector: str | None) -> kopf.OperatorSettings:
     return found
 
 
-def _keeper(store: Store, kind: str) -> Callable[..., None]:
-    def keep(body: kopf.Body, **_: Any) -> None:
+def _login_as(client: ApiClient) -> Callable[..., Awaitable[kopf.ConnectionInfo]]:
+    """As the client of our own calls; asked again when the API server does not take the token any more."""
+
+    async def login(**_: Any) -> kopf.ConnectionInfo:
+        config, headers = client.configuration, dict[str, str]()
+        await client.update_params_for_auth(headers, [], ["BearerToken"], "/", "GET", None)
+        scheme, _space, token = headers.get("authorization", "").partition(" ")
+        return kopf.ConnectionInfo(
+            server=config.host,
+            ca_path=config.ssl_ca_cert,
+            ca_data=config.ca_cert_data,
+            insecure=not config.verify_ssl,
+            scheme=scheme or None,
+            token=token or None,
+            certificate_path=config.cert_file,
+            private_key_path=config.key_file,
+            proxy_url=config.proxy,
+        )
+
+    return login
+
+
+# Handlers are coroutines: Kopf calls plain functions in threads, which store and queue are not made for.
+def _keeper(store: Store, kind: str) -> Callable[..., Awaitable[None]]:
+    async def keep(body: kopf.Body, **_: Any) -> None:
         store.put(_json(body, kind))
 
     return keep
 
 
-def _seer(store: Store, queue: WorkQueue[SinkKey], kind: str) -> Callable[..., None]:
-    def see(event: kopf.RawEvent, body: kopf.Body, **_: Any) -> None:
+def _seer(store: Store, queue: WorkQueue[SinkKey], kind: str) -> Callable[..., Awaitable[None]]:
+    generations: dict[SinkKey, int] = {}
+
+    async def see(event: kopf.RawEvent, body: kopf.Body, **_: Any) -> None:
         obj = _json(body, kind)
-        sink = store.drop(obj) if event["type"] == "DELETED" else store.put(obj)
-        for key in _concerned(store, obj, sink):
-            queue.add(key)
+        is_gone = event["type"] == "DELETED"
+        sink = store.drop(obj) if is_gone else store.put(obj)
+        if kind == "Node":
+            for key in _with_pods_on(store, obj["metadata"]["name"]):
+                queue.add(key)
+        if sink is None:
+            return
+        queue.add(sink)
+        if kind == "S3Sink":
+            before = generations.pop(sink, 0)
+            if not is_gone:
+                generations[sink] = obj["metadata"].get("generation", 0)
+            if generations.get(sink) != before:
+                for key in _yielding(store):
+                    queue.add(key)
 
     return see
 
 
-def _concerned(store: Store, obj: Json, sink: SinkKey | None) -> Sequence[SinkKey]:
-    """The sink of the object; of a node, those that have a pod there."""
-    if obj["kind"] != "Node":
-        return [sink] if sink else []
-    name = obj["metadata"]["name"]
-    pods = (pod for pod in store.all("Pod") if pod.get("spec", {}).get("nodeName") == name)
-    labels = ((pod["metadata"]["namespace"], pod["metadata"].get("labels") or {}) for pod in pods)
-    return sorted({SinkKey(namespace, each[names.SINK]) for namespace, each in labels if names.SINK in each})
+def _with_pods_on(store: Store, node: str) -> Iterator[SinkKey]:
+    pods = (pod for pod in store.all("Pod") if pod.get("spec", {}).get("nodeName") == node)
+    yield from {sink for sink in map(sink_of, pods) if sink}
+
+
+def _yielding(store: Store) -> Iterator[SinkKey]:
+    """Sinks that do not run since an older one claims the same: when that changes or goes, they may."""
+    sinks = (each for each in store.all("S3Sink") if reason_of(each.get("status") or {}, "Ready") == "Conflict")
+    yield from (sink for sink in map(sink_of, sinks) if sink)
 
 
 def _json(body: kopf.Body, kind: str) -> Json:

@@ -1,44 +1,135 @@
-"""One active operator: the client's own leader election on a Lease."""
+"""One active operator: leader election on a Lease, as client-go does it.
+
+The client's own election is not used: it goes on renewing when the work behind it has failed, ends at a lost
+connection, waits for minutes for an API server that does not answer, and keeps the Lease when told to stop.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import logging
 import os
 import platform
+import time
 import uuid
 from collections.abc import Callable, Coroutine
-from typing import Any
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
 
-from kubernetes.aio.client import ApiClient
-from kubernetes.aio.leaderelection import electionconfig, leaderelection
-from kubernetes.aio.leaderelection.resourcelock.leaselock import LeaseLock
-
+from s3sink_operator.api import Api, ApiError
 from s3sink_operator.metrics import LEADING
+from s3sink_operator.model import Json
 
-LEASE_S, RENEW_S, RETRY_S = 15, 10, 2
+_log = logging.getLogger(__name__)
+
+LEASE_S: Final = 15
+"""A Lease that was not renewed for so long may be taken."""
+RENEW_S: Final = 10
+"""Who could not renew for so long stops working, well before another one may take the Lease."""
+RETRY_S: Final = 2.0
 
 
-async def while_leading(
-    client: ApiClient, *, namespace: str, name: str, work: Callable[[], Coroutine[Any, Any, None]]
-) -> None:
-    """Waits for the lease and works while it is held; returns when it is lost, after the work was cancelled.
+def _identity() -> str:
+    return f"{os.environ.get('HOSTNAME') or platform.node()}-{uuid.uuid4().hex[:8]}"
 
-    A process that lost it should end: another one works by now.
+
+@dataclass
+class Lease:
+    """A place to be the only one. Others' clocks do not count: a Lease is old when it was seen unchanged for long."""
+
+    api: Api
+    namespace: str
+    name: str
+    identity: str = field(default_factory=_identity)
+    _seen: tuple[str, float] = ("", 0.0)
+
+    async def take(self) -> bool:
+        """Takes or renews the Lease; whether it is ours now. Raises ApiError, OSError and TimeoutError."""
+        found = await self.api.get("Lease", self.namespace, self.name)
+        if found is None:
+            return await self._write(self.api.create, {"leaseTransitions": 0}, {})
+        spec, meta = found.get("spec") or {}, found["metadata"]
+        holder = spec.get("holderIdentity")
+        if holder and holder != self.identity and not self._is_old(meta["resourceVersion"], spec):
+            return False
+        return await self._write(self.api.replace, spec, {"resourceVersion": meta["resourceVersion"]})
+
+    async def release(self) -> None:
+        """Lets the next one work at once."""
+        found = await self.api.get("Lease", self.namespace, self.name)
+        if found is not None and (found.get("spec") or {}).get("holderIdentity") == self.identity:
+            spec = {**found["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
+            await self.api.replace(self._object(spec, {"resourceVersion": found["metadata"]["resourceVersion"]}))
+
+    def _is_old(self, version: str, spec: Json) -> bool:
+        now = time.monotonic()
+        if self._seen[0] != version:
+            self._seen = (version, now)
+        return now - self._seen[1] >= int(spec.get("leaseDurationSeconds") or LEASE_S)
+
+    async def _write(self, write: Callable[[Json], Coroutine[Any, Any, Json]], spec: Json, meta: Json) -> bool:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        is_ours = spec.get("holderIdentity") == self.identity
+        held = {"holderIdentity": self.identity, "leaseDurationSeconds": LEASE_S, "renewTime": now}
+        if not is_ours:
+            held |= {"acquireTime": now, "leaseTransitions": int(spec.get("leaseTransitions") or 0) + 1}
+        try:
+            await write(self._object(spec | held, meta))
+        except ApiError as error:
+            if error.is_conflict:
+                return False
+            raise
+        return True
+
+    def _object(self, spec: Json, meta: Json) -> Json:
+        metadata = {"name": self.name, "namespace": self.namespace, **meta}
+        return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+async def while_leading(lease: Lease, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Waits for the Lease and works while it is held; returns when either ends, after the work was cancelled.
+
+    A process that lost it should end: another one works by now. Raises what the work raises.
     """
-    identity = f"{os.environ.get('HOSTNAME') or platform.node()}-{uuid.uuid4().hex[:8]}"
-
-    async def lead() -> None:
-        LEADING.set(1)
-        await work()
-
-    async def stop() -> None:
+    while not await _tried(lease):
+        await asyncio.sleep(RETRY_S)
+    _log.info("%s has the lease %s/%s", lease.identity, lease.namespace, lease.name)
+    LEADING.set(1)
+    working, renewing = asyncio.ensure_future(work()), asyncio.ensure_future(_renew(lease))
+    try:
+        await asyncio.wait({working, renewing}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
         LEADING.set(0)
+        is_held = not renewing.done()
+        renewing.cancel()
+        working.cancel()
+        ended = await asyncio.gather(working, return_exceptions=True)
+        if is_held:
+            with contextlib.suppress(ApiError, OSError, TimeoutError):
+                await asyncio.wait_for(lease.release(), RETRY_S)
+    for error in ended:
+        if isinstance(error, Exception):
+            raise error
 
-    config = electionconfig.Config(
-        LeaseLock(name, namespace, identity, client),
-        lease_duration=LEASE_S,
-        renew_deadline=RENEW_S,
-        retry_period=RETRY_S,
-        onstarted_leading=lead,
-        onstopped_leading=stop,
-    )
-    await leaderelection.LeaderElection(config).run()
+
+async def _renew(lease: Lease) -> None:
+    """Returns when the Lease could not be renewed in time, or is another's."""
+    renewed = time.monotonic()
+    while True:
+        await asyncio.sleep(RETRY_S)
+        left = renewed + RENEW_S - time.monotonic()
+        if left <= 0:
+            return
+        with contextlib.suppress(TimeoutError):
+            if await asyncio.wait_for(_tried(lease), left):
+                renewed = time.monotonic()
+
+
+async def _tried(lease: Lease) -> bool:
+    try:
+        return await lease.take()
+    except (ApiError, OSError, TimeoutError) as error:
+        _log.warning("the lease %s/%s: %s", lease.namespace, lease.name, error)
+        return False

@@ -8,11 +8,10 @@ import contextlib
 import json
 import logging
 import os
-import random
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any, Final
 
 import aiohttp
@@ -29,6 +28,7 @@ from s3sink_operator.reconcile import Reconciler
 from s3sink_operator.server import Heartbeat, serving
 from s3sink_operator.store import SinkKey, Store
 from s3sink_operator.workqueue import WorkQueue
+from sink_job.api.spec import GROUP, VERSION
 from sink_job.api.units import parse_duration
 
 _log = logging.getLogger("s3sink_operator")
@@ -75,13 +75,26 @@ def run(args: argparse.Namespace) -> int:
     if not args.image:
         print("s3sink operator: --image: is missing: the image of jobs that name none", file=sys.stderr)
         return 2
-    return asyncio.run(_main(args))
+    try:
+        resync_s = parse_duration(args.resync) / 1000
+        node_lost_ms = parse_duration(args.node_lost_timeout)
+    except ValueError as error:
+        print(f"s3sink operator: --resync, --node-lost-timeout: {error}", file=sys.stderr)
+        return 2
+    try:
+        return asyncio.run(_main(args, resync_s=resync_s, node_lost_ms=node_lost_ms))
+    except (ApiError, OSError, TimeoutError) as error:
+        _log.error("the API server: %s", error)
+        return LOST
 
 
-async def _main(args: argparse.Namespace) -> int:
+async def _main(args: argparse.Namespace, *, resync_s: float, node_lost_ms: int) -> int:
     await _load_config()
     async with ApiClient() as client, aiohttp.ClientSession() as http:
         api = Api(client)
+        if (missing := await _missing(api)) is not None:
+            _log.error("%s", missing)
+            return LOST
         store, heartbeat = Store(), Heartbeat()
         queue: WorkQueue[SinkKey] = WorkQueue(time.monotonic)
         reports: Reports = ByProxy(api) if args.report_by == "Proxy" else ByPod(http)
@@ -89,22 +102,33 @@ async def _main(args: argparse.Namespace) -> int:
             image=args.image,
             cluster=args.cluster_id or await _cluster_id(api),
             driver_role=args.driver_cluster_role,
-            node_lost_ms=parse_duration(args.node_lost_timeout),
+            node_lost_ms=node_lost_ms,
+            resize="pods/resize" in await api.resources("v1"),
         )
-        resync_s = parse_duration(args.resync) / 1000
+        nodes = await _may_watch_nodes(api)
         reconciler = Reconciler(
             Observer(api, store, reports), Executor(api, store, _now), settings, _now, resync_s=resync_s
         )
-        stop = asyncio.Event()
+        stop, started = asyncio.Event(), asyncio.Event()
         _stop_on_signals(stop)
 
         async def work() -> None:
-            await _work(args, store, queue, reconciler, heartbeat, stop)
+            watching = kopf.operator(
+                registry=handlers.registry(client, store, queue, nodes=nodes),
+                settings=handlers.settings(args.selector),
+                standalone=True,
+                clusterwide=not args.namespace,
+                namespaces=args.namespace or (),
+                ready_flag=started,
+                stop_flag=stop,
+            )
+            await _work(watching, started, int(args.workers), queue, reconciler, heartbeat, stop)
 
         async with serving(int(args.port), heartbeat, store, queue) as port:
             _log.info("metrics and health at port %d", port)
             if args.lease_namespace:
-                working = lease.while_leading(client, namespace=args.lease_namespace, name=args.lease_name, work=work)
+                heartbeat.waiting = True
+                working = lease.while_leading(lease.Lease(api, args.lease_namespace, args.lease_name), work)
             else:
                 working = work()
             return await _until(stop, working, heartbeat)
@@ -143,28 +167,17 @@ def _stop_on_signals(stop: asyncio.Event) -> None:
 
 
 async def _work(
-    args: argparse.Namespace,
-    store: Store,
+    watching: Coroutine[Any, Any, None],
+    started: asyncio.Event,
+    workers: int,
     queue: WorkQueue[SinkKey],
     reconciler: Reconciler,
     heartbeat: Heartbeat,
     stop: asyncio.Event,
 ) -> None:
-    """Watches and workers, until one of them ends."""
-    ready = asyncio.Event()
-    watching = kopf.operator(
-        registry=handlers.registry(store, queue, nodes=True),
-        settings=handlers.settings(args.selector),
-        standalone=True,
-        clusterwide=not args.namespace,
-        namespaces=args.namespace or (),
-        ready_flag=ready,
-    )
+    """Watches and workers, until one of them ends. Kopf lets no event through before all lists are here."""
 
     async def worker() -> None:
-        await ready.wait()
-        _stop_on_signals(stop)  # again: Kopf has put its own in their place
-        heartbeat.ready = True
         while True:
             heartbeat.beat()
             try:
@@ -174,9 +187,15 @@ async def _work(
             async with _taken(queue, key):
                 again = await reconciler.reconcile(key)
                 if again is not None:
-                    queue.add(key, again * random.uniform(0.9, 1.1))
+                    queue.add(key, again)
 
-    tasks = [asyncio.ensure_future(each) for each in (watching, *(worker() for _ in range(int(args.workers))))]
+    async def begin() -> None:
+        await started.wait()
+        _stop_on_signals(stop)  # again: Kopf has put its own in their place
+        heartbeat.ready, heartbeat.waiting = True, False
+        await asyncio.gather(*(worker() for _ in range(workers)))
+
+    tasks = [asyncio.ensure_future(each) for each in (watching, begin())]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -240,6 +259,25 @@ async def _load_config() -> None:
         config.load_incluster_config()
     except config.ConfigException:
         await config.load_kube_config()
+
+
+async def _missing(api: Api) -> str | None:
+    """What is wrong with the cluster, if the kind that this is all about is not there."""
+    try:
+        if names.PLURAL in await api.resources(f"{GROUP}/{VERSION}"):
+            return None
+    except ApiError as error:
+        if not error.is_gone:
+            raise
+    return f"the API server has no {names.PLURAL}.{GROUP}/{VERSION}: apply the CustomResourceDefinition first"
+
+
+async def _may_watch_nodes(api: Api) -> bool:
+    """Without leave, which is cluster-wide, lost nodes are not told and their pods are not replaced."""
+    if all([await api.may(verb, "nodes") for verb in ("list", "watch")]):
+        return True
+    _log.warning("nodes may not be watched: a driver on a node that is lost is not replaced")
+    return False
 
 
 async def _cluster_id(api: Api) -> str:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from s3sink_operator import names
 from s3sink_operator.api import Api, ApiError
 from s3sink_operator.identity import claim_of
-from s3sink_operator.model import Claim, Json, Observed, Refusal, Unreachable, is_controlled, is_ending, uid_of
+from s3sink_operator.model import Claim, Json, Observed, Refusal, Unreachable, is_controlled, is_ending, label, uid_of
 from s3sink_operator.store import SinkKey, Store
 from sink_job.api.errors import SpecError
 from sink_job.api.report import Report
@@ -37,12 +37,12 @@ class Reports(Protocol):
 
 @dataclass
 class Observer:
-    """Looks at sinks. `refusals` are those of the last writes, by sink."""
+    """Looks at sinks, and remembers what the API server refused: until it takes that object, or the sink is edited."""
 
     api: Api
     store: Store
     reports: Reports
-    refusals: dict[SinkKey, tuple[Refusal, ...]] = field(default_factory=dict)
+    _refusals: dict[SinkKey, tuple[int, dict[tuple[str, str], Refusal]]] = field(default_factory=dict)
     _known: dict[tuple[str, str], Claim | None] = field(default_factory=dict)
 
     async def look(self, key: SinkKey, *, fresh: bool) -> Observed | None:
@@ -60,10 +60,34 @@ class Observer:
             executors=executors,
             report=await self._report(sink, children["driver"]),
             others=self._claims(key),
-            refusals=self.refusals.get(key, ()),
+            refusals=tuple(self._refused(key, sink).values()),
             nodes=self._nodes(pods),
             **children,
         )
+
+    def note(self, key: SinkKey, sink: Json, written: set[tuple[str, str]], refusal: Refusal | None) -> None:
+        """What became of the last writes, given by kind and name."""
+        known = self._refused(key, sink)
+        for each in written:
+            known.pop(each, None)
+        if refusal is not None:
+            known[refusal.kind, refusal.name] = refusal
+        self._refusals[key] = (_generation(sink), known)
+        if not known:
+            del self._refusals[key]
+
+    def forget(self, key: SinkKey) -> None:
+        """The sink is gone."""
+        self._refusals.pop(key, None)
+
+    def is_blind(self, key: SinkKey) -> bool:
+        """Whether a name of ours is taken by an object without our labels: no watch will tell when it goes."""
+        children = (self._child(key, role) for role in CHILDREN)
+        return any(child is not None and label(child, names.SINK) != key.name for child in children)
+
+    def _refused(self, key: SinkKey, sink: Json) -> dict[tuple[str, str], Refusal]:
+        generation, known = self._refusals.get(key, (0, {}))
+        return dict(known) if generation == _generation(sink) else {}
 
     def _child(self, key: SinkKey, role: str) -> Json | None:
         kind, name = CHILDREN[role]
@@ -110,6 +134,10 @@ class Observer:
             return Unreachable(why=str(error) or type(error).__name__)
         except ValidationError as error:
             return Unreachable(why=f"its report cannot be read: {error.error_count()} fields are wrong")
+
+
+def _generation(sink: Json) -> int:
+    return int(sink["metadata"].get("generation", 0))
 
 
 def _claim(sink: Json) -> Claim | None:

@@ -7,6 +7,7 @@ server itself and the decision is made anew: a late watch, or a list from before
 from __future__ import annotations
 
 import logging
+import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ from s3sink_operator.store import SinkKey
 _log = logging.getLogger(__name__)
 
 FIRST_RETRY_S, LAST_RETRY_S = 1.0, 120.0
+_STALE_S = 0.2
+_BLIND_S = 5.0
 
 
 @dataclass
@@ -51,7 +54,7 @@ class Reconciler:
         return again
 
     async def _reconcile(self, key: SinkKey) -> float | None:
-        fresh = time.monotonic() - self._asked.get(key, float("-inf")) >= self.resync_s
+        fresh = self._due_s(key) <= 0
         while True:
             observed = await self.observer.look(key, fresh=fresh)
             if fresh:
@@ -61,24 +64,29 @@ class Reconciler:
                 return None
             decision = decide(observed, self.settings, self.clock())
             if not decision.writes:
-                return self._later(decision.wake_ms)
+                return self._later(key, decision.wake_ms)
             if fresh:
                 break
             fresh = True
         outcome = await self.executor.carry_out(key, observed.sink, decision)
-        if outcome.refusals:
-            self.observer.refusals[key] = tuple(outcome.refusals)
-        elif decision.create or decision.apply:
-            self.observer.refusals.pop(key, None)
-        for refusal in outcome.refusals:
-            _log.warning("%s: %s %s was refused: %s", key, refusal.kind, refusal.name, refusal.message)
-        if outcome.stale:
-            return 0.2
-        return 0.0 if outcome.refusals else self._later(decision.wake_ms)
+        self.observer.note(key, observed.sink, outcome.written, outcome.refusal)
+        if outcome.refusal is not None:
+            what = outcome.refusal
+            _log.warning("%s: %s %s was refused: %s", key, what.kind, what.name, what.message)
+            return 0.0
+        return _STALE_S if outcome.stale else self._later(key, decision.wake_ms)
 
-    def _later(self, wake_ms: int | None) -> float:
+    def _due_s(self, key: SinkKey) -> float:
+        """Seconds until a look has to ask the API server. The watches' first lists are as good as its answers."""
+        now = time.monotonic()
+        asked = self._asked.setdefault(key, now - random.uniform(0, self.resync_s / 2))
+        every = min(_BLIND_S, self.resync_s) if self.observer.is_blind(key) else self.resync_s
+        return asked + every - now
+
+    def _later(self, key: SinkKey, wake_ms: int | None) -> float:
         """Not later than the next look that asks the API server."""
-        return self.resync_s if wake_ms is None else min(wake_ms / 1000, self.resync_s)
+        due = max(0.0, self._due_s(key))
+        return due if wake_ms is None else min(wake_ms / 1000, due)
 
     def _retry(self, key: SinkKey, error: Exception) -> float:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
@@ -89,4 +97,4 @@ class Reconciler:
     def _forget(self, key: SinkKey) -> None:
         self._failures.pop(key, None)
         self._asked.pop(key, None)
-        self.observer.refusals.pop(key, None)
+        self.observer.forget(key)

@@ -21,9 +21,11 @@ SILENCE_S = 120.0
 
 @dataclass
 class Heartbeat:
-    """When the workers have last done something, or had nothing to do. `ready`: the lists are here and work goes on."""
+    """When the workers have last done something, or had nothing to do. `ready`: the watches and workers are started;
+    `waiting`: another replica has the Lease, which is all that can be wanted of this one."""
 
     ready: bool = False
+    waiting: bool = False
     _beat: float = field(default_factory=time.monotonic)
 
     def beat(self) -> None:
@@ -51,14 +53,16 @@ async def serving(port: int, heartbeat: Heartbeat, store: Store, queue: WorkQueu
         )
 
     async def readyz(_: web.Request) -> web.Response:
-        return web.Response(status=200 if heartbeat.ready else 503, text="ok\n" if heartbeat.ready else "starting\n")
+        ready = heartbeat.ready or heartbeat.waiting
+        return web.Response(status=200 if ready else 503, text="ok\n" if ready else "starting\n")
 
     app = web.Application()
     app.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz), web.get("/readyz", readyz)])
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
-        await web.TCPSite(runner, port=port).start()
+        # Of all addresses, each would get a free port of its own for 0.
+        await web.TCPSite(runner, None if port else "0.0.0.0", port).start()
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()

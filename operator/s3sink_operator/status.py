@@ -154,4 +154,6 @@ def without_none(section: Json) -> Json:
 
 
 def _cleaned(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_cleaned(each) for each in value]
     return without_none(value) if isinstance(value, dict) else value
