@@ -19,7 +19,7 @@ Refusals = list[tuple[int, str]]
 """(row, what is wrong), ascending."""
 
 _NUMBERS: Final = {int, bool, float}
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
 _COMPOUND: Final = {list, dict}
 
 

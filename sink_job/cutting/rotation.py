@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -13,10 +14,16 @@ from sink_job.cutting.cuts import Close, CutState, OpenCut
 from sink_job.cutting.schedule import Schedule
 from sink_job.cutting.zones import zone
 
+MOST_PARTS: Final = 9_900
+"""Parts of an object when it is closed whatever the settings say: S3 takes 10,000, and no part is below its size."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CutSettings:
-    """When objects are closed; None is off. Counts are records, sizes encoded bytes, times milliseconds."""
+    """When objects are closed; None is off. Counts are records, sizes encoded bytes, times milliseconds.
+
+    An object that no setting ends is closed before S3's 10,000 parts are used up.
+    """
 
     flush_size: int | None = None
     interval: int | None = None
@@ -31,6 +38,7 @@ class CutSettings:
     def of(cls, shaping: Shaping) -> CutSettings:
         """The rotation of a sink. Raises ValueError for an unknown time zone."""
         rotation, timezone = shaping.rotation, shaping.partitioner.timezone
+        most = MOST_PARTS * shaping.s3.part_size
         schedule = rotation.schedule_interval and Schedule(zone(timezone or "UTC"), rotation.schedule_interval)
         return cls(
             flush_size=rotation.flush_size,
@@ -38,7 +46,7 @@ class CutSettings:
             schedule=schedule or None,
             on_path_change=rotation.on_path_change,
             max_open_objects=rotation.max_open_objects,
-            max_bytes=rotation.max_bytes,
+            max_bytes=min(rotation.max_bytes or most, most),
             max_open_time=rotation.max_open_time,
             per_object=rotation.scope is RotationScope.OBJECT,
         )

@@ -33,12 +33,14 @@ class _Versioned(Protocol):
 
 
 class Intent(msgspec.Struct, frozen=True):
-    """What the rounds of an epoch may have opened: per topic-partition the offsets `[start, end)` they were given."""
+    """What the rounds of an epoch may have opened: per topic-partition the offsets `[start, end)` they were given, and
+    the settings (JSON) that their keys are made by."""
 
     epoch: int
     round: int
     clock: int
     ranges: dict[str, tuple[int, int]]
+    settings: tuple[str, ...] = ()
     format: int = FORMAT
 
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import msgspec
 
-from sink_job.api.errors import DataError, DataLoss, TopicMissing
+from sink_job.api.errors import DataError, DataLoss, TopicMissing, TryAgainLater
 from sink_job.api.spec import OnDataLoss, Sink
 from sink_job.api.types import TopicPartition
 from sink_job.kafka.types import TopicInfo
 from sink_job.rounds import own
-from sink_job.rounds.commit import Commits
+from sink_job.rounds.commit import REBUILD_ATTEMPTS, Commits
 from sink_job.rounds.ledger import Ledger
 from sink_job.rounds.mend import Mender
 from sink_job.rounds.pipeline import Pipeline
@@ -36,6 +36,12 @@ from sink_job.spark.types import Cancelled
 IDLE_WAIT_MS = 1_000
 """Longest pause between two looks at the log ends."""
 
+CLOCK_AHEAD_MS = 60_000
+"""How far the ledger's clock may be ahead of the host's before it is told."""
+
+SHORT_LOOKS = 10
+"""How often a log is looked at that ends before what was read of it, before that is believed."""
+
 REFUSED_TOLD = 3
 """Refused records of a topic-partition that a round tells one by one."""
 
@@ -44,6 +50,9 @@ _log = logging.getLogger(__name__)
 
 class Driver:
     """One sink's driver. `run` does it all; `stop` may come from another thread or a signal handler."""
+
+    short_wait_ms = 1_000
+    """Pause between those looks."""
 
     def __init__(self, sink: Sink, world: World, goal: Goal, tracker: Tracker) -> None:
         self.sink = sink
@@ -65,6 +74,7 @@ class Driver:
         self._head_at = 0
         self._record_bytes: dict[TopicPartition, float] = {}
         self._looked_at: dict[TopicPartition, int] = {}
+        self._cut_off: set[TopicPartition] = set()
         self._targets: dict[TopicPartition, int] = {}
 
     # -- from outside ------------------------------------------------------------------------------------------------
@@ -103,6 +113,12 @@ class Driver:
         self._own(topics)
         state = take_over(self._ledger, partial(self._claim_record, topics))
         self._now = state.clock
+        ahead = state.clock - self.world.clock()
+        if ahead > CLOCK_AHEAD_MS:
+            _log.warning(
+                "the ledger's clock is %d s ahead of this host's: what is closed by the clock waits so long",
+                ahead // 1000,
+            )
         self._commits = Commits(
             ledger=self._ledger,
             s3=self._s3,
@@ -162,17 +178,31 @@ class Driver:
 
     def _finish_old(self) -> None:
         """Closes objects begun under other settings than those in force, or of topics no longer read (P8)."""
-        state = self._commits.state
-        current, assigned = state.current_settings(), {tp.topic for tp in self._assigned()}
-        for number in sorted({o.settings for p in state.partitions.values() for o in p.open}):
-            todo = [
-                tp
-                for tp, p in self._partitions().items()
-                if any(o.settings == number for o in p.open) and (number != current or tp.topic not in assigned)
-            ]
-            if todo:
-                _log.info("closing what was begun under the settings of record %d", number)
-                self._cut(Plan({}, todo), close=True, settings=number)
+        self._close(self._old)
+
+    def _old(self) -> dict[int, list[TopicPartition]]:
+        """By their settings, the partitions with such objects."""
+        current, assigned = self._commits.state.current_settings(), {tp.topic for tp in self._assigned()}
+        old: dict[int, list[TopicPartition]] = {}
+        for tp, p in self._partitions().items():
+            for number in {o.settings for o in p.open if o.settings != current or tp.topic not in assigned}:
+                old.setdefault(number, []).append(tp)
+        return old
+
+    def _close(self, wanted: Callable[[], Mapping[int, list[TopicPartition]]]) -> None:
+        """Closes what is open in these partitions, by settings. An object whose upload or leftovers are lost is made
+        again first, which leaves it open; so until nothing is."""
+        for _ in range(REBUILD_ATTEMPTS):
+            todo = wanted()
+            if not todo:
+                return
+            for number, partitions in sorted(todo.items()):
+                _log.info("closing what is open under the settings of record %d", number)
+                self._cut(Plan({}, partitions), close=True, settings=number)
+        if wanted():
+            raise TryAgainLater(
+                f"uploads to s3://{self._s3.bucket} vanish while they are closed ({REBUILD_ATTEMPTS} times in a row)"
+            )
 
     # -- rounds ------------------------------------------------------------------------------------------------------
 
@@ -189,16 +219,18 @@ class Driver:
         try:
             return self._read_on(now)
         except TopicMissing:
-            if not self._is_gone(now):
+            if not self._look_for_topics(now):
                 raise
             return True
 
     def _read_on(self, now: int) -> bool:
         ends = self._source.ends(self._assigned())
         self.tracker.sees(ends)
-        if any(end < self._state_of(tp).next for tp, end in ends.items()):
+        if self._too_short(ends):
             self._look_for_topics(now)  # a log that ends before what was read of it may be another topic's
-        planned = plan(self._sights(ends, now), self.sink.spec.rounds, now, eager=self.goal.until_caught_up)
+            ends = self._expect_whole()
+        host = self.world.clock()  # the round clock waits where the ledger's is ahead of it
+        planned = plan(self._sights(ends, now), self.sink.spec.rounds, host, eager=self.goal.until_caught_up)
         if planned.empty:
             self._idle()
             return False
@@ -208,6 +240,35 @@ class Driver:
             if self.sink.spec.on_data_loss is OnDataLoss.FAIL or not self._skip_lost(planned):
                 raise
         return True
+
+    def _too_short(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """The ends of those logs that end before what was read of them."""
+        return {tp: end for tp, end in ends.items() if end < self._state_of(tp).next and tp not in self._cut_off}
+
+    def _expect_whole(self) -> Mapping[TopicPartition, int]:
+        """The ends, once no log is too short: a broker that has just become the leader may know less for a moment.
+
+        Raises DataLoss for one that stays so: Kafka has lost its tail, and what is written there anew stands at offsets
+        that have been read. With `onDataLoss: Continue` it is told once, and read on from where it was left.
+        """
+        for _ in range(SHORT_LOOKS):
+            ends = self._source.ends(self._assigned())
+            short = self._too_short(ends)
+            if not short or self._stop.wait(self.short_wait_ms / 1000):
+                return ends
+        tp, end = min(short.items())
+        read = self._state_of(tp).next
+        said = (
+            f"{tp}: the log ends at {end}, though it was read up to {read - 1}: Kafka has lost its tail (an unclean "
+            f"leader election, or a restored broker). Objects hold the lost records; what is written anew at offsets "
+            f"{end} to {read - 1} would be passed over"
+        )
+        if self.sink.spec.on_data_loss is OnDataLoss.FAIL:
+            raise DataLoss(f"{said}. Choose another sinkId and topicsDir, or go on behind it by onDataLoss: Continue")
+        for each in short:
+            self._cut_off.add(each)
+        _log.warning("%s", said)
+        return ends
 
     def _sights(self, ends: Mapping[TopicPartition, int], now: int) -> dict[TopicPartition, Sight]:
         rotation = self.sink.spec.rotation
@@ -261,14 +322,14 @@ class Driver:
         """What was read is recorded only when it was read from the topics that the ledger knows: one that was made anew
         between two looks has records at the same offsets. A topic that is gone by now was the right one."""
         try:
-            now = self._source.ids(self._source.topics())
+            now = self._source.ids(self._source.find())
         except TopicMissing:
             return
         own.expect_same_topics(self._commits.state.kafka, now)
 
     def _learn(self, results: Mapping[TopicPartition, TaskResult]) -> None:
         for tp, result in results.items():
-            self._looked_at[tp] = self._now
+            self._looked_at[tp] = self.world.clock()
             if result.counts.records:
                 self._record_bytes[tp] = result.counts.bytes / result.counts.records
 
@@ -290,9 +351,11 @@ class Driver:
         if not self._is_done():
             self._stop.wait(min(IDLE_WAIT_MS, max(1, self.sink.spec.rounds.max_delay)) / 1000)
 
-    def _look_for_topics(self, now: int) -> None:
-        """New partitions, and new topics of a pattern, start at their beginning: recorded when they are found."""
+    def _look_for_topics(self, now: int) -> bool:
+        """New partitions, and new topics of a pattern, start at their beginning: recorded when they are found. Topics
+        that are gone are told, and what was read of them is published; returns whether there are any."""
         self._topics_at = self.world.clock()
+        before = self._source.present
         topics = self._source.topics()
         state = self._commits.state
         kafka = own.expect_same_topics(state.kafka, self._source.ids(topics))
@@ -301,11 +364,6 @@ class Driver:
         if found:
             _log.info("found %d new partitions: %s", len(found), ", ".join(map(str, sorted(found)[:5])))
             self._commits.record(clock=now, partitions=found, kafka=kafka)
-
-    def _is_gone(self, now: int) -> bool:
-        """Whether a topic that the pattern matched was deleted since the last look: the others go on without it."""
-        before = self._source.present
-        self._look_for_topics(now)
         gone = before - self._source.present
         if gone:
             _log.warning("deleted in Kafka: %s; what was read of it is published", ", ".join(sorted(gone)))
@@ -319,10 +377,13 @@ class Driver:
         partitions = self._partitions()
         if any(partitions[tp].next < self._targets.get(tp, 0) for tp in self._assigned()):
             return False
-        still_open = [tp for tp, p in partitions.items() if p.open]
-        if self.goal.publish_open and still_open:
-            self._cut(Plan({}, still_open), close=True)
+        if self.goal.publish_open:
+            self._close(self._still_open)
         return True
+
+    def _still_open(self) -> dict[int, list[TopicPartition]]:
+        partitions = [tp for tp, p in self._partitions().items() if p.open]
+        return {self._commits.state.current_settings(): partitions} if partitions else {}
 
     # -- what is gone ------------------------------------------------------------------------------------------------
 

@@ -44,7 +44,7 @@ class Plan(NamedTuple):
 
 
 def plan(sights: Mapping[TopicPartition, Sight], rounds: Rounds, now: int, *, eager: bool = False) -> Plan:
-    """The round to run at `now`. `eager`: whatever there is to read is read."""
+    """The round to run at `now`, the host's clock. `eager`: whatever there is to read is read."""
     ranges = {}
     for tp, sight in sights.items():
         if sight.end > sight.next and (eager or sight.due or _worth_reading(sight, rounds, now)):
@@ -54,7 +54,7 @@ def plan(sights: Mapping[TopicPartition, Sight], rounds: Rounds, now: int, *, ea
 
 
 def _worth_reading(sight: Sight, rounds: Rounds, now: int) -> bool:
-    if sight.looked_at is None or now - sight.looked_at >= rounds.max_delay:
+    if sight.looked_at is None or abs(now - sight.looked_at) >= rounds.max_delay:  # a clock may be set back
         return True
     return (sight.end - sight.next) * (sight.record_bytes or ASSUMED_RECORD_BYTES) >= rounds.min_bytes
 

@@ -68,7 +68,8 @@ class CleanUp:
 
     def _abort_uploads(self, state: State, intents: Iterable[Intent], before: int) -> int:
         named = state.uploads()
-        shapings = [Shaping.model_validate_json(text) for text in state.settings.values()]
+        texts = {*state.settings.values(), *(text for intent in intents for text in intent.settings)}
+        shapings = [Shaping.model_validate_json(text) for text in sorted(texts)]
         ranges = _ranges(intents)
         topics = {tp.topic for tp in ranges}
         prefixes = {topic_prefix(shaping, topic) for shaping in shapings for topic in topics}

@@ -12,7 +12,7 @@ from sink_job.rounds.world import Admin
 
 
 class Source:
-    """One sink's view of Kafka. `present` are the topics that were there at the last look."""
+    """One sink's view of Kafka. `present` are the topics that were there at the last look that counted."""
 
     def __init__(self, sink: Sink, admin: Admin) -> None:
         self.admin = admin
@@ -20,12 +20,16 @@ class Source:
         self._sink = sink
 
     def topics(self) -> Mapping[str, TopicInfo]:
-        """Looks for the topics that the manifest names or matches. Raises TopicMissing for one that it names."""
-        kafka = self._sink.spec.kafka
-        found = self.admin.topics(kafka.topics, pattern=kafka.topics_pattern)
-        topics = {name: info for name, info in found.items() if self._sink.spec.reads(name)}
+        """`find`, and from now on these are `present`."""
+        topics = self.find()
         self.present = frozenset(topics)
         return topics
+
+    def find(self) -> Mapping[str, TopicInfo]:
+        """The topics that the manifest names or matches. Raises TopicMissing for one that it names."""
+        kafka = self._sink.spec.kafka
+        found = self.admin.topics(kafka.topics, pattern=kafka.topics_pattern)
+        return {name: info for name, info in found.items() if self._sink.spec.reads(name)}
 
     def ids(self, topics: Mapping[str, TopicInfo]) -> Kafka:
         """Who these topics are, and their cluster."""

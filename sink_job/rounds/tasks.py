@@ -137,7 +137,10 @@ class Tasks:
         for tp, (start, end) in ranges.items():
             first, last = self._intended.get(str(tp), (start, end))
             self._intended[str(tp)] = (min(first, start), max(last, end))
-        self._ledger.intend(Intent(epoch=state.epoch, round=state.number + 1, clock=now, ranges=self._intended))
+        settings = tuple(sorted(state.settings.values()))
+        self._ledger.intend(
+            Intent(epoch=state.epoch, round=state.number + 1, clock=now, ranges=self._intended, settings=settings)
+        )
 
 
 def _oldest(state: PartitionState) -> int:

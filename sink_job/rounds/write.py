@@ -163,6 +163,9 @@ class RangeWriter:
     def _writer(self, path: str, first: int) -> ObjectWriter:
         if path not in self._writers:
             was = self._inherited.get(path)
+            assert was is None or was.settings == self._settings.settings, (
+                "an object is written under one set of settings"
+            )
             self._writers[path] = ObjectWriter(
                 key=self._pipeline.key(self._tp, path, was.first if was else first),
                 uploads=self._uploads,
