@@ -237,8 +237,11 @@ def _work_dir(parent: Path | None) -> Iterator[Path]:
     while True:
         folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base))
         lock = _locked(folder)
-        if lock is not None and folder.exists():  # another start may have taken it for one that was left
+        if lock is None:
+            continue
+        if folder.exists():
             break
+        os.close(lock)  # another start has taken it for one that was left
     try:
         yield folder
     finally:
