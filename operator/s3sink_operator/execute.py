@@ -113,17 +113,17 @@ class Executor:
 
     def _wrote(self, outcome: Outcome, sink: Json) -> None:
         outcome.version = sink["metadata"]["resourceVersion"]
-        self.store.put({"kind": "S3Sink", **sink})
+        self.store.learn({"kind": "S3Sink", **sink})
 
     def _applying(self, manifest: Json) -> Write:
         async def write() -> None:
-            self.store.put({"kind": manifest["kind"], **await self.api.apply(manifest)})
+            self.store.learn({"kind": manifest["kind"], **await self.api.apply(manifest)})
 
         return write
 
     def _creating(self, manifest: Json) -> Write:
         async def write() -> None:
-            self.store.put({"kind": manifest["kind"], **await self.api.create(manifest)})
+            self.store.learn({"kind": manifest["kind"], **await self.api.create(manifest)})
 
         return write
 
@@ -139,7 +139,7 @@ class Executor:
             container = {"name": resize.container, "resources": {"requests": memory, "limits": memory}}
             body: Json = {"metadata": {"uid": resize.uid}, "spec": {"containers": [container]}}
             found = await self.api.strategic("Pod", key.namespace, resize.pod, body, subresource="resize")
-            self.store.put({"kind": "Pod", **found})
+            self.store.learn({"kind": "Pod", **found})
 
         return write
 

@@ -97,11 +97,12 @@ class Observer:
         """Asks for each object by its name; what answers replaces what the watches told."""
         wanted = [("S3Sink", key.name)]
         wanted += [(kind, getattr(names, name)(key.name)) for kind, name in CHILDREN.values()]
+        known = [self.store.get(kind, key.namespace, name) for kind, name in wanted]
         found = await asyncio.gather(*(self.api.get(kind, key.namespace, name) for kind, name in wanted))
-        for (kind, name), obj in zip(wanted, found, strict=True):
-            self.store.forget(kind, key.namespace, name)
+        for (kind, name), before, obj in zip(wanted, known, found, strict=True):
+            self.store.forget(kind, key.namespace, name, before)
             if obj is not None:
-                self.store.put({"kind": kind, **obj})
+                self.store.learn({"kind": kind, **obj})
 
     def _claims(self, key: SinkKey) -> list[Claim]:
         """Of all other sinks that are right; read once for each of their versions."""

@@ -1,6 +1,7 @@
 """What the watches have told last: objects by kind, namespace and name, and which sink each belongs to.
 
-It may be old. So a decision that leads to a write is made again from a fresh look (see `reconcile`).
+It may be old. So a decision that leads to a write is made again from a fresh look (see `reconcile`). Answers to our own
+calls are kept as well, and may be used later than a watch's word that the object is gone: so that is remembered.
 """
 
 from __future__ import annotations
@@ -22,33 +23,48 @@ class SinkKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
+_GRAVES = 10_000
+
+
 class Store:
     """The last word of each watch."""
 
     def __init__(self) -> None:
         self._objects: dict[str, dict[tuple[str, str], Json]] = {}
+        self._gone: dict[str, None] = {}
 
     def put(self, obj: Json) -> SinkKey | None:
-        """Keeps the object, unless a later state of it is known; returns the sink that it belongs to."""
+        """Keeps what a watch tells, unless a later state of it is known; returns the sink that it belongs to."""
         meta = obj["metadata"]
+        self._gone.pop(meta.get("uid", ""), None)  # where a selector matches it again
         kept = self._objects.setdefault(obj["kind"], {})
         place = (meta.get("namespace", ""), meta["name"])
         if not _is_older(obj, kept.get(place)):
             kept[place] = obj
         return sink_of(obj)
 
+    def learn(self, obj: Json) -> None:
+        """Keeps what a call of ours answered, unless a watch has told since then that it is gone."""
+        if obj["metadata"].get("uid") not in self._gone:
+            self.put(obj)
+
     def drop(self, obj: Json) -> SinkKey | None:
         """Forgets an object that is gone; returns the sink that it belonged to. One that came after it stays."""
         meta = obj["metadata"]
         kept = self._objects.get(obj["kind"], {})
         place = (meta.get("namespace", ""), meta["name"])
+        if uid := meta.get("uid"):
+            self._gone[uid] = None
+            if len(self._gone) > _GRAVES:
+                del self._gone[next(iter(self._gone))]
         if place in kept and kept[place]["metadata"].get("uid") == meta.get("uid"):
             del kept[place]
         return sink_of(obj)
 
-    def forget(self, kind: str, namespace: str, name: str) -> None:
-        """Forgets what is known not to be there."""
-        self._objects.get(kind, {}).pop((namespace, name), None)
+    def forget(self, kind: str, namespace: str, name: str, known: Json | None) -> None:
+        """Forgets what was not there when it was asked for; what was told since then, other than `known`, stays."""
+        if self.get(kind, namespace, name) is known:
+            self._objects.get(kind, {}).pop((namespace, name), None)
 
     def get(self, kind: str, namespace: str, name: str) -> Json | None:
         return self._objects.get(kind, {}).get((namespace, name))

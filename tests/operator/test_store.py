@@ -43,6 +43,37 @@ def test_a_late_word_of_a_deletion_does_not_drop_the_object_that_came_after() ->
     assert store.get("Pod", "lake", "flights-s3sink-driver") == pod(uid="2")
 
 
+def test_an_answer_that_comes_after_the_word_of_a_deletion_brings_nothing_back() -> None:
+    store = Store()
+    store.put(pod())
+    store.drop(pod())
+    store.learn(pod(version="11"))
+    assert store.get("Pod", "lake", "flights-s3sink-driver") is None
+
+
+def test_an_object_that_a_watch_tells_of_again_is_there_again() -> None:
+    store = Store()
+    store.drop(pod())
+    store.put(pod())
+    store.learn(pod(version="11"))
+    assert store.get("Pod", "lake", "flights-s3sink-driver") == pod(version="11")
+
+
+def test_what_was_told_while_it_was_asked_for_is_not_forgotten() -> None:
+    store = Store()
+    store.put(pod())
+    store.forget("Pod", "lake", "flights-s3sink-driver", None)
+    assert store.get("Pod", "lake", "flights-s3sink-driver") == pod()
+
+
+def test_what_was_not_there_when_it_was_asked_for_is_forgotten() -> None:
+    store = Store()
+    store.put(pod())
+    known = store.get("Pod", "lake", "flights-s3sink-driver")
+    store.forget("Pod", "lake", "flights-s3sink-driver", known)
+    assert store.get("Pod", "lake", "flights-s3sink-driver") is None
+
+
 def test_the_executors_of_a_sink_are_told_from_its_driver_and_from_others() -> None:
     store = Store()
     store.put(pod())

@@ -168,7 +168,7 @@ class Operated:
     def events(self) -> list[Json]:
         """The events about the sink, oldest first."""
         found = [each for each in self.kube.items("Event") if each["involvedObject"]["kind"] == "S3Sink"]
-        return sorted(found, key=lambda each: str(each["metadata"]["creationTimestamp"]))
+        return sorted(found, key=lambda each: int(each["metadata"]["resourceVersion"]))
 
 
 def changes(faults: KubeFaults, namespace: str) -> Counter[str]:
