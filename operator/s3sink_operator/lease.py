@@ -43,13 +43,14 @@ class Lease:
     namespace: str
     name: str
     identity: str = field(default_factory=_identity)
+    clock: Callable[[], float] = time.monotonic
     _seen: tuple[str, float] = ("", 0.0)
 
     async def take(self) -> bool:
         """Takes or renews the Lease; whether it is ours now. Raises ApiError, OSError and TimeoutError."""
         found = await self.api.get("Lease", self.namespace, self.name)
         if found is None:
-            return await self._write(self.api.create, {"leaseTransitions": 0}, {})
+            return await self._write(self.api.create, {"leaseTransitions": -1}, {})
         spec, meta = found.get("spec") or {}, found["metadata"]
         holder = spec.get("holderIdentity")
         if holder and holder != self.identity and not self._is_old(meta["resourceVersion"], spec):
@@ -64,7 +65,7 @@ class Lease:
             await self.api.replace(self._object(spec, {"resourceVersion": found["metadata"]["resourceVersion"]}))
 
     def _is_old(self, version: str, spec: Json) -> bool:
-        now = time.monotonic()
+        now = self.clock()
         if self._seen[0] != version:
             self._seen = (version, now)
         return now - self._seen[1] >= int(spec.get("leaseDurationSeconds") or LEASE_S)

@@ -1,0 +1,90 @@
+"""Who may work: the Lease as one replica takes, keeps and leaves it to the next."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from typing import Any, cast
+
+from s3sink_operator.api import Api, ApiError
+from s3sink_operator.lease import LEASE_S, RENEW_S, RETRY_S, Lease
+from s3sink_operator.model import Json
+
+
+class Server:
+    """One Lease, with an API server's lock on its version."""
+
+    def __init__(self) -> None:
+        self.lease: Json | None = None
+        self.now = 1000.0
+
+    async def get(self, *_: Any) -> Json | None:
+        return copy.deepcopy(self.lease)
+
+    async def create(self, manifest: Json) -> Json:
+        if self.lease is not None:
+            raise ApiError(409, "AlreadyExists", "it is there")
+        return self._keep(manifest, 1)
+
+    async def replace(self, manifest: Json) -> Json:
+        version = int(self.lease["metadata"]["resourceVersion"]) if self.lease else 0
+        if manifest["metadata"]["resourceVersion"] != str(version):
+            raise ApiError(409, "Conflict", "it has changed")
+        return self._keep(manifest, version + 1)
+
+    def _keep(self, manifest: Json, version: int) -> Json:
+        self.lease = copy.deepcopy(manifest)
+        self.lease["metadata"]["resourceVersion"] = str(version)
+        return self.lease
+
+    def replica(self, name: str) -> Lease:
+        return Lease(cast("Api", self), "ops", "s3sink-operator", identity=name, clock=lambda: self.now)
+
+
+def taken(*replicas: Lease) -> list[bool]:
+    """Whether each has the Lease after it has tried, one after the other."""
+    return [asyncio.run(each.take()) for each in replicas]
+
+
+def test_the_first_one_takes_it_and_keeps_it() -> None:
+    server = Server()
+    first, second = server.replica("a"), server.replica("b")
+    assert taken(first, second, first, second) == [True, False, True, False]
+
+
+def test_one_that_is_renewed_is_never_taken() -> None:
+    server = Server()
+    first, second = server.replica("a"), server.replica("b")
+    for _ in range(5):
+        assert taken(first, second) == [True, False]
+        server.now += LEASE_S - 1
+
+
+def test_one_that_is_not_renewed_is_taken_after_its_time() -> None:
+    server = Server()
+    first, second = server.replica("a"), server.replica("b")
+    assert taken(first, second) == [True, False]
+    server.now += LEASE_S
+    assert taken(second, first) == [True, False]
+    assert server.lease is not None
+    assert server.lease["spec"]["leaseTransitions"] == 1
+
+
+def test_one_that_is_handed_over_is_taken_at_once() -> None:
+    server = Server()
+    first, second = server.replica("a"), server.replica("b")
+    assert taken(first, second) == [True, False]
+    asyncio.run(first.release())
+    assert taken(second) == [True]
+
+
+def test_what_another_holds_is_not_handed_over() -> None:
+    server = Server()
+    first, second = server.replica("a"), server.replica("b")
+    assert taken(first) == [True]
+    asyncio.run(second.release())
+    assert taken(second, first) == [False, True]
+
+
+def test_it_is_given_up_well_before_it_may_be_taken() -> None:
+    assert RENEW_S + RETRY_S < LEASE_S
