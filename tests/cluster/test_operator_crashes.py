@@ -282,13 +282,15 @@ def test_a_network_that_was_down_for_a_while_leaves_no_trace(
 def test_two_operators_at_once_make_one_driver_at_a_time(
     life: Life, begin: Callable[..., Operator], faults: KubeFaults, namespace: str
 ) -> None:
-    """Without a Lease, which would not let them."""
+    """Without a Lease, which would not let them. Both may ask for the end of the same pod, each with its uid: it ends
+    once, and the pods that are made tell that no other was meant."""
     plain = without_faults(life, begin, faults, namespace)
     for process in [begin(), begin()]:
         process.wait_ready()
     life.live()
     made = changes(faults, namespace)
-    assert (made["create pods"], made["delete pods"]) == (plain["create pods"], plain["delete pods"])
+    assert made["create pods"] == plain["create pods"]
+    assert plain["delete pods"] <= made["delete pods"] <= 2 * plain["delete pods"]
     assert sum(made.values()) <= 2 * sum(plain.values())
 
 
