@@ -172,7 +172,8 @@ def test_a_reset_is_carried_out_once_for_each_nonce_after_what_is_open_is_publis
     cluster.settle()
     assert cluster.task
     assert request_of(cluster.task) == "Reset:n1"
-    assert cluster.task["spec"]["containers"][0]["args"][:4] == [
+    assert cluster.task["spec"]["containers"][0]["args"][:5] == [
+        "s3sink",
         "reset-offsets",
         "/etc/s3sink/sink.yaml",
         "--to",

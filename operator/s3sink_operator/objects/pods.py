@@ -157,8 +157,8 @@ def _container(sink: Sink, settings: Settings, shape: Shape, command: Sequence[s
         "name": CONTAINER,
         "image": sink.spec.image or settings.image,
         "imagePullPolicy": settings.image_pull_policy,
-        "command": ["s3sink"],
-        "args": list(command),
+        # No command: the image's entry point reaps orphans (tini) and becomes what is given to it.
+        "args": ["s3sink", *command],
         "env": [
             *([{"name": "S3SINK_SECRETS_DIR", "value": SECRETS_DIR}] if secret_names(sink) else []),
             {"name": "S3SINK_CLUSTER", "value": settings.cluster},
