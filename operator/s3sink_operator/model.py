@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from s3sink_operator import names
+from sink_job.api.choices import State
 from sink_job.api.report import Report
 
 Json = dict[str, Any]
@@ -211,6 +213,16 @@ def is_ending(obj: Json) -> bool:
 def annotation(obj: Json, name: str) -> str | None:
     found = (obj.get("metadata", {}).get("annotations") or {}).get(name)
     return None if found is None else str(found)
+
+
+def wanted_state(sink: Json) -> tuple[State, str]:
+    """The state that is wanted, and what says so: the annotation, else the spec. What is no state says Running."""
+    asked = annotation(sink, names.STATE)
+    if asked in list(State):
+        return State(asked), f"the annotation {names.STATE}"
+    spec = sink.get("spec")
+    written = spec.get("state", State.RUNNING.value) if isinstance(spec, dict) else State.RUNNING.value
+    return State(written) if written in list(State) else State.RUNNING, "spec.state"
 
 
 def label(obj: Json, name: str) -> str | None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Final
 
 from s3sink_operator import identity, memory, names, objects
 from s3sink_operator.decide.story import Key, Story, story_of
@@ -24,12 +24,17 @@ from s3sink_operator.model import (
     is_ending,
     to_ms,
     uid_of,
+    wanted_state,
 )
 from s3sink_operator.objects import Shape
 from sink_job.api.choices import ExecutorMode, MemoryMode, State
 from sink_job.api.errors import SpecError
 from sink_job.api.report import Report
 from sink_job.api.spec import GROUP, KIND, VERSION, Sink, parse_sink
+
+BY_SPEC: Final = "spec"
+BY_ANNOTATION: Final = "annotation"
+RESET_OF: Final = {BY_SPEC: "spec.offsets.reset", BY_ANNOTATION: f"the annotation {names.RESET_OFFSETS}"}
 
 
 @dataclass(frozen=True)
@@ -44,13 +49,30 @@ class Context:
 
     @cached_property
     def _read(self) -> tuple[Sink | None, str]:
+        return _parsed(self._document(self.seen.sink.get("spec")))
+
+    @cached_property
+    def _asked(self) -> tuple[Sink | None, str]:
+        """The sink with the request about offsets of the annotation, until that has been carried out."""
+        text = annotation(self.seen.sink, names.RESET_OFFSETS)
+        if text is None or self._read[0] is None:
+            return None, ""
+        try:
+            request = json.loads(text)
+        except ValueError as error:
+            return None, f"it is no JSON: {error}"
+        if isinstance(request, dict) and request.get("nonce") == self.carried_out.get(BY_ANNOTATION):
+            return None, ""
+        return _parsed(self._document(self.spec | {"offsets": {"reset": request}}))
+
+    def _document(self, spec: Any) -> str:
         metadata = {name: self.metadata.get(name) for name in ("name", "namespace")}
-        return _parsed(json.dumps({"metadata": metadata, "spec": self.seen.sink.get("spec")}))
+        return json.dumps({"metadata": metadata, "spec": spec})
 
     @property
     def sink(self) -> Sink | None:
-        """The sink, if its spec can be read."""
-        return self._read[0]
+        """The sink, if its spec can be read. A request about offsets in the annotation stands in that of the spec."""
+        return self._asked[0] or self._read[0]
 
     @property
     def valid(self) -> Sink:
@@ -61,6 +83,22 @@ class Context:
     @property
     def mistakes(self) -> str:
         return self._read[1]
+
+    @property
+    def reset_by(self) -> str:
+        """Who asks for other offsets: a key of `carried_out`."""
+        return BY_SPEC if self._asked[0] is None else BY_ANNOTATION
+
+    @property
+    def reset_mistakes(self) -> str:
+        """What is wrong with the request of the annotation; empty where there is none."""
+        return self._asked[1]
+
+    @cached_property
+    def carried_out(self) -> Json:
+        """The nonce of the last request about offsets that was carried out, by who asked: each has one at a time."""
+        told = self.old.get("offsets") or {}
+        return dict(told.get("carriedOut") or ({BY_SPEC: told["nonce"]} if "nonce" in told else {}))
 
     @cached_property
     def metadata(self) -> Json:
@@ -92,11 +130,7 @@ class Context:
     @cached_property
     def wanted(self) -> tuple[State, str]:
         """The state that is wanted, and what says so."""
-        asked = annotation(self.seen.sink, names.STATE)
-        if asked in list(State):
-            return State(asked), f"the annotation {names.STATE}"
-        written = self.spec.get("state", State.RUNNING.value)
-        return State(written) if written in list(State) else State.RUNNING, "spec.state"
+        return wanted_state(self.seen.sink)
 
     @property
     def restart(self) -> str | None:

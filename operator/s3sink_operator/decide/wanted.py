@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from s3sink_operator import failures, identity, names
-from s3sink_operator.decide.context import Context
+from s3sink_operator.decide.context import BY_ANNOTATION, RESET_OF, Context
 from s3sink_operator.decide.story import waits
 from s3sink_operator.decide.verdict import Verdict
 from s3sink_operator.model import EventType, Json, Kind, Request, annotation, is_ending, to_ms, to_stamp
@@ -196,8 +196,7 @@ def is_all_published(ctx: Context) -> bool:
 def new_reset(ctx: Context) -> str | None:
     """The nonce of a request about offsets that was not carried out yet."""
     reset = ctx.sink.spec.offsets.reset if ctx.sink is not None else None
-    done = (ctx.old.get("offsets") or {}).get("nonce")
-    return None if reset is None or reset.nonce == done else reset.nonce
+    return None if reset is None or reset.nonce == ctx.carried_out.get(ctx.reset_by) else reset.nonce
 
 
 def notes(ctx: Context) -> list[Condition]:
@@ -206,10 +205,13 @@ def notes(ctx: Context) -> list[Condition]:
     missing = []
     if new_reset(ctx) is not None:
         if Request.RESET not in ctx.settings.requests:
-            missing.append(f"{_not_built('spec.offsets.reset')}: offsets stay as they are")
+            missing.append(f"{_not_built(RESET_OF[ctx.reset_by])}: offsets stay as they are")
         elif ctx.wanted[0] is not State.STOPPED:
-            message = "spec.offsets.reset waits until the sink is Stopped"
+            message = f"{RESET_OF[ctx.reset_by]} waits until the sink is Stopped"
             found.append(Condition(type="OffsetsReset", status="False", reason="WaitsForStopped", message=message))
+    if ctx.reset_mistakes:
+        message = f"{RESET_OF[BY_ANNOTATION]} is not carried out: {ctx.reset_mistakes}"
+        found.append(Condition(type="OffsetsReset", status="False", reason="InvalidRequest", message=message))
     request = _REQUEST_OF.get(_policy(ctx) or DeletionPolicy.RETAIN)
     if request is not None and request not in ctx.settings.requests:
         missing.append(f"{_not_built(f'deletionPolicy {request}')}: it acts as Retain")
@@ -262,7 +264,8 @@ def _done(ctx: Context, verdict: Verdict, request: str, task: Json) -> Verdict:
     reset = ctx.valid.spec.offsets.reset
     assert reset is not None
     said = failures.said_by(task)
-    result = {"nonce": reset.nonce, "to": reset.to.value, "time": to_stamp(ctx.now), "result": "Done"}
+    result: Json = {"nonce": reset.nonce, "to": reset.to.value, "time": to_stamp(ctx.now), "result": "Done"}
+    result["carriedOut"] = ctx.carried_out | {ctx.reset_by: reset.nonce}
     return replace(verdict, offsets=result | ({"message": said} if said else {}))
 
 
