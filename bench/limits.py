@@ -138,10 +138,12 @@ class EndlessLog:
     def cluster_id(self) -> str:
         return "endless"
 
-    def group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def group_offsets(
+        self, group: str, partitions: Sequence[TopicPartition], *, mark: str = ""
+    ) -> dict[TopicPartition, int]:
         return {tp: offset for tp, offset in self._committed.items() if tp in partitions}
 
-    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None:
         self._committed.update(offsets)
 
     def sizes(self, topics: Sequence[str]) -> dict[TopicPartition, int]:

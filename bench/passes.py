@@ -31,9 +31,10 @@ from sink_job.rounds.loop import Driver
 from sink_job.rounds.tracker import Tracker
 from sink_job.rounds.world import Goal, World
 from sink_job.s3 import S3Settings, connect
+from sink_job.spark.conf import SparkSettings
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.jars import connector_jars
-from sink_job.spark.session import SparkSettings, session
+from sink_job.spark.session import session
 from sink_job.spark.types import Columns, Range, each
 
 Pass = Mapping[str, Any]

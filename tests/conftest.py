@@ -97,8 +97,9 @@ def sink_of(tmp_path: Path) -> Iterator[SinkFactory]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Spark in this process, shared by all tests of this worker: leave it running."""
+    from sink_job.spark.conf import SparkSettings
     from sink_job.spark.jars import connector_jars
-    from sink_job.spark.session import SparkSettings, session
+    from sink_job.spark.session import session
 
     settings = SparkSettings(app_name="tests", jars=connector_jars(), cores=2, heap=512 << 20)
     with session(settings) as running:

@@ -142,7 +142,10 @@ def _by_word(ending: Ending | None) -> Failure | None:
 
 def _by_code(state: Json, phase: str) -> Failure:
     if state.get("reason") == OOM_KILLED:
-        sentence = "the kernel killed the driver for want of memory; it gets half as much again, up to its maximum"
+        sentence = (
+            "the kernel killed the driver for want of memory; it gets half as much again, as far as "
+            "spec.executor.memory.max (with executors of their own: spec.driver.memory) lets it"
+        )
         return Failure(kind=Kind.INFRASTRUCTURE, reason=OOM_KILLED, sentence=sentence)
     code = state.get("exitCode")
     if code == 0 or (code is None and phase == "Succeeded"):

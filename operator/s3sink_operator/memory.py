@@ -58,9 +58,14 @@ class Bounds:
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """What is remembered. `changes`: when, within the last day; `low_since`: since when less would do."""
+    """What is remembered. `changes`: when, within the last day; `low_since`: since when less would do.
+
+    `floor`: the least that a kill has taught, of an executor or of a sink in one pod; `driver_floor`: of a driver whose
+    tasks run in executors.
+    """
 
     floor: int = 0
+    driver_floor: int = 0
     floor_at: int | None = None
     low_since: int | None = None
     changes: tuple[int, ...] = ()
@@ -133,17 +138,23 @@ def killed(state: State, *, current: int, bounds: Bounds, now: int) -> State:
     return replace(state, floor=max(state.floor, min(bounds.most, _whole(current * more // whole))), floor_at=now)
 
 
-def driver_size(partitions: int) -> int:
+def driver_killed(state: State, *, current: int, now: int) -> State:
+    """After a kill of a driver whose tasks run in executors: half as much again is the least, for a week."""
+    more, whole = OOM_FACTOR
+    return replace(state, driver_floor=max(state.driver_floor, _whole(current * more // whole)), floor_at=now)
+
+
+def driver_size(partitions: int, state: State, now: int) -> int:
     """Bytes of a driver whose tasks run in executors."""
-    return _whole(
-        budget.HEAP + budget.JVM_BESIDE_HEAP + budget.DRIVER + max(partitions, FEW_PARTITIONS) * PER_PARTITION
-    )
+    cursors = max(partitions, FEW_PARTITIONS) * PER_PARTITION
+    usual = _whole(budget.HEAP + budget.JVM_BESIDE_HEAP + budget.DRIVER + cursors)
+    return max(usual, _forgets(state, now).driver_floor)
 
 
 def _forgets(state: State, now: int) -> State:
     recent = tuple(at for at in state.changes if now - at < DAY)
     if state.floor_at is not None and now - state.floor_at >= FLOOR_LASTS:
-        return replace(state, changes=recent, floor=0, floor_at=None)
+        return replace(state, changes=recent, floor=0, driver_floor=0, floor_at=None)
     return replace(state, changes=recent)
 
 

@@ -23,6 +23,7 @@ from sink_job.api.units import MI, format_size
 
 HEAP = 512 * MI
 HEAP_PER_CORE = 64 * MI
+LEAST_HEAP = 256 * MI
 JVM_BESIDE_HEAP = 256 * MI
 DRIVER = 160 * MI
 WORKER = 170 * MI
@@ -81,6 +82,11 @@ def usual_total(*, cores: int, part_size: int, least: int, most: int) -> int:
 def heap_of(cores: int) -> int:
     """The JVM's heap."""
     return HEAP + cores * HEAP_PER_CORE
+
+
+def heap_beside_executors(total: int | None) -> int:
+    """The heap of a driver's JVM whose tasks run in executors; `total`: bytes of the driver, None where nobody says."""
+    return HEAP if total is None else max(LEAST_HEAP, total - JVM_BESIDE_HEAP - DRIVER)
 
 
 def beside_tasks(cores: int) -> int:

@@ -140,8 +140,27 @@ class LedgerLost(ConfigurationError):
     reason = "LedgerLost"
 
 
+class ObjectsInTheWay(ConfigurationError):
+    """Other offsets would copy records again that are in objects already; nothing was changed."""
+
+    reason = "ObjectsInTheWay"
+
+
 class TryAgainLater(SinkError):
     """Kafka, S3 or the network did not answer in time. Nothing is lost: the same command may be tried again."""
 
     exit_code = 75
     reason = "TryAgainLater"
+
+
+class OutOfMemory(TryAgainLater):
+    """A process that runs tasks was killed for want of memory. Nothing is lost; it needs more, or less at a time."""
+
+    reason = "OutOfMemory"
+
+
+class ExecutorsFailed(SinkError):
+    """So many executors failed that Spark gave up. Its JVM ends with this code, and so does the driver."""
+
+    exit_code = 11
+    reason = "TooManyExecutorFailures"

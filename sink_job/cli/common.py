@@ -30,6 +30,7 @@ exit codes:
    6  object conflict: another object stands where one has to be written
    7  configuration or credentials: no bucket, no access, no topic, a secret
       that is not there, another owner
+  11  too many executors failed (in a cluster)
   75  worth trying again: Kafka, S3 or the network did not answer in time
 """
 

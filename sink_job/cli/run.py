@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from sink_job.api.errors import SpecError
 from sink_job.api.units import parse_size
@@ -37,6 +38,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="[HOST:]PORT",
         type=_address,
         help=f"serve /report, /metrics, /healthz and /readyz there (host: {HTTP_HOST}; port 0: any that is free)",
+    )
+    parser.add_argument(
+        "--spark-properties",
+        metavar="FILE",
+        type=Path,
+        help="run tasks in executor pods, which these properties of Spark describe (the operator writes them; "
+        "${NAME} is the environment's); --memory is then the driver's alone",
     )
     parser.add_argument("--log", choices=("text", "json"), default="text", help="how log lines look (default: text)")
     parser.add_argument(
@@ -92,6 +100,7 @@ def run(args: argparse.Namespace) -> int:
             screen=args.progress == "auto",
             cores=args.cores,
             memory=args.memory,
+            spark_properties=args.spark_properties,
             debug=args.debug,
         )
         report = run_sink(sink, options, signals)

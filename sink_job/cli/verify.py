@@ -123,9 +123,10 @@ def _kafka(sink: Sink, properties: KafkaProperties, *, deep: bool) -> Iterator[t
         return
     from sink_job.driver.run import usual_cores
     from sink_job.kafka.admin import Admin
+    from sink_job.spark.conf import SparkSettings
     from sink_job.spark.engine import SparkEngine
     from sink_job.spark.jars import connector_jars
-    from sink_job.spark.session import SparkSettings, session
+    from sink_job.spark.session import session
 
     cores = usual_cores()
     settings = SparkSettings(

@@ -12,6 +12,7 @@ from sink_job.api.budget import (
     WORKER,
     Memory,
     divide,
+    heap_beside_executors,
     least_total,
     usual_total,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "WORKER",
     "Memory",
     "divide",
+    "heap_beside_executors",
     "least_total",
     "usual_total",
 ]

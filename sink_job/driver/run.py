@@ -1,4 +1,4 @@
-"""Wires one sink's driver to Kafka, S3 and a local Spark, and runs it in this process until its goal or a signal.
+"""Wires one sink's driver to Kafka, S3 and Spark, and runs it in this process until its goal or a signal.
 
 What can be told early is told early: secrets, memory and the bucket are looked at before the JVM is started.
 """
@@ -21,7 +21,7 @@ from typing import Any
 
 from rich.console import Console
 
-from sink_job.api.errors import SinkError, TryAgainLater
+from sink_job.api.errors import ExecutorsFailed, SinkError, TryAgainLater
 from sink_job.api.report import Failure, Report
 from sink_job.api.spec import Sink
 from sink_job.driver import budget, logs, metrics, progress
@@ -37,9 +37,11 @@ from sink_job.rounds.loop import Driver
 from sink_job.rounds.own import Owner
 from sink_job.rounds.world import Goal, World
 from sink_job.s3 import S3, S3Settings, connect
+from sink_job.spark.cluster import read_cluster
+from sink_job.spark.conf import SparkSettings
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.jars import connector_jars
-from sink_job.spark.session import SparkSettings, session
+from sink_job.spark.session import session
 
 KAFKA_TIMEOUT_MS = 50_000
 """How long Kafka may keep a question waiting before the run ends with TryAgainLater."""
@@ -55,7 +57,8 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """How to run. `http`: host and port to serve the report on; `memory`: bytes of the whole process tree; `cores`:
-    tasks at a time; `screen`: show the live screen if standard error is a terminal."""
+    tasks at a time; `screen`: show the live screen if standard error is a terminal; `spark_properties`: the file that
+    describes executors in pods of their own, whose sizes then count for tasks instead."""
 
     goal: Goal = field(default_factory=Goal)
     secret_dirs: Mapping[str, Path] = field(default_factory=dict)
@@ -64,6 +67,7 @@ class Options:
     screen: bool = True
     cores: int | None = None
     memory: int | None = None
+    spark_properties: Path | None = None
     debug: bool = False
 
 
@@ -80,13 +84,15 @@ class _Run:
     """One run and what belongs to it."""
 
     def __init__(self, sink: Sink, options: Options, signals: StopSignals, handler: logs.LogHandler) -> None:
-        """Raises SecretMissing and, when parts don't fit in memory, ConfigurationError."""
+        """Raises SecretMissing and ConfigurationError: parts don't fit in memory, executors are not described."""
         self.sink = sink
         self.options = options
         self.signals = signals
         self.handler = handler
-        self.cores = options.cores or usual_cores()
-        self.memory = memory_of(sink, cores=self.cores, total=options.memory)
+        file = options.spark_properties
+        self.cluster = None if file is None else read_cluster(file, os.environ)
+        self.cores = options.cores or usual_cores() if self.cluster is None else self.cluster.slots
+        self.memory = self._memory()
         self.properties = KafkaProperties.of(sink.spec.kafka, options.secret_dirs)
         self.s3_settings = S3Settings.of(sink.spec.s3, options.secret_dirs)
         self.heart = Heart()
@@ -113,32 +119,48 @@ class _Run:
         if self.signals.requested and (not named or isinstance(error, TryAgainLater)):
             _log.info("stopped: %s", error)
             return None
-        if not named and self._jvm_is_gone():
+        if named and not isinstance(error, TryAgainLater):
+            return error
+        code = self._jvm_ended() if not named or self.cluster is not None else None
+        if code == ExecutorsFailed.exit_code:
+            return ExecutorsFailed(
+                "too many executors failed, and Spark gave up. Look at how their pods ended, at their memory "
+                "(spec.executor.memory) and at spec.executor.podTemplate; the sink goes on where its ledger says"
+            )
+        if not named and code is not None:
             return TryAgainLater(
                 "Spark's JVM has ended, perhaps killed for want of memory. Nothing is lost; if it happens again, take "
                 "fewer tasks at a time (--cores) or look for what else uses this machine's memory"
             )
         return error
 
-    def _jvm_is_gone(self) -> bool:
+    def _jvm_ended(self) -> int | None:
+        """The exit code of Spark's JVM; None as long as it lives."""
         if self.context is None:
-            return False
+            return None
         try:
-            self.context._gateway.proc.wait(JVM_ENDS_S)
+            return int(self.context._gateway.proc.wait(JVM_ENDS_S))
         except subprocess.TimeoutExpired:
-            return False
-        return True
+            return None
+
+    def _memory(self) -> budget.Memory:
+        """Of this process tree or, with executors of their own, of each of those."""
+        if self.cluster is None:
+            return memory_of(self.sink, cores=self.cores, total=self.options.memory)
+        return memory_of(self.sink, cores=self.cluster.cores, total=self.cluster.memory)
 
     def _until_stopped(self, stack: ExitStack, s3: S3) -> None:
         _log.info(
-            "%s: %d tasks at a time, %d MiB of memory (each task %d MiB and %d parts under way)",
+            "%s: %d tasks at a time, %s%d MiB of memory (each task %d MiB and %d parts under way)",
             self.sink.sink_id,
             self.cores,
+            "" if self.cluster is None else f"in {self.cluster.instances} executors with each ",
             self.memory.total >> 20,
             self.memory.budget >> 20,
             self.memory.bodies,
         )
-        if (present := machine_memory()) is not None and self.memory.total > present:
+        present = machine_memory() if self.cluster is None else None
+        if present is not None and self.memory.total > present:
             _log.warning("this machine has only %d MiB of memory", present >> 20)
         self.signals.on_stop(self.tracker.stopping)
         self.signals.on_stop(s3.give_up)
@@ -174,8 +196,9 @@ class _Run:
             app_name=f"s3sink-{self.sink.sink_id}",
             jars=jars,
             cores=self.cores,
-            heap=self.memory.heap,
+            heap=self.memory.heap if self.cluster is None else budget.heap_beside_executors(self.options.memory),
             conf=self.sink.spec.spark_conf,
+            cluster=self.cluster,
         )
 
     def _world(self, engine: SparkEngine, admin: Admin) -> World:

@@ -18,9 +18,10 @@ import pyarrow as pa
 
 from sink_job.api.errors import SinkError
 from sink_job.api.types import TopicPartition
+from sink_job.spark.conf import SparkSettings
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.jars import archive_path, connector_jars
-from sink_job.spark.session import SparkSettings, session
+from sink_job.spark.session import session
 from sink_job.spark.types import Columns, Range, each
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from py4j.protocol import Py4JNetworkError
 
-from sink_job.api.errors import ConfigurationError, DataLoss, SinkError, TryAgainLater
+from sink_job.api.errors import ConfigurationError, DataLoss, OutOfMemory, SinkError, TryAgainLater
 from sink_job.kafka.errors import Thrown, domain_error, is_known
 
 _CLASS = r"((?:[a-z_]\w*\.)+[A-Z][\w$]*(?:Exception|Error))"
@@ -16,6 +16,8 @@ _THROWN = re.compile(rf"^(?:Caused by)?: {_CLASS}(?:: (.*))?$", re.MULTILINE)
 _LOST = re.compile(r"in offset (\[-?\d+, -?\d+\)) for topic partition (\S+)|offset (-?\d+)[^\n]*?partition (\S+)")
 _TRACE_END = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration)\b.*)$", re.MULTILINE)
 _LOSSES = ("Some data may have been lost", "OffsetOutOfRangeException")
+_EXECUTOR_LOST = re.compile(r"ExecutorLostFailure \(.*?\) Reason: ([^\n]*)")
+_KILLED = re.compile(r"exit code 137|OOMKilled|OOM\b")
 _WORKER_GONE = ("Python worker exited unexpectedly", "Python worker failed to connect back")
 
 
@@ -30,7 +32,11 @@ def job_error(error: Exception, *, servers: str, redact: Callable[[str], str]) -
     if any(phrase in text for phrase in _LOSSES):
         return DataLoss(_loss(text))
     if any(phrase in text for phrase in _WORKER_GONE):
-        return TryAgainLater("a Python worker of Spark was killed, most likely for lack of memory")
+        return OutOfMemory("a Python worker of Spark was killed, most likely for lack of memory")
+    if lost := _EXECUTOR_LOST.search(text):
+        if _KILLED.search(lost[1]):
+            return OutOfMemory(f"an executor was killed, most likely for lack of memory: {lost[1]}")
+        return TryAgainLater(f"an executor was lost, more often than a task is tried: {lost[1]}")
     if "java.lang.OutOfMemoryError" in text:
         return ConfigurationError("Spark's JVM ran out of memory; give it more, or lower spec.rounds.maxBytes")
     chain = [Thrown.of(name, message or "") for name, message in _THROWN.findall(_IN_TASK.sub("\n: ", text))]

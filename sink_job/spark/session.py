@@ -1,4 +1,4 @@
-"""The Spark session of a sink that runs in one process tree: measured settings, quiet logs, nothing left behind.
+"""The Spark session of a sink: a JVM beside this process, quiet logs, nothing left behind.
 
 It needs of Spark a context, Arrow and the Kafka connector: no catalog, no web pages, no listener's memory. All that
 Spark writes goes into one folder, which is removed at the end, and which the next start removes after a SIGKILL.
@@ -15,9 +15,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import IO, Any
@@ -26,92 +25,16 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-import sink_job
 from sink_job.api.errors import ConfigurationError
-from sink_job.spark.jars import archive_path
+from sink_job.spark.conf import SOCKET_DIR_LENGTH, SparkSettings, spark_conf
 
 _log = logging.getLogger("sink_job.spark.jvm")
 _PREFIX = "s3sink-spark-"
-_SOCKET_DIR_LENGTH = 60  # Spark's limit, which leaves room for its names in the system's 107
-_TRIES = 4  # of a task; local mode has none unless told
-
-_OWNED = {
-    "spark.driver.bindAddress",
-    "spark.driver.host",
-    "spark.driver.memory",
-    "spark.local.dir",
-    "spark.master",
-    "spark.python.unix.domain.socket.dir",
-    "spark.python.unix.domain.socket.enabled",
-    "spark.python.worker.reuse",
-    "spark.speculation",
-    "spark.sql.adaptive.enabled",
-    "spark.sql.catalogImplementation",
-    "spark.sql.execution.arrow.maxBytesPerBatch",
-    "spark.sql.execution.arrow.maxRecordsPerBatch",
-    "spark.sql.warehouse.dir",
-    "spark.submit.deployMode",
-    "spark.task.maxFailures",
-}
-_FIXED = {
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.python.worker.reuse": "true",
-    "spark.speculation": "false",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.catalogImplementation": "in-memory",
-    # A batch by its bytes alone: records are of any size.
-    "spark.sql.execution.arrow.maxBytesPerBatch": "1m",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "0",
-}
-_DEFAULTS = {
-    # Consumers are kept from round to round: making one costs more than reading a small range. What they fetched beyond
-    # a range is let go sooner: in a backlog of many partitions it would fill the heap.
-    "spark.kafka.consumer.cache.capacity": "2048",
-    "spark.kafka.consumer.cache.timeout": "20s",
-    "spark.kafka.consumer.cache.evictorThreadRunInterval": "5s",
-    "spark.kafka.consumer.fetchedData.cache.timeout": "5s",
-    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "2s",
-    "spark.locality.wait": "0",
-    "spark.sql.session.timeZone": "UTC",
-    # What is kept of past rounds for pages that nobody serves.
-    "spark.sql.ui.retainedExecutions": "1",
-    "spark.ui.enabled": "false",
-    "spark.ui.retainedJobs": "1",
-    "spark.ui.retainedStages": "1",
-    "spark.ui.retainedTasks": "1",
-    "spark.ui.showConsoleProgress": "false",
-}
-
-
-# Most of what a start runs, it runs once or twice: a compiler that waits for code that stays hot saves a quarter of the
-# CPU until the first round, and finds a reader's loops within the first 100,000 records all the same.
-_COMPILE_LATE = (
-    "-XX:Tier4InvocationThreshold=50000",
-    "-XX:Tier4MinInvocationThreshold=6000",
-    "-XX:Tier4CompileThreshold=150000",
-    "-XX:Tier4BackEdgeThreshold=400000",
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SparkSettings:
-    """`cores`: tasks at a time (None: as many as this process may use). `heap` of the JVM in bytes. `conf`: the user's.
-
-    `jars`: Spark's Kafka connector. `temp_dir`: under it is the folder for all that Spark writes (None: the system's).
-    """
-
-    app_name: str
-    jars: Sequence[Path]
-    cores: int | None = None
-    heap: int = 640 << 20
-    temp_dir: Path | None = None
-    conf: Mapping[str, str] = field(default_factory=dict)
 
 
 @contextmanager
 def session(settings: SparkSettings, *, patience_s: float = 5) -> Iterator[SparkSession]:
-    """A local session; on leaving, the JVM, its workers and their files are gone. One at a time in a process.
+    """A session; on leaving, the JVM, its workers and their files are gone. One at a time in a process.
 
     The JVM has `patience_s` seconds to end by itself before it is killed.
     Raises ConfigurationError for a key of `settings.conf` that the sink owns, and where the JVM does not start.
@@ -131,53 +54,6 @@ def session(settings: SparkSettings, *, patience_s: float = 5) -> Iterator[Spark
                     spark.stop()
         finally:
             _end(gateway, patience_s)
-
-
-def spark_conf(settings: SparkSettings, folder: Path, sockets: Path, log4j: Path) -> dict[str, str]:
-    """The whole configuration, with `folder` for files and `sockets` for sockets. Raises ConfigurationError."""
-    owned = sorted(key for key in settings.conf if key in _OWNED)
-    if owned:
-        raise ConfigurationError(f"spec.sparkConf: {', '.join(owned)}: the sink sets this itself")
-    given = dict(settings.conf)
-    cores = settings.cores or len(os.sched_getaffinity(0))
-    java = [
-        given.pop("spark.driver.extraJavaOptions", ""),
-        # What a reader makes is garbage at once: a collector that marks beside it takes a third more CPU time.
-        "-XX:+UseParallelGC",
-        *_COMPILE_LATE,
-        *_archive(settings.jars),
-        f"-Dlog4j2.configurationFile={log4j.as_uri()}",
-        f"-Djava.io.tmpdir={folder}",
-        f"-Dderby.system.home={folder}",
-    ]
-    class_path = [*map(str, settings.jars), *filter(None, [given.pop("spark.driver.extraClassPath", "")])]
-    python_path = [str(Path(sink_job.__file__).parents[1]), *filter(None, [given.pop(_PYTHON_PATH, "")])]
-    return {
-        **_DEFAULTS,
-        **given,
-        **_FIXED,
-        "spark.app.name": settings.app_name,
-        "spark.master": f"local[{cores},{_TRIES}]",
-        "spark.driver.memory": f"{settings.heap >> 20}m",
-        "spark.driver.extraClassPath": os.pathsep.join(class_path),
-        "spark.driver.extraJavaOptions": " ".join(filter(None, java)),
-        "spark.local.dir": str(folder),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.python.unix.domain.socket.enabled": str(len(str(sockets)) <= _SOCKET_DIR_LENGTH).lower(),
-        "spark.python.unix.domain.socket.dir": str(sockets),
-        _PYTHON_PATH: os.pathsep.join(python_path),
-    }
-
-
-def _archive(jars: Sequence[Path]) -> list[str]:
-    """The JVM's option for the class archive, where somebody made one."""
-    if not all(jar.exists() for jar in jars):
-        return []
-    path = archive_path(jars)
-    return [f"-XX:SharedArchiveFile={path}"] if path.exists() else []
-
-
-_PYTHON_PATH = "spark.executorEnv.PYTHONPATH"
 
 
 def _launch(conf: SparkConf) -> Any:
@@ -272,7 +148,7 @@ def _locked(folder: Path) -> int | None:
 @contextmanager
 def _socket_dir(folder: Path) -> Iterator[Path]:
     """`folder`, or one in the system's temporary folder where that is too long a name for sockets."""
-    if len(str(folder)) <= _SOCKET_DIR_LENGTH:
+    if len(str(folder)) <= SOCKET_DIR_LENGTH:
         yield folder
     else:
         with _work_dir(None) as short:

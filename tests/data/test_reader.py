@@ -19,9 +19,10 @@ from devtools.processes import wait_until
 from devtools.topics import Record, Topics
 from sink_job.api.errors import CredentialsInvalid, DataError, DataLoss, SinkError, TryAgainLater
 from sink_job.api.types import TopicPartition
+from sink_job.spark.conf import SparkSettings
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.jars import connector_jars
-from sink_job.spark.session import SparkSettings, session
+from sink_job.spark.session import session
 from sink_job.spark.types import Cancelled, Columns, Function, Range, each
 from tests.support import spark_tasks
 

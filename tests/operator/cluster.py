@@ -331,3 +331,7 @@ def running(**spec: Any) -> Cluster:
     cluster.log.clear()
     cluster.events.clear()
     return cluster
+
+
+def actions(cluster: Cluster) -> list[str]:
+    return [each for each in cluster.log if each != "status"]

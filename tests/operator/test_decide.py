@@ -8,17 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from s3sink_operator import names
-from s3sink_operator.model import Claim, Refusal, Settings, Unreachable, to_stamp
+from s3sink_operator.model import Claim, Refusal, Unreachable, to_stamp
 from sink_job.api.errors import BucketMissing, DataLoss, ObjectConflict, TryAgainLater
-from sink_job.api.report import MemoryReport, RunState, Totals
-from tests.operator.cluster import MINUTE, SETTINGS, SPEC, START, Cluster, document, report, running
+from sink_job.api.report import RunState, Totals
+from tests.operator.cluster import MINUTE, SPEC, START, Cluster, actions, document, report, running
 
 CREATED = ["status", "apply ConfigMap", "apply ServiceAccount", "apply RoleBinding", "create flights-s3sink-driver"]
 RESTARTED = ["delete flights-s3sink-driver", "create flights-s3sink-driver"]
-
-
-def actions(cluster: Cluster) -> list[str]:
-    return [each for each in cluster.log if each != "status"]
 
 
 def attempt(cluster: Cluster) -> str:
@@ -574,67 +570,3 @@ def test_a_bad_edit_is_told_and_the_driver_goes_on_until_it_is_reverted() -> Non
     assert cluster.ready == ("True", "Running")
     assert cluster.condition("InvalidSpec") == {}
     assert not actions(cluster)
-
-
-# -- memory ------------------------------------------------------------------------------------------------------------
-
-HUNGRY = MemoryReport(open_objects=20, most_open_objects=20, buffered_bytes=900 << 20)
-
-
-def limit(cluster: Cluster) -> str:
-    assert cluster.driver
-    return str(cluster.driver["spec"]["containers"][0]["resources"]["limits"]["memory"])
-
-
-def test_a_sink_that_needs_more_memory_is_restarted_with_more() -> None:
-    cluster = running()
-    before = limit(cluster)
-    cluster.report = report(memory=HUNGRY)
-    cluster.look()
-    assert cluster.status["memory"]["lastChange"]["reason"].startswith("grow: ")
-    wanted = cluster.status["memory"]["lastChange"]["to"]
-    cluster.settle()
-    assert limit(cluster) == wanted != before
-    cluster.run(memory=HUNGRY)
-    cluster.settle()
-    assert cluster.ready == ("True", "Running")
-    assert cluster.status["memory"]["current"] == wanted
-
-
-def test_memory_grows_in_place_where_the_cluster_can() -> None:
-    cluster = running()
-    cluster.settings = Settings(image=SETTINGS.image, cluster=SETTINGS.cluster, resize=True)
-    cluster.report = report(memory=HUNGRY)
-    cluster.settle()
-    assert actions(cluster) == ["resize"]
-    assert ("Normal", "MemoryResized") in cluster.events
-    assert limit(cluster) == cluster.status["memory"]["current"]
-
-
-def test_recommending_changes_nothing() -> None:
-    cluster = running(executor={"mode": "Local", "memory": {"mode": "Recommend"}})
-    cluster.report = report(memory=HUNGRY)
-    cluster.wait(MINUTE)
-    cluster.settle()
-    assert not actions(cluster)
-    assert cluster.status["memory"]["wanted"] != cluster.status["memory"]["current"]
-
-
-def test_a_maximum_that_is_too_little_is_a_condition() -> None:
-    cluster = running(executor={"mode": "Local", "memory": {"max": "1536Mi"}})
-    cluster.run(memory=HUNGRY)
-    cluster.wait(MINUTE)
-    cluster.live()
-    cluster.run(memory=HUNGRY)
-    cluster.settle()
-    assert cluster.condition("MemoryCapped")["status"] == "True"
-    assert cluster.ready == ("True", "Running")
-
-
-def test_a_kill_for_want_of_memory_raises_what_the_next_driver_gets() -> None:
-    cluster = running()
-    before = limit(cluster)
-    cluster.fail(exit_code=137, reason="OOMKilled")
-    cluster.live()
-    assert limit(cluster) != before
-    assert cluster.status["memory"]["floor"] == limit(cluster)

@@ -174,4 +174,11 @@ def test_kills_raise_the_least_no_further_than_the_maximum() -> None:
 
 
 def test_a_driver_alone_grows_with_its_partitions() -> None:
-    assert memory.driver_size(0) == memory.driver_size(1000) < memory.driver_size(10_000)
+    sizes = [memory.driver_size(partitions, State(), NOW) for partitions in (0, 1000, 10_000)]
+    assert sizes[0] == sizes[1] < sizes[2]
+
+
+def test_a_driver_alone_that_was_killed_gets_half_as_much_again_for_a_week() -> None:
+    state = memory.driver_killed(State(), current=1 * GI, now=NOW)
+    assert memory.driver_size(0, state, NOW) == 3 * GI // 2
+    assert memory.driver_size(0, state, NOW + memory.FLOOR_LASTS) < 3 * GI // 2

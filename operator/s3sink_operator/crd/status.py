@@ -128,6 +128,7 @@ _MEMORY: Final = _section(
                 "reason": _text("Why, in a sentence."),
             },
         ),
+        "driverFloor": _text("What a kill has taught that a driver beside executors needs at least, for a week."),
         "nextAllowed": _time("Before this time memory is not changed again, save after it ran out."),
     },
 )

@@ -243,7 +243,7 @@ class Context:
         local = self.start_size
         if not self.is_local:
             known = ((self.old.get("connector") or {}).get("partitions") or {}).get("assigned")
-            local = self.valid.spec.driver.memory or memory.driver_size(_whole(known))
+            local = self.valid.spec.driver.memory or memory.driver_size(_whole(known), self.story.state, self.now)
         return Shape(
             attempt=self.story.next,
             memory=local,

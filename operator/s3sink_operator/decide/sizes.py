@@ -36,6 +36,7 @@ def state_section(state: State) -> Json:
     return without_none(
         {
             "floor": format_size(state.floor) if state.floor else None,
+            "driverFloor": format_size(state.driver_floor) if state.driver_floor else None,
             "floorTime": None if state.floor_at is None else to_stamp(state.floor_at),
             "lowSince": None if state.low_since is None else to_stamp(state.low_since),
             "changes": [to_stamp(at) for at in state.changes] or None,
@@ -49,6 +50,7 @@ def state_of(status: Json) -> State:
     times = [at for at in map(to_ms, section.get("changes") or ()) if at is not None]
     return State(
         floor=quantity(section.get("floor")) or 0,
+        driver_floor=quantity(section.get("driverFloor")) or 0,
         floor_at=to_ms(section.get("floorTime")),
         low_since=to_ms(section.get("lowSince")),
         changes=tuple(sorted(times)),

@@ -16,7 +16,8 @@ from s3sink_operator.failures import OOM_KILLED, Failure
 from s3sink_operator.memory import Bounds, State
 from s3sink_operator.model import Json, Kind, Observed, annotation, attempt_of, is_ending, to_ms, to_stamp, uid_of
 from s3sink_operator.names import Component
-from s3sink_operator.objects import RESTARTED_FOR, memory_of
+from s3sink_operator.objects import RESTARTED_FOR, has_executors, memory_of, size_of
+from sink_job.api.errors import OutOfMemory
 from sink_job.api.report import Report, RunState
 
 GONE = "Gone"
@@ -84,8 +85,7 @@ def story_of(seen: Observed, status: Json, key: Key | None, bounds: Bounds | Non
                     seen=seen,
                     key=key,
                 )
-            if failure.reason == OOM_KILLED and bounds is not None:
-                state = memory.killed(state, current=memory_of(driver) or 0, bounds=bounds, now=now)
+            state = _taught(state, driver, failure, bounds, now)
         elif failure is None and retry is not None and _is_stable(driver, retry, seen, now):
             retry = None
     elif attempts and "ended" not in attempts[0]:
@@ -144,6 +144,15 @@ def _end(failure: Failure, at: int, status: Json) -> Json:
         "exitCode": failure.exit_code,
         "next": None if stood is None else f"after round {stood} of the ledger",
     }
+
+
+def _taught(state: State, driver: Json, failure: Failure, bounds: Bounds | None, now: int) -> State:
+    """What a kill for want of memory teaches, of the process that was killed: the driver, or what runs tasks."""
+    if failure.reason == OOM_KILLED and has_executors(driver):
+        return memory.driver_killed(state, current=size_of(driver) or 0, now=now)
+    if failure.reason in (OOM_KILLED, OutOfMemory.reason) and bounds is not None:
+        return memory.killed(state, current=memory_of(driver) or 0, bounds=bounds, now=now)
+    return state
 
 
 def _failed(

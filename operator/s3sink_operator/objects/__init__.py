@@ -13,8 +13,10 @@ from s3sink_operator.objects.pods import (
     Shape,
     driver_pod,
     executor_template,
+    has_executors,
     memory_of,
     request_of,
+    size_of,
     task_pod,
 )
 from s3sink_operator.objects.same import differs
@@ -34,10 +36,12 @@ __all__ = [
     "differs",
     "driver_pod",
     "executor_template",
+    "has_executors",
     "manifest",
     "memory_of",
     "merged",
     "request_of",
+    "size_of",
     "spark_properties",
     "spec_hash",
     "task_pod",

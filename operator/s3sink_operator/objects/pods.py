@@ -28,6 +28,9 @@ from sink_job.api.units import format_size, parse_size
 CONTAINER: Final = "s3sink"
 SECRETS_DIR: Final = f"{CONFIG_DIR}/secrets"
 TMP: Final = "/tmp"
+DRIVER_TMP: Final = "tmp"
+EXECUTOR_TMP: Final = "spark-local-dir-tmp"
+"""Spark takes a volume whose name begins so for what it writes, instead of adding one."""
 USER: Final = 10001
 CPU_OF_DRIVER_ALONE: Final = 1
 
@@ -85,8 +88,15 @@ def executor_template(sink: Sink, settings: Settings, *, attempt: int) -> Json:
         "spec": {
             "automountServiceAccountToken": False,
             "securityContext": _pod_security(),
-            "containers": [{"name": CONTAINER, "securityContext": _security(), "volumeMounts": _mounts(sink)}],
-            "volumes": _volumes(sink, settings),
+            "containers": [
+                {
+                    "name": CONTAINER,
+                    "resources": _disk(settings),
+                    "securityContext": _security(),
+                    "volumeMounts": _mounts(sink, EXECUTOR_TMP),
+                }
+            ],
+            "volumes": _volumes(sink, settings, EXECUTOR_TMP),
         },
     }
     return merged(sink.spec.executor.pod_template, pod)
@@ -97,6 +107,16 @@ def memory_of(pod: Json) -> int | None:
     said = annotation(pod, EXECUTOR_MEMORY)
     if said is not None:
         return int(said) if said.isascii() and said.isdigit() else None
+    return size_of(pod)
+
+
+def has_executors(pod: Json) -> bool:
+    """Whether the tasks of this driver run in pods of their own."""
+    return annotation(pod, EXECUTOR_MEMORY) is not None
+
+
+def size_of(pod: Json) -> int | None:
+    """The memory limit of the pod's container, in bytes."""
     for container in (pod.get("spec") or {}).get("containers") or ():
         if container.get("name") == CONTAINER:
             return quantity((container.get("resources") or {}).get("limits", {}).get("memory"))
@@ -212,10 +232,15 @@ def _resources(sink: Sink, settings: Settings, shape: Shape) -> Json:
     local = sink.spec.executor.mode is ExecutorMode.LOCAL
     cores = max(sink.spec.executor.cores if local else CPU_OF_DRIVER_ALONE, sink.spec.driver.cores)
     memory = format_size(shape.memory)
+    disk = _disk(settings)
     return {
-        "requests": {"cpu": str(cores), "memory": memory, "ephemeral-storage": "1Gi"},
-        "limits": {"memory": memory, "ephemeral-storage": settings.spill},
+        "requests": {"cpu": str(cores), "memory": memory} | disk["requests"],
+        "limits": {"memory": memory} | disk["limits"],
     }
+
+
+def _disk(settings: Settings) -> Json:
+    return {"requests": {"ephemeral-storage": "1Gi"}, "limits": {"ephemeral-storage": settings.spill}}
 
 
 def _ports(sink: Sink, settings: Settings) -> list[Json]:
@@ -265,16 +290,16 @@ def secret_names(sink: Sink) -> Sequence[str]:
     return sorted(set(found))
 
 
-def _volumes(sink: Sink, settings: Settings) -> list[Json]:
+def _volumes(sink: Sink, settings: Settings, tmp: str = DRIVER_TMP) -> list[Json]:
     return [
-        {"name": "tmp", "emptyDir": {"sizeLimit": settings.spill}},
+        {"name": tmp, "emptyDir": {"sizeLimit": settings.spill}},
         *({"name": f"secret-{at}", "secret": {"secretName": name}} for at, name in enumerate(secret_names(sink))),
     ]
 
 
-def _mounts(sink: Sink) -> list[Json]:
+def _mounts(sink: Sink, tmp: str = DRIVER_TMP) -> list[Json]:
     return [
-        {"name": "tmp", "mountPath": TMP},
+        {"name": tmp, "mountPath": TMP},
         *(
             {"name": f"secret-{at}", "mountPath": f"{SECRETS_DIR}/{name}", "readOnly": True}
             for at, name in enumerate(secret_names(sink))

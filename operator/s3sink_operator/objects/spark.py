@@ -49,11 +49,18 @@ def spark_properties(sink: Sink, settings: Settings, *, attempt: int, memory: in
         "spark.kubernetes.executor.podTemplateContainerName": "s3sink",
         "spark.kubernetes.container.image": spec.image or settings.image,
         "spark.kubernetes.container.image.pullPolicy": settings.image_pull_policy,
+        "spark.kubernetes.authenticate.executor.serviceAccountName": names.account_name(sink.name),
         "spark.kubernetes.authenticate.oauthTokenFile": f"{ACCOUNT_DIR}/token",
         "spark.kubernetes.authenticate.caCertFile": f"{ACCOUNT_DIR}/ca.crt",
         "spark.authenticate": "true",
         "spark.network.crypto.enabled": "true",
         "spark.speculation": "false",
+        # Executors take their settings from the driver, have no volumes that outlive them and no service in front, so
+        # the driver has to be allowed nothing but pods.
+        "spark.kubernetes.executor.disableConfigMap": "true",
+        "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
+        "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
+        "spark.kubernetes.driver.service.deleteOnTermination": "false",
     }
     if spec.image_pull_secrets:
         ours["spark.kubernetes.container.image.pullSecrets"] = ",".join(ref.name for ref in spec.image_pull_secrets)

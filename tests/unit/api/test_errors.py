@@ -32,6 +32,8 @@ ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubc
         ("OwnedByAnother", 7),
         ("LedgerLost", 7),
         ("TryAgainLater", 75),
+        ("OutOfMemory", 75),
+        ("ExecutorsFailed", 11),
     ],
 )
 def test_an_error_ends_the_process_with_its_code(name: str, code: int) -> None:

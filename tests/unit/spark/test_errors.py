@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from sink_job.api.errors import ConfigurationError, CredentialsInvalid, DataLoss, SinkError, TryAgainLater
+from sink_job.api.errors import ConfigurationError, CredentialsInvalid, DataLoss, OutOfMemory, SinkError, TryAgainLater
 from sink_job.spark.errors import job_error
 
 LOST_TASK = (
@@ -77,3 +77,31 @@ def test_a_python_exception_is_told_by_its_last_line() -> None:
 
 def test_any_other_exception_is_told_by_the_innermost_one() -> None:
     assert str(error_of("java.lang.IllegalStateException: odd")) == "Spark: IllegalStateException: odd"
+
+
+LOST = (
+    "Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times, most recent failure: Lost task 0.3 in stage "
+    "3.0 (TID 7) (10.244.0.9 executor 4): ExecutorLostFailure (executor 4 exited caused by one of the running tasks) "
+    "Reason: {}\nDriver stacktrace:"
+)
+
+
+@pytest.mark.parametrize(
+    "said", ["The executor with id 4 exited with exit code 137(SIGKILL, possible container OOM).", "OOMKilled"]
+)
+def test_an_executor_that_the_kernel_killed_is_a_want_of_memory(said: str) -> None:
+    error = error_of(LOST.format(said))
+    assert isinstance(error, OutOfMemory)
+    assert said in str(error)
+
+
+def test_an_executor_that_went_away_for_another_reason_is_worth_another_try() -> None:
+    error = error_of(LOST.format("The executor with id 4 was deleted by a user or the framework."))
+    assert type(error) is TryAgainLater
+    assert "deleted by a user" in str(error)
+
+
+def test_a_worker_that_was_killed_is_a_want_of_memory() -> None:
+    assert isinstance(
+        error_of("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"), OutOfMemory
+    )

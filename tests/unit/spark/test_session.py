@@ -11,7 +11,7 @@ import pytest
 
 from sink_job.api.errors import ConfigurationError
 from sink_job.spark import jars, session
-from sink_job.spark.session import SparkSettings, spark_conf
+from sink_job.spark.conf import SparkSettings, spark_conf
 
 
 def conf(sockets: str = "/work/x", **given: str) -> dict[str, str]:

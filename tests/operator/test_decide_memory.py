@@ -1,0 +1,106 @@
+"""What becomes of a sink's memory: growth, bounds, and kills for want of it."""
+
+from __future__ import annotations
+
+from s3sink_operator import objects
+from s3sink_operator.model import Settings
+from sink_job.api.errors import OutOfMemory
+from sink_job.api.report import MemoryReport
+from tests.operator.cluster import MINUTE, SETTINGS, Cluster, actions, report, running
+
+HUNGRY = MemoryReport(open_objects=20, most_open_objects=20, buffered_bytes=900 << 20)
+
+
+def limit(cluster: Cluster) -> str:
+    assert cluster.driver
+    return str(cluster.driver["spec"]["containers"][0]["resources"]["limits"]["memory"])
+
+
+def test_a_sink_that_needs_more_memory_is_restarted_with_more() -> None:
+    cluster = running()
+    before = limit(cluster)
+    cluster.report = report(memory=HUNGRY)
+    cluster.look()
+    assert cluster.status["memory"]["lastChange"]["reason"].startswith("grow: ")
+    wanted = cluster.status["memory"]["lastChange"]["to"]
+    cluster.settle()
+    assert limit(cluster) == wanted != before
+    cluster.run(memory=HUNGRY)
+    cluster.settle()
+    assert cluster.ready == ("True", "Running")
+    assert cluster.status["memory"]["current"] == wanted
+
+
+def test_memory_grows_in_place_where_the_cluster_can() -> None:
+    cluster = running()
+    cluster.settings = Settings(image=SETTINGS.image, cluster=SETTINGS.cluster, resize=True)
+    cluster.report = report(memory=HUNGRY)
+    cluster.settle()
+    assert actions(cluster) == ["resize"]
+    assert ("Normal", "MemoryResized") in cluster.events
+    assert limit(cluster) == cluster.status["memory"]["current"]
+
+
+def test_recommending_changes_nothing() -> None:
+    cluster = running(executor={"mode": "Local", "memory": {"mode": "Recommend"}})
+    cluster.report = report(memory=HUNGRY)
+    cluster.wait(MINUTE)
+    cluster.settle()
+    assert not actions(cluster)
+    assert cluster.status["memory"]["wanted"] != cluster.status["memory"]["current"]
+
+
+def test_a_maximum_that_is_too_little_is_a_condition() -> None:
+    cluster = running(executor={"mode": "Local", "memory": {"max": "1536Mi"}})
+    cluster.run(memory=HUNGRY)
+    cluster.wait(MINUTE)
+    cluster.live()
+    cluster.run(memory=HUNGRY)
+    cluster.settle()
+    assert cluster.condition("MemoryCapped")["status"] == "True"
+    assert cluster.ready == ("True", "Running")
+
+
+def test_a_kill_for_want_of_memory_raises_what_the_next_driver_gets() -> None:
+    cluster = running()
+    before = limit(cluster)
+    cluster.fail(exit_code=137, reason="OOMKilled")
+    cluster.live()
+    assert limit(cluster) != before
+    assert cluster.status["memory"]["floor"] == limit(cluster)
+
+
+def test_a_worker_that_was_killed_raises_what_the_next_driver_gets_as_the_drivers_own_kill_does() -> None:
+    cluster = running()
+    before = limit(cluster)
+    cluster.fail(OutOfMemory("a Python worker of Spark was killed"))
+    cluster.live()
+    assert limit(cluster) != before
+    assert cluster.status["memory"]["floor"] == limit(cluster)
+
+
+def executor_size(cluster: Cluster) -> int:
+    assert cluster.driver
+    return objects.memory_of(cluster.driver) or 0
+
+
+def driver_size(cluster: Cluster) -> int:
+    assert cluster.driver
+    return objects.size_of(cluster.driver) or 0
+
+
+def test_an_executor_that_was_killed_gets_half_as_much_again_and_its_driver_stays_as_it_is() -> None:
+    cluster = running(executor={"mode": "Cluster"})
+    driver, executor = limit(cluster), executor_size(cluster)
+    cluster.fail(OutOfMemory("an executor was killed"))
+    cluster.live()
+    assert (limit(cluster), executor_size(cluster) >= executor * 3 // 2) == (driver, True)
+
+
+def test_a_driver_beside_executors_that_was_killed_gets_half_as_much_again_and_they_stay_as_they_are() -> None:
+    cluster = running(executor={"mode": "Cluster"})
+    driver, executor = driver_size(cluster), executor_size(cluster)
+    cluster.fail(exit_code=137, reason="OOMKilled")
+    cluster.live()
+    assert driver_size(cluster) >= driver * 3 // 2
+    assert executor_size(cluster) == executor
