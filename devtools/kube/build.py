@@ -64,6 +64,12 @@ class Programs:
     def kubectl(self) -> Path | None:
         return self._if_there("kubectl")
 
+    def component(self, name: str) -> Path:
+        """Any of `COMPONENTS`; `ServerFailedError` where the folder lacks it."""
+        if program := self._if_there(name):
+            return program
+        raise ServerFailedError(f"{self.folder} has no {name}")
+
     def _if_there(self, name: str) -> Path | None:
         program = self.folder / name
         return program if program.exists() else None

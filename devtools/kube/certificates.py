@@ -30,11 +30,11 @@ class Authority:
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         self.certificate.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
 
-    def server(self, name: str) -> Certificate:
-        """A server's certificate for the loopback address and the API server's names in a cluster."""
+    def server(self, name: str, *addresses: str) -> Certificate:
+        """A certificate for the loopback address, further `addresses`, and the API server's names in a cluster."""
         names = [
             *(x509.DNSName(each) for each in _SERVER_NAMES),
-            *(x509.IPAddress(ipaddress.ip_address(each)) for each in _SERVER_ADDRESSES),
+            *(x509.IPAddress(ipaddress.ip_address(each)) for each in sorted({*_SERVER_ADDRESSES, *addresses})),
         ]
         return self._issue(name, _name(name), ExtendedKeyUsageOID.SERVER_AUTH, x509.SubjectAlternativeName(names))
 

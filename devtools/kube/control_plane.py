@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 import kubernetes
 import urllib3
@@ -39,6 +40,8 @@ CONTROLLERS = (
 )
 """What of the controller manager runs: nothing that judges nodes or pods, which is the harness's part."""
 
+LOOPBACK = "127.0.0.1"
+SERVICES = "10.96.0.0/24"
 _START_SECONDS = 60
 
 
@@ -81,7 +84,7 @@ class Cluster(ABC):
         A proxy can pass on tokens, not client certificates.
         """
         path = self.folder() / f"kubeconfig-{secrets.token_hex(4)}"
-        _write_kubeconfig(path, access or self.admin, server=server, namespace=namespace)
+        write_kubeconfig(path, access or self.admin, server=server, namespace=namespace)
         return path
 
     def install_crd(self, manifest: Json) -> None:
@@ -101,6 +104,7 @@ class ControlPlane(Cluster):
     """A control plane over `folder`, started by `start` or as a context manager, ended by `kill`.
 
     `crds` are there before the controllers start: the garbage collector looks for new kinds only every 30 s.
+    `address` is where the API server listens: pods reach no loopback address.
     """
 
     def __init__(
@@ -110,8 +114,10 @@ class ControlPlane(Cluster):
         crds: Sequence[Json] = (),
         controllers: Sequence[str] = CONTROLLERS,
         api_server_options: Sequence[str] = (),
+        address: str = LOOPBACK,
     ) -> None:
         self._folder = folder
+        self._address = address
         self._crds = crds
         self._controllers = controllers
         self._options = api_server_options
@@ -125,7 +131,7 @@ class ControlPlane(Cluster):
     @property
     def server(self) -> str:
         """The API server's address."""
-        return f"https://127.0.0.1:{self._port}"
+        return f"https://{self._address}:{self._port}"
 
     @property
     def admin(self) -> Access:
@@ -171,7 +177,7 @@ class ControlPlane(Cluster):
             process.kill()
         self.processes.clear()
 
-    def __enter__(self) -> ControlPlane:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
@@ -214,14 +220,14 @@ class ControlPlane(Cluster):
         tokens = self._folder / "tokens.csv"
         tokens.write_text(f"{self._admin_token},admin,admin,system:masters\n")
         tokens.chmod(0o600)
-        tls = self._authority.server("kube-apiserver")
+        tls = self._authority.server("kube-apiserver", self._address)
         return [
             program,
             f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
-            "--bind-address=127.0.0.1",
-            "--advertise-address=127.0.0.1",
-            # A loopback address is no endpoint for pods, and no pod here asks for one.
-            "--endpoint-reconciler-type=none",
+            f"--bind-address={self._address}",
+            f"--advertise-address={self._address}",
+            # A loopback address is no endpoint for pods, and no pod asks for one there.
+            f"--endpoint-reconciler-type={'none' if self._address == LOOPBACK else 'lease'}",
             f"--secure-port={self._port}",
             f"--tls-cert-file={tls.certificate}",
             f"--tls-private-key-file={tls.key}",
@@ -230,7 +236,7 @@ class ControlPlane(Cluster):
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={self._checking_key}",
             f"--service-account-signing-key-file={self._signing_key}",
-            "--service-cluster-ip-range=10.96.0.0/24",
+            f"--service-cluster-ip-range={SERVICES}",
             "--authorization-mode=RBAC",
             "--allow-privileged=true",
             *self._options,
@@ -238,7 +244,7 @@ class ControlPlane(Cluster):
 
     def _controller_manager(self, program: Path) -> list[str | Path]:
         path = self._folder / "controllers.kubeconfig"
-        _write_kubeconfig(path, self.user("system:kube-controller-manager"))
+        write_kubeconfig(path, self.user("system:kube-controller-manager"))
         return [
             program,
             f"--kubeconfig={path}",
@@ -306,7 +312,8 @@ def cluster(*, crds: Sequence[Json] = ()) -> Iterator[Cluster]:
             yield control_plane
 
 
-def _write_kubeconfig(path: Path, access: Access, *, server: str | None = None, namespace: str = "default") -> None:
+def write_kubeconfig(path: Path, access: Access, *, server: str | None = None, namespace: str = "default") -> None:
+    """Writes a kubeconfig file for `access`; `server` is another way to the same API server."""
     address = server or access.server
     entry: Json = {"server": address}
     if access.authority and address.startswith("https"):
