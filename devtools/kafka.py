@@ -1,4 +1,4 @@
-"""A Kafka broker: one KRaft node on the loopback address, real in everything but the number of its replicas."""
+"""A Kafka broker: one KRaft node of this machine, real in everything but the number of its replicas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from devtools.certificates import Certificate
 from devtools.jars import KAFKA_VERSION, broker_class_path
-from devtools.processes import Process, ServerFailedError, accepts_connections, free_ports, wait_until
+from devtools.processes import LOOPBACK, Process, ServerFailedError, accepts_connections, free_ports, wait_until
 from sink_job.spark.jars import cache_dir
 
 _START_SECONDS = 120
@@ -55,7 +55,8 @@ class KafkaBroker:
 
     `settings` are broker properties over the defaults above. With `users` (name to password) there is a second
     listener with SASL/PLAIN at `sasl_bootstrap`, encrypted where there is a `certificate`. `heap` as a JVM writes it.
-    `short_lived` compiles less: two thirds of the CPU at the start, at the price of speed later.
+    `short_lived` compiles less: two thirds of the CPU at the start, at the price of speed later. `host`: the address of
+    this machine where clients find it.
     """
 
     def __init__(
@@ -68,8 +69,10 @@ class KafkaBroker:
         heap: str = "512m",
         with_parent: bool = True,
         short_lived: bool = False,
+        host: str = LOOPBACK,
     ) -> None:
         self.directory = directory
+        self.host = host
         self.port, self.controller_port, self.sasl_port = free_ports(3)
         self.heap = heap
         self.process: Process | None = None
@@ -82,12 +85,12 @@ class KafkaBroker:
     @property
     def bootstrap(self) -> str:
         """host:port for clients."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def sasl_bootstrap(self) -> str:
         """host:port for clients that log in; only with `users`."""
-        return f"127.0.0.1:{self.sasl_port}"
+        return f"{self.host}:{self.sasl_port}"
 
     @property
     def log(self) -> Path:
@@ -100,7 +103,12 @@ class KafkaBroker:
         process = Process(command, log=self.log, with_parent=self._with_parent, cwd=self.directory)
         self.process = process
         try:
-            wait_until(lambda: accepts_connections(self.port), "Kafka", seconds=_START_SECONDS, unless=process.failed)
+            wait_until(
+                lambda: accepts_connections(self.port, self.host),
+                "Kafka",
+                seconds=_START_SECONDS,
+                unless=process.failed,
+            )
             wait_until(self._answers, "Kafka", seconds=_START_SECONDS, unless=process.failed)
         except ServerFailedError:
             process.kill()
@@ -137,7 +145,7 @@ class KafkaBroker:
             _format(data)
         sasl = "SASL_SSL" if self._certificate else "SASL_PLAINTEXT"
         listeners = {"PLAINTEXT": self.port} | ({sasl: self.sasl_port} if self._users else {})
-        addresses = [f"{name}://127.0.0.1:{port}" for name, port in listeners.items()]
+        addresses = [f"{name}://{self.host}:{port}" for name, port in listeners.items()]
         settings = {
             **_DEFAULTS,
             "log.dirs": str(data),
@@ -161,11 +169,12 @@ def kafka_broker(
     users: Mapping[str, str] | None = None,
     certificate: Certificate | None = None,
     heap: str = "512m",
+    host: str = LOOPBACK,
 ) -> Iterator[KafkaBroker]:
     """A running broker with data of its own in a temporary folder; at the end it is killed and the folder removed."""
     with tempfile.TemporaryDirectory(prefix="s3sink-kafka-", ignore_cleanup_errors=True) as name:
         broker = KafkaBroker(
-            Path(name), settings=settings, users=users, certificate=certificate, heap=heap, short_lived=True
+            Path(name), settings=settings, users=users, certificate=certificate, heap=heap, short_lived=True, host=host
         )
         try:
             broker.start()

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+LOOPBACK = "127.0.0.1"
 _POLL_SECONDS = 0.02
 
 
@@ -30,7 +31,7 @@ def free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
-            each.bind(("127.0.0.1", 0))
+            each.bind((LOOPBACK, 0))
         return [each.getsockname()[1] for each in sockets]
 
 
@@ -51,9 +52,9 @@ def wait_until(
         time.sleep(_POLL_SECONDS)
 
 
-def accepts_connections(port: int) -> bool:
+def accepts_connections(port: int, host: str = LOOPBACK) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        socket.create_connection((host, port), timeout=1).close()
     except OSError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""S3 servers on the loopback address: VersityGW, which keeps to S3's documents, and moto where there is no Go.
+"""S3 servers of this machine: VersityGW, which keeps to S3's documents, and moto where there is no Go.
 
 Both are processes over a folder, with one key pair; a client of either comes from `S3Server.client`.
 """
@@ -21,7 +21,7 @@ import boto3
 from botocore.config import Config
 
 from devtools.certificates import Certificate
-from devtools.processes import Process, ServerFailedError, accepts_connections, free_ports, wait_until
+from devtools.processes import LOOPBACK, Process, ServerFailedError, accepts_connections, free_ports, wait_until
 from sink_job.spark.jars import cache_dir
 
 if TYPE_CHECKING:
@@ -36,10 +36,18 @@ _START_SECONDS = 30
 
 
 class S3Server(ABC):
-    """A server over `directory`: data and port stay through stop, kill and start."""
+    """A server over `directory`: data and port stay through stop, kill and start. It listens at `host`."""
 
-    def __init__(self, directory: Path, *, certificate: Certificate | None = None, with_parent: bool = True) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        certificate: Certificate | None = None,
+        with_parent: bool = True,
+        host: str = LOOPBACK,
+    ) -> None:
         self.directory = directory
+        self.host = host
         self.port = free_ports(1)[0]
         self.certificate = certificate
         self.process: Process | None = None
@@ -48,7 +56,7 @@ class S3Server(ABC):
     @property
     def endpoint(self) -> str:
         scheme = "https" if self.certificate else "http"
-        return f"{scheme}://127.0.0.1:{self.port}"
+        return f"{scheme}://{self.host}:{self.port}"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -67,7 +75,10 @@ class S3Server(ABC):
         self.process = process
         try:
             wait_until(
-                lambda: accepts_connections(self.port), "S3 server", seconds=_START_SECONDS, unless=process.failed
+                lambda: accepts_connections(self.port, self.host),
+                "S3 server",
+                seconds=_START_SECONDS,
+                unless=process.failed,
             )
         except ServerFailedError:
             process.kill()
@@ -99,7 +110,7 @@ class VersityGW(S3Server):
         data = self.directory / "data"
         data.mkdir(exist_ok=True)
         words: list[str | Path] = [versitygw_binary(), "--access", ACCESS_KEY, "--secret", SECRET_KEY]
-        words += ["--region", REGION, "--port", f"127.0.0.1:{self.port}", "--keep-alive", "--quiet"]
+        words += ["--region", REGION, "--port", f"{self.host}:{self.port}", "--keep-alive", "--quiet"]
         if self.certificate:
             words += ["--cert", self.certificate.certificate, "--key", self.certificate.key]
         words.append("posix")
@@ -114,17 +125,19 @@ class Moto(S3Server):
     """moto's server; it keeps everything in memory and is lax about checksums: good enough for a demo."""
 
     def command(self) -> list[str | Path]:
-        words: list[str | Path] = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
+        words: list[str | Path] = [sys.executable, "-m", "moto.server", "-H", self.host, "-p", str(self.port)]
         if self.certificate:
             words += ["-c", self.certificate.certificate, "-k", self.certificate.key]
         return words
 
 
 @contextlib.contextmanager
-def s3_server(kind: type[S3Server] = VersityGW, *, certificate: Certificate | None = None) -> Iterator[S3Server]:
+def s3_server(
+    kind: type[S3Server] = VersityGW, *, certificate: Certificate | None = None, host: str = LOOPBACK
+) -> Iterator[S3Server]:
     """A running server with data of its own in a temporary folder; at the end it is killed and the folder removed."""
     with tempfile.TemporaryDirectory(prefix="s3sink-s3-", ignore_cleanup_errors=True) as name:
-        server = kind(Path(name), certificate=certificate)
+        server = kind(Path(name), certificate=certificate, host=host)
         try:
             server.start()
             yield server
