@@ -14,7 +14,6 @@ from kubernetes.aio.client import ApiClient
 
 from s3sink_operator import names
 from s3sink_operator.model import Json
-from s3sink_operator.status import reason_of
 from s3sink_operator.store import SinkKey, Store, sink_of
 from s3sink_operator.workqueue import WorkQueue
 from sink_job.api.spec import GROUP, VERSION
@@ -105,7 +104,7 @@ def _seer(store: Store, queue: WorkQueue[SinkKey], kind: str) -> Callable[..., A
             if not is_gone:
                 generations[sink] = obj["metadata"].get("generation", 0)
             if generations.get(sink) != before:
-                for key in _yielding(store):
+                for key in store.yielding():  # they may run now
                     queue.add(key)
 
     return see
@@ -114,12 +113,6 @@ def _seer(store: Store, queue: WorkQueue[SinkKey], kind: str) -> Callable[..., A
 def _with_pods_on(store: Store, node: str) -> Iterator[SinkKey]:
     pods = (pod for pod in store.all("Pod") if pod.get("spec", {}).get("nodeName") == node)
     yield from {sink for sink in map(sink_of, pods) if sink}
-
-
-def _yielding(store: Store) -> Iterator[SinkKey]:
-    """Sinks that do not run since an older one claims the same: when that changes or goes, they may."""
-    sinks = (each for each in store.all("S3Sink") if reason_of(each.get("status") or {}, "Ready") == "Conflict")
-    yield from (sink for sink in map(sink_of, sinks) if sink)
 
 
 def _json(body: kopf.Body, kind: str) -> Json:

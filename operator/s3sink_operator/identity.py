@@ -8,8 +8,8 @@ a topic that one of them copies matches the other; else it is said to be possibl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from s3sink_operator.model import Claim, Json
@@ -74,6 +74,63 @@ def collision(mine: Claim, other: Claim) -> Conflict | None:
             other=other, what=f"topics that match {mine.pattern} and {other.pattern} {place}", certain=False
         )
     return None
+
+
+@dataclass
+class Claims:
+    """The claims of all sinks, found by what they take: of a thousand sinks, a look reads those that could collide."""
+
+    _claims: dict[tuple[str, str], Claim] = field(default_factory=dict)
+    _by_mark: dict[_Mark, dict[tuple[str, str], Claim]] = field(default_factory=dict)
+
+    def put(self, namespace: str, name: str, claim: Claim | None) -> None:
+        """What a sink claims now; None: nothing."""
+        sink = namespace, name
+        known = self._claims.pop(sink, None)
+        if known is not None:
+            for mark in _marks(known):
+                found = self._by_mark[mark]
+                del found[sink]
+                if not found:
+                    del self._by_mark[mark]
+        if claim is not None:
+            self._claims[sink] = claim
+            for mark in _marks(claim):
+                self._by_mark.setdefault(mark, {})[sink] = claim
+
+    def rivals(self, namespace: str, name: str) -> Sequence[Claim]:
+        """Claims of other sinks: all that collide with this one's, and few that do not."""
+        sink = namespace, name
+        mine = self._claims.get(sink)
+        if mine is None:
+            return ()
+        found = {each: claim for mark in _sought(mine) for each, claim in self._by_mark.get(mark, {}).items()}
+        return tuple(claim for each, claim in found.items() if each != sink)
+
+
+_Mark = tuple[str | None, ...]
+
+
+def _marks(claim: Claim) -> set[_Mark]:
+    """Under what a claim is found."""
+    place = (claim.endpoint, claim.bucket, claim.topics_dir)
+    found: set[_Mark] = {("place", *place), *_taken(claim)}
+    return found | ({("pattern", *place)} if claim.pattern is not None else set())
+
+
+def _sought(claim: Claim) -> set[_Mark]:
+    """Where all that may collide with a claim is found. A pattern may meet any topic of its place."""
+    place = (claim.endpoint, claim.bucket, claim.topics_dir)
+    return {("pattern" if claim.pattern is None else "place", *place), *_taken(claim)}
+
+
+def _taken(claim: Claim) -> Iterator[_Mark]:
+    """What only one sink may have."""
+    place = (claim.endpoint, claim.bucket, claim.topics_dir)
+    yield "ledger", *place, claim.sink_id
+    yield "group", claim.brokers, claim.group
+    for topic in _topics(claim):
+        yield "topic", *place, topic
 
 
 def sentence(mine: Claim, found: Conflict) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -11,12 +11,12 @@ from pydantic import ValidationError
 
 from s3sink_operator import names
 from s3sink_operator.api import Api, ApiError
-from s3sink_operator.identity import claim_of
+from s3sink_operator.identity import Claims, claim_of
 from s3sink_operator.model import Claim, Json, Observed, Refusal, Unreachable, is_controlled, is_ending, label, uid_of
 from s3sink_operator.store import SinkKey, Store
 from sink_job.api.errors import SpecError
 from sink_job.api.report import Report
-from sink_job.api.spec import parse_sink
+from sink_job.api.spec import Sink, parse_sink
 
 CHILDREN: Mapping[str, tuple[str, ...]] = {
     "config": ("ConfigMap", "config_name"),
@@ -43,7 +43,8 @@ class Observer:
     store: Store
     reports: Reports
     _refusals: dict[SinkKey, tuple[int, dict[tuple[str, str], Refusal]]] = field(default_factory=dict)
-    _known: dict[tuple[str, str], Claim | None] = field(default_factory=dict)
+    _claims: Claims = field(default_factory=Claims)
+    _read: dict[SinkKey, tuple[str, Sink | None]] = field(default_factory=dict)
 
     async def look(self, key: SinkKey, *, fresh: bool) -> Observed | None:
         """What there is of a sink; None when the sink itself is gone. Raises ApiError."""
@@ -59,7 +60,7 @@ class Observer:
             sink=sink,
             executors=executors,
             report=await self._report(sink, children["driver"]),
-            others=self._claims(key),
+            others=self._rivals(key),
             refusals=tuple(self._refused(key, sink).values()),
             nodes=self._nodes(pods),
             **children,
@@ -79,6 +80,7 @@ class Observer:
     def forget(self, key: SinkKey) -> None:
         """The sink is gone."""
         self._refusals.pop(key, None)
+        self._read.pop(key, None)
 
     def is_blind(self, key: SinkKey) -> bool:
         """Whether a name of ours is taken by an object without our labels: no watch will tell when it goes."""
@@ -104,13 +106,25 @@ class Observer:
             if obj is not None:
                 self.store.learn({"kind": kind, **obj})
 
-    def _claims(self, key: SinkKey) -> list[Claim]:
-        """Of all other sinks that are right; read once for each of their versions."""
-        known, self._known = self._known, {}
-        for sink in self.store.all("S3Sink"):
-            version = (uid_of(sink), sink["metadata"].get("resourceVersion", ""))
-            self._known[version] = known[version] if version in known else _claim(sink)
-        return [claim for claim in self._known.values() if claim and (claim.namespace, claim.name) != tuple(key)]
+    def _rivals(self, key: SinkKey) -> Sequence[Claim]:
+        """What other sinks claim, as far as it may be this one's too."""
+        for changed in self.store.take_changed():
+            sink = self.store.get("S3Sink", *changed)
+            self._claims.put(*changed, None if sink is None else self._claim(changed, sink))
+        return self._claims.rivals(*key)
+
+    def _claim(self, key: SinkKey, sink: Json) -> Claim | None:
+        """None for a spec that is wrong, or a sink that is going: neither takes anything. A spec is read once."""
+        if is_ending(sink):
+            return None
+        version = f"{uid_of(sink)} {_generation(sink)}"
+        if self._read.get(key, ("", None))[0] != version:
+            try:
+                self._read[key] = version, parse_sink(sink, for_job=False)
+            except SpecError:
+                self._read[key] = version, None
+        read = self._read[key][1]
+        return None if read is None else claim_of(read, sink)
 
     def _nodes(self, pods: list[Json]) -> dict[str, bool | None]:
         wanted = {pod.get("spec", {}).get("nodeName") for pod in pods} - {None}
@@ -139,13 +153,3 @@ class Observer:
 
 def _generation(sink: Json) -> int:
     return int(sink["metadata"].get("generation", 0))
-
-
-def _claim(sink: Json) -> Claim | None:
-    """None for a spec that is wrong, or a sink that is going: neither takes anything."""
-    if is_ending(sink):
-        return None
-    try:
-        return claim_of(parse_sink(sink, for_job=False), sink)
-    except SpecError:
-        return None

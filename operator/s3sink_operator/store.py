@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from s3sink_operator import names
 from s3sink_operator.model import Json, label
+from s3sink_operator.status import reason_of
 
 
 class SinkKey(NamedTuple):
@@ -32,6 +33,9 @@ class Store:
     def __init__(self) -> None:
         self._objects: dict[str, dict[tuple[str, str], Json]] = {}
         self._gone: dict[str, None] = {}
+        self._pods: dict[SinkKey, dict[tuple[str, str], Json]] = {}
+        self._changed: set[SinkKey] = set()
+        self._yielding: set[SinkKey] = set()
 
     def put(self, obj: Json) -> SinkKey | None:
         """Keeps what a watch tells, unless a later state of it is known; returns the sink that it belongs to."""
@@ -40,7 +44,8 @@ class Store:
         kept = self._objects.setdefault(obj["kind"], {})
         place = (meta.get("namespace", ""), meta["name"])
         if not _is_older(obj, kept.get(place)):
-            kept[place] = obj
+            self._remove(obj["kind"], place)
+            self._keep(obj, place)
         return sink_of(obj)
 
     def learn(self, obj: Json) -> None:
@@ -58,13 +63,13 @@ class Store:
             if len(self._gone) > _GRAVES:
                 del self._gone[next(iter(self._gone))]
         if place in kept and kept[place]["metadata"].get("uid") == meta.get("uid"):
-            del kept[place]
+            self._remove(obj["kind"], place)
         return sink_of(obj)
 
     def forget(self, kind: str, namespace: str, name: str, known: Json | None) -> None:
         """Forgets what was not there when it was asked for; what was told since then, other than `known`, stays."""
         if self.get(kind, namespace, name) is known:
-            self._objects.get(kind, {}).pop((namespace, name), None)
+            self._remove(kind, (namespace, name))
 
     def get(self, kind: str, namespace: str, name: str) -> Json | None:
         return self._objects.get(kind, {}).get((namespace, name))
@@ -74,15 +79,40 @@ class Store:
 
     def executors(self, sink: SinkKey) -> list[Json]:
         """The executor pods of a sink."""
-        pods = self._objects.get("Pod", {}).items()
         wanted = names.Component.EXECUTOR.value
-        return [
-            pod
-            for (namespace, _), pod in pods
-            if namespace == sink.namespace
-            and label(pod, names.SINK) == sink.name
-            and label(pod, names.COMPONENT) == wanted
-        ]
+        return [pod for pod in self._pods.get(sink, {}).values() if label(pod, names.COMPONENT) == wanted]
+
+    def yielding(self) -> list[SinkKey]:
+        """Sinks that do not run since an older one claims the same."""
+        return list(self._yielding)
+
+    def take_changed(self) -> set[SinkKey]:
+        """The sinks that came, went or changed since the last call."""
+        found, self._changed = self._changed, set()
+        return found
+
+    def _keep(self, obj: Json, place: tuple[str, str]) -> None:
+        self._objects[obj["kind"]][place] = obj
+        sink = sink_of(obj)
+        if obj["kind"] == "S3Sink":
+            self._changed.add(SinkKey(*place))
+            if reason_of(obj.get("status") or {}, "Ready") == "Conflict":
+                self._yielding.add(SinkKey(*place))
+        elif obj["kind"] == "Pod" and sink is not None:
+            self._pods.setdefault(sink, {})[place] = obj
+
+    def _remove(self, kind: str, place: tuple[str, str]) -> None:
+        obj = self._objects.get(kind, {}).pop(place, None)
+        if obj is None:
+            return
+        sink = sink_of(obj)
+        if kind == "S3Sink":
+            self._changed.add(SinkKey(*place))
+            self._yielding.discard(SinkKey(*place))
+        elif kind == "Pod" and sink is not None:
+            del self._pods[sink][place]
+            if not self._pods[sink]:
+                del self._pods[sink]
 
 
 def sink_of(obj: Json) -> SinkKey | None:

@@ -99,3 +99,50 @@ def test_a_claim_is_read_from_the_object_with_the_topics_that_it_has_found() -> 
     claim = identity.claim_of(parse_sink(made), made)
     assert (claim.title, claim.pattern, claim.topics, claim.seen) == ("data/flights", "f.*", None, ("flights",))
     assert claim.group == "s3sink-data.flights"
+
+
+def claims() -> st.SearchStrategy[list[Claim]]:
+    """Of sinks whose values meet often."""
+    topic = st.sampled_from(["ab", "ac", "bc"])
+    one = st.builds(
+        replace,
+        st.sampled_from([MINE, OUR_PATTERN]),
+        created=st.sampled_from(["2025-11-01T00:00:00Z", "2025-11-02T00:00:00Z"]),
+        bucket=st.sampled_from(["archive", "else"]),
+        group=st.sampled_from(["g-1", "g-2", "g-3"]),
+        sink_id=st.sampled_from(["s-1", "s-2", "s-3"]),
+        brokers=st.sampled_from(["kafka:9092", "kafka-2:9092"]),
+        seen=st.lists(topic, max_size=2),
+    )
+    named = st.builds(
+        lambda claim, topics: replace(claim, topics=topics) if claim.topics else claim, one, st.tuples(topic)
+    )
+    patterned = st.builds(
+        lambda claim, pattern: replace(claim, pattern=pattern) if claim.pattern else claim,
+        named,
+        st.sampled_from(["a.*", ".*b", "(", "z"]),
+    )
+    many = st.lists(patterned, max_size=6)
+    return many.map(lambda found: [replace(claim, name=f"sink-{number}") for number, claim in enumerate(found)])
+
+
+@given(claims(), st.data())
+def test_who_yields_to_whom_is_found_among_rivals_as_among_all(found: list[Claim], data: st.DataObject) -> None:
+    """Also when sinks have changed and gone since they were first told of."""
+    index = identity.Claims()
+    for claim in data.draw(claims()):
+        index.put(claim.namespace, claim.name, claim)
+    for number in range(6):
+        index.put("data", f"sink-{number}", None)
+    for claim in found:
+        index.put(claim.namespace, claim.name, claim)
+    for mine in found:
+        rivals = index.rivals(mine.namespace, mine.name)
+        assert identity.conflict(mine, rivals) == identity.conflict(mine, found)
+
+
+def test_sinks_with_topics_of_their_own_are_no_rivals() -> None:
+    index = identity.Claims()
+    for claim in (MINE, APART):
+        index.put(claim.namespace, claim.name, claim)
+    assert not index.rivals("data", "young")

@@ -82,3 +82,34 @@ def test_the_executors_of_a_sink_are_told_from_its_driver_and_from_others() -> N
     other["metadata"]["labels"]["s3sink.io/sink"] = "other"
     store.put(other)
     assert [each["metadata"]["name"] for each in store.executors(KEY)] == ["flights-1-exec-1"]
+
+
+def test_executors_that_are_gone_or_another_sinks_now_are_not_told() -> None:
+    store = Store()
+    for name in ("flights-1-exec-1", "flights-1-exec-2"):
+        store.put(pod(name, component="executor", uid=name))
+    store.drop(pod("flights-1-exec-1", component="executor", uid="flights-1-exec-1"))
+    moved = pod("flights-1-exec-2", component="executor", uid="flights-1-exec-2", version="11")
+    moved["metadata"]["labels"]["s3sink.io/sink"] = "other"
+    store.put(moved)
+    assert not store.executors(KEY)
+
+
+def test_sinks_that_changed_are_told_once() -> None:
+    store = Store()
+    meta = {"namespace": "lake", "name": "flights", "uid": "1", "resourceVersion": "1"}
+    store.put({"kind": "S3Sink", "metadata": meta})
+    assert store.take_changed() == {KEY}
+    assert not store.take_changed()
+    store.drop({"kind": "S3Sink", "metadata": meta})
+    assert store.take_changed() == {KEY}
+
+
+def test_sinks_that_yield_to_an_older_one_are_told_while_they_do() -> None:
+    store = Store()
+    meta = {"namespace": "lake", "name": "flights", "uid": "1", "resourceVersion": "1"}
+    conflict = {"type": "Ready", "status": "False", "reason": "Conflict"}
+    store.put({"kind": "S3Sink", "metadata": meta, "status": {"conditions": [conflict]}})
+    assert store.yielding() == [KEY]
+    store.put({"kind": "S3Sink", "metadata": meta | {"resourceVersion": "2"}, "status": {}})
+    assert not store.yielding()
