@@ -139,7 +139,7 @@ def test_alerts_ask_for_metrics_that_exist() -> None:
     assert named <= known_metrics()
 
 
-@pytest.mark.parametrize("path", ["docs/helm.md", "docs/argocd.md", "charts/s3sink-operator/README.md"])
+@pytest.mark.parametrize("path", ["docs/helm.md", "docs/argocd.md", "docs/kubectl.md", "charts/s3sink-operator/README.md"])
 def test_a_page_points_to_files_that_are_there(path: str) -> None:
     page = ROOT / path
     for target in re.findall(r"\]\(([^)#]+)", page.read_text()):

@@ -1,0 +1,281 @@
+"""`kubectl s3sink`: the command line, the calls, and the exit code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from s3sink_operator import names
+from s3sink_operator.kubectl import actions, view
+from s3sink_operator.kubectl.actions import Action, RefusedError
+from s3sink_operator.kubectl.client import RESOURCE, Kubectl, KubectlError
+from s3sink_operator.kubectl.waiting import Ended, wait_for
+from s3sink_operator.model import Json, is_ending
+from s3sink_operator.names import Component
+from s3sink_operator.objects import CONTAINER
+from sink_job.api.choices import OnExisting, ResetTo
+from sink_job.api.units import parse_duration
+
+EXIT_CODES: Final = """\
+exit codes:
+   0  done
+   1  kubectl or the API server refused, or there is nothing to do it to
+   2  the command line is wrong
+   3  --wait: not done in time
+   4  --wait: the sink needs a person first
+"""
+_ACTIONS: Final = {
+    "restart": "start another attempt, from where the ledger says",
+    "pause": "end the driver; what is open stays open",
+    "resume": "let it run again",
+    "stop": "publish what is open, then end",
+}
+_GLOBAL: Final = (
+    "context", "kubeconfig", "cluster", "user", "server", "token", "as", "as-group", "as-uid", "certificate-authority",
+    "request-timeout", "tls-server-name",
+)  # fmt: skip
+"""kubectl's own flags that are handed on to it."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    common = argparse.ArgumentParser(add_help=False)
+    group = common.add_argument_group("flags of kubectl")
+    group.add_argument("-n", "--namespace", metavar="NAMESPACE", help="default: that of the context")
+    for name in _GLOBAL:
+        group.add_argument(f"--{name}", metavar=name.rpartition("-")[2].upper(), help=argparse.SUPPRESS)
+    group.add_argument("--insecure-skip-tls-verify", action="store_true", help=argparse.SUPPRESS)
+
+    top = argparse.ArgumentParser(
+        prog="kubectl s3sink",
+        description="Looks at S3Sinks and asks for actions. Every command takes kubectl's flags that say which cluster "
+        "and who: -n, --context, --kubeconfig, --as and so on.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
+
+    status = commands.add_parser(
+        "status", parents=[common], help="partitions, lag, memory, the last failure, the next try"
+    )
+    status.add_argument("name", metavar="NAME", nargs="?", help="one sink, in full; none: a line for each")
+    status.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
+    status.add_argument("-l", "--selector", metavar="LABELS", help="of sinks with these labels")
+    _output(status)
+
+    for name, about in _ACTIONS.items():
+        _action(commands.add_parser(name, parents=[common], help=about, description=f"To {about}."))
+
+    reset = commands.add_parser(
+        "reset-offsets",
+        parents=[common],
+        help="start elsewhere; only while Stopped",
+        description="To start elsewhere. Records may be copied twice or left out by that, so --yes is needed.",
+    )
+    _action(reset)
+    to = {each.value.lower(): each for each in ResetTo}
+    reset.add_argument("--to", required=True, type=str.lower, choices=to, help="where to start")
+    reset.add_argument("--timestamp", metavar="TIME", help="with timestamp: 2025-11-03T10:00:00Z, or ms since 1970")
+    reset.add_argument(
+        "--offset", metavar="TOPIC:PARTITION:OFFSET", action="append", default=[], help="with offsets; again for more"
+    )
+    existing = {each.value.lower(): each for each in OnExisting}
+    reset.add_argument(
+        "--on-existing",
+        type=str.lower,
+        choices=existing,
+        default=OnExisting.FAIL.value.lower(),
+        help="what happens to objects at or above the new offsets (default: fail)",
+    )
+    reset.add_argument("--yes", action="store_true", help="do it; else it is only shown")
+
+    logs = commands.add_parser("logs", parents=[common], help="the log of the driver")
+    logs.add_argument("name", metavar="NAME")
+    logs.add_argument("-f", "--follow", action="store_true", help="go on as it is written")
+    logs.add_argument("--tail", metavar="LINES", help="only so many of the last lines")
+    logs.add_argument("--since", metavar="DURATION", help="only of the last 5m, 2h and so on")
+    which = logs.add_mutually_exclusive_group()
+    which.add_argument("-p", "--previous", action="store_true", help="how the attempt before this one ended")
+    which.add_argument("--executors", action="store_true", help="of the executors, each line with its pod's name")
+    which.add_argument("--task", action="store_true", help="of the pod that publishes or resets offsets")
+    return top
+
+
+def _output(command: argparse.ArgumentParser) -> None:
+    command.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
+
+
+def _action(command: argparse.ArgumentParser) -> None:
+    command.add_argument("name", metavar="NAME")
+    command.add_argument("--wait", action="store_true", help="until it is done")
+    command.add_argument("--timeout", metavar="DURATION", type=_seconds, default=300.0, help="of --wait (default: 5m)")
+    _output(command)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return parse_duration(text) / 1000
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command in `argv` (default: of this process); returns its exit code."""
+    args = parser().parse_args(argv)
+    program = os.environ.get("KUBECTL") or shutil.which("kubectl")
+    if program is None:
+        return _fail("there is no kubectl on PATH, nor does the environment variable KUBECTL name one")
+    kubectl = Kubectl(program, _flags(args))
+    try:
+        return _run(kubectl, args)
+    except RefusedError as error:
+        return _fail(f"{args.name}: {error}")
+    except KubectlError as error:
+        if error.reason == "NotFound" and RESOURCE in str(error):
+            return _fail(_not_there(kubectl, args))
+        return _fail(str(error))
+    except OSError as error:
+        return _fail(f"{program}: {error.strerror}")
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(kubectl: Kubectl, args: argparse.Namespace) -> int:
+    match args.command:
+        case "status":
+            return _status(kubectl, args)
+        case "logs":
+            return _logs(kubectl, args)
+        case "reset-offsets":
+            return _reset(kubectl, args)
+    sink = kubectl.get(RESOURCE, args.name)
+    made = {
+        "restart": lambda: actions.restart(sink, _stamp()),
+        "pause": lambda: actions.pause(sink),
+        "resume": lambda: actions.resume(sink),
+        "stop": lambda: actions.stop(sink),
+    }
+    return _carry_out(kubectl, args, made[args.command]())
+
+
+def _status(kubectl: Kubectl, args: argparse.Namespace) -> int:
+    now = time.time_ns() // 1_000_000
+    if args.name is not None:
+        if args.all_namespaces or args.selector:
+            return _fail("a name stands alone, without -A and -l", code=2)
+        sink = kubectl.get(RESOURCE, args.name)
+        print(_json(view.as_data(sink)) if args.output == "json" else view.detail(sink, now))
+        return 0
+    sinks = kubectl.sinks(everywhere=args.all_namespaces, selector=args.selector)
+    if args.output == "json":
+        print(_json({"items": [view.as_data(sink) for sink in sinks]}))
+    elif sinks:
+        print(view.overview(sinks, now, everywhere=args.all_namespaces))
+    else:
+        where = "" if args.all_namespaces else f" in namespace {args.namespace or kubectl.namespace()}"
+        print(f"No S3Sinks found{where}.", file=sys.stderr)
+    return 0
+
+
+def _reset(kubectl: Kubectl, args: argparse.Namespace) -> int:
+    to = next(each for each in ResetTo if each.value.lower() == args.to)
+    on_existing = next(each for each in OnExisting if each.value.lower() == args.on_existing)
+    request = actions.reset_request(
+        _stamp(), to=to, on_existing=on_existing, timestamp=args.timestamp, offsets=args.offset
+    )
+    action = actions.reset_offsets(kubectl.get(RESOURCE, args.name), request)
+    if not args.yes:
+        return _fail(f"{args.name} would get the request {json.dumps(request)}; nothing is done without --yes")
+    return _carry_out(kubectl, args, action)
+
+
+def _carry_out(kubectl: Kubectl, args: argparse.Namespace, action: Action) -> int:
+    before = kubectl.annotate(args.name, action.annotations)
+    told: Json = {"name": args.name, "action": args.command, "annotations": dict(action.annotations)}
+    as_json = args.output == "json"
+    if not args.wait:
+        print(_json(told) if as_json else f"{args.name} {action.said}")
+        return 0
+    print(f"{args.name} {action.said}", file=sys.stderr)
+    driver = names.driver_name(args.name)
+    outcome = wait_for(
+        action,
+        before,
+        lambda: (kubectl.get(RESOURCE, args.name), kubectl.find("pods", driver)),
+        timeout_s=args.timeout,
+        clock=time.monotonic,
+        sleep=time.sleep,
+        tell=lambda said: print(f"  {said}", file=sys.stderr),
+    )
+    done = outcome.ended is Ended.DONE
+    if as_json:
+        print(_json(told | {"done": done, "why": outcome.why} | view.as_data(outcome.sink)))
+    elif done:
+        print(f"{args.name}: {args.command} is done")
+    if not done:
+        _fail(f"{args.name}: {outcome.why}")
+    return outcome.ended.value
+
+
+def _logs(kubectl: Kubectl, args: argparse.Namespace) -> int:
+    sink = kubectl.get(RESOURCE, args.name)
+    if args.previous:
+        return _previous(sink)
+    words = [*(["--follow"] if args.follow else [])]
+    words += [f"--{name}={value}" for name in ("tail", "since") if (value := getattr(args, name)) is not None]
+    if args.executors:
+        selector = names.selector(args.name, Component.EXECUTOR)
+        found = [] if args.tail is not None else ["--tail=-1"]
+        return kubectl.show("logs", "-l", selector, "--prefix", "--max-log-requests=100", *found, *words)
+    pod = names.task_name(args.name) if args.task else names.driver_name(args.name)
+    found_pod = kubectl.find("pods", pod)
+    if found_pod is None:
+        ready = view.condition(sink, "Ready")
+        said = f"{ready.get('reason')}: {ready.get('message')}" if ready else view.unseen(sink)
+        return _fail(f"{args.name} has no pod {pod} now; {said}")
+    if is_ending(found_pod):
+        print(f"the pod {pod} is being ended", file=sys.stderr)
+    return kubectl.show("logs", pod, "-c", CONTAINER, *words)
+
+
+def _previous(sink: Json) -> int:
+    """A pod's log goes with the pod, and an attempt's pod goes before the next one: its last word is what is left."""
+    attempts = [each for each in (sink.get("status") or {}).get("attempts") or () if "ended" in each]
+    if not attempts:
+        return _fail(f"{sink['metadata']['name']} has no attempt that has ended")
+    last = attempts[0]
+    code = f", exit code {last['exitCode']}" if "exitCode" in last else ""
+    print(f"attempt {last.get('number')} ended at {last['ended']}{code}: {last.get('reason')}: {last.get('message')}")
+    print("its log went with its pod; a log collector of the cluster has it, if there is one", file=sys.stderr)
+    return 0
+
+
+def _not_there(kubectl: Kubectl, args: argparse.Namespace) -> str:
+    namespace = args.namespace or kubectl.namespace()
+    return f"there is no S3Sink {args.name} in namespace {namespace}: kubectl s3sink status -A lists all"
+
+
+def _flags(args: argparse.Namespace) -> list[str]:
+    given = {name: getattr(args, name.replace("-", "_")) for name in ("namespace", *_GLOBAL)}
+    flags = [f"--{name}={value}" for name, value in given.items() if value is not None]
+    return [*flags, *(["--insecure-skip-tls-verify"] if args.insecure_skip_tls_verify else [])]
+
+
+def _stamp() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _json(data: Json) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False)
+
+
+def _fail(message: str, *, code: int = 1) -> int:
+    print(f"kubectl s3sink: {message}", file=sys.stderr)
+    return code

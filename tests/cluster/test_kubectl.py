@@ -1,0 +1,216 @@
+"""`kubectl s3sink` by a real kubectl, on a real API server, while the operator runs; the harness plays pods."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from devtools.kube.build import control_plane_programs
+from devtools.kube.client import Json, Kube
+from devtools.kube.control_plane import Cluster
+from devtools.kube.harness import Harness
+from devtools.operator import Operator, operator
+from s3sink_operator import names
+from sink_job.api.errors import BucketMissing
+from sink_job.api.report import Ending, Failure
+from tests.support.operated import DRIVER, SINK, Operated, report
+
+pytestmark = pytest.mark.cluster
+
+Ran = subprocess.CompletedProcess[str]
+KubectlS3Sink = Callable[..., Ran]
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Callable[..., KubectlS3Sink]:
+    """`kubectl s3sink` with a kubeconfig: kubectl finds the program on PATH, which holds nothing else of ours."""
+    program = control_plane_programs().kubectl or shutil.which("kubectl")
+    if program is None:
+        pytest.skip("there is no kubectl")
+    script = Path(sys.executable).parent / "kubectl-s3sink"
+    assert script.exists(), "run `make setup`"
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "kubectl").symlink_to(program)
+    (folder / script.name).symlink_to(script)
+
+    def of(kubeconfig: Path) -> KubectlS3Sink:
+        environment = os.environ | {
+            "PATH": f"{folder}:/usr/bin:/bin",
+            "KUBECONFIG": str(kubeconfig),
+            "HOME": str(tmp_path),
+        }
+        environment.pop("KUBECTL", None)
+
+        def run(*words: str, may_fail: bool = False) -> Ran:
+            command = [str(folder / "kubectl"), "s3sink", *words]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+            assert may_fail or done.returncode == 0, done.stderr
+            return done
+
+        return run
+
+    return of
+
+
+@pytest.fixture
+def kubectl(plugin: Callable[..., KubectlS3Sink], control_plane: Cluster, namespace: str) -> KubectlS3Sink:
+    """As the administrator, in the test's namespace."""
+    return plugin(control_plane.kubeconfig(namespace=namespace))
+
+
+@pytest.fixture(scope="module")
+def everywhere(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    """One operator for the sinks with its label in all namespaces."""
+    folder = tmp_path_factory.mktemp("operator")
+    with operator(folder, control_plane.kubeconfig(), None, "--selector", "kubectl=yes") as running:
+        yield running
+
+
+@pytest.fixture
+def sink(kube: Kube, harness: Harness, everywhere: Operator) -> Iterator[Operated]:
+    """A sink's namespace under that operator."""
+    assert everywhere.running()
+    with harness.playing():
+        yield Operated(kube, harness, {"kubectl": "yes"})
+
+
+def wanted(sink: Operated) -> Json:
+    return dict(sink.status["state"])
+
+
+def test_status_tells_lag_and_memory_of_one_sink_and_of_all(sink: Operated, kubectl: KubectlS3Sink) -> None:
+    sink.harness.at_start(DRIVER, lambda pod: sink.runs(pod, report(lag=1234)))
+    sink.started()
+    lines = kubectl("status").stdout.splitlines()
+    assert lines[1].split()[:5] == [SINK, "True", "Running", "1", "1,234"]
+    assert lines[1].split()[6] == sink.status["memory"]["current"]
+    text = kubectl("status", SINK).stdout
+    assert "Ready:        True for" in text
+    assert "Lag:          1,234 records" in text
+    everywhere = json.loads(kubectl("status", "--all-namespaces", "-o", "json").stdout)["items"]
+    (found,) = [each for each in everywhere if each["namespace"] == sink.kube.namespace]
+    assert found["status"] == sink.status
+    assert found["upToDate"] is True
+
+
+def test_a_sink_is_paused_resumed_restarted_and_stopped_and_each_waits_until_it_is_so(
+    sink: Operated, kubectl: KubectlS3Sink
+) -> None:
+    first = sink.started()
+    spec = sink.sink["spec"]
+    kubectl("pause", SINK, "--wait")
+    assert sink.kube.find("Pod", DRIVER) is None
+    assert wanted(sink) == {"wanted": "Paused", "by": f"the annotation {names.STATE}"}
+    kubectl("resume", SINK, "--wait")
+    second = sink.driver
+    done = json.loads(kubectl("restart", SINK, "--wait", "-o", "json").stdout)
+    assert (done["done"], done["status"]["connector"]["phase"]) == (True, "Running")
+    assert len({pod["metadata"]["uid"] for pod in (first, second, sink.driver)}) == 3
+    kubectl("stop", SINK, "--wait")
+    assert sink.status["state"]["published"] is True
+    assert sink.sink["spec"] == spec
+    assert sink.sink["metadata"]["generation"] == 1
+
+
+def test_offsets_are_asked_for_only_while_stopped_and_with_a_yes(sink: Operated, kubectl: KubectlS3Sink) -> None:
+    sink.started()
+    running = kubectl("reset-offsets", SINK, "--to", "earliest", "--yes", may_fail=True)
+    assert running.returncode == 1
+    assert "offsets are reset only while it is Stopped" in running.stderr
+    kubectl("stop", SINK, "--wait")
+    shown = kubectl("reset-offsets", SINK, "--to", "earliest", may_fail=True)
+    assert shown.returncode == 1
+    assert "nothing is done without --yes" in shown.stderr
+    assert names.RESET_OFFSETS not in sink.sink["metadata"]["annotations"]
+    kubectl("reset-offsets", SINK, "--to", "offsets", "--offset", "flights:0:42", "--yes")
+    asked = json.loads(sink.sink["metadata"]["annotations"][names.RESET_OFFSETS])
+    assert asked["partitions"] == [{"topic": "flights", "partition": 0, "offset": 42}]
+
+
+def test_waiting_says_what_fails_and_ends_with_4(sink: Operated, kubectl: KubectlS3Sink) -> None:
+    sink.started()
+    message = Ending(failure=Failure.of(BucketMissing("there is no bucket archive"))).termination_message()
+    sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, exit_code=7, message=message))
+    done = kubectl("restart", SINK, "--wait", may_fail=True)
+    assert done.returncode == 4
+    assert "there is no bucket archive" in done.stderr
+    assert "exit code 7: BucketMissing" in kubectl("status", SINK).stdout
+    assert "exit code 7: BucketMissing" in kubectl("logs", SINK, "--previous").stdout
+
+
+def test_waiting_without_an_operator_ends_with_3(kube: Kube, kubectl: KubectlS3Sink, harness: Harness) -> None:
+    Operated(kube, harness).apply()
+    done = kubectl("pause", SINK, "--wait", "--timeout", "1s", may_fail=True)
+    assert done.returncode == 3
+    assert "no operator has looked at it" in done.stderr
+    assert "no operator has looked at this sink yet" in kubectl("status", SINK).stdout
+
+
+def test_a_paused_sink_has_no_log_and_says_why(sink: Operated, kubectl: KubectlS3Sink) -> None:
+    sink.started()
+    kubectl("pause", SINK, "--wait")
+    done = kubectl("logs", SINK, "-f", may_fail=True)
+    assert done.returncode == 1
+    assert f"{SINK} has no pod {DRIVER} now; Paused:" in done.stderr
+
+
+def test_a_sink_that_is_not_there_is_named_with_its_namespace(kubectl: KubectlS3Sink, namespace: str) -> None:
+    done = kubectl("restart", "nosuch", may_fail=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"there is no S3Sink nosuch in namespace {namespace}" in done.stderr
+    assert f"No S3Sinks found in namespace {namespace}." in kubectl("status").stderr
+
+
+def test_who_may_only_look_is_told_which_verb_is_missing(
+    kube: Kube,
+    control_plane: Cluster,
+    plugin: Callable[..., KubectlS3Sink],
+    namespace: str,
+    harness: Harness,
+) -> None:
+    Operated(kube, harness).apply()
+    group = "rbac.authorization.k8s.io"
+    rules = [{"apiGroups": ["s3sink.io"], "resources": ["s3sinks"], "verbs": ["get", "list"]}]
+    kube.apply({"apiVersion": f"{group}/v1", "kind": "Role", "metadata": {"name": "look"}, "rules": rules})
+    kube.apply(
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "look"},
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": "look"},
+            "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": namespace}],
+        }
+    )
+    access = control_plane.service_account(namespace, "default")
+    looks = plugin(control_plane.kubeconfig(access, namespace=namespace))
+    assert looks("status", SINK).stdout
+    done = looks("pause", SINK, may_fail=True)
+    assert done.returncode == 1
+    assert 'you need the verb "patch" on s3sinks.s3sink.io' in done.stderr
+    everywhere = looks("status", "-A", may_fail=True)
+    assert 'you need the verb "list" on s3sinks.s3sink.io' in everywhere.stderr
+
+
+def test_the_flags_of_kubectl_say_which_cluster_and_namespace(
+    control_plane: Cluster,
+    plugin: Callable[..., KubectlS3Sink],
+    kube: Kube,
+    namespace: str,
+    harness: Harness,
+    tmp_path: Path,
+) -> None:
+    Operated(kube, harness).apply()
+    nowhere = plugin(tmp_path / "none")
+    path = control_plane.kubeconfig()
+    assert SINK in nowhere("status", f"--kubeconfig={path}", "-n", namespace).stdout
+    assert "context" in nowhere("status", f"--kubeconfig={path}", "--context", "nosuch", may_fail=True).stderr
+    refused = nowhere("status", f"--kubeconfig={path}", "-n", namespace, "--as", "nobody", may_fail=True)
+    assert 'User "nobody" cannot list' in refused.stderr

@@ -1,0 +1,326 @@
+"""`kubectl s3sink`: what is shown of a sink, what actions write, and how refusals are told. No cluster: pure parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from s3sink_operator import names
+from s3sink_operator.kubectl import actions, command, view
+from s3sink_operator.kubectl.actions import RefusedError
+from s3sink_operator.kubectl.client import refusal
+from s3sink_operator.kubectl.text import age, span, table
+from s3sink_operator.kubectl.waiting import Ended, wait_for
+from s3sink_operator.model import Json, annotation, to_stamp
+from sink_job.api.choices import ResetTo
+from sink_job.api.errors import BucketMissing
+from tests.argocd.test_customization import ACTIONS, run
+from tests.operator.cluster import MINUTE, START, Cluster, document, report, running
+
+# -- what is shown -----------------------------------------------------------------------------------------------------
+
+
+def test_a_running_sink_is_one_line_with_its_lag_and_memory() -> None:
+    cluster = running()
+    cluster.wait(MINUTE)
+    cluster.report = report(now=cluster.now, lag=1234)
+    cluster.settle()
+    lines = view.overview([cluster.sink], cluster.now, everywhere=True).splitlines()
+    assert lines[0].split() == [
+        "NAMESPACE", "NAME", "READY", "STATE", "PARTITIONS", "LAG", "BEHIND", "MEMORY", "FAILURES", "AGE", "REASON",
+    ]  # fmt: skip
+    memory = cluster.status["memory"]["current"]
+    assert lines[1].split() == ["data", "flights", "True", "Running", "1", "1,234", "0s", memory, "0", "1m", "Running"]
+
+
+def test_all_of_a_running_sink_names_the_partitions_that_are_furthest_behind() -> None:
+    cluster = running()
+    cluster.wait(MINUTE)
+    cluster.report = report(now=cluster.now, lag=5)
+    cluster.settle()
+    text = view.detail(cluster.sink, cluster.now)
+    assert text.startswith("data/flights: Running\n")
+    assert "Ready:        True for 1m, Running: copies 1 topic-partition" in text
+    assert "Lag:          5 records, the oldest 0s old" in text
+    assert "flights   0           100         105   5     0s" in text
+    assert "Last failure" not in text
+
+
+def test_a_failed_sink_says_what_failed_and_when_it_is_tried_again() -> None:
+    cluster = running()
+    cluster.fail(BucketMissing("there is no bucket archive"))
+    cluster.settle()
+    text = view.detail(cluster.sink, cluster.now)
+    assert "Last failure: attempt 1, 0s ago, exit code 7: BucketMissing: there is no bucket archive" in text
+    assert "It goes on after round 9 of the ledger" in text
+    assert "Next try:     in 2m" in text
+    assert ", after 1 failure in a row" in text
+    assert view.as_data(cluster.sink)["lastFailure"]["reason"] == "BucketMissing"
+
+
+def test_a_restart_that_was_asked_for_is_no_failure() -> None:
+    cluster = running()
+    cluster.annotate({names.RESTART: "now"})
+    cluster.live()
+    assert cluster.status["attempts"][1]["reason"] == "RestartAsked"
+    assert view.last_failure(cluster.sink) is None
+
+
+def test_a_sink_that_no_operator_has_seen_says_so() -> None:
+    text = view.detail(document(), START)
+    assert "no operator has looked at this sink yet" in text
+    assert view.overview([document()], START, everywhere=False).splitlines()[1].split()[-1] == "NotSeenYet"
+
+
+def test_a_status_of_before_an_edit_says_so() -> None:
+    cluster = running()
+    cluster.edit(rotation={"flushSize": 7})
+    assert "the spec was edited (generation 2), and the status is still of 1" in view.detail(cluster.sink, cluster.now)
+    assert view.as_data(cluster.sink)["upToDate"] is False
+
+
+def test_conditions_beside_the_usual_ones_are_told_with_their_message() -> None:
+    cluster = running()
+    cluster.annotate({names.RESET_OFFSETS: "{"})
+    cluster.live()
+    lines = view.detail(cluster.sink, cluster.now).splitlines()
+    (told,) = [line for line in lines if line.startswith("OffsetsReset")]
+    assert told.split()[1:3] == ["False", "InvalidRequest"]
+    assert cluster.condition("OffsetsReset")["message"] in told
+
+
+def test_a_status_with_next_to_nothing_in_it_can_be_shown() -> None:
+    """An older or newer operator may tell less."""
+    for status in ({}, {"observedGeneration": 1}, {"connector": {"phase": "Running"}, "retry": {}, "attempts": [{}]}):
+        sink = document() | {"status": status}
+        assert view.detail(sink, START)
+        assert view.overview([sink], START, everywhere=True)
+        assert json.dumps(view.as_data(sink))
+
+
+def test_columns_are_as_wide_as_they_need() -> None:
+    assert table(["A", "LONG"], [["xyz", "1"], ["x", "2"]]) == "A     LONG\nxyz   1\nx     2"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (59, "59s"), (60, "1m"), (3661, "1h1m"), (7200, "2h"), (90_000, "1d1h"), (-5, "0s")],
+)
+def test_a_length_of_time_is_told_in_its_two_largest_units(seconds: int, text: str) -> None:
+    assert span(seconds) == text
+
+
+def test_an_age_that_is_not_known_is_a_dash() -> None:
+    assert age(None, START) == age("soon", START) == "-"
+    assert age(to_stamp(START - 2 * MINUTE), START) == "2m"
+
+
+# -- actions -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", [None, "Running", "Paused", "Stopped"])
+@pytest.mark.parametrize("name", ["pause", "resume", "stop"])
+def test_an_action_writes_what_the_action_of_argo_cd_of_that_name_writes(name: str, state: str | None) -> None:
+    sink = document(state=state)
+    sink["metadata"]["annotations"] = {names.STATE: "Paused", "theirs": "stays"}
+    found: dict[str, actions.Action] = {
+        "pause": actions.pause(sink),
+        "resume": actions.resume(sink),
+        "stop": actions.stop(sink),
+    }
+    after = sink["metadata"]["annotations"] | found[name].annotations
+    expected = run(ACTIONS / name / "action.lua", sink)["metadata"]["annotations"]
+    assert {key: value for key, value in after.items() if value is not None} == expected
+
+
+def waited(cluster: Cluster, action: actions.Action, looks: int = 12) -> tuple[Ended, str]:
+    """How waiting for the action ends while the cluster lives on, a look of its operator for each of ours."""
+    written = {key: value for key, value in action.annotations.items() if value is not None}
+    for gone in action.annotations.keys() - written.keys():
+        cluster.sink["metadata"]["annotations"].pop(gone, None)
+    cluster.annotate(written)
+    before = json.loads(json.dumps(cluster.sink))
+
+    def look() -> tuple[Json, Json | None]:
+        return cluster.sink, cluster.driver
+
+    def live(_: float) -> None:
+        cluster.look()
+        cluster.kubelet()
+
+    clock: Iterator[int] = iter(range(1000))
+    said: list[str] = []
+    outcome = wait_for(action, before, look, timeout_s=looks, clock=lambda: next(clock), sleep=live, tell=said.append)
+    return outcome.ended, outcome.why
+
+
+def test_waiting_for_a_restart_ends_when_the_driver_that_was_asked_for_is_ready() -> None:
+    cluster = running()
+    action = actions.restart(cluster.sink, "r1")
+    assert waited(cluster, action) == (Ended.DONE, "")
+    assert cluster.driver
+    assert annotation(cluster.driver, "s3sink.io/restarted-for") == "r1"
+
+
+def test_waiting_for_a_restart_is_not_over_while_the_old_driver_is_still_ready() -> None:
+    cluster = running()
+    action = actions.restart(cluster.sink, "r1")
+    assert not action.is_done(cluster.sink, cluster.driver)
+
+
+@pytest.mark.parametrize("name", ["pause", "stop"])
+def test_waiting_for_a_sink_to_halt_ends_when_no_driver_is_left(name: str) -> None:
+    cluster = running()
+    action = actions.pause(cluster.sink) if name == "pause" else actions.stop(cluster.sink)
+    assert waited(cluster, action) == (Ended.DONE, "")
+    assert cluster.driver is None
+    assert waited(cluster, actions.resume(cluster.sink)) == (Ended.DONE, "")
+    assert cluster.ready == ("True", "Running")
+
+
+def test_waiting_ends_at_a_failure_that_needs_a_person() -> None:
+    cluster = running()
+    action = actions.restart(cluster.sink, "r1")
+    cluster.annotate({names.RESTART: "r1"})
+    before = json.loads(json.dumps(cluster.sink))
+    cluster.settle()
+    cluster.kubelet()
+    cluster.fail(BucketMissing("there is no bucket archive"))
+    cluster.settle()
+    outcome = wait_for(
+        action,
+        before,
+        lambda: (cluster.sink, cluster.driver),
+        timeout_s=9,
+        clock=lambda: 0,
+        sleep=lambda _: None,
+        tell=lambda _: None,
+    )
+    assert outcome.ended is Ended.FAILED
+    assert "there is no bucket archive" in outcome.why
+
+
+def test_what_had_failed_before_the_action_does_not_end_the_wait() -> None:
+    cluster = running()
+    cluster.fail(BucketMissing("there is no bucket archive"))
+    cluster.settle()
+    assert waited(cluster, actions.restart(cluster.sink, "r1")) == (Ended.DONE, "")
+
+
+def test_waiting_for_an_operator_that_is_not_there_times_out_with_the_last_word() -> None:
+    cluster = running()
+    action = actions.pause(cluster.sink)
+    clock = iter(range(100))
+    outcome = wait_for(
+        action,
+        cluster.sink,
+        lambda: (cluster.sink, cluster.driver),
+        timeout_s=5,
+        clock=lambda: next(clock),
+        sleep=lambda _: None,
+        tell=lambda _: None,
+    )
+    assert outcome.ended is Ended.TIMED_OUT
+    assert outcome.why == "not done after 5 s; the last word is Running: copies 1 topic-partition"
+
+
+def test_actions_are_refused_where_they_would_do_nothing() -> None:
+    held, going, stopped = running(), running(), document(state="Stopped")
+    held.annotate({names.PAUSED: "true"})
+    going.delete_sink()
+    with pytest.raises(RefusedError, match=r"reconcile\.s3sink\.io/paused is true"):
+        actions.pause(held.sink)
+    with pytest.raises(RefusedError, match="it is being deleted"):
+        actions.resume(going.sink)
+    with pytest.raises(RefusedError, match=r"it is Stopped by spec\.state.*resume starts it"):
+        actions.restart(stopped, "r1")
+
+
+# -- offsets -----------------------------------------------------------------------------------------------------------
+
+
+def request(to: ResetTo = ResetTo.EARLIEST, timestamp: str | None = None, *offsets: str) -> Json:
+    return actions.reset_request("n1", to=to, on_existing="Fail", timestamp=timestamp, offsets=offsets)
+
+
+def test_a_request_about_offsets_has_the_form_that_the_spec_has() -> None:
+    assert request(ResetTo.TIMESTAMP, "2025-11-03T10:00:00Z") == {
+        "nonce": "n1",
+        "to": "Timestamp",
+        "onExisting": "Fail",
+        "timestamp": 1_762_164_000_000,
+    }
+    partitions = request(ResetTo.OFFSETS, None, "a:0:5", "b:12:0")["partitions"]
+    assert partitions == [{"topic": "a", "partition": 0, "offset": 5}, {"topic": "b", "partition": 12, "offset": 0}]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (lambda: request(ResetTo.TIMESTAMP, "yesterday"), "--timestamp: yesterday is neither"),
+        (lambda: request(ResetTo.TIMESTAMP, "2025-11-03T10:00:00"), "--timestamp: .* is neither"),
+        (lambda: request(ResetTo.OFFSETS, None, "a:0"), "--offset: a:0 is not TOPIC:PARTITION:OFFSET"),
+        (lambda: request(ResetTo.OFFSETS, None, "a:x:1"), "--offset: a:x:1 is not"),
+    ],
+)
+def test_what_is_no_time_or_offset_is_refused_by_its_flag(given: object, said: str) -> None:
+    assert callable(given)
+    with pytest.raises(RefusedError, match=said):
+        given()
+
+
+def test_the_parser_has_the_last_word_on_a_request() -> None:
+    stopped = document(state="Stopped")
+    with pytest.raises(RefusedError, match="timestamp"):
+        actions.reset_offsets(stopped, request(ResetTo.TIMESTAMP))
+    with pytest.raises(RefusedError, match="partitions"):
+        actions.reset_offsets(stopped, request(ResetTo.EARLIEST, None, "a:0:1"))
+
+
+def test_offsets_are_reset_only_while_the_sink_is_stopped() -> None:
+    with pytest.raises(RefusedError, match="kubectl s3sink stop flights --wait"):
+        actions.reset_offsets(document(), request())
+    written = actions.reset_offsets(document(state="Stopped"), request()).annotations
+    assert json.loads(written[names.RESET_OFFSETS] or "") == {"nonce": "n1", "to": "Earliest", "onExisting": "Fail"}
+
+
+# -- refusals ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_verb_that_is_missing_is_named() -> None:
+    said = (
+        'Error from server (Forbidden): s3sinks.s3sink.io "flights" is forbidden: User "eve" cannot patch resource '
+        '"s3sinks" in API group "s3sink.io" in the namespace "data"'
+    )
+    error = refusal(said)
+    assert error.reason == "Forbidden"
+    assert 'you need the verb "patch" on s3sinks.s3sink.io' in str(error)
+
+
+def test_a_cluster_without_the_crd_says_what_to_install() -> None:
+    assert "install the chart" in str(refusal('error: the server doesn\'t have a resource type "s3sinks"\n'))
+
+
+def test_of_many_tries_only_the_last_word_is_told() -> None:
+    said = 'E1121 17:38:33.521988   10129 memcache.go:265] "Unhandled Error"\nThe connection to the server was refused'
+    assert str(refusal(said)) == "The connection to the server was refused"
+
+
+def test_without_kubectl_it_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("KUBECTL", raising=False)
+    assert command.main(["status"]) == 1
+    assert "there is no kubectl on PATH" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["reset-offsets", "flights"], ["pause"], ["restart", "a", "--timeout", "soon"]])
+def test_a_wrong_command_line_ends_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(words)
+    assert ended.value.code == 2
+    assert "usage: kubectl s3sink" in capsys.readouterr().err
