@@ -64,7 +64,7 @@ def ended(pod: Json) -> Failure | None:
     state = _terminated(pod) or {}
     ending = _ending(state)
     code = state.get("exitCode")
-    found = _evicted(status) or _by_word(ending) or _by_code(state, phase)
+    found = _evicted(status) or _by_word(ending, state) or _by_code(state, phase)
     return Failure(
         kind=found.kind,
         reason=found.reason,
@@ -132,11 +132,13 @@ def lost_node(pod: Json, nodes: dict[str, bool | None]) -> str | None:
     return node if node in nodes and not nodes[node] else None
 
 
-def _by_word(ending: Ending | None) -> Failure | None:
+def _by_word(ending: Ending | None, state: Json) -> Failure | None:
     if ending is None or ending.failure is None:
         return None
     said = ending.failure
     kind = Kind.USER if said.exit_code in _USER_CODES else Kind.INFRASTRUCTURE
+    if kind is Kind.INFRASTRUCTURE and state.get("reason") == OOM_KILLED:
+        return None  # the kernel took the JVM or a worker, and what the driver says of it is what it saw of that
     return Failure(kind=kind, reason=said.reason, sentence=_clean(said.message))
 
 

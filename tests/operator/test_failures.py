@@ -53,6 +53,16 @@ def test_what_nobody_can_mend_is_tried_again(error: Exception) -> None:
     assert found.kind is Kind.INFRASTRUCTURE
 
 
+def test_a_driver_that_lost_its_jvm_to_the_kernel_was_killed_for_want_of_memory_whatever_it_says() -> None:
+    state = {"reason": "OOMKilled"}
+    found = failures.ended(pod(code=75, message=told(errors.TryAgainLater("the JVM is gone")), state=state))
+    assert found is not None
+    assert (found.reason, found.exit_code, found.round) == ("OOMKilled", 75, 9)
+    mended = failures.ended(pod(code=5, message=told(errors.DataLoss("gone")), state=state))
+    assert mended is not None
+    assert mended.reason == errors.DataLoss.reason
+
+
 @pytest.mark.parametrize(
     ("seen", "reason", "kind"),
     [
