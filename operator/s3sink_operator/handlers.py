@@ -15,7 +15,7 @@ from kubernetes.aio.client import ApiClient
 from s3sink_operator import names
 from s3sink_operator.model import Json
 from s3sink_operator.store import SinkKey, Store, sink_of
-from s3sink_operator.workqueue import WorkQueue
+from s3sink_operator.workqueue import URGENT, WorkQueue
 from sink_job.api.spec import GROUP, VERSION
 
 _CHILDREN: Final = (
@@ -95,10 +95,12 @@ def _seer(store: Store, queue: WorkQueue[SinkKey], kind: str) -> Callable[..., A
         sink = store.drop(obj) if is_gone else store.put(obj)
         if kind == "Node":
             for key in _with_pods_on(store, obj["metadata"]["name"]):
+                store.touch(key)
                 queue.add(key)
         if sink is None:
             return
-        queue.add(sink)
+        # What became of a pod is told before more of them are made.
+        queue.add(sink, URGENT if kind == "Pod" else 0.0)
         if kind == "S3Sink":
             before = generations.pop(sink, 0)
             if not is_gone:

@@ -158,7 +158,8 @@ class Settings:
     """What the operator was started with.
 
     `node_lost_ms`: how long a pod on a lost node, or one that does not end, is left before it is deleted by force.
-    `poll_ms`: how soon a driver that starts is asked again; `refused_ms`: how soon a refused write is tried again.
+    `poll_ms`: how soon a driver that starts is asked again, `watch_ms`: one that runs, of which progress alone is told
+    after `progress_ms`; `refused_ms`: how soon a refused write is tried again.
     `deletion_ms`: how long deletionPolicy may hold a deleted sink. `resize`: whether the API server offers
     pods/resize. `requests`: what the job's image carries out in a task pod.
     """
@@ -172,6 +173,7 @@ class Settings:
     deletion_ms: int = 10 * 60_000
     starting_ms: int = 5 * 60_000
     progress_ms: int = 30_000
+    watch_ms: int = 4_000
     poll_ms: int = 2_000
     refused_ms: int = 60_000
     spill: str = "20Gi"

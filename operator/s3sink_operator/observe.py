@@ -27,6 +27,17 @@ CHILDREN: Mapping[str, tuple[str, ...]] = {
 }
 
 
+Gist = tuple[object, ...]
+"""What of a report is worth a whole look as soon as it changes; figures alone are not."""
+
+
+def gist_of(report: Report | Unreachable | None) -> Gist | None:
+    """None without a report."""
+    if not isinstance(report, Report):
+        return None
+    return report.state, report.failure, report.epoch, report.assigned_partitions
+
+
 class Reports(Protocol):
     """Where a driver's report comes from. Raises OSError, TimeoutError or ApiError without one."""
 
@@ -65,6 +76,12 @@ class Observer:
             nodes=self._nodes(pods),
             **children,
         )
+
+    async def glance(self, key: SinkKey) -> Gist | None:
+        """What the driver says of itself, without anything else; None without an answer."""
+        sink = self.store.get("S3Sink", *key)
+        driver = self._child(key, "driver")
+        return None if sink is None else gist_of(await self._report(sink, driver))
 
     def note(self, key: SinkKey, sink: Json, written: set[tuple[str, str]], refusal: Refusal | None) -> None:
         """What became of the last writes, given by kind and name."""

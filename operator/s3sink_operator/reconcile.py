@@ -17,7 +17,7 @@ from s3sink_operator.decide import decide
 from s3sink_operator.execute import Executor
 from s3sink_operator.metrics import RECONCILE_SECONDS, RECONCILES
 from s3sink_operator.model import Settings
-from s3sink_operator.observe import Observer
+from s3sink_operator.observe import Gist, Observer, gist_of
 from s3sink_operator.store import SinkKey
 
 _log = logging.getLogger(__name__)
@@ -25,6 +25,17 @@ _log = logging.getLogger(__name__)
 FIRST_RETRY_S, LAST_RETRY_S = 1.0, 120.0
 _STALE_S = 0.2
 _BLIND_S = 5.0
+_GLANCES_S = 15.0
+
+
+@dataclass(frozen=True)
+class _Steady:
+    """After a look at a running driver that had nothing to write: as long as nothing else is heard of the sink, and the
+    driver says the same, a glance at its report takes the place of a look. `until`: seconds of the monotonic clock."""
+
+    state: int
+    gist: Gist
+    until: float
 
 
 @dataclass
@@ -38,6 +49,7 @@ class Reconciler:
     resync_s: float = 300.0
     _failures: dict[SinkKey, int] = field(default_factory=dict)
     _asked: dict[SinkKey, float] = field(default_factory=dict)
+    _steady: dict[SinkKey, _Steady] = field(default_factory=dict)
 
     async def reconcile(self, key: SinkKey) -> float | None:
         """Does what is to be done now; returns in how many seconds to look again, None when the sink is gone."""
@@ -55,7 +67,10 @@ class Reconciler:
 
     async def _reconcile(self, key: SinkKey) -> float | None:
         fresh = self._due_s(key) <= 0
+        if not fresh and await self._is_steady(key):
+            return self._later(key, self.settings.watch_ms)
         while True:
+            state = self.observer.store.state(key)
             observed = await self.observer.look(key, fresh=fresh)
             if fresh:
                 self._asked[key] = time.monotonic()
@@ -64,6 +79,9 @@ class Reconciler:
                 return None
             decision = decide(observed, self.settings, self.clock())
             if not decision.writes:
+                gist = gist_of(observed.report)
+                if gist is not None and decision.wake_ms == self.settings.watch_ms:
+                    self._steady[key] = _Steady(state, gist, time.monotonic() + _GLANCES_S)
                 return self._later(key, decision.wake_ms)
             if fresh:
                 break
@@ -75,6 +93,16 @@ class Reconciler:
             _log.warning("%s: %s %s was refused: %s", key, what.kind, what.name, what.message)
             return 0.0
         return _STALE_S if outcome.stale else self._later(key, decision.wake_ms)
+
+    async def _is_steady(self, key: SinkKey) -> bool:
+        """Whether a glance is enough: it is all that a thousand drivers which run cost from one moment to the next."""
+        before = self._steady.pop(key, None)
+        if before is None or before.until <= time.monotonic() or before.state != self.observer.store.state(key):
+            return False
+        if await self.observer.glance(key) != before.gist or before.state != self.observer.store.state(key):
+            return False
+        self._steady[key] = before
+        return True
 
     def _due_s(self, key: SinkKey) -> float:
         """Seconds until a look has to ask the API server. The watches' first lists are as good as its answers."""
@@ -97,4 +125,5 @@ class Reconciler:
     def _forget(self, key: SinkKey) -> None:
         self._failures.pop(key, None)
         self._asked.pop(key, None)
+        self._steady.pop(key, None)
         self.observer.forget(key)

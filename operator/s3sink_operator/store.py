@@ -6,6 +6,7 @@ calls are kept as well, and may be used later than a watch's word that the objec
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -36,6 +37,7 @@ class Store:
         self._pods: dict[SinkKey, dict[tuple[str, str], Json]] = {}
         self._changed: set[SinkKey] = set()
         self._yielding: set[SinkKey] = set()
+        self._states: Counter[SinkKey] = Counter()
 
     def put(self, obj: Json) -> SinkKey | None:
         """Keeps what a watch tells, unless a later state of it is known; returns the sink that it belongs to."""
@@ -91,9 +93,19 @@ class Store:
         found, self._changed = self._changed, set()
         return found
 
+    def state(self, sink: SinkKey) -> int:
+        """A number that is another one after anything of the sink has changed here."""
+        return self._states[sink]
+
+    def touch(self, sink: SinkKey) -> None:
+        """Something has changed that the sink depends on."""
+        self._states[sink] += 1
+
     def _keep(self, obj: Json, place: tuple[str, str]) -> None:
         self._objects[obj["kind"]][place] = obj
         sink = sink_of(obj)
+        if sink is not None:
+            self.touch(sink)
         if obj["kind"] == "S3Sink":
             self._changed.add(SinkKey(*place))
             if reason_of(obj.get("status") or {}, "Ready") == "Conflict":
@@ -106,6 +118,8 @@ class Store:
         if obj is None:
             return
         sink = sink_of(obj)
+        if sink is not None:
+            self.touch(sink)
         if kind == "S3Sink":
             self._changed.add(SinkKey(*place))
             self._yielding.discard(SinkKey(*place))

@@ -13,6 +13,9 @@ from typing import Generic, TypeVar
 
 Key = TypeVar("Key")
 
+URGENT = -300.0
+"""For `add`: before what has been due for less than this, in seconds. What has waited longer is not overtaken."""
+
 
 class WorkQueue(Generic[Key]):
     """`clock` gives seconds that only grow."""
@@ -31,7 +34,10 @@ class WorkQueue(Generic[Key]):
         return len(self._due) + len(self._taken)
 
     def add(self, key: Key, after_s: float = 0.0) -> None:
-        """Wants a look at `key`, at the latest after so long; an earlier one that is wanted already stays."""
+        """Wants a look at `key`, at the latest after so long; an earlier one that is wanted already stays.
+
+        A time that is over goes before what is due: `URGENT`.
+        """
         due = self._clock() + after_s
         if key in self._taken:
             self._again[key] = min(due, self._again.get(key, due))
@@ -65,7 +71,7 @@ class WorkQueue(Generic[Key]):
         self._taken.discard(key)
         due = self._again.pop(key, None)
         if due is not None:
-            self.add(key, max(0.0, due - self._clock()))
+            self.add(key, due - self._clock())
             self._changed.set()
 
     def _next_wait(self) -> float | None:

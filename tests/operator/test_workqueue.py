@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from s3sink_operator.workqueue import WorkQueue
+from s3sink_operator.workqueue import URGENT, WorkQueue
 
 
 class Clock:
@@ -83,5 +83,25 @@ def test_a_worker_that_waits_is_woken_by_a_key_that_is_due_sooner() -> None:
         await asyncio.sleep(0)
         queue.add("now")
         assert await waiting == "now"
+
+    play(scene)
+
+
+def test_what_is_urgent_comes_before_what_was_due_already() -> None:
+    async def scene(queue: WorkQueue[str], clock: Clock) -> None:
+        queue.add("first")
+        clock.now = 10
+        queue.add("urgent", URGENT)
+        assert [await queue.take(), await queue.take()] == ["urgent", "first"]
+
+    play(scene)
+
+
+def test_what_has_waited_for_long_is_not_overtaken_by_what_is_urgent() -> None:
+    async def scene(queue: WorkQueue[str], clock: Clock) -> None:
+        queue.add("waits")
+        clock.now = -URGENT + 1
+        queue.add("urgent", URGENT)
+        assert [await queue.take(), await queue.take()] == ["waits", "urgent"]
 
     play(scene)

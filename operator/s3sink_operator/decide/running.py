@@ -184,7 +184,7 @@ def watched(ctx: Context) -> Verdict:
 
 
 def _steady(ctx: Context, report: Report) -> Verdict:
-    wake = ctx.settings.progress_ms if report.state is RunState.RUNNING else ctx.settings.poll_ms
+    wake = ctx.settings.watch_ms if report.state is RunState.RUNNING else ctx.settings.poll_ms
     base = Verdict(reason=report.state.value, message="", phase=report.state.value, apply=ctx.base(), wake_ms=wake)
     match report.state:
         case RunState.RUNNING:
