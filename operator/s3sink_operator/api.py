@@ -80,9 +80,9 @@ class Api:
                 return None
             raise
 
-    async def list(self, kind: str, namespace: str | None, selector: str = "") -> list[Json]:
-        """The objects that match a label selector."""
-        query = {"labelSelector": selector} if selector else {}
+    async def list(self, kind: str, namespace: str | None, selector: str = "", *, fields: str = "") -> list[Json]:
+        """The objects that match a label selector and a field selector."""
+        query = {name: each for name, each in (("labelSelector", selector), ("fieldSelector", fields)) if each}
         found = await self._call("GET", kind, namespace, query=query)
         return [{"kind": kind, **item} for item in found.get("items") or ()]
 

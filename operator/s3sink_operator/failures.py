@@ -6,12 +6,13 @@ kubelet's and the scheduler's words do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from s3sink_operator.model import Json, Kind, Refusal, to_ms
+from s3sink_operator.model import Json, Kind, PodWarning, Refusal, to_ms
 from sink_job.api import errors
 from sink_job.api.report import Ending
 
@@ -39,6 +40,11 @@ _HINTS = {
     "RoleBinding": "Delete it, if it names another role: the role of a binding cannot change, and it is made again",
 }
 _PULL = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
+_MISSING = re.compile(
+    r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found'
+    r"|couldn't find key (?P<key>\S+) in (?P<of_kind>Secret|ConfigMap) (?:[\w.-]+/)?(?P<of>[\w.-]+)",
+    re.IGNORECASE,
+)
 _CONFIG = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError")
 
 
@@ -81,8 +87,11 @@ def succeeded(pod: Json) -> bool:
     return (pod.get("status") or {}).get("phase") == "Succeeded"
 
 
-def not_starting(pod: Json) -> Failure | None:
-    """Why a pod that has been made does not run yet, where Kubernetes says; it goes on trying by itself."""
+def not_starting(pod: Json, warning: PodWarning | None = None) -> Failure | None:
+    """Why a pod that has been made does not run yet, where Kubernetes says; it goes on trying by itself.
+
+    `warning`: the last event of a pod whose own status does not tell.
+    """
     status = pod.get("status") or {}
     if status.get("phase") not in (None, "Pending"):
         return None
@@ -96,10 +105,30 @@ def not_starting(pod: Json) -> Failure | None:
         if reason in _PULL:
             sentence = f"the image cannot be pulled ({reason}): {said}. Look at spec.image and spec.imagePullSecrets"
             return Failure(kind=Kind.USER, reason="ImagePullFailed", sentence=sentence)
+        if (missing := _MISSING.search(said)) is not None:
+            return _missing(pod, missing)
         if reason in _CONFIG:
             sentence = f"the container cannot be made ({reason}): {said}. Look at secrets and spec.driver.podTemplate"
             return Failure(kind=Kind.USER, reason="ContainerRefused", sentence=sentence)
-    return None
+    if warning is None or warning.pod != _name(pod):
+        return None
+    said = _clean(warning.message)
+    if (missing := _MISSING.search(said)) is not None:
+        return _missing(pod, missing)
+    sentence = f"the pod {_name(pod)} does not start: {said.rstrip('.')}. Kubernetes goes on trying"
+    return Failure(kind=Kind.SCHEDULING, reason=warning.reason, sentence=sentence)
+
+
+def _missing(pod: Json, found: re.Match[str]) -> Failure:
+    """A pod that waits for a Secret or ConfigMap starts by itself once that is there."""
+    kind = "Secret" if (found["kind"] or found["of_kind"]).lower() == "secret" else "ConfigMap"
+    namespace = (pod.get("metadata") or {}).get("namespace")
+    what = f"{kind} {found['name'] or found['of']}"
+    lacks = f"there is no {what} in the namespace {namespace}"
+    if found["key"]:
+        lacks = f"the {what} of the namespace {namespace} has no key {found['key']}"
+    sentence = f"{lacks}, which the pod {_name(pod)} needs: make it, and the pod starts by itself; or mend the spec"
+    return Failure(kind=Kind.USER, reason=f"{kind}Missing", sentence=sentence)
 
 
 def refused(refusal: Refusal) -> Failure:

@@ -22,6 +22,7 @@ from kubernetes.aio.client import ApiClient
 from s3sink_operator import handlers, lease, names
 from s3sink_operator.api import Api, ApiError, path_of
 from s3sink_operator.execute import Executor
+from s3sink_operator.kubelet import Kubelet
 from s3sink_operator.model import Json, Settings
 from s3sink_operator.observe import Observer, Reports
 from s3sink_operator.reconcile import Reconciler
@@ -107,7 +108,7 @@ async def _main(args: argparse.Namespace, *, resync_s: float, node_lost_ms: int)
         )
         nodes = await _may_watch_nodes(api)
         reconciler = Reconciler(
-            Observer(api, store, reports), Executor(api, store, _now), settings, _now, resync_s=resync_s
+            Observer(api, store, reports, Kubelet(api)), Executor(api, store, _now), settings, _now, resync_s=resync_s
         )
         stop, started = asyncio.Event(), asyncio.Event()
         _stop_on_signals(stop)

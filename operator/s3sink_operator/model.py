@@ -61,6 +61,15 @@ class Refusal:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PodWarning:
+    """The last event of a pod of this name that does not start, which is a warning."""
+
+    pod: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Observed:
     """One sink and all that belongs to it, at one look."""
 
@@ -75,6 +84,7 @@ class Observed:
     others: Sequence[Claim] = ()
     refusals: Sequence[Refusal] = ()
     nodes: Mapping[str, bool | None] = field(default_factory=dict)
+    warning: PodWarning | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,19 @@ from pydantic import ValidationError
 from s3sink_operator import names
 from s3sink_operator.api import Api, ApiError
 from s3sink_operator.identity import Claims, claim_of
-from s3sink_operator.model import Claim, Json, Observed, Refusal, Unreachable, is_controlled, is_ending, label, uid_of
+from s3sink_operator.kubelet import Kubelet
+from s3sink_operator.model import (
+    Claim,
+    Json,
+    Observed,
+    PodWarning,
+    Refusal,
+    Unreachable,
+    is_controlled,
+    is_ending,
+    label,
+    uid_of,
+)
 from s3sink_operator.store import SinkKey, Store
 from sink_job.api.errors import SpecError
 from sink_job.api.report import Report
@@ -53,6 +65,7 @@ class Observer:
     api: Api
     store: Store
     reports: Reports
+    kubelet: Kubelet
     _refusals: dict[SinkKey, tuple[int, dict[tuple[str, str], Refusal]]] = field(default_factory=dict)
     _claims: Claims = field(default_factory=Claims)
     _read: dict[SinkKey, tuple[str, Sink | None]] = field(default_factory=dict)
@@ -74,6 +87,7 @@ class Observer:
             others=self._rivals(key),
             refusals=tuple(self._refused(key, sink).values()),
             nodes=self._nodes(pods),
+            warning=await self._warning(children["driver"] or children["task"]),
             **children,
         )
 
@@ -142,6 +156,9 @@ class Observer:
                 self._read[key] = version, None
         read = self._read[key][1]
         return None if read is None else claim_of(read, sink)
+
+    async def _warning(self, pod: Json | None) -> PodWarning | None:
+        return None if pod is None else await self.kubelet.warning(pod)
 
     def _nodes(self, pods: list[Json]) -> dict[str, bool | None]:
         wanted = {pod.get("spec", {}).get("nodeName") for pod in pods} - {None}

@@ -29,7 +29,7 @@ OPERATOR = {
     ("rbac.authorization.k8s.io", "clusterroles", "s3sink-driver", "bind"),
     ("", "pods", "", "get list watch create delete"),
     ("", "pods/resize", "", "patch"),
-    ("", "events", "", "create patch"),
+    ("", "events", "", "list create patch"),
 }
 CLUSTER = {("", "nodes", "", "get list watch"), ("", "namespaces", "kube-system", "get")}
 PROXY = {("", "pods/proxy", "", "get")}

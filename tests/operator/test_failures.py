@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from s3sink_operator import failures
-from s3sink_operator.model import Json, Kind, Refusal
+from s3sink_operator.model import Json, Kind, PodWarning, Refusal
 from sink_job.api import errors
 from sink_job.api.report import Ending, Failure
 
@@ -109,6 +110,51 @@ def test_a_pod_that_runs_or_waits_has_not_ended() -> None:
     assert failures.ended(pod("Running", code=None)) is None
     assert failures.not_starting(pod("Running", code=None)) is None
     assert failures.not_starting(pod("Pending", code=None)) is None
+
+
+MOUNT = 'MountVolume.SetUp failed for volume "secret-0" : '
+
+
+@pytest.mark.parametrize(
+    ("message", "reason", "said"),
+    [
+        pytest.param(
+            MOUNT + 'secret "kafka-login" not found',
+            "SecretMissing",
+            "there is no Secret kafka-login in the namespace data",
+            id="a Secret that is not there",
+        ),
+        pytest.param(
+            MOUNT + 'configmap "extra" not found', "ConfigMapMissing", "there is no ConfigMap extra", id="a ConfigMap"
+        ),
+        pytest.param(
+            "couldn't find key password in Secret data/kafka-login",
+            "SecretMissing",
+            "the Secret kafka-login of the namespace data has no key password",
+            id="a key in a Secret",
+        ),
+        pytest.param("the disk is full", "FailedMount", "does not start: the disk is full", id="anything else"),
+    ],
+)
+def test_the_last_event_says_why_a_pod_waits(message: str, reason: str, said: str) -> None:
+    waits = pod("Pending", code=None)
+    waits["metadata"] = {"name": "flights-s3sink-driver", "namespace": "data"}
+    warning = PodWarning(pod="flights-s3sink-driver", reason="FailedMount", message=message)
+    found = failures.not_starting(waits, warning)
+    assert found is not None
+    assert found.reason == reason
+    assert said in found.sentence
+    assert failures.not_starting(waits, replace(warning, pod="another")) is None
+
+
+def test_a_container_that_lacks_a_secret_names_it() -> None:
+    waits = pod("Pending", code=None)
+    waiting = {"reason": "CreateContainerConfigError", "message": 'secret "extra" not found'}
+    waits["status"]["containerStatuses"] = [{"name": "s3sink", "state": {"waiting": waiting}}]
+    found = failures.not_starting(waits)
+    assert found is not None
+    assert found.reason == "SecretMissing"
+    assert "there is no Secret extra" in found.sentence
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ app.kubernetes.io/managed-by: s3sink-operator
 {{- end }}
 - apiGroups: [""]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [list, create, patch]
 {{- end -}}
 
 {{/* Egress to DNS and the API server. */}}

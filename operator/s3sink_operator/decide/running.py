@@ -26,6 +26,8 @@ from s3sink_operator.status import Condition
 from sink_job.api.report import Report, RunState
 from sink_job.api.units import format_duration, format_size
 
+_AGAIN_MS = 10_000
+"""So soon a pod that does not start is looked at again: what holds it up may tell in events, which are not watched."""
 _STARTING = Verdict(reason="Starting", message="the driver is starting", phase="Starting", reconciling=True)
 
 
@@ -118,7 +120,7 @@ def not_starting(ctx: Context) -> Verdict | None:
     if driver is None or (driver.get("status") or {}).get("phase") not in (None, "Pending"):
         return None
     base = replace(_STARTING, apply=ctx.base())
-    failure = failures.not_starting(driver)
+    failure = failures.not_starting(driver, ctx.seen.warning)
     if failure is not None:
         by_user = failure.kind is Kind.USER
         return replace(
@@ -128,11 +130,12 @@ def not_starting(ctx: Context) -> Verdict | None:
             stalled=by_user,
             reconciling=not by_user,
             event=EventType.WARNING,
+            wake_ms=_AGAIN_MS,
         )
     made = to_ms(driver["metadata"].get("creationTimestamp"))
     left = 0 if made is None else made + ctx.settings.starting_ms - ctx.now
     if made is None or left > 0:
-        return replace(base, wake_ms=left or None)
+        return replace(base, wake_ms=min(left, _AGAIN_MS) or None)
     secrets = secret_names(ctx.valid)
     hint = f" Are the secrets {', '.join(secrets)} there?" if secrets else ""
     message = (

@@ -181,7 +181,7 @@ def carry_out(ctx: Context, request: str, *, doing: str) -> Verdict:
         if pause is not None:
             return _failed_task(ctx, base, pause)
         return replace(base, delete=ctx.end(task))
-    stuck = failures.not_starting(task)
+    stuck = failures.not_starting(task, ctx.seen.warning)
     return base if stuck is None else replace(base, reason=stuck.reason, message=stuck.sentence)
 
 
