@@ -26,7 +26,7 @@ from s3sink_operator.model import (
     Unreachable,
     to_stamp,
 )
-from s3sink_operator.objects import CONTAINER
+from s3sink_operator.objects import CONTAINER, has_executors
 from sink_job.api.report import Ending, Failure, MemoryReport, PartitionReport, Report, RunState
 from sink_job.api.units import format_size
 
@@ -98,7 +98,7 @@ class Cluster:
     others: Sequence[Claim] = ()
     refusals: Sequence[Refusal] = ()
     nodes: dict[str, bool | None] = field(default_factory=dict)
-    executors: Sequence[Json] = ()
+    executors: Sequence[Json] | None = None
     log: list[str] = field(default_factory=list)
     events: list[tuple[str, str]] = field(default_factory=list)
     gone: bool = False
@@ -142,12 +142,30 @@ class Cluster:
             binding=self.get("RoleBinding", names.binding_name(self.name)),
             driver=self.driver,
             task=self.task,
-            executors=self.executors,
+            executors=self.executors if self.executors is not None else self._usual_executors(),
             report=self.report if self.driver is not None else None,
             others=self.others,
             refusals=self.refusals,
             nodes=self.nodes,
         )
+
+    def _usual_executors(self) -> Sequence[Json]:
+        """What Spark makes as soon as the driver runs, and the kubelet starts."""
+        driver = self.driver
+        if driver is None or not has_executors(driver) or driver["status"]["phase"] != "Running":
+            return ()
+        count = self.sink["spec"]["executor"].get("instances", 1)
+        return [self.executor(number) for number in range(1, count + 1)]
+
+    def executor(self, number: int, **status: Any) -> Json:
+        """An executor of the driver that is there."""
+        assert self.driver is not None
+        labels = {**self.driver["metadata"]["labels"], names.COMPONENT: names.Component.EXECUTOR.value}
+        name = f"{self.name}-{labels[names.ATTEMPT]}-exec-{number}"
+        return {
+            "metadata": {"name": name, "namespace": "data", "labels": labels},
+            "status": {"phase": "Running"} | status,
+        }
 
     def decide(self) -> Decision:
         return decide(self.observe(), self.settings, self.now)

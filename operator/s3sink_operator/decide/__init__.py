@@ -12,6 +12,7 @@ from dataclasses import replace
 from s3sink_operator import names, objects, status
 from s3sink_operator.decide import running, sizes, wanted
 from s3sink_operator.decide.context import Context
+from s3sink_operator.decide.executors import executors_of
 from s3sink_operator.decide.story import Story
 from s3sink_operator.decide.verdict import Verdict
 from s3sink_operator.model import Decision, Event, EventType, Json, Observed, Settings, is_ending
@@ -182,7 +183,7 @@ def _replicas(ctx: Context) -> int:
     """Executors that run; the pod that runs everything counts as all of them."""
     if ctx.sink is not None and ctx.is_local:
         return ctx.sink.spec.executor.instances if ctx.report is not None else 0
-    return sum(1 for pod in ctx.seen.executors if (pod.get("status") or {}).get("phase") == "Running")
+    return executors_of(ctx).running if ctx.sink is not None else 0
 
 
 def _events(ctx: Context, verdict: Verdict) -> tuple[Event, ...]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from s3sink_operator import failures, memory, names, objects
 from s3sink_operator.decide.context import Context
+from s3sink_operator.decide.executors import executors_of
 from s3sink_operator.decide.story import waits
 from s3sink_operator.decide.verdict import Verdict
 from s3sink_operator.model import (
@@ -191,9 +192,7 @@ def _steady(ctx: Context, report: Report) -> Verdict:
     base = Verdict(reason=report.state.value, message="", phase=report.state.value, apply=ctx.base(), wake_ms=wake)
     match report.state:
         case RunState.RUNNING:
-            count = report.assigned_partitions
-            copies = f"copies {count} topic-partition{'' if count == 1 else 's'}"
-            return replace(base, ready="True", message=copies, event=EventType.NORMAL)
+            return _copying(ctx, report, base)
         case RunState.STARTING:
             return replace(_STARTING, apply=base.apply, wake_ms=wake)
         case RunState.RECOVERING:
@@ -204,6 +203,29 @@ def _steady(ctx: Context, report: Report) -> Verdict:
             return replace(base, reason=reason, message=said, reconciling=True)
         case _:
             return replace(base, message="the driver is ending", reconciling=True)
+
+
+def _copying(ctx: Context, report: Report, base: Verdict) -> Verdict:
+    """A driver that is where it should be copies, as soon as there is an executor to do it."""
+    count = report.assigned_partitions
+    copies = f"copies {count} topic-partition{'' if count == 1 else 's'}"
+    there = None if ctx.is_local else executors_of(ctx)
+    if there is None or not there.missing:
+        return replace(base, ready="True", message=copies, event=EventType.NORMAL)
+    failure = there.failure
+    if there.running:
+        told = f"{copies}; {there.sentence()}"
+        return replace(base, ready="True", message=told, event=EventType.NORMAL, wake_ms=_AGAIN_MS)
+    return replace(
+        base,
+        reason="ExecutorsStarting" if failure is None else failure.reason,
+        message=there.sentence(),
+        phase="Starting",
+        reconciling=failure is None or failure.kind is not Kind.USER,
+        stalled=failure is not None and failure.kind is Kind.USER,
+        event=EventType.NORMAL if failure is None else EventType.WARNING,
+        wake_ms=_AGAIN_MS,
+    )
 
 
 def _restarting(ctx: Context, driver: Json, reason: str, message: str) -> Verdict:

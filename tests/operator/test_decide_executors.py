@@ -1,0 +1,70 @@
+"""What is told of a sink whose tasks run in executor pods, by how many of those there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from s3sink_operator.model import Json
+from tests.operator.cluster import Cluster, actions, running
+
+NO_NODE = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available: 3 Insufficient cpu."}
+NO_IMAGE = {"name": "s3sink", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
+
+
+def with_executors(*status: Json, instances: int = 2) -> Cluster:
+    """A sink that ran with all of its executors, and has those in `status` by now; None: one that runs."""
+    cluster = running(executor={"mode": "Cluster", "instances": instances})
+    cluster.executors = [cluster.executor(number, **each) for number, each in enumerate(status, 1)]
+    cluster.log.clear()
+    cluster.settle()
+    return cluster
+
+
+def pending(**more: Any) -> Json:
+    return {"phase": "Pending"} | more
+
+
+def test_with_all_of_its_executors_a_sink_is_ready_and_counts_them() -> None:
+    cluster = running(executor={"mode": "Cluster", "instances": 2})
+    assert cluster.status["replicas"] == 2
+
+
+def test_without_a_single_executor_nothing_is_copied_and_the_sink_is_not_ready() -> None:
+    cluster = with_executors()
+    assert cluster.ready == ("False", "ExecutorsStarting")
+    assert cluster.condition("Ready")["message"].startswith("0 of 2 executors run")
+    assert cluster.condition("Reconciling")["status"] == "True"
+
+
+def test_executors_without_a_node_are_told_in_the_schedulers_words() -> None:
+    cluster = with_executors(pending(conditions=[NO_NODE]))
+    assert cluster.ready == ("False", "Unschedulable")
+    assert "3 Insufficient cpu" in cluster.condition("Ready")["message"]
+
+
+def test_executors_without_their_image_wait_for_a_person() -> None:
+    cluster = with_executors(pending(containerStatuses=[NO_IMAGE]))
+    assert cluster.ready == ("False", "ImagePullFailed")
+    assert cluster.condition("Stalled")["status"] == "True"
+
+
+def test_with_some_of_its_executors_a_sink_is_ready_and_says_what_the_others_wait_for() -> None:
+    cluster = with_executors({}, pending(conditions=[NO_NODE]))
+    assert cluster.ready == ("True", "Running")
+    message = cluster.condition("Ready")["message"]
+    assert "1 of 2 executors run" in message
+    assert "3 Insufficient cpu" in message
+
+
+def test_executors_that_are_missing_end_no_driver() -> None:
+    assert not actions(with_executors())
+
+
+def test_executors_of_the_attempt_before_do_not_count() -> None:
+    cluster = running(executor={"mode": "Cluster", "instances": 1})
+    old = cluster.executor(1)
+    old["metadata"]["labels"]["s3sink.io/attempt"] = "0"
+    cluster.executors = [old]
+    cluster.settle()
+    assert cluster.ready == ("False", "ExecutorsStarting")
+    assert cluster.status["replicas"] == 0
