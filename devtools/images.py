@@ -167,7 +167,8 @@ def built(*targets: str) -> list[Image]:
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         builder = builder_here()
-        return [_image(builder, target, folder) for target in targets]
+        with _snapshot() as context:
+            return [_image(builder, target, folder, context) for target in targets]
 
 
 def builder_here() -> Builder:
@@ -191,8 +192,8 @@ def reason_against() -> str | None:
     return f"no Docker engine answers, there is no podman, and for buildah {reason}" if reason else None
 
 
-def _image(builder: Builder, target: str, folder: Path) -> Image:
-    key = _key(builder, () if target == "pause" else _CONTEXT)
+def _image(builder: Builder, target: str, folder: Path, context: Path) -> Image:
+    key = _key(builder, None if target == "pause" else context)
     image = Image(f"localhost/s3sink-{target}:{key}", folder / f"{target}-{key}.tar")
     if image.archive.exists():
         return image
@@ -206,7 +207,7 @@ def _image(builder: Builder, target: str, folder: Path) -> Image:
             builder.build(image.name, dockerfile, Path(work), [])
         else:
             given = ["--build-arg", f"BASE_IMAGE={base}"] if base else []
-            builder.build(image.name, ROOT / "Dockerfile", ROOT, ["--target", target, *given])
+            builder.build(image.name, context / "Dockerfile", context, ["--target", target, *given])
         made = Path(work, "image.tar")
         builder.save(image.name, made)
         for old in folder.glob(f"{target}-*.tar"):
@@ -217,14 +218,27 @@ def _image(builder: Builder, target: str, folder: Path) -> Image:
     return image
 
 
-def _key(builder: Builder, context: Sequence[str]) -> str:
-    """A hash over all that goes into an image: its base, and the files of `context` that the Dockerfile may copy."""
+@contextlib.contextmanager
+def _snapshot() -> Iterator[Path]:
+    """A copy of what the Dockerfile may copy, so that what is hashed is what is built, whoever edits meanwhile."""
+    with tempfile.TemporaryDirectory(prefix="s3sink-context-") as work:
+        for name in _CONTEXT:
+            if (ROOT / name).is_dir():
+                shutil.copytree(
+                    ROOT / name, Path(work, name), ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+                )
+            else:
+                shutil.copy2(ROOT / name, work)
+        yield Path(work)
+
+
+def _key(builder: Builder, context: Path | None) -> str:
+    """A hash over all that goes into an image: its base, and the files of `context`."""
     digest = hashlib.sha256(f"{type(builder).__name__} {builder.base()} {_PAUSE}".encode())
-    for name in context:
-        for path in [ROOT / name, *sorted((ROOT / name).rglob("*"))]:
-            if path.is_file() and "__pycache__" not in path.parts and ".egg-info" not in str(path):
-                digest.update(f"{path.relative_to(ROOT)} {path.stat().st_mode & 0o111}\n".encode())
-                digest.update(path.read_bytes())
+    for path in sorted(context.rglob("*")) if context else ():
+        if path.is_file():
+            digest.update(f"{path.relative_to(context or ROOT)} {path.stat().st_mode & 0o111}\n".encode())
+            digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 
 

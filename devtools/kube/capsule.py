@@ -112,6 +112,13 @@ class Capsule:
         if self._addresses:
             _remove_cgroup(self.cgroup)
 
+    def group_of(self, container: str) -> Path:
+        """The folder of the control group, the one that limits memory, of a container by its id."""
+        for root in (_CGROUPS / "memory", _CGROUPS):
+            if found := next((root / self.cgroup.lstrip("/")).rglob(container), None):
+                return found
+        raise ServerFailedError(f"no control group of container {container}")
+
     def inside(self, *command: str | Path) -> list[str | Path]:
         """`command` as it is run inside."""
         words = [_program("nsenter"), "--target", str(self._init), "--mount", "--net", "--pid", "--wdns=/"]

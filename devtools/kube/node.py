@@ -113,6 +113,17 @@ class NodeCluster(ControlPlane):
         """Ends kubelet as a node does that falls silent: its containers run on."""
         self.processes.pop("kubelet").kill()
 
+    def processes_of(self, pod: Json) -> list[int]:
+        """The processes of the first container of a running pod, by the ids that this machine gives them."""
+        group = self.capsule.group_of(_container_id(pod))
+        return [int(line) for line in (group / "cgroup.procs").read_text().split()]
+
+    def memory_limit_of(self, pod: Json) -> int:
+        """What the kernel lets the first container of a running pod have, in bytes."""
+        group = self.capsule.group_of(_container_id(pod))
+        files = [group / name for name in ("memory.limit_in_bytes", "memory.max") if (group / name).exists()]
+        return int(files[0].read_text())
+
     def _start_node(self) -> None:
         scheduler = self._kubeconfig_of("scheduler", "system:kube-scheduler")
         words = [f"--kubeconfig={scheduler}", "--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=0"]
@@ -229,6 +240,10 @@ class NodeCluster(ControlPlane):
         path = folder / "kubelet.yaml"
         path.write_text(yaml.safe_dump(config))
         return path
+
+
+def _container_id(pod: Json) -> str:
+    return str(pod["status"]["containerStatuses"][0]["containerID"]).rpartition("/")[2]
 
 
 def reason_against() -> str | None:
