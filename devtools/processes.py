@@ -109,18 +109,24 @@ class Process:
     ) -> None:
         self.log_path = log
         self._name = Path(command[0]).name
+        self._with_parent = with_parent
+        self._popen = self._start([*map(str, command)], log, {**os.environ, **(env or {})}, cwd)
+        if with_parent:
+            atexit.register(self.kill)
+
+    def _start(
+        self, command: Sequence[str], log: Path, env: Mapping[str, str], cwd: Path | None
+    ) -> subprocess.Popen[bytes]:
         with log.open("ab") as output:
-            self._popen = subprocess.Popen(
-                [str(word) for word in [*(_dying_with_parent() if with_parent else ()), *command]],
+            return subprocess.Popen(
+                [*(_dying_with_parent() if self._with_parent else ()), *command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **(env or {})},
+                env=env,
                 cwd=cwd,
                 start_new_session=True,
             )
-        if with_parent:
-            atexit.register(self.kill)
 
     @property
     def pid(self) -> int:

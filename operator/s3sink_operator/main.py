@@ -259,7 +259,7 @@ async def _load_config() -> None:
     try:
         config.load_incluster_config()
     except config.ConfigException:
-        await config.load_kube_config()
+        await config.load_kube_config(config_file=os.environ.get("KUBECONFIG"))
 
 
 async def _missing(api: Api) -> str | None:

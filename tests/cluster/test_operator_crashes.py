@@ -121,7 +121,7 @@ def begin(tmp_path: Path, operator_kubeconfig: Path, namespace: str) -> Iterator
     started: list[Operator] = []
 
     def start(*flags: str) -> Operator:
-        started.append(Operator(tmp_path, operator_kubeconfig, namespace, *flags))
+        started.append(Operator(tmp_path, operator_kubeconfig, namespace, *flags, forked=True))
         return started[-1]
 
     yield start
