@@ -231,7 +231,8 @@ def _waiting(status: Json) -> Iterator[Json]:
 
 
 def _lacks_rights(message: str) -> bool:
-    return "cannot " in message and " resource " in message
+    """As RBAC says it: a verb that is not given, or a role that may not be bound."""
+    return ("cannot " in message and " resource " in message) or "attempting to grant RBAC permissions" in message
 
 
 def _name(pod: Json) -> str:

@@ -5,6 +5,7 @@ Events are not watched: most are no concern of ours. They are asked for where a 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from typing import Final
 
 from s3sink_operator.api import Api, ApiError
 from s3sink_operator.model import Json, PodWarning, is_ending, uid_of
+
+_log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 8.0
 """So long a pod may wait before its events are asked for, and so long they are taken as they are."""
@@ -46,7 +49,8 @@ class Kubelet:
         namespace, pod = key
         try:
             events = await self.api.list("Event", namespace, fields=f"involvedObject.uid={uid}")
-        except (ApiError, OSError, TimeoutError):
+        except (ApiError, OSError, TimeoutError) as error:
+            _log.warning("%s/%s: what is said of this pod cannot be read: %s", namespace, pod, error)
             return None
         last = max(events, key=_when, default={})
         if last.get("type") != "Warning":

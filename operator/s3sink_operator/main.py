@@ -282,7 +282,10 @@ async def _may_watch_nodes(api: Api) -> bool:
 
 
 async def _cluster_id(api: Api) -> str:
-    found = await api.get("Namespace", None, "kube-system")
+    try:
+        found = await api.get("Namespace", None, "kube-system")
+    except ApiError as error:
+        raise ApiError(error.status, error.reason, f"{error.message}: give --cluster-id") from None
     if found is None:
         raise ApiError(404, "NotFound", "the namespace kube-system is not there: give --cluster-id")
     return str(found["metadata"]["uid"])

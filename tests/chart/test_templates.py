@@ -29,9 +29,9 @@ OPERATOR = {
     ("rbac.authorization.k8s.io", "clusterroles", "s3sink-driver", "bind"),
     ("", "pods", "", "get list watch create delete"),
     ("", "pods/resize", "", "patch"),
-    ("", "events", "", "list create patch"),
+    ("", "events", "", "list create"),
 }
-CLUSTER = {("", "nodes", "", "get list watch"), ("", "namespaces", "kube-system", "get")}
+CLUSTER = {("", "nodes", "", "list watch"), ("", "namespaces", "kube-system", "get")}
 PROXY = {("", "pods/proxy", "", "get")}
 LEASE = {
     ("coordination.k8s.io", "leases", "", "create"),

@@ -163,6 +163,7 @@ def test_a_container_that_lacks_a_secret_names_it() -> None:
         (403, "pods is forbidden: exceeded quota: small", "QuotaExceeded", Kind.SCHEDULING),
         (403, "violates PodSecurity restricted", "AdmissionRefused", Kind.SCHEDULING),
         (403, 'User "x" cannot create resource "pods" in API group ""', "OperatorForbidden", Kind.USER),
+        (403, 'user "x" is attempting to grant RBAC permissions not currently held', "OperatorForbidden", Kind.USER),
         (422, "Pod x is invalid", "Invalid", Kind.USER),
         (400, "strict decoding error", "Invalid", Kind.USER),
         (404, "namespaces data not found", "AdmissionRefused", Kind.SCHEDULING),

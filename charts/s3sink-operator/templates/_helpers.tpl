@@ -108,7 +108,7 @@ app.kubernetes.io/managed-by: s3sink-operator
 {{- end }}
 - apiGroups: [""]
   resources: [events]
-  verbs: [list, create, patch]
+  verbs: [list, create]
 {{- end -}}
 
 {{/* Egress to DNS and the API server. */}}
