@@ -34,6 +34,7 @@ from sink_job.api.units import parse_duration
 
 _log = logging.getLogger("s3sink_operator")
 _ENVIRONMENT: Final = "S3SINK_OPERATOR_"
+_OF_CLUSTER: Final = "Cluster"
 _REPORT_S = 3.0
 _BEAT_S = 5.0
 LOST: Final = 75
@@ -61,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flag("log", "text", "text or json", choices=["text", "json"])
     flag("node-lost-timeout", "5m", "how long a pod on a lost node is left before it is deleted by force")
     flag("resync", "5m", "a look that asks the API server comes at least so often")
+    flag("run-as-user", "10001", "uid and gid of sinks' pods; Cluster: those that the cluster assigns (OpenShift)")
     flag("workers", "16", "sinks looked at at a time")
     flag(
         "report-by",
@@ -81,6 +83,9 @@ def run(args: argparse.Namespace) -> int:
         node_lost_ms = parse_duration(args.node_lost_timeout)
     except ValueError as error:
         print(f"s3sink operator: --resync, --node-lost-timeout: {error}", file=sys.stderr)
+        return 2
+    if args.run_as_user != _OF_CLUSTER and not (args.run_as_user.isascii() and args.run_as_user.isdigit()):
+        print(f"s3sink operator: --run-as-user: {args.run_as_user} is neither a uid nor Cluster", file=sys.stderr)
         return 2
     try:
         return asyncio.run(_main(args, resync_s=resync_s, node_lost_ms=node_lost_ms))
@@ -104,6 +109,7 @@ async def _main(args: argparse.Namespace, *, resync_s: float, node_lost_ms: int)
             cluster=args.cluster_id or await _cluster_id(api),
             driver_role=args.driver_cluster_role,
             node_lost_ms=node_lost_ms,
+            user=None if args.run_as_user == _OF_CLUSTER else int(args.run_as_user),
             resize="pods/resize" in await api.resources("v1"),
         )
         nodes = await _may_watch_nodes(api)

@@ -171,7 +171,8 @@ class Settings:
     `poll_ms`: how soon a driver that starts is asked again, `watch_ms`: one that runs, of which progress alone is told
     after `progress_ms`; `refused_ms`: how soon a refused write is tried again.
     `deletion_ms`: how long deletionPolicy may hold a deleted sink. `resize`: whether the API server offers
-    pods/resize. `requests`: what the job's image carries out in a task pod.
+    pods/resize. `user`: the uid and gid of sinks' pods; None leaves them to the cluster, which assigns its own on
+    OpenShift. `requests`: what the job's image carries out in a task pod.
     """
 
     image: str
@@ -189,6 +190,7 @@ class Settings:
     spill: str = "20Gi"
     resize: bool = False
     image_pull_policy: str = "IfNotPresent"
+    user: int | None = 10001
     requests: frozenset[Request] = frozenset({Request.PUBLISH})
 
 

@@ -57,6 +57,17 @@ class Driver(Section):
     """Pod template of the driver: node selectors, tolerations, volumes, labels and so on."""
 
 
+class ServiceAccount(Section):
+    """Who the sink's pods are, to Kubernetes and to the cloud."""
+
+    name: Annotated[ObjectName | None, about(example="lake-writer")] = None
+    """One that exists. Without it: <sink>-s3sink, which the operator makes."""
+    annotations: Annotated[
+        dict[str, str], about(example={"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/lake"}, max_length=50)
+    ] = Field(default_factory=dict)
+    """Annotations of the one that the operator makes: the cloud's role, for one."""
+
+
 class LocalRef(Section):
     """An object in the same namespace, by name."""
 

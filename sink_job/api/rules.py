@@ -208,6 +208,13 @@ def _sizes(spec: Spec) -> Iterator[Mistake]:
         yield Mistake((*_MEMORY, "min"), said, ((*_MEMORY, "max"),))
 
 
+def _service_account(spec: Spec) -> Iterator[Mistake]:
+    account = spec.service_account
+    if account.name is not None and account.annotations:
+        here, other = ("spec", "serviceAccount", "annotations"), ("spec", "serviceAccount", "name")
+        yield Mistake(here, f"has no effect with name: {account.name}; annotate that one, or leave name out", (other,))
+
+
 def _offset_reset(spec: Spec) -> Iterator[Mistake]:
     reset = spec.offsets.reset
     if reset is None:
@@ -241,5 +248,6 @@ _RULES: Final[tuple[Callable[[Spec], Iterator[Mistake]], ...]] = (
     _dead_letters,
     _sizes,
     _spark_properties,
+    _service_account,
     _offset_reset,
 )

@@ -45,7 +45,7 @@ from sink_job.api.data_sections import (
     SecretRef,
 )
 from sink_job.api.names import RESERVED, DnsLabel, SinkId
-from sink_job.api.operator_sections import Driver, Executor, LocalRef, Offsets
+from sink_job.api.operator_sections import Driver, Executor, LocalRef, Offsets, ServiceAccount
 from sink_job.api.properties import redacted
 from sink_job.api.section import Section, about
 
@@ -131,6 +131,8 @@ class Spec(Section):
         dict[str, str], about(example={"spark.executor.extraJavaOptions": "-XX:+UseParallelGC"}, max_length=200)
     ] = Field(default_factory=dict)
     """Further properties of Spark. What the sink or its operator sets is refused by name."""
+    service_account: ServiceAccount = ServiceAccount()
+    """Who the sink's pods are, to Kubernetes and to the cloud."""
     image: Annotated[
         str | None, about(example="registry.example.com/s3sink-job:0.1.0", min_length=1, max_length=512)
     ] = None

@@ -1,4 +1,4 @@
-"""`helm lint`, and what the chart renders against the schemas of a real API server, by kubeconform."""
+"""What the chart renders, and the examples, against the schemas of a real API server, by kubeconform."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from devtools.processes import wait_until
 from tests.chart.conftest import PROMETHEUS, Helm, Json
 from tools.chart import CHART, CRD, ROOT
 
+pytestmark = pytest.mark.cluster
 VALUES = sorted((CHART / "ci").glob("*.yaml"))
 NOT_KNOWN = "ServiceMonitor,PodMonitor,PrometheusRule"  # of the Prometheus operator, whose schemas no API server has
 
@@ -48,25 +49,16 @@ def check(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> C
 
 
 @pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
-def test_helm_lint_finds_nothing(helm: Helm, values: Path) -> None:
-    done = helm("lint", CHART, "--values", values, "--strict")
-    assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.cluster
-@pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
 def test_what_the_chart_renders_is_what_kubernetes_takes(helm: Helm, check: Check, values: Path) -> None:
     rendered = helm("template", "s3sink", CHART, "--namespace", "ops", "--values", values, *PROMETHEUS)
     assert check(rendered.stdout) == []
 
 
-@pytest.mark.cluster
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.stem)
 def test_an_example_fits_the_published_schema_of_the_crd(check: Check, path: Path) -> None:
     assert check(path.read_text()) == []
 
 
-@pytest.mark.cluster
 def test_a_field_that_kubernetes_does_not_know_is_found(helm: Helm, check: Check) -> None:
     """That nothing is found means something."""
     rendered = helm("template", "s3sink", CHART, "--values", CHART / "ci" / "minimal.yaml").stdout

@@ -13,7 +13,7 @@ from s3sink_operator import main, names, objects
 from s3sink_operator.model import Settings
 from s3sink_operator.names import Component
 from sink_job.api.spec import parse_sink
-from tests.chart.conftest import EVERYTHING, MINIMAL, Helm, Json, Rendered
+from tests.chart.conftest import EVERYTHING, MINIMAL, PROMETHEUS, Helm, Json, Rendered
 from tools.chart import CHART, CRD, ROOT
 
 pytestmark = pytest.mark.cluster
@@ -70,7 +70,7 @@ def matches(selector: Json, labels: dict[str, str]) -> bool:
     return set(selector["matchLabels"].items()) <= set(labels.items())
 
 
-@pytest.mark.parametrize("values", [MINIMAL, EVERYTHING], ids=lambda path: path.stem)
+@pytest.mark.parametrize("values", sorted((CHART / "ci").glob("*.yaml")), ids=lambda path: path.stem)
 def test_helm_lint_finds_nothing(helm: Helm, values: Any) -> None:
     done = helm("lint", "--strict", CHART, "--values", values)
     if values == EVERYTHING:  # lint knows no cluster, so the Prometheus operator is absent
@@ -104,6 +104,31 @@ def test_the_operator_is_started_with_flags_that_it_knows(template: Template) ->
     assert flags.cluster_id == "production"
     assert (flags.lease_namespace, flags.lease_name) == ("ops", "s3sink-operator")
     assert (flags.report_by, flags.log, flags.resync) == ("Proxy", "text", "1m")
+
+
+OPENSHIFT = (*PROMETHEUS, "--api-versions", "security.openshift.io/v1")
+
+
+@pytest.mark.parametrize(
+    ("openshift", "arguments", "leaves"),
+    [
+        ("Auto", PROMETHEUS, False),
+        ("Auto", OPENSHIFT, True),
+        ("Enabled", PROMETHEUS, True),
+        ("Disabled", OPENSHIFT, False),
+    ],
+)
+def test_uids_are_left_to_a_cluster_that_assigns_them(
+    template: Template, openshift: str, arguments: tuple[str, ...], leaves: bool
+) -> None:
+    made = template(MINIMAL, f"openshift={openshift}", arguments=arguments)
+    for pod in pods(made):
+        assert ("runAsUser" not in pod["securityContext"]) is leaves
+        assert ("fsGroup" not in pod["securityContext"]) is leaves
+        assert pod["securityContext"]["runAsNonRoot"] is True
+    parser = argparse.ArgumentParser()
+    main.add_arguments(parser)
+    assert parser.parse_args(container(made)["args"][1:]).run_as_user == ("Cluster" if leaves else "10001")
 
 
 def test_the_defaults_leave_to_the_operator_what_is_empty(template: Template) -> None:

@@ -237,6 +237,8 @@ class Cluster:
         self.things[key] = _merged(self.things.get(key, {}), obj)
         if "data" in obj:  # what the operator has written before and does not any more, the API server takes away
             self.things[key]["data"] = dict(obj["data"])
+        if obj["kind"] == "ServiceAccount":
+            self.things[key]["metadata"]["annotations"] = dict(obj["metadata"].get("annotations") or {})
         self._named(self.things[key])
         self.log.append(f"apply {obj['kind']}")
 

@@ -128,6 +128,11 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         [{"spec.executor.memory": {"min": "2Gi", "max": "1536Mi"}}],
         "spec.executor.memory.min is above",
     ),
+    (
+        "annotations of an account that exists",
+        [{"spec.serviceAccount": {"name": "writer", "annotations": {"a": "b"}}}],
+        "spec.serviceAccount.annotations has no effect with name",
+    ),
     ("a ledger by a name that is taken", [{"spec.sinkId": "topics"}], "spec.sinkId holds .."),
     ("a reset to no time", [_RESET, {"spec.offsets.reset.to": "Timestamp"}], "reset.timestamp is missing"),
     ("a reset to no offsets", [_RESET, {"spec.offsets.reset.to": "Offsets"}], "reset.partitions is missing"),

@@ -49,6 +49,9 @@ FLAGS = st.fixed_dictionaries(
         "deletionPolicy": st.sampled_from(["Retain", "Publish", "Discard"]),
         "restartNonce": st.sampled_from(["x", "y"]),
         "sparkConf": st.just({"spark.foo": "1"}),
+        "serviceAccount": st.sampled_from(
+            [{"annotations": {"role": "a"}}, {"annotations": {"role": "b", "more": "c"}}, {"name": "own"}]
+        ),
     },
 )
 

@@ -254,6 +254,46 @@ def test_the_account_is_bound_to_the_charts_role_for_drivers() -> None:
     assert objects.account(sink(), OWNER)["metadata"]["name"] == "flights-s3sink"
 
 
+def test_the_account_carries_the_annotations_that_the_cloud_reads() -> None:
+    role = {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/lake"}
+    made = objects.account(sink(serviceAccount={"annotations": role}), OWNER)
+    assert role.items() <= made["metadata"]["annotations"].items()
+    assert "serviceAccount" not in config(serviceAccount={"annotations": role})["sink.yaml"]
+
+
+def test_an_annotation_that_the_spec_has_no_more_is_a_difference_and_one_of_others_is_none() -> None:
+    plain = objects.account(sink(), OWNER)
+    wanted = objects.account(sink(serviceAccount={"annotations": {"role": "a"}}), OWNER)
+    both = objects.account(sink(serviceAccount={"annotations": {"role": "a", "more": "b"}}), OWNER)
+    theirs = copy.deepcopy(wanted)
+    theirs["metadata"]["annotations"]["theirs"] = "stays"
+    assert not objects.differs(theirs, wanted)
+    assert objects.differs(plain, wanted)
+    assert objects.differs(both, wanted)
+    assert objects.differs(wanted, plain)
+
+
+def test_an_account_of_the_users_own_is_what_all_pods_run_under() -> None:
+    own: Json = {"serviceAccount": {"name": "lake-writer"}, "executor": {"mode": "Cluster"}}
+    assert driver(**own)["spec"]["serviceAccountName"] == "lake-writer"
+    assert objects.binding(sink(**own), OWNER, SETTINGS)["subjects"][0]["name"] == "lake-writer"
+    properties = objects.spark_properties(sink(**own), SETTINGS, attempt=1, memory=GI)
+    assert properties["spark.kubernetes.authenticate.executor.serviceAccountName"] == "lake-writer"
+
+
+def test_a_cluster_that_assigns_uids_is_left_to_it() -> None:
+    """OpenShift refuses a uid outside of its namespace's range."""
+    settings = replace(SETTINGS, user=None)
+    made = sink(executor={"mode": "Cluster"})
+    pods = [
+        objects.driver_pod(made, OWNER, settings, SHAPE),
+        objects.task_pod(made, OWNER, settings, SHAPE, "Publish"),
+        objects.executor_template(made, settings, attempt=1),
+    ]
+    for pod in pods:
+        assert pod["spec"]["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
 def test_what_others_add_is_no_difference_and_what_they_change_is() -> None:
     wanted = objects.binding(sink(), OWNER, SETTINGS)
     seen = copy.deepcopy(wanted)

@@ -111,6 +111,22 @@ app.kubernetes.io/managed-by: s3sink-operator
   verbs: [list, create]
 {{- end -}}
 
+{{/* "true" where the cluster assigns uids by itself, and refuses others. */}}
+{{- define "s3sink.openshift" -}}
+{{- if or (eq .Values.openshift "Enabled") (and (eq .Values.openshift "Auto") (.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* Security context of the operator's pods. */}}
+{{- define "s3sink.podSecurityContext" -}}
+{{- if include "s3sink.openshift" . -}}
+{{- toYaml (omit .Values.podSecurityContext "runAsUser" "runAsGroup" "fsGroup") -}}
+{{- else -}}
+{{- toYaml .Values.podSecurityContext -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Egress to DNS and the API server. */}}
 {{- define "s3sink.basicEgress" -}}
 - ports:

@@ -348,6 +348,11 @@ def _rest() -> Iterator[Rule]:
         "spec.executor.memory.min is above spec.executor.memory.max: lower it, or raise max",
     )
     yield Rule(
+        "spec.serviceAccount",
+        _either("!has(self.name)", "!has(self.annotations)", "self.annotations.size() == 0"),
+        "spec.serviceAccount.annotations has no effect with name: annotate that one, or leave name out",
+    )
+    yield Rule(
         "spec.sinkId",
         "!self.contains('..') && self != 'topics'",
         "spec.sinkId holds .. or is topics, which is taken beside the ledgers: choose another",

@@ -4,7 +4,8 @@ What is built says all that it needs and nothing that the API server fills in, s
 there: `differs` tells whether an apply would change anything.
 """
 
-from s3sink_operator.objects.config import account, base, binding, config_map, manifest, spec_hash
+from s3sink_operator.objects.accounts import account, account_of, binding
+from s3sink_operator.objects.config import base, config_map, manifest, spec_hash
 from s3sink_operator.objects.pods import (
     CONTAINER,
     EXECUTOR_MEMORY,
@@ -30,6 +31,7 @@ __all__ = [
     "TASK_REQUEST",
     "Shape",
     "account",
+    "account_of",
     "base",
     "binding",
     "config_map",

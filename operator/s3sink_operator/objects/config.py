@@ -1,4 +1,4 @@
-"""The objects beside the pods: what the job reads, who it is, and what it may do."""
+"""The objects beside the pods, and what the job reads of its sink."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import yaml
 
 from s3sink_operator import names
 from s3sink_operator.model import Json, Settings
-from s3sink_operator.names import Component
+from s3sink_operator.objects.accounts import account, binding, child
 from s3sink_operator.objects.pods import executor_template
 from s3sink_operator.objects.spark import EXECUTOR_TEMPLATE, PROPERTIES, properties_file, spark_properties
 from sink_job.api.choices import ExecutorMode
@@ -20,6 +20,7 @@ from sink_job.api.spec import GROUP, KIND, VERSION, Sink
 
 _NOT_THE_JOBS: Final = (
     "state", "restartNonce", "offsets", "deletionPolicy", "executor", "driver", "image", "imagePullSecrets",
+    "serviceAccount",
 )  # fmt: skip
 _NOT_THE_DRIVERS: Final = ("state", "offsets", "deletionPolicy")
 
@@ -52,21 +53,7 @@ def config_map(sink: Sink, owner: Json, settings: Settings, *, attempt: int, mem
         data[PROPERTIES] = properties_file(spark_properties(sink, settings, attempt=attempt, memory=memory))
         template = executor_template(sink, settings, attempt=attempt)
         data[EXECUTOR_TEMPLATE] = _yaml(template)
-    return _child("v1", "ConfigMap", names.config_name(sink.name), sink, owner) | {"data": data}
-
-
-def account(sink: Sink, owner: Json) -> Json:
-    """Who the driver is to the API server."""
-    return _child("v1", "ServiceAccount", names.account_name(sink.name), sink, owner)
-
-
-def binding(sink: Sink, owner: Json, settings: Settings) -> Json:
-    """What the driver may do: the chart's ClusterRole for drivers, in its own namespace."""
-    group = "rbac.authorization.k8s.io"
-    return _child(f"{group}/v1", "RoleBinding", names.binding_name(sink.name), sink, owner) | {
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": settings.driver_role},
-        "subjects": [{"kind": "ServiceAccount", "name": names.account_name(sink.name), "namespace": sink.namespace}],
-    }
+    return child("v1", "ConfigMap", names.config_name(sink.name), sink, owner) | {"data": data}
 
 
 def base(sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int) -> Sequence[Json]:
@@ -91,16 +78,3 @@ def _yaml(document: Json) -> str:
 def _yaml_of(text: str) -> str:
     """Writing YAML takes longer than all the rest of a look, and the text seldom changes."""
     return yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True)
-
-
-def _child(version: str, kind: str, name: str, sink: Sink, owner: Json) -> Json:
-    return {
-        "apiVersion": version,
-        "kind": kind,
-        "metadata": {
-            "name": name,
-            "namespace": sink.namespace,
-            "labels": names.labels(sink.name, Component.CONFIG),
-            "ownerReferences": [owner],
-        },
-    }

@@ -12,6 +12,7 @@ from typing import Any, Final
 from s3sink_operator import names
 from s3sink_operator.model import Json, Request, Settings, annotation
 from s3sink_operator.names import Component
+from s3sink_operator.objects.accounts import account_of
 from s3sink_operator.objects.spark import (
     BLOCK_MANAGER_PORT,
     CONFIG_DIR,
@@ -31,7 +32,6 @@ TMP: Final = "/tmp"
 DRIVER_TMP: Final = "tmp"
 EXECUTOR_TMP: Final = "spark-local-dir-tmp"
 """Spark takes a volume whose name begins so for what it writes, instead of adding one."""
-USER: Final = 10001
 CPU_OF_DRIVER_ALONE: Final = 1
 
 RESTARTED_FOR: Final = f"{GROUP}/restarted-for"
@@ -87,7 +87,7 @@ def executor_template(sink: Sink, settings: Settings, *, attempt: int) -> Json:
         "metadata": {"labels": names.pod_labels(sink.name, Component.EXECUTOR, attempt)},
         "spec": {
             "automountServiceAccountToken": False,
-            "securityContext": _pod_security(),
+            "securityContext": _pod_security(settings),
             "containers": [
                 {
                     "name": CONTAINER,
@@ -148,11 +148,11 @@ def _pod(
     name = names.driver_name(sink.name) if component is Component.DRIVER else names.task_name(sink.name)
     spec: Json = {
         "restartPolicy": "Never",
-        "serviceAccountName": names.account_name(sink.name),
+        "serviceAccountName": account_of(sink),
         "automountServiceAccountToken": sink.spec.executor.mode is ExecutorMode.CLUSTER,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": settings.grace_s,
-        "securityContext": _pod_security(),
+        "securityContext": _pod_security(settings),
         "containers": [container],
         "volumes": [{"name": "config", "configMap": {"name": names.config_name(sink.name)}}, *_volumes(sink, settings)],
     }
@@ -262,14 +262,11 @@ def _probe(*, period_s: int, failures: int) -> Json:
     }
 
 
-def _pod_security() -> Json:
-    return {
-        "runAsNonRoot": True,
-        "runAsUser": USER,
-        "runAsGroup": USER,
-        "fsGroup": USER,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
+def _pod_security(settings: Settings) -> Json:
+    made: Json = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    if settings.user is not None:
+        made |= {"runAsUser": settings.user, "runAsGroup": settings.user, "fsGroup": settings.user}
+    return made
 
 
 def _security() -> Json:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from s3sink_operator.model import Json
+from s3sink_operator.model import Json, annotation
+from s3sink_operator.objects.accounts import ANNOTATED
 from s3sink_operator.objects.spark import EXECUTOR_TEMPLATE, PROPERTIES
 
 FILES_OF_EXECUTORS: Final = (PROPERTIES, EXECUTOR_TEMPLATE)
@@ -16,8 +17,10 @@ def differs(seen: Json | None, wanted: Json) -> bool:
 
 
 def _is_left_over(seen: Json, wanted: Json) -> bool:
-    """Whether a file is there that only sinks with executors of their own have."""
+    """Whether a file is there that only sinks with executors of their own have, or annotations of an earlier spec."""
     there, needed = seen.get("data") or {}, wanted.get("data") or {}
+    if annotation(seen, ANNOTATED) != annotation(wanted, ANNOTATED):
+        return True
     return any(file in there and file not in needed for file in FILES_OF_EXECUTORS)
 
 

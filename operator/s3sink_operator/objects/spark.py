@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from s3sink_operator import names
 from s3sink_operator.model import Settings
+from s3sink_operator.objects.accounts import account_of
 from sink_job.api import budget
 from sink_job.api.spec import Sink
 from sink_job.api.units import MI
@@ -49,7 +50,7 @@ def spark_properties(sink: Sink, settings: Settings, *, attempt: int, memory: in
         "spark.kubernetes.executor.podTemplateContainerName": "s3sink",
         "spark.kubernetes.container.image": spec.image or settings.image,
         "spark.kubernetes.container.image.pullPolicy": settings.image_pull_policy,
-        "spark.kubernetes.authenticate.executor.serviceAccountName": names.account_name(sink.name),
+        "spark.kubernetes.authenticate.executor.serviceAccountName": account_of(sink),
         "spark.kubernetes.authenticate.oauthTokenFile": f"{ACCOUNT_DIR}/token",
         "spark.kubernetes.authenticate.caCertFile": f"{ACCOUNT_DIR}/ca.crt",
         "spark.authenticate": "true",
