@@ -50,6 +50,7 @@ class Harness:
         self.node_name = f"node-{kube.namespace}"
         self._starts: dict[str, list[Step]] = {}
         self._ends: dict[str, Step] = {}
+        self._resizes: dict[str, Step] = {}
         self._stuck: set[str] = set()
         self._lost: set[str] = set()
         self._nodes: set[str] = set()
@@ -221,6 +222,10 @@ class Harness:
         """What is done instead of `end` when a pod of this name is deleted."""
         self._ends[pod] = step
 
+    def at_resize(self, pod: str, step: Step) -> None:
+        """What is done instead of `resize` when a pod of this name is to have other resources."""
+        self._resizes[pod] = step
+
     def stick(self, pod: str) -> None:
         """The pod does not end when it is deleted, until `end` or `remove`: stuck Terminating."""
         self._stuck.add(pod)
@@ -280,7 +285,7 @@ class Harness:
             (steps.pop(0) if len(steps) > 1 else steps[0])(name)
             return True
         if status.get("phase") == "Running" and wants_resize(pod) and not any(map(about_resize, conditions_of(pod))):
-            self.resize(name)
+            self._resizes.get(name, self.resize)(name)
             return True
         return False
 

@@ -58,9 +58,9 @@ def wants_resize(pod: Json) -> bool:
 
 
 def report_port(pod: Json) -> int:
-    """The container port named `http`, else the job's own."""
+    """The container port named `report`, else the job's own."""
     ports = [port for container in containers_of(pod) for port in container.get("ports", ())]
-    return next((int(port["containerPort"]) for port in ports if port.get("name") == "http"), REPORT_PORT)
+    return next((int(port["containerPort"]) for port in ports if port.get("name") == "report"), REPORT_PORT)
 
 
 def now() -> str:

@@ -169,7 +169,8 @@ class Settings:
 
     `node_lost_ms`: how long a pod on a lost node, or one that does not end, is left before it is deleted by force.
     `poll_ms`: how soon a driver that starts is asked again, `watch_ms`: one that runs, of which progress alone is told
-    after `progress_ms`; `refused_ms`: how soon a refused write is tried again.
+    after `progress_ms`; `refused_ms`: how soon a refused write is tried again;
+    `resize_ms`: how long a node may put off a change of memory before the driver is restarted for it.
     `deletion_ms`: how long deletionPolicy may hold a deleted sink. `resize`: whether the API server offers
     pods/resize. `user`: the uid and gid of sinks' pods; None leaves them to the cluster, which assigns its own on
     OpenShift. `requests`: what the job's image carries out in a task pod.
@@ -187,6 +188,7 @@ class Settings:
     watch_ms: int = 4_000
     poll_ms: int = 2_000
     refused_ms: int = 60_000
+    resize_ms: int = 5 * 60_000
     spill: str = "20Gi"
     resize: bool = False
     image_pull_policy: str = "IfNotPresent"

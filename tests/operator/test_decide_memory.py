@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from s3sink_operator import objects
-from s3sink_operator.model import Settings
+from s3sink_operator.model import Settings, to_stamp
 from sink_job.api.errors import OutOfMemory
 from sink_job.api.report import MemoryReport
-from tests.operator.cluster import MINUTE, SETTINGS, Cluster, actions, report, running
+from tests.operator.cluster import MINUTE, SETTINGS, START, Cluster, actions, report, running
 
 HUNGRY = MemoryReport(open_objects=20, most_open_objects=20, buffered_bytes=900 << 20)
 
@@ -104,3 +106,51 @@ def test_a_driver_beside_executors_that_was_killed_gets_half_as_much_again_and_t
     cluster.live()
     assert driver_size(cluster) >= driver * 3 // 2
     assert executor_size(cluster) == executor
+
+
+RESIZED = Settings(image=SETTINGS.image, cluster=SETTINGS.cluster, resize=True)
+
+
+def resized(kind: str, reason: str) -> Cluster:
+    """A sink that was given more in place, which its node answers with a condition."""
+    cluster = running()
+    cluster.settings = RESIZED
+    cluster.report = report(memory=HUNGRY)
+    cluster.settle()
+    assert cluster.driver
+    said = {"type": kind, "status": "True", "reason": reason, "message": "no room", "lastTransitionTime": STAMP}
+    cluster.driver["status"]["conditions"] = [said]
+    return cluster
+
+
+STAMP = to_stamp(START)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        pytest.param("PodResizePending", "Infeasible", id="is too small for it"),
+        pytest.param("PodResizeInProgress", "Error", id="failed at it"),
+    ],
+)
+def test_a_driver_is_restarted_for_more_memory_where_its_node(kind: str, reason: str) -> None:
+    cluster = resized(kind, reason)
+    wanted = limit(cluster)
+    cluster.settle()
+    assert cluster.status["attempts"][0]["reason"] == "MemoryChanged"
+    assert "no room" in cluster.status["attempts"][0]["message"]
+    assert limit(cluster) == wanted
+    assert len(cluster.status["memory"]["changes"]) == 1
+
+
+def test_a_node_that_puts_more_memory_off_is_given_a_while() -> None:
+    cluster = resized("PodResizePending", "Deferred")
+    assert cluster.settle() == 0
+    cluster.wait(RESIZED.resize_ms)
+    cluster.settle()
+    assert cluster.status["attempts"][0]["reason"] == "MemoryChanged"
+
+
+def test_more_memory_that_is_under_way_is_waited_for() -> None:
+    cluster = resized("PodResizeInProgress", "")
+    assert cluster.settle() == 0

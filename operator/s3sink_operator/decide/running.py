@@ -29,6 +29,11 @@ from sink_job.api.units import format_duration, format_size
 
 _AGAIN_MS = 10_000
 """So soon a pod that does not start is looked at again: what holds it up may tell in events, which are not watched."""
+_AGAINST_RESIZE = {
+    ("PodResizePending", "Infeasible"),
+    ("PodResizePending", "Deferred"),
+    ("PodResizeInProgress", "Error"),
+}
 _STARTING = Verdict(reason="Starting", message="the driver is starting", phase="Starting", reconciling=True)
 
 
@@ -157,7 +162,13 @@ def sized(ctx: Context) -> Verdict | None:
     plan = memory.plan(ctx.inputs, bounds, ctx.story.state, current=current, now=ctx.now)
     steady = replace(_steady(ctx, report), plan=plan, conditions=_capped(plan, bounds))
     if plan.why is None:
-        return steady
+        said, left = _refused_by_node(ctx, driver)
+        if said is None:
+            return steady
+        if left > 0:
+            return replace(steady, wake_ms=min(left, steady.wake_ms or left))
+        message = f"the driver is restarted for its memory: its node does not give it {format_size(current)}: {said}"
+        return replace(_restarting(ctx, driver, "MemoryChanged", message), plan=plan, conditions=steady.conditions)
     if _can_resize(ctx, driver, grows=plan.size > current):
         resize = Resize(
             pod=driver["metadata"]["name"], uid=uid_of(driver), container=objects.CONTAINER, memory=plan.size
@@ -274,5 +285,18 @@ def _can_resize(ctx: Context, driver: Json, *, grows: bool) -> bool:
     name = driver["metadata"]["name"]
     if any(each.kind == "pods/resize" or (each.kind, each.name) == ("Pod", name) for each in ctx.seen.refusals):
         return False  # a pod that is there can only have been refused a change
-    pending = (driver.get("status") or {}).get("conditions") or ()
-    return not any(each.get("type") == "PodResizePending" and each.get("status") == "True" for each in pending)
+    return _refused_by_node(ctx, driver)[0] is None
+
+
+def _refused_by_node(ctx: Context, driver: Json) -> tuple[str | None, int]:
+    """What the node says against a size that was asked for, None without a word; and for how many milliseconds that may
+    still change. A node that has no room now may have it soon; one that is too small, or that failed, will not.
+    """
+    for each in (driver.get("status") or {}).get("conditions") or ():
+        kind, reason = each.get("type"), each.get("reason")
+        if each.get("status") != "True" or (kind, reason) not in _AGAINST_RESIZE:
+            continue
+        said = f"{reason}: {each.get('message') or 'it does not say why'}"
+        since = to_ms(each.get("lastTransitionTime")) or ctx.now
+        return said, since + ctx.settings.resize_ms - ctx.now if reason == "Deferred" else 0
+    return None, 0

@@ -1,0 +1,147 @@
+"""Memory that grows while a driver runs: through pods/resize on the real API server, whatever the node says to it.
+
+The harness answers for the kubelet. Where the change is not to be had in place, the driver is restarted for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from devtools.kube.client import Json, Kube
+from devtools.kube.faults import KubeFaults, Refuse, Replay, call
+from devtools.kube.harness import Harness
+from devtools.operator import operator
+from devtools.processes import wait_until
+from sink_job.api.report import MemoryReport
+from sink_job.api.units import parse_size
+from tests.support.operated import DRIVER, Operated, condition, is_ready, report
+
+pytestmark = pytest.mark.cluster
+
+HUNGRY = MemoryReport(
+    slots=1, open_objects=400, most_open_objects=400, part_size=25 << 20, buffered_bytes=1 << 30, spilled_bytes=1 << 30
+)
+
+
+@pytest.fixture
+def begin(tmp_path: Path, operator_kubeconfig: Path, namespace: str) -> Iterator[Callable[[], None]]:
+    with ExitStack() as stack:
+
+        def start() -> None:
+            stack.enter_context(operator(tmp_path, operator_kubeconfig, namespace))
+
+        yield start
+
+
+@pytest.fixture
+def sink(kube: Kube, harness: Harness) -> Iterator[Operated]:
+    with harness.playing():
+        yield Operated(kube, harness)
+
+
+def hungers(sink: Operated) -> tuple[Json, int]:
+    """A sink whose driver says that it needs more; the driver before that, and what it had, in bytes."""
+    driver = sink.started()
+    sink.harness.report(DRIVER, report(memory=HUNGRY))
+    return driver, limit(driver)
+
+
+def limit(pod: Json) -> int:
+    """What the pod should have."""
+    return parse_size(pod["spec"]["containers"][0]["resources"]["limits"]["memory"])
+
+
+def has(pod: Json) -> int:
+    """What its container has."""
+    return parse_size(pod["status"]["containerStatuses"][0]["resources"]["limits"]["memory"])
+
+
+def changed(found: Json) -> Json:
+    """The last change of memory that the status tells."""
+    return dict(found.get("status", {}).get("memory", {}).get("lastChange") or {})
+
+
+def told(sink: Operated, reason: str) -> int:
+    """How many events have this reason."""
+    return sum(each["reason"] == reason for each in sink.events())
+
+
+def test_a_running_driver_gets_more_memory_without_a_restart(sink: Operated, begin: Callable[[], None]) -> None:
+    begin()
+    driver, before = hungers(sink)
+    found = sink.wait(changed, "a change of memory")
+    pod = sink.kube.wait("Pod", DRIVER, lambda pod: has(pod) > before, what="more memory in the container")
+    assert pod["metadata"]["uid"] == driver["metadata"]["uid"]
+    assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
+    assert changed(found)["reason"].startswith("grow: ")
+    assert parse_size(found["status"]["memory"]["current"]) == limit(pod) == has(pod)
+    wait_until(lambda: told(sink, "MemoryResized") == 1, "one event", seconds=10)
+    sink.annotate(look="again")
+    sink.wait(is_ready, "Ready")
+    assert len(sink.status["memory"]["changes"]) == 1
+
+
+@pytest.mark.parametrize("how", ["infeasible", "error"])
+def test_a_node_that_cannot_give_more_memory_ends_in_a_restart_with_it(
+    sink: Operated, begin: Callable[[], None], how: str
+) -> None:
+    begin()
+    sink.harness.at_resize(DRIVER, lambda pod: sink.harness.resize(pod, how, "node has 2Gi in all"))  # type: ignore[arg-type]
+    driver, before = hungers(sink)
+    after = sink.next_driver(driver)
+    found = sink.wait_ready()
+    assert limit(after) > before
+    assert "node has 2Gi in all" in found["status"]["attempts"][1]["message"]
+    assert found["status"]["attempts"][1]["reason"] == "MemoryChanged"
+    assert parse_size(found["status"]["memory"]["current"]) == limit(after)
+    wait_until(lambda: told(sink, "MemoryChanged") == 1, "one event of the restart", seconds=10)
+    assert told(sink, "MemoryResized") == 1
+
+
+@pytest.mark.parametrize("how", ["deferred", "in-progress"])
+def test_a_node_that_takes_its_time_for_more_memory_is_waited_for(
+    sink: Operated, begin: Callable[[], None], how: str
+) -> None:
+    begin()
+    sink.harness.at_resize(DRIVER, lambda pod: sink.harness.resize(pod, how))  # type: ignore[arg-type]
+    driver, before = hungers(sink)
+    sink.kube.wait("Pod", DRIVER, lambda pod: limit(pod) > before, what="that more is asked for")
+    sink.wait(lambda found: changed(found) and is_ready(found), "Ready meanwhile")
+    sink.harness.resize(DRIVER)
+    pod = sink.kube.wait("Pod", DRIVER, lambda pod: has(pod) > before, what="more memory in the container")
+    assert pod["metadata"]["uid"] == driver["metadata"]["uid"]
+
+
+def test_an_api_server_that_refuses_the_change_ends_in_a_restart_with_more_memory(
+    sink: Operated, begin: Callable[[], None], faults: KubeFaults
+) -> None:
+    """A quota, an admission plug-in, or pods of a kind that cannot be resized."""
+    faults.when(
+        call("patch pods/resize"), Refuse(422, "Pod running on node without support for resize may not be updated")
+    )
+    begin()
+    driver, before = hungers(sink)
+    after = sink.next_driver(driver)
+    found = sink.wait_ready()
+    assert limit(after) > before
+    assert found["status"]["attempts"][1]["reason"] == "MemoryChanged"
+    assert not condition(found, "WriteRefused")
+
+
+def test_an_api_server_without_resizes_ends_in_a_restart_with_more_memory(
+    sink: Operated, begin: Callable[[], None], faults: KubeFaults
+) -> None:
+    known = sink.kube.request("GET", "/api/v1")
+    known["resources"] = [each for each in known["resources"] if each["name"] != "pods/resize"]
+    faults.when(lambda each: each.path == "/api/v1", Replay(json.dumps(known).encode()), times=None)
+    begin()
+    driver, before = hungers(sink)
+    after = sink.next_driver(driver)
+    sink.wait_ready()
+    assert limit(after) > before
+    assert not faults.count(call("patch pods/resize"))
