@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from sink_job.api.choices import (
     Compression,
     Converter,
+    OnExisting,
     OnNullValue,
     Output,
     SchemaCompatibility,
@@ -27,6 +27,7 @@ CHOICES: Final[Mapping[Path, Collection[StrEnum]]] = {
     ("spec", "partitioner", "schemaName"): (SchemaNamePosition.NONE,),
     ("spec", "schemaCompatibility"): (SchemaCompatibility.NONE,),
     ("spec", "errors", "onNullValue"): (OnNullValue.FAIL, OnNullValue.IGNORE),
+    ("spec", "offsets", "reset", "onExisting"): (OnExisting.FAIL, OnExisting.NEW_PREFIX),
 }
 """The values that work, of those fields of which not all do."""
 
@@ -42,7 +43,7 @@ def unbuilt(spec: Spec) -> Iterator[Mistake]:
     """A mistake for every setting of `spec` that this version cannot do yet."""
     for path, built in CHOICES.items():
         value = _value(spec, path)
-        if value not in built:
+        if value is not None and value not in built:
             these = "only one is" if len(built) == 1 else "these are"
             yield Mistake(path, f"{value} is not built yet; {these}: {', '.join(built)}", (path,))
     for path, instead in ABSENT.items():
@@ -53,5 +54,9 @@ def unbuilt(spec: Spec) -> Iterator[Mistake]:
 
 
 def _value(spec: Spec, path: Path) -> object:
-    names = ("".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in str(step)) for step in path[1:])
-    return attrgetter(".".join(names))(spec)
+    """The value at `path`; None where a section on the way to it is left out."""
+    value: object = spec
+    for step in path[1:]:
+        name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in str(step))
+        value = getattr(value, name) if value is not None else None
+    return value

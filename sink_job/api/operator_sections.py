@@ -87,18 +87,21 @@ class PartitionOffset(Section):
 
 
 class OffsetReset(Section):
-    """A request to start elsewhere. Carried out once for each nonce, and only while the sink is Stopped."""
+    """A request to start elsewhere. Carried out once for each nonce, and only while the sink is Stopped. What is open
+    is published before; status.offsets says what came of it."""
 
     nonce: Annotated[str, about(example="2025-11-03", min_length=1, max_length=63)]
     """Any new text: each is carried out once."""
     to: Annotated[ResetTo, about(example="Earliest")]
-    """Where to start."""
+    """Where to start: at the first record that Kafka holds, behind the last one, at a time, or at given offsets."""
     timestamp: Annotated[StrictInt | None, about(ge=0, le=2**53 - 1)] = None
-    """With Timestamp: the first record at or after this time, in milliseconds since 1970."""
+    """With Timestamp: the first record at or after this time, in milliseconds since 1970. Not in the future."""
     partitions: Annotated[list[PartitionOffset] | None, about(min_length=1, max_length=10000)] = None
-    """With Offsets: where to start in each topic-partition."""
+    """With Offsets: where to start in each topic-partition. Those that are not named go on where they are."""
     on_existing: OnExisting = OnExisting.FAIL
-    """What happens to objects that exist at or above the new offsets."""
+    """What happens where objects hold records at or above the new offsets. Fail: nothing is changed, and the first of
+    them is named. NewPrefix: they stay, and what is copied from now on goes below topicsDir/generation=<n>/, n being 2
+    after the first reset. Overwrite is not built yet: move the objects away and use Fail, or use NewPrefix."""
 
 
 class Offsets(Section):

@@ -48,6 +48,16 @@ class PartitionReport(_Part):
     open_objects: int = 0
 
 
+class StuckReport(_Part):
+    """A topic-partition of which nothing can be read, because a transaction stays open in it."""
+
+    topic: str
+    partition: int
+    offset: Annotated[int, Field(description="Last stable offset: the first of the open transaction.")]
+    end: Annotated[int, Field(description="End of the log, open transactions included.")]
+    since: Annotated[int, Field(description="Since when it stands there at the latest.")]
+
+
 class Totals(_Part):
     """Counts since this driver's claim."""
 
@@ -126,6 +136,37 @@ class Ending(_Part):
         return self.model_copy(update={"failure": shorter}).model_dump_json(exclude_none=True)
 
 
+class StartReport(_Part):
+    """Where one topic-partition starts after a reset."""
+
+    topic: str
+    partition: int
+    previous: Annotated[int | None, Field(description="First offset that was in no object; none: it is new.")] = None
+    start: Annotated[int, Field(description="First offset to copy from now on.")]
+
+
+class ResetReport(_Part):
+    """What came of a reset of the offsets: the termination message of the pod that did it."""
+
+    generation: Annotated[int, Field(description="Of the ledger; the first reset begins 2.")]
+    record: Annotated[int, Field(description="Number of the record that says so.")]
+    topics_dir: Annotated[str, Field(description="Where objects go from now on.")]
+    copied_again: Annotated[int, Field(description="Offsets that are in objects of before and are copied again.")] = 0
+    skipped: Annotated[int, Field(description="Offsets that are in no object and are not copied.")] = 0
+    repeated: Annotated[bool, Field(description="The same request was carried out before, by this record.")] = False
+    partitions: list[StartReport] = []
+    more: Annotated[int, Field(description="Topic-partitions left out for want of room.")] = 0
+
+    def termination_message(self) -> str:
+        """JSON of at most 4 KiB: as many topic-partitions as fit."""
+        for kept in range(len(self.partitions), -1, -1):
+            some = {"partitions": self.partitions[:kept], "more": len(self.partitions) - kept}
+            text = self.model_copy(update=some).model_dump_json(exclude_none=True)
+            if len(text.encode()) <= TERMINATION_MESSAGE_BYTES:
+                return text
+        raise AssertionError("a message without topic-partitions fits")
+
+
 class Report(_Part):
     """All of `/report`."""
 
@@ -140,6 +181,7 @@ class Report(_Part):
     assigned_partitions: int = 0
     active_partitions: Annotated[int, Field(description="Topic-partitions that the last round read.")] = 0
     partitions: list[PartitionReport] = []
+    stuck: Annotated[list[StuckReport], Field(description="Where an open transaction holds everything up.")] = []
     totals: Totals = Totals()
     last_publish: Annotated[int | None, Field(description="When an object was last made visible.")] = None
     rounds: Timing = Timing()

@@ -21,12 +21,18 @@ COMMANDS: Final = {
     "run": "copy topics into objects, in the foreground, on local Spark",
     "verify": "prove that every record is in exactly one object",
     "status": "committed offsets, lag and open objects",
+    "reset-offsets": "start elsewhere: a new generation of the ledger",
+    "discard-open": "give up what is open, so that nothing unfinished is left in the bucket",
     "simulate": "what these settings would do to these records; no Kafka, S3 or Spark",
     "operator": "run S3Sinks in Kubernetes: watch them, keep their drivers, tell in their status (not finished)",
 }
 """The commands and what each is for. Each is a module with `add_parser(subparsers)` and `run(args) -> exit code`."""
 
-_ELSEWHERE: Final = {"operator": ("s3sink_operator.command", "operator")}
+_ELSEWHERE: Final = {
+    "operator": ("s3sink_operator.command", "operator"),
+    "reset-offsets": ("sink_job.cli.reset_offsets", "job"),
+    "discard-open": ("sink_job.cli.discard_open", "job"),
+}
 """The commands whose module is not `sink_job.cli.<name>`, and the extra that brings what they need."""
 
 
@@ -52,7 +58,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        return tell(_known(error, asked), debug=args.debug, as_json=getattr(args, "log", "text") == "json")
+        known = _known(error, asked)
+        from sink_job.driver import termination
+
+        termination.failed(known)
+        return tell(known, debug=args.debug, as_json=getattr(args, "log", "text") == "json")
     return code
 
 

@@ -49,7 +49,12 @@ def as_json(proof: Proof) -> str:
 
 def show(proof: Proof) -> None:
     """Prints the proof for people: in colours on a terminal, in plain columns elsewhere."""
+    many = any(p.generation > 1 for p in proof.partitions)
     header, rows = _header(proof), [_row(p, deep=_is_deep(proof)) for p in proof.partitions]
+    if many:
+        header.insert(2, "GENERATION")
+        for row, p in zip(rows, proof.partitions, strict=True):
+            row.insert(2, str(p.generation))
     if sys.stdout.isatty():
         _show_rich(header, rows, proof)
     else:
@@ -130,7 +135,8 @@ def _sum(proof: Proof) -> str:
     objects, records = sum(p.objects for p in ps), sum(p.records for p in ps)
     waiting = sum(p.waiting for p in ps)
     rest = f"; {waiting:,} more records are in open objects" if waiting else ""
+    one = "one object" if all(p.generation == 1 for p in ps) else "one object of its generation"
     return (
-        "right: every record up to the committed offsets is in exactly one object: "
+        f"right: every record up to the committed offsets is in exactly {one}: "
         f"{objects:,} objects with {records:,} records ({size(sum(p.bytes for p in ps))}){rest}"
     )

@@ -136,8 +136,9 @@ public class Bridge {
         }
     }
 
-    /** The group's committed offsets: of these partitions, or of all when none is named. */
-    public String groupOffsets(String group, String partitions) {
+    /** The group's committed offsets: of these partitions, or of all when none is named; with a mark only those that were
+     * committed with it. */
+    public String groupOffsets(String group, String partitions, String mark) {
         try {
             ListConsumerGroupOffsetsSpec spec = new ListConsumerGroupOffsetsSpec();
             if (partitions.length() > 0) {
@@ -148,8 +149,9 @@ public class Bridge {
             Map offsets = new HashMap();
             for (Iterator i = found.entrySet().iterator(); i.hasNext();) {
                 Map.Entry entry = (Map.Entry) i.next();
-                if (entry.getValue() != null) {
-                    offsets.put(entry.getKey(), Long.valueOf(((OffsetAndMetadata) entry.getValue()).offset()));
+                OffsetAndMetadata known = (OffsetAndMetadata) entry.getValue();
+                if (known != null && (mark.length() == 0 || mark.equals(known.metadata()))) {
+                    offsets.put(entry.getKey(), Long.valueOf(known.offset()));
                 }
             }
             return answer(offsets);
@@ -158,7 +160,7 @@ public class Bridge {
         }
     }
 
-    public String commit(String group, String offsets) {
+    public String commit(String group, String offsets, String mark) {
         try {
             Map request = new HashMap();
             StringTokenizer lines = new StringTokenizer(offsets, "\n");
@@ -167,7 +169,7 @@ public class Bridge {
                 String topic = words.nextToken();
                 while (words.hasMoreTokens()) {
                     TopicPartition partition = new TopicPartition(topic, Integer.parseInt(words.nextToken()));
-                    request.put(partition, new OffsetAndMetadata(Long.parseLong(words.nextToken())));
+                    request.put(partition, new OffsetAndMetadata(Long.parseLong(words.nextToken()), mark));
                 }
             }
             get(admin.alterConsumerGroupOffsets(group, request).all());

@@ -86,19 +86,21 @@ class Admin:
         return self._answer(self._bridge.clusterId(), "describe the cluster")
 
     def group_offsets(
-        self, group: str, partitions: Iterable[TopicPartition] | None = None
+        self, group: str, partitions: Iterable[TopicPartition] | None = None, *, mark: str = ""
     ) -> dict[TopicPartition, int]:
-        """The group's committed offsets, of these partitions or of all; partitions without one are absent."""
+        """The group's committed offsets, of these partitions or of all; partitions without one are absent. With a
+        `mark` only those that were committed with it count."""
         asked = None if partitions is None else _format(dict.fromkeys(partitions))
         if asked == "":
             return {}
-        answer = self._bridge.groupOffsets(group, asked or "")
+        answer = self._bridge.groupOffsets(group, asked or "", mark)
         return _parse(self._answer(answer, f"read the offsets of group {group}"))
 
-    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set the group's offsets, each the next one to read. ConfigurationError while somebody consumes with it."""
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None:
+        """Set the group's offsets, each the next one to read, with `mark` as their metadata. ConfigurationError while
+        somebody consumes with it."""
         if offsets:
-            self._answer(self._bridge.commit(group, _format(offsets)), f"commit the offsets of group {group}")
+            self._answer(self._bridge.commit(group, _format(offsets), mark), f"commit the offsets of group {group}")
 
     def sizes(self, topics: Iterable[str]) -> dict[TopicPartition, int] | None:
         """Bytes on disk (as compressed as they are) of each partition; None where the cluster does not tell us."""

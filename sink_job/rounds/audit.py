@@ -86,8 +86,9 @@ class Verdict(msgspec.Struct, frozen=True, rename="camel"):
 
     `objects`, `records` and `bytes` count visible objects, `waiting` records in open ones or ones not visible yet.
     `holes` are the offsets below `next` (the next one to read) that hold no record of ours: control records, aborted,
-    compacted, refused. `end` (of Kafka's log) and `group` (its offset in Kafka) are None where Kafka doesn't know them,
-    `compared` where nothing was compared with Kafka's records.
+    compacted, refused. `generation` counts the resets of the offsets, from 1: each is proved for itself, and one that
+    has ended up to where it ended. `end` (of Kafka's log) and `group` (its offset in Kafka) are None where Kafka
+    doesn't know them, `compared` where nothing was compared with Kafka's records.
     """
 
     topic: str
@@ -105,6 +106,7 @@ class Verdict(msgspec.Struct, frozen=True, rename="camel"):
     notes: tuple[str, ...] = ()
     wrong: tuple[Finding, ...] = ()
     compared: Compared | None = None
+    generation: int = 1
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -128,22 +130,31 @@ class Unknown:
 @dataclass(frozen=True)
 class Bucket:
     """How the bucket differs from the lists: keys that they name and are not there, keys where something else stands
-    (and what, in words), and objects that they do not name."""
+    (and what, in words), and objects that they do not name. `replaced` are keys of an ended generation that a later one
+    has copied anew, or is about to: they need not be there."""
 
     missing: frozenset[str] = frozenset()
     other: Mapping[str, str] = field(default_factory=dict)
     unknown: Mapping[TopicPartition, Sequence[Unknown]] = field(default_factory=dict)
+    replaced: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Lists:
-    """What the ledger says: its state, every object ever acknowledged, every rotation, and where the first claim says
-    that partitions start."""
+    """What the ledger says of one generation: its state, every object ever acknowledged, every rotation, and where its
+    first claim says that partitions start. `ended`: a reset of the offsets has begun another one, and `state` is how
+    this one ended."""
 
     state: State
     published: Sequence[NamedObject]
     rotations: Sequence[Rotation]
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    ended: bool = False
+
+    @property
+    def objects(self) -> list[NamedObject]:
+        """Every object that was ever named."""
+        return [*self.published, *self.state.pending.values()]
 
 
 @dataclass(frozen=True)
@@ -158,7 +169,7 @@ def audit(lists: Lists, bucket: Bucket, log: Log) -> list[Verdict]:
     """The verdict on each topic-partition of the ledger, in their order."""
     hidden = {o.key for o in lists.state.pending.values() if o.key in bucket.missing and not _was_visible(o, log)}
     proved = committed(lists.state, set(lists.state.pending) - hidden)
-    objects = _by_partition([*lists.published, *lists.state.pending.values()])
+    objects = _by_partition(lists.objects)
     rotations = _by_partition(lists.rotations)
     return [
         _Partition(tp, lists, objects.get(tp, []), rotations.get(tp, []), bucket, hidden).verdict(proved[tp], log)
@@ -197,6 +208,8 @@ class _Partition:
         self.rotations = sorted(rotations, key=lambda r: (r.start, r.end))
         self.bucket = bucket
         self.hidden = hidden
+        self.ended = lists.ended
+        self.generation = lists.state.generation
         begins = self.rotations[0].start if self.rotations else self.state.rotation_start
         self.start = lists.starts.get(tp, begins)
         self.unknown = bucket.unknown.get(tp, ())
@@ -204,7 +217,8 @@ class _Partition:
     def verdict(self, proved: int, log: Log) -> Verdict:
         """`proved` is the first offset that is not in a visible object."""
         state = self.state
-        visible = [o for o in self.objects if o.key not in self.bucket.missing and o.key not in self.bucket.other]
+        gone = self.bucket.missing | self.bucket.replaced
+        visible = [o for o in self.objects if o.key not in gone and o.key not in self.bucket.other]
         hidden = [o for o in self.objects if o.key in self.hidden]
         group, end = log.group.get(self.tp), log.ends.get(self.tp)
         wrong = [
@@ -225,16 +239,29 @@ class _Partition:
             records=total(visible).count,
             bytes=sum(o.bytes for o in visible),
             waiting=total(state.open).count + total(hidden).count,
-            holes=sum(r.holes.count for r in self.rotations) + state.next - state.rotation_start - state.written.count,
+            holes=sum(r.holes.count for r in self.rotations) + self._holes_since(),
             end=end,
             group=group,
-            notes=tuple(self._notes(proved, group)),
+            notes=tuple(self._notes_of_the_end() if self.ended else self._notes(proved, group)),
             wrong=tuple(sorted(wrong, key=lambda finding: finding.offset)),
+            generation=self.generation,
         )
+
+    def _holes_since(self) -> int:
+        """Holes since the last rotation; of an ended generation those are not known where objects were left open."""
+        if self._was_left_open():
+            return 0
+        return self.state.next - self.state.rotation_start - self.state.written.count
+
+    def _was_left_open(self) -> bool:
+        """Whether some objects were open when the generation ended, and others closed behind them."""
+        return self.ended and self.state.written.count > 0
 
     def _in_the_bucket(self) -> Iterator[Finding]:
         """What the lists name must be there, with the recorded size and checksum."""
         for o in self.objects:
+            if o.key in self.bucket.replaced:
+                continue
             if o.key in self.bucket.other:
                 message = (
                     f"another object stands in the place of offsets {o.first} to {o.last}: {self.bucket.other[o.key]}"
@@ -316,6 +343,17 @@ class _Partition:
                 f"Kafka's log ends at {end}, before the committed offset {proved}: what it writes there is in no object"
             )
             yield Finding(Wrong.LOG_TRUNCATED, end, message)
+
+    def _notes_of_the_end(self) -> Iterator[str]:
+        """What is to be said of a generation that a reset has ended."""
+        if self._was_left_open():
+            yield (
+                f"what was open from offset {self.state.committable} on when the offsets were reset is in no object of "
+                f"generation {self.generation}"
+            )
+        replaced = sum(1 for o in self.objects if o.key in self.bucket.replaced)
+        if replaced:
+            yield f"{replaced:,} objects of generation {self.generation} are gone, and a later one copies their records"
 
     def _notes(self, proved: int, group: int | None) -> Iterator[str]:
         """What a person may wonder about, and is right."""

@@ -15,6 +15,7 @@ import msgspec
 
 from sink_job.api.errors import LedgerFenced, TopicMissing, TryAgainLater
 from sink_job.api.types import TopicPartition
+from sink_job.rounds.generations import mark
 from sink_job.rounds.ledger import Ledger
 from sink_job.rounds.publish import Outcome, publish_all
 from sink_job.rounds.state import (
@@ -40,9 +41,11 @@ _log = logging.getLogger(__name__)
 class Offsets(Protocol):
     """The consumer group, as an output."""
 
-    def group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]: ...
+    def group_offsets(
+        self, group: str, partitions: Sequence[TopicPartition], *, mark: str = ""
+    ) -> Mapping[TopicPartition, int]: ...
 
-    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None: ...
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None: ...
 
 
 Rebuild = Callable[[Sequence[NamedObject]], Sequence[NamedObject]]
@@ -102,7 +105,7 @@ class Commits:
             kafka=kafka,
             partitions={str(tp): difference(self.state.partition(tp), new) for tp, new in partitions.items()},
             named=tuple(msgspec.structs.replace(o, record=o.record or number) for o in named),
-            rotations=tuple(rotations),
+            rotations=tuple(msgspec.structs.replace(r, record=number) for r in rotations),
             acknowledged=tuple(sorted(self._visible)),
         )
         try:
@@ -151,7 +154,11 @@ class Commits:
     def _moved(self, o: NamedObject) -> bool:
         """Whether the group's offset says that `o` was visible once: then somebody has moved it away (P9)."""
         tp = o.topic_partition
-        return self._offsets.group_offsets(self._group, [tp]).get(tp, -1) > o.last
+        return self._offsets.group_offsets(self._group, [tp], mark=self._mark).get(tp, -1) > o.last
+
+    @property
+    def _mark(self) -> str:
+        return mark(self.state.generation)
 
     def _commit_offsets(self) -> None:
         wanted = committed(self.state, self._visible)
@@ -159,7 +166,7 @@ class Commits:
         if changed:
             self.ledger.check_head(self.state)
             try:
-                self._offsets.commit(self._group, changed)
+                self._offsets.commit(self._group, changed, mark=self._mark)
             except TopicMissing:
                 self._commit_by_topic(changed)
             self._committed |= changed
@@ -168,7 +175,8 @@ class Commits:
         """Commits what can be: a topic that was deleted has no offsets any more, and no need of them."""
         for topic in sorted({tp.topic for tp in offsets}):
             try:
-                self._offsets.commit(self._group, {tp: o for tp, o in offsets.items() if tp.topic == topic})
+                mine = {tp: o for tp, o in offsets.items() if tp.topic == topic}
+                self._offsets.commit(self._group, mine, mark=self._mark)
             except TopicMissing as missing:
                 _log.warning("its offsets are not committed: %s", missing)
 

@@ -43,8 +43,9 @@ class World:
 def compare(
     evidence: Evidence, verdicts: Sequence[Verdict], world: World, errors: Errors, tell: Tell = lambda line: None
 ) -> list[Verdict]:
-    """The verdicts with what Kafka's records say to them. Raises what reading raises."""
-    ways = {way.tp: way for way in (_way(evidence, verdict) for verdict in verdicts) if way.tp in evidence.live}
+    """The verdicts with what Kafka's records say to those of the current generation. Raises what reading raises."""
+    current = [verdict for verdict in verdicts if verdict.generation == evidence.lists.state.generation]
+    ways = {way.tp: way for way in (_way(evidence, verdict) for verdict in current) if way.tp in evidence.live}
     settings = CompareSettings(
         s3=world.s3,
         shapings={number: shaping.model_dump_json() for number, shaping in evidence.shapings.items()},
@@ -55,7 +56,8 @@ def compare(
     while _wave(ways, world, settings, columns):
         done = [way.found for way in ways.values()]
         tell(f"compared {sum(d.objects for d in done):,} objects, {sum(d.records for d in done):,} records")
-    return [_with(verdict, ways.get(verdict.topic_partition)) for verdict in verdicts]
+    before = [verdict for verdict in verdicts if verdict.generation != evidence.lists.state.generation]
+    return [*(_with(verdict, ways.get(verdict.topic_partition)) for verdict in current), *before]
 
 
 def _wave(ways: Mapping[TopicPartition, _Way], world: World, settings: CompareSettings, columns: Columns) -> bool:

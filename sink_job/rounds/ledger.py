@@ -19,7 +19,7 @@ import msgspec
 
 from sink_job.api.errors import ConfigurationError, LedgerFenced
 from sink_job.rounds import history
-from sink_job.rounds.state import FORMAT, NamedObject, Record, Rotation, State, apply, audited
+from sink_job.rounds.state import FORMAT, PLAIN, NamedObject, Record, Rotation, State, apply, audited
 from sink_job.s3 import S3, NotFound, PreconditionFailed
 
 T = TypeVar("T", bound="_Versioned")
@@ -41,7 +41,7 @@ class Intent(msgspec.Struct, frozen=True):
     clock: int
     ranges: dict[str, tuple[int, int]]
     settings: tuple[str, ...] = ()
-    format: int = FORMAT
+    format: int = PLAIN
 
 
 class Audit(msgspec.Struct, frozen=True):

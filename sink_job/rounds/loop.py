@@ -14,11 +14,12 @@ from functools import partial
 import msgspec
 
 from sink_job.api.errors import DataError, DataLoss, TopicMissing, TryAgainLater
-from sink_job.api.spec import OnDataLoss, Sink
+from sink_job.api.spec import IsolationLevel, OnDataLoss, Sink
 from sink_job.api.types import TopicPartition
 from sink_job.kafka.types import TopicInfo
 from sink_job.rounds import own
 from sink_job.rounds.commit import REBUILD_ATTEMPTS, Commits
+from sink_job.rounds.generations import shaping_below
 from sink_job.rounds.ledger import Ledger
 from sink_job.rounds.mend import Mender
 from sink_job.rounds.pipeline import Pipeline
@@ -26,6 +27,7 @@ from sink_job.rounds.plan import Plan, Sight, due, plan
 from sink_job.rounds.recover import CleanUp, take_over
 from sink_job.rounds.source import Source
 from sink_job.rounds.state import NamedObject, PartitionState, Record, State, difference
+from sink_job.rounds.stuck import Standstill
 from sink_job.rounds.tasks import Tasks
 from sink_job.rounds.tracker import Tracker
 from sink_job.rounds.world import Goal, World
@@ -67,6 +69,9 @@ class Driver:
         self._source = Source(sink, world.admin)
         self._tasks = Tasks(sink, world, self._ledger)
         self._mender = Mender(self._tasks)
+        committed = sink.spec.kafka.isolation_level is IsolationLevel.READ_COMMITTED
+        every, after = world.look_every, world.stuck_after
+        self._standstill = Standstill(world.admin, world.clock, every=every, after=after) if committed else None
         self._stop = threading.Event()
         self._commits: Commits
         self._now = 0
@@ -128,6 +133,7 @@ class Driver:
             rebuild=self._rebuild_named,
             snapshot_every=self.world.snapshot_every,
         )
+        self._own_generation(topics)
         self._tick()
         self._head_at = self._topics_at = self.world.clock()
         self.tracker.claimed(state)
@@ -142,6 +148,14 @@ class Driver:
             topics,
             take_over=self.goal.take_over,
         )
+
+    def _own_generation(self, topics: Iterable[str]) -> None:
+        """Claims the topics also below the topicsDir that a reset has chosen for this generation, if it has."""
+        topics_dir = self._commits.state.topics_dir
+        if topics_dir not in (None, self._shaping.s3.topics_dir):
+            shaping, take_over = shaping_below(self._shaping, topics_dir), self.goal.take_over
+            extension, owner = self._pipeline.extension, self.world.owner
+            own.claim_topics(self._s3, shaping, extension, owner, topics, take_over=take_over)
 
     def _claim_record(self, topics: Mapping[str, TopicInfo], state: State) -> Record:
         """The record that claims the ledger; a new sink's holds where every partition starts."""
@@ -161,7 +175,7 @@ class Driver:
             attempt=self.world.attempt,
             kind="claim",
             clock=max(state.clock, self.world.clock()),
-            settings=self._shaping.model_dump_json(),
+            settings=shaping_below(self._shaping, state.topics_dir).model_dump_json(),
             kafka=kafka,
             partitions={str(tp): difference(None, p) for tp, p in found.items()},
         )
@@ -226,6 +240,8 @@ class Driver:
     def _read_on(self, now: int) -> bool:
         ends = self._source.ends(self._assigned())
         self.tracker.sees(ends)
+        if self._standstill is not None:
+            self.tracker.stands(self._standstill.look(ends))
         if self._too_short(ends):
             self._look_for_topics(now)  # a log that ends before what was read of it may be another topic's
             ends = self._expect_whole()
@@ -360,7 +376,9 @@ class Driver:
         state = self._commits.state
         kafka = own.expect_same_topics(state.kafka, self._source.ids(topics))
         found = self._source.new_partitions(state, topics)
-        self._own(sorted({tp.topic for tp in found} - {tp.topic for tp in self._partitions()}))
+        fresh = sorted({tp.topic for tp in found} - {tp.topic for tp in self._partitions()})
+        self._own(fresh)
+        self._own_generation(fresh)
         if found:
             _log.info("found %d new partitions: %s", len(found), ", ".join(map(str, sorted(found)[:5])))
             self._commits.record(clock=now, partitions=found, kafka=kafka)

@@ -19,7 +19,7 @@ from sink_job.formats.compression import Compression
 from sink_job.formats.parts import Inherited, Leftover, PartStream
 from sink_job.formats.spool import Spool
 from sink_job.rounds.pieces import Piece
-from sink_job.rounds.staging import Staged
+from sink_job.rounds.staging import Staged, StagingLost
 from sink_job.rounds.state import Extent, OpenObject, Part, Seen, Tally
 from sink_job.s3 import S3
 from sink_job.s3.checksums import crc64nvme
@@ -67,7 +67,12 @@ class ObjectWriter:
         part_size: int,
         was: OpenObject | None,
     ) -> None:
-        """`was` is the object as the ledger has it, None for one that this task opens."""
+        """`was` is the object as the ledger has it, None for one that this task opens.
+
+        Raises StagingLost for one whose bytes were given up.
+        """
+        if was and was.size and not was.parts and not was.tail:
+            raise StagingLost(f"what s3://{uploads.s3.bucket}/{key} held was given up")
         self.key = key
         self.offsets = was.offsets if was else Tally()
         self.start: int | None = None

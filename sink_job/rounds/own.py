@@ -59,9 +59,21 @@ def claim_all(
     s3: S3, shaping: Shaping, extension: str, sink_id: str, owner: Owner, topics: Iterable[str], *, take_over: bool
 ) -> None:
     """Claims the ledger, and (topicsDir, topic, extension) of each topic."""
+    root = ledger_root(shaping.s3.topics_dir, shaping.s3.directory_delimiter, sink_id)
+    claim_ledger(s3, root, owner, take_over=take_over)
+    claim_topics(s3, shaping, extension, owner, topics, take_over=take_over)
+
+
+def claim_ledger(s3: S3, root: str, owner: Owner, *, take_over: bool = False) -> None:
+    """Claims the ledger at `root`."""
+    claim_place(s3, f"{root}owner.json", owner, f"the ledger s3://{s3.bucket}/{root}", take_over=take_over)
+
+
+def claim_topics(
+    s3: S3, shaping: Shaping, extension: str, owner: Owner, topics: Iterable[str], *, take_over: bool = False
+) -> None:
+    """Claims (topicsDir, topic, extension) of each topic."""
     internal = _internal(shaping.s3.topics_dir, shaping.s3.directory_delimiter)
-    where = f"s3://{s3.bucket}/{internal}"
-    claim_place(s3, f"{internal}{sink_id}/owner.json", owner, f"the ledger {where}{sink_id}/", take_over=take_over)
     for topic in topics:
         what = f"topic {topic} as {extension} below s3://{s3.bucket}/{shaping.s3.topics_dir}"
         claim_place(s3, f"{internal}topics/{topic}/{extension.lstrip('.')}.json", owner, what, take_over=take_over)

@@ -16,8 +16,11 @@ import msgspec
 
 from sink_job.api.types import TopicPartition
 
-FORMAT = 1
-"""Version of every file in the ledger; a reader refuses a higher one."""
+FORMAT = 2
+"""Highest version of a file in the ledger that is read here; a higher one is refused."""
+
+PLAIN = 1
+"""Version of every file that says nothing of a reset of offsets; those that do have `FORMAT`."""
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -120,13 +123,15 @@ class NamedObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 class Rotation(msgspec.Struct, frozen=True, gc=False):
     """A stretch `[start, end)` of a topic-partition after which nothing was open, and the offsets in it that are in no
-    object: control records, aborted, compacted, refused or ignored ones, and what `onDataLoss: Continue` gave up."""
+    object: control records, aborted, compacted, refused or ignored ones, and what `onDataLoss: Continue` gave up.
+    `record` is the number of the record that tells of it."""
 
     topic: str
     partition: int
     start: int
     end: int
     holes: Tally
+    record: int = 0
 
 
 class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -174,22 +179,39 @@ class Kafka(msgspec.Struct, frozen=True):
     topics: dict[str, str]
 
 
+class Reset(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a claim says that begins a new generation: where the one before ended, and where objects go from here on.
+
+    `ended` are its partitions, nothing open in them; those of the new one stand in the claim. `topics_dir` holds the
+    new generation's objects. `nonce` is the request's, so that it is carried out once.
+    """
+
+    generation: int
+    topics_dir: str
+    ended: dict[str, PartitionState]
+    nonce: str | None = None
+    to: str = ""
+    on_existing: str = ""
+
+
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """One step of the ledger. A *claim* begins an epoch (its own number) and holds the settings in full (P4, P8); a
-    *round* says what one round wrote, named and acknowledged."""
+    *round* says what one round wrote, named and acknowledged. A claim with a `reset` holds all partitions that there
+    are from here on, and where they start."""
 
     number: int
     epoch: int
     attempt: str
     kind: Literal["claim", "round"]
     clock: int
-    format: int = FORMAT
+    format: int = PLAIN
     settings: str | None = None
     kafka: Kafka | None = None
     partitions: dict[str, PartitionChange] = {}
     named: tuple[NamedObject, ...] = ()
     rotations: tuple[Rotation, ...] = ()
     acknowledged: tuple[str, ...] = ()
+    reset: Reset | None = None
 
 
 class State(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -198,12 +220,14 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
     `pending` are the objects named and not acknowledged; `settings` the settings, by claim, that open or pending
     objects were begun under, and the newest. `published` and `rotations` are the audit since the last snapshot: they
     leave the state when a snapshot is taken, into the published list. `claims` are the numbers that are never dropped.
+    `generation` counts from 1, one more for each reset of the offsets; `topics_dir` is where its objects go (None: as
+    the manifest says), `nonce` the last reset's.
     """
 
     number: int = 0
     epoch: int = 0
     clock: int = 0
-    format: int = FORMAT
+    format: int = PLAIN
     claims: tuple[int, ...] = ()
     settings: dict[int, str] = {}
     kafka: Kafka | None = None
@@ -212,6 +236,9 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
     published: tuple[NamedObject, ...] = ()
     rotations: tuple[Rotation, ...] = ()
     audited_to: int = 0
+    generation: int = 1
+    topics_dir: str | None = None
+    nonce: str | None = None
 
     def partition(self, topic_partition: TopicPartition) -> PartitionState | None:
         return self.partitions.get(str(topic_partition))
@@ -267,7 +294,8 @@ def apply(state: State, record: Record) -> State:
     """
     if record.number != state.number + 1:
         raise ValueError(f"record {record.number} does not follow {state.number}")
-    partitions = dict(state.partitions)
+    reset = record.reset
+    partitions = dict(state.partitions) if reset is None else {}
     for name, change in record.partitions.items():
         partitions[name] = merge(partitions.get(name), change)
     pending = dict(state.pending)
@@ -280,6 +308,7 @@ def apply(state: State, record: Record) -> State:
         number=record.number,
         epoch=record.epoch,
         clock=max(state.clock, record.clock),
+        format=state.format if reset is None else FORMAT,
         claims=state.claims + ((record.number,) if record.kind == "claim" else ()),
         settings=_referenced(settings, partitions.values(), pending.values()),
         kafka=record.kafka or state.kafka,
@@ -288,6 +317,9 @@ def apply(state: State, record: Record) -> State:
         published=state.published + tuple(published),
         rotations=state.rotations + record.rotations,
         audited_to=state.audited_to,
+        generation=state.generation if reset is None else reset.generation,
+        topics_dir=state.topics_dir if reset is None else reset.topics_dir,
+        nonce=state.nonce if reset is None else reset.nonce,
     )
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from sink_job.api.report import Failure, MemoryReport, PartitionReport, Report, RunState, Timing, Totals
+from sink_job.api.report import Failure, MemoryReport, PartitionReport, Report, RunState, StuckReport, Timing, Totals
 from sink_job.api.spec import Sink
 from sink_job.api.types import TopicPartition
 from sink_job.rounds.commit import Commits
@@ -29,6 +29,7 @@ class Tracker:
         self._ledger = State()
         self._committed: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
+        self._stuck: list[StuckReport] = []
         self._active = 0
         self._totals = Totals()
         self._rounds = Timing()
@@ -57,6 +58,11 @@ class Tracker:
         """The log ends, as just asked."""
         with self._lock:
             self._ends = dict(ends)
+
+    def stands(self, stuck: Sequence[StuckReport]) -> None:
+        """Where an open transaction holds everything up, as just looked."""
+        with self._lock:
+            self._stuck = list(stuck)
 
     def round_done(
         self, results: Mapping[TopicPartition, TaskResult], commits: Commits, *, started: int, recorded: int, ended: int
@@ -142,6 +148,7 @@ class Tracker:
                 assigned_partitions=len(self._ledger.partitions),
                 active_partitions=self._active,
                 partitions=self._partitions(),
+                stuck=list(self._stuck),
                 totals=self._totals.model_copy(),
                 last_publish=self._last_publish,
                 rounds=self._rounds,

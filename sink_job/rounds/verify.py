@@ -22,6 +22,7 @@ from sink_job.cutting.keys import parse_key, topic_prefix
 from sink_job.kafka.types import TopicInfo
 from sink_job.rounds.audit import Bucket, Lists, Log, Unknown, Verdict, audit
 from sink_job.rounds.ledger import Ledger
+from sink_job.rounds.lineage import buckets, lineage
 from sink_job.rounds.own import ledger_root
 from sink_job.rounds.publish import multipart_etag
 from sink_job.rounds.state import Kafka, NamedObject, Record, State
@@ -48,7 +49,8 @@ class Admin(Protocol):
 @dataclass(frozen=True)
 class Evidence:
     """All that was read. `foreign` counts objects beside ours whose keys this sink never makes; `live` are the
-    partitions that Kafka still has, and `notes` say what it no longer has."""
+    partitions that Kafka still has, and `notes` say what it no longer has. `lists`, `bucket` and `objects` are of the
+    current generation; `ended` are the ones before, each with what the bucket says to it."""
 
     lists: Lists
     bucket: Bucket
@@ -58,9 +60,12 @@ class Evidence:
     foreign: int = 0
     notes: tuple[str, ...] = ()
     objects: Mapping[str, NamedObject] = field(default_factory=dict)
+    ended: Sequence[tuple[Lists, Bucket]] = ()
 
     def verdicts(self) -> list[Verdict]:
-        return audit(self.lists, self.bucket, self.log)
+        """Of each generation and topic-partition, the current generation first."""
+        before = [verdict for lists, bucket in self.ended for verdict in audit(lists, bucket, Log())]
+        return [*audit(self.lists, self.bucket, self.log), *(each for each in before if each.objects or each.wrong)]
 
 
 class Place(NamedTuple):
@@ -96,9 +101,12 @@ class _Reading:
                     f"{self.sink.sink_id} yet, or topicsDir or sinkId are others now"
                 )
             group = self.admin.group_offsets(self.sink.group_id, _partitions(known))
-            lists, shapings = self._lists(pool)
-            looked = _Look(self.s3, pool, lists, list(shapings.values()), self.tell)
-            bucket, foreign = looked.bucket(self._named_since)
+            generations, shapings = self._lists(pool)
+            looked = _Look(self.s3, pool, generations, list(shapings.values()), self.tell)
+            whole, foreign = looked.bucket(self._named_since)
+            *before, (lists, bucket) = zip(
+                generations, buckets(generations, whole, self.sink.shaping().s3), strict=True
+            )
             live, notes = self._live(lists.state)
             strange = sum(len(found) for tp, found in bucket.unknown.items() if str(tp) not in lists.state.partitions)
             if strange:
@@ -113,11 +121,13 @@ class _Reading:
                 live=live,
                 foreign=foreign,
                 notes=notes,
-                objects=looked.objects,
+                objects={o.key: o for o in lists.objects},
+                ended=tuple(before),
             )
 
-    def _lists(self, pool: ThreadPoolExecutor) -> tuple[Lists, dict[int, Shaping]]:
-        """The lists, and the settings of every claim: objects of long ago have keys of settings of long ago."""
+    def _lists(self, pool: ThreadPoolExecutor) -> tuple[list[Lists], dict[int, Shaping]]:
+        """The lists of each generation, and the settings of every claim: objects of long ago have keys of settings of
+        long ago."""
         state = self.ledger.load()
         self.tell(f"ledger: record {state.number}, {len(state.partitions)} topic-partitions")
         lines = self.ledger.published(state)
@@ -125,14 +135,10 @@ class _Reading:
         rotations = [line.rotation for line in lines if line.rotation]
         self.tell(f"published list: {len(objects):,} objects, {len(rotations):,} rotations")
         settings: dict[int, str] = dict(state.settings)
-        starts: dict[TopicPartition, int] = {}
-        for claim in filter(None, pool.map(self._claim, state.claims)):
-            if claim.settings is not None:
-                settings[claim.number] = claim.settings
-            for name, change in claim.partitions.items():
-                starts.setdefault(TopicPartition.parse(name), change.state.rotation_start)
+        claims = list(filter(None, pool.map(self._claim, state.claims)))
+        settings |= {claim.number: claim.settings for claim in claims if claim.settings is not None}
         shapings = {number: Shaping.model_validate_json(text) for number, text in settings.items()}
-        return Lists(state, objects, rotations, starts), shapings
+        return lineage(state, objects, rotations, claims), shapings
 
     def _claim(self, number: int) -> Record | None:
         try:
@@ -194,13 +200,17 @@ def _changes(kafka: Kafka | None, topics: Mapping[str, TopicInfo | None]) -> Ite
 class _Look:
     """Holds the bucket against the lists."""
 
-    def __init__(self, s3: S3, pool: ThreadPoolExecutor, lists: Lists, shapings: Sequence[Shaping], tell: Tell) -> None:
+    def __init__(
+        self, s3: S3, pool: ThreadPoolExecutor, generations: Sequence[Lists], shapings: Sequence[Shaping], tell: Tell
+    ) -> None:
         self.s3 = s3
         self.pool = pool
         self.shapings = _distinct(shapings)
         self.tell = tell
-        self.objects = {o.key: o for o in (*lists.published, *lists.state.pending.values())}
-        self.topics = sorted({TopicPartition.parse(name).topic for name in lists.state.partitions})
+        self.objects = {o.key: o for lists in generations for o in lists.objects}
+        self.topics = sorted(
+            {TopicPartition.parse(name).topic for each in generations for name in each.state.partitions}
+        )
         self.unknown: list[tuple[Place, Unknown]] = []
         self.doubtful: list[NamedObject] = []
         self.foreign = 0

@@ -10,6 +10,7 @@ from sink_job.api.types import TopicPartition
 from sink_job.kafka.types import TopicInfo
 from sink_job.rounds.commit import SNAPSHOT_EVERY
 from sink_job.rounds.own import Owner
+from sink_job.rounds.stuck import STUCK_MS
 from sink_job.s3 import S3Settings
 from sink_job.spark.types import Engine
 
@@ -24,8 +25,10 @@ class Admin(Protocol):
     def starts(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]: ...
     def topics(self, names: Sequence[str] | None = None, *, pattern: str | None = None) -> Mapping[str, TopicInfo]: ...
     def cluster_id(self) -> str: ...
-    def group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]: ...
-    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None: ...
+    def group_offsets(
+        self, group: str, partitions: Sequence[TopicPartition], *, mark: str = ""
+    ) -> Mapping[TopicPartition, int]: ...
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None: ...
     def sizes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int] | None: ...
 
 
@@ -33,7 +36,8 @@ class Admin(Protocol):
 class World:
     """What the driver works with. `clock` gives ms since the epoch; `attempt` is unique to this process. `budget`,
     `threads` and `bodies` are per task: bytes held back, uploaders, part bodies in memory. `snapshot_every` is in
-    records of the ledger, `look_every` (ms) between two looks for new partitions, or at the ledger's head while idle.
+    records of the ledger, `look_every` (ms) between two looks for new partitions, or at the ledger's head while idle;
+    `stuck_after` (ms) is how long a transaction may stay open before that is told.
     """
 
     s3: S3Settings
@@ -47,6 +51,7 @@ class World:
     bodies: int = 3
     snapshot_every: int = SNAPSHOT_EVERY
     look_every: int = LOOK_EVERY_MS
+    stuck_after: int = STUCK_MS
 
 
 @dataclass(frozen=True, kw_only=True)

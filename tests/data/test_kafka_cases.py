@@ -91,6 +91,18 @@ def test_nothing_is_read_beyond_an_open_transaction_until_it_is_committed(site: 
     assert in_objects(site) == [0, 1, 2, 3]
 
 
+def test_a_transaction_that_stays_open_is_reported_with_its_first_offset_until_it_ends(site: Site, log: str) -> None:
+    site.topics.produce(log, records(range(2)))
+    producer = site.topics.open_transaction(log, records([2, 3]))
+    impatient = replace(site, look_every=50, stuck_after=300)
+    with impatient.running(site.sink([log])) as sink:
+        sink.wait_until(lambda: sink.report().stuck != [], "the report of the transaction", seconds=60)
+        [stuck] = sink.report().stuck
+        assert (stuck.topic, stuck.partition, stuck.offset, stuck.end) == (log, 0, 2, 4)
+        producer.abort_transaction(30)
+        sink.wait_until(lambda: sink.report().stuck == [], "the end of the report", seconds=60)
+
+
 def test_read_uncommitted_reads_aborted_records_too(site: Site, log: str) -> None:
     site.topics.transaction(log, records([0, 1]), commit=False)
     site.run(site.sink([log], kafka={"isolationLevel": "ReadUncommitted"}), ALL)

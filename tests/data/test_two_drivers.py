@@ -26,7 +26,7 @@ from sink_job.rounds.loop import Driver
 from sink_job.rounds.world import Goal
 from tests.conftest import SinkFactory
 from tests.support.function_log import FunctionLog
-from tests.support.place import Forked, Place
+from tests.support.place import Forked, Place, Ticking
 
 pytestmark = pytest.mark.data
 
@@ -145,17 +145,6 @@ def test_an_idle_driver_finds_out_that_it_was_fenced(place: Place) -> None:
         wait_until(lambda: place.group() == {"log-0": 10}, "the driver's commit", seconds=30)
         place.run(log, ALL, flush_size=5)
         assert isinstance(idle.ended_by(), LedgerFenced)
-
-
-class Ticking:
-    """A clock that goes on by a second with each look."""
-
-    def __init__(self) -> None:
-        self._now = 1_700_000_000_000
-
-    def __call__(self) -> int:
-        self._now += 1_000
-        return self._now
 
 
 class InBackground:

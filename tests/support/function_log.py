@@ -27,6 +27,7 @@ from sink_job.s3 import RetryPolicy, S3Settings
 from sink_job.spark.types import Columns, Range, Work
 
 BATCH = 7
+CLOCK_MS = 1_700_000_000_000
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class FunctionLog:
     paths: int = 1
     holes: frozenset[int] = frozenset()
     starts_at: int = 0
+    topic_id: str = "topic-id"
 
     def value(self, partition: int, offset: int) -> bytes:
         head = json.dumps({"partition": partition, "offset": offset, "kind": f"k{offset % self.paths}"})[:-1]
@@ -112,20 +114,39 @@ class FileGroup:
         return {tp: self.log.starts_at for tp in self._partitions() if tp in partitions}
 
     def topics(self, names: Sequence[str] | None = None, *, pattern: str | None = None) -> dict[str, TopicInfo]:
-        return {self.log.topic: TopicInfo("topic-id", self.log.partitions)}
+        return {self.log.topic: TopicInfo(self.log.topic_id, self.log.partitions)}
+
+    def offsets_at(self, partitions: Sequence[TopicPartition], ms: int) -> dict[TopicPartition, int]:
+        later = [o for o in range(self.log.starts_at, self.log.records) if self.log.timestamp(o) >= ms]
+        return {tp: min(later, default=self.log.end(tp.partition)) for tp in self._partitions() if tp in partitions}
 
     def cluster_id(self) -> str:
         return "function"
 
-    def group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        stored = json.loads(self.path.read_text()) if self.path.exists() else {}
-        return {tp: stored[str(tp)] for tp in partitions if str(tp) in stored}
+    def group_offsets(
+        self, group: str, partitions: Sequence[TopicPartition], *, mark: str = ""
+    ) -> dict[TopicPartition, int]:
+        stored, marks = self._read(self.path), self._read(self._marks)
+        known = {tp: stored[str(tp)] for tp in partitions if str(tp) in stored}
+        return {tp: offset for tp, offset in known.items() if mark in ("", marks.get(str(tp)))}
 
-    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        stored = json.loads(self.path.read_text()) if self.path.exists() else {}
-        fresh = self.path.with_suffix(".new")
-        fresh.write_text(json.dumps(stored | {str(tp): offset for tp, offset in offsets.items()}))
-        fresh.rename(self.path)
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None:
+        self._add(self._marks, {str(tp): mark for tp in offsets})
+        self._add(self.path, {str(tp): offset for tp, offset in offsets.items()})
+
+    @property
+    def _marks(self) -> Path:
+        return self.path.with_suffix(".marks")
+
+    @staticmethod
+    def _read(path: Path) -> dict[str, Any]:
+        stored: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        return stored
+
+    def _add(self, path: Path, values: Mapping[str, Any]) -> None:
+        fresh = path.with_suffix(f"{path.suffix}.new")
+        fresh.write_text(json.dumps(self._read(path) | dict(values)))
+        fresh.rename(path)
 
     def sizes(self, topics: Sequence[str]) -> None:
         return None
@@ -155,7 +176,7 @@ def driver(
 ) -> Driver:
     """A driver of `manifest` over `log`; `clock` (ms) stands still unless it is given."""
     sink = load_sink(manifest)
-    clock = clock or (lambda: 1_700_000_000_000)
+    clock = clock or (lambda: CLOCK_MS)
     return Driver(
         sink,
         World(

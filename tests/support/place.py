@@ -21,10 +21,19 @@ from devtools.fault_proxy import FaultProxy
 from devtools.processes import wait_until
 from devtools.s3 import credentials_secret, s3_client
 from sink_job.api.errors import SinkError
+from sink_job.api.operator_sections import OffsetReset
+from sink_job.api.report import ResetReport
+from sink_job.api.spec import load_sink
+from sink_job.rounds.audit import Verdict
+from sink_job.rounds.discard import Discarded, discard_open
 from sink_job.rounds.loop import Driver
+from sink_job.rounds.own import Owner, ledger_root
+from sink_job.rounds.reset import Resetter
+from sink_job.rounds.taken import Hands
+from sink_job.rounds.verify import gather
 from sink_job.rounds.world import Goal
 from sink_job.s3 import S3, S3Settings, connect
-from tests.support.function_log import FunctionLog, driver, quick
+from tests.support.function_log import CLOCK_MS, FileGroup, FunctionLog, driver, quick
 
 
 def manifest(bucket: str, endpoint: str, **given: Any) -> str:
@@ -99,6 +108,34 @@ class Place:
     def run(self, log: FunctionLog, goal: Goal, **given: Any) -> None:
         self.driver(log, goal, **given).run()
 
+    def hands(self, **given: Any) -> Hands:
+        """What a command takes this place's ledger with."""
+        sink = load_sink(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
+        root = ledger_root(sink.spec.s3.topics_dir, "/", sink.sink_id)
+        owner = Owner("function", sink.namespace, sink.name, sink.sink_id)
+        clock = given.get("clock") or (lambda: CLOCK_MS)
+        return Hands(s3=self.s3, root=root, owner=owner, attempt=uuid.uuid4().hex, clock=clock)
+
+    def discard(self, **given: Any) -> Discarded:
+        """`s3sink discard-open`."""
+        return discard_open(self.hands(**given))
+
+    def reset(self, log: FunctionLog, to: str, *, on_existing: str = "Fail", **given: Any) -> ResetReport:
+        """`s3sink reset-offsets`; `at` are offsets by partition, `timestamp` is in ms."""
+        at = [{"topic": log.topic, "partition": p, "offset": o} for p, o in given.pop("at", {}).items()]
+        reset = {"nonce": given.pop("nonce", uuid.uuid4().hex), "to": to, "onExisting": on_existing}
+        reset |= {"partitions": at} if at else {}
+        reset |= {"timestamp": given.pop("timestamp")} if "timestamp" in given else {}
+        request = OffsetReset.model_validate(reset)
+        sink = load_sink(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
+        admin = FileGroup(log, self.folder / "group.json")
+        return Resetter(sink, self.hands(**given), admin, request).run()
+
+    def verify(self, log: FunctionLog, **given: Any) -> list[Verdict]:
+        """`s3sink verify`."""
+        sink = load_sink(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
+        return gather(sink, self.s3, FileGroup(log, self.folder / "group.json")).verdicts()
+
     def start(self, log: FunctionLog, goal: Goal, **given: Any) -> Forked:
         """The same in a process of its own, which a test can stop, go on with and kill."""
         return Forked(self, log, goal, given)
@@ -162,6 +199,17 @@ class Place:
 
     def delete_staging(self) -> None:
         self.s3.delete([listed.key for listed in self.s3.list("") if "/staging/" in listed.key])
+
+
+class Ticking:
+    """A clock that goes on by a second with each look."""
+
+    def __init__(self) -> None:
+        self._now = CLOCK_MS
+
+    def __call__(self) -> int:
+        self._now += 1_000
+        return self._now
 
 
 class Forked:

@@ -28,6 +28,7 @@ from sink_job.kafka.admin import Admin
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.rounds.loop import Driver
 from sink_job.rounds.own import Owner
+from sink_job.rounds.stuck import STUCK_MS
 from sink_job.rounds.tracker import Tracker
 from sink_job.rounds.world import Goal, World
 from sink_job.s3 import RetryPolicy, S3Settings
@@ -54,6 +55,7 @@ class Site:
     endpoint: str | None = None
     kafka_timeout_ms: int = KAFKA_TIMEOUT_MS
     look_every: int = 30_000
+    stuck_after: int = STUCK_MS
     patience_s: float = 5.0
 
     # -- running -----------------------------------------------------------------------------------------------------
@@ -105,6 +107,7 @@ class Site:
                 owner=Owner("test", sink.namespace, sink.name, sink.sink_id),
                 attempt=uuid.uuid4().hex,
                 look_every=self.look_every,
+                stuck_after=self.stuck_after,
             )
             yield Driver(sink, world, goal, Tracker(sink, world.clock))
 
@@ -149,6 +152,7 @@ class Running:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._failure: BaseException | None = None
+        self.report = driver.tracker.report
         self.thread = threading.Thread(target=self._run, name="driver", daemon=True)
         self.thread.start()
 

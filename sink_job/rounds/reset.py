@@ -1,0 +1,262 @@
+"""`s3sink reset-offsets`: ends a generation of the ledger and begins the next, elsewhere (docs/adr/0005).
+
+All is looked at first, and a request that cannot be carried out changes nothing. Then the ledger is taken, what was
+named is made visible, and one record says everything at once: where the generation of before ended, where each
+topic-partition starts, and below which topicsDir. What comes after it (bytes of open objects that go, the group's
+offsets) is done by whoever comes next, should this be interrupted: this command again, or the next driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sink_job.api.choices import OnExisting, ResetTo
+from sink_job.api.errors import ConfigurationError, ObjectsInTheWay, TopicMissing
+from sink_job.api.operator_sections import OffsetReset
+from sink_job.api.report import ResetReport, StartReport
+from sink_job.api.spec import Shaping, Sink
+from sink_job.api.types import TopicPartition
+from sink_job.cutting.keys import extension, parse_key, topic_prefix
+from sink_job.rounds import own
+from sink_job.rounds.generations import ended, mark, new_topics_dir, shaping_below
+from sink_job.rounds.source import Source, starting
+from sink_job.rounds.starts import Logs, Places, wanted_starts
+from sink_job.rounds.state import (
+    FORMAT,
+    Kafka,
+    NamedObject,
+    Record,
+    Reset,
+    State,
+    committed,
+    difference,
+)
+from sink_job.rounds.taken import Hands, Taken
+from sink_job.rounds.world import Admin
+from sink_job.s3 import S3
+
+TOLD = 3
+"""Objects in the way that are named."""
+
+
+class AskingAdmin(Admin, Protocol):
+    """What a reset asks of Kafka beside what a driver does."""
+
+    def offsets_at(self, partitions: Sequence[TopicPartition], ms: int) -> Mapping[TopicPartition, int]: ...
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A reset as it would be done. `starts` are those of every topic-partition of the new generation."""
+
+    generation: int
+    shaping: Shaping
+    kafka: Kafka
+    starts: Mapping[TopicPartition, int]
+
+
+class Resetter:
+    """Carries out one request about the offsets of one sink."""
+
+    def __init__(self, sink: Sink, hands: Hands, admin: AskingAdmin, request: OffsetReset) -> None:
+        self._sink = sink
+        self._hands = hands
+        self._admin = admin
+        self._request = request
+        self._source = Source(sink, admin)
+        self._shaping = sink.shaping()
+
+    def run(self) -> ResetReport:
+        """Raises ConfigurationError for what cannot be done, ObjectsInTheWay, TopicMissing, OwnedByAnother,
+        LedgerFenced, and what Kafka and the store raise. Before the ledger is taken nothing is changed."""
+        ledger = self._hands.ledger
+        if not ledger.exists():
+            raise ConfigurationError(
+                f"there is no ledger at s3://{self._hands.s3.bucket}/{self._hands.root}: this sink has not run, and "
+                "has no offsets to reset. It starts at its group's offsets, or where spec.kafka.startingOffsets says"
+            )
+        state = ledger.load()
+        if state.nonce == self._request.nonce:
+            return self._again()
+        self._plan(state)
+        taken = Taken(self._hands)
+        taken.publish(lambda o: self._moved(o, taken.state))
+        planned = self._plan(taken.state)
+        if planned.shaping.s3.topics_dir != self._shaping.s3.topics_dir:
+            topics = sorted({tp.topic for tp in planned.starts})
+            own.claim_topics(self._hands.s3, planned.shaping, extension(planned.shaping), self._hands.owner, topics)
+        before = taken.state
+        self._record(taken, planned)
+        self._commit(taken.state)
+        return _report(taken.state, planned.starts, before)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def _plan(self, state: State) -> _Plan:
+        """What the request means for this state. Raises where it cannot be done."""
+        topics = self._source.topics()
+        if not topics:
+            raise TopicMissing("no topic matches spec.kafka.topicsPattern: there is nothing to reset")
+        now = self._source.ids(topics)
+        starts = dict(self._starts(state, now, {name: info.partitions for name, info in topics.items()}))
+        generation = state.generation + 1
+        shaping = shaping_below(self._shaping, state.topics_dir)
+        if self._request.on_existing is OnExisting.NEW_PREFIX:
+            shaping = shaping_below(self._shaping, new_topics_dir(self._shaping, generation))
+            self._expect_empty(shaping, starts)
+        else:
+            self._expect_none_in_the_way(state, shaping, starts)
+        known = state.kafka.topics if state.kafka and state.kafka.cluster == now.cluster else {}
+        return _Plan(generation, shaping, Kafka(now.cluster, {**known, **now.topics}), starts)
+
+    def _starts(self, state: State, now: Kafka, counts: Mapping[str, int]) -> Mapping[TopicPartition, int]:
+        """Where each topic-partition starts: those that are read as the request says, the others where they are."""
+        read = [TopicPartition(topic, n) for topic, count in counts.items() for n in range(count)]
+        logs = Logs(first=self._admin.starts(read), end=self._source.ends(read))
+        at: Mapping[TopicPartition, int] = {}
+        if self._request.to is ResetTo.TIMESTAMP:
+            at = self._admin.offsets_at(read, self._request.timestamp or 0)
+        is_same = state.kafka is not None and state.kafka.cluster == now.cluster
+        same = {t for t in counts if is_same and state.kafka and state.kafka.topics.get(t) == now.topics[t]}
+        reached = {tp: p for tp, p in committed(state).items() if tp.topic in same or tp.topic not in counts}
+        places = Places(logs=logs, at=at, reached=reached, now=self._hands.clock())
+        return wanted_starts(self._request, places)
+
+    def _expect_empty(self, shaping: Shaping, starts: Mapping[TopicPartition, int]) -> None:
+        s3 = self._hands.s3
+        for topic in sorted({tp.topic for tp in starts}):
+            found = next(iter(s3.list(topic_prefix(shaping, topic))), None)
+            if found is not None:
+                raise ObjectsInTheWay(
+                    f"the new generation's objects would go below {shaping.s3.topics_dir}, where s3://{s3.bucket}/"
+                    f"{found.key} stands already. Nothing was changed. Move it away"
+                )
+
+    def _expect_none_in_the_way(self, state: State, shaping: Shaping, starts: Mapping[TopicPartition, int]) -> None:
+        """Raises ObjectsInTheWay when an object holds a record at or above its topic-partition's start."""
+        s3, known = self._hands.s3, self._known(state)
+        found: dict[str, tuple[TopicPartition, int]] = {}
+        listed: set[str] = set()
+        for topic in sorted({tp.topic for tp in starts}):
+            for each in s3.list(topic_prefix(shaping, topic)):
+                listed.add(each.key)
+                place = known.get(each.key) or _place(shaping, each.key)
+                if place is not None and place[1] >= starts.get(place[0], place[1] + 1):
+                    found[each.key] = place
+        for key, (tp, last) in known.items():  # of settings that put them elsewhere
+            if key not in listed and last >= starts.get(tp, last + 1) and _below(shaping, key) and s3.head(key):
+                found[key] = (tp, last)
+        if found:
+            raise ObjectsInTheWay(_in_the_way(s3, found))
+
+    def _known(self, state: State) -> dict[str, tuple[TopicPartition, int]]:
+        """The objects that the ledger has named: which topic-partition, and their last offset."""
+        published = [line.object for line in self._hands.ledger.published(state) if line.object]
+        return {o.key: (o.topic_partition, o.last) for o in (*published, *state.pending.values())}
+
+    # -- acting ------------------------------------------------------------------------------------------------------
+
+    def _record(self, taken: Taken, planned: _Plan) -> None:
+        request = self._request
+        reset = Reset(
+            generation=planned.generation,
+            topics_dir=planned.shaping.s3.topics_dir,
+            ended={name: ended(p) for name, p in taken.state.partitions.items()},
+            nonce=request.nonce,
+            to=request.to.value,
+            on_existing=request.on_existing.value,
+        )
+        taken.give_up(
+            kind="claim",
+            format=FORMAT,
+            settings=planned.shaping.model_dump_json(),
+            kafka=planned.kafka,
+            partitions={str(tp): difference(None, starting(start)) for tp, start in planned.starts.items()},
+            reset=reset,
+        )
+
+    def _commit(self, state: State) -> None:
+        self._hands.ledger.check_head(state)
+        present = self._source.present
+        starts = {tp: offset for tp, offset in committed(state).items() if tp.topic in present}
+        self._admin.commit(self._sink.group_id, starts, mark=mark(state.generation))
+
+    def _moved(self, o: NamedObject, state: State) -> bool:
+        known = self._admin.group_offsets(self._sink.group_id, [o.topic_partition], mark=mark(state.generation))
+        return known.get(o.topic_partition, -1) > o.last
+
+    def _again(self) -> ResetReport:
+        """The request was carried out before: what may be left to do is done, and the same is told."""
+        self._source.topics()
+        taken = Taken(self._hands)
+        taken.clean_up()
+        self._commit(taken.state)
+        record = last_reset(self._hands, taken.state)
+        starts = {TopicPartition.parse(name): change.state.next for name, change in record.partitions.items()}
+        before = State(partitions=record.reset.ended if record.reset else {})
+        return _report(taken.state, starts, before, record=record.number, repeated=True)
+
+
+def last_reset(hands: Hands, state: State) -> Record:
+    """The record of the last reset; claims are never dropped."""
+    for number in sorted(state.claims, reverse=True):
+        record = hands.ledger.record(number)
+        if record.reset is not None:
+            return record
+    raise ConfigurationError(
+        f"no record of s3://{hands.s3.bucket}/{hands.root} tells of the reset that its state knows"
+    )
+
+
+def _report(
+    state: State,
+    starts: Mapping[TopicPartition, int],
+    before: State,
+    *,
+    record: int | None = None,
+    repeated: bool = False,
+) -> ResetReport:
+    was = committed(before)
+    partitions = [
+        StartReport(topic=tp.topic, partition=tp.partition, previous=was.get(tp), start=starts[tp])
+        for tp in sorted(starts)
+    ]
+    moves = [each.start - each.previous for each in partitions if each.previous is not None]
+    return ResetReport(
+        generation=state.generation,
+        record=record or state.number,
+        topics_dir=state.topics_dir or "",
+        copied_again=-sum(move for move in moves if move < 0),
+        skipped=sum(move for move in moves if move > 0),
+        repeated=repeated,
+        partitions=partitions,
+    )
+
+
+def _place(shaping: Shaping, key: str) -> tuple[TopicPartition, int] | None:
+    """Topic-partition and first offset of an object that the ledger does not know, by its key."""
+    parsed = parse_key(shaping, key)
+    return None if parsed is None else (TopicPartition(parsed.topic, parsed.partition), parsed.first)
+
+
+def _below(shaping: Shaping, key: str) -> bool:
+    names = shaping.s3
+    return key.startswith(f"{names.topics_dir}{names.directory_delimiter}" if names.topics_dir else "")
+
+
+def _in_the_way(s3: S3, found: Mapping[str, tuple[TopicPartition, int]]) -> str:
+    keys = sorted(found)
+    first = ", ".join(f"s3://{s3.bucket}/{key}" for key in keys[:TOLD])
+    last: dict[TopicPartition, int] = {}
+    for tp, offset in found.values():
+        last[tp] = max(last.get(tp, -1), offset)
+    behind = ", ".join(f"{tp} at {offset + 1}" for tp, offset in sorted(last.items())[:TOLD])
+    more = " …" if len(keys) > TOLD else ""
+    objects = "1 object holds" if len(keys) == 1 else f"{len(keys):,} objects hold"
+    return (
+        f"{objects} records at or above the new offsets, which would be copied a second time: {first}{more}. Nothing "
+        f"was changed. Move them away, start behind them ({behind}{' …' if len(last) > TOLD else ''}), or copy to "
+        "another directory by onExisting: NewPrefix"
+    )

@@ -1,0 +1,264 @@
+"""`s3sink reset-offsets`: a new generation starts where it was asked to, and each generation is proved for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devtools.processes import wait_until
+from devtools.s3 import S3Server, VersityGW, s3_server
+from sink_job.api.errors import (
+    ConfigurationError,
+    LedgerFenced,
+    ObjectsInTheWay,
+    SinkError,
+    SpecError,
+    TopicRecreated,
+)
+from sink_job.api.types import TopicPartition
+from sink_job.rounds.audit import Verdict
+from sink_job.rounds.generations import mark
+from sink_job.rounds.world import Goal
+from tests.support.function_log import CLOCK_MS, FileGroup, FunctionLog
+from tests.support.place import Place, Ticking
+
+pytestmark = pytest.mark.data
+
+DONE = Goal(until_caught_up=True)
+ALL = Goal(until_caught_up=True, publish_open=True)
+LOG = FunctionLog(records=25)
+NEW = "topics/generation=2/log/partition=0/log+0+0000000000.json"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    with s3_server(VersityGW) as running:
+        yield running
+
+
+@pytest.fixture
+def place(server: S3Server, tmp_path: Path) -> Place:
+    return Place.new(server.endpoint, tmp_path)
+
+
+@pytest.fixture
+def written(place: Place) -> Place:
+    """25 records in three objects, nothing open."""
+    place.run(LOG, ALL, flush_size=10)
+    return place
+
+
+def offsets(place: Place, below: str = "topics/log/") -> list[int]:
+    """The offsets in the visible objects of a directory."""
+    return [offset for key in place.keys() if key.startswith(below) for offset in place.offsets(key)]  # noqa: SIM118
+
+
+def expect_right(verdicts: list[Verdict]) -> None:
+    assert [finding for each in verdicts for finding in each.wrong] == []
+
+
+# -- where it starts -------------------------------------------------------------------------------------------------
+
+
+def test_latest_leaves_out_what_is_not_copied_yet_and_says_how_much(written: Place) -> None:
+    longer = replace(LOG, records=40)
+    report = written.reset(longer, "Latest")
+    assert (report.generation, report.skipped, report.copied_again) == (2, 15, 0)
+    written.run(replace(LOG, records=50), ALL, flush_size=10)
+    assert offsets(written) == [*range(25), *range(40, 50)]
+    expect_right(written.verify(replace(LOG, records=50)))
+
+
+def test_the_groups_offset_is_where_it_starts(written: Place) -> None:
+    written.reset(replace(LOG, records=40), "Latest")
+    assert written.group() == {"log-0": 40}
+
+
+def test_at_a_time_it_starts_with_the_first_record_of_that_time(written: Place) -> None:
+    longer = replace(LOG, records=40)
+    report = written.reset(
+        longer, "Timestamp", timestamp=CLOCK_MS, clock=lambda: CLOCK_MS + 10**9, on_existing="NewPrefix"
+    )
+    assert [each.start for each in report.partitions] == [0]
+    report = written.reset(
+        longer, "Timestamp", timestamp=LOG.timestamp(30) - 1, clock=lambda: CLOCK_MS + 10**9, on_existing="NewPrefix"
+    )
+    assert [each.start for each in report.partitions] == [30]
+
+
+def test_partitions_that_are_not_named_go_on_where_they_are(place: Place) -> None:
+    log = FunctionLog(records=25, partitions=2)
+    place.run(log, ALL, flush_size=10)
+    report = place.reset(replace(log, records=60), "Offsets", at={1: 50})
+    assert {each.partition: (each.previous, each.start) for each in report.partitions} == {0: (25, 25), 1: (25, 50)}
+
+
+def test_what_is_open_is_given_up_and_counts_as_not_copied(place: Place) -> None:
+    place.run(LOG, DONE, flush_size=10)
+    report = place.reset(LOG, "Latest")
+    assert (report.skipped, place.litter()) == (5, [])
+    place.run(replace(LOG, records=30), ALL, flush_size=10)
+    assert offsets(place) == [*range(20), *range(25, 30)]
+    expect_right(place.verify(replace(LOG, records=30)))
+
+
+def test_a_topic_that_was_made_anew_can_be_copied_after_a_reset(written: Place) -> None:
+    anew = FunctionLog(records=12, topic_id="another")
+    with pytest.raises(TopicRecreated):
+        written.run(anew, DONE, flush_size=10)
+    written.reset(anew, "Earliest", on_existing="NewPrefix")
+    written.run(anew, ALL, flush_size=10)
+    assert offsets(written, "topics/generation=2/") == list(range(12))
+    expect_right(written.verify(anew))
+
+
+# -- what exists -----------------------------------------------------------------------------------------------------
+
+
+def test_with_fail_objects_in_the_way_are_named_and_nothing_is_changed(written: Place) -> None:
+    before = [listed.key for listed in written.s3.list("")]
+    with pytest.raises(ObjectsInTheWay, match=r"3 objects hold .*log\+0\+0000000000.json.*log-0 at 25.*NewPrefix"):
+        written.reset(LOG, "Earliest")
+    assert [listed.key for listed in written.s3.list("")] == before
+    assert written.group() == {"log-0": 25}
+
+
+def test_with_fail_an_object_that_begins_before_the_start_and_ends_behind_it_is_in_the_way(written: Place) -> None:
+    with pytest.raises(ObjectsInTheWay, match=r"1 object holds .*0000000020.json"):
+        written.reset(LOG, "Offsets", at={0: 22})
+
+
+def test_with_fail_an_object_that_no_list_names_is_in_the_way(written: Place) -> None:
+    written.put("topics/log/partition=0/log+0+0000000030.json", b"{}\n")
+    with pytest.raises(ObjectsInTheWay, match="0000000030"):
+        written.reset(replace(LOG, records=40), "Offsets", at={0: 28})
+
+
+def test_with_fail_what_was_moved_away_can_be_copied_again(written: Place) -> None:
+    written.s3.delete(written.keys())
+    assert written.reset(LOG, "Earliest").copied_again == 25
+    written.run(LOG, ALL, flush_size=5)
+    assert offsets(written) == list(range(25))
+    expect_right(written.verify(LOG))
+
+
+def test_with_a_new_prefix_all_is_copied_there_and_the_old_objects_stay(written: Place) -> None:
+    before = written.bodies()
+    report = written.reset(LOG, "Earliest", on_existing="NewPrefix")
+    assert (report.topics_dir, report.copied_again) == ("topics/generation=2", 25)
+    written.run(LOG, ALL, flush_size=15)
+    assert {key: body for key, body in written.bodies().items() if key in before} == before
+    assert offsets(written, "topics/generation=2/") == list(range(25))
+    assert written.keys()[0] == NEW
+    expect_right(written.verify(LOG))
+    assert {(each.generation, each.objects) for each in written.verify(LOG)} == {(1, 3), (2, 2)}
+
+
+def test_a_second_new_prefix_is_the_next_one(written: Place) -> None:
+    written.reset(LOG, "Earliest", on_existing="NewPrefix")
+    written.run(LOG, ALL, flush_size=10)
+    assert written.reset(LOG, "Earliest", on_existing="NewPrefix").topics_dir == "topics/generation=3"
+    written.run(LOG, ALL, flush_size=10)
+    assert offsets(written, "topics/generation=3/") == list(range(25))
+    expect_right(written.verify(LOG))
+
+
+def test_a_new_prefix_where_something_stands_is_refused(written: Place) -> None:
+    written.put("topics/generation=2/log/somebody's", b"")
+    with pytest.raises(ObjectsInTheWay, match="somebody's stands already"):
+        written.reset(LOG, "Earliest", on_existing="NewPrefix")
+    assert written.group() == {"log-0": 25}
+
+
+def test_after_a_new_prefix_a_sink_with_other_settings_keeps_to_it(written: Place) -> None:
+    written.reset(LOG, "Earliest", on_existing="NewPrefix")
+    written.run(LOG, DONE, flush_size=10)
+    written.run(LOG, ALL, flush_size=10, compression="Gzip")
+    assert offsets(written, "topics/generation=2/") == list(range(25))
+    expect_right(written.verify(LOG, compression="Gzip"))
+
+
+# -- one writer, once ------------------------------------------------------------------------------------------------
+
+
+def test_a_driver_that_lives_is_fenced(place: Place) -> None:
+    driver = place.start(LOG, Goal(), flush_size=10, clock=Ticking(), world={"look_every": 1})
+    wait_until(lambda: place.group() == {"log-0": 20}, "the driver's commit", seconds=60)
+    place.reset(LOG, "Latest")
+    assert driver.wait() == LedgerFenced.exit_code
+    assert place.group() == {"log-0": 25}
+    assert place.litter() == []
+
+
+def test_a_request_is_carried_out_once(written: Place) -> None:
+    first = written.reset(LOG, "Earliest", on_existing="NewPrefix", nonce="a")
+    written.run(LOG, ALL, flush_size=10)
+    again = written.reset(LOG, "Earliest", on_existing="NewPrefix", nonce="a")
+    assert (again.generation, again.record, again.repeated) == (first.generation, first.record, True)
+    assert again.partitions == first.partitions
+    assert written.group() == {"log-0": 25}
+
+
+def test_an_offset_that_a_driver_of_before_commits_late_does_not_pass_for_a_published_object(written: Place) -> None:
+    """It went to sleep between its look at the ledger and its commit, and slept through the reset."""
+    written.reset(LOG, "Earliest", on_existing="NewPrefix")
+    with pytest.raises(_Ended):
+        _run_to_the_first_completion(written)
+    FileGroup(LOG, written.folder / "group.json").commit("group", {TopicPartition("log", 0): 25}, mark=mark(1))
+    written.abort_uploads_of("topics/generation=2/")
+    written.run(LOG, ALL, flush_size=10)
+    assert offsets(written, "topics/generation=2/") == list(range(25))
+
+
+class _Ended(Exception):
+    """Stands for the end of the process at this point."""
+
+
+def _run_to_the_first_completion(place: Place) -> None:
+    from sink_job.rounds import publish as publishing
+
+    def end(*_: Any) -> None:
+        raise _Ended
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(publishing, "publish", end)
+        place.run(LOG, DONE, flush_size=10)
+
+
+# -- what cannot be done ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "said"),
+    [
+        ({"to": "Offsets", "at": {3: 5}}, SpecError, "log has the partitions 0 to 0, no 3"),
+        ({"to": "Offsets", "at": {0: 26}}, SpecError, "26 is not between 0 and 25"),
+        (
+            {"to": "Timestamp", "timestamp": CLOCK_MS + 1},
+            SpecError,
+            "is in the future; to start behind all, write to: Latest",
+        ),
+    ],
+    ids=["a partition that does not exist", "an offset behind the log's end", "a time to come"],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_changed(
+    written: Place, asked: dict[str, Any], kind: type[SinkError], said: str
+) -> None:
+    before = [listed.key for listed in written.s3.list("")]
+    with pytest.raises(kind, match=said):
+        written.reset(LOG, **asked)
+    assert [listed.key for listed in written.s3.list("")] == before
+
+
+def test_without_a_ledger_there_is_nothing_to_reset(place: Place) -> None:
+    with pytest.raises(ConfigurationError, match="has not run, and has no offsets to reset"):
+        place.reset(LOG, "Earliest")
+
+
+def test_an_offset_that_kafka_no_longer_holds_is_refused(written: Place) -> None:
+    with pytest.raises(SpecError, match="4 is not between 10 and 25"):
+        written.reset(replace(LOG, starts_at=10), "Offsets", at={0: 4})
