@@ -150,14 +150,40 @@ def test_a_page_points_to_files_that_are_there(path: str) -> None:
             assert (page.parent / target).exists(), target
 
 
-def test_the_sample_of_an_iam_policy_is_valid_and_names_no_more_than_one_bucket() -> None:
+NEEDS = {
+    "abort_multipart_upload": "s3:AbortMultipartUpload",
+    "complete_multipart_upload": "s3:PutObject",
+    "create_multipart_upload": "s3:PutObject",
+    "delete_objects": "s3:DeleteObject",
+    "get_bucket_lifecycle_configuration": "s3:GetLifecycleConfiguration",
+    "get_bucket_versioning": "s3:GetBucketVersioning",
+    "get_object": "s3:GetObject",
+    "head_object": "s3:GetObject",
+    "list_multipart_uploads": "s3:ListBucketMultipartUploads",
+    "list_objects_v2": "s3:ListBucket",
+    "list_parts": "s3:ListMultipartUploadParts",
+    "put_object": "s3:PutObject",
+    "upload_part": "s3:PutObject",
+}
+"""The right that S3 asks for with each call, by its Service Authorization Reference."""
+
+
+def iam_statements() -> list[dict[str, Any]]:
     text = (ROOT / "docs" / "helm.md").read_text()
-    policy = json.loads(re.findall(r"```json\n(.*?)```", text, re.DOTALL)[0])
-    statements = policy["Statement"]
-    assert {resource for each in statements for resource in each["Resource"]} == {
+    found: list[dict[str, Any]] = json.loads(re.findall(r"```json\n(.*?)```", text, re.DOTALL)[0])["Statement"]
+    return found
+
+
+def test_the_sample_of_an_iam_policy_allows_what_the_job_calls_and_no_more() -> None:
+    sources = "\n".join(path.read_text() for path in (ROOT / "sink_job" / "s3").glob("*.py"))
+    calls = set(re.findall(r"_transport\.(?:call|once|persist)\(\s*\"(\w+)\"", sources))
+    assert calls == NEEDS.keys()
+    allowed = [action for each in iam_statements() for action in each["Action"]]
+    assert sorted(allowed) == sorted({NEEDS[call] for call in calls})
+
+
+def test_the_sample_of_an_iam_policy_names_no_more_than_one_bucket() -> None:
+    assert {resource for each in iam_statements() for resource in each["Resource"]} == {
         "arn:aws:s3:::BUCKET",
         "arn:aws:s3:::BUCKET/TOPICS_DIR/*",
     }
-    actions = [action for each in statements for action in each["Action"]]
-    assert all(re.fullmatch(r"s3:[A-Z][A-Za-z]+", action) for action in actions)
-    assert len({*actions}) == len(actions)
