@@ -130,11 +130,21 @@ class Harness:
         conditions = [condition("Ready", "False", "ContainersNotReady", "")]
         return self._set_status(found, phase="Pending", statuses=statuses, conditions=conditions)
 
-    def run(self, pod: str, *, ready: bool = True, report: Report | Mapping[str, Any] | None = None) -> Json:
-        """Running on its node (scheduled first where it is not), with an IP; it answers `report` if one is given."""
+    def run(
+        self,
+        pod: str,
+        *,
+        ready: bool = True,
+        report: Report | Mapping[str, Any] | None = None,
+        address: str | None = None,
+    ) -> Json:
+        """Running on its node (scheduled first where it is not), with an IP; it answers `report` if one is given.
+
+        `address`: of this machine, such as the API server's proxy reaches (see `devtools.kube.reports`).
+        """
         found = self._scheduled(pod)
         uid = found["metadata"]["uid"]
-        address = self._addresses.setdefault(uid, self._reports.address())
+        address = self._addresses.setdefault(uid, address or self._reports.address())
         state = {"running": {"startedAt": now()}}
         statuses = [container_status(found, each, state, ready=ready) for each in containers_of(found)]
         flag = "True" if ready else "False"

@@ -2,7 +2,7 @@
 
 Every pod has an address of its own, 127.x.y.z (Linux takes all of 127.0.0.0/8 for this machine), so its port can be the
 one that the manifest says, and the operator finds the report just as in a cluster: at the pod's IP and port. The API
-server itself refuses to be a way to loopback addresses, so its pod proxy cannot be tried with these pods.
+server itself refuses to be a way to loopback addresses: one pod at a time may have `machine_address` for its pod proxy.
 """
 
 from __future__ import annotations
@@ -99,6 +99,17 @@ class ReportServer:
         finally:
             self._open.get(address, set()).discard(writer)
             writer.close()
+
+
+def machine_address() -> str | None:
+    """An address of this machine that is not a loopback one; None where it has no network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # nothing is sent: it is only asked which way it would go
+        except OSError:
+            return None
+        address = str(probe.getsockname()[0])
+    return None if address.startswith("127.") else address
 
 
 def _reserved_net() -> tuple[socket.socket, int]:

@@ -1,0 +1,50 @@
+"""How the operator hears of its drivers: at their pods' addresses, or through the API server's proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from devtools.kube.client import Kube
+from devtools.kube.faults import KubeFaults, call
+from devtools.kube.harness import Harness
+from devtools.kube.reports import machine_address
+from devtools.operator import operator
+from sink_job.api.report import RunState
+from tests.support.operated import DRIVER, Operated, report
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture
+def sink(kube: Kube, harness: Harness) -> Iterator[Operated]:
+    with harness.playing():
+        yield Operated(kube, harness)
+
+
+def test_a_driver_that_tells_of_another_state_is_heard_soon(
+    sink: Operated, tmp_path: Path, operator_kubeconfig: Path, namespace: str
+) -> None:
+    """Nothing but its report has changed: neither a pod nor the sink, of which watches would tell."""
+    with operator(tmp_path, operator_kubeconfig, namespace):
+        sink.started()
+        sink.harness.report(DRIVER, report(RunState.RECOVERING))
+        sink.wait_reason("Recovering")
+        sink.harness.report(DRIVER, report())
+        sink.wait_ready()
+
+
+def test_an_operator_outside_of_the_cluster_hears_of_drivers_through_the_api_server(
+    sink: Operated, tmp_path: Path, operator_kubeconfig: Path, namespace: str, faults: KubeFaults
+) -> None:
+    address = machine_address()
+    if address is None:
+        pytest.skip("this machine has no address that the API server would proxy to")
+    sink.harness.at_start(DRIVER, lambda pod: sink.harness.run(pod, report=report(lag=40), address=address))
+    with operator(tmp_path, operator_kubeconfig, namespace, "--report-by", "Proxy"):
+        sink.apply()
+        found = sink.wait_ready()
+        assert found["status"]["connector"]["lag"]["records"] == 40
+        assert faults.count(call("get pods/proxy"))
