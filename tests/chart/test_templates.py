@@ -39,9 +39,6 @@ LEASE = {
 }
 DRIVER = {
     ("", "pods", "", "get list watch create delete deletecollection"),
-    ("", "configmaps", "", "list deletecollection"),
-    ("", "services", "", "list deletecollection"),
-    ("", "persistentvolumeclaims", "", "list deletecollection"),
 }
 
 
