@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 
 from s3sink_operator.api import Api, ApiError
-from s3sink_operator.model import Decision, Delete, Event, Json, Refusal, Resize, to_stamp, uid_of
+from s3sink_operator.model import FINALIZERS, Decision, Delete, Event, Json, Refusal, Resize, to_stamp, uid_of
 from s3sink_operator.names import FIELD_MANAGER
 from s3sink_operator.store import SinkKey, Store
 from sink_job.api.spec import GROUP, VERSION
@@ -59,7 +59,7 @@ class Executor:
             await self._event(key, sink, event)
         keeps, wanted = _finalizers(sink, decision)
         if keeps - wanted:
-            await self._attempt(outcome, "S3Sink", key.name, lambda: self._finalize(outcome, key, sink, wanted))
+            await self._attempt(outcome, FINALIZERS, key.name, lambda: self._finalize(outcome, key, sink, wanted))
         return outcome
 
     def _writes(
@@ -68,7 +68,7 @@ class Executor:
         """All that comes before the events: the kind as refusals tell it, the object's name, and the write."""
         keeps, wanted = _finalizers(sink, decision)
         if wanted - keeps:
-            yield "S3Sink", key.name, lambda: self._finalize(outcome, key, sink, keeps | wanted)
+            yield FINALIZERS, key.name, lambda: self._finalize(outcome, key, sink, keeps | wanted)
         if (status := decision.status) is not None:
             yield "S3Sink", key.name, lambda: self._status(outcome, key, status)
         for manifest in decision.apply:

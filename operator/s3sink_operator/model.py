@@ -48,6 +48,10 @@ class Claim:
         return f"{self.namespace}/{self.name}"
 
 
+FINALIZERS = "S3Sink/finalizers"
+"""The kind of refusals of a sink's finalizers; `S3Sink` is its status."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
     """What the API server refused last time, with its own words. `status` is the HTTP status."""

@@ -100,8 +100,10 @@ class Observer:
     def note(self, key: SinkKey, sink: Json, written: set[tuple[str, str]], refusal: Refusal | None) -> None:
         """What became of the last writes, given by kind and name."""
         known = self._refused(key, sink)
-        for each in written:
-            known.pop(each, None)
+        for kind, name in written:
+            known.pop((kind, name), None)
+            if kind == "Pod":  # it is another pod now
+                known.pop(("pods/resize", name), None)
         if refusal is not None:
             known[refusal.kind, refusal.name] = refusal
         self._refusals[key] = (_generation(sink), known)

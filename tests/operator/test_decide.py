@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from s3sink_operator import names
-from s3sink_operator.model import Claim, Refusal, Unreachable, to_stamp
+from s3sink_operator.model import FINALIZERS, Claim, Refusal, Unreachable, to_stamp
 from sink_job.api.errors import BucketMissing, DataLoss, ObjectConflict, TryAgainLater
 from sink_job.api.report import RunState, Totals
 from tests.operator.cluster import MINUTE, SPEC, START, Cluster, actions, document, report, running
@@ -429,7 +429,8 @@ def test_a_refusal_of_the_api_server_is_told_in_its_words_and_tried_again_later(
     [
         ("ConfigMap", "flights-s3sink", lambda c: c.remove("ConfigMap", "flights-s3sink")),
         ("Pod", "flights-s3sink-driver", lambda c: c.edit(rotation={"flushSize": 5})),
-        ("S3Sink", "flights", lambda c: c.edit(deletionPolicy="Publish")),
+        ("S3Sink", "flights", lambda c: c.edit(executor={"mode": "Local", "instances": 3})),
+        (FINALIZERS, "flights", lambda c: c.edit(deletionPolicy="Publish")),
     ],
 )
 def test_a_write_that_was_refused_waits_a_minute_whatever_it_was_and_is_told(

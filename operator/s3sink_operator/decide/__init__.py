@@ -15,7 +15,7 @@ from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.executors import executors_of
 from s3sink_operator.decide.story import Story
 from s3sink_operator.decide.verdict import Verdict
-from s3sink_operator.model import Decision, Event, EventType, Json, Observed, Settings, is_ending
+from s3sink_operator.model import FINALIZERS, Decision, Event, EventType, Json, Observed, Settings, is_ending
 from s3sink_operator.names import Component
 from s3sink_operator.status import Condition
 from sink_job.api.units import format_size
@@ -71,17 +71,21 @@ def _without_refused(ctx: Context, made: Decision) -> tuple[Decision, list[int]]
     """The decision without what the API server has just refused, and in how many milliseconds that is tried again."""
     if not ctx.seen.refusals:
         return made, []
-    of_sink = ctx.refused("S3Sink", ctx.name)
+    of_sink, of_finalizers = ctx.refused("S3Sink", ctx.name), ctx.refused(FINALIZERS, ctx.name)
     applies = [(each, ctx.refused(each["kind"], each["metadata"]["name"])) for each in made.apply]
     deletes = [(each, ctx.refused(each.kind, each.name)) for each in made.delete]
-    left = [ms for ms in (of_sink, *(ms for _, ms in applies), *(ms for _, ms in deletes)) if ms is not None]
+    left = [
+        ms for ms in (of_sink, of_finalizers, *(ms for _, ms in applies), *(ms for _, ms in deletes)) if ms is not None
+    ]
     kept = replace(
         made,
         apply=tuple(each for each, ms in applies if ms is None),
         delete=tuple(each for each, ms in deletes if ms is None),
     )
     if of_sink is not None:
-        kept = replace(kept, status=None, finalizers=None, events=())
+        kept = replace(kept, status=None, events=())
+    if of_finalizers is not None:
+        kept = replace(kept, finalizers=None)
     return kept, left
 
 

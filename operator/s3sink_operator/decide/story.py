@@ -14,7 +14,18 @@ from s3sink_operator import backoff, failures, memory, names
 from s3sink_operator.decide.sizes import state_of
 from s3sink_operator.failures import OOM_KILLED, Failure
 from s3sink_operator.memory import Bounds, State
-from s3sink_operator.model import Json, Kind, Observed, annotation, attempt_of, is_ending, to_ms, to_stamp, uid_of
+from s3sink_operator.model import (
+    FINALIZERS,
+    Json,
+    Kind,
+    Observed,
+    annotation,
+    attempt_of,
+    is_ending,
+    to_ms,
+    to_stamp,
+    uid_of,
+)
 from s3sink_operator.names import Component
 from s3sink_operator.objects import RESTARTED_FOR, has_executors, memory_of, size_of
 from sink_job.api.errors import OutOfMemory
@@ -203,7 +214,9 @@ def _with_task(retry: Json | None, seen: Observed, key: Key | None, now: int) ->
 
 
 def _with_refusal(retry: Json | None, seen: Observed, key: Key | None, now: int) -> Json | None:
-    refusals = [refusal for refusal in seen.refusals if refusal.kind not in ("pods/resize", "S3Sink", "Event")]
+    refusals = [
+        refusal for refusal in seen.refusals if refusal.kind not in ("pods/resize", "S3Sink", FINALIZERS, "Event")
+    ]
     if not refusals or seen.driver is not None:
         return retry
     last = max(refusals, key=lambda refusal: (refusal.at_ms, refusal.kind, refusal.name))
