@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from devtools.kube.control_plane import Cluster, ExistingCluster, cluster
 from devtools.kube.faults import KubeFaults
 from devtools.kube.harness import Harness
 from devtools.kube.reports import ReportServer
+from devtools.operator import Operator, operator
+from tests.support.operated import Operated, StartOperator
 
 CRDS = Path(__file__).resolve().parents[2] / "crds"
 
@@ -91,3 +94,46 @@ def operator_kubeconfig(control_plane: Cluster, faults: KubeFaults, namespace: s
 def owner(kube: Kube) -> Json:
     """An object that others can be owned by."""
     return kube.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"}})
+
+
+@pytest.fixture(scope="session")
+def shared_faults(control_plane: Cluster) -> Iterator[KubeFaults]:
+    """The shared operator's way to the API server."""
+    with KubeFaults(control_plane.admin.server) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="session")
+def everywhere(
+    control_plane: Cluster, shared_faults: KubeFaults, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Operator]:
+    """One operator for the sinks with its label in all namespaces."""
+    kubeconfig = control_plane.kubeconfig(server=shared_faults.endpoint)
+    with operator(tmp_path_factory.mktemp("operator"), kubeconfig, None, "--selector", "shared=yes") as running:
+        yield running
+
+
+@pytest.fixture
+def start(tmp_path: Path, operator_kubeconfig: Path, namespace: str) -> Iterator[StartOperator]:
+    """Starts an operator for the test's own namespace, through `faults`."""
+    with ExitStack() as stack:
+
+        def begin(*flags: str) -> Operator:
+            return stack.enter_context(operator(tmp_path, operator_kubeconfig, namespace, *flags))
+
+        yield begin
+
+
+@pytest.fixture
+def alone(kube: Kube, harness: Harness) -> Iterator[Operated]:
+    """A sink's namespace that no operator looks after yet."""
+    with harness.playing():
+        yield Operated(kube, harness)
+
+
+@pytest.fixture
+def sink(alone: Operated, everywhere: Operator) -> Operated:
+    """A sink's namespace under the shared operator."""
+    assert everywhere.running()
+    alone.labels = {"shared": "yes"}
+    return alone

@@ -10,9 +10,13 @@ from typing import Any
 from devtools.kube.client import ApiError, Json, Kube
 from devtools.kube.faults import Call, KubeFaults, writes
 from devtools.kube.harness import Harness
+from devtools.operator import Operator
 from devtools.processes import ServerFailedError, wait_until
 from s3sink_operator import names
 from sink_job.api.report import MemoryReport, PartitionReport, Report, RunState
+
+StartOperator = Callable[..., Operator]
+"""Starts an operator with flags, for as long as the test lasts."""
 
 SINK = "flights"
 DRIVER = names.driver_name(SINK)
@@ -185,6 +189,20 @@ def within(namespace: str, *kinds: str) -> Callable[[Call], bool]:
 
 
 __all__ = [
-    "CHILD", "CHILDREN", "DRIVER", "SINK", "SPEC", "TASK", "ApiError", "Operated", "changes", "condition", "is_ready",
-    "manifest", "reason_is", "report", "within",
+    "CHILD",
+    "CHILDREN",
+    "DRIVER",
+    "SINK",
+    "SPEC",
+    "TASK",
+    "ApiError",
+    "Operated",
+    "StartOperator",
+    "changes",
+    "condition",
+    "is_ready",
+    "manifest",
+    "reason_is",
+    "report",
+    "within",
 ]  # fmt: skip

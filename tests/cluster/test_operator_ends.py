@@ -1,0 +1,176 @@
+"""Refusals of the API server, others' objects, and the end of a sink, on a real API server.
+
+The harness plays the kubelet's part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from devtools.kube.faults import KubeFaults
+from devtools.processes import wait_until
+from s3sink_operator import names
+from tests.support.operated import (
+    CHILD,
+    DRIVER,
+    SINK,
+    TASK,
+    Operated,
+    condition,
+)
+
+pytestmark = pytest.mark.cluster
+
+
+# --- refusals and others' objects
+
+
+def test_a_quota_without_room_is_told_in_the_servers_words(sink: Operated, shared_faults: KubeFaults) -> None:
+    sink.kube.create(
+        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "no"}, "spec": {"hard": {"pods": "0"}}}
+    )
+    sink.kube.wait("ResourceQuota", "no", lambda quota: quota.get("status", {}).get("hard"))
+    sink.apply()
+    ready = sink.wait_reason("QuotaExceeded")
+    assert "exceeded quota: no, requested: pods=1, used: pods=0, limited: pods=0" in ready["message"]
+    namespace = sink.kube.namespace
+    tries = [
+        call for call in list(shared_faults.requests) if call.kind == "create pods" and call.namespace == namespace
+    ]
+    assert len(tries) == 1
+    assert condition(sink.sink, "WriteRefused")["reason"] == "QuotaExceeded"
+
+
+def test_a_template_that_the_server_refuses_is_told_and_an_edit_heals_it(sink: Operated) -> None:
+    broken = {"podTemplate": {"spec": {"priorityClassName": "nowhere"}}}
+    sink.apply(driver=broken)
+    assert "nowhere" in sink.wait_reason("AdmissionRefused")["message"]
+    sink.apply(driver={})
+    found = sink.wait_ready()
+    assert not condition(found, "WriteRefused")
+
+
+def test_a_foreign_pod_of_the_drivers_name_is_never_touched(sink: Operated) -> None:
+    secure = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    spec = {
+        "containers": [{"name": "theirs", "image": "theirs", "securityContext": secure}],
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+    }
+    theirs = sink.kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": DRIVER}, "spec": spec})
+    sink.apply()
+    assert DRIVER in sink.wait_reason("ForeignObject")["message"]
+    assert sink.driver["metadata"]["uid"] == theirs["metadata"]["uid"]
+    assert not sink.driver["metadata"].get("labels")
+    sink.kube.delete("Pod", DRIVER, grace_s=0)
+    sink.wait_ready()
+
+
+def test_children_that_were_edited_or_deleted_by_hand_are_as_before_again(sink: Operated) -> None:
+    sink.started()
+    before = sink.snapshot()
+    sink.kube.patch("ConfigMap", CHILD, {"data": {"sink.yaml": "nothing"}})
+    sink.kube.delete("ServiceAccount", CHILD)
+    sink.kube.delete("RoleBinding", CHILD)
+    wait_until(lambda: sink.snapshot() == before, "the children are as they were", seconds=20)
+
+
+def test_two_sinks_of_the_same_data_do_not_both_run(sink: Operated) -> None:
+    sink.started()
+    sink.apply("younger")
+    found = sink.kube.wait("S3Sink", "younger", lambda each: condition(each, "Ready"))
+    assert condition(found, "Ready")["reason"] == "Conflict"
+    assert f"{sink.kube.namespace}/{SINK}" in condition(found, "Ready")["message"]
+    assert sink.kube.find("Pod", names.driver_name("younger")) is None
+    sink.kube.delete("S3Sink", SINK)
+    sink.kube.wait("Pod", names.driver_name("younger"), bool, what="the younger one's turn")
+
+
+def test_a_spec_that_only_the_parser_refuses_is_told(sink: Operated) -> None:
+    sink.apply(kafka={"bootstrapServers": "kafka:9092", "topicsPattern": "["})
+    ready = sink.wait_reason("InvalidSpec")
+    assert ready["status"] == "False"
+    assert "topicsPattern" in ready["message"]
+    assert not sink.kube.items("Pod")
+
+
+# --- going
+
+
+def running(sink: Operated) -> None:
+    sink.started()
+
+
+def starting(sink: Operated) -> None:
+    sink.harness.at_start(DRIVER, lambda pod: sink.harness.waiting(pod, "ContainerCreating"))
+    sink.apply()
+    sink.kube.wait("Pod", DRIVER, bool)
+
+
+def without_a_node(sink: Operated) -> None:
+    sink.harness.at_start(DRIVER, sink.harness.unschedulable)
+    sink.apply()
+    sink.wait_reason("Unschedulable")
+
+
+def failed(sink: Operated) -> None:
+    sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, 7))
+    sink.apply()
+    sink.wait_reason("ConfigurationError")
+
+
+def paused(sink: Operated) -> None:
+    sink.started()
+    sink.apply(state="Paused")
+    sink.wait_reason("Paused")
+
+
+def stopped(sink: Operated) -> None:
+    sink.harness.at_start(TASK, sink.harness.succeed)
+    sink.started()
+    sink.apply(state="Stopped")
+    sink.wait_reason("Stopped")
+
+
+def publishing(sink: Operated) -> None:
+    sink.harness.at_start(TASK, sink.harness.run)
+    sink.started()
+    sink.apply(state="Stopped")
+    sink.kube.wait("Pod", TASK, bool)
+
+
+def wrong(sink: Operated) -> None:
+    sink.apply(kafka={"bootstrapServers": "kafka:9092", "topicsPattern": "["})
+    sink.wait_reason("InvalidSpec")
+
+
+@pytest.mark.parametrize("state", [running, starting, without_a_node, failed, paused, stopped, publishing, wrong])
+def test_a_sink_that_is_deleted_leaves_nothing_when_it_is(sink: Operated, state: Callable[[Operated], None]) -> None:
+    state(sink)
+    sink.kube.delete("S3Sink", SINK)
+    sink.wait_gone()
+
+
+def test_deletion_policy_publish_holds_the_sink_until_what_is_open_is_published(sink: Operated) -> None:
+    done: list[str] = []
+
+    def publishes(pod: str) -> None:
+        done.append(pod)
+        sink.harness.succeed(pod)
+
+    sink.harness.at_start(TASK, publishes)
+    sink.started(deletionPolicy="Publish")
+    sink.wait(lambda found: found["metadata"].get("finalizers") == [names.FINALIZER], "the finalizer")
+    sink.kube.delete("S3Sink", SINK)
+    sink.wait_gone()
+    assert done == [TASK]
+
+
+def test_a_sink_that_is_made_anew_at_once_waits_for_what_is_left_of_the_old_one(sink: Operated) -> None:
+    before = sink.started()
+    sink.kube.delete("S3Sink", SINK)
+    sink.apply()
+    after = sink.next_driver(before)
+    found = sink.wait_ready()
+    assert after["metadata"]["ownerReferences"][0]["uid"] == found["metadata"]["uid"]

@@ -1,0 +1,165 @@
+"""Drivers that fail, and pods that do not start or do not end: what the operator says and does on a real API server.
+
+The harness plays the kubelet's part, and the nodes'.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from sink_job.api.report import Ending, Failure
+from sink_job.api.units import parse_size
+from tests.support.operated import (
+    DRIVER,
+    Operated,
+    StartOperator,
+    condition,
+    is_ready,
+    report,
+)
+
+pytestmark = pytest.mark.cluster
+
+
+def ended(code: int, reason: str, message: str) -> str:
+    """What a driver leaves as its termination message."""
+    failure = Failure(reason=reason, message=message, exit_code=code)
+    return Ending(failure=failure).termination_message()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"), [(2, "SpecError"), (5, "DataLoss"), (6, "ObjectConflict"), (7, "ConfigurationError")]
+)
+def test_a_driver_that_ends_for_its_users_sake_is_told_and_waits(sink: Operated, code: int, reason: str) -> None:
+    said = ended(code, reason, "the bucket is not there")
+    sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, code, said))
+    sink.apply()
+    ready = sink.wait_reason(reason)
+    assert "the bucket is not there. Failed once, next try at 2" in ready["message"]
+    found = sink.sink
+    assert condition(found, "Stalled")["status"] == "True"
+    assert found["status"]["retry"]["failures"] == 1
+    assert found["status"]["attempts"][0]["exitCode"] == code
+    assert sink.driver["status"]["phase"] == "Failed"  # kept for its log
+
+
+def test_an_edit_ends_the_wait_after_a_failure(sink: Operated) -> None:
+    sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, 7), sink.starts)
+    sink.apply()
+    before = sink.driver if sink.wait_reason("ConfigurationError") else {}
+    sink.apply(rotation={"flushSize": 200})
+    sink.next_driver(before)
+    assert "retry" not in sink.wait_ready()["status"]
+
+
+def test_a_driver_that_could_not_reach_its_servers_is_started_again_at_once(sink: Operated) -> None:
+    said = ended(75, "TryAgainLater", "Kafka did not answer")
+    sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, 75, said), sink.starts)
+    sink.apply()
+    sink.wait_ready()
+    first = sink.status["attempts"][1]
+    assert (first["reason"], first["exitCode"], first["number"]) == ("TryAgainLater", 75, 1)
+    assert sink.status["retry"]["failures"] == 1
+
+
+def test_a_driver_that_was_killed_for_its_memory_gets_more(sink: Operated) -> None:
+    sizes: list[int] = []
+
+    def too_small_at_first(pod: str) -> None:
+        limits = sink.kube.get("Pod", pod)["spec"]["containers"][0]["resources"]["limits"]
+        sizes.append(parse_size(limits["memory"]))
+        sink.starts(pod) if len(sizes) > 1 else sink.harness.oom_kill(pod)
+
+    sink.harness.at_start(DRIVER, too_small_at_first)
+    sink.apply()
+    sink.wait_ready()
+    assert sizes[1] > sizes[0] * 1.3
+    assert sink.status["attempts"][1]["reason"] == "OOMKilled"
+
+
+def test_a_driver_that_succeeded_though_it_should_run_is_started_again(sink: Operated) -> None:
+    sink.harness.at_start(DRIVER, sink.harness.succeed, sink.starts)
+    sink.apply()
+    sink.wait_ready()
+    assert sink.status["attempts"][1]["reason"] == "EndedByItself"
+
+
+def test_an_evicted_driver_is_started_again(sink: Operated) -> None:
+    sink.started()
+    sink.harness.evict(DRIVER)
+    sink.wait(lambda found: found["status"]["attempts"][0]["number"] == 2 and is_ready(found), "the next attempt")
+    assert sink.status["attempts"][1]["reason"] == "Evicted"
+
+
+def test_a_driver_that_is_deleted_by_hand_is_made_again(sink: Operated) -> None:
+    before = sink.started()
+    sink.kube.delete("Pod", DRIVER)
+    sink.next_driver(before)
+    sink.wait(lambda found: found["status"]["attempts"][0]["number"] == 2 and is_ready(found), "the next attempt")
+    assert sink.status["attempts"][1]["reason"] in ("Deleted", "Gone")  # it depends on whether its end was seen
+
+
+def test_a_driver_without_a_node_says_what_is_missing(sink: Operated) -> None:
+    sink.harness.at_start(DRIVER, sink.harness.unschedulable)
+    sink.apply()
+    assert "Insufficient memory" in sink.wait_reason("Unschedulable")["message"]
+    sink.starts(DRIVER)
+    sink.wait_ready()
+
+
+def test_an_image_that_cannot_be_pulled_is_told_and_left_to_the_kubelet(sink: Operated) -> None:
+    message = "manifest unknown"
+    sink.harness.at_start(DRIVER, lambda pod: sink.harness.waiting(pod, "ImagePullBackOff", message))
+    sink.apply()
+    assert message in sink.wait_reason("ImagePullFailed")["message"]
+    assert condition(sink.sink, "Stalled")["status"] == "True"
+
+
+def test_a_driver_that_does_not_answer_is_unknown_and_left_alone(sink: Operated) -> None:
+    before = sink.started()
+    sink.harness.silence(DRIVER)
+    sink.annotate(look="again")
+    assert sink.wait_reason("ReportUnreachable")["status"] == "Unknown"
+    assert sink.driver["metadata"]["uid"] == before["metadata"]["uid"]
+    sink.harness.report(DRIVER, report())
+    sink.wait_ready()
+
+
+def test_a_driver_on_a_lost_node_is_replaced_after_a_while(alone: Operated, start: StartOperator) -> None:
+    start("--node-lost-timeout", "2s")
+    before = alone.started()
+    alone.harness.lose_node()
+    alone.wait_reason("NodeLost")
+    alone.next_driver(before)
+    alone.wait_ready()
+
+
+def test_a_driver_whose_node_is_gone_is_replaced(alone: Operated, start: StartOperator) -> None:
+    start("--node-lost-timeout", "2s")
+    before = alone.started()
+    alone.harness.node("another")
+    alone.harness.remove_node()
+    alone.next_driver(before)
+    alone.wait_ready()
+
+
+def test_too_many_executor_failures_are_named_and_tried_again(sink: Operated) -> None:
+    """Spark itself ends the driver then, without a word of the job's own."""
+    sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, 11), sink.starts)
+    sink.apply()
+    sink.wait_ready()
+    first = sink.status["attempts"][1]
+    assert (first["reason"], first["exitCode"]) == ("TooManyExecutorFailures", 11)
+    assert "memory they are given" in first["message"]
+
+
+def test_a_driver_that_is_stuck_terminating_is_ended_by_force(alone: Operated, start: StartOperator) -> None:
+    """Once its own time to end is over, and as long again as a lost node is given."""
+    start("--node-lost-timeout", "1s")
+    alone.harness.stick(DRIVER)
+    before = alone.started(driver={"podTemplate": {"spec": {"terminationGracePeriodSeconds": 1}}})
+    alone.annotate(restart="1")
+    if alone.driver["metadata"]["uid"] == before["metadata"]["uid"]:
+        alone.kube.delete("Pod", DRIVER, grace_s=1)
+    alone.next_driver(before)
+    alone.wait_ready()
