@@ -108,8 +108,14 @@ LABEL org.opencontainers.image.title="s3sink-job" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.base.name="${BASE_IMAGE}"
-# Hadoop's client asks for the user's name and fails without one.
-RUN echo 's3sink:x:10001:' >> /etc/group && echo 's3sink:x:10001:10001::/tmp:/usr/sbin/nologin' >> /etc/passwd
+ARG APT_CONFIG
+# Hadoop's client asks for the user's name and fails without one; the library is for uids that the cluster assigns.
+RUN echo 's3sink:x:10001:' >> /etc/group && echo 's3sink:x:10001:10001::/tmp:/usr/sbin/nologin' >> /etc/passwd \
+    && if ! ls /usr/lib/*/libnss_wrapper.so; then \
+        apt-get update \
+        && apt-get install --yes --no-install-recommends libnss-wrapper \
+        && rm -rf /var/lib/apt/lists/*; \
+    fi
 COPY --from=job-packages /opt/s3sink /opt/s3sink
 COPY --from=job-baked /baked /
 COPY --from=code /opt/s3sink /opt/s3sink

@@ -2,11 +2,15 @@
 
 Spark starts executors with the one argument `executor` and tells the rest by the environment; PySpark's package brings
 no program that listens to that. The JVM takes this process's place.
+
+Hadoop's client asks for the user's name and fails without one. Where the cluster assigns a uid that nobody has named,
+as OpenShift does, libnss_wrapper gives it a name: the root file system, /etc/passwd with it, is read-only.
 """
 
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -24,6 +28,7 @@ _ARGUMENTS = {
     "--resourceProfileId": "SPARK_RESOURCE_PROFILE_ID",
     "--podName": "SPARK_EXECUTOR_POD_NAME",
 }
+_NAME = "s3sink"
 _JAVA_OPTION = re.compile(r"SPARK_JAVA_OPT_(\d+)")
 
 
@@ -47,6 +52,22 @@ def java_options(environment: Mapping[str, str]) -> list[str]:
     return [found[number] for number in sorted(found)]
 
 
+def naming(uid: int, gid: int, library: Path, folder: Path) -> dict[str, str]:
+    """What gives the user a name in this process and all that it becomes; writes the file for it into `folder`."""
+    users = folder / f".passwd-{uid}"
+    users.write_text(f"{_NAME}:x:{uid}:{gid}::{folder}:/usr/sbin/nologin\n")
+    return {"LD_PRELOAD": str(library), "NSS_WRAPPER_PASSWD": str(users), "NSS_WRAPPER_GROUP": "/etc/group"}
+
+
+def is_named(uid: int) -> bool:
+    """Whether this user has a name."""
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        return False
+    return True
+
+
 def spark_home() -> Path:
     """Where Spark is: $SPARK_HOME, else the PySpark package, which is not imported for that."""
     found = find_spec("pyspark")
@@ -59,6 +80,9 @@ def main() -> None:
     words = command(sys.argv[1:], os.environ, spark_home())
     if not words:
         raise SystemExit("entrypoint: no command is given")
+    library = next(Path("/usr/lib").glob("*/libnss_wrapper.so"), None)
+    if library is not None and not is_named(os.getuid()):
+        os.environ.update(naming(os.getuid(), os.getgid(), library, Path(os.environ.get("HOME", "/tmp"))))
     os.execvp(words[0], words)
 
 

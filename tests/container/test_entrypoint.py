@@ -56,3 +56,15 @@ def test_the_class_path_that_spark_asks_for_comes_first() -> None:
 def test_an_executor_by_hand_is_told_what_is_missing() -> None:
     with pytest.raises(SystemExit, match="SPARK_DRIVER_URL"):
         entrypoint.command(["executor"], EXECUTOR | {"SPARK_DRIVER_URL": ""}, SPARK)
+
+
+def test_a_user_without_a_name_gets_one_that_all_programs_see(tmp_path: Path) -> None:
+    set_up = entrypoint.naming(123456, 0, Path("/usr/lib/libnss_wrapper.so"), tmp_path)
+    line = Path(set_up["NSS_WRAPPER_PASSWD"]).read_text()
+    assert line == f"s3sink:x:123456:0::{tmp_path}:/usr/sbin/nologin\n"
+    assert set_up["LD_PRELOAD"] == "/usr/lib/libnss_wrapper.so"
+
+
+def test_root_has_a_name_and_a_uid_of_a_cluster_has_none() -> None:
+    assert entrypoint.is_named(0)
+    assert not entrypoint.is_named(1_000_680_000)
