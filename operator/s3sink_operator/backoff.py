@@ -22,7 +22,7 @@ def pause_ms(failures: int, *, kind: Kind, uid: str = "") -> int:
     """Milliseconds to wait after so many failures in a row (1 or more), with up to a tenth more by `uid`."""
     n = failures - 1 if kind is Kind.INFRASTRUCTURE else failures
     plain = min(LONGEST, (n * n + n) * MINUTE)
-    return plain + int(plain * JITTER * _share(uid))
+    return plain + int(plain * JITTER * share(uid))
 
 
 def spell_ms(failures: int, *, kind: Kind) -> int:
@@ -36,6 +36,6 @@ def failures_after(before: int, *, kind: Kind, ran_ms: int) -> int:
     return 1 if stable else before + 1
 
 
-def _share(uid: str) -> float:
+def share(uid: str) -> float:
     """A number from 0 to 1 that is the same for a sink whenever it is asked."""
     return int.from_bytes(hashlib.sha256(uid.encode()).digest()[:4], "big") / 0xFFFFFFFF if uid else 0.0

@@ -175,7 +175,8 @@ class Settings:
     `poll_ms`: how soon a driver that starts is asked again, `watch_ms`: one that runs, of which progress alone is told
     after `progress_ms`; `refused_ms`: how soon a refused write is tried again;
     `resize_ms`: how long a node may put off a change of memory before the driver is restarted for it.
-    `deletion_ms`: how long deletionPolicy may hold a deleted sink. `resize`: whether the API server offers
+    `started_ms`, `rollout_ms`: when the operator began, and over how long from then on it restarts drivers that have
+    another image of its own. `deletion_ms`: how long deletionPolicy may hold a deleted sink. `resize`: whether the API server offers
     pods/resize. `user`: the uid and gid of sinks' pods; None leaves them to the cluster, which assigns its own on
     OpenShift. `requests`: what the job's image carries out in a task pod.
     """
@@ -193,11 +194,13 @@ class Settings:
     poll_ms: int = 2_000
     refused_ms: int = 60_000
     resize_ms: int = 5 * 60_000
+    started_ms: int = 0
+    rollout_ms: int = 0
     spill: str = "20Gi"
     resize: bool = False
     image_pull_policy: str = "IfNotPresent"
     user: int | None = 10001
-    requests: frozenset[Request] = frozenset({Request.PUBLISH})
+    requests: frozenset[Request] = frozenset(Request)
 
 
 def to_ms(stamp: str | None) -> int | None:

@@ -95,7 +95,8 @@ def expect_same_topics(known: Kafka | None, now: Kafka) -> Kafka:
         if known.topics.get(topic, topic_id) != topic_id:
             raise TopicRecreated(
                 f"topic {topic} was deleted and created again (id {known.topics[topic]}, now {topic_id}): its offsets "
-                "begin anew. Choose another sinkId and topicsDir, or reset the sink's offsets."
+                "begin anew. Reset the sink's offsets (state: Stopped, and spec.offsets.reset to Earliest with "
+                "onExisting: NewPrefix; or s3sink reset-offsets), or choose another sinkId and topicsDir."
             )
     return Kafka(known.cluster, {**known.topics, **now.topics})
 

@@ -146,6 +146,7 @@ RESET = {"reset": {"nonce": "n1", "to": "Earliest"}}
 
 def test_a_reset_that_is_not_built_is_said_and_never_silently_left_out() -> None:
     cluster = running()
+    cluster.settings = replace(SETTINGS, requests=frozenset({Request.PUBLISH}))
     cluster.edit(state="Stopped", offsets=RESET)
     cluster.live()
     assert "spec.offsets.reset is not built yet" in cluster.condition("NotBuilt")["message"]

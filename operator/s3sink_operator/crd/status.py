@@ -162,6 +162,10 @@ _OFFSETS: Final = _section(
         "time": _time("When it was carried out."),
         "result": _text("Whether it was done or refused."),
         "message": _text("How it ended, in a sentence."),
+        "generation": _number("Of the ledger; the first reset begins 2."),
+        "topicsDir": _text("Where objects go since."),
+        "copiedAgain": _number("Offsets in objects of before that are copied again."),
+        "skipped": _number("Offsets that are in no object and are not copied."),
         "partitions": _list(
             "Where the first topic-partitions start now.",
             _section(

@@ -6,7 +6,7 @@ remembered but in the status: after any write, also one that was lost, the next 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from s3sink_operator import names, objects, status
@@ -15,14 +15,18 @@ from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.executors import executors_of
 from s3sink_operator.decide.story import Story
 from s3sink_operator.decide.verdict import Verdict
-from s3sink_operator.model import FINALIZERS, Decision, Event, EventType, Json, Observed, Settings, is_ending
+from s3sink_operator.model import FINALIZERS, Decision, Event, EventType, Json, Observed, Settings, is_ending, to_stamp
 from s3sink_operator.names import Component
 from s3sink_operator.status import Condition
+from sink_job.api.report import StuckReport
 from sink_job.api.units import format_size
 
 __all__ = ["decide"]
 
 Policy = Callable[[Context], Verdict | None]
+
+STUCK_TOLD = 3
+"""Topic-partitions with an open transaction that are named."""
 
 POLICIES: tuple[Policy, ...] = (
     wanted.held,
@@ -142,13 +146,29 @@ def _of_data(ctx: Context, story: Story) -> list[Condition]:
     """What went wrong with records or objects, as long as it is the last that is known."""
     retry, report = story.retry or {}, ctx.report
     found = []
-    if retry.get("reason") in ("DataLoss", "ObjectConflict"):
+    if retry.get("reason") in ("DataLoss", "ObjectConflict", "TopicRecreated"):
         kind = str(retry["reason"])
         found.append(Condition(type=kind, status="True", reason=kind, message=str(retry.get("message"))))
     elif report is not None and report.totals.lost:
         message = f"Kafka had dropped {report.totals.lost} offsets before they were read; spec.onDataLoss lets it go on"
         found.append(Condition(type="DataLoss", status="True", reason="OffsetsLost", message=message))
+    if report is not None and report.stuck:
+        message = _stuck(report.stuck)
+        found.append(Condition(type="StuckTransaction", status="True", reason="TransactionStaysOpen", message=message))
     return found
+
+
+def _stuck(found: Sequence[StuckReport]) -> str:
+    """Where a transaction stays open, and the way out; the same words as long as it does."""
+    first = found[0]
+    more = "".join(f"; {each.topic}-{each.partition} from offset {each.offset} on" for each in found[1:STUCK_TOLD])
+    rest = f"; and {len(found) - STUCK_TOLD} more" if len(found) > STUCK_TOLD else ""
+    return (
+        f"a transaction has been open in {first.topic}-{first.partition} from offset {first.offset} on since "
+        f"{to_stamp(first.since)} or longer: nothing behind it is copied before it ends{more}{rest}. If its producer "
+        f"is gone, abort it: kafka-transactions.sh --bootstrap-server BROKER abort --topic {first.topic} --partition "
+        f"{first.partition} --start-offset {first.offset}"
+    )
 
 
 def _state(ctx: Context, verdict: Verdict) -> Json:

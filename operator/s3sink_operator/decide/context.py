@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from s3sink_operator import identity, memory, names, objects
+from s3sink_operator import backoff, identity, memory, names, objects
 from s3sink_operator.decide.story import Key, Story, story_of
 from s3sink_operator.failures import lost_node
 from s3sink_operator.memory import Bounds, Inputs
@@ -202,6 +202,18 @@ class Context:
             return None
         return Key(spec_hash=objects.spec_hash(self.sink, self.settings), restart=self.restart)
 
+    @cached_property
+    def keeps_image(self) -> bool:
+        """Whether the driver differs by the operator's own image alone, and its turn to get the new one is still to come:
+        a new default does not end all drivers of a cluster in the same minute.
+        """
+        before = objects.image_of(self.driver) if self.driver is not None else None
+        if before is None or self.sink is None or self.key is None or self.key.fits(self.driver or {}):
+            return False
+        turn = self.settings.started_ms + int(self.settings.rollout_ms * backoff.share(self.uid))
+        same = replace(self.key, spec_hash=objects.spec_hash(self.sink, replace(self.settings, image=before)))
+        return self.now < turn and same.fits(self.driver or {})
+
     @property
     def is_local(self) -> bool:
         return self.valid.spec.executor.mode is ExecutorMode.LOCAL
@@ -255,9 +267,10 @@ class Context:
     def new_driver(self) -> Json:
         return objects.driver_pod(self.valid, self.owner, self.settings, self.shape())
 
-    def new_task(self, request: str) -> Json:
-        """A task pod runs everything in itself, so it is sized as a sink in Local mode."""
-        shape = replace(self.shape(), memory=self.start_size, executor_memory=None, restarted_for=None)
+    def new_task(self, request: str, made_for: str) -> Json:
+        """A task pod runs everything in itself, so it is sized as a sink in Local mode. `made_for` is its digest."""
+        size = self.start_size
+        shape = replace(self.shape(), memory=size, executor_memory=None, restarted_for=None, spec_hash=made_for)
         return objects.task_pod(self.valid, self.owner, self.settings, shape, request)
 
     def base(self) -> Sequence[Json]:

@@ -204,13 +204,15 @@ def _with_task(retry: Json | None, seen: Observed, key: Key | None, now: int) ->
     if seen.task is None or is_ending(seen.task) or failures.succeeded(seen.task):
         return retry
     failure = failures.ended(seen.task)
-    return (
-        retry
-        if failure is None
-        else _failed(
-            retry, failure, of=uid_of(seen.task), component=Component.TASK, ran_ms=0, now=now, seen=seen, key=key
-        )
+    if failure is None:
+        return retry
+    made_for = annotation(seen.task, names.SPEC_HASH)
+    if retry is not None and retry.get("taskHash") != made_for:
+        retry = None  # of another request: this one's failures are counted for themselves
+    made = _failed(
+        retry, failure, of=uid_of(seen.task), component=Component.TASK, ran_ms=0, now=now, seen=seen, key=key
     )
+    return made | {"taskHash": made_for}
 
 
 def _with_refusal(retry: Json | None, seen: Observed, key: Key | None, now: int) -> Json | None:

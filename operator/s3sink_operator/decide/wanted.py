@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from s3sink_operator import failures, identity, names
-from s3sink_operator.decide.context import BY_ANNOTATION, RESET_OF, Context
+from s3sink_operator.decide import resets
+from s3sink_operator.decide.context import RESET_OF, Context
 from s3sink_operator.decide.story import waits
 from s3sink_operator.decide.verdict import Verdict
-from s3sink_operator.model import EventType, Json, Kind, Request, annotation, is_ending, to_ms, to_stamp
+from s3sink_operator.model import EventType, Json, Kind, Request, annotation, is_ending, to_ms
 from s3sink_operator.names import Component
 from s3sink_operator.objects import request_of
 from s3sink_operator.status import Condition
@@ -144,11 +145,11 @@ def stopped(ctx: Context) -> Verdict | None:
     if ctx.wanted[0] is not State.STOPPED:
         return None
     said = f"{ctx.wanted[1]} is Stopped"
-    if not is_all_published(ctx):
+    reset = resets.wanted(ctx) if Request.RESET in ctx.settings.requests else None
+    if not is_all_published(ctx) and not (reset is not None and resets.is_all_there_is_to_do(ctx)):
         return carry_out(ctx, Request.PUBLISH.value, doing=f"{said}: what is open is published first")
-    nonce = new_reset(ctx)
-    if nonce is not None and Request.RESET in ctx.settings.requests:
-        return carry_out(ctx, f"{Request.RESET}:{nonce}", doing=f"offsets are reset for the nonce {nonce}")
+    if reset is not None:
+        return carry_out(ctx, resets.request(reset), doing=f"offsets are reset for the nonce {reset.nonce}")
     if ctx.task is not None:
         return Verdict(
             reason="Stopping",
@@ -166,13 +167,15 @@ def carry_out(ctx: Context, request: str, *, doing: str) -> Verdict:
     base = Verdict(reason="Stopping", message=doing, phase="Stopping", reconciling=True)
     if ctx.driver is not None:
         return replace(base, ending=True, delete=ctx.end(ctx.driver))
-    task, pause = ctx.task, waits(ctx.story.retry, Component.TASK, ctx.now)
+    task, pause, made_for = ctx.task, waits(ctx.story.retry, Component.TASK, ctx.now), resets.task_hash(ctx, request)
+    if (ctx.story.retry or {}).get("taskHash", made_for) != made_for:
+        pause = None  # what failed was another request
     if task is None:
         if pause is not None:
             return _failed_task(ctx, base, pause)
-        return replace(base, apply=ctx.base(), create=[ctx.new_task(request)])
+        return replace(base, apply=ctx.base(), create=[ctx.new_task(request, made_for)])
     same = request_of(task) == request and ctx.key is not None
-    same = same and annotation(task, names.SPEC_HASH) == (ctx.key.spec_hash if ctx.key else None)
+    same = same and annotation(task, names.SPEC_HASH) == made_for
     if is_ending(task) or not same:
         return replace(base, delete=ctx.end(task))
     if failures.succeeded(task):
@@ -193,25 +196,15 @@ def is_all_published(ctx: Context) -> bool:
     return bool(state.get("published")) or not ctx.story.attempts
 
 
-def new_reset(ctx: Context) -> str | None:
-    """The nonce of a request about offsets that was not carried out yet."""
-    reset = ctx.sink.spec.offsets.reset if ctx.sink is not None else None
-    return None if reset is None or reset.nonce == ctx.carried_out.get(ctx.reset_by) else reset.nonce
-
-
 def notes(ctx: Context) -> list[Condition]:
     """What is so beside the verdict: requests that wait or that this version cannot do, and what may collide."""
     found = []
     missing = []
-    if new_reset(ctx) is not None:
-        if Request.RESET not in ctx.settings.requests:
-            missing.append(f"{_not_built(RESET_OF[ctx.reset_by])}: offsets stay as they are")
-        elif ctx.wanted[0] is not State.STOPPED:
-            message = f"{RESET_OF[ctx.reset_by]} waits until the sink is Stopped"
-            found.append(Condition(type="OffsetsReset", status="False", reason="WaitsForStopped", message=message))
-    if ctx.reset_mistakes:
-        message = f"{RESET_OF[BY_ANNOTATION]} is not carried out: {ctx.reset_mistakes}"
-        found.append(Condition(type="OffsetsReset", status="False", reason="InvalidRequest", message=message))
+    if resets.wanted(ctx) is not None and Request.RESET not in ctx.settings.requests:
+        missing.append(f"{_not_built(RESET_OF[ctx.reset_by])}: offsets stay as they are")
+    held_up = resets.condition(ctx)
+    if held_up is not None:
+        found.append(held_up)
     request = _REQUEST_OF.get(_policy(ctx) or DeletionPolicy.RETAIN)
     if request is not None and request not in ctx.settings.requests:
         missing.append(f"{_not_built(f'deletionPolicy {request}')}: it acts as Retain")
@@ -259,14 +252,13 @@ def _failed_task(ctx: Context, base: Verdict, pause: int) -> Verdict:
 
 
 def _done(ctx: Context, verdict: Verdict, request: str, task: Json) -> Verdict:
-    if request != f"{Request.RESET}:{new_reset(ctx)}":
+    reset = resets.wanted(ctx)
+    if reset is None or request != resets.request(reset):
         return replace(verdict, published=True)
-    reset = ctx.valid.spec.offsets.reset
-    assert reset is not None
-    said = failures.said_by(task)
-    result: Json = {"nonce": reset.nonce, "to": reset.to.value, "time": to_stamp(ctx.now), "result": "Done"}
-    result["carriedOut"] = ctx.carried_out | {ctx.reset_by: reset.nonce}
-    return replace(verdict, offsets=result | ({"message": said} if said else {}))
+    told = resets.done(ctx, reset, task)
+    message = f"offsets were reset: {told.get('message', 'the pod left no word')}"
+    kind = EventType.NORMAL
+    return replace(verdict, reason="OffsetsReset", message=message, published=True, offsets=told, event=kind)
 
 
 def _released(ctx: Context, message: str, kind: EventType) -> Verdict:

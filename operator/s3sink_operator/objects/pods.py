@@ -219,7 +219,7 @@ def _reset(sink: Sink) -> Sequence[str]:
         line += ["--timestamp", str(reset.timestamp)]
     for each in reset.partitions or ():
         line += ["--offset", f"{each.topic}:{each.partition}:{each.offset}"]
-    return line
+    return [*line, "--nonce", reset.nonce]
 
 
 def _base(sink: Sink, shape: Shape) -> list[str]:
