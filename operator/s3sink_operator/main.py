@@ -63,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flag("node-lost-timeout", "5m", "how long a pod on a lost node is left before it is deleted by force")
     flag("resync", "5m", "a look that asks the API server comes at least so often")
     flag("run-as-user", "10001", "uid and gid of sinks' pods; Cluster: those that the cluster assigns (OpenShift)")
+    flag("rollout", "10m", "over how long drivers are restarted when the image of jobs that name none is another one")
     flag("workers", "16", "sinks looked at at a time")
     flag(
         "report-by",
@@ -81,20 +82,21 @@ def run(args: argparse.Namespace) -> int:
     try:
         resync_s = parse_duration(args.resync) / 1000
         node_lost_ms = parse_duration(args.node_lost_timeout)
+        rollout_ms = parse_duration(args.rollout)
     except ValueError as error:
-        print(f"s3sink operator: --resync, --node-lost-timeout: {error}", file=sys.stderr)
+        print(f"s3sink operator: --resync, --node-lost-timeout, --rollout: {error}", file=sys.stderr)
         return 2
     if args.run_as_user != _OF_CLUSTER and not (args.run_as_user.isascii() and args.run_as_user.isdigit()):
         print(f"s3sink operator: --run-as-user: {args.run_as_user} is neither a uid nor Cluster", file=sys.stderr)
         return 2
     try:
-        return asyncio.run(_main(args, resync_s=resync_s, node_lost_ms=node_lost_ms))
+        return asyncio.run(_main(args, resync_s=resync_s, node_lost_ms=node_lost_ms, rollout_ms=rollout_ms))
     except (ApiError, OSError, TimeoutError) as error:
         _log.error("the API server: %s", error)
         return LOST
 
 
-async def _main(args: argparse.Namespace, *, resync_s: float, node_lost_ms: int) -> int:
+async def _main(args: argparse.Namespace, *, resync_s: float, node_lost_ms: int, rollout_ms: int) -> int:
     await _load_config()
     async with ApiClient() as client, aiohttp.ClientSession() as http:
         api = Api(client)
@@ -109,6 +111,8 @@ async def _main(args: argparse.Namespace, *, resync_s: float, node_lost_ms: int)
             cluster=args.cluster_id or await _cluster_id(api),
             driver_role=args.driver_cluster_role,
             node_lost_ms=node_lost_ms,
+            started_ms=_now(),
+            rollout_ms=rollout_ms,
             user=None if args.run_as_user == _OF_CLUSTER else int(args.run_as_user),
             resize="pods/resize" in await api.resources("v1"),
         )

@@ -176,9 +176,9 @@ class Settings:
     after `progress_ms`; `refused_ms`: how soon a refused write is tried again;
     `resize_ms`: how long a node may put off a change of memory before the driver is restarted for it.
     `started_ms`, `rollout_ms`: when the operator began, and over how long from then on it restarts drivers that have
-    another image of its own. `deletion_ms`: how long deletionPolicy may hold a deleted sink. `resize`: whether the API server offers
-    pods/resize. `user`: the uid and gid of sinks' pods; None leaves them to the cluster, which assigns its own on
-    OpenShift. `requests`: what the job's image carries out in a task pod.
+    another image of its own. `deletion_ms`: how long deletionPolicy may hold a deleted sink. `resize`: whether the API
+    server offers pods/resize. `user`: the uid and gid of sinks' pods; None leaves them to the cluster, which assigns
+    its own on OpenShift. `requests`: what the job's image carries out in a task pod.
     """
 
     image: str

@@ -204,7 +204,7 @@ class Context:
 
     @cached_property
     def keeps_image(self) -> bool:
-        """Whether the driver differs by the operator's own image alone, and its turn to get the new one is still to come:
+        """Whether the driver differs by the operator's own image alone, and its turn for the new one is still to come:
         a new default does not end all drivers of a cluster in the same minute.
         """
         before = objects.image_of(self.driver) if self.driver is not None else None

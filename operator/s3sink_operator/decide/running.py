@@ -89,7 +89,7 @@ def ended(ctx: Context) -> Verdict | None:
 def edited(ctx: Context) -> Verdict | None:
     """A driver that was started with something else than what is wanted now: it is ended, the next one follows."""
     driver, key = ctx.driver, ctx.key
-    if driver is None or key is None or key.fits(driver) or is_ending(driver):
+    if driver is None or key is None or key.fits(driver) or is_ending(driver) or ctx.keeps_image:
         return None
     asked = annotation(driver, names.SPEC_HASH) == key.spec_hash
     reason = "RestartAsked" if asked else "SpecChanged"
@@ -220,6 +220,7 @@ def _copying(ctx: Context, report: Report, base: Verdict) -> Verdict:
     """A driver that is where it should be copies, as soon as there is an executor to do it."""
     count = report.assigned_partitions
     copies = f"copies {count} topic-partition{'' if count == 1 else 's'}"
+    copies += "; it is restarted for the operator's new image when its turn comes" if ctx.keeps_image else ""
     there = None if ctx.is_local else executors_of(ctx)
     if there is None or not there.missing:
         return replace(base, ready="True", message=copies, event=EventType.NORMAL)

@@ -110,6 +110,14 @@ def memory_of(pod: Json) -> int | None:
     return size_of(pod)
 
 
+def image_of(pod: Json) -> str | None:
+    """What the job of the pod was started from."""
+    for container in (pod.get("spec") or {}).get("containers") or ():
+        if container.get("name") == CONTAINER:
+            return str(container.get("image"))
+    return None
+
+
 def has_executors(pod: Json) -> bool:
     """Whether the tasks of this driver run in pods of their own."""
     return annotation(pod, EXECUTOR_MEMORY) is not None
