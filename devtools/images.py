@@ -24,6 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from devtools.kube.packages import Machine, find_program, require
 from devtools.processes import ServerFailedError
@@ -160,10 +161,15 @@ class Buildah(Builder):
 def built(*targets: str) -> list[Image]:
     """Images of the Dockerfile's targets (`operator`, `job`) or `pause`, of the cache or built now.
 
-    Raises `ServerFailedError` with the builder's words, or with what is missing on this machine.
+    `S3SINK_IMAGES=kept` takes those of the cache as they are, of whatever code, where there are any. Raises
+    `ServerFailedError` with the builder's words, or with what is missing on this machine.
     """
     folder = cache_dir() / "images"
     folder.mkdir(parents=True, exist_ok=True)
+    if os.environ.get("S3SINK_IMAGES") == "kept":
+        kept = [_kept(folder, target) for target in targets]
+        if all(kept):
+            return [image for image in kept if image]
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         builder = builder_here()
@@ -190,6 +196,11 @@ def reason_against() -> str | None:
             return None
     reason = Machine.here(_PROGRAMS, cni=False).reason_against()
     return f"no Docker engine answers, there is no podman, and for buildah {reason}" if reason else None
+
+
+def _kept(folder: Path, target: str) -> Image | None:
+    archive = next(folder.glob(f"{target}-*.tar"), None)
+    return Image(f"localhost/s3sink-{target}:{archive.stem.rpartition('-')[2]}", archive) if archive else None
 
 
 def _image(builder: Builder, target: str, folder: Path, context: Path) -> Image:
@@ -283,6 +294,14 @@ def _pip_setting(name: str) -> str:
     found = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
     value = found.get(f":env:.{name.partition('.')[2]}") or found.get(name) or ""
     return value.strip("'\"")
+
+
+def hosts_of_this_machine() -> list[str]:
+    """The hosts by which this machine alone reaches its registries: they must not get into an image."""
+    addresses = [_pip_setting("global.index-url"), os.environ.get("S3SINK_MAVEN_ROOT", "")]
+    addresses += [line.split('"')[1] for line in _apt_settings() if '"' in line]
+    hosts = {urlsplit(address).hostname or "" for address in addresses}
+    return sorted(hosts - {"", "localhost", "pypi.org", "repo1.maven.org"})
 
 
 def _authorities() -> Path | None:

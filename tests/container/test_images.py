@@ -1,0 +1,188 @@
+"""The images as they are built: what is in them, whose it is, and what is not in them. Read from their archives, layer
+by layer, so that nothing hides below another.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devtools import images
+from devtools.images import Image
+
+pytestmark = pytest.mark.e2e
+
+HOME = "opt/s3sink"
+USER = 10001
+MB = 1_000_000
+SMALL_FILE = 64 * 1024
+TARGETS = pytest.mark.parametrize("target", ["operator", "job"])
+
+
+@dataclass
+class Layer:
+    """The members of one layer by path, and the texts of small files of our own."""
+
+    size: int
+    members: dict[str, tarfile.TarInfo] = field(default_factory=dict)
+    texts: dict[str, bytes] = field(default_factory=dict)
+
+
+@dataclass
+class Content:
+    """An image's settings and its layers, the base's first."""
+
+    config: dict[str, Any]
+    layers: list[Layer]
+
+    @property
+    def members(self) -> dict[str, tarfile.TarInfo]:
+        """All files, each as the topmost layer has it."""
+        found: dict[str, tarfile.TarInfo] = {}
+        for layer in self.layers:
+            found |= layer.members
+        return found
+
+    @property
+    def own(self) -> dict[str, tarfile.TarInfo]:
+        """What is below the project's folder."""
+        return {path: member for path, member in self.members.items() if path.startswith(f"{HOME}/")}
+
+    def package(self, name: str) -> list[str]:
+        """The files of a Python package of the image."""
+        folder = f"/site-packages/{name}/"
+        return [path for path in self.own if folder in path]
+
+
+@pytest.fixture(scope="session")
+def content() -> Callable[[str], Content]:
+    """What is in the image of a target. Skips where images cannot be built."""
+    if reason := images.reason_against():
+        pytest.skip(reason)
+    built = dict(zip(images.TARGETS, images.built(*images.TARGETS), strict=True))
+    return cache(lambda target: _read(built[target]))
+
+
+@TARGETS
+def test_an_image_runs_as_a_user_by_number_and_its_entry_point_is_a_process_of_its_own(
+    content: Callable[[str], Content], target: str
+) -> None:
+    config = content(target).config["config"]
+    assert config["User"] == f"{USER}:{USER}"
+    assert (
+        config["Entrypoint"]
+        == {"operator": ["s3sink"], "job": ["tini", "-s", "--", "python", "/opt/s3sink/entrypoint.py"]}[target]
+    )
+
+
+@TARGETS
+def test_what_is_installed_is_roots_and_everyone_may_read_it_and_nobody_write(
+    content: Callable[[str], Content], target: str
+) -> None:
+    wrong = [
+        path
+        for path, member in content(target).own.items()
+        if not member.issym()
+        and (
+            member.uid != 0
+            or member.mode & 0o022
+            or not member.mode & 0o004
+            or (member.isdir() and not member.mode & 0o001)
+        )
+    ]
+    assert wrong[:10] == []
+
+
+@TARGETS
+def test_no_tools_for_building_are_installed(content: Callable[[str], Content], target: str) -> None:
+    assert [name for name in ("pip", "setuptools", "wheel", "pytest") if content(target).package(name)] == []
+    assert not any(path.startswith(("src/", "dist/", "build/", "baked/")) for path in content(target).members)
+
+
+@TARGETS
+def test_no_layer_tells_where_the_image_was_built(content: Callable[[str], Content], target: str) -> None:
+    found = content(target)
+    hosts = [each.encode() for each in images.hosts_of_this_machine()]
+    told = [path for layer in found.layers for path, text in layer.texts.items() if any(host in text for host in hosts)]
+    assert told == []
+    assert not any(host.decode() in json.dumps(found.config) for host in hosts)
+    # What is mounted while an image is built leaves at most the empty folder it was mounted on.
+    mounted = [path for path in found.members if path.startswith("run/s3sink-build/")]
+    assert mounted == []
+
+
+@TARGETS
+def test_modules_are_compiled_once_and_for_good(content: Callable[[str], Content], target: str) -> None:
+    own = content(target).own
+    modules = {path for path in own if path.endswith(".py") and "/sink_job/" in path}
+    compiled = {path for path in own if path.endswith(".cpython-311.pyc") and "/sink_job/" in path}
+    assert modules
+    assert len(modules) == len(compiled)
+
+
+def test_the_operators_image_is_small_and_knows_neither_spark_nor_java(content: Callable[[str], Content]) -> None:
+    found = content("operator")
+    assert not found.package("pyspark")
+    assert not any(path.endswith((".jar", "/java")) for path in found.members)
+    base, *own = found.layers
+    assert sum(layer.size for layer in own) < 180 * MB
+    assert base.size < 180 * MB
+
+
+def test_the_jobs_image_holds_the_connector_and_the_archive_of_classes(content: Callable[[str], Content]) -> None:
+    found = content("job")
+    names = {Path(path).name for path in found.package("pyspark") if path.endswith(".jar")}
+    assert any(name.startswith("spark-sql-kafka-0-10") for name in names)
+    assert any(name.startswith("kafka-clients") for name in names)
+    assert [path for path in found.own if path.endswith(".jsa")]
+    assert not found.package("kopf")
+
+
+def test_an_edit_of_code_changes_a_layer_of_a_few_megabytes(content: Callable[[str], Content]) -> None:
+    for target in images.TARGETS:
+        with_code = [layer for layer in content(target).layers if any("/sink_job/" in path for path in layer.members)]
+        assert len(with_code) == 1
+        assert with_code[0].size < 20 * MB
+
+
+def _read(image: Image) -> Content:
+    with tarfile.open(image.archive) as archive:
+        (manifest,) = json.loads(_bytes(archive, "manifest.json"))
+        config = json.loads(_bytes(archive, manifest["Config"]))
+        return Content(config, [_layer(archive, name) for name in manifest["Layers"]])
+
+
+def _layer(archive: tarfile.TarFile, name: str) -> Layer:
+    info = archive.getmember(name)
+    while info.issym():
+        info = archive.getmember(str(Path(info.name).parent / info.linkname))
+    found = Layer(info.size)
+    with tarfile.open(fileobj=archive.extractfile(info)) as layer:
+        for member in _members(layer):
+            path = member.name.removeprefix("./").rstrip("/")
+            found.members[path] = member
+            if member.isreg() and member.size < SMALL_FILE and not path.endswith((".pyc", ".class")):
+                found.texts[path] = _content(layer, member)
+    return found
+
+
+def _members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    while (member := archive.next()) is not None:
+        yield member
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(member)
+    assert file
+    return file.read()
+
+
+def _bytes(archive: tarfile.TarFile, name: str) -> bytes:
+    return _content(archive, archive.getmember(name))
