@@ -1,0 +1,164 @@
+"""Requests about offsets, and what is open at a deletion, on a real API server; the harness plays the task pods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from devtools.kube.client import Json
+from devtools.processes import wait_until
+from s3sink_operator import names
+from sink_job.api.errors import ObjectsInTheWay, SinkError, TopicRecreated
+from sink_job.api.report import Ending, Failure, ResetReport, StartReport, StuckReport
+from tests.support.operated import DRIVER, SINK, TASK, Operated, condition, report
+
+pytestmark = pytest.mark.cluster
+
+Step = Callable[[str], object]
+REPORT = ResetReport(
+    generation=2,
+    record=42,
+    topics_dir="topics/generation=2",
+    copied_again=100,
+    partitions=[StartReport(topic="flights", partition=0, previous=100, start=0)],
+)
+RESET: Json = {"reset": {"nonce": "n1", "to": "Earliest", "onExisting": "NewPrefix"}}
+
+
+class Tasks:
+    """The task pods of one sink: what each was asked, and how those of a kind end (well, unless told otherwise)."""
+
+    def __init__(self, sink: Operated) -> None:
+        self.sink = sink
+        self.asked: list[str] = []
+        self.ends: dict[str, Step] = {"Reset": self._well}
+        sink.harness.at_start(TASK, self._start)
+
+    def fails(self, kind: str, error: SinkError) -> None:
+        """From now on tasks of this kind end with `error`."""
+        message = Ending(failure=Failure.of(error)).termination_message()
+        self.ends[kind] = lambda pod: self.sink.harness.fail(pod, error.exit_code, message)
+
+    def succeeds(self, kind: str) -> None:
+        self.ends[kind] = self._well
+
+    def _well(self, pod: str) -> None:
+        self.sink.harness.succeed(pod, REPORT.termination_message())
+
+    def _start(self, pod: str) -> None:
+        asked = self.sink.kube.get("Pod", pod)["metadata"]["annotations"]["s3sink.io/request"]
+        self.asked.append(asked)
+        self.ends.get(asked.partition(":")[0], self.sink.harness.succeed)(pod)
+
+
+@pytest.fixture
+def tasks(sink: Operated) -> Tasks:
+    return Tasks(sink)
+
+
+def offsets(sink: Json) -> Json:
+    return dict(sink.get("status", {}).get("offsets") or {})
+
+
+# -- offsets -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_request_about_offsets_waits_until_the_sink_is_stopped(sink: Operated, tasks: Tasks) -> None:
+    sink.started()
+    sink.apply(offsets=RESET)
+    found = sink.wait(lambda found: condition(found, "OffsetsReset"), "the condition OffsetsReset")
+    assert condition(found, "OffsetsReset")["reason"] == "WaitsForStopped"
+    assert tasks.asked == []
+
+
+def test_a_stopped_sinks_offsets_are_reset_after_what_is_open_is_published(sink: Operated, tasks: Tasks) -> None:
+    sink.started()
+    sink.apply(state="Stopped", offsets=RESET)
+    told = offsets(sink.wait(lambda found: offsets(found).get("nonce") == "n1", "the reset"))
+    assert tasks.asked == ["Publish", "Reset:n1"]
+    assert (told["result"], told["generation"], told["topicsDir"]) == ("Done", 2, "topics/generation=2")
+    assert told["copiedAgain"] == 100
+    assert told["partitions"] == [{"topic": "flights", "partition": 0, "offset": 0}]
+    wait_until(lambda: any(each["reason"] == "OffsetsReset" for each in sink.events()), "an event of it", seconds=20)
+
+
+def test_a_request_is_carried_out_once_and_the_sink_runs_again(sink: Operated, tasks: Tasks) -> None:
+    sink.started()
+    sink.apply(state="Stopped", offsets=RESET)
+    sink.wait(lambda found: offsets(found).get("nonce") == "n1", "the reset")
+    sink.apply(offsets=RESET)
+    sink.wait_ready()
+    sink.apply(state="Stopped", offsets=RESET)
+    sink.wait_reason("Stopped")
+    assert tasks.asked.count("Reset:n1") == 1
+
+
+def test_a_request_that_cannot_be_carried_out_is_told_and_an_edit_heals(sink: Operated, tasks: Tasks) -> None:
+    tasks.fails("Reset", ObjectsInTheWay("3 objects hold records at or above the new offsets"))
+    sink.started()
+    sink.apply(state="Stopped", offsets={"reset": {"nonce": "n1", "to": "Earliest"}})
+    found = sink.wait(
+        lambda found: condition(found, "OffsetsReset").get("reason") == "ObjectsInTheWay", "the condition OffsetsReset"
+    )
+    assert "3 objects hold records" in condition(found, "OffsetsReset")["message"]
+    tasks.succeeds("Reset")
+    sink.apply(state="Stopped", offsets=RESET)
+    found = sink.wait(lambda found: offsets(found).get("nonce") == "n1", "the reset")
+    sink.wait_reason("Stopped")
+    assert not condition(sink.sink, "OffsetsReset")
+
+
+def test_the_offsets_of_a_topic_that_was_made_anew_are_reset_though_nothing_can_be_published(
+    sink: Operated, tasks: Tasks
+) -> None:
+    tasks.fails("Publish", TopicRecreated("topic flights was deleted and created again"))
+    sink.started()
+    sink.apply(state="Stopped", offsets=RESET)
+    sink.wait(lambda found: offsets(found).get("nonce") == "n1", "the reset")
+    sink.wait_reason("Stopped")
+
+
+# -- what is open at a deletion ----------------------------------------------------------------------------------------
+
+
+def test_with_discard_what_is_open_is_given_up_before_the_sink_goes(sink: Operated, tasks: Tasks) -> None:
+    sink.started(deletionPolicy="Discard")
+    sink.kube.delete("S3Sink", SINK)
+    sink.wait_gone()
+    assert tasks.asked == ["Discard"]
+
+
+def test_a_sink_whose_open_objects_cannot_be_given_up_says_so_and_goes_at_once_with_retain(
+    sink: Operated, tasks: Tasks
+) -> None:
+    tasks.fails("Discard", ObjectsInTheWay("S3 says no"))
+    sink.started(deletionPolicy="Discard")
+    sink.kube.delete("S3Sink", SINK)
+    found = sink.wait(lambda found: "S3 says no" in condition(found, "Ready").get("message", ""), "the failure")
+    assert names.FINALIZER in found["metadata"]["finalizers"]
+    sink.kube.patch("S3Sink", SINK, {"spec": {"deletionPolicy": "Retain"}})
+    sink.wait_gone()
+
+
+# -- what the job tells of Kafka ---------------------------------------------------------------------------------------
+
+
+def test_a_transaction_that_stays_open_is_a_condition_as_long_as_it_does(sink: Operated) -> None:
+    sink.started()
+    stuck = StuckReport(topic="flights", partition=0, offset=17, end=40, since=1_760_000_000_000)
+    sink.harness.report(DRIVER, report(stuck=[stuck]))
+    found = sink.wait(lambda found: condition(found, "StuckTransaction"), "StuckTransaction", seconds=60)
+    assert "--topic flights --partition 0 --start-offset 17" in condition(found, "StuckTransaction")["message"]
+    assert condition(found, "Ready")["status"] == "True"
+    sink.harness.report(DRIVER, report())
+    sink.wait(lambda found: not condition(found, "StuckTransaction"), "no StuckTransaction", seconds=60)
+
+
+def test_a_topic_that_was_made_anew_is_a_condition(sink: Operated) -> None:
+    message = Ending(failure=Failure.of(TopicRecreated("topic flights was deleted and created again")))
+    sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, 7, message.termination_message()))
+    sink.apply()
+    found = sink.wait(lambda found: condition(found, "TopicRecreated"), "TopicRecreated")
+    assert "topic flights" in condition(found, "TopicRecreated")["message"]
+    assert condition(found, "Stalled")["status"] == "True"
