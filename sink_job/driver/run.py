@@ -25,6 +25,7 @@ from sink_job.api.errors import ExecutorsFailed, SinkError, TryAgainLater
 from sink_job.api.report import Failure, Report
 from sink_job.api.spec import Sink
 from sink_job.driver import budget, logs, metrics, progress
+from sink_job.driver.container import GivenMemory
 from sink_job.driver.health import SILENCE_S, Heart, LiveTracker
 from sink_job.driver.processes import peaks
 from sink_job.driver.reach import wait_for_broker
@@ -93,6 +94,7 @@ class _Run:
         self.cluster = None if file is None else read_cluster(file, os.environ)
         self.cores = options.cores or usual_cores() if self.cluster is None else self.cluster.slots
         self.memory = self._memory()
+        self.given = GivenMemory(options.memory if self.cluster is None else None)
         self.properties = KafkaProperties.of(sink.spec.kafka, options.secret_dirs)
         self.s3_settings = S3Settings.of(sink.spec.s3, options.secret_dirs)
         self.heart = Heart()
@@ -148,6 +150,14 @@ class _Run:
         if self.cluster is None:
             return memory_of(self.sink, cores=self.cores, total=self.options.memory)
         return memory_of(self.sink, cores=self.cluster.cores, total=self.cluster.memory)
+
+    def _grown(self) -> tuple[int, int] | None:
+        """Each task's budget and bodies once the container has been given more; the JVM's heap stays as it is."""
+        total = self.given.grown()
+        if total is None:
+            return None
+        memory = memory_of(self.sink, cores=self.cores, total=total)
+        return memory.budget, memory.bodies
 
     def _until_stopped(self, stack: ExitStack, s3: S3) -> None:
         _log.info(
@@ -212,6 +222,7 @@ class _Run:
             budget=self.memory.budget,
             threads=self.memory.bodies,
             bodies=self.memory.bodies,
+            grown=self._grown,
         )
 
     # -- what others see -----------------------------------------------------------------------------------------------

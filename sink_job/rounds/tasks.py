@@ -105,6 +105,7 @@ class Tasks:
 
     def _settings(self, state: State, now: int, settings: int) -> RoundSettings:
         world, errors = self._world, self._sink.spec.errors
+        budget, bodies = world.grown() or (world.budget, world.bodies)
         return RoundSettings(
             s3=world.s3,
             root=self._ledger.root,
@@ -115,9 +116,9 @@ class Tasks:
             epoch=state.epoch,
             round=state.number + 1,
             now=now,
-            budget=world.budget,
-            threads=world.threads,
-            bodies=world.bodies,
+            budget=budget,
+            threads=max(world.threads, bodies),
+            bodies=bodies,
         )
 
     def _expect_held(self, starts: Mapping[TopicPartition, int]) -> None:

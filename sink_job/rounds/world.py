@@ -35,9 +35,10 @@ class Admin(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class World:
     """What the driver works with. `clock` gives ms since the epoch; `attempt` is unique to this process. `budget`,
-    `threads` and `bodies` are per task: bytes held back, uploaders, part bodies in memory. `snapshot_every` is in
-    records of the ledger, `look_every` (ms) between two looks for new partitions, or at the ledger's head while idle;
-    `stuck_after` (ms) is how long a transaction may stay open before that is told.
+    `threads` and `bodies` are per task: bytes held back, uploaders, part bodies in memory. `grown`: budget and bodies
+    by now, where there is more memory than at the start; each round asks. `snapshot_every` is in records of the ledger,
+    `look_every` (ms) between two looks for new partitions, or at the ledger's head while idle; `stuck_after` (ms) is
+    how long a transaction may stay open before that is told.
     """
 
     s3: S3Settings
@@ -49,6 +50,7 @@ class World:
     budget: int = 128 << 20
     threads: int = 6
     bodies: int = 3
+    grown: Callable[[], tuple[int, int] | None] = lambda: None
     snapshot_every: int = SNAPSHOT_EVERY
     look_every: int = LOOK_EVERY_MS
     stuck_after: int = STUCK_MS

@@ -284,3 +284,19 @@ def test_changed_settings_first_finish_what_the_old_ones_began(place: Place) -> 
     place.run(FunctionLog(records=40), DONE, flush_size=15)
     assert place.offsets("topics/log/partition=0/log+0+0000000020.json") == list(range(20, 25))
     assert place.offsets("topics/log/partition=0/log+0+0000000025.json") == list(range(25, 40))
+
+
+def test_every_round_asks_what_memory_there_is_by_now(
+    server: S3Server, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A container may be given more while a driver runs: its next round's tasks use it."""
+    log, asked = FunctionLog(records=60), list[int]()
+
+    def grown() -> tuple[int, int] | None:
+        asked.append(1)
+        return (1 << 20, 4) if len(asked) > 1 else None
+
+    place = Place.new(server.endpoint, tmp_path_factory.mktemp("grown"))
+    place.run(log, ALL, flush_size=10, max_records=20, world={"grown": grown})
+    assert len(asked) >= 3
+    assert sum(len(body.splitlines()) for body in place.bodies().values()) == 60
