@@ -13,10 +13,10 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock crd chart demo demo-up demo-down test test-fast lint format bench clean
+.PHONY: help setup lock crd chart demo demo-up demo-down test test-fast lint format bench bench-operator clean
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## .venv from requirements.lock (every other target does it by itself)
 	@$(PYTHON) tools/setup.py
@@ -59,6 +59,9 @@ format: setup ## what ruff can mend by itself
 
 bench: setup ## throughput, CPU and memory, beside Spark's reader and a plain consumer into nothing
 	@$(BIN)/python -m bench $(ARGS)
+
+bench-operator: setup ## up to 1,000 sinks on a real API server: launches, lags, writes, CPU and memory of the operator
+	@$(BIN)/python -m bench.operator $(ARGS)
 
 lock: setup ## requirements.lock anew from pyproject.toml, and the images' parts of it (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --extra job --extra operator --extra dev \
