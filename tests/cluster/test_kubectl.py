@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,11 +16,10 @@ from devtools.kube.build import control_plane_programs
 from devtools.kube.client import Json, Kube
 from devtools.kube.control_plane import Cluster
 from devtools.kube.harness import Harness
-from devtools.operator import Operator, operator
 from s3sink_operator import names
-from sink_job.api.errors import BucketMissing
-from sink_job.api.report import Ending, Failure
-from tests.support.operated import DRIVER, SINK, Operated, report
+from sink_job.api.errors import BucketMissing, ObjectsInTheWay
+from sink_job.api.report import Ending, Failure, ResetReport, StartReport
+from tests.support.operated import DRIVER, SINK, TASK, Operated, report
 
 pytestmark = pytest.mark.cluster
 
@@ -51,7 +50,7 @@ def plugin(tmp_path: Path) -> Callable[..., KubectlS3Sink]:
 
         def run(*words: str, may_fail: bool = False) -> Ran:
             command = [str(folder / "kubectl"), "s3sink", *words]
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
             assert may_fail or done.returncode == 0, done.stderr
             return done
 
@@ -64,22 +63,6 @@ def plugin(tmp_path: Path) -> Callable[..., KubectlS3Sink]:
 def kubectl(plugin: Callable[..., KubectlS3Sink], control_plane: Cluster, namespace: str) -> KubectlS3Sink:
     """As the administrator, in the test's namespace."""
     return plugin(control_plane.kubeconfig(namespace=namespace))
-
-
-@pytest.fixture(scope="module")
-def everywhere(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    """One operator for the sinks with its label in all namespaces."""
-    folder = tmp_path_factory.mktemp("operator")
-    with operator(folder, control_plane.kubeconfig(), None, "--selector", "kubectl=yes") as running:
-        yield running
-
-
-@pytest.fixture
-def sink(kube: Kube, harness: Harness, everywhere: Operator) -> Iterator[Operated]:
-    """A sink's namespace under that operator."""
-    assert everywhere.running()
-    with harness.playing():
-        yield Operated(kube, harness, {"kubectl": "yes"})
 
 
 def wanted(sink: Operated) -> Json:
@@ -130,9 +113,38 @@ def test_offsets_are_asked_for_only_while_stopped_and_with_a_yes(sink: Operated,
     assert shown.returncode == 1
     assert "nothing is done without --yes" in shown.stderr
     assert names.RESET_OFFSETS not in sink.sink["metadata"]["annotations"]
-    kubectl("reset-offsets", SINK, "--to", "offsets", "--offset", "flights:0:42", "--yes")
-    asked = json.loads(sink.sink["metadata"]["annotations"][names.RESET_OFFSETS])
-    assert asked["partitions"] == [{"topic": "flights", "partition": 0, "offset": 42}]
+
+
+STARTS = ResetReport(
+    generation=2,
+    record=42,
+    topics_dir="topics/generation=2",
+    partitions=[StartReport(topic="flights", partition=0, previous=100, start=42)],
+)
+
+
+def test_a_reset_says_where_the_sink_starts_now(sink: Operated, kubectl: KubectlS3Sink) -> None:
+    sink.harness.at_start(TASK, lambda pod: sink.harness.succeed(pod, STARTS.termination_message()))
+    sink.apply(state="Stopped")
+    sink.wait_reason("Stopped")
+    words = ["--to", "offsets", "--offset", "flights:0:42", "--on-existing", "newprefix", "--yes", "--wait"]
+    done = kubectl("reset-offsets", SINK, *words).stdout
+    assert "reset-offsets is done: generation 2 starts: flights-0 at 42" in done
+    assert sink.status["offsets"]["partitions"] == [{"topic": "flights", "partition": 0, "offset": 42}]
+    assert "reset to Offsets" in kubectl("status", SINK).stdout
+
+
+def test_a_reset_that_objects_stand_in_the_way_of_says_so_and_ends_with_4(
+    sink: Operated, kubectl: KubectlS3Sink
+) -> None:
+    error = ObjectsInTheWay("topics/flights/a.json holds records at or above the new offsets")
+    message = Ending(failure=Failure.of(error)).termination_message()
+    sink.harness.at_start(TASK, lambda pod: sink.harness.fail(pod, error.exit_code, message))
+    sink.apply(state="Stopped")
+    sink.wait_reason("Stopped")
+    done = kubectl("reset-offsets", SINK, "--to", "earliest", "--yes", "--wait", may_fail=True)
+    assert done.returncode == 4
+    assert "topics/flights/a.json holds records" in done.stderr
 
 
 def test_waiting_says_what_fails_and_ends_with_4(sink: Operated, kubectl: KubectlS3Sink) -> None:

@@ -30,13 +30,14 @@ class Action:
     """`annotations` to set (None: to take away); `said`: what is under way then.
 
     `is_done(sink, driver)`: whether it is so, by the sink and its driver pod, if there is one. `trouble(sink)`: why it
-    will not be done as things are, or None.
+    will not be done as things are, or None. `result(sink)`: what came of it, where that is more than that it is done.
     """
 
     annotations: Mapping[str, str | None]
     said: str
     is_done: Callable[[Json, Json | None], bool]
     trouble: Callable[[Json], str | None]
+    result: Callable[[Json], str] = lambda _: ""
 
 
 def restart(sink: Json, stamp: str) -> Action:
@@ -100,9 +101,10 @@ def reset_offsets(sink: Json, request: Json) -> Action:
         return told.get("nonce") == nonce and told.get("result") == "Done"
 
     def trouble(now: Json) -> str | None:
-        told = (now.get("status") or {}).get("offsets") or {}
-        if told.get("nonce") == nonce and told.get("result") != "Done":
-            return f"{told.get('result')}: {told.get('message')}"
+        """What the API server or the operator finds wrong, or what a person has to mend; the rest is tried again."""
+        told = condition(now, "OffsetsReset")
+        if told.get("reason") == "InvalidRequest" or (told and _stalled(now)):
+            return f"{told.get('reason')}: {told.get('message')}"
         return _stalled(now)
 
     return Action(
@@ -110,6 +112,7 @@ def reset_offsets(sink: Json, request: Json) -> Action:
         said="gets other offsets",
         is_done=is_done,
         trouble=trouble,
+        result=lambda now: str(((now.get("status") or {}).get("offsets") or {}).get("message") or ""),
     )
 
 

@@ -218,7 +218,8 @@ def _carry_out(kubectl: Kubectl, args: argparse.Namespace, action: Action) -> in
     if as_json:
         print(_json(told | {"done": done, "why": outcome.why} | view.as_data(outcome.sink)))
     elif done:
-        print(f"{args.name}: {args.command} is done")
+        result = action.result(outcome.sink)
+        print(f"{args.name}: {args.command} is done" + (f": {result}" if result else ""))
     if not done:
         _fail(f"{args.name}: {outcome.why}")
     return outcome.ended.value
