@@ -70,17 +70,18 @@ def main() -> int:
                         await players.make_namespace(f"bench-{number}")
                     for count in args.sinks or SIZES:
                         for _ in range(args.repeat):
-                            found = await run(players, begin, count, rest_s=args.rest, tell=_tell)
-                            results.append({**found, "load": round(os.getloadavg()[0], 1)})
-                            save(args.out, results, settings)
+                            results.append({})
+
+                            def tell(figures: Result) -> None:
+                                print(figures, file=sys.stderr, flush=True)
+                                results[-1].update(figures, load=round(os.getloadavg()[0], 1))
+                                save(args.out, results, settings)
+
+                            await run(players, begin, count, rest_s=args.rest, tell=tell)
 
             asyncio.run(work())
     print(_table(results))
     return 0
-
-
-def _tell(figures: Result) -> None:
-    print(figures, file=sys.stderr, flush=True)
 
 
 def _table(results: Sequence[Result]) -> str:

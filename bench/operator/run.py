@@ -8,7 +8,7 @@ import re
 import statistics
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -65,30 +65,20 @@ class Watched:
 
 async def run(
     players: Players, begin: Callable[[], Operator], count: int, *, rest_s: float, tell: Callable[[Result], None]
-) -> Result:
-    """All phases for `count` sinks; `tell` hears of each. Returns figures in seconds, MB (10^6 bytes) and shares of a
-    core.
-    """
+) -> None:
+    """All phases for `count` sinks; `tell` gets the figures of each: seconds, MB (10^6 bytes), shares of a core."""
     keys = [f"bench-{number % NAMESPACES}/sink-{number}" for number in range(count)]
-    result: Result = {"sinks": count}
-
-    async def phase(figures: Awaitable[Result]) -> None:
-        found = await figures
-        tell(found)
-        result.update(found)
-
     async with _operator(begin) as watched:
-        result["memory_empty_mb"] = watched.memory_mb("VmRSS")
-        await phase(_create(players, watched, keys))
-        await phase(_rest(watched, rest_s))
-        await phase(_one_more(players, count))
-        await phase(_lags(players, keys[:: max(1, count // SAMPLE)][:SAMPLE]))
-        await phase(_edit(players, watched, keys))
-        result["memory_peak_mb"] = watched.memory_mb("VmHWM")
+        tell({"sinks": count, "memory_empty_mb": watched.memory_mb("VmRSS")})
+        tell(await _create(players, watched, keys))
+        tell(await _rest(watched, rest_s))
+        tell(await _one_more(players, count))
+        tell(await _lags(players, keys[:: max(1, count // SAMPLE)][:SAMPLE]))
+        tell(await _edit(players, watched, keys))
+        tell({"memory_peak_mb": watched.memory_mb("VmHWM")})
     async with _operator(begin, wait=False) as watched:
-        await phase(_recover(watched, count))
-        await phase(_delete(players, watched, [*players.sinks]))
-    return result
+        tell(await _recover(watched, count))
+        tell(await _delete(players, watched, [*players.sinks]))
 
 
 @asynccontextmanager
