@@ -46,7 +46,8 @@ class PartitionStanding(msgspec.Struct, frozen=True, rename="camel"):
 class Standing(msgspec.Struct, frozen=True, rename="camel"):
     """All of it. `record` is the last one in the ledger (none: there is no ledger), `pending` the objects named but
     not known to be visible, `state` a running job's, `dropped` the refused records that it let go since its start,
-    `unknown` why Kafka did not answer."""
+    `unknown` why Kafka did not answer. `generation` counts the resets of the offsets, from 1; `topics_dir` is where a
+    reset has put the objects since."""
 
     sink_id: str
     now: int
@@ -57,6 +58,8 @@ class Standing(msgspec.Struct, frozen=True, rename="camel"):
     unknown: str | None
     partitions: tuple[PartitionStanding, ...]
     dropped: int | None = None
+    generation: int = 1
+    topics_dir: str | None = None
 
 
 def of_ledger(
@@ -97,6 +100,8 @@ def of_ledger(
         state=None,
         unknown=unknown,
         partitions=tuple(partitions),
+        generation=state.generation,
+        topics_dir=state.topics_dir,
     )
 
 
@@ -168,6 +173,8 @@ def _headline(standing: Standing) -> str:
     if standing.state:
         words.append(standing.state)
     words.append(f"record {known(standing.record)}")
+    if standing.generation > 1:
+        words.append(f"generation {standing.generation} below {standing.topics_dir or 'the bucket itself'}")
     if standing.clock is not None:
         words.append(f"last round {duration(standing.now - standing.clock)} ago")
     if standing.pending:

@@ -108,6 +108,11 @@ class _Reading:
                 generations, buckets(generations, whole, self.sink.shaping().s3), strict=True
             )
             live, notes = self._live(lists.state)
+            placed = sum(len(found) for _, each in (*before, (lists, bucket)) for found in each.unknown.values())
+            if aside := sum(map(len, whole.unknown.values())) - placed:
+                notes += (
+                    f"{aside:,} objects that no list names stand where an earlier generation wrote, outside of it",
+                )
             strange = sum(len(found) for tp, found in bucket.unknown.items() if str(tp) not in lists.state.partitions)
             if strange:
                 notes += (f"{strange:,} objects are of partitions that the ledger does not know",)

@@ -172,3 +172,9 @@ def test_a_report_tells_of_refused_records() -> None:
     found = standing.of_report(report)
     assert "record 7  1,200 refused  lag" in standing.as_table(found)
     assert json.loads(standing.as_json(found))["dropped"] == 1200
+
+
+def test_after_a_reset_the_headline_tells_the_generation_and_where_its_objects_go() -> None:
+    state = State(number=7, generation=2, topics_dir="topics/generation=2")
+    told = standing.as_table(standing.of_ledger(SINK, state, ends={}, group={}, unknown=None, now=NOW))
+    assert "record 7  generation 2 below topics/generation=2" in told
