@@ -24,7 +24,7 @@ from rich.console import Console
 from sink_job.api.errors import ExecutorsFailed, SinkError, TryAgainLater
 from sink_job.api.report import Failure, Report
 from sink_job.api.spec import Sink
-from sink_job.driver import budget, logs, metrics, progress
+from sink_job.driver import budget, logs, metrics, progress, termination
 from sink_job.driver.container import GivenMemory
 from sink_job.driver.health import SILENCE_S, Heart, LiveTracker
 from sink_job.driver.processes import peaks
@@ -111,6 +111,7 @@ class _Run:
             except Exception as error:
                 failure = self._meant(error)
             self.tracker.ended(None if failure is None else failure_of(failure))
+            termination.write(self.tracker.report().ending().termination_message())
         if failure is not None:
             raise failure
         return self.tracker.report()
