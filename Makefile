@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock crd chart demo demo-up demo-down test test-fast lint format bench bench-operator clean
+.PHONY: help setup lock crd chart demo demo-up demo-down demo-cluster test test-fast lint format bench bench-operator clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,7 +36,7 @@ test: setup ## all tests, with a real Kafka broker, a real S3 server and Spark
 	@$(PYTEST) $(ARGS)
 
 test-fast: setup ## the tests that need no server, no Spark and no long search of the model
-	@$(PYTEST) -m "not data and not spark and not model and not cluster" --hypothesis-profile=fast $(ARGS)
+	@$(PYTEST) -m "not data and not spark and not model and not cluster and not e2e" --hypothesis-profile=fast $(ARGS)
 
 lint: setup ## ruff, mypy --strict, import-linter, and whether the CRD is what the models make
 	@$(BIN)/ruff check .
@@ -56,6 +56,9 @@ chart: setup ## what the chart and Argo CD keep as copies: the table of values, 
 format: setup ## what ruff can mend by itself
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+demo-cluster: setup ## the same on a Kubernetes of one node (or ARGS="--context …"): chart, sink, a lost driver, the proof
+	@$(BIN)/python -m demo.cluster $(ARGS)
 
 bench: setup ## throughput, CPU and memory, beside Spark's reader and a plain consumer into nothing
 	@$(BIN)/python -m bench $(ARGS)

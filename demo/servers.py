@@ -17,7 +17,7 @@ from demo.flights import Flights
 from demo.show import Show
 from devtools.jars import broker_class_path
 from devtools.kafka import KafkaBroker
-from devtools.processes import accepts_connections, in_session, kill_session, wait_until
+from devtools.processes import LOOPBACK, accepts_connections, in_session, kill_session, wait_until
 from devtools.s3 import Moto, S3Server, VersityGW, credentials_environment, versitygw_binary, versitygw_possible
 from devtools.topics import Topics
 from sink_job.spark.jars import connector_jars
@@ -28,17 +28,21 @@ PARTITIONS = 6
 
 
 class Servers:
-    """A broker and an S3 server in `folder`; with `stays` they outlive this process, at the manifest's ports."""
+    """A broker and an S3 server in `folder`, at `host`, for the sink of `manifest`.
 
-    def __init__(self, folder: Path, *, stays: bool = False) -> None:
+    With `stays` they outlive this process, at the manifest's ports.
+    """
+
+    def __init__(self, folder: Path, *, stays: bool = False, manifest: Path = MANIFEST, host: str = LOOPBACK) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         for name in ("kafka", "s3"):
             (folder / name).mkdir(parents=True)
         self.folder = folder
-        self.manifest: dict[str, Any] = yaml.safe_load(MANIFEST.read_text())
-        self.kafka = KafkaBroker(folder / "kafka", with_parent=not stays)
+        self.file = manifest.name
+        self.manifest: dict[str, Any] = yaml.safe_load(manifest.read_text())
+        self.kafka = KafkaBroker(folder / "kafka", with_parent=not stays, host=host)
         kind = VersityGW if versitygw_possible() else Moto
-        self.s3: S3Server = kind(folder / "s3", with_parent=not stays)
+        self.s3: S3Server = kind(folder / "s3", with_parent=not stays, host=host)
         if stays:
             self.kafka.port = _port_or(self.spec["kafka"]["bootstrapServers"], self.kafka.port)
             self.s3.port = _port_or(self.spec["s3"]["endpoint"], self.s3.port)
@@ -93,7 +97,7 @@ class Servers:
         spec = self.spec
         spec["kafka"]["bootstrapServers"] = self.kafka.bootstrap
         spec["s3"]["endpoint"] = endpoint
-        path = self.folder / MANIFEST.name
+        path = self.folder / self.file
         path.write_text(yaml.safe_dump(self.manifest, sort_keys=False))
         return path
 

@@ -19,7 +19,7 @@ class Show:
     def __init__(self) -> None:
         terminal = Console()
         self.console = terminal if terminal.is_terminal else Console(width=_PIPED_WIDTH, highlight=False)
-        self._began = time.monotonic()
+        self._began = self._lap = time.monotonic()
         self._step = 0
 
     @property
@@ -27,8 +27,14 @@ class Show:
         """Since the beginning."""
         return time.monotonic() - self._began
 
+    def lap(self) -> float:
+        """Seconds since the step began, or since the last lap in it."""
+        before, self._lap = self._lap, time.monotonic()
+        return self._lap - before
+
     def step(self, title: str) -> None:
         self._step += 1
+        self._lap = time.monotonic()
         self.console.print(f"\n[bold]{self._step}. {title}[/bold]")
 
     def say(self, text: str) -> None:

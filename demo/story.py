@@ -51,7 +51,7 @@ def play(show: Show, folder: Path) -> bool:
             with show.spinner("verifying"):
                 verified = sink.must("verify", "--deep", seconds=_RUN_SECONDS)
             show.console.print(verified.rstrip(), markup=False, highlight=False, soft_wrap=True)
-        return _query(show, servers, flights)
+        return query(show, servers, flights)
     finally:
         if sink:
             sink.kill()
@@ -118,7 +118,8 @@ def _watch(
         wait_until(over, "s3sink run", seconds=_RUN_SECONDS)
 
 
-def _query(show: Show, servers: Servers, flights: Flights) -> bool:
+def query(show: Show, servers: Servers, flights: Flights) -> bool:
+    """Shows the objects and asks them what the data set knows of itself; whether the answers are equal."""
     show.step("The objects, and what is in them")
     client = servers.s3.client()
     with tempfile.TemporaryDirectory(dir=servers.folder) as name:
