@@ -149,6 +149,11 @@ def refused(refusal: Refusal) -> Failure:
     return Failure(kind=Kind.SCHEDULING, reason="AdmissionRefused", sentence=sentence)
 
 
+def ending_of(pod: Json) -> Ending | None:
+    """What the pod's process left for us when it ended."""
+    return _ending(_terminated(pod) or {})
+
+
 def said_by(pod: Json) -> str | None:
     """The pod's termination message as it is."""
     text = (_terminated(pod) or {}).get("message")

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from s3sink_operator.crd.status import ATTEMPTS, WORST
 from s3sink_operator.model import Json, to_ms, to_stamp
-from sink_job.api.report import PartitionReport, Report
+from sink_job.api.report import Ending, PartitionReport, Report
 
 MOST_TOPICS: Final = 1000
 MOST_OF_MESSAGE: Final = 4096
@@ -81,6 +81,22 @@ def connector(report: Report) -> Json:
             "epoch": report.epoch,
             "round": report.round,
             "lost": report.totals.lost or None,
+        }
+    )
+
+
+def connector_after(known: Json, ending: Ending) -> Json:
+    """What is known of a connector when the pod that published what was open has ended, and nothing runs any more."""
+    kept = {name: value for name, value in known.items() if name not in ("topics", "worst", "lag")}
+    return kept | without_none(
+        {
+            "records": ending.totals.records,
+            "objects": ending.totals.objects,
+            "bytes": ending.totals.bytes,
+            "lag": {"records": ending.lag, "seconds": 0} if ending.lag == 0 else None,
+            "openObjects": ending.open_objects,
+            "epoch": ending.epoch,
+            "round": ending.round,
         }
     )
 

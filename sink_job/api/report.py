@@ -123,6 +123,8 @@ class Ending(_Part):
     epoch: int | None = None
     round: int | None = None
     totals: Totals = Totals()
+    lag: Annotated[int | None, Field(description="Offsets that were in no visible object; none: not known.")] = None
+    open_objects: int = 0
     failure: Failure | None = None
 
     def termination_message(self) -> str:
@@ -191,4 +193,13 @@ class Report(_Part):
 
     def ending(self) -> Ending:
         """What is left of a report when the driver is gone."""
-        return Ending(epoch=self.epoch, round=self.round, totals=self.totals, failure=self.failure)
+        lags = [each.lag for each in self.partitions]
+        known = [lag for lag in lags if lag is not None]
+        return Ending(
+            epoch=self.epoch,
+            round=self.round,
+            totals=self.totals,
+            lag=sum(known) if known and len(known) == len(lags) else None,
+            open_objects=self.memory.open_objects,
+            failure=self.failure,
+        )

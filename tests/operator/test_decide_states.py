@@ -10,14 +10,11 @@ from s3sink_operator import names
 from s3sink_operator.model import Request, Settings
 from s3sink_operator.objects import request_of
 from sink_job.api.errors import AccessDenied
-from tests.operator.cluster import ALL_BUILT, MINUTE, SETTINGS, Cluster, document, running
+from sink_job.api.report import Ending, Totals
+from tests.operator.cluster import ALL_BUILT, MINUTE, SETTINGS, Cluster, actions, document, report, running
 
 END = "delete flights-s3sink-driver"
 PUBLISH = ["create flights-s3sink-task", "delete flights-s3sink-task"]
-
-
-def actions(cluster: Cluster) -> list[str]:
-    return [each for each in cluster.log if each != "status"]
 
 
 @pytest.mark.parametrize("by", ["spec", "annotation"])
@@ -65,6 +62,22 @@ def test_stopping_publishes_what_is_open_first() -> None:
     assert cluster.status["state"]["published"]
     cluster.wait(60 * MINUTE)
     assert not cluster.decide().writes
+
+
+def test_a_stopped_sink_tells_what_was_behind_when_its_last_pod_ended_and_not_when_its_driver_did() -> None:
+    cluster = running()
+    cluster.report = report(lag=500)
+    cluster.settle()
+    cluster.edit(state="Stopped")
+    while cluster.task is None:
+        cluster.look()
+    ending = Ending(epoch=4, round=12, totals=Totals(records=500, objects=2), lag=0)
+    cluster.end(cluster.task, exit_code=0, message=ending.termination_message())
+    cluster.settle()
+    told = cluster.status["connector"]
+    assert told["lag"] == {"records": 0, "seconds": 0}
+    assert (told["round"], told["records"], told["openObjects"]) == (12, 500, 0)
+    assert "worst" not in told
 
 
 def test_the_pod_that_publishes_runs_until_caught_up_and_has_all_the_memory() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from s3sink_operator import names, objects, status
+from s3sink_operator import failures, names, objects, status
 from s3sink_operator.decide import running, sizes, wanted
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.executors import executors_of
@@ -189,6 +189,8 @@ def _drives(verdict: Verdict) -> bool:
 def _connector(ctx: Context, verdict: Verdict) -> Json:
     kept = {name: value for name, value in (ctx.old.get("connector") or {}).items() if name != "nodeLostTime"}
     made = status.connector(ctx.report) if ctx.report is not None else kept
+    if verdict.published and ctx.task is not None and (ending := failures.ending_of(ctx.task)) is not None:
+        made = status.connector_after(made, ending)
     return made | {"phase": verdict.phase} | dict(verdict.connector)
 
 
