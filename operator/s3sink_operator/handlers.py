@@ -35,7 +35,7 @@ def registry(client: ApiClient, store: Store, queue: WorkQueue[SinkKey], *, node
     if nodes:
         watched.append(("", "v1", "nodes", "Node"))
     for group, version, plural, kind in watched:
-        kopf.index(group, version, plural, id=f"keep-{plural}", registry=found)(_keeper(store, kind))
+        kopf.index(group, version, plural, id=f"keep-{plural}", registry=found)(_keeper(store, queue, kind))
         kopf.on.event(group, version, plural, id=f"see-{plural}", registry=found)(_seer(store, queue, kind))
     return found
 
@@ -79,9 +79,17 @@ def _login_as(client: ApiClient) -> Callable[..., Awaitable[kopf.ConnectionInfo]
 
 
 # Handlers are coroutines: Kopf calls plain functions in threads, which store and queue are not made for.
-def _keeper(store: Store, kind: str) -> Callable[..., Awaitable[None]]:
+def _keeper(store: Store, queue: WorkQueue[SinkKey], kind: str) -> Callable[..., Awaitable[None]]:
+    """Comes first for each object of a list: what is there at the start is one look for each sink, and of a list that
+    follows a break only what has changed meanwhile."""
+
     async def keep(body: kopf.Body, **_: Any) -> None:
-        store.put(_json(body, kind))
+        obj = _json(body, kind)
+        meta = obj["metadata"]
+        known = store.get(kind, meta.get("namespace", ""), meta["name"])
+        sink = store.put(obj)
+        if sink is not None and (known is None or known["metadata"]["resourceVersion"] != meta["resourceVersion"]):
+            queue.add(sink)
 
     return keep
 
@@ -99,8 +107,9 @@ def _seer(store: Store, queue: WorkQueue[SinkKey], kind: str) -> Callable[..., A
                 queue.add(key)
         if sink is None:
             return
-        # What became of a pod is told before more of them are made.
-        queue.add(sink, URGENT if kind == "Pod" else 0.0)
+        if event["type"] is not None:  # of a list: see _keeper
+            # What became of a pod is told before more of them are made.
+            queue.add(sink, URGENT if kind == "Pod" else 0.0)
         if kind == "S3Sink":
             before = generations.pop(sink, 0)
             if not is_gone:
