@@ -24,7 +24,7 @@ COMMANDS: Final = {
     "reset-offsets": "start elsewhere: a new generation of the ledger",
     "discard-open": "give up what is open, so that nothing unfinished is left in the bucket",
     "simulate": "what these settings would do to these records; no Kafka, S3 or Spark",
-    "operator": "run S3Sinks in Kubernetes: watch them, keep their drivers, tell in their status (not finished)",
+    "operator": "run S3Sinks in Kubernetes: watch them, keep their drivers, tell in their status",
 }
 """The commands and what each is for. Each is a module with `add_parser(subparsers)` and `run(args) -> exit code`."""
 
