@@ -1,0 +1,82 @@
+"""`s3sink reset-offsets` and `discard-open` as their users run them, over a real broker and a real S3 server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devtools.kafka import KafkaBroker
+from devtools.s3 import S3Server
+from devtools.sink import Sink, local_spec, manifest
+from devtools.topics import Topics
+from sink_job.api.report import Ending, ResetReport
+from sink_job.driver import termination
+
+pytestmark = [pytest.mark.data, pytest.mark.spark]
+
+SinkFactory = Callable[[Mapping[str, Any]], Sink]
+
+
+@pytest.fixture
+def last_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The termination message's file, as a kubelet makes it."""
+    path = tmp_path / "termination-log"
+    path.touch()
+    monkeypatch.setenv(termination.PATH, str(path))
+    return path
+
+
+@pytest.fixture
+def written(kafka: KafkaBroker, topics: Topics, s3: S3Server, topic: str, bucket: str, sink_of: SinkFactory) -> Sink:
+    """100 records of one partition, 90 of them in objects and 10 in an open one."""
+    topics.create(topic)
+    topics.produce_values(topic, [json.dumps({"n": n}).encode() for n in range(100)])
+    spec = local_spec(
+        bootstrap=kafka.bootstrap, topics=[topic], endpoint=s3.endpoint, bucket=bucket, rotation={"flushSize": 30}
+    )
+    sink = sink_of(manifest("written", spec))
+    sink.must("run", "--until-caught-up")
+    return sink
+
+
+def test_offsets_are_reset_and_everything_is_copied_and_proved_again(
+    written: Sink, topics: Topics, topic: str, last_word: Path
+) -> None:
+    told = written.must("reset-offsets", "--to", "Earliest", exit_code=7)
+    assert "ObjectsInTheWay: 3 objects hold records at or above the new offsets" in told
+    assert f"start behind them ({topic}-0 at 90)" in told
+    failure = Ending.model_validate_json(last_word.read_text()).failure
+    assert failure is not None
+    assert failure.reason == "ObjectsInTheWay"
+
+    told = written.must("reset-offsets", "--to", "Offsets", "--offset", f"{topic}:0:101", exit_code=2)
+    assert f"101 is not between 0 and 100, where the log of {topic}-0 begins and ends" in told
+    told = written.must("reset-offsets", "--to", "Timestamp", "--timestamp", "99999999999999", exit_code=2)
+    assert "is in the future" in told
+
+    report = ResetReport.model_validate_json(
+        written.must("reset-offsets", "--to", "Earliest", "--on-existing", "NewPrefix", "-o", "json")
+    )
+    assert (report.generation, report.topics_dir, report.copied_again) == (2, "topics/generation=2", 90)
+    assert ResetReport.model_validate_json(last_word.read_text()) == report
+    assert topics.committed("s3sink-default.written", topic) == {0: 0}
+
+    written.catch_up()
+    proof = json.loads(written.must("verify", "--deep", "-o", "json"))
+    assert proof["right"]
+    assert [(p["generation"], p["records"]) for p in proof["partitions"]] == [(2, 100), (1, 90)]
+    assert "GENERATION" in written.must("verify")
+
+
+def test_what_is_open_is_given_up_and_copied_by_the_next_run(written: Sink, last_word: Path) -> None:
+    told = written.must("discard-open")
+    assert "gave up 1 open objects with 10 records" in told
+    assert "a later run goes on at 90" in told
+    assert "gave up 1 open objects" in last_word.read_text()
+    assert "nothing was open" in written.must("discard-open")
+    written.catch_up()
+    assert json.loads(written.must("verify", "-o", "json"))["partitions"][0]["records"] == 100
