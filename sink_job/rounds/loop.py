@@ -28,6 +28,7 @@ from sink_job.rounds.recover import CleanUp, take_over
 from sink_job.rounds.source import Source
 from sink_job.rounds.state import NamedObject, PartitionState, Record, State, difference
 from sink_job.rounds.stuck import Standstill
+from sink_job.rounds.tails import Tails
 from sink_job.rounds.tasks import Tasks
 from sink_job.rounds.tracker import Tracker
 from sink_job.rounds.world import Goal, World
@@ -79,7 +80,7 @@ class Driver:
         self._head_at = 0
         self._record_bytes: dict[TopicPartition, float] = {}
         self._looked_at: dict[TopicPartition, int] = {}
-        self._cut_off: set[TopicPartition] = set()
+        self._tails = Tails(sink.spec.on_data_loss, lambda tp: self._state_of(tp).next)
         self._targets: dict[TopicPartition, int] = {}
 
     # -- from outside ------------------------------------------------------------------------------------------------
@@ -242,7 +243,7 @@ class Driver:
         self.tracker.sees(ends)
         if self._standstill is not None:
             self.tracker.stands(self._standstill.look(ends))
-        if self._too_short(ends):
+        if self._tails.short(ends):
             self._look_for_topics(now)  # a log that ends before what was read of it may be another topic's
             ends = self._expect_whole()
         host = self.world.clock()  # the round clock waits where the ledger's is ahead of it
@@ -257,33 +258,17 @@ class Driver:
                 raise
         return True
 
-    def _too_short(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """The ends of those logs that end before what was read of them."""
-        return {tp: end for tp, end in ends.items() if end < self._state_of(tp).next and tp not in self._cut_off}
-
     def _expect_whole(self) -> Mapping[TopicPartition, int]:
         """The ends, once no log is too short: a broker that has just become the leader may know less for a moment.
 
-        Raises DataLoss for one that stays so: Kafka has lost its tail, and what is written there anew stands at offsets
-        that have been read. With `onDataLoss: Continue` it is told once, and read on from where it was left.
+        One that stays so has lost its tail; with `onDataLoss: Continue` it is read on from where it was left.
         """
         for _ in range(SHORT_LOOKS):
             ends = self._source.ends(self._assigned())
-            short = self._too_short(ends)
+            short = self._tails.short(ends)
             if not short or self._stop.wait(self.short_wait_ms / 1000):
                 return ends
-        tp, end = min(short.items())
-        read = self._state_of(tp).next
-        said = (
-            f"{tp}: the log ends at {end}, though it was read up to {read - 1}: Kafka has lost its tail (an unclean "
-            f"leader election, or a restored broker). Objects hold the lost records; what is written anew at offsets "
-            f"{end} to {read - 1} would be passed over"
-        )
-        if self.sink.spec.on_data_loss is OnDataLoss.FAIL:
-            raise DataLoss(f"{said}. Choose another sinkId and topicsDir, or go on behind it by onDataLoss: Continue")
-        for each in short:
-            self._cut_off.add(each)
-        _log.warning("%s", said)
+        self._tails.lost(short)
         return ends
 
     def _sights(self, ends: Mapping[TopicPartition, int], now: int) -> dict[TopicPartition, Sight]:

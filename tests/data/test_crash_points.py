@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
@@ -20,7 +19,7 @@ from typing import Any
 import pytest
 
 from devtools.fault_proxy import Drop, FaultProxy, Kill, Point
-from devtools.s3 import S3Server, VersityGW, s3_server
+from devtools.s3 import S3Server
 from devtools.s3_requests import Predicate
 from sink_job.rounds.world import Goal
 from tests.support.function_log import FunctionLog
@@ -51,12 +50,6 @@ def _is_start(key: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    with s3_server(VersityGW) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def processes() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, "sink_job.rounds.loop"])
@@ -73,9 +66,9 @@ class Undisturbed:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(server: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    with FaultProxy(server.endpoint) as proxy:
-        place = Place.new(server.endpoint, tmp_path_factory.mktemp("undisturbed"))
+def undisturbed(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    with FaultProxy(s3.endpoint) as proxy:
+        place = Place.new(s3.endpoint, tmp_path_factory.mktemp("undisturbed"))
         through(place, proxy).run(LOG, ALL, **GIVEN)
         counts = {effect: proxy.count(matches) for effect, matches in EFFECTS.items()}
         assert sum(counts.values()) == proxy.count(lambda request: request.mutating), "an effect is missing above"
@@ -116,7 +109,7 @@ def expect_same(place: Place, undisturbed: Undisturbed) -> None:
 @pytest.mark.parametrize("point", ["before", "after"])
 @pytest.mark.parametrize("effect", EFFECTS)
 def test_a_crash_at_any_effect_leaves_the_same_objects_and_no_litter(
-    server: S3Server,
+    s3: S3Server,
     processes: ForkServerContext,
     undisturbed: Undisturbed,
     tmp_path: Path,
@@ -126,8 +119,8 @@ def test_a_crash_at_any_effect_leaves_the_same_objects_and_no_litter(
     for nth in range(1, undisturbed.counts[effect] + 1):
         folder = tmp_path / str(nth)
         folder.mkdir()
-        place = Place.new(server.endpoint, folder)
-        with FaultProxy(server.endpoint) as proxy:
+        place = Place.new(s3.endpoint, folder)
+        with FaultProxy(s3.endpoint) as proxy:
             killed_at(processes, place, proxy, EFFECTS[effect], nth, point)
             through(place, proxy).run(LOG, ALL, **GIVEN)
         expect_same(place, undisturbed)
@@ -135,12 +128,12 @@ def test_a_crash_at_any_effect_leaves_the_same_objects_and_no_litter(
 
 
 @pytest.mark.parametrize("effect", EFFECTS)
-def test_a_lost_reply_changes_nothing(server: S3Server, undisturbed: Undisturbed, tmp_path: Path, effect: str) -> None:
+def test_a_lost_reply_changes_nothing(s3: S3Server, undisturbed: Undisturbed, tmp_path: Path, effect: str) -> None:
     for nth in range(1, undisturbed.counts[effect] + 1):
         folder = tmp_path / str(nth)
         folder.mkdir()
-        place = Place.new(server.endpoint, folder)
-        with FaultProxy(server.endpoint) as proxy:
+        place = Place.new(s3.endpoint, folder)
+        with FaultProxy(s3.endpoint) as proxy:
             proxy.when(EFFECTS[effect], Drop(), point="after", nth=nth)
             through(place, proxy).run(LOG, ALL, **GIVEN)
         expect_same(place, undisturbed)

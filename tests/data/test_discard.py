@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from devtools.processes import wait_until
-from devtools.s3 import S3Server, VersityGW, s3_server
 from sink_job.api.errors import ConfigurationError, LedgerFenced, OwnedByAnother
 from sink_job.rounds import publish as publishing
 from sink_job.rounds.publish import Outcome
@@ -30,17 +28,6 @@ LARGE = FunctionLog(records=25, value_bytes=600_000)
 
 class EndedError(Exception):
     """Stands for the end of the process at this point."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    with s3_server(VersityGW) as running:
-        yield running
-
-
-@pytest.fixture
-def place(server: S3Server, tmp_path: Path) -> Place:
-    return Place.new(server.endpoint, tmp_path)
 
 
 def end_before_publishing(place: Place, monkeypatch: pytest.MonkeyPatch, log: FunctionLog, **given: Any) -> None:

@@ -7,13 +7,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from devtools.processes import wait_until
-from devtools.s3 import S3Server, VersityGW, s3_server
 from sink_job.api.errors import DataLoss, TopicMissing
 from sink_job.api.types import TopicPartition
 from sink_job.kafka.types import TopicInfo
@@ -29,17 +27,6 @@ DONE = Goal(until_caught_up=True)
 ALL = Goal(until_caught_up=True, publish_open=True)
 FIRST = "topics/log/partition=0/log+0+0000000000.json"
 SECOND = "topics/log/partition=0/log+0+0000000015.json"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    with s3_server(VersityGW) as running:
-        yield running
-
-
-@pytest.fixture
-def place(server: S3Server, tmp_path: Path) -> Place:
-    return Place.new(server.endpoint, tmp_path)
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gzip
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,7 +13,7 @@ import pytest
 
 from devtools.fault_proxy import Answer, FaultProxy
 from devtools.processes import wait_until
-from devtools.s3 import S3Server, VersityGW, s3_server
+from devtools.s3 import S3Server
 from devtools.s3_requests import kind
 from sink_job.api.errors import LedgerFenced, LedgerLost, OwnedByAnother, TopicRecreated
 from sink_job.api.types import TopicPartition
@@ -39,17 +38,6 @@ ROOT = "topics/_s3sink/default.log/"
 
 class EndedError(Exception):
     """Stands for the end of the process at this point."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    with s3_server(VersityGW) as running:
-        yield running
-
-
-@pytest.fixture
-def place(server: S3Server, tmp_path: Path) -> Place:
-    return Place.new(server.endpoint, tmp_path)
 
 
 def records(place: Place) -> list[Record]:
@@ -158,8 +146,8 @@ def test_an_upload_whose_part_somebody_replaced_is_rebuilt(place: Place, monkeyp
     assert list(place.s3.list_uploads("")) == []
 
 
-def test_a_conflict_that_persists_leads_to_a_rebuild(server: S3Server, place: Place) -> None:
-    with FaultProxy(server.endpoint) as proxy:
+def test_a_conflict_that_persists_leads_to_a_rebuild(s3: S3Server, place: Place) -> None:
+    with FaultProxy(s3.endpoint) as proxy:
         proxy.when(kind("CompleteMultipartUpload", key="log+0"), Answer(409, "ConditionalRequestConflict"), times=7)
         through = replace(place, settings=replace(place.settings, endpoint=proxy.endpoint))
         through.run(FunctionLog(records=10), DONE, flush_size=10)

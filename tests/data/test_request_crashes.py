@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from devtools.fault_proxy import Drop, FaultProxy, Kill, Point
-from devtools.s3 import S3Server, VersityGW, s3_server
+from devtools.s3 import S3Server
 from devtools.s3_requests import Request
 from sink_job.rounds import publish as publishing
 from sink_job.rounds.world import Goal
@@ -50,12 +50,6 @@ COMMANDS: dict[str, tuple[Command, dict[str, list[int]]]] = {
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    with s3_server(VersityGW) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def processes() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
@@ -66,14 +60,14 @@ class EndedError(Exception):
     """Stands for the end of the process at this point."""
 
 
-def prepared(server: S3Server, folder: Path) -> Place:
+def prepared(s3: S3Server, folder: Path) -> Place:
     """A place with an object that is named and not visible, and one that is open."""
 
     def end(*_: object) -> None:
         raise EndedError
 
     folder.mkdir()
-    place = Place.new(server.endpoint, folder)
+    place = Place.new(s3.endpoint, folder)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(publishing, "publish", end)
         with pytest.raises(EndedError):
@@ -102,19 +96,19 @@ def run_when_told(command: Command, place: Place, gate: Connection) -> None:
     command(place)
 
 
-def writes_of(command: Command, server: S3Server, folder: Path) -> int:
+def writes_of(command: Command, s3: S3Server, folder: Path) -> int:
     """How many writes the command makes when nothing disturbs it."""
-    place = prepared(server, folder)
-    with FaultProxy(server.endpoint) as proxy:
+    place = prepared(s3, folder)
+    with FaultProxy(s3.endpoint) as proxy:
         command(place.through(proxy))
         return proxy.count(is_write)
 
 
 def killed_at(
-    processes: ForkServerContext, server: S3Server, command: Command, place: Place, nth: int, point: Point
+    processes: ForkServerContext, s3: S3Server, command: Command, place: Place, nth: int, point: Point
 ) -> None:
     """Runs the command in a process and kills it at its `nth` write."""
-    with FaultProxy(server.endpoint) as proxy:
+    with FaultProxy(s3.endpoint) as proxy:
         gate, other = processes.Pipe()
         process = processes.Process(target=run_when_told, args=(command, place.through(proxy), other))
         process.start()
@@ -129,36 +123,36 @@ def killed_at(
 @pytest.mark.parametrize("point", ["before", "after"])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_that_is_killed_at_any_effect_can_be_run_again(
-    server: S3Server, processes: ForkServerContext, tmp_path: Path, name: str, point: Point
+    s3: S3Server, processes: ForkServerContext, tmp_path: Path, name: str, point: Point
 ) -> None:
     command, left = COMMANDS[name]
-    for nth in range(1, writes_of(command, server, tmp_path / "undisturbed") + 1):
-        place = prepared(server, tmp_path / str(nth))
-        killed_at(processes, server, command, place, nth, point)
+    for nth in range(1, writes_of(command, s3, tmp_path / "undisturbed") + 1):
+        place = prepared(s3, tmp_path / str(nth))
+        killed_at(processes, s3, command, place, nth, point)
         command(place)
         expect_done(place, left)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_after_a_command_that_was_killed_at_any_effect_the_sink_goes_on(
-    server: S3Server, processes: ForkServerContext, tmp_path: Path, name: str
+    s3: S3Server, processes: ForkServerContext, tmp_path: Path, name: str
 ) -> None:
     """Without running it again: what its record says holds, and without its record nothing has happened."""
     command, left = COMMANDS[name]
     undone = {"topics/log/": list(range(13)), "topics/generation=2/": []}
-    for nth in range(1, writes_of(command, server, tmp_path / "undisturbed") + 1):
-        place = prepared(server, tmp_path / str(nth))
-        killed_at(processes, server, command, place, nth, "after")
+    for nth in range(1, writes_of(command, s3, tmp_path / "undisturbed") + 1):
+        place = prepared(s3, tmp_path / str(nth))
+        killed_at(processes, s3, command, place, nth, "after")
         is_reset = max(each.generation for each in place.verify(LOG, **GIVEN)) == 2
         expect_done(place, left if is_reset else undone)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_lost_reply_changes_nothing(server: S3Server, tmp_path: Path, name: str) -> None:
+def test_a_lost_reply_changes_nothing(s3: S3Server, tmp_path: Path, name: str) -> None:
     command, left = COMMANDS[name]
-    for nth in range(1, writes_of(command, server, tmp_path / "undisturbed") + 1):
-        place = prepared(server, tmp_path / str(nth))
-        with FaultProxy(server.endpoint) as proxy:
+    for nth in range(1, writes_of(command, s3, tmp_path / "undisturbed") + 1):
+        place = prepared(s3, tmp_path / str(nth))
+        with FaultProxy(s3.endpoint) as proxy:
             proxy.when(is_write, Drop(), point="after", nth=nth)
             command(place.through(proxy))
         expect_done(place, left)

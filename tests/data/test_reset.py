@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from devtools.processes import wait_until
-from devtools.s3 import S3Server, VersityGW, s3_server
 from sink_job.api.errors import (
     ConfigurationError,
     LedgerFenced,
@@ -32,17 +29,6 @@ DONE = Goal(until_caught_up=True)
 ALL = Goal(until_caught_up=True, publish_open=True)
 LOG = FunctionLog(records=25)
 NEW = "topics/generation=2/log/partition=0/log+0+0000000000.json"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    with s3_server(VersityGW) as running:
-        yield running
-
-
-@pytest.fixture
-def place(server: S3Server, tmp_path: Path) -> Place:
-    return Place.new(server.endpoint, tmp_path)
 
 
 @pytest.fixture

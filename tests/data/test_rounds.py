@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from devtools.s3 import S3Server, VersityGW, s3_server
+from devtools.s3 import S3Server
 from sink_job.api.errors import DataError, DataLoss, ObjectConflict
 from sink_job.rounds import publish as publishing
 from sink_job.rounds.publish import Outcome
@@ -26,17 +25,6 @@ pytestmark = pytest.mark.data
 
 DONE = Goal(until_caught_up=True)
 ALL = Goal(until_caught_up=True, publish_open=True)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    with s3_server(VersityGW) as running:
-        yield running
-
-
-@pytest.fixture
-def place(server: S3Server, tmp_path: Path) -> Place:
-    return Place.new(server.endpoint, tmp_path)
 
 
 def test_records_become_one_object_per_flush_and_the_rest_stays_open(place: Place) -> None:
@@ -89,12 +77,12 @@ def test_an_object_of_several_parts_is_written_part_by_part_over_the_rounds(plac
     st.sampled_from([{}, {"compression": "Gzip"}, {"paths": True}, {"paths": True, "scope": "Object"}]),
 )
 def test_objects_do_not_depend_on_the_size_of_rounds_or_on_restarts(
-    server: S3Server, tmp_path_factory: pytest.TempPathFactory, rounds: list[int], given: dict[str, object]
+    s3: S3Server, tmp_path_factory: pytest.TempPathFactory, rounds: list[int], given: dict[str, object]
 ) -> None:
     log = FunctionLog(records=130, paths=4, holes=frozenset({3, 44, 45, 46}))
-    once = Place.new(server.endpoint, tmp_path_factory.mktemp("once"))
+    once = Place.new(s3.endpoint, tmp_path_factory.mktemp("once"))
     once.run(log, ALL, flush_size=37, **given)
-    often = Place.new(server.endpoint, tmp_path_factory.mktemp("often"))
+    often = Place.new(s3.endpoint, tmp_path_factory.mktemp("often"))
     ends = [len(rounds) and log.records * (n + 1) // len(rounds) for n in range(len(rounds))]
     for end, max_records in zip(ends, rounds, strict=True):
         goal = ALL if end == log.records else DONE
@@ -286,9 +274,7 @@ def test_changed_settings_first_finish_what_the_old_ones_began(place: Place) -> 
     assert place.offsets("topics/log/partition=0/log+0+0000000025.json") == list(range(25, 40))
 
 
-def test_every_round_asks_what_memory_there_is_by_now(
-    server: S3Server, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_every_round_asks_what_memory_there_is_by_now(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A container may be given more while a driver runs: its next round's tasks use it."""
     log, asked = FunctionLog(records=60), list[int]()
 
@@ -296,7 +282,7 @@ def test_every_round_asks_what_memory_there_is_by_now(
         asked.append(1)
         return (1 << 20, 4) if len(asked) > 1 else None
 
-    place = Place.new(server.endpoint, tmp_path_factory.mktemp("grown"))
+    place = Place.new(s3.endpoint, tmp_path_factory.mktemp("grown"))
     place.run(log, ALL, flush_size=10, max_records=20, world={"grown": grown})
     assert len(asked) >= 3
     assert sum(len(body.splitlines()) for body in place.bodies().values()) == 60

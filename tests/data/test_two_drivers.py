@@ -8,7 +8,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,11 +34,6 @@ LOG = FunctionLog(records=14, value_bytes=1_800_000, holes=frozenset({3}))
 GIVEN: dict[str, Any] = {"flush_size": 5, "max_records": 2, "part_size": "5Mi"}
 ALL = Goal(until_caught_up=True, publish_open=True)
 SNAPSHOTS = {"snapshot_every": 2}
-
-
-@pytest.fixture
-def place(s3: S3Server, tmp_path: Path) -> Place:
-    return Place.new(s3.endpoint, tmp_path)
 
 
 @pytest.fixture(scope="module")

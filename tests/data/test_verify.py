@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -30,11 +29,6 @@ CAUGHT_UP = Goal(until_caught_up=True, publish_open=True)
 LEFT_OPEN = Goal(until_caught_up=True)
 ROOT = "topics/_s3sink/default.log/"
 FIRST = TopicPartition("log", 0)
-
-
-@pytest.fixture
-def place(s3: S3Server, tmp_path: Path) -> Place:
-    return Place.new(s3.endpoint, tmp_path)
 
 
 @pytest.fixture

@@ -1,0 +1,16 @@
+"""What tests of the rounds over a real S3 server share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from devtools.s3 import S3Server
+from tests.support.place import Place
+
+
+@pytest.fixture
+def place(s3: S3Server, tmp_path: Path) -> Place:
+    """A bucket of the test's own."""
+    return Place.new(s3.endpoint, tmp_path)
