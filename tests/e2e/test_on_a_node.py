@@ -1,0 +1,140 @@
+"""What only real pods can show: the operator from its chart and image, drivers that start, die, and live on where
+nobody sees them, and objects that are exact after all of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from devtools.kube.client import Json
+from devtools.processes import wait_until
+from sink_job.api.report import Ending
+from tests.e2e.site import PodSink, Site
+
+pytestmark = pytest.mark.e2e
+
+Sinks = Callable[..., PodSink]
+
+
+@pytest.fixture
+def sink_of(site: Site, namespace: str, tmp_path: Path) -> Sinks:
+    """Makes a sink with a topic and a bucket of its own; the operator sees it when it is applied."""
+    return lambda **given: PodSink(site, namespace, tmp_path, **given)
+
+
+@pytest.fixture
+def running(sink_of: Sinks) -> PodSink:
+    """A sink that is Ready and has copied its first records."""
+    sink = sink_of()
+    sink.produce(1500)
+    sink.apply()
+    sink.wait_ready()
+    sink.wait_arrived()
+    return sink
+
+
+def test_a_sink_that_is_applied_becomes_ready_and_its_records_arrive_each_once(sink_of: Sinks) -> None:
+    sink = sink_of()
+    sink.produce(1500)
+    said = sink.apply()
+    # Nothing of it offends the restricted profile, which is enforced and would be warned of as well.
+    assert "warning" not in said.lower()
+    wait = ["wait", "--for=condition=Ready", f"s3sink/{sink.name}", "--namespace", sink.namespace, "--timeout=180s"]
+    sink.site.kubectl(*wait, check=True)
+    sink.wait_arrived()
+    driver = sink.driver
+    assert driver["status"]["containerStatuses"][0]["restartCount"] == 0
+    sink.verify()
+
+
+def test_a_driver_whose_process_is_killed_is_followed_by_one_that_goes_on_where_it_stood(running: PodSink) -> None:
+    before = running.driver
+    running.produce(700)
+    for pid in running.site.cluster.processes_of(before):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    running.wait_ready_again(before)
+    running.wait_arrived()
+    assert running.last_ended()["exitCode"] == 137
+    running.verify()
+
+
+def test_a_driver_pod_that_is_deleted_is_made_again_and_nothing_is_lost_or_doubled(running: PodSink) -> None:
+    before = running.driver
+    running.produce(700)
+    running.kube.delete("Pod", running.driver_name)
+    running.wait_ready_again(before)
+    running.wait_arrived()
+    running.verify()
+
+
+def test_a_driver_that_the_kernel_kills_for_want_of_memory_comes_back_with_half_as_much_again(
+    running: PodSink,
+) -> None:
+    before = running.driver
+    limit = running.site.cluster.memory_limit_of(before)
+    # Memory that is in no process's account, so that the kernel takes the JVM, which is the largest there.
+    eater = f"import os; file = os.memfd_create('eater')\nfor _ in range({limit >> 20}): os.write(file, bytes(1 << 20))"
+    words = ["exec", running.driver_name, "--namespace", running.namespace, "--", "python", "-c", eater]
+    running.site.kubectl(*words)
+    after = running.wait_ready_again(before)
+    assert running.last_ended()["reason"] == "OOMKilled"
+    assert running.site.cluster.memory_limit_of(after) >= limit * 3 // 2
+    assert "floor" in running.sink["status"]["memory"]
+    running.produce(100)
+    running.wait_arrived()
+    running.verify()
+
+
+def test_a_driver_that_lives_on_after_its_pod_is_gone_is_fenced_and_doubles_nothing(running: PodSink) -> None:
+    before = running.driver
+    processes = running.site.cluster.processes_of(before)
+    shim = _parent(min(processes))
+    word = _termination_file(running, before)
+    # As on a node that nobody reaches: kubelet can end nothing there, and the driver sleeps through what follows.
+    with _stopped([shim]):
+        with _stopped(processes):
+            running.kube.delete("Pod", running.driver_name, grace_s=0)
+            running.produce(700)
+            running.wait_ready_again(before)
+            running.wait_arrived()
+        running.produce(700)
+        wait_until(lambda: bool(word.read_text()), "the last word of the driver that lived on", seconds=120)
+        ending = Ending.model_validate_json(word.read_text())
+        assert ending.failure
+        assert ending.failure.reason == "LedgerFenced", ending
+        running.wait_arrived()
+    running.verify()
+
+
+@contextlib.contextmanager
+def _stopped(pids: list[int]) -> Iterator[None]:
+    """Processes that stand still meanwhile."""
+    _signal(pids, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        _signal(pids, signal.SIGCONT)
+
+
+def _signal(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _parent(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("PPid:"))
+
+
+def _termination_file(sink: PodSink, pod: Json) -> Path:
+    """Where kubelet keeps what a container writes to its termination log."""
+    folder: Path = sink.site.cluster.folder() / "kubelet" / "pods" / pod["metadata"]["uid"] / "containers"
+    return next(path for path in folder.rglob("*") if path.is_file())
