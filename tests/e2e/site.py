@@ -24,6 +24,7 @@ from s3sink_operator import names
 from tests.support.operated import is_ready
 
 STORE = "store"
+LANES = 10
 # A driver is Ready after ten seconds on an idle machine; what is shared with other work takes its time.
 _SECONDS = 180.0
 
@@ -120,8 +121,9 @@ class PodSink:
 
     def _records(self, partition: int, count: int, value_bytes: int) -> Iterable[Record]:
         for number in range(count):
-            text = json.dumps({"partition": partition, "number": self.produced + number, "pad": "x" * value_bytes})
-            yield Record(value=text.encode(), partition=partition)
+            at = self.produced + number
+            text = {"partition": partition, "number": at, "lane": at % LANES, "pad": "x" * value_bytes}
+            yield Record(value=json.dumps(text).encode(), partition=partition)
 
     @property
     def sink(self) -> Json:

@@ -1,4 +1,4 @@
-"""What only real pods can show: the operator from its chart and image, drivers that start, die, and live on where
+"""What only real pods can show: the operator from its chart and image, drivers that start, die, grow, and live on where
 nobody sees them, and objects that are exact after all of it.
 """
 
@@ -14,6 +14,7 @@ import pytest
 
 from devtools.kube.client import Json
 from devtools.processes import wait_until
+from s3sink_operator.objects.pods import quantity
 from sink_job.api.report import Ending
 from tests.e2e.site import PodSink, Site
 
@@ -90,6 +91,23 @@ def test_a_driver_that_the_kernel_kills_for_want_of_memory_comes_back_with_half_
     running.produce(100)
     running.wait_arrived()
     running.verify()
+
+
+def test_a_sink_that_holds_more_grows_in_its_pod_without_a_restart(sink_of: Sinks) -> None:
+    rotation = {"flushSize": 1_000_000, "maxOpenTime": "1h"}
+    by_lane = {"type": "Field", "fields": ["lane"]}
+    sink = sink_of(partitions=1, sections={"rotation": rotation, "s3": {"partSize": "25Mi"}, "partitioner": by_lane})
+    # Ten objects at once, less than a part of each, so that one task holds back all of it.
+    sink.produce(24_000, value_bytes=10_000)
+    sink.apply()
+    cluster = sink.site.cluster
+    driver = sink.kube.wait("Pod", sink.driver_name, lambda pod: pod["status"]["phase"] == "Running", seconds=60)
+    first = quantity(driver["spec"]["containers"][0]["resources"]["limits"]["memory"]) or 0
+    wait_until(lambda: cluster.memory_limit_of(driver) > first, "a higher limit of the container", seconds=150)
+    changed = sink.wait(lambda each: "lastChange" in each["status"].get("memory", {}), "the change in the status")
+    assert cluster.memory_limit_of(driver) == quantity(changed["status"]["memory"]["current"])
+    assert sink.driver["metadata"]["uid"] == driver["metadata"]["uid"]
+    assert sink.driver["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
 def test_a_driver_that_lives_on_after_its_pod_is_gone_is_fenced_and_doubles_nothing(running: PodSink) -> None:
