@@ -17,6 +17,7 @@ from sink_job.api import errors
 from sink_job.api.report import Ending
 
 OOM_KILLED = "OOMKilled"
+_CONTAINER = "s3sink"
 _USER_CODES = {2, 3, 4, 5, 6, 7}
 _SPARK_TOO_MANY_EXECUTORS = 11
 
@@ -62,15 +63,19 @@ class Failure:
 
 
 def ended(pod: Json) -> Failure | None:
-    """How the pod's process ended; None while it runs, or may still start."""
+    """How the pod's process ended; None while it runs, or may still start.
+
+    The pod itself goes on for as long as a container beside the sink's own does.
+    """
     status = pod.get("status") or {}
     phase = status.get("phase")
-    if phase not in ("Failed", "Succeeded"):
+    own = _own_end(status)
+    if phase not in ("Failed", "Succeeded") and own is None:
         return None
-    state = _terminated(pod) or {}
+    state = own or _terminated(pod) or {}
     ending = _ending(state)
     code = state.get("exitCode")
-    found = _evicted(status) or _by_word(ending, state) or _by_code(state, phase)
+    found = _evicted(status) or _by_word(ending, state) or _by_code(state, str(phase))
     return Failure(
         kind=found.kind,
         reason=found.reason,
@@ -84,7 +89,9 @@ def ended(pod: Json) -> Failure | None:
 
 def succeeded(pod: Json) -> bool:
     """Whether the pod's process ended by itself, without an error."""
-    return (pod.get("status") or {}).get("phase") == "Succeeded"
+    status = pod.get("status") or {}
+    own = _own_end(status)
+    return status.get("phase") == "Succeeded" or (own is not None and own.get("exitCode") == 0)
 
 
 def not_starting(pod: Json, warning: PodWarning | None = None) -> Failure | None:
@@ -206,6 +213,12 @@ def _evicted(status: Json) -> Failure | None:
     return Failure(kind=Kind.INFRASTRUCTURE, reason=str(reason), sentence=sentence.rstrip(": "))
 
 
+def _own_end(status: Json) -> Json | None:
+    """How the sink's own container ended, if it has."""
+    own = (each for each in status.get("containerStatuses") or () if each.get("name") == _CONTAINER)
+    return next((dict(end) for each in own if (end := (each.get("state") or {}).get("terminated"))), None)
+
+
 def _terminated(pod: Json) -> Json | None:
     for each in _containers(pod.get("status") or {}):
         if found := (each.get("state") or {}).get("terminated"):
@@ -226,7 +239,7 @@ def _ending(state: Json) -> Ending | None:
 def _containers(status: Json) -> Iterator[Json]:
     """The sink's own container first."""
     found = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
-    yield from sorted(found, key=lambda each: each.get("name") != "s3sink")
+    yield from sorted(found, key=lambda each: each.get("name") != _CONTAINER)
 
 
 def _waiting(status: Json) -> Iterator[Json]:

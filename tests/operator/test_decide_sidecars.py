@@ -1,0 +1,61 @@
+"""What the operator decides when other containers of a pod live on after the sink's own has ended."""
+
+from __future__ import annotations
+
+from s3sink_operator.model import Json, Unreachable, to_stamp
+from s3sink_operator.objects import CONTAINER
+from tests.operator.cluster import ALL_BUILT, MINUTE, Cluster, running
+
+
+def end_beside_a_sidecar(cluster: Cluster, pod: Json | None, *, exit_code: int, reason: str = "Error") -> None:
+    assert pod is not None
+    ended = {"exitCode": exit_code, "reason": reason, "finishedAt": to_stamp(cluster.now)}
+    own = {"name": CONTAINER, "started": False, "state": {"terminated": ended}}
+    pod["status"] = {"phase": "Running", "containerStatuses": [{"name": "proxy", "state": {"running": {}}}, own]}
+    cluster.report = Unreachable(why="nobody listens")
+
+
+def stopping() -> Cluster:
+    cluster = running()
+    cluster.settings = ALL_BUILT
+    cluster.edit(state="Stopped")
+    while cluster.task is None:
+        cluster.look()
+    return cluster
+
+
+def test_a_driver_that_ended_beside_a_sidecar_is_told_and_started_again() -> None:
+    cluster = running()
+    end_beside_a_sidecar(cluster, cluster.driver, exit_code=137, reason="OOMKilled")
+    cluster.settle()
+    assert cluster.status["attempts"][0]["reason"] == "OOMKilled"
+    cluster.wait(5 * MINUTE)
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+    assert cluster.status["attempts"][0]["number"] == 2
+
+
+def test_a_request_that_was_carried_out_beside_a_sidecar_is_done() -> None:
+    cluster = stopping()
+    end_beside_a_sidecar(cluster, cluster.task, exit_code=0)
+    cluster.live()
+    assert cluster.ready == ("False", "Stopped")
+    assert cluster.task is None
+
+
+def test_a_request_that_failed_beside_a_sidecar_is_tried_again() -> None:
+    cluster = stopping()
+    end_beside_a_sidecar(cluster, cluster.task, exit_code=7)
+    cluster.settle()
+    assert cluster.ready == ("False", "ConfigurationError")
+    cluster.wait(5 * MINUTE)
+    cluster.live()
+    assert cluster.ready == ("False", "Stopped")
+
+
+def test_a_sidecar_that_ended_first_ends_nothing() -> None:
+    cluster = running()
+    assert cluster.driver is not None
+    ended = {"exitCode": 1, "finishedAt": to_stamp(cluster.now)}
+    cluster.driver["status"]["containerStatuses"].append({"name": "proxy", "state": {"terminated": ended}})
+    assert cluster.settle() == 0
