@@ -66,6 +66,7 @@ RUN if ! command -v java || ! command -v tini; then \
         mkdir -p /usr/share/man/man1 \
         && apt-get update \
         && apt-get install --yes --no-install-recommends openjdk-17-jre-headless tini \
+        && apt-get clean \
         && rm -rf /var/lib/apt/lists/*; \
     fi
 
@@ -114,6 +115,7 @@ RUN echo 's3sink:x:10001:' >> /etc/group && echo 's3sink:x:10001:10001::/tmp:/us
     && if ! ls /usr/lib/*/libnss_wrapper.so; then \
         apt-get update \
         && apt-get install --yes --no-install-recommends libnss-wrapper \
+        && apt-get clean \
         && rm -rf /var/lib/apt/lists/*; \
     fi
 COPY --from=job-packages /opt/s3sink /opt/s3sink

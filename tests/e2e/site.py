@@ -133,6 +133,11 @@ class PodSink:
     def driver(self) -> Json:
         return self.kube.get("Pod", self.driver_name)
 
+    def executors(self) -> list[Json]:
+        """The executor pods that are there."""
+        labels = f"{names.SINK}={self.name},{names.COMPONENT}={names.Component.EXECUTOR.value}"
+        return self.kube.items("Pod", labels=labels)
+
     def wait(self, is_so: Callable[[Json], Any], what: str, *, seconds: float = _SECONDS) -> Json:
         """The sink as soon as it `is_so`; the error tells its status, its pod and its log."""
         try:

@@ -131,6 +131,33 @@ def test_a_driver_that_lives_on_after_its_pod_is_gone_is_fenced_and_doubles_noth
     running.verify()
 
 
+def test_executors_run_in_pods_of_their_own_and_neither_their_loss_nor_the_drivers_loses_or_doubles_a_record(
+    sink_of: Sinks,
+) -> None:
+    # The node has few processors, and a driver asks for one.
+    thin = {"spark.kubernetes.executor.request.cores": "0.1"}
+    sink = sink_of(sections={"executor": {"mode": "Cluster", "instances": 2}, "sparkConf": thin})
+    sink.produce(1500)
+    sink.apply()
+    sink.wait_ready()
+    sink.wait_arrived()
+    driver, executors = sink.driver, sink.executors()
+    assert {each["metadata"]["ownerReferences"][0]["uid"] for each in executors} == {driver["metadata"]["uid"]}
+    lost = executors[0]["metadata"]["name"]
+    sink.kube.delete("Pod", lost, grace_s=0)
+    sink.produce(700)
+    sink.wait_arrived()
+    assert sink.driver["metadata"]["uid"] == driver["metadata"]["uid"]
+    sink.kube.delete("Pod", sink.driver_name, grace_s=0)
+    sink.produce(700)
+    sink.wait_ready_again(driver)
+    sink.wait_arrived()
+    assert not {each["metadata"]["name"] for each in executors} & {
+        each["metadata"]["name"] for each in sink.executors()
+    }
+    sink.verify()
+
+
 @contextlib.contextmanager
 def _stopped(pids: list[int]) -> Iterator[None]:
     """Processes that stand still meanwhile."""
