@@ -3,15 +3,16 @@
 Two sinks must not write the same topic under one place in a bucket, keep one ledger, or commit for one group. Whether
 two patterns can match the same topic cannot be told in general: they collide for certain where they are equal or where
 a topic that one of them copies matches the other; else it is said to be possible, and the ledger's own claims decide.
+So it is where a pattern is too hard to match here (`matching`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from s3sink_operator.matching import matches
 from s3sink_operator.model import Claim, Json
 from sink_job.api.spec import Sink
 
@@ -64,7 +65,7 @@ def collision(mine: Claim, other: Claim) -> Conflict | None:
     if not same_place:
         return None
     place = f"under {mine.topics_dir or 'the root'} in bucket {mine.bucket}"
-    shared = _shared(mine, other)
+    shared, perhaps = _shared(mine, other)
     if shared:
         return Conflict(other=other, what=f"the topic {shared[0]} {place}")
     if mine.pattern is not None and mine.pattern == other.pattern:
@@ -73,6 +74,8 @@ def collision(mine: Claim, other: Claim) -> Conflict | None:
         return Conflict(
             other=other, what=f"topics that match {mine.pattern} and {other.pattern} {place}", certain=False
         )
+    if perhaps:
+        return Conflict(other=other, what=f"the topic {perhaps[0]} {place}", certain=False)
     return None
 
 
@@ -146,11 +149,13 @@ def sentence(mine: Claim, found: Conflict) -> str:
     )
 
 
-def _shared(mine: Claim, other: Claim) -> Sequence[str]:
+def _shared(mine: Claim, other: Claim) -> tuple[Sequence[str], Sequence[str]]:
+    """Topics that both copy, and those of which that cannot be told."""
     ours, theirs = _topics(mine), _topics(other)
-    return sorted(
-        {topic for topic in ours if topic in theirs or _matches(other.pattern, topic)}
-        | {topic for topic in theirs if _matches(mine.pattern, topic)}
+    told = {topic: True if topic in theirs else _matches(other.pattern, topic) for topic in ours}
+    told |= {topic: _matches(mine.pattern, topic) for topic in theirs if not told.get(topic)}
+    return sorted(topic for topic, both in told.items() if both), sorted(
+        topic for topic, both in told.items() if both is None
     )
 
 
@@ -158,13 +163,8 @@ def _topics(claim: Claim) -> Sequence[str]:
     return claim.topics if claim.topics is not None else claim.seen
 
 
-def _matches(pattern: str | None, topic: str) -> bool:
-    if pattern is None:
-        return False
-    try:
-        return re.fullmatch(pattern, topic) is not None
-    except re.error:
-        return False
+def _matches(pattern: str | None, topic: str) -> bool | None:
+    return False if pattern is None else matches(pattern, topic)
 
 
 def _age(claim: Claim) -> tuple[str, str, str]:

@@ -97,8 +97,10 @@ def check_topics_pattern(text: str) -> None:
         raise ValueError("uses (?P or (?(, which Java's regular expressions do not have")
     try:
         re.compile(text)
-    except re.error as error:
+    except (re.error, OverflowError) as error:
         raise ValueError(f"is not a regular expression: {error}") from None
+    except RecursionError:
+        raise ValueError("has too many brackets inside each other") from None
 
 
 def check_group_id(text: str) -> None:

@@ -186,6 +186,11 @@ WRONG = [
         "position 8",
     ),
     case(
+        "a topics pattern that is nested too deep to be read",
+        {"spec.kafka.topics": ABSENT, "spec.kafka.topicsPattern": "(" * 500 + "a" + ")" * 500},
+        f"spec.kafka.topicsPattern: {'(' * 79}… has too many brackets inside each other",
+    ),
+    case(
         "a pattern that Java would not read is refused",
         {"spec.kafka.topics": ABSENT, "spec.kafka.topicsPattern": "(?P<year>[0-9]+)"},
         "spec.kafka.topicsPattern: (?P<year>[0-9]+) uses (?P or (?(, which Java's regular expressions do not have",
