@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 from typing import Any
 
 from s3sink_operator.model import Json
 from s3sink_operator.objects import request_of
 from sink_job.api.errors import ObjectsInTheWay, SinkError, TopicRecreated
 from sink_job.api.report import Ending, Failure, ResetReport, StartReport, StuckReport
+from sink_job.cli import reset_offsets
 from tests.operator.cluster import MINUTE, START, Cluster, running
 
 RESET: Json = {"nonce": "n1", "to": "Earliest"}
@@ -106,7 +109,25 @@ def test_the_nonce_goes_with_the_request_so_that_the_ledger_knows_it() -> None:
     cluster = stopped_with(RESET)
     assert cluster.task
     args = cluster.task["spec"]["containers"][0]["args"]
-    assert args[args.index("--nonce") + 1] == "n1"
+    assert "--nonce=n1" in args
+
+
+def test_the_job_reads_nonces_and_topics_of_any_characters_as_they_were_written() -> None:
+    """As Kubernetes hands the words to it: it puts variables in for $(NAME), and makes one $ of two."""
+    wanted = {
+        "nonce": "-$(POD_IP) $$",
+        "to": "Offsets",
+        "partitions": [{"topic": "-flights", "partition": 0, "offset": 5}],
+    }
+    cluster = stopped_with(wanted)
+    assert cluster.task
+    words = cluster.task["spec"]["containers"][0]["args"][1:]
+    handed = [re.sub(r"\$(\$)|\$\(\w+\)", lambda found: found[1] or "expanded", word) for word in words]
+    commands = argparse.ArgumentParser().add_subparsers()
+    reset_offsets.add_parser(commands)
+    args = commands.choices["reset-offsets"].parse_args(handed[1:])
+    assert args.nonce == wanted["nonce"]
+    assert args.offsets == wanted["partitions"]
 
 
 def test_after_a_reset_nothing_is_open_and_nothing_is_published_again() -> None:

@@ -186,7 +186,7 @@ def _container(sink: Sink, settings: Settings, shape: Shape, command: Sequence[s
         "image": sink.spec.image or settings.image,
         "imagePullPolicy": settings.image_pull_policy,
         # No command: the image's entry point reaps orphans (tini) and becomes what is given to it.
-        "args": ["s3sink", *command],
+        "args": ["s3sink", *(word.replace("$", "$$") for word in command)],  # else Kubernetes puts in $(POD_IP)
         "env": [
             *([{"name": "S3SINK_SECRETS_DIR", "value": SECRETS_DIR}] if secret_names(sink) else []),
             {"name": "S3SINK_CLUSTER", "value": settings.cluster},
@@ -226,8 +226,8 @@ def _reset(sink: Sink) -> Sequence[str]:
     if reset.timestamp is not None:
         line += ["--timestamp", str(reset.timestamp)]
     for each in reset.partitions or ():
-        line += ["--offset", f"{each.topic}:{each.partition}:{each.offset}"]
-    return [*line, "--nonce", reset.nonce]
+        line += [f"--offset={each.topic}:{each.partition}:{each.offset}"]  # one word: it may begin with a dash
+    return [*line, f"--nonce={reset.nonce}"]
 
 
 def _base(sink: Sink, shape: Shape) -> list[str]:
