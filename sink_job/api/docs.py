@@ -153,6 +153,8 @@ def _default(field: FieldInfo, schema: Schema) -> str:
     default = schema.get("default")
     if section_of(field) or default in (None, [], {}):
         return "–"
+    if default == "\n":
+        return "line feed"
     return "empty" if default == "" else f"`{json.dumps(default) if isinstance(default, bool) else default}`"
 
 

@@ -43,7 +43,8 @@ class Executor(Section):
     memory: Memory = Memory()
     """How the memory of executors is chosen."""
     pod_template: PodTemplate = None
-    """Pod template of executors: node selectors, tolerations, volumes, labels and so on."""
+    """Pod template of executors: node selectors, tolerations, volumes, labels and so on; of resources the CPU request
+    of the container s3sink, which is a CPU a task otherwise."""
 
 
 class Driver(Section):
@@ -54,7 +55,8 @@ class Driver(Section):
     memory: Annotated[Annotated[int, Size(minimum=512 * MI)] | None, about(example="2Gi")] = None
     """Memory of the driver. Without it: by the number of topic-partitions."""
     pod_template: PodTemplate = None
-    """Pod template of the driver: node selectors, tolerations, volumes, labels and so on."""
+    """Pod template of the driver and of requests: node selectors, tolerations, volumes, labels and so on; of resources
+    the CPU request of the container s3sink, which is one CPU or more otherwise."""
 
 
 class ServiceAccount(Section):

@@ -311,3 +311,33 @@ def test_properties_are_written_so_that_java_reads_them_back() -> None:
 
     text = properties_file({"a": " x", "b": "c:\\d", "e": "f\ng"})
     assert text == "a=\\ x\nb=c:\\\\d\ne=f\\ng\n"
+
+
+# -- CPUs --------------------------------------------------------------------------------------------------------------
+
+
+def asking(cpu: object) -> Json:
+    """A pod template whose container asks for so much CPU."""
+    return {"spec": {"containers": [{"name": "s3sink", "resources": {"requests": {"cpu": cpu, "memory": "1Mi"}}}]}}
+
+
+@pytest.mark.parametrize("cpu", ["100m", 2])
+def test_a_driver_asks_for_the_cpu_of_its_template_and_for_the_memory_that_it_is_given(cpu: object) -> None:
+    found = container(driver(driver={"podTemplate": asking(cpu)}))["resources"]
+    assert (found["requests"]["cpu"], found["requests"]["memory"]) == (str(cpu), "2Gi")
+
+
+def test_the_pod_of_a_request_asks_for_no_more_cpu_than_the_driver() -> None:
+    pod = objects.task_pod(sink(driver={"podTemplate": asking("100m")}), OWNER, SETTINGS, SHAPE, "Publish")
+    assert container(pod)["resources"]["requests"]["cpu"] == "100m"
+
+
+def test_executors_ask_for_the_cpu_of_their_template() -> None:
+    executor = {"mode": "Cluster", "podTemplate": asking("200m")}
+    assert "spark.kubernetes.executor.request.cores=200m" in config(executor=executor)["spark.properties"]
+
+
+@pytest.mark.parametrize("template", [None, {}, {"spec": {"containers": "none"}}, asking(None)])
+def test_without_a_word_on_cpu_a_driver_asks_for_one(template: Json | None) -> None:
+    given: Json = {} if template is None else {"podTemplate": template}
+    assert container(driver(driver=given))["resources"]["requests"]["cpu"] == "1"

@@ -21,12 +21,11 @@ from s3sink_operator.objects.spark import (
     PROPERTIES,
     PROPERTIES_FILE,
 )
-from s3sink_operator.objects.template import merged
+from s3sink_operator.objects.template import CONTAINER, asked_cpu, merged
 from sink_job.api.choices import ExecutorMode
 from sink_job.api.spec import GROUP, Sink
 from sink_job.api.units import format_size, parse_size
 
-CONTAINER: Final = "s3sink"
 SECRETS_DIR: Final = f"{CONFIG_DIR}/secrets"
 TMP: Final = "/tmp"
 DRIVER_TMP: Final = "tmp"
@@ -106,7 +105,7 @@ def memory_of(pod: Json) -> int | None:
     """The memory that a sink is sized by: of each executor, or in Local mode the limit of the pod's container."""
     said = annotation(pod, EXECUTOR_MEMORY)
     if said is not None:
-        return int(said) if said.isascii() and said.isdigit() else None
+        return int(said) if said.isascii() and said.isdigit() and len(said) <= len(str(1 << 63)) else None
     return size_of(pod)
 
 
@@ -239,10 +238,11 @@ def _resources(sink: Sink, settings: Settings, shape: Shape) -> Json:
     """Memory that is asked for is what is given, so that no neighbour can take it; CPU may be shared."""
     local = sink.spec.executor.mode is ExecutorMode.LOCAL
     cores = max(sink.spec.executor.cores if local else CPU_OF_DRIVER_ALONE, sink.spec.driver.cores)
+    cpu = asked_cpu(sink.spec.driver.pod_template) or str(cores)
     memory = format_size(shape.memory)
     disk = _disk(settings)
     return {
-        "requests": {"cpu": str(cores), "memory": memory} | disk["requests"],
+        "requests": {"cpu": cpu, "memory": memory} | disk["requests"],
         "limits": {"memory": memory} | disk["limits"],
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from s3sink_operator import names
 from s3sink_operator.model import Settings
 from s3sink_operator.objects.accounts import account_of
+from s3sink_operator.objects.template import asked_cpu
 from sink_job.api import budget
 from sink_job.api.spec import Sink
 from sink_job.api.units import MI
@@ -63,6 +64,8 @@ def spark_properties(sink: Sink, settings: Settings, *, attempt: int, memory: in
         "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
         "spark.kubernetes.driver.service.deleteOnTermination": "false",
     }
+    if cpu := asked_cpu(spec.executor.pod_template):
+        ours["spark.kubernetes.executor.request.cores"] = cpu
     if spec.image_pull_secrets:
         ours["spark.kubernetes.container.image.pullSecrets"] = ",".join(ref.name for ref in spec.image_pull_secrets)
     return dict(sorted((spec.spark_conf | ours).items()))

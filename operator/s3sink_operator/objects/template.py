@@ -9,6 +9,9 @@ from typing import Any, Final
 
 from s3sink_operator.model import Json
 
+CONTAINER: Final = "s3sink"
+"""The sink's own container in all of its pods."""
+
 _KEYS: Final = {
     "containers": "name",
     "initContainers": "name",
@@ -29,6 +32,16 @@ def merged(template: Json | None, ours: Json) -> Json:
     result = _merge(kept, ours)
     assert isinstance(result, dict)
     return result
+
+
+def asked_cpu(template: Json | None) -> str | None:
+    """The CPU that the template's container `s3sink` requests: the one resource that is the user's to choose."""
+    containers = _section(template, "spec").get("containers")
+    for container in containers if isinstance(containers, list) else ():
+        if isinstance(container, dict) and container.get("name") == CONTAINER:
+            asked = _section(_section(container, "resources"), "requests").get("cpu")
+            return None if asked is None else str(asked)
+    return None
 
 
 def _section(of: Any, key: str) -> Json:
