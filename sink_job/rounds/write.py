@@ -7,7 +7,7 @@ would throw away what the round's other topic-partitions have done.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import pyarrow as pa
@@ -147,9 +147,12 @@ class RangeWriter:
         steps = list(steps)
         choices = [step.rows for step in steps if isinstance(step, Append)]
         taken = pieces(prepared, choices) if prepared is not None and choices else iter(())
-        for step in steps:
+        ahead = _first_ahead(steps, prepared)
+        for step, first in zip(steps, ahead, strict=True):
             if isinstance(step, Close):
                 self._close(step.objects)
+                if not self._writers and not self._inherited and (first is None or first >= self._written_to):
+                    self._end_rotation()
             else:
                 self._append(step.path, next(taken))
 
@@ -183,8 +186,6 @@ class RangeWriter:
             writer.finish()
             self._closed.append((cut, writer, self._inherited.pop(cut.path, None)))
             del self._writers[cut.path]
-        if not self._writers and not self._inherited:
-            self._end_rotation()
 
     def _end_rotation(self) -> None:
         """Nothing is open: from the last rotation's end to the last record, each offset is in an object or a hole."""
@@ -275,6 +276,20 @@ class RangeWriter:
             objects.append(writer.opened(cut, settings=self._settings.settings, seen=seen, sealed=sealed, loose=loose))
         self._counts.staged_bytes = staging.bytes - before
         return tuple(objects)
+
+
+def _first_ahead(steps: Sequence[Append | Close], prepared: Prepared | None) -> list[int | None]:
+    """For each step the lowest offset that a later one appends; None where none does. With `scope: Object` a step may
+    append what lies before another path's records that are closed already: it was open when they were."""
+    found: list[int | None] = []
+    lowest: int | None = None
+    for step in reversed(steps):
+        found.append(lowest)
+        if isinstance(step, Append) and prepared is not None:
+            row = (step.rows.start or 0) if isinstance(step.rows, slice) else step.rows[0]
+            offset = int(prepared.rows.offsets[row])
+            lowest = offset if lowest is None else min(lowest, offset)
+    return found[::-1]
 
 
 def cut_state(state: PartitionState, settings: int) -> CutState:

@@ -262,6 +262,16 @@ def test_a_sink_without_a_ledger_is_not_proved(place: Place) -> None:
 # -- deep -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("flush_size", [2, 3])
+def test_paths_that_take_turns_are_right_with_each_object_closed_by_itself(place: Place, flush_size: int) -> None:
+    """Where the object of one path is closed, that of another is open, though its records are uploaded later."""
+    given: dict[str, Any] = {"flush_size": flush_size, "paths": True, "scope": "Object"}
+    log = FunctionLog(records=8, paths=2)
+    place.run(log, CAUGHT_UP, **given)
+    assert wrong(shallow(place, log, **given)) == []
+    assert [each.records for each in shallow(place, log, **given)] == [8]
+
+
 @pytest.mark.parametrize("compression", ["None", "Gzip"])
 @pytest.mark.parametrize("scope", ["Partition", "Object"])
 def test_what_a_sink_wrote_is_what_kafka_holds(place: Place, compression: str, scope: str) -> None:
