@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from s3sink_operator import names
-from s3sink_operator.model import FINALIZERS, Claim, Refusal, Unreachable, to_stamp
+from s3sink_operator.model import FINALIZERS, Claim, Json, Refusal, Unreachable, to_stamp
 from sink_job.api.errors import BucketMissing, DataLoss, ObjectConflict, TryAgainLater
 from sink_job.api.report import RunState, Totals
 from tests.operator.cluster import MINUTE, SPEC, START, Cluster, actions, document, report, running
@@ -503,6 +503,25 @@ def test_lost_offsets_are_a_condition_of_their_own() -> None:
 
 
 # -- others ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "ServiceAccount", "RoleBinding"])
+def test_an_object_of_our_name_that_somebody_made_is_never_overwritten(kind: str) -> None:
+    cluster = Cluster()
+    theirs: Json = {"kind": kind, "metadata": {"name": "flights-s3sink", "uid": "theirs"}}
+    cluster.things[kind, "flights-s3sink"] = copy.deepcopy(theirs)
+    cluster.live()
+    assert cluster.ready == ("False", "ForeignObject")
+    assert cluster.things == {(kind, "flights-s3sink"): theirs}
+
+
+def test_an_object_of_ours_that_came_back_without_its_owner_is_ours() -> None:
+    """As from a backup that keeps labels and leaves owners out."""
+    cluster = running()
+    cluster.things["ConfigMap", "flights-s3sink"]["metadata"].pop("ownerReferences")
+    cluster.settle()
+    assert cluster.ready == ("True", "Running")
+    assert cluster.things["ConfigMap", "flights-s3sink"]["metadata"]["ownerReferences"]
 
 
 def test_a_foreign_pod_of_our_name_is_never_touched() -> None:

@@ -22,6 +22,7 @@ from s3sink_operator.model import (
     attempt_of,
     is_controlled,
     is_ending,
+    label,
     to_ms,
     uid_of,
     wanted_state,
@@ -179,9 +180,10 @@ class Context:
             if pod is not None and not is_controlled(pod, self.uid):
                 return pod
         for child in (self.seen.config, self.seen.account, self.seen.binding):
-            owners = (child or {}).get("metadata", {}).get("ownerReferences") or ()
-            if any(owner.get("controller") and owner.get("uid") != self.uid for owner in owners):
-                return child
+            if child is not None and not is_controlled(child, self.uid):
+                owners = child["metadata"].get("ownerReferences") or ()
+                if label(child, names.SINK) != self.name or any(owner.get("controller") for owner in owners):
+                    return child
         return None
 
     @property
