@@ -8,6 +8,7 @@ is gone afterwards.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import signal
 import sys
@@ -42,6 +43,7 @@ def main() -> int:
     parser.add_argument("--host", help="with --context: this machine's address, as pods of that cluster reach it")
     parser.add_argument("--operator-image", help="with --context: an image of target operator that its nodes can pull")
     parser.add_argument("--job-image", help="with --context: an image of target job that its nodes can pull")
+    parser.add_argument("--keep", action="store_true", help="leave it all running to play with, until Ctrl-C")
     args = parser.parse_args()
     given = [args.context, args.host, args.operator_image, args.job_image]
     if any(given) and not all(given):
@@ -50,7 +52,7 @@ def main() -> int:
     show = Show()
     try:
         with tempfile.TemporaryDirectory(prefix="s3sink-demo-", ignore_cleanup_errors=True) as name:
-            good = play(show, Path(name), Given(*given) if args.context else None)
+            good = play(show, Path(name), Given(*given) if args.context else None, keep=args.keep)
     except (ServerFailedError, SinkError, AssertionError) as error:
         show.console.print(f"[red]the demo failed[/red] after {show.seconds:.0f} s")
         show.console.print(str(error), markup=False, highlight=False)
@@ -61,8 +63,8 @@ def main() -> int:
     return 0 if good else 1
 
 
-def play(show: Show, folder: Path, given: Given | None) -> bool:
-    """Runs it all; True when every check held. What it has set up is gone afterwards."""
+def play(show: Show, folder: Path, given: Given | None, *, keep: bool = False) -> bool:
+    """Runs it all; True when every check held. What it has set up is gone afterwards; with `keep`, after Ctrl-C."""
     show.console.print("[bold]s3sink on Kubernetes[/bold]: apply a sink, lose its driver, find every record once")
     show.step("A Kubernetes" if given is None else f"Your Kubernetes, context {given.context}")
     with kubernetes(show, given) as kube:
@@ -75,11 +77,32 @@ def play(show: Show, folder: Path, given: Given | None) -> bool:
             flights = Flights()
             topics = servers.fill(show, flights)
             try:
-                return _Story(show, kube, servers, topics, flights).tell()
+                good = _Story(show, kube, servers, topics, flights).tell()
+                if keep:
+                    _wait(show, kube, servers)
+                return good
             finally:
                 _tidy(kube)
         finally:
             servers.stop()
+
+
+def _wait(show: Show, kube: Kube, servers: Servers) -> None:
+    """Says where everything is, and stays until Ctrl-C."""
+    show.console.print(
+        "\nIt all stays up until Ctrl-C. In another terminal:\n\n"
+        + ("" if kube.flags else f"  export KUBECONFIG={kube.environment['KUBECONFIG']}\n")
+        + f"  export PATH={kube.kubectl.parent}:{Path(sys.executable).parent}:$PATH\n"
+        + f"  kubectl get s3sinks --namespace {DATA} --output wide\n"
+        f"  kubectl s3sink resume flights --namespace {DATA}\n\n"
+        f"Pods reach Kafka at {servers.kafka.bootstrap} and S3 at {servers.s3.endpoint} (bucket {servers.bucket}; the "
+        f"Secret flights-s3 of the namespace {DATA} has its keys).",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    with contextlib.suppress(KeyboardInterrupt):
+        signal.pause()
 
 
 def _tidy(kube: Kube) -> None:
