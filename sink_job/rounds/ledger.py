@@ -12,6 +12,7 @@ The body of a record is frozen before the first try: a 412 on our own attempt id
 from __future__ import annotations
 
 import gzip
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
@@ -25,6 +26,9 @@ from sink_job.s3 import S3, NotFound, PreconditionFailed
 T = TypeVar("T", bound="_Versioned")
 
 LOAD_ATTEMPTS = 20
+
+READERS = 16
+"""Claims that are read at a time."""
 
 
 class _Versioned(Protocol):
@@ -86,6 +90,17 @@ class Ledger:
 
     def record(self, number: int) -> Record:
         return self._get(self._record_name(number), Record)
+
+    def claims(self, state: State) -> list[Record]:
+        """Every claim up to the state, in order: none is ever dropped. One that was deleted by hand is left out."""
+        with ThreadPoolExecutor(READERS, thread_name_prefix="s3sink-claims") as pool:
+            return [claim for claim in pool.map(self._claim, state.claims) if claim is not None]
+
+    def _claim(self, number: int) -> Record | None:
+        try:
+            return self.record(number)
+        except NotFound:
+            return None
 
     def exists(self) -> bool:
         return next(iter(self.s3.list(f"{self.root}ledger/")), None) is not None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sink_job.api.choices import OnExisting, ResetTo
-from sink_job.api.errors import ConfigurationError, ObjectsInTheWay, TopicMissing
+from sink_job.api.errors import ConfigurationError, ObjectsInTheWay, TopicMissing, TryAgainLater
 from sink_job.api.operator_sections import OffsetReset
 from sink_job.api.report import ResetReport, StartReport
 from sink_job.api.spec import Shaping, Sink
@@ -22,7 +22,7 @@ from sink_job.cutting.keys import extension, parse_key, topic_prefix
 from sink_job.rounds import own
 from sink_job.rounds.generations import ended, mark, new_topics_dir, shaping_below
 from sink_job.rounds.source import Source, starting
-from sink_job.rounds.starts import Logs, Places, wanted_starts
+from sink_job.rounds.starts import Logs, Places, digest, wanted_starts
 from sink_job.rounds.state import (
     FORMAT,
     Kafka,
@@ -78,19 +78,39 @@ class Resetter:
                 "has no offsets to reset. It starts at its group's offsets, or where spec.kafka.startingOffsets says"
             )
         state = ledger.load()
-        if state.nonce == self._request.nonce:
-            return self._again()
+        known = self._carried_out(state)
+        if known is not None:
+            return self._again(known, state)
         self._plan(state)
         taken = Taken(self._hands)
+        if taken.state.generation != state.generation:
+            raise TryAgainLater(
+                "another reset of the offsets was carried out at the same time: look, and try this again"
+            )
         taken.publish(lambda o: self._moved(o, taken.state))
         planned = self._plan(taken.state)
         if planned.shaping.s3.topics_dir != self._shaping.s3.topics_dir:
             topics = sorted({tp.topic for tp in planned.starts})
             own.claim_topics(self._hands.s3, planned.shaping, extension(planned.shaping), self._hands.owner, topics)
-        before = taken.state
-        self._record(taken, planned)
+        reset = self._record(taken, planned)
         self._commit(taken.state)
-        return _report(taken.state, planned.starts, before)
+        return _report(taken.state.number, reset, planned.starts)
+
+    def _carried_out(self, state: State) -> Record | None:
+        """The record of this request; None where it is new. Raises ConfigurationError when its nonce was another's."""
+        claims = self._hands.ledger.claims(state) if state.generation > 1 else []
+        for record in claims:
+            reset = record.reset
+            if reset is None or reset.nonce != self._request.nonce:
+                continue
+            if reset.request and reset.request != digest(self._request):
+                raise ConfigurationError(
+                    f"the nonce {reset.nonce} is that of another request, which was carried out: to {reset.to} with "
+                    f"onExisting {reset.on_existing} it began generation {reset.generation} (record {record.number}). "
+                    "Nothing was changed. Give this request a nonce of its own"
+                )
+            return record
+        return None
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -158,7 +178,7 @@ class Resetter:
 
     # -- acting ------------------------------------------------------------------------------------------------------
 
-    def _record(self, taken: Taken, planned: _Plan) -> None:
+    def _record(self, taken: Taken, planned: _Plan) -> Reset:
         request = self._request
         reset = Reset(
             generation=planned.generation,
@@ -167,6 +187,7 @@ class Resetter:
             nonce=request.nonce,
             to=request.to.value,
             on_existing=request.on_existing.value,
+            request=digest(request),
         )
         taken.give_up(
             kind="claim",
@@ -176,6 +197,7 @@ class Resetter:
             partitions={str(tp): difference(None, starting(start)) for tp, start in planned.starts.items()},
             reset=reset,
         )
+        return reset
 
     def _commit(self, state: State) -> None:
         self._hands.ledger.check_head(state)
@@ -187,47 +209,31 @@ class Resetter:
         known = self._admin.group_offsets(self._sink.group_id, [o.topic_partition], mark=mark(state.generation))
         return known.get(o.topic_partition, -1) > o.last
 
-    def _again(self) -> ResetReport:
-        """The request was carried out before: what may be left to do is done, and the same is told."""
-        self._source.topics()
-        taken = Taken(self._hands)
-        taken.clean_up()
-        self._commit(taken.state)
-        record = last_reset(self._hands, taken.state)
+    def _again(self, record: Record, state: State) -> ResetReport:
+        """The request was carried out before: what may be left to do of it is done, and the same is told. Of one that
+        others came after nothing is left: theirs began with it."""
+        reset = record.reset
+        assert reset is not None
+        if reset.generation == state.generation:
+            self._source.topics()
+            taken = Taken(self._hands)
+            taken.clean_up()
+            self._commit(taken.state)
         starts = {TopicPartition.parse(name): change.state.next for name, change in record.partitions.items()}
-        before = State(partitions=record.reset.ended if record.reset else {})
-        return _report(taken.state, starts, before, record=record.number, repeated=True)
+        return _report(record.number, reset, starts, repeated=True)
 
 
-def last_reset(hands: Hands, state: State) -> Record:
-    """The record of the last reset; claims are never dropped."""
-    for number in sorted(state.claims, reverse=True):
-        record = hands.ledger.record(number)
-        if record.reset is not None:
-            return record
-    raise ConfigurationError(
-        f"no record of s3://{hands.s3.bucket}/{hands.root} tells of the reset that its state knows"
-    )
-
-
-def _report(
-    state: State,
-    starts: Mapping[TopicPartition, int],
-    before: State,
-    *,
-    record: int | None = None,
-    repeated: bool = False,
-) -> ResetReport:
-    was = committed(before)
+def _report(record: int, reset: Reset, starts: Mapping[TopicPartition, int], *, repeated: bool = False) -> ResetReport:
+    was = committed(State(partitions=reset.ended))
     partitions = [
         StartReport(topic=tp.topic, partition=tp.partition, previous=was.get(tp), start=starts[tp])
         for tp in sorted(starts)
     ]
     moves = [each.start - each.previous for each in partitions if each.previous is not None]
     return ResetReport(
-        generation=state.generation,
-        record=record or state.number,
-        topics_dir=state.topics_dir or "",
+        generation=reset.generation,
+        record=record,
+        topics_dir=reset.topics_dir,
         copied_again=-sum(move for move in moves if move < 0),
         skipped=sum(move for move in moves if move > 0),
         repeated=repeated,

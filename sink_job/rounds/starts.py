@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,6 +33,13 @@ class Places:
     at: Mapping[TopicPartition, int]
     reached: Mapping[TopicPartition, int]
     now: int
+
+
+def digest(request: OffsetReset) -> str:
+    """Tells this request from others of the same nonce. The order of topic-partitions means nothing."""
+    partitions = sorted(request.partitions or (), key=lambda each: (each.topic, each.partition))
+    same = request.model_copy(update={"partitions": partitions or None})
+    return hashlib.sha256(same.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:16]
 
 
 def wanted_starts(request: OffsetReset, places: Places) -> dict[TopicPartition, int]:

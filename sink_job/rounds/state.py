@@ -183,7 +183,8 @@ class Reset(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a claim says that begins a new generation: where the one before ended, and where objects go from here on.
 
     `ended` are its partitions, nothing open in them; those of the new one stand in the claim. `topics_dir` holds the
-    new generation's objects. `nonce` is the request's, so that it is carried out once.
+    new generation's objects. `nonce` is the request's, so that it is carried out once; `request` is the digest of all
+    of it (`starts.digest`; empty where it was not recorded).
     """
 
     generation: int
@@ -192,6 +193,7 @@ class Reset(msgspec.Struct, frozen=True, omit_defaults=True):
     nonce: str | None = None
     to: str = ""
     on_existing: str = ""
+    request: str = ""
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):

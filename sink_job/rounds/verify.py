@@ -25,8 +25,8 @@ from sink_job.rounds.ledger import Ledger
 from sink_job.rounds.lineage import buckets, lineage
 from sink_job.rounds.own import ledger_root
 from sink_job.rounds.publish import multipart_etag
-from sink_job.rounds.state import Kafka, NamedObject, Record, State
-from sink_job.s3 import S3, Head, Listed, NotFound
+from sink_job.rounds.state import Kafka, NamedObject, State
+from sink_job.s3 import S3, Head, Listed
 from sink_job.s3.checksums import b64
 
 THREADS = 16
@@ -101,7 +101,7 @@ class _Reading:
                     f"{self.sink.sink_id} yet, or topicsDir or sinkId are others now"
                 )
             group = self.admin.group_offsets(self.sink.group_id, _partitions(known))
-            generations, shapings = self._lists(pool)
+            generations, shapings = self._lists()
             looked = _Look(self.s3, pool, generations, list(shapings.values()), self.tell)
             whole, foreign = looked.bucket(self._named_since)
             *before, (lists, bucket) = zip(
@@ -130,7 +130,7 @@ class _Reading:
                 ended=tuple(before),
             )
 
-    def _lists(self, pool: ThreadPoolExecutor) -> tuple[list[Lists], dict[int, Shaping]]:
+    def _lists(self) -> tuple[list[Lists], dict[int, Shaping]]:
         """The lists of each generation, and the settings of every claim: objects of long ago have keys of settings of
         long ago."""
         state = self.ledger.load()
@@ -140,16 +140,10 @@ class _Reading:
         rotations = [line.rotation for line in lines if line.rotation]
         self.tell(f"published list: {len(objects):,} objects, {len(rotations):,} rotations")
         settings: dict[int, str] = dict(state.settings)
-        claims = list(filter(None, pool.map(self._claim, state.claims)))
+        claims = self.ledger.claims(state)
         settings |= {claim.number: claim.settings for claim in claims if claim.settings is not None}
         shapings = {number: Shaping.model_validate_json(text) for number, text in settings.items()}
         return lineage(state, objects, rotations, claims), shapings
-
-    def _claim(self, number: int) -> Record | None:
-        try:
-            return self.ledger.record(number)
-        except NotFound:
-            return None
 
     def _named_since(self) -> dict[str, NamedObject]:
         """What the ledger names by now, which may be more than when it was read."""

@@ -189,6 +189,29 @@ def test_a_request_is_carried_out_once(written: Place) -> None:
     assert written.group() == {"log-0": 25}
 
 
+def test_a_request_that_others_came_after_is_not_carried_out_again(written: Place) -> None:
+    first = written.reset(LOG, "Earliest", on_existing="NewPrefix", nonce="a")
+    written.reset(LOG, "Earliest", on_existing="NewPrefix", nonce="b")
+    written.run(LOG, ALL, flush_size=10)
+    before = written.records()
+    again = written.reset(LOG, "Earliest", on_existing="NewPrefix", nonce="a")
+    assert (again.repeated, again.record, again.topics_dir) == (True, first.record, "topics/generation=2")
+    assert again.partitions == first.partitions
+    assert (written.records(), written.group()) == (before, {"log-0": 25})
+
+
+@pytest.mark.parametrize("other", [{"to": "Latest"}, {"to": "Earliest", "on_existing": "Fail"}])
+def test_another_request_with_the_nonce_of_one_that_was_carried_out_is_refused(
+    written: Place, other: dict[str, Any]
+) -> None:
+    written.reset(LOG, "Earliest", on_existing="NewPrefix", nonce="a")
+    written.reset(LOG, "Earliest", on_existing="NewPrefix", nonce="b")
+    before = written.records()
+    with pytest.raises(ConfigurationError, match=r"nonce a .* to Earliest .* generation 2 .*a nonce of its own"):
+        written.reset(LOG, nonce="a", **{"on_existing": "NewPrefix", **other})
+    assert written.records() == before
+
+
 def test_an_offset_that_a_driver_of_before_commits_late_does_not_pass_for_a_published_object(written: Place) -> None:
     """It went to sleep between its look at the ledger and its commit, and slept through the reset."""
     written.reset(LOG, "Earliest", on_existing="NewPrefix")

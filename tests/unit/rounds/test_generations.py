@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from sink_job.api.spec import S3Names, Shaping
@@ -148,6 +149,12 @@ def test_a_reset_leaves_only_the_partitions_that_it_names_and_is_a_claim() -> No
     assert (after.partitions["log-0"].next, after.partitions["log-0"].open) == (0, ())
     assert (after.claims, after.epoch, after.settings) == ((1, 5), 5, {5: "{}"})
     assert (after.generation, after.topics_dir, after.nonce, after.format) == (2, "topics/generation=2", "n", FORMAT)
+
+
+def test_a_reset_that_was_recorded_without_the_digest_of_its_request_is_read() -> None:
+    assert (
+        msgspec.json.decode(b'{"generation":2,"topics_dir":"topics","ended":{},"nonce":"n"}', type=Reset).request == ""
+    )
 
 
 # -- whose it is -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from sink_job.api.errors import SpecError
 from sink_job.api.operator_sections import OffsetReset
 from sink_job.api.types import TopicPartition
-from sink_job.rounds.starts import Logs, Places, wanted_starts
+from sink_job.rounds.starts import Logs, Places, digest, wanted_starts
 
 A, B, OLD = TopicPartition("log", 0), TopicPartition("log", 1), TopicPartition("old", 0)
 PLACES = Places(
@@ -55,3 +55,21 @@ def test_every_mistake_is_told_at_once() -> None:
 def test_a_time_to_come_is_refused() -> None:
     with pytest.raises(SpecError, match="is in the future"):
         starts("Timestamp", timestamp=1_001)
+
+
+# -- which request it is -----------------------------------------------------------------------------------------------
+
+
+def asked(**given: Any) -> OffsetReset:
+    return OffsetReset.model_validate({"nonce": "n", "to": "Offsets", **given})
+
+
+def at(*offsets: int) -> list[dict[str, Any]]:
+    return [{"topic": "log", "partition": n, "offset": offset} for n, offset in enumerate(offsets)]
+
+
+def test_a_request_is_known_by_all_of_it_and_by_what_it_means() -> None:
+    one = digest(asked(partitions=at(1, 2)))
+    assert one == digest(asked(partitions=at(1, 2)[::-1], onExisting="Fail"))
+    others = [asked(partitions=at(1, 3)), asked(partitions=at(1, 2), onExisting="NewPrefix"), asked(to="Latest")]
+    assert one not in {digest(each) for each in others}
