@@ -149,9 +149,9 @@ class Api:
         content = "application/strategic-merge-patch+json"
         return await self._call("PATCH", kind, namespace, name, subresource=subresource, body=body, content=content)
 
-    async def raw(self, path: str) -> str:
-        """What stands at a path, as text."""
-        return (await self._send("GET", path, None, "application/json")).decode()
+    async def raw(self, path: str, *, most: int | None = None) -> bytes:
+        """What stands at a path; OSError where that is longer than `most` bytes."""
+        return await self._send("GET", path, None, "application/json", most=most)
 
     async def _call(
         self,
@@ -172,7 +172,7 @@ class Api:
         found: Json = json.loads(answer) if answer else {}
         return found
 
-    async def _send(self, method: str, path: str, body: Json | None, content: str) -> bytes:
+    async def _send(self, method: str, path: str, body: Json | None, content: str, *, most: int | None = None) -> bytes:
         headers: dict[str, Any] = {"Accept": "application/json", "Content-Type": content}
         await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         url = self._client.configuration.host + path
@@ -180,7 +180,7 @@ class Api:
             response = await self._client.rest_client.request(
                 method, url, headers=headers, body=body, _request_timeout=_TIMEOUT
             )
-            answer: bytes = await response.read()
+            answer: bytes = await (response.read() if most is None else read_at_most(response.response, most))
         except aiohttp.ClientError as error:  # not all of them are an OSError
             raise ConnectionError(f"{method} {path}: {str(error) or type(error).__name__}") from error
         except TimeoutError:
@@ -188,6 +188,17 @@ class Api:
         if response.status >= 300:
             raise _refused(response.status, answer, response.getheaders().get("Retry-After"))
         return answer
+
+
+async def read_at_most(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """What the answer holds; OSError as soon as it is longer than `most` bytes."""
+    found = bytearray()
+    async for chunk in response.content.iter_any():
+        found += chunk
+        if len(found) > most:
+            response.close()
+            raise OSError(f"{response.url.path}: the answer is longer than {most >> 20} MiB")
+    return bytes(found)
 
 
 def path_of(kind: str, namespace: str | None, name: str = "", subresource: str = "") -> str:

@@ -20,12 +20,13 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient
 
 from s3sink_operator import handlers, lease, names
-from s3sink_operator.api import Api, ApiError, path_of
+from s3sink_operator.api import Api, ApiError
 from s3sink_operator.execute import Executor
 from s3sink_operator.kubelet import Kubelet
-from s3sink_operator.model import Json, Settings
+from s3sink_operator.model import Settings
 from s3sink_operator.observe import Observer, Reports
 from s3sink_operator.reconcile import Reconciler
+from s3sink_operator.reports import ByPod, ByProxy
 from s3sink_operator.server import Heartbeat, serving
 from s3sink_operator.store import SinkKey, Store
 from s3sink_operator.workqueue import WorkQueue
@@ -35,7 +36,6 @@ from sink_job.api.units import parse_duration
 _log = logging.getLogger("s3sink_operator")
 _ENVIRONMENT: Final = "S3SINK_OPERATOR_"
 _OF_CLUSTER: Final = "Cluster"
-_REPORT_S = 3.0
 _BEAT_S = 5.0
 LOST: Final = 75
 """Exit code when the lease is lost: worth starting again."""
@@ -228,41 +228,6 @@ async def _taken(queue: WorkQueue[SinkKey], key: SinkKey) -> AsyncIterator[None]
         queue.add(key, 60)
     finally:
         queue.done(key)
-
-
-class ByPod:
-    """Asks a driver at its pod's address."""
-
-    def __init__(self, http: aiohttp.ClientSession) -> None:
-        self._http = http
-
-    async def fetch(self, pod: Json) -> str:
-        """See Reports."""
-        url = f"http://{pod['status'].get('podIP', '')}:{_port(pod)}/report"
-        try:
-            async with self._http.get(url, timeout=aiohttp.ClientTimeout(_REPORT_S)) as answer:
-                return await answer.text()
-        except aiohttp.ClientError as error:
-            raise OSError(f"{url}: {error}") from None
-
-
-class ByProxy:
-    """Asks a driver through the API server, for an operator that does not reach pods."""
-
-    def __init__(self, api: Api) -> None:
-        self._api = api
-
-    async def fetch(self, pod: Json) -> str:
-        """See Reports."""
-        meta = pod["metadata"]
-        path = path_of("Pod", meta["namespace"], f"{meta['name']}:{_port(pod)}", "proxy/report")
-        return await asyncio.wait_for(self._api.raw(path), _REPORT_S)
-
-
-def _port(pod: Json) -> int:
-    """The port that the driver's container names `report`."""
-    ports = [port for container in pod["spec"]["containers"] for port in container.get("ports") or ()]
-    return next((int(port["containerPort"]) for port in ports if port.get("name") == "report"), 8042)
 
 
 async def _load_config() -> None:

@@ -10,13 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from s3sink_operator import names
 from sink_job.api.choices import State
 from sink_job.api.report import Report
 
 Json = dict[str, Any]
+
+MOST_ATTEMPTS: Final = 10**15
+"""A label with a larger number is not the operator's."""
+_LAST_S: Final = 253_402_300_799  # the last second of the year 9999
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,13 +213,13 @@ def to_ms(stamp: str | None) -> int | None:
         return None
     try:
         return int(datetime.fromisoformat(stamp).timestamp() * 1000)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 
 def to_stamp(ms: int) -> str:
-    """A time as Kubernetes writes it, in whole seconds."""
-    return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """A time as Kubernetes writes it, in whole seconds; what lies outside of 1970 to 9999 is told as its edge."""
+    return datetime.fromtimestamp(min(max(ms // 1000, 0), _LAST_S), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def is_controlled(obj: Json, uid: str) -> bool:
@@ -256,4 +260,5 @@ def label(obj: Json, name: str) -> str | None:
 def attempt_of(pod: Json, name: str) -> int:
     """The number in the pod's label; 0 where there is none that can be read."""
     text = label(pod, name) or ""
-    return int(text) if text.isascii() and text.isdigit() else 0
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(MOST_ATTEMPTS)) else 0
+    return number if number <= MOST_ATTEMPTS else 0

@@ -53,8 +53,8 @@ def gist_of(report: Report | Unreachable | None) -> Gist | None:
 class Reports(Protocol):
     """Where a driver's report comes from. Raises OSError, TimeoutError or ApiError without one."""
 
-    async def fetch(self, pod: Json) -> str:
-        """The text of `/report`."""
+    async def fetch(self, pod: Json) -> bytes:
+        """What `/report` answers."""
         ...
 
 

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from s3sink_operator import status
 from s3sink_operator.api import ApiError
 from s3sink_operator.decide import decide
 from s3sink_operator.execute import Executor
 from s3sink_operator.metrics import RECONCILE_SECONDS, RECONCILES
-from s3sink_operator.model import Settings
+from s3sink_operator.model import Decision, Settings
 from s3sink_operator.observe import Gist, Observer, gist_of
 from s3sink_operator.store import SinkKey
 
@@ -26,6 +27,8 @@ FIRST_RETRY_S, LAST_RETRY_S = 1.0, 120.0
 _STALE_S = 0.2
 _BLIND_S = 5.0
 _GLANCES_S = 15.0
+_BROKEN_S = 60.0
+_MALFORMED = (400, 413, 422)
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,11 @@ class Reconciler:
         except (ApiError, OSError, TimeoutError) as error:
             again = self._retry(key, error)
             RECONCILES.labels(result="retry").inc()
+        except Exception as error:
+            _log.exception("%s: a look at this sink failed", key)
+            await self._tell(key, f"the operator cannot look at this sink: {type(error).__name__}, see its log")
+            again = _BROKEN_S
+            RECONCILES.labels(result="error").inc()
         else:
             self._failures.pop(key, None)
             RECONCILES.labels(result="ok").inc()
@@ -91,8 +99,21 @@ class Reconciler:
         if outcome.refusal is not None:
             what = outcome.refusal
             _log.warning("%s: %s %s was refused: %s", key, what.kind, what.name, what.message)
+            if what.kind == "S3Sink" and what.status in _MALFORMED:
+                await self._tell(key, f"the API server does not take this sink's status: {what.message}")
             return 0.0
         return _STALE_S if outcome.stale else self._later(key, decision.wake_ms)
+
+    async def _tell(self, key: SinkKey, what: str) -> None:
+        """What kept a look from its end, in the status that was written last: nothing else of that is known to hold."""
+        sink = self.observer.store.get("S3Sink", *key)
+        told = None if sink is None else status.broken(sink.get("status") or {}, what, now=self.clock())
+        if sink is None or told is None:
+            return
+        try:
+            await self.executor.carry_out(key, sink, Decision(status=told))
+        except (ApiError, OSError, TimeoutError) as error:
+            _log.warning("%s: that cannot be told in its status: %s", key, error)
 
     async def _is_steady(self, key: SinkKey) -> bool:
         """Whether a glance is enough: it is all that a thousand drivers which run cost from one moment to the next."""

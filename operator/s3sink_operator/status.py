@@ -16,6 +16,8 @@ from s3sink_operator.crd.status import ATTEMPTS, WORST
 from s3sink_operator.model import Json, to_ms, to_stamp
 from sink_job.api.report import Ending, PartitionReport, Report
 
+MOST: Final = 2**63 - 1
+"""The largest number that the API server takes."""
 MOST_TOPICS: Final = 1000
 MOST_OF_MESSAGE: Final = 4096
 UPDATED: Final = "updatedTime"
@@ -52,6 +54,18 @@ def conditions(old: Sequence[Json], wanted: Iterable[Condition], *, generation: 
     return made
 
 
+def broken(old: Json, what: str, *, now: int) -> Json | None:
+    """The status of before, in which Ready is not known any more, since no look comes to its end; None: it says so."""
+    message = f"{what}. It is tried again each minute; what is said besides is of before"
+    told = Condition(type="Ready", status="Unknown", reason="OperatorError", message=message)
+    before = [each for each in old.get("conditions") or () if each.get("type") == told.type]
+    generation = int(old.get("observedGeneration") or 0)
+    made = conditions(before, [told], generation=generation, now=now)
+    if made == before:
+        return None
+    return {**old, "conditions": [*made, *(each for each in old.get("conditions") or () if each not in before)]}
+
+
 def word(reason: str) -> str:
     """A reason as the CRD allows it: some come from pods, who may say anything."""
     return re.sub(r"^[^A-Za-z]+|[^A-Za-z0-9_]", "", reason)[:128] or "Unknown"
@@ -74,7 +88,7 @@ def connector(report: Report) -> Json:
             "objects": report.totals.objects,
             "bytes": report.totals.bytes,
             "lastPublishTime": None if report.last_publish is None else to_stamp(report.last_publish),
-            "lag": {"records": sum(lags), "seconds": max(ages, default=0) // 1000} if lags else None,
+            "lag": {"records": min(sum(lags), MOST), "seconds": max(ages, default=0) // 1000} if lags else None,
             "topics": _topics(report.partitions),
             "worst": _worst(report.partitions),
             "openObjects": report.memory.open_objects,
@@ -142,7 +156,7 @@ def _topics(partitions: Sequence[PartitionReport]) -> list[Json]:
     for each in partitions:
         topic = found.setdefault(each.topic, {"topic": each.topic, "partitions": 0, "lag": 0, "lagSeconds": 0})
         topic["partitions"] += 1
-        topic["lag"] += each.lag or 0
+        topic["lag"] = min(topic["lag"] + (each.lag or 0), MOST)
         topic["lagSeconds"] = max(topic["lagSeconds"], (each.lag_ms or 0) // 1000)
     return sorted(found.values(), key=lambda topic: (-topic["lag"], topic["topic"]))[:MOST_TOPICS]
 

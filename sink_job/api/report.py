@@ -9,10 +9,22 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic.alias_generators import to_camel
 
 from sink_job.api.errors import DataError, SinkError
+
+_LONGEST_TOPIC = 249
+_MOST = 2**63 - 1
+
+Topic = Annotated[str, Field(max_length=_LONGEST_TOPIC)]
+Partition = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Count = Annotated[int, Field(ge=0, le=_MOST)]
+"""How many of something, also bytes and offsets."""
+Figure = Annotated[int, Field(ge=-_MOST, le=_MOST)]
+"""What a clock that was set may make less than nothing."""
+Moment = Annotated[int, Field(ge=0, le=253_402_300_799_999)]
+"""A time before the year 10000, which is as far as it can be written."""
 
 TERMINATION_MESSAGE_BYTES: Final = 4096
 """What Kubernetes keeps of a container's termination message."""
@@ -38,61 +50,65 @@ class RunState(StrEnum):
 class PartitionReport(_Part):
     """One topic-partition."""
 
-    topic: str
-    partition: int
-    committed: Annotated[int, Field(description="First offset that is not in a visible object.")]
-    next: Annotated[int, Field(description="First offset that has not been read into an object.")]
-    end: Annotated[int | None, Field(description="Log end as read_committed sees it; none: not known yet.")] = None
-    lag: Annotated[int | None, Field(description="end - committed.")] = None
-    lag_ms: Annotated[int | None, Field(description="Age of the oldest record that is not visible, if known.")] = None
-    open_objects: int = 0
+    topic: Topic
+    partition: Partition
+    committed: Annotated[Count, Field(description="First offset that is not in a visible object.")]
+    next: Annotated[Count, Field(description="First offset that has not been read into an object.")]
+    end: Annotated[Count | None, Field(description="Log end as read_committed sees it; none: not known yet.")] = None
+    lag: Annotated[Count | None, Field(description="end - committed.")] = None
+    lag_ms: Annotated[Figure | None, Field(description="Age of the oldest record that is not visible, if known.")] = (
+        None
+    )
+    open_objects: Count = 0
 
 
 class StuckReport(_Part):
     """A topic-partition of which nothing can be read, because a transaction stays open in it."""
 
-    topic: str
-    partition: int
-    offset: Annotated[int, Field(description="Last stable offset: the first of the open transaction.")]
-    end: Annotated[int, Field(description="End of the log, open transactions included.")]
-    since: Annotated[int, Field(description="Since when it stands there at the latest.")]
+    topic: Topic
+    partition: Partition
+    offset: Annotated[Count, Field(description="Last stable offset: the first of the open transaction.")]
+    end: Annotated[Count, Field(description="End of the log, open transactions included.")]
+    since: Annotated[Moment, Field(description="Since when it stands there at the latest.")]
 
 
 class Totals(_Part):
     """Counts since this driver's claim."""
 
-    records: Annotated[int, Field(description="Records in recorded objects, open ones included.")] = 0
-    bytes: Annotated[int, Field(description="Their encoded, uncompressed bytes.")] = 0
-    objects: Annotated[int, Field(description="Objects made visible.")] = 0
-    parts: Annotated[int, Field(description="Parts uploaded.")] = 0
-    uploaded_bytes: Annotated[int, Field(description="Bytes of those parts.")] = 0
-    ignored: Annotated[int, Field(description="Records without value that onNullValue let go.")] = 0
-    dropped: Annotated[int, Field(description="Refused records that tolerance let go.")] = 0
-    lost: Annotated[int, Field(description="Offsets that Kafka had dropped before they were read.")] = 0
-    rebuilt: Annotated[int, Field(description="Objects rebuilt because their upload was lost.")] = 0
-    retries: Annotated[int, Field(description="Requests to S3 that were tried again.")] = 0
+    records: Annotated[Count, Field(description="Records in recorded objects, open ones included.")] = 0
+    bytes: Annotated[Count, Field(description="Their encoded, uncompressed bytes.")] = 0
+    objects: Annotated[Count, Field(description="Objects made visible.")] = 0
+    parts: Annotated[Count, Field(description="Parts uploaded.")] = 0
+    uploaded_bytes: Annotated[Count, Field(description="Bytes of those parts.")] = 0
+    ignored: Annotated[Count, Field(description="Records without value that onNullValue let go.")] = 0
+    dropped: Annotated[Count, Field(description="Refused records that tolerance let go.")] = 0
+    lost: Annotated[Count, Field(description="Offsets that Kafka had dropped before they were read.")] = 0
+    rebuilt: Annotated[Count, Field(description="Objects rebuilt because their upload was lost.")] = 0
+    retries: Annotated[Count, Field(description="Requests to S3 that were tried again.")] = 0
 
 
 class Timing(_Part):
     """How long something takes, in milliseconds."""
 
-    count: int = 0
-    total_ms: int = 0
-    last_ms: int | None = None
-    longest_ms: int | None = None
+    count: Count = 0
+    total_ms: Figure = 0
+    last_ms: Figure | None = None
+    longest_ms: Figure | None = None
 
 
 class MemoryReport(_Part):
     """What the operator computes memory from."""
 
-    slots: Annotated[int, Field(description="Tasks that run at a time.")] = 0
-    open_objects: Annotated[int, Field(description="Open objects of all topic-partitions.")] = 0
-    most_open_objects: Annotated[int, Field(description="Open objects of the topic-partition that has most.")] = 0
-    part_size: int = 0
-    buffered_bytes: Annotated[int, Field(description="Bytes that tasks of the last round held at their peak.")] = 0
-    spilled_bytes: Annotated[int, Field(description="Bytes that tasks of the last round put on local disk.")] = 0
-    jvm_bytes: Annotated[int | None, Field(description="Peak resident memory of the JVM.")] = None
-    python_bytes: Annotated[int | None, Field(description="Peak resident memory of the largest Python worker.")] = None
+    slots: Annotated[Count, Field(description="Tasks that run at a time.")] = 0
+    open_objects: Annotated[Count, Field(description="Open objects of all topic-partitions.")] = 0
+    most_open_objects: Annotated[Count, Field(description="Open objects of the topic-partition that has most.")] = 0
+    part_size: Count = 0
+    buffered_bytes: Annotated[Count, Field(description="Bytes that tasks of the last round held at their peak.")] = 0
+    spilled_bytes: Annotated[Count, Field(description="Bytes that tasks of the last round put on local disk.")] = 0
+    jvm_bytes: Annotated[Count | None, Field(description="Peak resident memory of the JVM.")] = None
+    python_bytes: Annotated[Count | None, Field(description="Peak resident memory of the largest Python worker.")] = (
+        None
+    )
 
 
 class Failure(_Part):
@@ -100,10 +116,10 @@ class Failure(_Part):
 
     reason: str
     message: str
-    exit_code: int
+    exit_code: Figure
     topic: str | None = None
     partition: int | None = None
-    offset: int | None = None
+    offset: Count | None = None
 
     @classmethod
     def of(cls, error: BaseException) -> Self:
@@ -120,11 +136,11 @@ class Failure(_Part):
 class Ending(_Part):
     """How a driver ended: its termination message, which the operator reads when there is no report any more."""
 
-    epoch: int | None = None
-    round: int | None = None
+    epoch: Count | None = None
+    round: Count | None = None
     totals: Totals = Totals()
-    lag: Annotated[int | None, Field(description="Offsets that were in no visible object; none: not known.")] = None
-    open_objects: int = 0
+    lag: Annotated[Count | None, Field(description="Offsets that were in no visible object; none: not known.")] = None
+    open_objects: Count = 0
     failure: Failure | None = None
 
     def termination_message(self) -> str:
@@ -141,23 +157,23 @@ class Ending(_Part):
 class StartReport(_Part):
     """Where one topic-partition starts after a reset."""
 
-    topic: str
-    partition: int
-    previous: Annotated[int | None, Field(description="First offset that was in no object; none: it is new.")] = None
-    start: Annotated[int, Field(description="First offset to copy from now on.")]
+    topic: Topic
+    partition: Partition
+    previous: Annotated[Count | None, Field(description="First offset that was in no object; none: it is new.")] = None
+    start: Annotated[Count, Field(description="First offset to copy from now on.")]
 
 
 class ResetReport(_Part):
     """What came of a reset of the offsets: the termination message of the pod that did it."""
 
-    generation: Annotated[int, Field(description="Of the ledger; the first reset begins 2.")]
-    record: Annotated[int, Field(description="Number of the record that says so.")]
+    generation: Annotated[Count, Field(description="Of the ledger; the first reset begins 2.")]
+    record: Annotated[Count, Field(description="Number of the record that says so.")]
     topics_dir: Annotated[str, Field(description="Where objects go from now on.")]
-    copied_again: Annotated[int, Field(description="Offsets that are in objects of before and are copied again.")] = 0
-    skipped: Annotated[int, Field(description="Offsets that are in no object and are not copied.")] = 0
+    copied_again: Annotated[Count, Field(description="Offsets that are in objects of before and are copied again.")] = 0
+    skipped: Annotated[Count, Field(description="Offsets that are in no object and are not copied.")] = 0
     repeated: Annotated[bool, Field(description="The same request was carried out before, by this record.")] = False
     partitions: list[StartReport] = []
-    more: Annotated[int, Field(description="Topic-partitions left out for want of room.")] = 0
+    more: Annotated[Count, Field(description="Topic-partitions left out for want of room.")] = 0
 
     def termination_message(self) -> str:
         """JSON of at most 4 KiB: as many topic-partitions as fit."""
@@ -176,20 +192,27 @@ class Report(_Part):
     name: str
     namespace: str
     state: RunState
-    epoch: Annotated[int | None, Field(description="Number of this driver's claim; none before it.")] = None
-    round: Annotated[int | None, Field(description="Number of the last recorded round.")] = None
-    now: Annotated[int, Field(description="The driver's clock when it made this report.")]
-    started_at: int
-    assigned_partitions: int = 0
-    active_partitions: Annotated[int, Field(description="Topic-partitions that the last round read.")] = 0
+    epoch: Annotated[Count | None, Field(description="Number of this driver's claim; none before it.")] = None
+    round: Annotated[Count | None, Field(description="Number of the last recorded round.")] = None
+    now: Annotated[Moment, Field(description="The driver's clock when it made this report.")]
+    started_at: Moment
+    assigned_partitions: Count = 0
+    active_partitions: Annotated[Count, Field(description="Topic-partitions that the last round read.")] = 0
     partitions: list[PartitionReport] = []
     stuck: Annotated[list[StuckReport], Field(description="Where an open transaction holds everything up.")] = []
     totals: Totals = Totals()
-    last_publish: Annotated[int | None, Field(description="When an object was last made visible.")] = None
+    last_publish: Annotated[Moment | None, Field(description="When an object was last made visible.")] = None
     rounds: Timing = Timing()
     publishes: Timing = Timing()
     memory: MemoryReport = MemoryReport()
     failure: Failure | None = None
+
+    @field_validator("partitions")
+    @classmethod
+    def _distinct(cls, partitions: list[PartitionReport]) -> list[PartitionReport]:
+        if len({(each.topic, each.partition) for each in partitions}) < len(partitions):
+            raise ValueError("a topic-partition is told twice")
+        return partitions
 
     def ending(self) -> Ending:
         """What is left of a report when the driver is gone."""

@@ -28,6 +28,7 @@ from s3sink_operator.model import (
     wanted_state,
 )
 from s3sink_operator.objects import Shape
+from s3sink_operator.status import MOST
 from sink_job.api.choices import ExecutorMode, MemoryMode, State
 from sink_job.api.errors import SpecError
 from sink_job.api.report import Report
@@ -60,11 +61,14 @@ class Context:
             return None, ""
         try:
             request = json.loads(text)
+            document = self._document(self.spec | {"offsets": {"reset": request}})
         except ValueError as error:
             return None, f"it is no JSON: {error}"
+        except RecursionError:
+            return None, "it is no request: its brackets are nested too deeply"
         if isinstance(request, dict) and request.get("nonce") == self.carried_out.get(BY_ANNOTATION):
             return None, ""
-        return _parsed(self._document(self.spec | {"offsets": {"reset": request}}))
+        return _parsed(document)
 
     def _document(self, spec: Any) -> str:
         metadata = {name: self.metadata.get(name) for name in ("name", "namespace")}
@@ -237,7 +241,7 @@ class Context:
         spec = self.valid.spec
         if self.report is not None:
             seen = self.report.memory
-            opened, held = seen.most_open_objects, seen.buffered_bytes + seen.spilled_bytes
+            opened, held = seen.most_open_objects, min(seen.buffered_bytes + seen.spilled_bytes, MOST)
         else:
             known = (self.old.get("memory") or {}).get("inputs") or {}
             opened, held = _whole(known.get("openObjects")), _whole(known.get("heldBytes"))
@@ -319,6 +323,8 @@ def _parsed(text: str) -> tuple[Sink | None, str]:
         sink = parse_sink({"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND} | json.loads(text))
     except SpecError as error:
         return None, "; ".join(error.mistakes)
+    except RecursionError:
+        return None, "it is nested too deeply"
     if len(sink.name) > names.LONGEST_SINK:
         return None, f"metadata.name: {sink.name} is longer than {names.LONGEST_SINK} characters"
     return sink, ""

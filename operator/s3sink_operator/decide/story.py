@@ -32,6 +32,8 @@ from sink_job.api.errors import OutOfMemory
 from sink_job.api.report import Report, RunState
 
 GONE = "Gone"
+_PLAUSIBLE = 10**9
+"""Anyone may give a pod an executor's labels: a number so large is no attempt's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,4 +254,5 @@ def _number(pod: Json) -> int:
 
 def _next(attempts: Sequence[Json], seen: Observed) -> int:
     known = [int(each.get("number", 0)) for each in attempts]
-    return max([*known, *(_number(pod) for pod in seen.executors)], default=0) + 1
+    of_executors = [number for number in map(_number, seen.executors) if number <= _PLAUSIBLE]
+    return max([*known, *of_executors], default=0) + 1

@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from sink_job.api.errors import DataError, TopicMissing
 from sink_job.api.report import Ending, Failure, PartitionReport, Report, RunState, Totals
@@ -80,3 +81,21 @@ def test_a_termination_message_fits_and_keeps_the_totals(message: str) -> None:
 def test_a_short_message_is_kept_whole() -> None:
     ending = Ending(failure=Failure(reason="DataLoss", message="gone", exit_code=5))
     assert Ending.model_validate_json(ending.termination_message()) == ending
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param({"lastPublish": 10**17}, id="a time that no calendar has"),
+        pytest.param({"now": -1}, id="a time before all times"),
+        pytest.param({"round": 2**70}, id="a number that nobody counts to"),
+        pytest.param({"totals": {"objects": -1}}, id="fewer than none"),
+        pytest.param({"partitions": [REPORT.partitions[0].model_dump()] * 2}, id="a topic-partition twice"),
+        pytest.param(
+            {"stuck": [{"topic": "t" * 250, "partition": 0, "offset": 1, "end": 2, "since": 3}]}, id="a topic"
+        ),
+    ],
+)
+def test_what_no_driver_says_is_no_report(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Report.model_validate_json(json.dumps(REPORT.model_dump(mode="json") | wrong))

@@ -1,0 +1,135 @@
+"""What comes from others and is out of all proportion ends no look: it is told, and the sink goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from s3sink_operator import names, status
+from s3sink_operator.execute import Executor, Outcome
+from s3sink_operator.model import Decision, Json, Observed, Refusal, to_ms, to_stamp
+from s3sink_operator.objects.pods import EXECUTOR_MEMORY
+from s3sink_operator.observe import Observer
+from s3sink_operator.reconcile import Reconciler
+from s3sink_operator.store import SinkKey
+from sink_job.api.report import MemoryReport, PartitionReport
+from tests.operator.cluster import ALL_BUILT, SETTINGS, START, report, running
+
+MOST = 2**63 - 1
+KEY = SinkKey("data", "flights")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" * 100_000, id="brackets without an end"),
+        pytest.param("[" * 950 + "]" * 950, id="brackets within brackets"),
+        pytest.param('{"nonce": ' + "9" * 5000 + "}", id="a number of thousands of digits"),
+        pytest.param('{"nonce": "\\ud800", "to": "Earliest"}', id="half a character"),
+    ],
+)
+def test_a_request_that_nobody_can_read_is_told_and_the_driver_is_looked_after(text: str) -> None:
+    cluster = running()
+    cluster.settings = ALL_BUILT
+    cluster.annotate({names.RESET_OFFSETS: text})
+    cluster.fail(exit_code=75)
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+    assert cluster.condition("OffsetsReset")["reason"] == "InvalidRequest"
+
+
+def test_sums_are_told_as_far_as_the_api_server_counts() -> None:
+    much = [PartitionReport(topic="t", partition=n, committed=0, next=0, lag=MOST) for n in range(3)]
+    held = MemoryReport(slots=1, buffered_bytes=MOST, spilled_bytes=MOST)
+    cluster = running(executor={"mode": "Local", "memory": {"mode": "Recommend"}})
+    cluster.report = report(partitions=much, memory=held, now=cluster.now)
+    cluster.wait(60_000)
+    cluster.settle()
+    assert cluster.status["connector"]["lag"]["records"] == MOST
+    assert cluster.status["connector"]["topics"][0]["lag"] == MOST
+    assert cluster.status["memory"]["inputs"]["heldBytes"] == MOST
+
+
+@pytest.mark.parametrize("digits", [10, 16, 62, 63])
+def test_a_label_that_is_no_attempts_number_counts_nothing(digits: int) -> None:
+    cluster = running(executor={"mode": "Cluster"})
+    foreign = copy.deepcopy(cluster.executor(1))
+    foreign["metadata"]["labels"][names.ATTEMPT] = "9" * digits
+    cluster.fail(exit_code=75)
+    cluster.executors = [foreign]
+    cluster.live()
+    assert cluster.status["attempts"][0]["number"] == 2
+
+
+def test_a_drivers_annotation_that_is_no_size_is_none() -> None:
+    cluster = running(executor={"mode": "Cluster"})
+    assert cluster.driver
+    cluster.driver["metadata"]["annotations"][EXECUTOR_MEMORY] = "9" * 5000
+    cluster.settle()
+    assert cluster.ready == ("True", "Running")
+
+
+@pytest.mark.parametrize("ms", [-(10**18), 10**18])
+def test_a_time_that_no_calendar_has_is_told_as_its_edge(ms: int) -> None:
+    assert to_ms(to_stamp(ms)) is not None
+
+
+def reconciled(look: Any, written: list[Decision], refusal: Refusal | None = None) -> float | None:
+    """One look by a reconciler whose look is `look`; what it writes is in `written`, and is refused once."""
+    sink = running().sink
+    store = SimpleNamespace(get=lambda *_: sink, state=lambda _: 1)
+
+    async def carry_out(key: SinkKey, sink: Json, decision: Decision) -> Outcome:
+        written.append(decision)
+        return Outcome(version="1", refusal=refusal if len(written) == 1 else None)
+
+    async def asked(key: SinkKey, *, fresh: bool) -> Observed:
+        found: Observed = look(sink)
+        return found
+
+    observer = SimpleNamespace(store=store, look=asked, is_blind=lambda _: False, note=lambda *_: None)
+    executor = SimpleNamespace(carry_out=carry_out)
+    reconciler = Reconciler(cast("Observer", observer), cast("Executor", executor), SETTINGS, clock=lambda: START + 5)
+    return asyncio.run(reconciler.reconcile(KEY))
+
+
+def ready_of(decision: Decision) -> Json:
+    assert decision.status is not None
+    found: Json = next(each for each in decision.status["conditions"] if each["type"] == "Ready")
+    return found
+
+
+def test_a_look_that_fails_in_a_way_that_nobody_thought_of_is_told_in_the_status() -> None:
+    def look(_: Json) -> Observed:
+        raise ZeroDivisionError("secret")
+
+    written: list[Decision] = []
+    assert reconciled(look, written) == 60
+    told = ready_of(written[0])
+    assert (told["status"], told["reason"]) == ("Unknown", "OperatorError")
+    assert "ZeroDivisionError" in told["message"]
+    assert "secret" not in told["message"]
+
+
+def test_a_status_that_the_api_server_does_not_take_is_told_in_that_of_before() -> None:
+    def look(sink: Json) -> Observed:
+        return Observed(sink=sink)
+
+    refusal = Refusal(kind="S3Sink", name="flights", status=422, reason="Invalid", message="lag: no", at_ms=START)
+    written: list[Decision] = []
+    reconciled(look, written, refusal)
+    told = ready_of(written[1])
+    assert (told["status"], told["reason"]) == ("Unknown", "OperatorError")
+    assert "lag: no" in told["message"]
+    assert written[1].status is not None
+    assert "attempts" in written[1].status
+
+
+def test_what_is_told_already_is_not_written_again() -> None:
+    first = status.broken({}, "it fails", now=START)
+    assert first is not None
+    assert status.broken(first, "it fails", now=START + 60_000) is None

@@ -1,0 +1,75 @@
+"""What is taken for a driver's report: what answers at its pod's address, whoever that is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from s3sink_operator import reports
+from s3sink_operator.model import Json
+from s3sink_operator.reports import ByPod
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def fetched(handler: Handler) -> bytes:
+    """What a driver that answers so is heard to say."""
+
+    async def ask() -> bytes:
+        app = web.Application()
+        app.router.add_get("/report", handler)
+        app.router.add_get("/elsewhere", _elsewhere)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            port = runner.addresses[0][1]
+            ports = [{"name": "report", "containerPort": port}]
+            pod: Json = {"status": {"podIP": "127.0.0.1"}, "spec": {"containers": [{"ports": ports}]}}
+            async with aiohttp.ClientSession() as http:
+                return await ByPod(http).fetch(pod)
+        finally:
+            await runner.cleanup()
+
+    return asyncio.run(ask())
+
+
+async def _elsewhere(_: web.Request) -> web.Response:
+    return web.Response(text="another's")
+
+
+def test_a_drivers_answer_is_taken_as_the_bytes_that_it_is() -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=b"\xff\xfe{}", content_type="application/json")
+
+    assert fetched(answer) == b"\xff\xfe{}"
+
+
+def test_an_answer_that_is_longer_than_any_report_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports, "MOST_BYTES", 2 << 20)
+    sent = 0
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(200):
+            await response.write(b" " * (1 << 20))
+            sent += 1
+        return response
+
+    with pytest.raises(OSError, match="longer than 2 MiB"):
+        fetched(answer)
+    assert sent < 200
+
+
+def test_a_driver_sends_nobody_elsewhere() -> None:
+    async def answer(_: web.Request) -> web.Response:
+        raise web.HTTPFound("/elsewhere")
+
+    with pytest.raises(OSError, match="302"):
+        fetched(answer)
