@@ -8,7 +8,7 @@ from typing import Any
 
 from s3sink_operator.model import Json
 from s3sink_operator.objects import request_of
-from sink_job.api.errors import ObjectsInTheWay, SinkError, TopicRecreated
+from sink_job.api.errors import ObjectsInTheWay, SinkError, TopicRecreated, TryAgainLater
 from sink_job.api.report import Ending, Failure, ResetReport, StartReport, StuckReport
 from sink_job.cli import reset_offsets
 from tests.operator.cluster import MINUTE, START, Cluster, running
@@ -86,6 +86,26 @@ def test_an_edit_of_a_request_that_failed_is_tried_at_once() -> None:
     ends(cluster)
     assert offsets(cluster)["result"] == "Done"
     assert cluster.condition("OffsetsReset") == {}
+
+
+def test_a_reset_that_was_interrupted_may_have_been_recorded_and_is_not_to_be_edited() -> None:
+    cluster = stopped_with(RESET)
+    ends(cluster, TryAgainLater("S3 did not answer"))
+    held_up = cluster.condition("OffsetsReset")["message"]
+    assert "S3 did not answer" in held_up
+    assert "goes on where it was interrupted" in held_up
+    assert "not carried out" not in held_up
+    assert "Edit" not in held_up
+
+
+def test_a_request_that_was_carried_out_before_is_told_as_such() -> None:
+    cluster = stopped_with(RESET)
+    assert cluster.task
+    again = REPORT.model_copy(update={"repeated": True})
+    cluster.end(cluster.task, exit_code=0, message=again.termination_message())
+    cluster.settle()
+    assert (offsets(cluster)["result"], offsets(cluster)["generation"]) == ("Done", 2)
+    assert "was carried out before, by record 42" in offsets(cluster)["message"]
 
 
 def test_taking_back_a_request_that_failed_leaves_a_stopped_sink() -> None:

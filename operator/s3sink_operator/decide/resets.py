@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from s3sink_operator import failures
 from s3sink_operator.crd.status import WORST
 from s3sink_operator.decide.context import BY_ANNOTATION, RESET_OF, Context
-from s3sink_operator.model import Json, Request, to_stamp
+from s3sink_operator.model import Json, Kind, Request, to_stamp
 from s3sink_operator.names import Component
 from s3sink_operator.status import Condition
 from sink_job.api.choices import State
@@ -69,7 +69,8 @@ def sentence(report: ResetReport) -> str:
     """What came of a reset, for people."""
     count = len(report.partitions) + report.more
     shown = ", ".join(f"{each.topic}-{each.partition} at {each.start}" for each in report.partitions[:3])
-    said = f"generation {report.generation} starts: {shown}{' …' if count > 3 else ''}; objects go below "
+    said = f"this request was carried out before, by record {report.record}; " if report.repeated else ""
+    said += f"generation {report.generation} starts: {shown}{' …' if count > 3 else ''}; objects go below "
     said += f"{report.topics_dir or 'the bucket itself'}"
     said += f"; {report.copied_again} offsets are copied again" if report.copied_again else ""
     return said + (f"; {report.skipped} offsets are in no object and are not copied" if report.skipped else "")
@@ -91,7 +92,11 @@ def condition(ctx: Context) -> Condition | None:
     failed = retry.get("pod") == Component.TASK.value and retry.get("taskHash") == task_hash(ctx, request(reset))
     if not failed:
         return None
-    message = f"{where} was not carried out: {retry.get('message')}. Edit the request, or mend what it names"
+    message = f"{where} is not done: {retry.get('message')}. "
+    if retry.get("kind") == Kind.USER.value:
+        message += "Edit the request, or mend what it names"
+    else:
+        message += "It is tried again, and goes on where it was interrupted"
     return Condition(type="OffsetsReset", status="False", reason=str(retry.get("reason")), message=message)
 
 
