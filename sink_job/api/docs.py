@@ -61,7 +61,8 @@ _RULES: Final = """\
 - `kafka`: either `topics` or `topicsPattern`. A pattern matches whole names and never the dead-letter topic.
 - `kafka.properties` and `kafka.propertySecrets` take every property of Kafka's client, without a prefix, but those that
   the sink sets by itself, such as `group.id`, `auto.offset.reset`, deserializers and fetch sizes. The message names the
-  field to use instead. The same holds for `sparkConf`.
+  field to use instead. The same holds for `sparkConf`. Passwords, keys and logins with a password stand in
+  `propertySecrets` alone.
 - `partitioner.fields` and `timestampExtractor: RecordField` need a converter that gives fields: `Text` and `Bytes` do
   not.
 - `rotation`: at least one of `flushSize`, `interval`, `scheduleInterval` and `maxBytes`.

@@ -19,6 +19,14 @@ _SECRET_NAME = re.compile(
 )
 _SECRET_TEXT = re.compile(r"-----BEGIN|passw(or)?d\s*=|secret\s*=|LoginModule|://[^/@\s]*@", re.IGNORECASE)
 
+SECRET_NAMES: Final = r"(?i)(passw(or)?d|passphrase|secret|secret[._-]?(access[._-])?key|keystore[.]key)$"
+"""Names of properties whose values are secrets for certain. Also read by the API server, as RE2."""
+LOGIN: Final = "sasl.jaas.config"
+LOGIN_SECRETS: Final = r"(?i)(password|secret)\s*="
+"""What a login holds that is a secret: some have none, as with a ticket or a file."""
+BY_SECRET: Final = "a manifest is no place for secrets: give its value by spec.kafka.propertySecrets"
+BY_POD: Final = "a manifest is no place for secrets: give it to the pods from a Secret, by their podTemplate"
+
 _BY_SINK = "the sink assigns topic-partitions by itself"
 _BY_BUDGET = "it comes out of the memory of a task; spec.rounds.maxBytes says how much a round reads"
 _BY_CONVERTER = "the sink reads bytes; use spec.format.converter and spec.format.keyConverter"
@@ -107,6 +115,12 @@ def kafka_complaint(name: str) -> str | None:
     return f"cannot be set here: {owner}" if owner else None
 
 
+def login_complaint(name: str, value: str) -> str | None:
+    """Why the value of a Kafka property, which may be set, cannot be written into a manifest; None if it can."""
+    secret = re.search(SECRET_NAMES, name) or (name == LOGIN and re.search(LOGIN_SECRETS, value))
+    return f"cannot be written here: {BY_SECRET}" if secret else None
+
+
 def spark_complaint(name: str) -> str | None:
     """Why the Spark property `name` cannot be set in a manifest; None if it can."""
     if not name.startswith("spark."):
@@ -114,6 +128,8 @@ def spark_complaint(name: str) -> str | None:
     owner = SPARK_OWNED.get(name) or next(
         (why for start, why in SPARK_OWNED_PREFIXES.items() if name.startswith(start)), None
     )
+    if owner is None and re.search(SECRET_NAMES, name):
+        return f"cannot be written here: {BY_POD}"
     return f"cannot be set here: {owner}" if owner else None
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from sink_job.api.choices import Converter, PartitionerType, ResetTo, TimestampExtractor, Tolerance
 from sink_job.api.mistakes import Mistake, Path, shown
-from sink_job.api.properties import kafka_complaint, spark_complaint
+from sink_job.api.properties import kafka_complaint, login_complaint, spark_complaint
 from sink_job.api.units import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def _topics(spec: Spec) -> Iterator[Mistake]:
 
 
 def _kafka_properties(spec: Spec) -> Iterator[Mistake]:
-    for name in spec.kafka.properties:
-        complaint = kafka_complaint(name)
+    for name, value in spec.kafka.properties.items():
+        complaint = kafka_complaint(name) or login_complaint(name, value)
         if complaint:
             yield Mistake((*_KAFKA, "properties", name), complaint)
     secrets = [each.name for each in spec.kafka.property_secrets]

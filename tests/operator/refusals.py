@@ -37,8 +37,23 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
     ("a secret for what the sink sets", [_secret("group.id")], "spec.kafka.propertySecrets has a property that cannot"),
     (
         "a property in both places",
-        [_secret("ssl.key.password"), {"spec.kafka.properties": {"ssl.key.password": "a"}}],
+        [_secret("client.rack"), {"spec.kafka.properties": {"client.rack": "a"}}],
         "spec.kafka.propertySecrets has a property that is also in",
+    ),
+    (
+        "a password among the properties",
+        [{"spec.kafka.properties": {"ssl.key.password": "a"}}],
+        "spec.kafka.properties has a password",
+    ),
+    (
+        "a login with a password",
+        [{"spec.kafka.properties": {"sasl.jaas.config": 'X required password="a";'}}],
+        "sasl.jaas.config with a password cannot be written here",
+    ),
+    (
+        "a secret for Spark",
+        [{"spec.sparkConf": {"spark.hadoop.fs.s3a.secret.key": "a"}}],
+        "spec.sparkConf has a password",
     ),
     (
         "a field twice",

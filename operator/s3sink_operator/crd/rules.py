@@ -17,7 +17,16 @@ from typing import Any, Final
 from s3sink_operator.names import LONGEST_SINK
 from sink_job.api.choices import Converter, PartitionerType, ResetTo, TimestampExtractor, Tolerance
 from sink_job.api.names import RESERVED
-from sink_job.api.properties import KAFKA_OWNED, SPARK_OWNED, SPARK_OWNED_PREFIXES
+from sink_job.api.properties import (
+    BY_POD,
+    BY_SECRET,
+    KAFKA_OWNED,
+    LOGIN,
+    LOGIN_SECRETS,
+    SECRET_NAMES,
+    SPARK_OWNED,
+    SPARK_OWNED_PREFIXES,
+)
 from sink_job.api.rules import MOST_PARTS
 from sink_job.api.units import DAY, HOUR, format_duration, parse_duration
 
@@ -137,6 +146,12 @@ def _kafka() -> Iterator[Rule]:
         f"{here}.properties are written without the prefix kafka.: take it away",
     )
     yield from _owned(f"{here}.properties", KAFKA_OWNED)
+    yield _without_secrets(f"{here}.properties", BY_SECRET)
+    yield Rule(
+        f"{here}.properties",
+        f"!({_text(LOGIN)} in self) || !self[{_text(LOGIN)}].matches({_text(LOGIN_SECRETS)})",
+        f"{here}.properties: {LOGIN} with a password cannot be written here: {BY_SECRET}",
+    )
     yield Rule(
         secrets,
         f"self.all(each, !each.name.startsWith('kafka.') && !(each.name in {_list(KAFKA_OWNED)}))",
@@ -159,6 +174,14 @@ def _owned(path: str, owned: Mapping[str, str]) -> Iterator[Rule]:
         yield Rule(path, absent, f"{path}: {', '.join(group)} cannot be set here: {why}")
 
 
+def _without_secrets(path: str, why: str) -> Rule:
+    return Rule(
+        path,
+        f"self.all(name, !name.matches({_text(SECRET_NAMES)}))",
+        f"{path} has a password or another secret, which cannot be written here: {why}",
+    )
+
+
 def _spark() -> Iterator[Rule]:
     here = "spec.sparkConf"
     yield Rule(
@@ -170,6 +193,7 @@ def _spark() -> Iterator[Rule]:
     for start, why in SPARK_OWNED_PREFIXES.items():
         cel = f"self.all(name, !name.startsWith({_text(start)}))"
         yield Rule(here, cel, f"{here}: {start}* cannot be set here: {why}")
+    yield _without_secrets(here, BY_POD)
 
 
 def _partitioner() -> Iterator[Rule]:

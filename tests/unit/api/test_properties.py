@@ -44,7 +44,7 @@ def test_what_authenticates_is_left_to_the_user() -> None:
     properties = {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
-        "sasl.jaas.config": "x",
+        "sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true;",
         "ssl.truststore.location": "/certs/ca.p12",
         "request.timeout.ms": "30000",
         "client.id": "flights",
@@ -60,15 +60,42 @@ def test_an_owned_property_cannot_come_from_a_secret_either() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ssl.key.password", "x"),
+        ("ssl.keystore.key", "-----BEGIN"),
+        ("sasl.oauthbearer.client.credentials.client.secret", "x"),
+        ("sasl.jaas.config", 'PlainLoginModule required username="app" password="x";'),
+    ],
+)
+def test_a_secret_is_not_written_into_the_manifest(name: str, value: str) -> None:
+    """Everybody who may read the sink or its ConfigMap would read it."""
+    assert mistakes({"spec.kafka.properties": {name: value}}) == [
+        f"spec.kafka.properties[{name}]: cannot be written here: a manifest is no place for secrets: give its value by "
+        "spec.kafka.propertySecrets"
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["spark.hadoop.fs.s3a.secret.key", "spark.executorEnv.AWS_SECRET_ACCESS_KEY", "spark.ssl.keyPassword"]
+)
+def test_a_secret_for_spark_is_not_written_into_the_manifest(name: str) -> None:
+    assert mistakes({"spec.sparkConf": {name: "x"}}) == [
+        f"spec.sparkConf[{name}]: cannot be written here: a manifest is no place for secrets: give it to the pods from "
+        "a Secret, by their podTemplate"
+    ]
+
+
 def test_a_property_is_given_in_one_place() -> None:
     secret = {"name": "sasl.jaas.config", "secret": "a", "key": "b"}
     changes = {
-        "spec.kafka.properties": {"ssl.key.password": "x"},
-        "spec.kafka.propertySecrets": [secret, secret, secret | {"name": "ssl.key.password"}],
+        "spec.kafka.properties": {"client.rack": "x"},
+        "spec.kafka.propertySecrets": [secret, secret, secret | {"name": "client.rack"}],
     }
     assert mistakes(changes) == [
         "spec.kafka.propertySecrets[1].name: sasl.jaas.config is listed twice",
-        "spec.kafka.propertySecrets[2].name: ssl.key.password is also in spec.kafka.properties: give it in one place",
+        "spec.kafka.propertySecrets[2].name: client.rack is also in spec.kafka.properties: give it in one place",
     ]
 
 

@@ -15,11 +15,11 @@ SECRET = "hunter2"
 CARRIERS = {
     "spec.kafka.properties": {
         "security.protocol": "SASL_SSL",
-        "sasl.jaas.config": f'org.apache.kafka.common.security.plain.PlainLoginModule required password="{SECRET}";',
-        "ssl.key.password": SECRET,
+        "sasl.jaas.config": f'com.sun.security.auth.module.Krb5LoginModule required principal="{SECRET}";',
+        "ssl.truststore.certificates": SECRET,
         "client.rack": f"password={SECRET}",
     },
-    "spec.sparkConf": {"spark.hadoop.fs.s3a.secret.key": SECRET, "spark.ui.port": "4041"},
+    "spec.sparkConf": {"spark.hadoop.fs.s3a.access.key": SECRET, "spark.ui.port": "4041"},
     "spec.driver.podTemplate": {"spec": {"containers": [{"env": [{"name": "TOKEN", "value": SECRET}]}]}},
 }
 
@@ -55,7 +55,7 @@ def test_a_redacted_manifest_keeps_everything_but_secrets() -> None:
     assert redacted["spec"]["kafka"]["properties"] == {
         "security.protocol": "SASL_SSL",
         "sasl.jaas.config": "[hidden]",
-        "ssl.key.password": "[hidden]",
+        "ssl.truststore.certificates": "[hidden]",
         "client.rack": "[hidden]",
     }
     assert redacted["spec"]["sparkConf"]["spark.ui.port"] == "4041"
