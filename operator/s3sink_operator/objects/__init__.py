@@ -7,7 +7,6 @@ there: `differs` tells whether an apply would change anything.
 from s3sink_operator.objects.accounts import account, account_of, binding
 from s3sink_operator.objects.config import base, config_map, manifest, spec_hash
 from s3sink_operator.objects.pods import (
-    CONTAINER,
     EXECUTOR_MEMORY,
     RESTARTED_FOR,
     TASK_REQUEST,
@@ -23,7 +22,7 @@ from s3sink_operator.objects.pods import (
 )
 from s3sink_operator.objects.same import differs
 from s3sink_operator.objects.spark import spark_properties
-from s3sink_operator.objects.template import merged
+from s3sink_operator.objects.template import CONTAINER, merged
 
 __all__ = [
     "CONTAINER",
