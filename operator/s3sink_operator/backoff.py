@@ -25,6 +25,12 @@ def pause_ms(failures: int, *, kind: Kind, uid: str = "") -> int:
     return plain + int(plain * JITTER * share(uid))
 
 
+def left_ms(next_try: int | None, now: int) -> int | None:
+    """Milliseconds until the next try; None if its time has come, or is further off than any: a clock was wrong."""
+    left = 0 if next_try is None else next_try - now
+    return left if 0 < left <= LONGEST * (1 + JITTER) else None
+
+
 def spell_ms(failures: int, *, kind: Kind) -> int:
     """How long a driver must have run for its failures to be forgotten: as long as the last pause."""
     return max(SHORTEST_SPELL, pause_ms(failures, kind=kind))

@@ -152,7 +152,12 @@ def driver_size(partitions: int, state: State, now: int) -> int:
 
 
 def _forgets(state: State, now: int) -> State:
-    recent = tuple(at for at in state.changes if now - at < DAY)
+    """Without what was too long ago. A time to come is of a clock that was wrong: it counts as now."""
+    recent = tuple(min(at, now) for at in state.changes if now - at < DAY)
+    if state.low_since is not None:
+        state = replace(state, low_since=min(state.low_since, now))
+    if state.floor_at is not None:
+        state = replace(state, floor_at=min(state.floor_at, now))
     if state.floor_at is not None and now - state.floor_at >= FLOOR_LASTS:
         return replace(state, changes=recent, floor=0, driver_floor=0, floor_at=None)
     return replace(state, changes=recent)

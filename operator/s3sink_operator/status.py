@@ -127,7 +127,7 @@ def to_write(old: Json, new: Json, *, now: int, pause_ms: int) -> tuple[Json | N
         if _bare(old) == _bare(new):
             return None, None
         last = to_ms((old.get("connector") or {}).get(UPDATED)) or 0
-        if now - last < pause_ms:
+        if 0 <= now - last < pause_ms:  # a time to come is of a clock that was wrong
             return None, pause_ms - (now - last)
     written = copy.deepcopy(new)
     if "connector" in written and len(written["connector"]) > 1:

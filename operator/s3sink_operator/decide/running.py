@@ -55,7 +55,7 @@ def lost(ctx: Context) -> Verdict | None:
     node, driver = ctx.lost_node, ctx.driver
     if node is None or driver is None or failures.ended(driver) is not None:
         return None
-    since = to_ms((ctx.old.get("connector") or {}).get("nodeLostTime")) or ctx.now
+    since = min(to_ms((ctx.old.get("connector") or {}).get("nodeLostTime")) or ctx.now, ctx.now)
     left = since + ctx.settings.node_lost_ms - ctx.now
     patience = format_duration(ctx.settings.node_lost_ms)
     verdict = Verdict(

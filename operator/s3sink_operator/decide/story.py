@@ -113,8 +113,7 @@ def waits(retry: Json | None, component: Component, now: int) -> int | None:
     """Milliseconds until the next try of the driver or the task; None if there is nothing to wait for."""
     if retry is None or retry.get("pod") != component.value:
         return None
-    at = to_ms(retry.get("nextTry"))
-    return at - now if at is not None and at > now else None
+    return backoff.left_ms(to_ms(retry.get("nextTry")), now)
 
 
 def _seen(attempts: Sequence[Json], driver: Json, now: int) -> Sequence[Json]:

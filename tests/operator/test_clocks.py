@@ -1,0 +1,58 @@
+"""What is done when a clock went back: a time that is still to come was written by one that was wrong."""
+
+from __future__ import annotations
+
+from s3sink_operator import backoff, memory
+from s3sink_operator.memory import DAY, Bounds, Inputs, State
+from sink_job.api.errors import ConfigurationError
+from sink_job.api.units import GI
+from tests.operator.cluster import MINUTE, START, report, running
+
+
+def test_a_pause_that_is_longer_than_any_is_not_waited_for() -> None:
+    cluster = running()
+    cluster.wait(365 * DAY)
+    cluster.fail(ConfigurationError("no"))
+    cluster.settle()
+    cluster.wait(-365 * DAY)
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+
+
+def test_a_pause_is_waited_for_to_its_end() -> None:
+    longest = int(backoff.LONGEST * (1 + backoff.JITTER))
+    assert backoff.left_ms(START + longest, START) == longest
+    assert backoff.left_ms(START + longest + 1, START) is None
+    assert backoff.left_ms(START, START) is None
+
+
+def test_a_driver_on_a_lost_node_is_replaced_after_the_usual_time() -> None:
+    cluster = running()
+    cluster.wait(DAY)
+    cluster.nodes = {"node-1": False}
+    cluster.settle()
+    cluster.wait(-DAY)
+    cluster.settle()
+    cluster.wait(cluster.settings.node_lost_ms)
+    cluster.look()
+    assert "delete flights-s3sink-driver by force" in cluster.log
+
+
+def test_progress_is_told_at_the_usual_pace() -> None:
+    cluster = running()
+    cluster.wait(DAY)
+    cluster.report = report(now=cluster.now, lag=5)
+    cluster.settle()
+    cluster.wait(-DAY)
+    for lag in (1000, 1001):
+        cluster.wait(MINUTE)
+        cluster.report = report(now=cluster.now, lag=lag)
+        cluster.settle()
+        assert cluster.status["connector"]["lag"]["records"] == lag
+
+
+def test_what_a_kill_taught_about_memory_and_the_changes_of_a_day_count_from_now() -> None:
+    later = START + 365 * DAY
+    state = State(driver_floor=3 * GI, floor_at=later, low_since=later, changes=(later,))
+    made = memory.plan(Inputs(slots=2, part_size=25 << 20), Bounds(most=8 * GI), state, current=4 * GI, now=START)
+    assert (made.state.floor_at, made.state.low_since, made.state.changes) == (START, START, (START,))
