@@ -131,12 +131,16 @@ class Unknown:
 class Bucket:
     """How the bucket differs from the lists: keys that they name and are not there, keys where something else stands
     (and what, in words), and objects that they do not name. `replaced` are keys of an ended generation that a later one
-    has copied anew, or is about to: they need not be there."""
+    has copied anew, or is about to: they need not be there. `doubled` are keys of an ended generation that are there,
+    and the first of their offsets that a later one has copied beside them. `begins` is the lowest start of all
+    generations in the directory."""
 
     missing: frozenset[str] = frozenset()
     other: Mapping[str, str] = field(default_factory=dict)
     unknown: Mapping[TopicPartition, Sequence[Unknown]] = field(default_factory=dict)
     replaced: frozenset[str] = frozenset()
+    doubled: Mapping[str, int] = field(default_factory=dict)
+    begins: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -212,6 +216,7 @@ class _Partition:
         self.generation = lists.state.generation
         begins = self.rotations[0].start if self.rotations else self.state.rotation_start
         self.start = lists.starts.get(tp, begins)
+        self.begins = min(self.start, bucket.begins.get(tp, self.start))
         self.unknown = bucket.unknown.get(tp, ())
 
     def verdict(self, proved: int, log: Log) -> Verdict:
@@ -270,6 +275,12 @@ class _Partition:
             elif o.key in self.bucket.missing and o.key not in self.hidden:
                 message = f"the object of offsets {o.first} to {o.last} is not in the bucket: deleted, or moved away"
                 yield Finding(Wrong.OBJECT_MISSING, o.first, message, o.key)
+            elif o.key in self.bucket.doubled:
+                at = self.bucket.doubled[o.key]
+                message = (
+                    f"a later generation has copied the records of this object again, from offset {at} on, beside it"
+                )
+                yield Finding(Wrong.OFFSETS_DOUBLED, at, message, o.key)
 
     def _in_the_rotations(self) -> Iterator[Finding]:
         """Rotations follow each other, and the objects and holes of each sum to its range."""
@@ -327,6 +338,12 @@ class _Partition:
         for found in self.unknown:
             if found.first >= self.start:
                 message = f"the lists do not name this object: its records from offset {found.first} on are there twice"
+            else:
+                message = (
+                    f"the lists do not name this object, which begins in front of generation {self.generation}: what "
+                    f"it holds from offset {self.start} on is there twice"
+                )
+            if found.first >= self.begins:
                 yield Finding(Wrong.UNKNOWN_OBJECT, found.first, message, found.key)
 
     def _committed(self, proved: int, group: int | None, end: int | None) -> Iterator[Finding]:
@@ -361,6 +378,6 @@ class _Partition:
             yield "the group has no offset in Kafka; the next run commits it"
         elif group < proved:
             yield f"the group's offset in Kafka is {group}: the last commit was lost, the next run makes up for it"
-        before = sum(1 for found in self.unknown if found.first < self.start)
+        before = sum(1 for found in self.unknown if found.first < self.begins)
         if before:
-            yield f"{before} objects begin before the sink's first offset {self.start}: they are not its own"
+            yield f"{before} objects begin before the sink's first offset {self.begins}: they are not its own"

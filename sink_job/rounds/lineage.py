@@ -6,13 +6,15 @@ there as it was, save what a later generation copies again: that may have been m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sink_job.api.spec import S3Names
 from sink_job.api.types import TopicPartition
 from sink_job.rounds.audit import Bucket, Lists, Unknown
 from sink_job.rounds.generations import generation_of
 from sink_job.rounds.state import NamedObject, Record, Rotation, State
+
+_NO_END = 1 << 63
 
 
 def lineage(
@@ -55,30 +57,67 @@ def _starts(claims: Iterable[Record]) -> dict[TopicPartition, int]:
 def buckets(generations: Sequence[Lists], bucket: Bucket, names: S3Names) -> list[Bucket]:
     """What the bucket says to each generation. `names` are the manifest's."""
     dirs = [names.topics_dir if each.state.topics_dir is None else each.state.topics_dir for each in generations]
-    unknown = _unknown(
-        generations, bucket.unknown, [f"{name}{names.directory_delimiter}" if name else "" for name in dirs]
-    )
+    prefixes = [f"{name}{names.directory_delimiter}" if name else "" for name in dirs]
+    unknown = _unknown(generations, bucket.unknown, prefixes)
     found = []
     for index, lists in enumerate(generations):
         later = generations[index + 1 :]
-        named = {o.key for each in later for o in each.objects}
-        replaced = {
-            o.key for o in lists.objects if o.key in named or (o.key in bucket.missing and _is_copied_again(o, later))
-        }
+        named = {o.key: o.last for each in later for o in each.objects}
+        gone = [o for o in lists.objects if o.key in named or o.key in bucket.missing]
+        replaced = {o.key for o in gone if is_copied(later, o) or named.get(o.key, -1) >= o.last}
+        there = [o for o in lists.objects if o.key not in named and o.key not in bucket.missing]
+        beside = [each for each, place in zip(later, prefixes[index + 1 :], strict=True) if place == prefixes[index]]
         found.append(
             Bucket(
-                missing=bucket.missing - replaced,
-                other={key: what for key, what in bucket.other.items() if key not in replaced},
+                missing=frozenset({o.key for o in gone} - replaced),
+                other={key: what for key, what in bucket.other.items() if key not in named},
                 unknown=unknown[index],
                 replaced=frozenset(replaced),
+                doubled={o.key: at for o in there if (at := _copied_from(beside, o)) is not None},
+                begins=_begins([g for g, place in zip(generations, prefixes, strict=True) if place == prefixes[index]]),
             )
         )
     return found
 
 
-def _is_copied_again(o: NamedObject, later: Iterable[Lists]) -> bool:
-    """Whether a later generation starts at or before this object's last record."""
-    return any(each.starts.get(o.topic_partition, o.last + 1) <= o.last for each in later)
+def is_copied(later: Iterable[Lists], o: NamedObject, end: int | None = None) -> bool:
+    """Whether these generations copy all that the object holds, or its records below `end`: those that have ended did,
+    the current one does or will."""
+    at = o.first
+    for start, reached in sorted(_spans(later, o.topic_partition)):
+        if start > at:
+            break
+        at = max(at, reached)
+    return at >= (o.last + 1 if end is None else end)
+
+
+def _spans(generations: Iterable[Lists], tp: TopicPartition) -> Iterator[tuple[int, int]]:
+    """The offsets `[start, end)` that each generation copies."""
+    for each in generations:
+        p = each.state.partition(tp)
+        if p is not None and tp in each.starts:
+            yield each.starts[tp], p.committable if each.ended else _NO_END
+
+
+def _copied_from(later: Iterable[Lists], o: NamedObject) -> int | None:
+    """The first of the object's offsets that one of these generations has copied; None where none has."""
+    shared = [
+        max(o.first, start)
+        for each in later
+        if (start := each.starts.get(o.topic_partition)) is not None
+        and (p := each.state.partition(o.topic_partition)) is not None
+        and max(o.first, start) < min(o.last + 1, p.committable)
+    ]
+    return min(shared, default=None)
+
+
+def _begins(generations: Iterable[Lists]) -> dict[TopicPartition, int]:
+    """The lowest start of each topic-partition."""
+    lowest: dict[TopicPartition, int] = {}
+    for each in generations:
+        for tp, start in each.starts.items():
+            lowest[tp] = min(start, lowest.get(tp, start))
+    return lowest
 
 
 def _unknown(

@@ -271,3 +271,62 @@ def test_without_a_ledger_there_is_nothing_to_reset(place: Place) -> None:
 def test_an_offset_that_kafka_no_longer_holds_is_refused(written: Place) -> None:
     with pytest.raises(SpecError, match="4 is not between 10 and 25"):
         written.reset(replace(LOG, starts_at=10), "Offsets", at={0: 4})
+
+
+# -- what verify says of several generations ------------------------------------------------------------------------
+
+
+def told(verdicts: list[Verdict]) -> list[tuple[int, str, int]]:
+    """Generation, what is wrong, and from which offset on."""
+    return [(each.generation, finding.wrong, finding.offset) for each in verdicts for finding in each.wrong]
+
+
+def object_at(first: int) -> str:
+    return f"topics/log/partition=0/log+0+{first:010d}.json"
+
+
+def test_objects_that_a_generation_was_to_copy_again_and_did_not_are_missing(written: Place) -> None:
+    written.s3.delete(written.keys())
+    written.reset(LOG, "Earliest")
+    written.run(replace(LOG, records=10), ALL, flush_size=10)
+    written.reset(LOG, "Latest")
+    assert told(written.verify(LOG)) == [(1, "ObjectMissing", 10), (1, "ObjectMissing", 20)]
+
+
+def test_objects_that_a_new_directory_was_to_replace_are_missing_once_it_was_left(written: Place) -> None:
+    written.reset(LOG, "Earliest", on_existing="NewPrefix")
+    written.s3.delete([object_at(10)])
+    expect_right(written.verify(LOG))
+    written.reset(LOG, "Latest")
+    assert told(written.verify(LOG)) == [(1, "ObjectMissing", 10)]
+
+
+def test_what_two_later_generations_copied_again_between_them_need_not_be_there(written: Place) -> None:
+    written.s3.delete(written.keys())
+    written.reset(LOG, "Earliest")
+    written.run(replace(LOG, records=15), ALL, flush_size=15)
+    written.reset(LOG, "Offsets", at={0: 15})
+    written.run(LOG, ALL, flush_size=10)
+    assert offsets(written) == list(range(25))
+    expect_right(written.verify(LOG))
+
+
+def test_an_object_of_before_that_is_put_back_beside_its_copies_doubles_records(written: Place) -> None:
+    before = written.bodies()
+    written.s3.delete([object_at(10), object_at(20)])
+    written.reset(LOG, "Offsets", at={0: 10})
+    written.run(LOG, ALL, flush_size=15)
+    expect_right(written.verify(LOG))
+    written.put(object_at(20), before[object_at(20)])
+    assert told(written.verify(LOG)) == [(1, "OffsetsDoubled", 20)]
+
+
+def test_an_object_that_no_list_names_and_that_begins_between_two_generations_may_double_records(
+    written: Place,
+) -> None:
+    longer = replace(LOG, records=40)
+    written.reset(longer, "Offsets", at={0: 28})
+    written.run(longer, ALL, flush_size=10)
+    expect_right(written.verify(longer))
+    written.put(object_at(25), b"{}\n")
+    assert told(written.verify(longer)) == [(2, "UnknownObject", 25)]
