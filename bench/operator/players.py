@@ -20,7 +20,7 @@ import aiohttp
 
 from devtools.kube.client import Access, Json
 from devtools.kube.pod_status import condition, container_status, containers_of, now
-from devtools.kube.reports import REPORT_PORT, ReportServer
+from devtools.kube.reports import REPORT_PORT, ReportServer, of_sink
 from s3sink_operator import names
 from sink_job.api.report import RunState
 from tests.support.operated import condition as condition_of
@@ -106,7 +106,7 @@ class Players:
     def tell(self, key: str, state: RunState) -> float:
         """From now on the sink's driver reports this state; returns the time."""
         _, address = self._addresses[key]
-        self._reports.answer(address, REPORT_PORT, report(state))
+        self._reports.answer(address, REPORT_PORT, of_sink(report(state), *key.split("/")))
         return time.monotonic()
 
     async def fail(self, key: str) -> float:
@@ -128,7 +128,7 @@ class Players:
         meta = pod["metadata"]
         address = self._reports.address()
         self._addresses[key] = (meta["uid"], address)
-        self._reports.answer(address, REPORT_PORT, report())
+        self._reports.answer(address, REPORT_PORT, of_sink(report(), *key.split("/")))
         state = {"running": {"startedAt": now()}}
         status = {
             "phase": "Running",

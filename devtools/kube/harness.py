@@ -28,7 +28,7 @@ from devtools.kube.pod_status import (
     wants_resize,
     with_resources,
 )
-from devtools.kube.reports import ReportServer
+from devtools.kube.reports import ReportServer, of_sink
 from sink_job.api.report import Report
 
 Resized = Literal["done", "deferred", "infeasible", "in-progress", "error"]
@@ -156,8 +156,14 @@ class Harness:
         return answer
 
     def report(self, pod: str, report: Report | Mapping[str, Any] | None) -> None:
-        """From now on the running pod answers this at `/report`; None: it accepts connections but does not answer."""
+        """From now on the running pod answers this at `/report`; None: it accepts connections but does not answer.
+
+        A `Report` of a sink's pod is made that sink's; a mapping is answered as it is.
+        """
         found = self._get(pod)
+        owners = [each["name"] for each in found["metadata"].get("ownerReferences") or () if each["kind"] == "S3Sink"]
+        if owners and isinstance(report, Report):
+            report = of_sink(report, found["metadata"]["namespace"], owners[0])
         self._reports.answer(found["status"]["podIP"], report_port(found), report)
 
     def silence(self, pod: str) -> None:

@@ -101,6 +101,11 @@ class ReportServer:
             writer.close()
 
 
+def of_sink(report: Report, namespace: str, name: str) -> Report:
+    """The report as a driver of this sink makes it: the operator believes no other."""
+    return report.model_copy(update={"namespace": namespace, "name": name, "sink_id": f"{namespace}.{name}"})
+
+
 def machine_address() -> str | None:
     """An address of this machine that is not a loopback one; None where it has no network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

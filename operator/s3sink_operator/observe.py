@@ -50,6 +50,14 @@ def gist_of(report: Report | Unreachable | None) -> Gist | None:
     return report.state, report.failure, report.epoch, report.assigned_partitions
 
 
+def is_of(report: Report, sink: Json) -> bool:
+    """Whether the report tells of this sink: the address of a pod that is gone may be another's by now."""
+    spec, meta = sink.get("spec"), sink["metadata"]
+    chosen = spec.get("sinkId") if isinstance(spec, dict) else None
+    wanted = chosen or f"{meta.get('namespace')}.{meta.get('name')}"
+    return (report.namespace, report.name, report.sink_id) == (meta.get("namespace"), meta.get("name"), wanted)
+
+
 class Reports(Protocol):
     """Where a driver's report comes from. Raises OSError, TimeoutError or ApiError without one."""
 
@@ -180,11 +188,15 @@ class Observer:
         if driver.get("status", {}).get("phase") != "Running":
             return None
         try:
-            return Report.model_validate_json(await self.reports.fetch(driver))
+            report = Report.model_validate_json(await self.reports.fetch(driver))
         except (OSError, TimeoutError, ApiError) as error:
             return Unreachable(why=str(error) or type(error).__name__)
         except ValidationError as error:
             return Unreachable(why=f"its report cannot be read: {error.error_count()} fields are wrong")
+        if not is_of(report, sink):
+            said = f"{report.namespace}/{report.name} ({report.sink_id})"
+            return Unreachable(why=f"what answers at its address tells of another sink, {said}")
+        return report
 
 
 def _generation(sink: Json) -> int:

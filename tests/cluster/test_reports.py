@@ -10,10 +10,10 @@ import pytest
 from devtools.kube.client import Kube
 from devtools.kube.faults import KubeFaults, call
 from devtools.kube.harness import Harness
-from devtools.kube.reports import machine_address
+from devtools.kube.reports import machine_address, of_sink
 from devtools.operator import operator
 from sink_job.api.report import RunState
-from tests.support.operated import DRIVER, Operated, report
+from tests.support.operated import DRIVER, SINK, Operated, report
 
 pytestmark = pytest.mark.cluster
 
@@ -34,6 +34,23 @@ def test_a_driver_that_tells_of_another_state_is_heard_soon(
         sink.wait_reason("Recovering")
         sink.harness.report(DRIVER, report())
         sink.wait_ready()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param({"name": "trains"}, id="another sink's"),
+        pytest.param({"totals": {"objects": 2**70}}, id="a number that nobody counts to"),
+    ],
+)
+def test_what_answers_in_a_drivers_place_is_not_believed(
+    sink: Operated, tmp_path: Path, operator_kubeconfig: Path, namespace: str, wrong: dict[str, object]
+) -> None:
+    with operator(tmp_path, operator_kubeconfig, namespace):
+        sink.started()
+        told = of_sink(report(RunState.RECOVERING), namespace, SINK).model_dump(mode="json") | wrong
+        sink.harness.report(DRIVER, told)
+        assert sink.wait_reason("ReportUnreachable")["status"] == "Unknown"
 
 
 def test_an_operator_outside_of_the_cluster_hears_of_drivers_through_the_api_server(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import aiohttp
 import pytest
@@ -11,7 +12,9 @@ from aiohttp import web
 
 from s3sink_operator import reports
 from s3sink_operator.model import Json
+from s3sink_operator.observe import is_of
 from s3sink_operator.reports import ByPod
+from tests.operator.cluster import document, report
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -73,3 +76,18 @@ def test_a_driver_sends_nobody_elsewhere() -> None:
 
     with pytest.raises(OSError, match="302"):
         fetched(answer)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"name": "trains"}, {"namespace": "elsewhere"}, {"sink_id": "data.trains"}],
+    ids=["name", "namespace", "id"],
+)
+def test_a_report_of_another_sink_is_not_this_ones(other: dict[str, Any]) -> None:
+    assert is_of(report(), document())
+    assert not is_of(report(**other), document())
+
+
+def test_a_sink_with_an_id_of_its_own_tells_that_one() -> None:
+    assert is_of(report(sink_id="archive"), document(sinkId="archive"))
+    assert not is_of(report(), document(sinkId="archive"))
