@@ -21,7 +21,8 @@ MOST: Final = 2**63 - 1
 MOST_TOPICS: Final = 1000
 MOST_OF_MESSAGE: Final = 4096
 UPDATED: Final = "updatedTime"
-_PROGRESS_OF_MEMORY: Final = ("wanted", "inputs")
+_LOW_SINCE: Final = "lowSince"
+_PROGRESS_OF_MEMORY: Final = ("wanted", "inputs", _LOW_SINCE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +124,7 @@ def attempts(entries: Sequence[Json]) -> list[Json]:
 def to_write(old: Json, new: Json, *, now: int, pause_ms: int) -> tuple[Json | None, int | None]:
     """What to write (None: nothing), and in how many milliseconds there may be something, if progress waits."""
     new = without_none(new)
-    if _settled(old) == _settled(new):
+    if _settled(old) == _settled(new) and not _ends_low(old, new):
         if _bare(old) == _bare(new):
             return None, None
         last = to_ms((old.get("connector") or {}).get(UPDATED)) or 0
@@ -133,6 +134,11 @@ def to_write(old: Json, new: Json, *, now: int, pause_ms: int) -> tuple[Json | N
     if "connector" in written and len(written["connector"]) > 1:
         written["connector"][UPDATED] = to_stamp(now)
     return written, None
+
+
+def _ends_low(old: Json, new: Json) -> bool:
+    """Whether less memory would do no more: that it would may be written late, for it counts from then on."""
+    return _LOW_SINCE in (old.get("memory") or {}) and _LOW_SINCE not in (new.get("memory") or {})
 
 
 def _settled(status: Json) -> Json:

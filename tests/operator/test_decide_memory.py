@@ -154,3 +154,39 @@ def test_a_node_that_puts_more_memory_off_is_given_a_while() -> None:
 def test_more_memory_that_is_under_way_is_waited_for() -> None:
     cluster = resized("PodResizeInProgress", "")
     assert cluster.settle() == 0
+
+
+def swinging(cluster: Cluster, opened: int) -> int:
+    """How often the status is written in ten minutes in which every other look finds a sink that holds little."""
+    cluster.live()
+    cluster.log.clear()
+    for look in range(40):
+        cluster.wait(MINUTE // 4)
+        held = (4 << 30) if look % 2 else (1 << 20)
+        cluster.load = MemoryReport(
+            slots=1, open_objects=opened, most_open_objects=opened, part_size=25 << 20, buffered_bytes=held
+        )
+        if cluster.report is not None:
+            cluster.report = report(now=cluster.now, memory=cluster.load)
+        cluster.look()
+        cluster.kubelet()
+    return cluster.log.count("status")
+
+
+def test_a_sink_whose_need_swings_about_its_maximum_is_told_of_at_the_pace_of_progress() -> None:
+    cluster = running(executor={"mode": "Local", "memory": {"max": "2Gi"}})
+    assert swinging(cluster, opened=200) <= 22
+    assert cluster.condition("MemoryCapped")["status"] == "True"
+    cluster.report = report(now=cluster.now)
+    cluster.wait(10 * MINUTE)
+    cluster.settle()
+    assert not cluster.condition("MemoryCapped")
+
+
+def test_a_sink_whose_need_swings_below_what_it_has_is_told_of_at_the_pace_of_progress() -> None:
+    cluster = running(executor={"mode": "Local", "memory": {"max": "8Gi"}})
+    cluster.load = MemoryReport(
+        slots=1, open_objects=300, most_open_objects=300, part_size=25 << 20, buffered_bytes=4 << 30
+    )
+    cluster.report = report(memory=cluster.load)
+    assert swinging(cluster, opened=200) <= 30

@@ -29,6 +29,8 @@ from sink_job.api.units import format_duration, format_size
 
 _AGAIN_MS = 10_000
 """So soon a pod that does not start is looked at again: what holds it up may tell in events, which are not watched."""
+_CAPPED_MS = 10 * 60_000
+"""So long MemoryCapped is told at least."""
 _AGAINST_RESIZE = {
     ("PodResizePending", "Infeasible"),
     ("PodResizePending", "Deferred"),
@@ -51,17 +53,18 @@ def absent(ctx: Context) -> Verdict | None:
 
 
 def lost(ctx: Context) -> Verdict | None:
-    """A driver whose node does not answer: left alone for a while, then deleted by force; the ledger fences it."""
-    node, driver = ctx.lost_node, ctx.driver
-    if node is None or driver is None or failures.ended(driver) is not None:
+    """A pod whose node does not answer: left alone for a while, then deleted by force; the ledger fences it."""
+    if ctx.lost is None:
         return None
+    pod, node = ctx.lost
+    what = "the driver" if pod is ctx.driver else "the pod of a request"
     since = min(to_ms((ctx.old.get("connector") or {}).get("nodeLostTime")) or ctx.now, ctx.now)
     left = since + ctx.settings.node_lost_ms - ctx.now
     patience = format_duration(ctx.settings.node_lost_ms)
     verdict = Verdict(
         ready="Unknown",
         reason="NodeLost",
-        message=f"the node {node} does not answer; the driver is replaced if it has not come back after {patience}",
+        message=f"the node {node} does not answer; {what} is replaced if it has not come back after {patience}",
         phase="Unknown",
         reconciling=True,
         connector={"nodeLostTime": to_stamp(since)},
@@ -70,7 +73,7 @@ def lost(ctx: Context) -> Verdict | None:
     )
     if left > 0:
         return verdict
-    return replace(verdict, ending=True, delete=ctx.end(driver, force=True))
+    return replace(verdict, ending=True, delete=ctx.end(pod, force=True))
 
 
 def ended(ctx: Context) -> Verdict | None:
@@ -160,7 +163,7 @@ def sized(ctx: Context) -> Verdict | None:
     if current is None:
         return None
     plan = memory.plan(ctx.inputs, bounds, ctx.story.state, current=current, now=ctx.now)
-    steady = replace(_steady(ctx, report), plan=plan, conditions=_capped(plan, bounds))
+    steady = replace(_steady(ctx, report), plan=plan, conditions=_capped(ctx, plan, bounds))
     if plan.why is None:
         said, left = _refused_by_node(ctx, driver)
         if said is None:
@@ -269,12 +272,17 @@ def _backing_off(ctx: Context, pause: int) -> Verdict:
     )
 
 
-def _capped(plan: memory.Plan, bounds: memory.Bounds) -> list[Condition]:
-    if not plan.capped:
+def _capped(ctx: Context, plan: memory.Plan, bounds: memory.Bounds) -> list[Condition]:
+    """That more memory is needed than is allowed. Told for a while at least, and without a figure: what a sink holds
+    goes up and down with each look."""
+    told: Json = next((each for each in ctx.old.get("conditions") or () if each.get("type") == "MemoryCapped"), {})
+    since = to_ms(told.get("lastTransitionTime"))
+    stays = since is not None and 0 <= ctx.now - since < _CAPPED_MS
+    if not (plan.capped or stays):
         return []
     message = (
-        f"{format_size(plan.target)} would be right, and spec.executor.memory.max allows {format_size(bounds.most)}: "
-        "objects spill to disk, which is slower; allow more memory, or fewer tasks at a time"
+        f"more memory would be right than spec.executor.memory.max allows, {format_size(bounds.most)} (memory.wanted "
+        "says how much): objects spill to disk, which is slower; allow more memory, or fewer tasks at a time"
     )
     return [Condition(type="MemoryCapped", status="True", reason="MemoryCapped", message=message)]
 
