@@ -180,7 +180,8 @@ class Settings:
     after `progress_ms`; `refused_ms`: how soon a refused write is tried again;
     `resize_ms`: how long a node may put off a change of memory before the driver is restarted for it.
     `started_ms`, `rollout_ms`: when the operator began, and over how long from then on it restarts drivers that have
-    another image of its own. `deletion_ms`: how long deletionPolicy may hold a deleted sink. `resize`: whether the API
+    another image of its own. `deletion_ms`: how long deletionPolicy may hold a deleted sink. `task_ms`: how long
+    a request's pod may run before it is ended and tried again. `resize`: whether the API
     server offers pods/resize. `user`: the uid and gid of sinks' pods; None leaves them to the cluster, which assigns
     its own on OpenShift. `requests`: what the job's image carries out in a task pod.
     """
@@ -192,6 +193,7 @@ class Settings:
     grace_s: int = 60
     node_lost_ms: int = 5 * 60_000
     deletion_ms: int = 10 * 60_000
+    task_ms: int = 6 * 3_600_000
     starting_ms: int = 5 * 60_000
     progress_ms: int = 30_000
     watch_ms: int = 4_000

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from s3sink_operator import backoff, identity, memory, names, objects
+from s3sink_operator import backoff, failures, identity, memory, names, objects
 from s3sink_operator.decide.story import Key, Story, story_of
-from s3sink_operator.failures import lost_node
 from s3sink_operator.memory import Bounds, Inputs
 from s3sink_operator.model import (
     Claim,
@@ -311,9 +310,11 @@ class Context:
         return left if left > 0 else None
 
     @property
-    def lost_node(self) -> str | None:
-        """The driver's node, if that is gone or not ready."""
-        return lost_node(self.driver, dict(self.seen.nodes)) if self.driver else None
+    def lost(self) -> tuple[Json, str] | None:
+        """The driver or the task whose node is gone or not ready, and that node."""
+        nodes = dict(self.seen.nodes)
+        found = ((pod, failures.lost_node(pod, nodes)) for pod in (self.driver, self.task) if pod is not None)
+        return next(((pod, node) for pod, node in found if node is not None and failures.ended(pod) is None), None)
 
 
 @lru_cache(maxsize=4096)

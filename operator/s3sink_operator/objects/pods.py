@@ -75,6 +75,7 @@ def task_pod(sink: Sink, owner: Json, settings: Settings, shape: Shape, request:
     container = _container(sink, settings, shape, _task(sink, settings, shape, request))
     annotations = {names.SPEC_HASH: shape.spec_hash, TASK_REQUEST: request}
     pod = _pod(sink, owner, settings, shape, Component.TASK, container, annotations)
+    pod["spec"]["activeDeadlineSeconds"] = settings.task_ms // 1000  # it has no probes: what hangs is tried again
     return merged(sink.spec.driver.pod_template, pod)
 
 

@@ -1,0 +1,55 @@
+"""What the operator decides about a request whose pod does not come to an end."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.operator.cluster import ALL_BUILT, MINUTE, Cluster, actions, running
+
+
+@pytest.fixture
+def stopping() -> Cluster:
+    """A sink that is being stopped: the pod that publishes what is open runs on the node `node-2`."""
+    cluster = running()
+    cluster.settings = ALL_BUILT
+    cluster.edit(state="Stopped")
+    while cluster.task is None:
+        cluster.look()
+    cluster.task["status"] = {"phase": "Running"}
+    cluster.task["spec"]["nodeName"] = "node-2"
+    cluster.settle()
+    cluster.log.clear()
+    return cluster
+
+
+@pytest.mark.parametrize("node", [None, False], ids=["gone", "not ready"])
+def test_a_request_on_a_lost_node_is_replaced_by_force_after_five_minutes(stopping: Cluster, node: bool | None) -> None:
+    stopping.nodes = {"node-2": node}
+    stopping.settle()
+    assert stopping.ready == ("Unknown", "NodeLost")
+    assert "node-2" in stopping.condition("Ready")["message"]
+    assert not actions(stopping)
+    stopping.wait(5 * MINUTE)
+    stopping.live()
+    assert actions(stopping)[:2] == ["delete flights-s3sink-task by force", "create flights-s3sink-task"]
+    assert stopping.ready == ("False", "Stopped")
+
+
+def test_a_request_whose_node_comes_back_goes_on(stopping: Cluster) -> None:
+    stopping.nodes = {"node-2": False}
+    stopping.settle()
+    stopping.nodes = {"node-2": True}
+    stopping.wait(5 * MINUTE)
+    stopping.settle()
+    assert not actions(stopping)
+    assert "nodeLostTime" not in stopping.status["connector"]
+
+
+def test_a_request_has_a_time_after_which_it_is_ended_and_tried_again(stopping: Cluster) -> None:
+    task = stopping.task
+    assert task
+    assert task["spec"]["activeDeadlineSeconds"] == 6 * 3600
+    task["status"] = {"phase": "Failed", "reason": "DeadlineExceeded", "message": "Pod was active for too long"}
+    stopping.live()
+    assert actions(stopping)[:2] == ["delete flights-s3sink-task", "create flights-s3sink-task"]
+    assert stopping.ready == ("False", "Stopped")
