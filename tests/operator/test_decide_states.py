@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -205,13 +206,18 @@ def test_a_reset_is_carried_out_once_for_each_nonce_after_what_is_open_is_publis
 # -- held --------------------------------------------------------------------------------------------------------------
 
 
-def test_with_the_annotation_the_operator_tells_and_touches_nothing() -> None:
-    cluster = running()
+def held(**spec: Any) -> Cluster:
+    cluster = running(**spec)
     cluster.annotate({names.PAUSED: "true"})
+    cluster.settle()
+    return cluster
+
+
+def test_with_the_annotation_the_operator_tells_and_touches_nothing() -> None:
+    cluster = held()
     cluster.edit(rotation={"flushSize": 5}, deletionPolicy="Publish")
     cluster.settle()
     assert not actions(cluster)
-    assert cluster.ready == ("True", "ReconcilePaused")
     cluster.remove("ConfigMap", "flights-s3sink")
     cluster.settle()
     assert not actions(cluster)
@@ -219,6 +225,41 @@ def test_with_the_annotation_the_operator_tells_and_touches_nothing() -> None:
     cluster.live()
     assert cluster.ready == ("True", "Running")
     assert cluster.status["attempts"][0]["number"] == 2
+
+
+@pytest.mark.parametrize(
+    ("edit", "ready"),
+    [
+        pytest.param({}, "True", id="nothing"),
+        pytest.param({"deletionPolicy": "Publish"}, "True", id="what restarts no driver"),
+        pytest.param({"rotation": {"flushSize": 5}}, "Unknown", id="settings"),
+        pytest.param({"rotation": {}}, "Unknown", id="settings that cannot be read"),
+        pytest.param({"state": "Stopped"}, "Unknown", id="the state"),
+    ],
+)
+def test_a_sink_that_is_held_is_ready_as_long_as_its_driver_is_as_wanted(edit: dict[str, Any], ready: str) -> None:
+    cluster = held()
+    cluster.edit(**edit)
+    cluster.settle()
+    assert cluster.ready == (ready, "ReconcilePaused")
+
+
+def test_a_held_sink_is_ready_with_the_image_of_the_operator_before() -> None:
+    cluster = held()
+    cluster.settings = replace(SETTINGS, image="registry.example.com/s3sink-job:2")
+    cluster.settle()
+    assert cluster.ready == ("True", "ReconcilePaused")
+
+
+def test_a_held_sink_that_is_deleted_goes_after_the_time_that_its_policy_has() -> None:
+    cluster = held(deletionPolicy="Publish")
+    cluster.delete_sink()
+    cluster.settle()
+    assert cluster.decide().wake_ms == SETTINGS.deletion_ms
+    cluster.wait(SETTINGS.deletion_ms)
+    cluster.settle()
+    assert cluster.gone
+    assert actions(cluster) == ["finalizers 0"]
 
 
 # -- deletion ----------------------------------------------------------------------------------------------------------

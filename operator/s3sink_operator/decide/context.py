@@ -208,16 +208,27 @@ class Context:
         return Key(spec_hash=objects.spec_hash(self.sink, self.settings), restart=self.restart)
 
     @cached_property
-    def keeps_image(self) -> bool:
-        """Whether the driver differs by the operator's own image alone, and its turn for the new one is still to come:
-        a new default does not end all drivers of a cluster in the same minute.
-        """
+    def _differs_by_image(self) -> bool:
+        """Whether the driver differs from what is wanted by the operator's own image alone."""
         before = objects.image_of(self.driver) if self.driver is not None else None
         if before is None or self.sink is None or self.key is None or self.key.fits(self.driver or {}):
             return False
-        turn = self.settings.started_ms + int(self.settings.rollout_ms * backoff.share(self.uid))
         same = replace(self.key, spec_hash=objects.spec_hash(self.sink, replace(self.settings, image=before)))
-        return self.now < turn and same.fits(self.driver or {})
+        return same.fits(self.driver or {})
+
+    @property
+    def keeps_image(self) -> bool:
+        """Whether the driver's turn for the operator's new image is still to come: a new default does not end all
+        drivers of a cluster in the same minute.
+        """
+        turn = self.settings.started_ms + int(self.settings.rollout_ms * backoff.share(self.uid))
+        return self.now < turn and self._differs_by_image
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether the driver was started with what the spec says now."""
+        fits = self.driver is not None and self.key is not None and self.key.fits(self.driver)
+        return fits or self._differs_by_image
 
     @property
     def is_local(self) -> bool:

@@ -20,18 +20,27 @@ _REQUEST_OF = {DeletionPolicy.PUBLISH: Request.PUBLISH, DeletionPolicy.DISCARD: 
 
 
 def held(ctx: Context) -> Verdict | None:
-    """The annotation that keeps the operator's hands off: it looks and tells."""
+    """The annotation that keeps the operator's hands off: it looks and tells. A deletion is held up no longer than
+    deletionPolicy may."""
     if (annotation(ctx.seen.sink, names.PAUSED) or "").lower() != "true":
         return None
+    since = to_ms(ctx.metadata.get("deletionTimestamp")) if names.FINALIZER in _finalizers(ctx) else None
+    left = None if since is None else since + ctx.settings.deletion_ms - ctx.now
+    if left is not None and left <= 0:
+        return None
     report = ctx.report
-    running = report is not None and report.state is RunState.RUNNING
+    as_wanted = ctx.wanted[0] is State.RUNNING and ctx.is_up_to_date
+    running = report is not None and report.state is RunState.RUNNING and as_wanted
     message = f"the operator touches nothing while the annotation {names.PAUSED} is true"
+    if ctx.driver is not None and not as_wanted:
+        message += "; the driver is not as the spec and the annotations want it now"
     return Verdict(
         ready="True" if running else "Unknown" if isinstance(ctx.seen.report, Report) or ctx.driver else "False",
         reason="ReconcilePaused",
         message=message,
         phase=report.state.value if report else "Unknown",
         event=EventType.NORMAL,
+        wake_ms=left,
     )
 
 
