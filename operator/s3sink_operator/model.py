@@ -25,9 +25,11 @@ _LAST_S: Final = 253_402_300_799  # the last second of the year 9999
 
 @dataclass(frozen=True, kw_only=True)
 class Unreachable:
-    """A driver that did not answer: its state is unknown, which is never a reason to end it."""
+    """A driver that did not answer: its state is unknown, which is never a reason to end it. `lasts`: it has not
+    answered several times in a row."""
 
     why: str
+    lasts: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

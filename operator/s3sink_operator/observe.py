@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from pydantic import ValidationError
@@ -38,6 +38,9 @@ CHILDREN: Mapping[str, tuple[str, ...]] = {
     "task": ("Pod", "task_name"),
 }
 
+
+MISSES = 3
+"""Looks in a row without a report, after which it is told: one answer may come late, of a driver that is busy."""
 
 Gist = tuple[object, ...]
 """What of a report is worth a whole look as soon as it changes; figures alone are not."""
@@ -77,6 +80,7 @@ class Observer:
     _refusals: dict[SinkKey, tuple[int, dict[tuple[str, str], Refusal]]] = field(default_factory=dict)
     _claims: Claims = field(default_factory=Claims)
     _read: dict[SinkKey, tuple[str, Sink | None]] = field(default_factory=dict)
+    _missed: dict[SinkKey, int] = field(default_factory=dict)
 
     async def look(self, key: SinkKey, *, fresh: bool) -> Observed | None:
         """What there is of a sink; None when the sink itself is gone. Raises ApiError."""
@@ -91,7 +95,7 @@ class Observer:
         return Observed(
             sink=sink,
             executors=executors,
-            report=await self._report(sink, children["driver"]),
+            report=self._counted(key, await self._report(sink, children["driver"])),
             others=self._rivals(key),
             refusals=tuple(self._refused(key, sink).values()),
             nodes=self._nodes(pods),
@@ -122,6 +126,7 @@ class Observer:
         """The sink is gone."""
         self._refusals.pop(key, None)
         self._read.pop(key, None)
+        self._missed.pop(key, None)
 
     def is_blind(self, key: SinkKey) -> bool:
         """Whether a name of ours is taken by an object without our labels: no watch will tell when it goes."""
@@ -181,6 +186,14 @@ class Observer:
             return None if any(True for _ in self.store.all("Node")) else True
         conditions = node.get("status", {}).get("conditions") or ()
         return all(each["status"] == "True" for each in conditions if each["type"] == "Ready")
+
+    def _counted(self, key: SinkKey, report: Report | Unreachable | None) -> Report | Unreachable | None:
+        """The report, or whether there is none for long."""
+        if not isinstance(report, Unreachable):
+            self._missed.pop(key, None)
+            return report
+        missed = self._missed[key] = self._missed.get(key, 0) + 1
+        return replace(report, lasts=missed >= MISSES)
 
     async def _report(self, sink: Json, driver: Json | None) -> Report | Unreachable | None:
         if driver is None or is_ending(driver) or not is_controlled(driver, uid_of(sink)):

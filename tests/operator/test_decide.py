@@ -479,6 +479,23 @@ def test_a_driver_that_does_not_answer_is_unknown_and_never_restarted() -> None:
     assert cluster.status["connector"]["partitions"]["assigned"] == 1, "the last figures stay"
 
 
+def test_one_answer_that_comes_late_is_not_told_and_soon_asked_for_again() -> None:
+    cluster = running()
+    cluster.report = Unreachable(why="timed out", lasts=False)
+    assert cluster.settle() == 0
+    assert cluster.ready == ("True", "Running")
+    assert cluster.decide().wake_ms == 2_000
+
+
+def test_a_driver_that_has_not_answered_yet_is_not_said_to_run() -> None:
+    cluster = Cluster()
+    cluster.settle()
+    cluster.run()
+    cluster.report = Unreachable(why="timed out", lasts=False)
+    cluster.settle()
+    assert cluster.ready == ("Unknown", "ReportUnreachable")
+
+
 @pytest.mark.parametrize(
     ("state", "ready"),
     [(RunState.STARTING, "Starting"), (RunState.RECOVERING, "Recovering"), (RunState.STOPPING, "Stopping")],

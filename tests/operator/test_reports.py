@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 import pytest
 from aiohttp import web
 
 from s3sink_operator import reports
-from s3sink_operator.model import Json
-from s3sink_operator.observe import is_of
+from s3sink_operator.api import Api
+from s3sink_operator.kubelet import Kubelet
+from s3sink_operator.model import Json, Unreachable
+from s3sink_operator.observe import MISSES, Observer, is_of
 from s3sink_operator.reports import ByPod
-from tests.operator.cluster import document, report
+from s3sink_operator.store import SinkKey, Store
+from tests.operator.cluster import document, report, running
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -91,3 +94,33 @@ def test_a_report_of_another_sink_is_not_this_ones(other: dict[str, Any]) -> Non
 def test_a_sink_with_an_id_of_its_own_tells_that_one() -> None:
     assert is_of(report(sink_id="archive"), document(sinkId="archive"))
     assert not is_of(report(), document(sinkId="archive"))
+
+
+def test_a_driver_is_said_to_be_silent_for_long_after_some_looks_in_a_row() -> None:
+    cluster = running()
+    answers: list[str | None] = [None, "", None, *[None] * MISSES]
+
+    class Answers:
+        async def fetch(self, pod: Json) -> bytes:
+            if answers.pop(0) is None:
+                raise TimeoutError
+            return report().model_dump_json(by_alias=True).encode()
+
+    class NoWarnings:
+        async def warning(self, pod: Json) -> None:
+            return None
+
+    store = Store()
+    for each in (cluster.sink, *cluster.things.values()):
+        store.learn(each)
+    observer = Observer(cast("Api", None), store, Answers(), cast("Kubelet", NoWarnings()))
+
+    async def looks() -> list[bool | None]:
+        found = []
+        while answers:
+            seen = await observer.look(SinkKey("data", "flights"), fresh=False)
+            assert seen is not None
+            found.append(seen.report.lasts if isinstance(seen.report, Unreachable) else None)
+        return found
+
+    assert asyncio.run(looks()) == [False, None, *[False] * (MISSES - 1), True, True]

@@ -52,7 +52,7 @@ def decide(observed: Observed, settings: Settings, now: int) -> Decision:
     ctx = Context(observed, settings, now)
     verdict = next(said for policy in POLICIES if (said := policy(ctx)) is not None)
     if verdict.silent:
-        return Decision()
+        return Decision(wake_ms=verdict.wake_ms)
     written, wait = status.to_write(ctx.old, _status(ctx, verdict), now=now, pause_ms=settings.progress_ms)
     finalizers = verdict.finalizers
     if finalizers is None and "deletionTimestamp" not in ctx.metadata and verdict.reason != "ReconcilePaused":

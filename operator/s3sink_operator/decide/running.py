@@ -189,6 +189,9 @@ def watched(ctx: Context) -> Verdict:
     started = [each.get("started") for each in (ctx.driver or {}).get("status", {}).get("containerStatuses") or ()]
     if not isinstance(report, Unreachable) or False in started:
         return replace(_STARTING, apply=ctx.base(), wake_ms=ctx.settings.poll_ms)
+    told = (ctx.old.get("connector") or {}).get("phase"), ctx.old.get("observedGeneration")
+    if not report.lasts and told == (RunState.RUNNING.value, ctx.generation):
+        return replace(_STARTING, silent=True, wake_ms=ctx.settings.poll_ms)
     message = f"the driver runs, but does not answer: {report.why}"
     return Verdict(
         ready="Unknown",
