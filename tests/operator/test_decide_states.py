@@ -262,6 +262,34 @@ def test_a_held_sink_that_is_deleted_goes_after_the_time_that_its_policy_has() -
     assert actions(cluster) == ["finalizers 0"]
 
 
+# -- a spec that cannot be read ----------------------------------------------------------------------------------------
+
+
+def test_a_driver_that_ends_while_the_spec_cannot_be_read_is_told_and_started_again_once_it_can() -> None:
+    cluster = running()
+    cluster.edit(rotation={})
+    cluster.settle()
+    assert "the driver goes on with the settings of before" in cluster.condition("Ready")["message"]
+    cluster.fail(AccessDenied("no"))
+    cluster.settle()
+    told = cluster.condition("Ready")
+    assert told["reason"] == "InvalidSpec"
+    assert "has ended (AccessDenied: no)" in told["message"]
+    assert "goes on" not in told["message"]
+    assert cluster.status["attempts"][0]["reason"] == "AccessDenied"
+    cluster.edit(rotation={"flushSize": 7})
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+
+
+def test_without_a_driver_and_a_spec_that_can_be_read_none_is_started_and_that_is_told() -> None:
+    cluster = running()
+    cluster.edit(rotation={})
+    cluster.remove("Pod", "flights-s3sink-driver")
+    cluster.settle()
+    assert "no driver is started until this is mended" in cluster.condition("Ready")["message"]
+
+
 # -- deletion ----------------------------------------------------------------------------------------------------------
 
 

@@ -81,8 +81,7 @@ def invalid(ctx: Context) -> Verdict | None:
     if ctx.sink is not None:
         return None
     unwanted = ctx.wanted[0] is not State.RUNNING and ctx.driver is not None
-    goes_on = "; the driver goes on with the settings of before" if ctx.driver is not None and not unwanted else ""
-    message = ctx.mistakes + goes_on
+    message = ctx.mistakes if unwanted else f"{ctx.mistakes}; {_without_spec(ctx)}"
     return Verdict(
         reason="InvalidSpec",
         message=message,
@@ -93,6 +92,16 @@ def invalid(ctx: Context) -> Verdict | None:
         conditions=[Condition(type="InvalidSpec", status="True", reason="InvalidSpec", message=ctx.mistakes)],
         event=EventType.WARNING,
     )
+
+
+def _without_spec(ctx: Context) -> str:
+    """What becomes of a driver that nobody can make anew."""
+    if ctx.driver is None or is_ending(ctx.driver):
+        return "no driver is started until this is mended"
+    end = failures.ended(ctx.driver)
+    if end is None:
+        return "the driver goes on with the settings of before"
+    return f"the driver of before has ended ({end.reason}: {end.sentence}), and none is started until this is mended"
 
 
 def colliding(ctx: Context) -> Verdict | None:
