@@ -13,14 +13,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sink_job.api.choices import OnExisting, ResetTo
-from sink_job.api.errors import ConfigurationError, ObjectsInTheWay, TopicMissing, TryAgainLater
+from sink_job.api.errors import ConfigurationError, TopicMissing, TryAgainLater
 from sink_job.api.operator_sections import OffsetReset
 from sink_job.api.report import ResetReport, StartReport
 from sink_job.api.spec import Shaping, Sink
 from sink_job.api.types import TopicPartition
-from sink_job.cutting.keys import extension, parse_key, topic_prefix
+from sink_job.cutting.keys import extension
 from sink_job.rounds import own
+from sink_job.rounds.audit import Lists
 from sink_job.rounds.generations import ended, mark, new_topics_dir, shaping_below
+from sink_job.rounds.in_the_way import expect_empty, expect_none_in_the_way
+from sink_job.rounds.lineage import lineage
 from sink_job.rounds.source import Source, starting
 from sink_job.rounds.starts import Logs, Places, digest, wanted_starts
 from sink_job.rounds.state import (
@@ -35,10 +38,6 @@ from sink_job.rounds.state import (
 )
 from sink_job.rounds.taken import Hands, Taken
 from sink_job.rounds.world import Admin
-from sink_job.s3 import S3
-
-TOLD = 3
-"""Objects in the way that are named."""
 
 
 class AskingAdmin(Admin, Protocol):
@@ -69,7 +68,7 @@ class Resetter:
         self._shaping = sink.shaping()
 
     def run(self) -> ResetReport:
-        """Raises ConfigurationError for what cannot be done, ObjectsInTheWay, TopicMissing, OwnedByAnother,
+        """Raises ConfigurationError for what cannot be done, TopicMissing, OwnedByAnother,
         LedgerFenced, and what Kafka and the store raise. Before the ledger is taken nothing is changed."""
         ledger = self._hands.ledger
         if not ledger.exists():
@@ -125,9 +124,9 @@ class Resetter:
         shaping = shaping_below(self._shaping, state.topics_dir)
         if self._request.on_existing is OnExisting.NEW_PREFIX:
             shaping = shaping_below(self._shaping, new_topics_dir(self._shaping, generation))
-            self._expect_empty(shaping, starts)
+            expect_empty(self._hands.s3, shaping, starts)
         else:
-            self._expect_none_in_the_way(state, shaping, starts)
+            expect_none_in_the_way(self._hands.s3, shaping, self._generations(state), starts)
         known = state.kafka.topics if state.kafka and state.kafka.cluster == now.cluster else {}
         return _Plan(generation, shaping, Kafka(now.cluster, {**known, **now.topics}), starts)
 
@@ -144,37 +143,11 @@ class Resetter:
         places = Places(logs=logs, at=at, reached=reached, now=self._hands.clock())
         return wanted_starts(self._request, places)
 
-    def _expect_empty(self, shaping: Shaping, starts: Mapping[TopicPartition, int]) -> None:
-        s3 = self._hands.s3
-        for topic in sorted({tp.topic for tp in starts}):
-            found = next(iter(s3.list(topic_prefix(shaping, topic))), None)
-            if found is not None:
-                raise ObjectsInTheWay(
-                    f"the new generation's objects would go below {shaping.s3.topics_dir}, where s3://{s3.bucket}/"
-                    f"{found.key} stands already. Nothing was changed. Move it away"
-                )
-
-    def _expect_none_in_the_way(self, state: State, shaping: Shaping, starts: Mapping[TopicPartition, int]) -> None:
-        """Raises ObjectsInTheWay when an object holds a record at or above its topic-partition's start."""
-        s3, known = self._hands.s3, self._known(state)
-        found: dict[str, tuple[TopicPartition, int]] = {}
-        listed: set[str] = set()
-        for topic in sorted({tp.topic for tp in starts}):
-            for each in s3.list(topic_prefix(shaping, topic)):
-                listed.add(each.key)
-                place = known.get(each.key) or _place(shaping, each.key)
-                if place is not None and place[1] >= starts.get(place[0], place[1] + 1):
-                    found[each.key] = place
-        for key, (tp, last) in known.items():  # of settings that put them elsewhere
-            if key not in listed and last >= starts.get(tp, last + 1) and _below(shaping, key) and s3.head(key):
-                found[key] = (tp, last)
-        if found:
-            raise ObjectsInTheWay(_in_the_way(s3, found))
-
-    def _known(self, state: State) -> dict[str, tuple[TopicPartition, int]]:
-        """The objects that the ledger has named: which topic-partition, and their last offset."""
-        published = [line.object for line in self._hands.ledger.published(state) if line.object]
-        return {o.key: (o.topic_partition, o.last) for o in (*published, *state.pending.values())}
+    def _generations(self, state: State) -> list[Lists]:
+        """What the ledger lists of each generation, the current one last."""
+        ledger = self._hands.ledger
+        published = [line.object for line in ledger.published(state) if line.object]
+        return lineage(state, published, [], ledger.claims(state))
 
     # -- acting ------------------------------------------------------------------------------------------------------
 
@@ -238,31 +211,4 @@ def _report(record: int, reset: Reset, starts: Mapping[TopicPartition, int], *, 
         skipped=sum(move for move in moves if move > 0),
         repeated=repeated,
         partitions=partitions,
-    )
-
-
-def _place(shaping: Shaping, key: str) -> tuple[TopicPartition, int] | None:
-    """Topic-partition and first offset of an object that the ledger does not know, by its key."""
-    parsed = parse_key(shaping, key)
-    return None if parsed is None else (TopicPartition(parsed.topic, parsed.partition), parsed.first)
-
-
-def _below(shaping: Shaping, key: str) -> bool:
-    names = shaping.s3
-    return key.startswith(f"{names.topics_dir}{names.directory_delimiter}" if names.topics_dir else "")
-
-
-def _in_the_way(s3: S3, found: Mapping[str, tuple[TopicPartition, int]]) -> str:
-    keys = sorted(found)
-    first = ", ".join(f"s3://{s3.bucket}/{key}" for key in keys[:TOLD])
-    last: dict[TopicPartition, int] = {}
-    for tp, offset in found.values():
-        last[tp] = max(last.get(tp, -1), offset)
-    behind = ", ".join(f"{tp} at {offset + 1}" for tp, offset in sorted(last.items())[:TOLD])
-    more = " …" if len(keys) > TOLD else ""
-    objects = "1 object holds" if len(keys) == 1 else f"{len(keys):,} objects hold"
-    return (
-        f"{objects} records at or above the new offsets, which would be copied a second time: {first}{more}. Nothing "
-        f"was changed. Move them away, start behind them ({behind}{' …' if len(last) > TOLD else ''}), or copy to "
-        "another directory by onExisting: NewPrefix"
     )

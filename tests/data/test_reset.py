@@ -43,6 +43,10 @@ def offsets(place: Place, below: str = "topics/log/") -> list[int]:
     return [offset for key in place.keys() if key.startswith(below) for offset in place.offsets(key)]  # noqa: SIM118
 
 
+def object_at(first: int) -> str:
+    return f"topics/log/partition=0/log+0+{first:010d}.json"
+
+
 def expect_right(verdicts: list[Verdict]) -> None:
     assert [finding for each in verdicts for finding in each.wrong] == []
 
@@ -122,6 +126,39 @@ def test_with_fail_an_object_that_no_list_names_is_in_the_way(written: Place) ->
     written.put("topics/log/partition=0/log+0+0000000030.json", b"{}\n")
     with pytest.raises(ObjectsInTheWay, match="0000000030"):
         written.reset(replace(LOG, records=40), "Offsets", at={0: 28})
+
+
+def test_with_fail_an_object_that_no_list_names_and_may_reach_over_the_start_is_in_the_way(written: Place) -> None:
+    """Its key says where it begins, and nothing says where it ends, if no other one follows."""
+    written.put(object_at(25), b"{}\n")
+    with pytest.raises(ObjectsInTheWay, match=r"1 objects that the ledger does not name begin below .*0000000025"):
+        written.reset(replace(LOG, records=40), "Offsets", at={0: 28})
+    assert written.reset(replace(LOG, records=40), "Offsets", at={0: 28}, on_existing="NewPrefix").generation == 2
+
+
+def test_with_fail_objects_of_before_the_sink_are_left_alone(place: Place) -> None:
+    place.set_group({"log-0": 10})
+    place.put(object_at(0), b"{}\n")
+    place.run(LOG, ALL, flush_size=10)
+    assert place.reset(LOG, "Latest").generation == 2
+    expect_right(place.verify(LOG))
+
+
+def test_with_fail_a_start_inside_an_object_that_was_moved_away_is_refused(written: Place) -> None:
+    written.s3.delete([object_at(20)])
+    with pytest.raises(
+        ConfigurationError, match=r"is gone, which held offsets 20 to 24 .* a start at 22 .*Start at 20"
+    ):
+        written.reset(LOG, "Offsets", at={0: 22})
+    assert written.reset(LOG, "Offsets", at={0: 20}).generation == 2
+
+
+def test_with_fail_a_named_object_becomes_visible_and_is_in_the_way_then(place: Place) -> None:
+    with pytest.raises(_Ended):
+        _run_to_the_first_completion(place)
+    with pytest.raises(ObjectsInTheWay, match=r"log\+0\+0000000000.json"):
+        place.reset(LOG, "Offsets", at={0: 5})
+    assert object_at(0) in place.keys()  # noqa: SIM118
 
 
 def test_with_fail_what_was_moved_away_can_be_copied_again(written: Place) -> None:
@@ -279,10 +316,6 @@ def test_an_offset_that_kafka_no_longer_holds_is_refused(written: Place) -> None
 def told(verdicts: list[Verdict]) -> list[tuple[int, str, int]]:
     """Generation, what is wrong, and from which offset on."""
     return [(each.generation, finding.wrong, finding.offset) for each in verdicts for finding in each.wrong]
-
-
-def object_at(first: int) -> str:
-    return f"topics/log/partition=0/log+0+{first:010d}.json"
 
 
 def test_objects_that_a_generation_was_to_copy_again_and_did_not_are_missing(written: Place) -> None:
