@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from s3sink_operator.matching import matches
 from s3sink_operator.model import Claim, Json
 from sink_job.api.spec import Sink
 
 MOST_SEEN = 100
+_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +43,21 @@ def claim_of(sink: Sink, document: Json) -> Claim:
         pattern=spec.kafka.topics_pattern,
         group=sink.group_id,
         sink_id=sink.sink_id,
-        endpoint=spec.s3.endpoint,
-        brokers=spec.kafka.bootstrap_servers,
+        endpoint=None if spec.s3.endpoint is None else _place(spec.s3.endpoint),
+        brokers=_cluster(spec.kafka.bootstrap_servers),
         seen=_seen(document.get("status")),
     )
+
+
+def _place(endpoint: str) -> str:
+    """An endpoint in one of its spellings: host in lower case, always with a port, no slash behind it."""
+    url = urlsplit(endpoint)
+    return f"{url.scheme}://{url.hostname}:{url.port or _PORTS[url.scheme]}"
+
+
+def _cluster(brokers: str) -> str:
+    """The brokers in one order. That two lists of others are of one cluster cannot be told."""
+    return ",".join(sorted({each.strip().lower() for each in brokers.split(",")}))
 
 
 def conflict(mine: Claim, others: Iterable[Claim]) -> Conflict | None:

@@ -227,7 +227,7 @@ def check_endpoint(text: str) -> None:
         port = url.port
     except ValueError:
         raise ValueError(said) from None
-    if url.scheme not in ("http", "https") or not url.hostname or port == 0:
+    if not text.startswith(("http://", "https://")) or not url.hostname or port == 0:
         raise ValueError(said)
     if url.username is not None or url.password is not None:
         raise ValueError("carries credentials: name their secret in spec.s3.credentials")

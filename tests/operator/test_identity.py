@@ -109,6 +109,29 @@ def test_a_claim_is_read_from_the_object_with_the_topics_that_it_has_found() -> 
     assert claim.group == "s3sink-data.flights"
 
 
+@pytest.mark.parametrize(
+    "endpoint", ["https://S3.example.com", "https://s3.example.com/", "https://s3.example.com:443"]
+)
+def test_one_endpoint_in_two_spellings_is_one_place(endpoint: str) -> None:
+    mine, other = (
+        document(name, s3={"bucket": "archive", "endpoint": each})
+        for name, each in (("a", "https://s3.example.com"), ("b", endpoint))
+    )
+    found = identity.collision(*(identity.claim_of(parse_sink(each), each) for each in (mine, other)))
+    assert found is not None
+    assert found.what.startswith("the topic flights")
+
+
+def test_the_order_of_brokers_makes_no_other_kafka() -> None:
+    mine, other = (
+        document(name, kafka={"bootstrapServers": brokers, "topics": [name], "groupId": "g"})
+        for name, brokers in (("a", "k1:1,k2:1"), ("b", "K2:1, k1:1"))
+    )
+    found = identity.collision(*(identity.claim_of(parse_sink(each), each) for each in (mine, other)))
+    assert found is not None
+    assert found.what == "the consumer group g"
+
+
 def claims() -> st.SearchStrategy[list[Claim]]:
     """Of sinks whose values meet often."""
     topic = st.sampled_from(["ab", "ac", "bc"])

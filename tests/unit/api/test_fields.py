@@ -292,6 +292,11 @@ WRONG = [
         "end",
     ),
     case(
+        "an endpoint whose scheme is in capitals is refused, as the API server does",
+        {"spec.s3.endpoint": "HTTPS://minio:9000"},
+        "spec.s3.endpoint: HTTPS://minio:9000 is not the URL of a store: write https://host or https://host:port",
+    ),
+    case(
         "an endpoint without a scheme is refused",
         {"spec.s3.endpoint": "minio:9000"},
         "spec.s3.endpoint: minio:9000 is not the URL of a store: write https://host or https://host:port",
