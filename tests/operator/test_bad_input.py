@@ -42,6 +42,23 @@ def test_a_request_that_nobody_can_read_is_told_and_the_driver_is_looked_after(t
     assert cluster.condition("OffsetsReset")["reason"] == "InvalidRequest"
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "instead"),
+    [(names.STATE, "paused", "spec.state holds"), (names.PAUSED, "yes", "not held"), (names.STATE, "x" * 99, "…")],
+)
+def test_an_annotation_that_means_nothing_is_told(name: str, value: str, instead: str) -> None:
+    cluster = running()
+    cluster.annotate({name: value})
+    cluster.settle()
+    assert cluster.ready == ("True", "Running")
+    told = cluster.condition("InvalidAnnotation")["message"]
+    assert name in told
+    assert instead in told
+    cluster.annotate({name: "TRUE" if name == names.PAUSED else "Running"})
+    cluster.settle()
+    assert not cluster.condition("InvalidAnnotation")
+
+
 def test_sums_are_told_as_far_as_the_api_server_counts() -> None:
     much = [PartitionReport(topic="t", partition=n, committed=0, next=0, lag=MOST) for n in range(3)]
     held = MemoryReport(slots=1, buffered_bytes=MOST, spilled_bytes=MOST)

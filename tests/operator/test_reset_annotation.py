@@ -75,6 +75,9 @@ def test_a_request_that_cannot_be_read_is_told_and_the_sink_goes_on() -> None:
         ("[1]", "spec.offsets.reset"),
         ('{"nonce": "a1", "to": "Yesterday"}', "spec.offsets.reset.to"),
         ('{"nonce": "a1", "to": "Timestamp"}', "timestamp"),
+        ('{"to": "Earliest"}', "nonce"),
+        ('{"nonce": null, "to": "Earliest"}', "nonce"),
+        ("null", "take it away"),
     ):
         cluster.annotate({names.RESET_OFFSETS: text})
         cluster.live()
@@ -82,6 +85,15 @@ def test_a_request_that_cannot_be_read_is_told_and_the_sink_goes_on() -> None:
         assert told["reason"] == "InvalidRequest"
         assert said in told["message"]
         assert cluster.ready == ("True", "Running")
+
+
+def test_an_annotation_that_asks_for_nothing_hides_no_request_of_the_spec() -> None:
+    cluster = stopped()
+    cluster.annotate({names.RESET_OFFSETS: "null"})
+    cluster.edit(offsets={"reset": {"nonce": "s1", "to": "Earliest"}})
+    cluster.live()
+    assert cluster.status["offsets"]["nonce"] == "s1"
+    assert cluster.condition("OffsetsReset")["reason"] == "InvalidRequest"
 
 
 def test_a_request_of_the_annotation_waits_until_the_sink_is_stopped() -> None:

@@ -65,7 +65,10 @@ class Context:
             return None, f"it is no JSON: {error}"
         except RecursionError:
             return None, "it is no request: its brackets are nested too deeply"
-        if isinstance(request, dict) and request.get("nonce") == self.carried_out.get(BY_ANNOTATION):
+        if request is None:
+            return None, "it is null: take it away, or give it a nonce and where to start"
+        nonce = request.get("nonce") if isinstance(request, dict) else None
+        if nonce is not None and nonce == self.carried_out.get(BY_ANNOTATION):
             return None, ""
         return _parsed(document)
 

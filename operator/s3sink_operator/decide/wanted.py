@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from s3sink_operator import failures, identity, names
@@ -16,13 +17,19 @@ from s3sink_operator.status import Condition
 from sink_job.api.choices import DeletionPolicy, State
 from sink_job.api.report import Report, RunState
 
+_HELD = ("true", "True", "TRUE")
+_KNOWN = (
+    (names.STATE, tuple(each.value for each in State), "spec.state holds"),
+    (names.PAUSED, (*_HELD, "false", "False", "FALSE"), "the operator is not held"),
+)
+_SHOWN = 40
 _REQUEST_OF = {DeletionPolicy.PUBLISH: Request.PUBLISH, DeletionPolicy.DISCARD: Request.DISCARD}
 
 
 def held(ctx: Context) -> Verdict | None:
     """The annotation that keeps the operator's hands off: it looks and tells. A deletion is held up no longer than
     deletionPolicy may."""
-    if (annotation(ctx.seen.sink, names.PAUSED) or "").lower() != "true":
+    if annotation(ctx.seen.sink, names.PAUSED) not in _HELD:
         return None
     since = to_ms(ctx.metadata.get("deletionTimestamp")) if names.FINALIZER in _finalizers(ctx) else None
     left = None if since is None else since + ctx.settings.deletion_ms - ctx.now
@@ -228,6 +235,10 @@ def notes(ctx: Context) -> list[Condition]:
         missing.append(f"{_not_built(f'deletionPolicy {request}')}: it acts as Retain")
     if missing:
         found.append(Condition(type="NotBuilt", status="True", reason="NotBuilt", message="; ".join(missing)))
+    if odd := [each for each in (_odd(ctx, *known) for known in _KNOWN) if each]:
+        found.append(
+            Condition(type="InvalidAnnotation", status="True", reason="InvalidAnnotation", message="; ".join(odd))
+        )
     near = ctx.conflict
     if near is not None and not near.certain:
         message = identity.sentence(ctx.claim, near)
@@ -237,6 +248,15 @@ def notes(ctx: Context) -> list[Condition]:
         failure = failures.refused(last)
         found.append(Condition(type="WriteRefused", status="True", reason=failure.reason, message=failure.sentence))
     return found
+
+
+def _odd(ctx: Context, name: str, values: Sequence[str], instead: str) -> str | None:
+    """What is wrong with an annotation of a user's, which is not followed then."""
+    said = annotation(ctx.seen.sink, name)
+    if said is None or said in values:
+        return None
+    shown = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
+    return f"the annotation {name} is {shown!r} and not one of {', '.join(values)}: {instead}"
 
 
 def finalizers(ctx: Context) -> list[str] | None:
