@@ -69,6 +69,12 @@ def test_a_restart_that_was_asked_for_is_no_failure() -> None:
     assert view.last_failure(cluster.sink) is None
 
 
+def test_a_topic_partition_of_which_little_is_told_is_shown_with_what_is() -> None:
+    """A status may be of another version of the operator."""
+    sink = document() | {"status": {"connector": {"worst": [{"lag": 5}]}}}
+    assert "5" in view.detail(sink, START)
+
+
 def test_a_sink_that_no_operator_has_seen_says_so() -> None:
     text = view.detail(document(), START)
     assert "no operator has looked at this sink yet" in text
@@ -262,6 +268,9 @@ def test_a_request_about_offsets_has_the_form_that_the_spec_has() -> None:
     [
         (lambda: request(ResetTo.TIMESTAMP, "yesterday"), "--timestamp: yesterday is neither"),
         (lambda: request(ResetTo.TIMESTAMP, "2025-11-03T10:00:00"), "--timestamp: .* is neither"),
+        (lambda: request(ResetTo.TIMESTAMP, "0001-01-01T00:00:00+05:00"), "--timestamp: .* is neither"),
+        (lambda: request(ResetTo.TIMESTAMP, "9" * 5000), "--timestamp: 9+ is neither"),
+        (lambda: request(ResetTo.OFFSETS, None, "flights:0:" + "9" * 5000), "--offset: .* is not TOPIC"),
         (lambda: request(ResetTo.OFFSETS, None, "a:0"), "--offset: a:0 is not TOPIC:PARTITION:OFFSET"),
         (lambda: request(ResetTo.OFFSETS, None, "a:x:1"), "--offset: a:x:1 is not"),
     ],

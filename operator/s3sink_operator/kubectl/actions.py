@@ -173,20 +173,26 @@ def _mistakes(sink: Json, request: Json) -> list[str]:
 
 
 def _milliseconds(text: str) -> int:
-    if text.isascii() and text.isdigit():
+    if _is_number(text):
         return int(text)
     try:
         at = datetime.fromisoformat(text)
-    except ValueError:
-        at = None
-    if at is None or at.tzinfo is None:
-        raise RefusedError(f"--timestamp: {text} is neither milliseconds since 1970 nor like 2025-11-03T10:00:00Z")
-    return round(at.astimezone(UTC).timestamp() * 1000)
+        if at.tzinfo is not None:
+            return round(at.astimezone(UTC).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        pass
+    said = f"{text[:100]} is neither milliseconds since 1970 nor like 2025-11-03T10:00:00Z"
+    raise RefusedError(f"--timestamp: {said}")
 
 
 def _partition(text: str) -> Json:
     topic, _, rest = text.rpartition(":")
     topic, _, partition = topic.rpartition(":")
-    if not (topic and all(each.isascii() and each.isdigit() for each in (partition, rest))):
-        raise RefusedError(f"--offset: {text} is not TOPIC:PARTITION:OFFSET")
+    if not (topic and all(map(_is_number, (partition, rest)))):
+        raise RefusedError(f"--offset: {text[:300]} is not TOPIC:PARTITION:OFFSET")
     return {"topic": topic, "partition": int(partition), "offset": int(rest)}
+
+
+def _is_number(text: str) -> bool:
+    """Whether it is a number of as many digits as Kafka's largest offset, at most."""
+    return text.isascii() and text.isdigit() and len(text) <= 19

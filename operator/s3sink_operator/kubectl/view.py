@@ -112,8 +112,8 @@ def _sections(sink: Json, now: int) -> Iterator[str]:
     yield table(["CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"], rows) if rows else ""
     behind = [
         [
-            each["topic"],
-            str(each["partition"]),
+            str(each.get("topic", NONE)),
+            str(each.get("partition", NONE)),
             *(count(each.get(name)) for name in ("committed", "end", "lag")),
             _behind(each),
         ]
