@@ -185,6 +185,20 @@ def test_a_pod_template_adds_and_never_takes_what_the_sink_depends_on() -> None:
     assert "extra" in [each["name"] for each in pod["spec"]["volumes"]]
 
 
+def test_a_volume_or_a_variable_of_a_pod_template_with_a_name_of_ours_gives_way_as_a_whole() -> None:
+    """Two sources merged into one would be refused, each time."""
+    theirs = {
+        "volumes": [{"name": "tmp", "persistentVolumeClaim": {"claimName": "big"}}],
+        "containers": [
+            {"name": "s3sink", "env": [{"name": "S3SINK_CLUSTER", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]}
+        ],
+    }
+    pod = driver(driver={"podTemplate": {"spec": theirs}})
+    assert next(each for each in pod["spec"]["volumes"] if each["name"] == "tmp").keys() == {"name", "emptyDir"}
+    variables = {each["name"]: each for each in container(pod)["env"]}
+    assert variables["S3SINK_CLUSTER"].keys() == {"name", "value"}
+
+
 @pytest.mark.parametrize(
     "template",
     [

@@ -22,6 +22,8 @@ _KEYS: Final = {
     "imagePullSecrets": "name",
     "topologySpreadConstraints": "topologyKey",
 }
+_WHOLE: Final = ("volumes", "volumeMounts", "env")
+"""Lists of things that have one source each: two merged into one are refused by the API server."""
 
 
 def merged(template: Json | None, ours: Json) -> Json:
@@ -57,12 +59,15 @@ def _merge(theirs: Any, ours: Any, key: str = "") -> Any:
             **{name: _merge(theirs[name], inner, name) if name in theirs else inner for name, inner in ours.items()},
         }
     if isinstance(theirs, list) and isinstance(ours, list) and key in _KEYS:
-        return _merge_named(theirs, ours, _KEYS[key])
+        return _merge_named(theirs, ours, key)
     return ours
 
 
-def _merge_named(theirs: list[Any], ours: list[Any], by: str) -> list[Any]:
+def _merge_named(theirs: list[Any], ours: list[Any], key: str) -> list[Any]:
+    by = _KEYS[key]
     known = {_key(each, by): each for each in theirs if isinstance(_key(each, by), str | int)}
+    if key in _WHOLE:
+        known = {}
     mine = [_merge(known[each[by]], each) if each[by] in known else each for each in ours]
     taken = [each[by] for each in ours]
     return [*mine, *(each for each in theirs if _key(each, by) not in taken)]
