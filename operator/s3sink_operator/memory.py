@@ -31,6 +31,8 @@ MOST_CHANGES = 4
 FLOOR_LASTS = 7 * DAY
 PARTS_UNDER_WAY = 3
 OOM_FACTOR = (3, 2)
+MOST_OF_DRIVER = 16 * 1024 * MI
+"""Kills of a driver that runs no tasks raise its size so far: more is a person's to give."""
 PER_PARTITION = 64 * 1024
 """Of a driver that runs no tasks: ends, cursors and open objects of a topic-partition."""
 FEW_PARTITIONS = 1024
@@ -141,14 +143,20 @@ def killed(state: State, *, current: int, bounds: Bounds, now: int) -> State:
 def driver_killed(state: State, *, current: int, now: int) -> State:
     """After a kill of a driver whose tasks run in executors: half as much again is the least, for a week."""
     more, whole = OOM_FACTOR
-    return replace(state, driver_floor=max(state.driver_floor, _whole(current * more // whole)), floor_at=now)
+    taught = min(_whole(current * more // whole), MOST_OF_DRIVER)
+    return replace(state, driver_floor=max(state.driver_floor, taught), floor_at=now)
+
+
+def is_driver_capped(state: State, now: int) -> bool:
+    """Whether kills would have a driver beside executors be larger than it is ever made."""
+    return _forgets(state, now).driver_floor >= MOST_OF_DRIVER
 
 
 def driver_size(partitions: int, state: State, now: int) -> int:
     """Bytes of a driver whose tasks run in executors."""
     cursors = max(partitions, FEW_PARTITIONS) * PER_PARTITION
     usual = _whole(budget.HEAP + budget.JVM_BESIDE_HEAP + budget.DRIVER + cursors)
-    return max(usual, _forgets(state, now).driver_floor)
+    return max(usual, min(_forgets(state, now).driver_floor, MOST_OF_DRIVER))
 
 
 def _forgets(state: State, now: int) -> State:

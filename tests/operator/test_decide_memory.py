@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from s3sink_operator import objects
+from s3sink_operator.memory import MOST_OF_DRIVER
 from s3sink_operator.model import Settings, to_stamp
 from sink_job.api.errors import OutOfMemory
 from sink_job.api.report import MemoryReport
@@ -106,6 +107,20 @@ def test_a_driver_beside_executors_that_was_killed_gets_half_as_much_again_and_t
     cluster.live()
     assert driver_size(cluster) >= driver * 3 // 2
     assert executor_size(cluster) == executor
+
+
+def test_a_driver_beside_executors_that_is_killed_again_and_again_grows_to_a_bound_which_is_told() -> None:
+    cluster = running(executor={"mode": "Cluster"})
+    for _ in range(12):
+        cluster.fail(exit_code=137, reason="OOMKilled")
+        cluster.settle()
+        cluster.wait(70 * MINUTE)
+        cluster.live()
+    assert driver_size(cluster) == MOST_OF_DRIVER
+    assert "spec.driver.memory" in cluster.condition("DriverMemoryCapped")["message"]
+    cluster.edit(driver={"memory": "20Gi"})
+    cluster.live()
+    assert not cluster.condition("DriverMemoryCapped")
 
 
 RESIZED = Settings(image=SETTINGS.image, cluster=SETTINGS.cluster, resize=True)

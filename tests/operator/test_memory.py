@@ -182,3 +182,13 @@ def test_a_driver_alone_that_was_killed_gets_half_as_much_again_for_a_week() -> 
     state = memory.driver_killed(State(), current=1 * GI, now=NOW)
     assert memory.driver_size(0, state, NOW) == 3 * GI // 2
     assert memory.driver_size(0, state, NOW + memory.FLOOR_LASTS) < 3 * GI // 2
+
+
+def test_kills_raise_a_driver_alone_no_further_than_its_most() -> None:
+    state = State()
+    for _ in range(20):
+        assert not memory.is_driver_capped(state, NOW) or memory.driver_size(0, state, NOW) == memory.MOST_OF_DRIVER
+        state = memory.driver_killed(state, current=memory.driver_size(0, state, NOW), now=NOW)
+    assert memory.driver_size(0, state, NOW) == memory.MOST_OF_DRIVER
+    assert memory.is_driver_capped(state, NOW)
+    assert not memory.is_driver_capped(state, NOW + memory.FLOOR_LASTS)

@@ -267,6 +267,13 @@ class Context:
         assert bounds is not None
         return memory.start_size(self.inputs, bounds, self.story.state, self.now)
 
+    @property
+    def is_driver_capped(self) -> bool:
+        """Whether a driver beside executors has the most that it gets without a person's word."""
+        if self.sink is None or self.is_local or self.sink.spec.driver.memory is not None:
+            return False
+        return memory.is_driver_capped(self.story.state, self.now)
+
     def shape(self) -> Shape:
         """What the next driver is made with."""
         key = self.key

@@ -10,12 +10,14 @@ from s3sink_operator.decide import resets
 from s3sink_operator.decide.context import RESET_OF, Context
 from s3sink_operator.decide.story import waits
 from s3sink_operator.decide.verdict import Verdict
+from s3sink_operator.memory import MOST_OF_DRIVER
 from s3sink_operator.model import EventType, Json, Kind, Request, annotation, is_ending, to_ms
 from s3sink_operator.names import Component
 from s3sink_operator.objects import request_of
 from s3sink_operator.status import Condition
 from sink_job.api.choices import DeletionPolicy, State
 from sink_job.api.report import Report, RunState
+from sink_job.api.units import format_size
 
 _HELD = ("true", "True", "TRUE")
 _KNOWN = (
@@ -239,6 +241,12 @@ def notes(ctx: Context) -> list[Condition]:
         found.append(
             Condition(type="InvalidAnnotation", status="True", reason="InvalidAnnotation", message="; ".join(odd))
         )
+    if ctx.is_driver_capped:
+        message = (
+            f"the driver was killed for want of memory again and again, and is given {format_size(MOST_OF_DRIVER)} at "
+            "most by itself: set spec.driver.memory, or have it read fewer topic-partitions"
+        )
+        found.append(Condition(type="DriverMemoryCapped", status="True", reason="DriverMemoryCapped", message=message))
     near = ctx.conflict
     if near is not None and not near.certain:
         message = identity.sentence(ctx.claim, near)
