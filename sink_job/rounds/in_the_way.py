@@ -58,9 +58,9 @@ def expect_none_in_the_way(s3: S3, shaping: Shaping, generations: Sequence[Lists
     doubtful = sorted(key for key, name in strange.items() if may_reach_over(name, known, strange, generations, starts))
     if doubtful:
         raise ObjectsInTheWay(
-            f"{len(doubtful):,} objects that the ledger does not name begin below the new offsets, and nothing tells "
-            f"whether they end there: {_some(s3, doubtful)}. Nothing was changed. Move them away, or copy to another "
-            "directory by onExisting: NewPrefix"
+            f"the ledger does not name {len(doubtful):,} of the objects that begin below the new offsets, and nothing "
+            f"tells whether they end there: {_some(s3, doubtful)}. Nothing was changed. Move them away, or copy to "
+            "another directory by onExisting: NewPrefix"
         )
     gone = {o.key for o in reaching} - set(generations[-1].state.pending)  # those become visible before the last look
     for o, start in left_out(generations, starts):

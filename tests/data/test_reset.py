@@ -131,7 +131,7 @@ def test_with_fail_an_object_that_no_list_names_is_in_the_way(written: Place) ->
 def test_with_fail_an_object_that_no_list_names_and_may_reach_over_the_start_is_in_the_way(written: Place) -> None:
     """Its key says where it begins, and nothing says where it ends, if no other one follows."""
     written.put(object_at(25), b"{}\n")
-    with pytest.raises(ObjectsInTheWay, match=r"1 objects that the ledger does not name begin below .*0000000025"):
+    with pytest.raises(ObjectsInTheWay, match=r"does not name 1 of the objects that begin below .*0000000025"):
         written.reset(replace(LOG, records=40), "Offsets", at={0: 28})
     assert written.reset(replace(LOG, records=40), "Offsets", at={0: 28}, on_existing="NewPrefix").generation == 2
 
