@@ -162,8 +162,9 @@ class Cluster:
         assert self.driver is not None
         labels = {**self.driver["metadata"]["labels"], names.COMPONENT: names.Component.EXECUTOR.value}
         name = f"{self.name}-{labels[names.ATTEMPT]}-exec-{number}"
+        owner = {"apiVersion": "v1", "kind": "Pod", "uid": self.driver["metadata"]["uid"], "controller": True}
         return {
-            "metadata": {"name": name, "namespace": "data", "labels": labels},
+            "metadata": {"name": name, "namespace": "data", "labels": labels, "ownerReferences": [owner]},
             "status": {"phase": "Running"} | status,
         }
 

@@ -68,3 +68,13 @@ def test_executors_of_the_attempt_before_do_not_count() -> None:
     cluster.settle()
     assert cluster.ready == ("False", "ExecutorsStarting")
     assert cluster.status["replicas"] == 0
+
+
+def test_pods_of_others_with_the_labels_of_executors_do_not_count() -> None:
+    cluster = running(executor={"mode": "Cluster", "instances": 1})
+    theirs = cluster.executor(1)
+    theirs["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": "x", "uid": "x", "controller": True}]
+    cluster.executors = [theirs]
+    cluster.settle()
+    assert cluster.ready == ("False", "ExecutorsStarting")
+    assert cluster.status["replicas"] == 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from s3sink_operator import names
-from s3sink_operator.model import Request, Settings
+from s3sink_operator.model import Refusal, Request, Settings
 from s3sink_operator.objects import request_of
 from sink_job.api.errors import AccessDenied
 from sink_job.api.report import Ending, Totals
@@ -291,6 +291,29 @@ def test_without_a_driver_and_a_spec_that_can_be_read_none_is_started_and_that_i
 
 
 # -- deletion ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_deleted_sink_that_others_hold_is_not_said_to_run() -> None:
+    cluster = running()
+    cluster.sink["metadata"]["finalizers"] = ["example.com/backup"]
+    cluster.delete_sink()
+    cluster.fail(AccessDenied("no"))
+    cluster.settle()
+    assert cluster.ready == ("False", "Deleting")
+    assert "example.com/backup" in cluster.condition("Ready")["message"]
+    assert not actions(cluster)
+
+
+def test_the_refusal_of_a_pod_that_nobody_wants_any_more_is_past() -> None:
+    cluster = running()
+    task = names.task_name("flights")
+    refusal = Refusal(kind="Pod", name=task, status=403, reason="Forbidden", message="no quota", at_ms=cluster.now)
+    cluster.refusals = [refusal]
+    cluster.settle()
+    assert not cluster.condition("WriteRefused")
+    cluster.annotate({names.STATE: "Stopped"})
+    cluster.look()
+    assert cluster.condition("WriteRefused")["status"] == "True"
 
 
 def in_state(state: str, policy: str, settings: Settings = ALL_BUILT) -> Cluster:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from s3sink_operator import failures, names
 from s3sink_operator.decide.context import Context
 from s3sink_operator.failures import Failure
-from s3sink_operator.model import Json, attempt_of
+from s3sink_operator.model import Json, attempt_of, is_controlled, uid_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +41,9 @@ def executors_of(ctx: Context) -> Executors:
 def _own(ctx: Context) -> Sequence[Json]:
     if ctx.driver is None:
         return ()
-    attempt = attempt_of(ctx.driver, names.ATTEMPT)
-    return [pod for pod in ctx.seen.executors if attempt_of(pod, names.ATTEMPT) == attempt]
+    attempt, driver = attempt_of(ctx.driver, names.ATTEMPT), uid_of(ctx.driver)
+    own = [pod for pod in ctx.seen.executors if is_controlled(pod, driver)]  # anyone may give a pod these labels
+    return [pod for pod in own if attempt_of(pod, names.ATTEMPT) == attempt]
 
 
 def _phase(pod: Json) -> str | None:

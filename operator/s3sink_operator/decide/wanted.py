@@ -59,7 +59,9 @@ def deleted(ctx: Context) -> Verdict | None:
     if since is None:
         return None
     if names.FINALIZER not in _finalizers(ctx):
-        return Verdict(reason="Deleting", message="", phase="Deleting", silent=True)
+        held_by = ", ".join(_finalizers(ctx))
+        message = f"it is deleted, and the finalizers {held_by} of others hold it: a driver that ends is the last"
+        return Verdict(reason="Deleting", message=message, phase="Deleting", reconciling=True, silent=not held_by)
     request = _REQUEST_OF.get(_policy(ctx) or DeletionPolicy.RETAIN)
     left = since + ctx.settings.deletion_ms - ctx.now
     if request is None:
@@ -251,8 +253,9 @@ def notes(ctx: Context) -> list[Condition]:
     if near is not None and not near.certain:
         message = identity.sentence(ctx.claim, near)
         found.append(Condition(type="PossibleConflict", status="True", reason="PatternsMayMeet", message=message))
-    if ctx.seen.refusals:
-        last = max(ctx.seen.refusals, key=lambda each: (each.at_ms, each.kind, each.name))
+    refusals = [each for each in ctx.seen.refusals if (each.kind, each.name) not in _not_wanted(ctx)]
+    if refusals:
+        last = max(refusals, key=lambda each: (each.at_ms, each.kind, each.name))
         failure = failures.refused(last)
         found.append(Condition(type="WriteRefused", status="True", reason=failure.reason, message=failure.sentence))
     return found
@@ -265,6 +268,13 @@ def _odd(ctx: Context, name: str, values: Sequence[str], instead: str) -> str | 
         return None
     shown = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
     return f"the annotation {name} is {shown!r} and not one of {', '.join(values)}: {instead}"
+
+
+def _not_wanted(ctx: Context) -> list[tuple[str, str]]:
+    """Pods that nobody asks for any more: that one was refused is past."""
+    state, ending = ctx.wanted[0], is_ending(ctx.seen.sink)
+    driver = [] if state is State.RUNNING and not ending else [("Pod", names.driver_name(ctx.name))]
+    return driver if state is State.STOPPED or ending else [*driver, ("Pod", names.task_name(ctx.name))]
 
 
 def finalizers(ctx: Context) -> list[str] | None:
