@@ -1,4 +1,4 @@
-"""Which objects that no list names may reach over a new start: a key says where its object begins, not where it ends."""
+"""Unknown objects that may reach over a new start: a key says where its object begins, not where it ends."""
 
 from __future__ import annotations
 
