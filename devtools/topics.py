@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSp
 
 from devtools.processes import wait_until
 
-_SECONDS = 30.0
+_SECONDS = 60.0
 _PAUSE_SECONDS = 0.1
 # What a partition answers that was made just now.
 _LEADERLESS = (
