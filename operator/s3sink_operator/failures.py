@@ -105,7 +105,10 @@ def not_starting(pod: Json, warning: PodWarning | None = None) -> Failure | None
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             said = _clean(condition.get("message") or "no node takes the pod")
-            sentence = f"the pod {_name(pod)} finds no node: {said}. Give the cluster room, or ask for less"
+            sentence = (
+                f"the pod {_name(pod)} finds no node: {said.rstrip('.')}. Give the cluster room, or ask for "
+                "less: spec.executor.memory, and the CPU request in the pod templates"
+            )
             return Failure(kind=Kind.SCHEDULING, reason="Unschedulable", sentence=sentence)
     for waiting in _waiting(status):
         reason, said = str(waiting.get("reason")), _clean(waiting.get("message") or "")

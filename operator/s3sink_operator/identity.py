@@ -157,8 +157,9 @@ def sentence(mine: Claim, found: Conflict) -> str:
             "seen when there is one; then this sink stops with OwnedByAnother"
         )
     return (
-        f"{found.other.title}, which is older, has {found.what}: {mine.title} does not run. Give this sink another "
-        "topicsDir, group or topics, or delete one of the two"
+        f"{found.other.title}, which is older, has {found.what}: {mine.title} does not run. Take from one of "
+        "them what they share, or delete one; bucket, topicsDir, groupId and sinkId do not change: make this sink anew "
+        "with others"
     )
 
 
