@@ -61,7 +61,7 @@ class Content:
         return [path for path in self.own if folder in path]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def content() -> Callable[[str], Content]:
     """What is in the image of a target. Skips where images cannot be built."""
     if reason := images.reason_against():
