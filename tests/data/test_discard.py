@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from devtools.processes import wait_until
 from sink_job.api.errors import ConfigurationError, LedgerFenced, OwnedByAnother
-from sink_job.rounds import publish as publishing
-from sink_job.rounds.publish import Outcome
-from sink_job.rounds.state import NamedObject
 from sink_job.rounds.world import Goal
-from sink_job.s3 import S3
+from tests.support.ended import end_before_publishing
 from tests.support.function_log import FunctionLog
 from tests.support.place import Place, Ticking
 
@@ -24,22 +20,6 @@ ALL = Goal(until_caught_up=True, publish_open=True)
 FIRST = "topics/log/partition=0/log+0+0000000000.json"
 LARGE = FunctionLog(records=25, value_bytes=600_000)
 """Its open objects have parts and leftovers."""
-
-
-class EndedError(Exception):
-    """Stands for the end of the process at this point."""
-
-
-def end_before_publishing(place: Place, monkeypatch: pytest.MonkeyPatch, log: FunctionLog, **given: Any) -> None:
-    """Runs the sink to the point where objects are named and none is visible."""
-
-    def end(s3: S3, o: NamedObject, moved: Callable[[NamedObject], bool]) -> Outcome:
-        raise EndedError
-
-    with monkeypatch.context() as patched:
-        patched.setattr(publishing, "publish", end)
-        with pytest.raises(EndedError):
-            place.run(log, DONE, **given)
 
 
 def test_open_objects_go_and_visible_ones_stay(place: Place) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,12 +17,11 @@ from devtools.s3_requests import kind
 from sink_job.api.errors import LedgerFenced, LedgerLost, OwnedByAnother, TopicRecreated
 from sink_job.api.types import TopicPartition
 from sink_job.kafka.types import TopicInfo
-from sink_job.rounds import publish as publishing
 from sink_job.rounds.ledger import Ledger
-from sink_job.rounds.publish import Outcome
-from sink_job.rounds.state import NamedObject, Record
+from sink_job.rounds.state import Record
 from sink_job.rounds.world import Goal
 from sink_job.s3 import S3
+from tests.support.ended import end_before_publishing
 from tests.support.function_log import FileGroup, FunctionEngine, FunctionLog
 from tests.support.place import Place
 
@@ -36,25 +34,9 @@ SECOND = "topics/log/partition=0/log+0+0000000010.json"
 ROOT = "topics/_s3sink/default.log/"
 
 
-class EndedError(Exception):
-    """Stands for the end of the process at this point."""
-
-
 def records(place: Place) -> list[Record]:
     keys = [listed.key for listed in place.s3.list(f"{ROOT}ledger/")]
     return [msgspec.json.decode(gzip.decompress(place.s3.get(key)), type=Record) for key in keys]
-
-
-def end_before_publishing(place: Place, monkeypatch: pytest.MonkeyPatch, log: FunctionLog, **given: Any) -> None:
-    """Runs the sink to the point where its first objects are named and none is visible."""
-
-    def end(s3: S3, o: NamedObject, moved: Callable[[NamedObject], bool]) -> Outcome:
-        raise EndedError
-
-    with monkeypatch.context() as patched:
-        patched.setattr(publishing, "publish", end)
-        with pytest.raises(EndedError):
-            place.run(log, DONE, **given)
 
 
 # -- P1, P2 ------------------------------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ import pytest
 from devtools.fault_proxy import Drop, FaultProxy, Kill, Point
 from devtools.s3 import S3Server
 from devtools.s3_requests import Request
-from sink_job.rounds import publish as publishing
 from sink_job.rounds.world import Goal
+from tests.support.ended import end_before_publishing
 from tests.support.function_log import FunctionLog
 from tests.support.place import Place
 
@@ -28,7 +28,6 @@ pytestmark = pytest.mark.data
 LOG = FunctionLog(records=13, value_bytes=900_000)
 """An object of seven records is named; the open one has a part on the server and leftovers beside it."""
 GIVEN: dict[str, Any] = {"flush_size": 7}
-DONE = Goal(until_caught_up=True)
 ALL = Goal(until_caught_up=True, publish_open=True)
 
 Command = Callable[[Place], object]
@@ -56,22 +55,13 @@ def processes() -> ForkServerContext:
     return context
 
 
-class EndedError(Exception):
-    """Stands for the end of the process at this point."""
-
-
 def prepared(s3: S3Server, folder: Path) -> Place:
     """A place with an object that is named and not visible, and one that is open."""
-
-    def end(*_: object) -> None:
-        raise EndedError
 
     folder.mkdir()
     place = Place.new(s3.endpoint, folder)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(publishing, "publish", end)
-        with pytest.raises(EndedError):
-            place.run(LOG, DONE, **GIVEN)
+        end_before_publishing(place, patched, LOG, **GIVEN)
     return place
 
 

@@ -85,6 +85,9 @@ def report(state: RunState = RunState.RUNNING, *, now: int = START, lag: int = 0
     return Report(**(given | changes))
 
 
+RESTARTED = ["delete flights-s3sink-driver", "create flights-s3sink-driver"]
+
+
 @dataclass
 class Cluster:
     """One sink and what belongs to it. `lingers`: a deleted pod takes its time to go."""
@@ -356,3 +359,18 @@ def running(**spec: Any) -> Cluster:
 
 def actions(cluster: Cluster) -> list[str]:
     return [each for each in cluster.log if each != "status"]
+
+
+def stopping() -> Cluster:
+    """A sink that is being stopped: the pod that publishes what is open is there."""
+    cluster = running()
+    cluster.settings = ALL_BUILT
+    cluster.edit(state="Stopped")
+    while cluster.task is None:
+        cluster.look()
+    return cluster
+
+
+def attempt(cluster: Cluster) -> str:
+    assert cluster.driver is not None
+    return str(cluster.driver["metadata"]["labels"][names.ATTEMPT])

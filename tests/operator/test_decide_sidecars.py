@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from s3sink_operator.model import Json, Unreachable, to_stamp
 from s3sink_operator.objects import CONTAINER
-from tests.operator.cluster import ALL_BUILT, MINUTE, Cluster, running
+from tests.operator.cluster import MINUTE, Cluster, running, stopping
 
 
 def end_beside_a_sidecar(cluster: Cluster, pod: Json | None, *, exit_code: int, reason: str = "Error") -> None:
@@ -13,15 +13,6 @@ def end_beside_a_sidecar(cluster: Cluster, pod: Json | None, *, exit_code: int, 
     own = {"name": CONTAINER, "started": False, "state": {"terminated": ended}}
     pod["status"] = {"phase": "Running", "containerStatuses": [{"name": "proxy", "state": {"running": {}}}, own]}
     cluster.report = Unreachable(why="nobody listens")
-
-
-def stopping() -> Cluster:
-    cluster = running()
-    cluster.settings = ALL_BUILT
-    cluster.edit(state="Stopped")
-    while cluster.task is None:
-        cluster.look()
-    return cluster
 
 
 def test_a_driver_that_ended_beside_a_sidecar_is_told_and_started_again() -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.operator.cluster import ALL_BUILT, MINUTE, Cluster, actions, running
+from tests.operator.cluster import MINUTE, Cluster, actions
+from tests.operator.cluster import stopping as being_stopped
 
 
 @pytest.fixture
 def stopping() -> Cluster:
     """A sink that is being stopped: the pod that publishes what is open runs on the node `node-2`."""
-    cluster = running()
-    cluster.settings = ALL_BUILT
-    cluster.edit(state="Stopped")
-    while cluster.task is None:
-        cluster.look()
+    cluster = being_stopped()
+    assert cluster.task is not None
     cluster.task["status"] = {"phase": "Running"}
     cluster.task["spec"]["nodeName"] = "node-2"
     cluster.settle()

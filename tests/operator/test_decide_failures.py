@@ -1,0 +1,354 @@
+"""What the operator decides when a driver ends, does not start, cannot be made, or is lost with its node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from s3sink_operator import names
+from s3sink_operator.model import FINALIZERS, Refusal, Unreachable, to_stamp
+from sink_job.api.errors import BucketMissing, DataLoss, ObjectConflict, TryAgainLater
+from sink_job.api.report import RunState, Totals
+from tests.operator.cluster import MINUTE, RESTARTED, START, Cluster, actions, attempt, document, report, running
+
+
+def _evict(cluster: Cluster) -> None:
+    assert cluster.driver
+    cluster.driver["status"] = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory"}
+    cluster.report = None
+
+
+@pytest.mark.parametrize(
+    ("fail", "reason", "stalled", "pause_min"),
+    [
+        pytest.param(lambda c: c.fail(BucketMissing("no bucket: make it")), "BucketMissing", True, 2, id="no bucket"),
+        pytest.param(lambda c: c.fail(DataLoss("gone")), "DataLoss", True, 2, id="data lost"),
+        pytest.param(lambda c: c.fail(ObjectConflict("other")), "ObjectConflict", True, 2, id="an object in the way"),
+        pytest.param(lambda c: c.fail(exit_code=2), "InvalidSpec", True, 2, id="a manifest that the job refuses"),
+        pytest.param(lambda c: c.fail(exit_code=3), "LedgerFenced", True, 2, id="another driver"),
+        pytest.param(lambda c: c.fail(TryAgainLater("slow")), "TryAgainLater", False, 0, id="Kafka that is away"),
+        pytest.param(lambda c: c.fail(exit_code=0), "EndedByItself", False, 0, id="success though it should run"),
+        pytest.param(lambda c: c.fail(exit_code=137, reason="OOMKilled"), "OOMKilled", False, 0, id="want of memory"),
+        pytest.param(lambda c: c.fail(exit_code=137), "Killed", False, 0, id="a kill"),
+        pytest.param(lambda c: c.fail(exit_code=11), "TooManyExecutorFailures", False, 0, id="executors that fail"),
+        pytest.param(_evict, "Evicted", False, 0, id="an eviction"),
+    ],
+)
+def test_a_driver_that_ended_is_started_again_after_a_pause(
+    fail: Callable[[Cluster], None], reason: str, stalled: bool, pause_min: int
+) -> None:
+    cluster = running()
+    cluster.wait(MINUTE)
+    fail(cluster)
+    cluster.look()
+    assert cluster.status["attempts"][0]["reason"] == reason
+    assert cluster.status["retry"]["failures"] == 1
+    if pause_min:
+        assert cluster.ready == ("False", reason)
+        assert not actions(cluster), "the pod is kept for its log"
+        assert cluster.condition("Stalled")["status"] == str(stalled)
+        assert not cluster.decide().writes
+        cluster.wait(int(pause_min * MINUTE * 1.1) + 1000)
+    cluster.live()
+    assert [each for each in actions(cluster) if "driver" in each] == RESTARTED
+    assert cluster.ready == ("True", "Running")
+
+
+def test_the_status_says_why_with_which_code_and_where_the_next_attempt_starts() -> None:
+    cluster = running()
+    cluster.fail(BucketMissing("no bucket archive: make it"))
+    cluster.settle()
+    told = cluster.status["attempts"][0]
+    assert (told["exitCode"], told["next"]) == (7, "after round 9 of the ledger")
+    message = cluster.condition("Ready")["message"]
+    assert message.startswith("no bucket archive: make it. Failed once, next try at ")
+    assert cluster.events == [("Warning", "BucketMissing")]
+
+
+def test_pauses_grow_with_failures_in_a_row_and_are_forgotten_after_a_stable_spell() -> None:
+    cluster = running()
+    for failures in (1, 2, 3):
+        cluster.wait(MINUTE)
+        cluster.fail(BucketMissing("no bucket"))
+        cluster.look()
+        assert cluster.status["retry"]["failures"] == failures
+        cluster.wait(70 * MINUTE)
+        cluster.live()
+    cluster.wait(11 * MINUTE)
+    cluster.settle()
+    assert cluster.status["retry"]["failures"] == 3, "the last pause was 12 minutes"
+    cluster.wait(3 * MINUTE)
+    cluster.settle()
+    assert "retry" not in cluster.status
+
+
+def test_a_failure_is_counted_once_however_often_it_is_looked_at() -> None:
+    cluster = running()
+    cluster.fail(BucketMissing("no bucket"))
+    for _ in range(5):
+        cluster.look()
+        cluster.wait(1000)
+    assert cluster.status["retry"]["failures"] == 1
+    assert len(cluster.status["attempts"]) == 1
+
+
+def test_an_edit_ends_a_pause() -> None:
+    cluster = running()
+    cluster.edit(s3={"bucket": "missing"})
+    cluster.live()
+    cluster.fail(BucketMissing("no bucket"))
+    cluster.settle()
+    cluster.edit(s3={"bucket": "archive"})
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+    assert "retry" not in cluster.status
+
+
+def test_a_restart_by_annotation_ends_a_pause() -> None:
+    cluster = running()
+    cluster.fail(BucketMissing("no bucket"))
+    cluster.settle()
+    cluster.annotate({names.RESTART: "now"})
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+
+
+def test_a_failed_driver_deleted_by_hand_does_not_shorten_the_pause() -> None:
+    cluster = running()
+    cluster.fail(BucketMissing("no bucket"))
+    cluster.settle()
+    cluster.remove("Pod", "flights-s3sink-driver")
+    assert not cluster.decide().create
+    cluster.wait(3 * MINUTE)
+    cluster.live()
+    assert attempt(cluster) == "2"
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "stalled"),
+    [
+        pytest.param(
+            {
+                "phase": "Pending",
+                "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes: too little memory"}],
+            },
+            "Unschedulable",
+            "False",
+            id="no node has room",
+        ),
+        pytest.param(
+            {
+                "phase": "Pending",
+                "containerStatuses": [{"name": "s3sink", "state": {"waiting": {"reason": "ImagePullBackOff"}}}],
+            },
+            "ImagePullFailed",
+            "True",
+            id="the image cannot be pulled",
+        ),
+        pytest.param(
+            {
+                "phase": "Pending",
+                "containerStatuses": [{"name": "s3sink", "state": {"waiting": {"reason": "CreateContainerError"}}}],
+            },
+            "ContainerRefused",
+            "True",
+            id="the container cannot be made",
+        ),
+    ],
+)
+def test_a_pod_that_does_not_start_is_told_and_left_to_kubernetes(
+    status: dict[str, object], reason: str, stalled: str
+) -> None:
+    cluster = Cluster()
+    cluster.settle()
+    assert cluster.driver
+    cluster.driver["status"] = status
+    cluster.log.clear()
+    cluster.settle()
+    assert not actions(cluster)
+    assert cluster.ready == ("False", reason)
+    assert cluster.condition("Stalled")["status"] == stalled
+    cluster.edit(image="mended:1")
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+
+
+def test_a_pod_that_starts_slowly_is_told_with_the_secrets_it_may_be_waiting_for() -> None:
+    cluster = Cluster(sink=document(s3={"bucket": "archive", "credentials": {"secret": "s3-keys"}}))
+    cluster.settle()
+    cluster.wait(5 * MINUTE)
+    cluster.settle()
+    assert cluster.ready == ("False", "StartingSlowly")
+    assert "s3-keys" in cluster.condition("Ready")["message"]
+
+
+@pytest.mark.parametrize("node", [pytest.param(False, id="not ready"), pytest.param(None, id="gone")])
+def test_a_driver_on_a_lost_node_is_replaced_by_force_after_five_minutes(node: bool | None) -> None:
+    cluster = running()
+    cluster.lingers = True
+    cluster.nodes = {"node-1": node}
+    cluster.report = Unreachable(why="no route")
+    cluster.settle()
+    assert cluster.ready == ("Unknown", "NodeLost")
+    assert not actions(cluster)
+    cluster.wait(5 * MINUTE)
+    cluster.live()
+    assert actions(cluster) == ["delete flights-s3sink-driver by force", "create flights-s3sink-driver"]
+
+
+def test_a_node_that_comes_back_keeps_its_driver() -> None:
+    cluster = running()
+    cluster.nodes = {"node-1": False}
+    cluster.settle()
+    cluster.wait(4 * MINUTE)
+    cluster.nodes = {"node-1": True}
+    cluster.settle()
+    assert cluster.ready == ("True", "Running")
+    assert "nodeLostTime" not in cluster.status["connector"]
+
+
+def test_a_driver_that_does_not_end_is_ended_by_force() -> None:
+    cluster = running()
+    cluster.lingers = True
+    cluster.edit(rotation={"flushSize": 5})
+    cluster.settle()
+    cluster.wait(7 * MINUTE)
+    cluster.settle()
+    assert actions(cluster)[:2] == ["delete flights-s3sink-driver", "delete flights-s3sink-driver by force"]
+
+
+def test_a_pod_held_by_finalizers_of_others_is_named_and_not_deleted_again_and_again() -> None:
+    cluster = running()
+    assert cluster.driver
+    metadata = cluster.driver["metadata"]
+    metadata |= {"deletionTimestamp": to_stamp(START), "deletionGracePeriodSeconds": 0, "finalizers": ["other.io/x"]}
+    cluster.wait(20 * MINUTE)
+    cluster.settle()
+    assert cluster.ready == ("False", "StuckTerminating")
+    assert "other.io/x" in cluster.condition("Ready")["message"]
+    assert not actions(cluster)
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "reason"),
+    [
+        (403, 'pods "x" is forbidden: exceeded quota: q', "QuotaExceeded"),
+        (403, 'admission webhook "w" denied the request: no', "AdmissionRefused"),
+        (422, "Pod is invalid: spec.containers[0].image: Required", "Invalid"),
+        (403, 'User "o" cannot create resource "pods" in API group ""', "OperatorForbidden"),
+    ],
+)
+def test_a_refusal_of_the_api_server_is_told_in_its_words_and_tried_again_later(
+    status: int, message: str, reason: str
+) -> None:
+    cluster = Cluster()
+    cluster.settle()
+    cluster.remove("Pod", "flights-s3sink-driver")
+    refusal = Refusal(
+        kind="Pod", name="flights-s3sink-driver", status=status, reason="x", message=message, at_ms=cluster.now
+    )
+    cluster.refusals = [refusal]
+    cluster.log.clear()
+    cluster.settle()
+    assert not actions(cluster)
+    assert cluster.ready == ("False", reason)
+    assert message in cluster.condition("Ready")["message"]
+    cluster.wait(3 * MINUTE)
+    assert cluster.decide().create
+    assert cluster.status["retry"]["failures"] == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "change"),
+    [
+        ("ConfigMap", "flights-s3sink", lambda c: c.remove("ConfigMap", "flights-s3sink")),
+        ("Pod", "flights-s3sink-driver", lambda c: c.edit(rotation={"flushSize": 5})),
+        ("S3Sink", "flights", lambda c: c.edit(executor={"mode": "Local", "instances": 3})),
+        (FINALIZERS, "flights", lambda c: c.edit(deletionPolicy="Publish")),
+    ],
+)
+def test_a_write_that_was_refused_waits_a_minute_whatever_it_was_and_is_told(
+    kind: str, name: str, change: Callable[[Cluster], None]
+) -> None:
+    cluster = running()
+    change(cluster)
+    message = 'User "o" cannot patch resource "x" in API group ""'
+    cluster.refusals = [
+        Refusal(kind=kind, name=name, status=403, reason="Forbidden", message=message, at_ms=cluster.now)
+    ]
+    cluster.settle()
+    assert not actions(cluster)
+    if kind != "S3Sink":
+        assert cluster.condition("WriteRefused")["reason"] == "OperatorForbidden"
+        assert message in cluster.condition("WriteRefused")["message"]
+    waits = cluster.decide().wake_ms
+    assert waits is not None
+    assert waits <= MINUTE
+    cluster.wait(MINUTE)
+    assert cluster.decide().writes
+    cluster.refusals = []
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+
+
+def test_a_driver_that_starts_is_asked_often_and_one_that_runs_now_and_then() -> None:
+    cluster = Cluster()
+    cluster.settle()
+    cluster.run(RunState.RECOVERING)
+    cluster.settle()
+    assert cluster.decide().wake_ms == 2_000
+    cluster.run()
+    cluster.settle()
+    assert cluster.decide().wake_ms == 4_000
+
+
+def test_a_driver_that_does_not_answer_is_unknown_and_never_restarted() -> None:
+    cluster = running()
+    cluster.report = Unreachable(why="timed out")
+    cluster.wait(60 * MINUTE)
+    cluster.settle()
+    assert cluster.ready == ("Unknown", "ReportUnreachable")
+    assert "timed out" in cluster.condition("Ready")["message"]
+    assert not actions(cluster)
+    assert cluster.status["connector"]["partitions"]["assigned"] == 1, "the last figures stay"
+
+
+def test_one_answer_that_comes_late_is_not_told_and_soon_asked_for_again() -> None:
+    cluster = running()
+    cluster.report = Unreachable(why="timed out", lasts=False)
+    assert cluster.settle() == 0
+    assert cluster.ready == ("True", "Running")
+    assert cluster.decide().wake_ms == 2_000
+
+
+def test_a_driver_that_has_not_answered_yet_is_not_said_to_run() -> None:
+    cluster = Cluster()
+    cluster.settle()
+    cluster.run()
+    cluster.report = Unreachable(why="timed out", lasts=False)
+    cluster.settle()
+    assert cluster.ready == ("Unknown", "ReportUnreachable")
+
+
+@pytest.mark.parametrize(
+    ("state", "ready"),
+    [(RunState.STARTING, "Starting"), (RunState.RECOVERING, "Recovering"), (RunState.STOPPING, "Stopping")],
+)
+def test_a_driver_that_is_not_running_yet_is_not_ready(state: RunState, ready: str) -> None:
+    cluster = Cluster()
+    cluster.settle()
+    cluster.run(state)
+    cluster.settle()
+    assert cluster.ready == ("False", ready)
+    assert cluster.condition("Reconciling")["status"] == "True"
+
+
+def test_lost_offsets_are_a_condition_of_their_own() -> None:
+    cluster = running()
+    cluster.report = report(totals=Totals(lost=12))
+    cluster.wait(MINUTE)
+    cluster.settle()
+    assert cluster.condition("DataLoss")["status"] == "True"
+    assert "12 offsets" in cluster.condition("DataLoss")["message"]
+    assert cluster.ready == ("True", "Running")

@@ -1,0 +1,32 @@
+"""A driver that ends between the record that names objects and their becoming visible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sink_job.rounds import publish as publishing
+from sink_job.rounds.publish import Outcome
+from sink_job.rounds.state import NamedObject
+from sink_job.rounds.world import Goal
+from sink_job.s3 import S3
+from tests.support.function_log import FunctionLog
+from tests.support.place import Place
+
+
+class EndedError(Exception):
+    """Stands for the end of the process at this point."""
+
+
+def end_before_publishing(place: Place, monkeypatch: pytest.MonkeyPatch, log: FunctionLog, **given: Any) -> None:
+    """Runs the sink to the point where its first objects are named and none is visible."""
+
+    def end(s3: S3, o: NamedObject, moved: Callable[[NamedObject], bool]) -> Outcome:
+        raise EndedError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(publishing, "publish", end)
+        with pytest.raises(EndedError):
+            place.run(log, Goal(until_caught_up=True), **given)
