@@ -12,8 +12,6 @@ from demo.flights import Flights
 from demo.servers import ROOT, Servers, forget, remembered
 from demo.show import Show
 from demo.story import play
-from devtools.processes import ServerFailedError
-from sink_job.api.errors import SinkError
 from sink_job.spark.jars import cache_dir
 
 LEFT_RUNNING = cache_dir() / "demo"
@@ -25,23 +23,16 @@ def main() -> int:
     command = parser.parse_args().command
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers are ended on the way out
     show = Show()
-    try:
-        return {"run": run, "up": up, "down": down}[command](show)
-    except (ServerFailedError, SinkError, AssertionError) as error:
-        show.console.print(f"[red]the demo failed[/red] after {show.seconds:.0f} s")
-        show.console.print(str(error), markup=False, highlight=False)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    return show.outcome(lambda: {"run": run, "up": up, "down": down}[command](show))
 
 
 def run(show: Show) -> int:
     with tempfile.TemporaryDirectory(prefix="s3sink-demo-", ignore_cleanup_errors=True) as name:
         good = play(show, Path(name))
-    show.console.print(f"\n[bold]{'All of it held' if good else 'It did not hold'}[/bold], in {show.seconds:.0f} s.")
+    code = show.verdict(good)
     if good:
         show.console.print("Nothing is left running. Play with it yourself: make demo-up")
-    return 0 if good else 1
+    return code
 
 
 def up(show: Show) -> int:

@@ -25,11 +25,10 @@ from demo.servers import Servers
 from demo.show import Show
 from demo.story import query
 from devtools import tree
-from devtools.processes import ServerFailedError, wait_until
+from devtools.processes import wait_until
 from devtools.s3 import ACCESS_KEY, SECRET_KEY
 from devtools.sink import Sink
 from devtools.topics import Topics
-from sink_job.api.errors import SinkError
 
 MANIFEST = ROOT / "examples" / "cluster.yaml"
 OPERATIONS, DATA = "s3sink-demo-operator", "s3sink-demo"
@@ -50,17 +49,13 @@ def main() -> int:
         parser.error("--context, --host, --operator-image and --job-image go together")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all is taken down on the way out
     show = Show()
-    try:
+
+    def played() -> int:
         with tempfile.TemporaryDirectory(prefix="s3sink-demo-", ignore_cleanup_errors=True) as name:
             good = play(show, Path(name), Given(*given) if args.context else None, keep=args.keep)
-    except (ServerFailedError, SinkError, AssertionError) as error:
-        show.console.print(f"[red]the demo failed[/red] after {show.seconds:.0f} s")
-        show.console.print(str(error), markup=False, highlight=False)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    show.console.print(f"\n[bold]{'All of it held' if good else 'It did not hold'}[/bold], in {show.seconds:.0f} s.")
-    return 0 if good else 1
+        return show.verdict(good)
+
+    return show.outcome(played)
 
 
 def play(show: Show, folder: Path, given: Given | None, *, keep: bool = False) -> bool:

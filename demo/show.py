@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from devtools.processes import ServerFailedError
+from sink_job.api.errors import SinkError
+
 _PIPED_WIDTH = 110
 Advance = Callable[[int], None]
 
@@ -26,6 +29,24 @@ class Show:
     def seconds(self) -> float:
         """Since the beginning."""
         return time.monotonic() - self._began
+
+    def outcome(self, play: Callable[[], int]) -> int:
+        """The exit code of what is played; a failure is told instead of a trace, and Ctrl-C is none."""
+        try:
+            return play()
+        except (ServerFailedError, SinkError, AssertionError) as error:
+            self.console.print(f"[red]the demo failed[/red] after {self.seconds:.0f} s")
+            self.console.print(str(error), markup=False, highlight=False)
+            return 1
+        except KeyboardInterrupt:
+            return 130
+
+    def verdict(self, good: bool) -> int:
+        """Says whether all held; the exit code."""
+        self.console.print(
+            f"\n[bold]{'All of it held' if good else 'It did not hold'}[/bold], in {self.seconds:.0f} s."
+        )
+        return 0 if good else 1
 
     def lap(self) -> float:
         """Seconds since the step began, or since the last lap in it."""
