@@ -150,8 +150,12 @@ class Decision:
     @property
     def writes(self) -> bool:
         """Whether anything is to be written."""
-        things = (self.apply, self.create, self.delete, self.resize, self.events)
-        return any(things) or self.finalizers is not None or self.status is not None
+        return self.acts or bool(self.events) or self.status is not None
+
+    @property
+    def acts(self) -> bool:
+        """Whether anything but status and events is to be written."""
+        return any((self.apply, self.create, self.delete, self.resize)) or self.finalizers is not None
 
 
 class Kind(StrEnum):

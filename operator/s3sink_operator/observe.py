@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -37,7 +37,9 @@ CHILDREN: Mapping[str, tuple[str, ...]] = {
     "driver": ("Pod", "driver_name"),
     "task": ("Pod", "task_name"),
 }
-
+TOLD = frozenset({"driver"})
+"""The children that a status speaks of: it is written with the version of the sink that was seen, and corrected by the
+next look, so what only leads to a status asks for no others."""
 
 MISSES = 3
 """Looks in a row without a report, after which it is told: one answer may come late, of a driver that is busy."""
@@ -82,10 +84,11 @@ class Observer:
     _read: dict[SinkKey, tuple[str, Sink | None]] = field(default_factory=dict)
     _missed: dict[SinkKey, int] = field(default_factory=dict)
 
-    async def look(self, key: SinkKey, *, fresh: bool) -> Observed | None:
-        """What there is of a sink; None when the sink itself is gone. Raises ApiError."""
-        if fresh:
-            await self._refresh(key)
+    async def look(self, key: SinkKey, *, asking: Collection[str] | None) -> Observed | None:
+        """What there is of a sink; None when the sink itself is gone. `asking`: the API server is asked for the sink
+        and for these of its children (keys of CHILDREN), None: for nothing. Raises ApiError."""
+        if asking is not None:
+            await self._refresh(key, asking)
         sink = self.store.get("S3Sink", *key)
         if sink is None:
             return None
@@ -141,10 +144,10 @@ class Observer:
         kind, name = CHILDREN[role]
         return self.store.get(kind, key.namespace, getattr(names, name)(key.name))
 
-    async def _refresh(self, key: SinkKey) -> None:
+    async def _refresh(self, key: SinkKey, roles: Collection[str]) -> None:
         """Asks for each object by its name; what answers replaces what the watches told."""
         wanted = [("S3Sink", key.name)]
-        wanted += [(kind, getattr(names, name)(key.name)) for kind, name in CHILDREN.values()]
+        wanted += [(kind, getattr(names, name)(key.name)) for role, (kind, name) in CHILDREN.items() if role in roles]
         known = [self.store.get(kind, key.namespace, name) for kind, name in wanted]
         found = await asyncio.gather(*(self.api.get(kind, key.namespace, name) for kind, name in wanted))
         for (kind, name), before, obj in zip(wanted, known, found, strict=True):

@@ -1,7 +1,8 @@
 """Observe, decide, execute: one look at one sink, as often as anything of it changes.
 
 The first look is at what the watches told, which costs nothing. Where that leads to a write, a second one asks the API
-server itself and the decision is made anew: a late watch, or a list from before, never ends a driver.
+server itself and the decision is made anew: a late watch, or a list from before, never ends a driver. What only leads
+to a status asks for the sink and its driver.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from s3sink_operator.decide import decide
 from s3sink_operator.execute import Executor
 from s3sink_operator.metrics import RECONCILE_SECONDS, RECONCILES
 from s3sink_operator.model import Decision, Settings
-from s3sink_operator.observe import Gist, Observer, gist_of
+from s3sink_operator.observe import CHILDREN, TOLD, Gist, Observer, gist_of
 from s3sink_operator.store import SinkKey
 
 _log = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ _BLIND_S = 5.0
 _GLANCES_S = 15.0
 _BROKEN_S = 60.0
 _MALFORMED = (400, 413, 422)
+_ALL = frozenset(CHILDREN)
 
 
 @dataclass(frozen=True)
@@ -74,13 +76,13 @@ class Reconciler:
         return again
 
     async def _reconcile(self, key: SinkKey) -> float | None:
-        fresh = self._due_s(key) <= 0
-        if not fresh and await self._is_steady(key):
+        asking = _ALL if self._due_s(key) <= 0 else None
+        if asking is None and await self._is_steady(key):
             return self._later(key, self.settings.watch_ms)
         while True:
             state = self.observer.store.state(key)
-            observed = await self.observer.look(key, fresh=fresh)
-            if fresh:
+            observed = await self.observer.look(key, asking=asking)
+            if asking == _ALL:
                 self._asked[key] = time.monotonic()
             if observed is None:
                 self._forget(key)
@@ -91,9 +93,10 @@ class Reconciler:
                 if gist is not None and decision.wake_ms == self.settings.watch_ms:
                     self._steady[key] = _Steady(state, gist, time.monotonic() + _GLANCES_S)
                 return self._later(key, decision.wake_ms)
-            if fresh:
+            needed = _ALL if decision.acts else TOLD
+            if asking is not None and needed <= asking:
                 break
-            fresh = True
+            asking = needed
         outcome = await self.executor.carry_out(key, observed.sink, decision)
         self.observer.note(key, observed.sink, outcome.written, outcome.refusal)
         if outcome.refusal is not None:

@@ -108,7 +108,7 @@ def connector_after(known: Json, ending: Ending) -> Json:
             "records": ending.totals.records,
             "objects": ending.totals.objects,
             "bytes": ending.totals.bytes,
-            "lag": {"records": ending.lag, "seconds": 0} if ending.lag == 0 else None,
+            "lag": None if ending.lag is None else {"records": ending.lag, "seconds": None if ending.lag else 0},
             "openObjects": ending.open_objects,
             "epoch": ending.epoch,
             "round": ending.round,

@@ -21,7 +21,7 @@ Starts SINK.yaml elsewhere: a new generation of its ledger begins, and the
 group's offsets are set to where it starts. Takes the ledger first, so a driver
 that still runs is fenced and ends. What was named for publishing becomes
 visible before; what is open is given up, so publish it first where it should
-stay (s3sink run SINK.yaml --until-caught-up --publish-open).
+stay (s3sink run SINK.yaml --publish-open).
 
 Where objects hold records at or above the new offsets, Fail changes nothing and
 names the first of them; NewPrefix leaves them alone and copies to

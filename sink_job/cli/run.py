@@ -60,7 +60,8 @@ def _add_goal(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--publish-open",
         action="store_true",
-        help="with --until-caught-up: close what is open then, so that it becomes visible",
+        help="close what is open, so that it becomes visible, and end: with --until-caught-up after that, alone at "
+        "once, without reading on",
     )
     parser.add_argument(
         "--take-over", action="store_true", help="take ledger and topics over from the sink that owns them"
@@ -72,8 +73,6 @@ def _add_goal(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the sink; returns 0. Raises the SinkError that ended it."""
-    if args.publish_open and not args.until_caught_up:
-        raise SpecError(["--publish-open: goes with --until-caught-up"])
     sink = read_sink(args.manifest)
     if reason := sink.reason_not_to_run():
         raise SpecError([f"{reason} (the operator does that in a cluster; here, remove the field)"])

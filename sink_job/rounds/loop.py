@@ -96,6 +96,9 @@ class Driver:
         Raises the SinkError that ends it: LedgerFenced, DataError, DataLoss, ObjectConflict, ConfigurationError,
         TryAgainLater.
         """
+        if not self.goal.until_caught_up and self.goal.publish_open and not self._ledger.exists():
+            _log.info("there is no ledger at s3://%s/%s: nothing was ever opened", self._s3.bucket, self._root)
+            return
         self._claim()
         try:
             self._recover()
@@ -189,6 +192,8 @@ class Driver:
         self._record_bytes = self._source.record_bytes(self._assigned())
         if self.goal.until_caught_up:
             self._targets = dict(self._source.ends(self._assigned()))
+        elif self.goal.publish_open:
+            self._targets = {tp: self._state_of(tp).next for tp in self._assigned()}
         self.tracker.recovered(self._commits)
 
     def _finish_old(self) -> None:
@@ -247,7 +252,7 @@ class Driver:
             self._look_for_topics(now)  # a log that ends before what was read of it may be another topic's
             ends = self._expect_whole()
         host = self.world.clock()  # the round clock waits where the ledger's is ahead of it
-        planned = plan(self._sights(ends, now), self.sink.spec.rounds, host, eager=self.goal.until_caught_up)
+        planned = plan(self._sights(ends, now), self.sink.spec.rounds, host, eager=self.goal.ends)
         if planned.empty:
             self._idle()
             return False
@@ -276,7 +281,7 @@ class Driver:
         sights = {}
         for tp, end in ends.items():
             state = self._state_of(tp)
-            limit = min(end, self._targets.get(tp, 0)) if self.goal.until_caught_up else end
+            limit = min(end, self._targets.get(tp, 0)) if self.goal.ends else end
             sights[tp] = Sight(
                 next=state.next,
                 end=limit,
@@ -375,7 +380,7 @@ class Driver:
 
     def _is_done(self) -> bool:
         """Whether the goal is reached; closes what is open first, if it has to."""
-        if not self.goal.until_caught_up:
+        if not self.goal.ends:
             return False
         partitions = self._partitions()
         if any(partitions[tp].next < self._targets.get(tp, 0) for tp in self._assigned()):

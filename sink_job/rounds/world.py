@@ -58,7 +58,8 @@ class World:
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """When to end: never, or when the log ends seen at the start are recorded; `publish_open` then closes what is open.
+    """When to end: never, or when the log ends seen at the start are recorded; `publish_open` then closes what is open,
+    and alone it does only that: nothing more is read, and where there is no ledger none is begun.
 
     `take_over` takes a place or ledger from its owner, `start_new_ledger` goes on where a ledger was lost.
     """
@@ -67,3 +68,8 @@ class Goal:
     publish_open: bool = False
     take_over: bool = False
     start_new_ledger: bool = False
+
+    @property
+    def ends(self) -> bool:
+        """Whether the run is over some time by itself."""
+        return self.until_caught_up or self.publish_open

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.data
 
 DONE = Goal(until_caught_up=True)
 ALL = Goal(until_caught_up=True, publish_open=True)
+PUBLISH = Goal(publish_open=True)
 
 
 def test_records_become_one_object_per_flush_and_the_rest_stays_open(place: Place) -> None:
@@ -47,6 +48,27 @@ def test_publish_open_closes_what_is_open_at_the_end(place: Place) -> None:
     place.run(FunctionLog(records=25), ALL, flush_size=10)
     assert place.offsets("topics/log/partition=0/log+0+0000000020.json") == list(range(20, 25))
     assert place.group() == {"log-0": 25}
+
+
+def test_publish_open_alone_publishes_what_is_open_and_reads_no_further(place: Place) -> None:
+    place.run(FunctionLog(records=25), DONE, flush_size=10)
+    place.run(FunctionLog(records=100), PUBLISH, flush_size=10)
+    assert place.offsets("topics/log/partition=0/log+0+0000000020.json") == list(range(20, 25))
+    assert len(place.keys()) == 3
+    assert place.group() == {"log-0": 25}
+
+
+def test_publish_open_alone_of_a_sink_that_never_ran_writes_nothing(place: Place) -> None:
+    place.run(FunctionLog(records=25), PUBLISH, flush_size=10)
+    assert (place.keys(), place.litter(), place.group()) == ([], [], {})
+
+
+def test_publish_open_alone_twice_is_as_once(place: Place) -> None:
+    place.run(FunctionLog(records=25), DONE, flush_size=10)
+    place.run(FunctionLog(records=100), PUBLISH, flush_size=10)
+    before = place.bodies()
+    place.run(FunctionLog(records=100), PUBLISH, flush_size=10)
+    assert place.bodies() == before
 
 
 def test_a_sink_without_a_ledger_starts_at_the_offsets_of_its_group(place: Place) -> None:

@@ -81,13 +81,14 @@ def test_a_stopped_sink_tells_what_was_behind_when_its_last_pod_ended_and_not_wh
     assert "worst" not in told
 
 
-def test_the_pod_that_publishes_runs_until_caught_up_and_has_all_the_memory() -> None:
+def test_the_pod_that_publishes_reads_no_further_and_has_all_the_memory() -> None:
     cluster = running(executor={"mode": "Cluster"})
     cluster.edit(state="Stopped")
     cluster.settle()
     assert cluster.task
     container = cluster.task["spec"]["containers"][0]
-    assert container["args"][-2:] == ["--until-caught-up", "--publish-open"]
+    assert container["args"][-1] == "--publish-open"
+    assert "--until-caught-up" not in container["args"]
     assert "--spark-properties" not in container["args"]
     assert container["resources"]["limits"]["memory"] == cluster.status["memory"]["current"]
 
@@ -108,11 +109,22 @@ def test_driver_and_task_are_never_there_at_a_time() -> None:
     assert cluster.ready == ("True", "Running")
 
 
-def test_a_sink_that_never_ran_stops_without_a_pod() -> None:
+def test_a_sink_made_as_stopped_publishes_what_one_before_it_left_open() -> None:
     cluster = Cluster(sink=document(state="Stopped"))
     cluster.live()
     assert cluster.ready == ("False", "Stopped")
-    assert not [each for each in actions(cluster) if "create" in each]
+    assert actions(cluster).count("create flights-s3sink-task") == 1
+
+
+def test_a_driver_that_went_before_it_was_seen_running_may_have_left_something_open() -> None:
+    cluster = Cluster()
+    cluster.settle()
+    assert cluster.driver
+    cluster.remove("Pod", cluster.driver["metadata"]["name"])
+    cluster.edit(state="Stopped")
+    cluster.live()
+    assert cluster.ready == ("False", "Stopped")
+    assert actions(cluster).count("create flights-s3sink-task") == 1
 
 
 def test_a_sink_that_ran_again_since_publishes_again() -> None:

@@ -118,7 +118,7 @@ def test_a_driver_is_said_to_be_silent_for_long_after_some_looks_in_a_row() -> N
     async def looks() -> list[bool | None]:
         found = []
         while answers:
-            seen = await observer.look(SinkKey("data", "flights"), fresh=False)
+            seen = await observer.look(SinkKey("data", "flights"), asking=None)
             assert seen is not None
             found.append(seen.report.lasts if isinstance(seen.report, Unreachable) else None)
         return found

@@ -18,7 +18,7 @@ from s3sink_operator.decide.verdict import Verdict
 from s3sink_operator.model import FINALIZERS, Decision, Event, EventType, Json, Observed, Settings, is_ending, to_stamp
 from s3sink_operator.names import Component
 from s3sink_operator.status import Condition
-from sink_job.api.report import StuckReport
+from sink_job.api.report import RunState, StuckReport
 from sink_job.api.units import format_size
 
 __all__ = ["decide"]
@@ -188,7 +188,9 @@ def _drives(verdict: Verdict) -> bool:
 
 def _connector(ctx: Context, verdict: Verdict) -> Json:
     kept = {name: value for name, value in (ctx.old.get("connector") or {}).items() if name != "nodeLostTime"}
-    made = status.connector(ctx.report) if ctx.report is not None else kept
+    report = ctx.report
+    # A driver that has not read the ledger yet knows less than the status.
+    made = kept if report is None or report.state is RunState.STARTING else status.connector(report)
     if verdict.published and ctx.task is not None and (ending := failures.ending_of(ctx.task)) is not None:
         made = status.connector_after(made, ending)
     return made | {"phase": verdict.phase} | dict(verdict.connector)

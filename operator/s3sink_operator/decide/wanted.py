@@ -218,11 +218,9 @@ def carry_out(ctx: Context, request: str, *, doing: str) -> Verdict:
 
 
 def is_all_published(ctx: Context) -> bool:
-    """Whether nothing can be open: it was published since the last driver ran, or no driver ever did."""
-    if ctx.driver is not None:
-        return False
-    state = ctx.old.get("state") or {}
-    return bool(state.get("published")) or not ctx.story.attempts
+    """Whether nothing can be open: it was published since the last driver ran. That this object has had no driver says
+    nothing: the ledger of one before it may hold something open."""
+    return ctx.driver is None and bool((ctx.old.get("state") or {}).get("published"))
 
 
 def notes(ctx: Context) -> list[Condition]:

@@ -176,7 +176,8 @@ def _lag(told: Json) -> str:
     lag = told.get("lag") or {}
     if lag.get("records") is None:
         return "not known"
-    return f"{many(lag['records'], 'record')}, the oldest {span(lag.get('seconds') or 0)} old"
+    oldest = f", the oldest {span(lag['seconds'])} old" if lag["records"] and lag.get("seconds") else ""
+    return many(lag["records"], "record") + oldest
 
 
 def _written(told: Json, now: int) -> str:

@@ -211,7 +211,7 @@ def _task(sink: Sink, settings: Settings, shape: Shape, request: str) -> Sequenc
     """Requests run locally in their own pod: they are short, and need no executors."""
     kind, _, _ = request.partition(":")
     if kind == Request.PUBLISH:
-        return [*_base(sink, shape), "--until-caught-up", "--publish-open"]
+        return [*_base(sink, shape), "--publish-open"]
     file = f"{CONFIG_DIR}/sink.yaml"
     if kind == Request.DISCARD:
         return ["discard-open", file, "--log", "json"]

@@ -98,9 +98,9 @@ def test_a_wrong_argument_is_refused_with_2(
     assert said in capsys.readouterr().err
 
 
-def test_publish_open_without_until_caught_up_is_refused(manifest: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(manifest), "--publish-open"]) == 2
-    assert "--publish-open: goes with --until-caught-up" in capsys.readouterr().err
+def test_publish_open_alone_is_a_goal_of_its_own(manifest: Path, options: list[Any]) -> None:
+    main(["run", str(manifest), "--publish-open"])
+    assert (options[0].goal.until_caught_up, options[0].goal.publish_open) == (False, True)
 
 
 @pytest.mark.parametrize(
