@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import signal
@@ -19,7 +18,7 @@ import kopf
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient
 
-from s3sink_operator import handlers, lease, names
+from s3sink_operator import handlers, lease, logs, names
 from s3sink_operator.api import Api, ApiError
 from s3sink_operator.execute import Executor
 from s3sink_operator.kubelet import Kubelet
@@ -75,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the operator; returns its exit code."""
-    _set_up_logs(as_json=args.log == "json")
+    logs.set_up(as_json=args.log == "json")
     if not args.image:
         print("s3sink operator: --image: is missing: the image of jobs that name none", file=sys.stderr)
         return 2
@@ -268,24 +267,6 @@ async def _cluster_id(api: Api) -> str:
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
-
-
-class _JsonLines(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        line = {"time": self.formatTime(record), "level": record.levelname, "logger": record.name}
-        line["message"] = record.getMessage()
-        if record.exc_info:
-            line["trace"] = self.formatException(record.exc_info)
-        return json.dumps(line)
-
-
-def _set_up_logs(*, as_json: bool) -> None:
-    handler = logging.StreamHandler()
-    text = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
-    handler.setFormatter(_JsonLines() if as_json else text)
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    for noisy in ("kopf", "aiohttp.access"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

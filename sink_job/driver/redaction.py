@@ -1,27 +1,23 @@
 """Keeps secrets out of whatever a person reads: log lines, the screen, the last words of a failed command.
 
 Domain errors carry no secrets by promise; this is the net under the rest, the words of the JVM and of libraries among
-it, which quote a configuration now and then. It knows the secrets of the manifest by value, and passwords in
-`name=value` texts by name. User names and access key ids are no secrets: hiding `kafka` would leave unreadable logs.
+it, which quote a configuration now and then. It knows the secrets of the manifest by value, and others by what stands
+before them (`sink_job.api.redaction`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sink_job.api.properties import HIDDEN, is_secret
+from sink_job.api.redaction import NAMED, redacted
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
 
 _SHORT = 4  # a shorter text is found by chance in any line
-_NAMED = re.compile(
-    r"""(?ix) (\b [\w.-]* (?:password|passwd|secret|token|credential)s? [\w.]* \s* = \s*)
-        ( "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' | [^\s,;&"')}\]]+ )"""
-)
 _AWS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 
@@ -39,7 +35,7 @@ class Redactor:
     def __call__(self, text: str) -> str:
         for value in self._values:
             text = text.replace(value, HIDDEN)
-        return _NAMED.sub(rf"\1{HIDDEN}", text)
+        return redacted(text)
 
 
 SECRETS = Redactor()
@@ -66,7 +62,7 @@ def secrets_of(sink: Sink, directories: Mapping[str, Path], environ: Mapping[str
 def _secret_parts(name: str, value: str, whole: bool) -> Iterator[str]:
     """The secrets in a property's value: of a JAAS line its passwords, else all of it when the property is a secret."""
     if name.endswith("jaas.config"):
-        for match in _NAMED.finditer(value):
+        for match in NAMED.finditer(value):
             yield match.group(2).strip("\"'")
     elif whole:
         yield value

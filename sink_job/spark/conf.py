@@ -147,7 +147,10 @@ def _in_pods(settings: SparkSettings, cluster: Cluster, told: Mapping[str, str],
         _EXECUTOR_CLASSES: _class_path(settings, told.get(_EXECUTOR_CLASSES)),
         # A container without a limit of CPUs sees all of its node's, and would collect with a thread on each.
         _EXECUTOR_OPTIONS: _options(
-            told.get(_EXECUTOR_OPTIONS), f"-XX:ActiveProcessorCount={max(2, cluster.cores)}", _logging(log4j)
+            told.get(_EXECUTOR_OPTIONS),
+            *_archive(settings.jars),
+            f"-XX:ActiveProcessorCount={max(2, cluster.cores)}",
+            _logging(log4j),
         ),
     }
 

@@ -15,7 +15,7 @@ import pytest
 
 from devtools.kube.client import Json, Kube
 from devtools.kube.control_plane import Cluster
-from devtools.kube.faults import Drop, Kill, KubeFaults, Refuse, call
+from devtools.kube.faults import Delay, Drop, Kill, KubeFaults, Point, Refuse, call
 from devtools.kube.harness import Harness
 from devtools.operator import Operator, operator
 from devtools.processes import ServerFailedError, wait_until
@@ -201,6 +201,21 @@ def test_a_server_that_asks_for_patience_is_given_it(
     life.operated.apply()
     busy.wait()
     life.operated.wait_ready()
+
+
+@pytest.mark.parametrize("point", ["before", "after"])
+def test_slow_replies_only_take_longer(
+    life: Life, begin: Callable[..., Operator], faults: KubeFaults, namespace: str, point: Point
+) -> None:
+    """Every call about the sink waits, before it is done or before its answer comes."""
+    plain = without_faults(life, begin, faults, namespace)
+    snapshots, life.snapshots = life.snapshots, []
+    slow = faults.when(lambda each: each.namespace == namespace, Delay(0.3), point=point, times=None)
+    begin()
+    life.live()
+    assert len(slow.fired) > sum(plain.values())
+    assert_same(changes(faults, namespace), plain, more_status=4)
+    assert life.snapshots == snapshots
 
 
 def test_what_frozen_watches_do_not_tell_is_found_by_asking(

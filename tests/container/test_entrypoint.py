@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from container import entrypoint
+from sink_job.kafka.jvm import java_binary
 
 SPARK = Path("/opt/spark")
 EXECUTOR = {
@@ -29,7 +32,7 @@ def test_a_command_is_run_as_it_is_given() -> None:
 def test_an_executor_is_the_backend_of_spark_with_what_spark_tells_it() -> None:
     words = entrypoint.command(["executor"], EXECUTOR, SPARK)
     assert words[0] == "/opt/java/bin/java"
-    assert words[1:5] == ["-Xms640m", "-Xmx640m", "-cp", "/opt/spark/jars/*"]
+    assert words[1:5] == ["-Xms640m", "-Xmx640m", "-cp", "/opt/spark/conf:/opt/spark/jars/*"]
     told = words[words.index(entrypoint.BACKEND) + 1 :]
     assert dict(zip(told[::2], told[1::2], strict=True)) == {
         "--driver-url": "spark://CoarseGrainedScheduler@10.0.0.1:7078",
@@ -50,7 +53,17 @@ def test_java_options_come_in_the_order_of_their_numbers() -> None:
 
 def test_the_class_path_that_spark_asks_for_comes_first() -> None:
     words = entrypoint.command(["executor"], EXECUTOR | {"SPARK_CLASSPATH": "/extra/*"}, SPARK)
-    assert words[words.index("-cp") + 1] == "/extra/*:/opt/spark/jars/*"
+    assert words[words.index("-cp") + 1] == "/extra/*:/opt/spark/conf:/opt/spark/jars/*"
+
+
+def test_an_executor_has_the_class_path_of_a_driver_so_that_the_archive_of_classes_fits_both() -> None:
+    home = entrypoint.spark_home()
+    launcher = [java_binary(), "-cp", f"{home}/jars/*", "org.apache.spark.launcher.Main"]
+    told = [*launcher, "org.apache.spark.deploy.SparkSubmit", "--conf", "spark.driver.extraClassPath=/a.jar", "shell"]
+    environment = {"PATH": os.environ["PATH"], "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13"}
+    of_driver = subprocess.run(told, env=environment, capture_output=True, text=True, check=True).stdout.split("\0")
+    of_executor = entrypoint.command(["executor"], EXECUTOR | {"SPARK_CLASSPATH": "/a.jar"}, home)
+    assert of_executor[of_executor.index("-cp") + 1] == of_driver[of_driver.index("-cp") + 1]
 
 
 def test_an_executor_by_hand_is_told_what_is_missing() -> None:

@@ -1,6 +1,7 @@
 """What a state of the model is made of: plain tuples, so that states can be compared and counted.
 
-Records of the topic-partition are the digits 0, 1, 2, …: a content is the string of its records. A key is `path+first`.
+Records of the topic-partition are the digits 0, 1, 2, …: a content is the string of its records. A key is
+`path+first`, with `generation=n/` in front where a reset said so.
 An ETag is the part's content, and `~` behind it when the server encrypted it another way (SSE-KMS: equal bytes, other
 ETag). Time is the number of the newest record or snapshot: what began at `t` began after record `t` was written.
 """
@@ -8,7 +9,7 @@ ETag). Time is the number of the newest record or snapshot: what began at `t` be
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from sink_job.rounds.state import Record, State
 from tests.model.ledger import EMPTY, Kept
@@ -16,6 +17,15 @@ from tests.model.sentences import Rules
 
 FOREIGN = "?"
 """What an object of somebody else's holds."""
+
+
+class Command(NamedTuple):
+    """A `discard-open`, or a `reset-offsets` with this nonce: to the offset `to` (`latest`: behind the last record)."""
+
+    kind: str
+    nonce: str = ""
+    to: int | Literal["latest"] = 0
+    on_existing: str = "NewPrefix"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +38,10 @@ class Case:
     The first of the `drivers` is at work already, under its claim, or with `claiming` it still has to start; the others
     may start at any time. `recut` cuts lost open objects anew instead of rebuilding them; `cleans_first` cleans up
     before publishing. With `apart` each path stands for a topic-partition of its own: they share staging objects, and
-    what is lost of one is made again by itself. With `foreign` somebody else's object or upload is there. Each of
+    what is lost of one is made again by itself. Each of the
+    `commands` is given once, at any time; the last driver may start again after them, and waits with its first start for
+    the first of them. With `at_once` the ledger is read in one step, so that no listing grows old. With `inherits` the
+    first driver goes on with an open object of an earlier day, whose intent is forgotten. With `foreign` somebody else's object or upload is there. Each of
     `faults` happens at most once.
     """
 
@@ -45,6 +58,9 @@ class Case:
     apart: bool = False
     cleans_first: bool = False
     foreign: str = ""
+    commands: tuple[Command, ...] = ()
+    at_once: bool = True
+    inherits: bool = False
     faults: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     rules: Rules = field(init=False, compare=False)
@@ -86,7 +102,7 @@ class Driver(NamedTuple):
     """A driver: where it is in its program, what it knows, and what it works at.
 
     `state` is the ledger's state as it knows it, `visible` what it has seen complete since; `then` is where it goes on
-    when publishing is done.
+    when publishing is done. `generation` is the one that a command saw when it looked first.
     """
 
     name: str
@@ -103,21 +119,26 @@ class Driver(NamedTuple):
     numbers: tuple[int, ...] = ()
     todo: tuple[str, ...] = ()
     recorded: int = 0
+    generation: int = 0
 
 
 class World(NamedTuple):
     """Everything: the ledger's folders, the store, the group's offset, the drivers, what is on its way and what may
-    still go wrong. `breach` is set by a step that does what no step may do."""
+    still go wrong. Objects and intents stand with the generation, and with the settings, that they are of; `mark` is
+    the metadata of the group's offset. `resets` are the nonces that were carried out. `breach` is set by a step that
+    does what no step may do."""
 
     records: tuple[tuple[int, Kept[Record]], ...] = ()
     snapshots: tuple[tuple[int, Kept[State]], ...] = ()
-    published: tuple[tuple[int, int, tuple[str, ...]], ...] = ()
-    intents: tuple[tuple[int, int, int], ...] = ()
+    published: tuple[tuple[int, int, Kept[State]], ...] = ()
+    intents: tuple[tuple[int, int, int, tuple[str, ...]], ...] = ()
     uploads: tuple[Upload, ...] = ()
-    objects: tuple[tuple[str, str], ...] = ()
+    objects: tuple[tuple[str, str, int], ...] = ()
     staging: tuple[tuple[str, str], ...] = ()
-    moved: tuple[tuple[str, str], ...] = ()
+    moved: tuple[tuple[str, str, int], ...] = ()
     group: int = 0
+    mark: str = ""
+    resets: tuple[str, ...] = ()
     drivers: tuple[Driver, ...] = ()
     late: tuple[Late, ...] = ()
     faults: tuple[str, ...] = ()
@@ -132,7 +153,7 @@ class World(NamedTuple):
         return next((u for u in self.uploads if u.id == upload_id), None)
 
     def object(self, key: str) -> str | None:
-        return next((content for k, content in self.objects if k == key), None)
+        return next((content for k, content, _ in self.objects if k == key), None)
 
     def staged(self, name: str) -> str | None:
         return next((content for n, content in self.staging if n == name), None)
@@ -148,9 +169,9 @@ class World(NamedTuple):
     def without_upload(self, upload_id: str | None) -> World:
         return self._replace(uploads=tuple(u for u in self.uploads if u.id != upload_id))
 
-    def with_object(self, key: str, content: str) -> World:
+    def with_object(self, key: str, content: str, generation: int = 1) -> World:
         others = tuple(o for o in self.objects if o[0] != key)
-        return self._replace(objects=tuple(sorted((*others, (key, content)))))
+        return self._replace(objects=tuple(sorted((*others, (key, content, generation)))))
 
     def with_staging(self, name: str, content: str) -> World:
         others = tuple(s for s in self.staging if s[0] != name)
@@ -169,9 +190,17 @@ class World(NamedTuple):
 NAMES = "ABC"
 """What the drivers are called."""
 
+COMMANDS = "RST"
+"""What the commands are called."""
 
-def key_of(path: str, first: int) -> str:
-    return f"{path}+{first}"
+
+def key_of(path: str, first: int, below: str = "") -> str:
+    """`below`: the directory of the generation, if it has one of its own."""
+    return f"{below}/{path}+{first}" if below else f"{path}+{first}"
+
+
+def directory_of(key: str) -> str:
+    return key.rpartition("/")[0]
 
 
 def first_of(key: str) -> int | None:

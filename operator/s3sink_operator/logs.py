@@ -1,0 +1,43 @@
+"""The operator's log lines, on standard error: text for people, JSON for machines, without secrets.
+
+The operator reads no Secret. What it quotes, of the API server and of pods, may hold one all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from sink_job.api.redaction import redacted
+
+_QUIET = ("kopf", "aiohttp.access")
+
+
+class TextLines(logging.Formatter):
+    """Time, level, logger and message, with the traceback below."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redacted(super().format(record))
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: time, level, logger, message, and the traceback as `trace` if there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {"time": self.formatTime(record), "level": record.levelname, "logger": record.name}
+        line["message"] = redacted(record.getMessage())
+        if record.exc_info:
+            line["trace"] = redacted(self.formatException(record.exc_info))
+        return json.dumps(line)
+
+
+def set_up(*, as_json: bool) -> None:
+    """Sends all logging to standard error; of libraries that talk a lot only warnings."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines() if as_json else TextLines())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    for noisy in _QUIET:
+        logging.getLogger(noisy).setLevel(logging.WARNING)
