@@ -122,6 +122,8 @@ COPY --from=job-packages /opt/s3sink /opt/s3sink
 COPY --from=job-baked /baked /
 COPY --from=code /opt/s3sink /opt/s3sink
 ENV PATH=/opt/s3sink/bin:$PATH HOME=/tmp PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 S3SINK_CACHE=/opt/s3sink/cache
+# Of the JVM in which Spark puts together the command of the JVM that stays: it runs for a second.
+ENV SPARK_LAUNCHER_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # An archive that does not belong to these files would be passed over in silence at every start.
 RUN python -c "from sink_job.spark import archive, jars; assert archive.archive_path(jars.connector_jars()).exists()"
 WORKDIR /tmp

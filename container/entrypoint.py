@@ -41,9 +41,15 @@ def command(arguments: Sequence[str], environment: Mapping[str, str], spark: Pat
         raise SystemExit(f"entrypoint: an executor is started by Spark, which sets {', '.join(missing)}")
     java = f"{environment['JAVA_HOME']}/bin/java" if environment.get("JAVA_HOME") else "java"
     memory = environment["SPARK_EXECUTOR_MEMORY"]
-    class_path = ":".join(filter(None, [environment.get("SPARK_CLASSPATH"), f"{spark}/jars/*"]))
+    class_path = ":".join(filter(None, [environment.get("SPARK_CLASSPATH"), *class_path_of(spark)]))
     told = [word for argument, name in _ARGUMENTS.items() for word in (argument, environment[name])]
     return [java, *java_options(environment), f"-Xms{memory}", f"-Xmx{memory}", "-cp", class_path, BACKEND, *told]
+
+
+def class_path_of(spark: Path) -> list[str]:
+    """Spark's own classes as its launcher names them for a driver: the archive of classes fits no other order."""
+    first = sorted(spark.glob("jars/slf4j-api-*.jar"))[:1]
+    return [f"{spark}/conf", *map(str, first), f"{spark}/jars/*"]
 
 
 def java_options(environment: Mapping[str, str]) -> list[str]:

@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
 
 from sink_job.api.errors import SinkError
 from sink_job.api.types import TopicPartition
@@ -43,11 +45,22 @@ def make_archive() -> Path:
         with suppress(SinkError):  # nobody answers there, but a consumer has been made
             columns = Columns(timestamp=True)
             engine.run(ranges={there: Range(0, 1)}, idle=[], inputs={}, columns=columns, work=each(_nothing))
+        _ask_kubernetes(spark)
     made.replace(path)
     for other in path.parent.glob("spark-*.jsa"):
         if other != path:
             other.unlink(missing_ok=True)
     return path
+
+
+def _ask_kubernetes(spark: SparkSession) -> None:
+    """Makes the client of a driver with executors in pods, and has it ask where nobody answers."""
+    jvm = spark.sparkContext._gateway.jvm.io.fabric8.kubernetes.client  # type: ignore[union-attr]
+    config = jvm.ConfigBuilder().withMasterUrl("https://127.0.0.1:1").withRequestRetryBackoffLimit(0).build()
+    client = jvm.KubernetesClientBuilder().withConfig(config).build()
+    with suppress(Py4JJavaError):
+        client.pods().inNamespace("archive").withLabel("spark-role", "executor").list()
+    client.close()
 
 
 def _nothing(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
