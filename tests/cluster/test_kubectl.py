@@ -139,9 +139,9 @@ def test_a_reset_that_objects_stand_in_the_way_of_says_so_and_ends_with_4(
 ) -> None:
     error = ObjectsInTheWay("topics/flights/a.json holds records at or above the new offsets")
     message = Ending(failure=Failure.of(error)).termination_message()
-    sink.harness.at_start(TASK, lambda pod: sink.harness.fail(pod, error.exit_code, message))
     sink.apply(state="Stopped")
     sink.wait_reason("Stopped")
+    sink.harness.at_start(TASK, lambda pod: sink.harness.fail(pod, error.exit_code, message))
     done = kubectl("reset-offsets", SINK, "--to", "earliest", "--yes", "--wait", may_fail=True)
     assert done.returncode == 4
     assert "topics/flights/a.json holds records" in done.stderr
