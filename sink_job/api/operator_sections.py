@@ -37,7 +37,7 @@ class Executor(Section):
     mode: ExecutorMode = ExecutorMode.CLUSTER
     """Cluster: executors are pods of their own. Local: everything runs in the driver's pod, for small topics."""
     instances: Annotated[StrictInt, about(ge=1, le=10000)] = 1
-    """Number of executor pods."""
+    """Number of executor pods. In Local mode there are none, and this is not used."""
     cores: Annotated[StrictInt, about(ge=1, le=256)] = 1
     """Tasks that an executor runs at a time."""
     memory: Memory = Memory()
