@@ -84,7 +84,7 @@ class Containerd:
                 self.ctr("images", "import", str(image.archive))
             for other in present:
                 if other.startswith(f"{image.repository}:") and other != image.name:
-                    self.ctr("images", "remove", other)
+                    self.ctr("images", "remove", "--sync", other)
 
     def start(self) -> None:
         """Starts it for kubelet; `ServerFailedError` with its last words otherwise."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from devtools.builders import stages_of
 from tools import locks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,3 +103,16 @@ def test_the_operator_gets_no_spark_and_no_client_of_s3_and_the_job_no_client_of
     assert not {"pyspark", "boto3", "pyarrow"} & {*operator}
     assert {"pyspark", "boto3", "pyarrow", "pydantic"} <= {*job}
     assert not {"kopf", "kubernetes", "pytest"} & {*job}
+
+
+@pytest.mark.parametrize(
+    ("target", "stages"),
+    [
+        ("operator", ["code", "operator-packages", "operator"]),
+        ("job", ["code", "java", "job-packages", "job-baked", "job"]),
+    ],
+)
+def test_the_layers_that_are_kept_for_the_next_build_are_those_of_the_targets_own_stages(
+    target: str, stages: list[str]
+) -> None:
+    assert stages_of(TEXT, target) == stages
