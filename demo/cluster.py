@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import ValidationError
 
 from demo.flights import Flights
 from demo.kube import CHART, ROOT, Given, Kube, kubernetes
@@ -25,10 +26,12 @@ from demo.servers import Servers
 from demo.show import Show
 from demo.story import query
 from devtools import tree
-from devtools.processes import wait_until
+from devtools.kube.reports import REPORT_PORT
+from devtools.processes import ServerFailedError, wait_until
 from devtools.s3 import ACCESS_KEY, SECRET_KEY
 from devtools.sink import Sink
 from devtools.topics import Topics
+from sink_job.api.report import Report
 
 MANIFEST = ROOT / "examples" / "cluster.yaml"
 OPERATIONS, DATA = "s3sink-demo-operator", "s3sink-demo"
@@ -119,6 +122,7 @@ class _Story:
         self.install()
         self.apply()
         self.lose_the_driver()
+        self.read_all()
         self.stop()
         self.verify()
         return query(self.show, self.servers, self.flights)
@@ -163,8 +167,13 @@ class _Story:
         self.show.say(f"Ready again after {self.show.lap():.0f} s")
         self._tell_pods()
 
+    def read_all(self) -> None:
+        self.show.step("The rest of the topic")
+        self._watch(self._has_read_all)
+        self.show.say(f"all of it read after {self.show.lap():.0f} s; the last month's objects are still open")
+
     def stop(self) -> None:
-        self.show.step(f"kubectl s3sink stop {self.name}: what is left is copied, what is open is published")
+        self.show.step(f"kubectl s3sink stop {self.name}: what is open is published")
         with self.show.spinner("waiting until it is Stopped"):
             self.kube.plugin("stop", self.name, "--namespace", DATA, "--wait", "--timeout", f"{_PATIENCE_S}s")
         self._watch(lambda: True)
@@ -191,6 +200,15 @@ class _Story:
                 return is_so()
 
             wait_until(over, "objects", seconds=_PATIENCE_S, unless=self._failure)
+
+    def _has_read_all(self) -> bool:
+        """Whether every partition is read to its end, as the driver itself tells it."""
+        address = f"/api/v1/namespaces/{DATA}/pods/{self.driver}:{REPORT_PORT}/proxy/report"
+        try:
+            found = Report.model_validate_json(self.kube.run("get", "--raw", address))
+        except (ServerFailedError, ValidationError):
+            return False  # between two drivers
+        return bool(found.partitions) and all(each.next == each.end for each in found.partitions)
 
     def _failure(self) -> str | None:
         """What the sink's condition Ready says, where it needs a person first."""
