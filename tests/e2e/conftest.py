@@ -6,34 +6,27 @@ One file holds these tests, so that one worker has the node.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import subprocess
-import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from devtools import images
+from devtools import builders, images
 from devtools.kafka import kafka_broker
 from devtools.kube import node
-from devtools.kube.build import helm_program
-from devtools.kube.client import ApiError
-from devtools.processes import ServerFailedError, wait_until
+from devtools.processes import ServerFailedError
 from devtools.s3 import s3_server
 from devtools.topics import Topics
-from tests.e2e.site import Site
+from tests.e2e.site import NAMESPACE, RELEASE, Site
 
 CHART = Path(__file__).resolve().parents[2] / "charts" / "s3sink-operator"
-RELEASE, NAMESPACE = "s3sink", "s3sink-system"
 
 
 @pytest.fixture(scope="session")
 def site() -> Iterator[Site]:
     """The node with the operator installed and ready, a broker and an S3 server. Skips where no node can be had."""
-    if reason := node.reason_against() or images.reason_against():
+    if reason := node.reason_against() or builders.reason_against():
         pytest.skip(reason)
     with ExitStack() as stack:
         operator, job = images.built("operator", "job")
@@ -54,33 +47,17 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def namespace(site: Site) -> Iterator[str]:
-    """A namespace under the restricted profile; deleted afterwards, with the sinks in it.
-
-    Drivers ask for a processor each, of which the node has few, so the next test begins when this one's are gone.
-    """
-    name = f"sinks-{uuid.uuid4().hex[:8]}"
-    kube = site.restricted(name)
-    yield name
-    site.cluster.client().delete("Namespace", name)
-
-    def is_empty() -> bool:
-        pods = kube.items("Pod")
-        for pod in pods:
-            with contextlib.suppress(ApiError):
-                kube.delete("Pod", pod["metadata"]["name"], grace_s=1)
-        return not pods
-
-    wait_until(is_empty, f"pods of {name} gone", seconds=60)
+    """A namespace under the restricted profile; deleted afterwards, with the sinks in it."""
+    with site.namespace() as name:
+        yield name
 
 
 def _install(site: Site, values: list[str]) -> None:
     """As a user does it; returns when the operator's pod is ready."""
     sets = [word for value in values for word in ("--set", value)]
-    command = [helm_program(), "upgrade", "--install", RELEASE, CHART, "--namespace", NAMESPACE, *sets, "--wait"]
-    environment = {**os.environ, "KUBECONFIG": str(site.kubeconfig)}
-    words = [*map(str, command), "--timeout=90s"]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
+    try:
+        site.helm("upgrade", "--install", RELEASE, CHART, "--namespace", NAMESPACE, *sets, "--wait", "--timeout=90s")
+    except ServerFailedError as error:
         pods = site.kubectl("describe", "pods", "--namespace", NAMESPACE)
         logs = site.kubectl("logs", "--namespace", NAMESPACE, "--selector", "app.kubernetes.io/name=s3sink-operator")
-        raise ServerFailedError(f"helm failed: {done.stderr}\n{pods[-3000:]}\n{logs[-3000:]}")
+        raise ServerFailedError(f"{error}\n{pods[-3000:]}\n{logs[-3000:]}") from None

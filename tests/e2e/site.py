@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterable
+import uuid
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +15,10 @@ from typing import Any
 
 import yaml
 
+from devtools import tree
 from devtools.kafka import KafkaBroker
-from devtools.kube.client import Json, Kube
+from devtools.kube.build import helm_program
+from devtools.kube.client import ApiError, Json, Kube
 from devtools.kube.node import NodeCluster
 from devtools.processes import ServerFailedError, wait_until
 from devtools.s3 import ACCESS_KEY, SECRET_KEY, S3Server
@@ -23,6 +27,7 @@ from devtools.topics import Record, Topics
 from s3sink_operator import names
 from tests.support.operated import is_ready
 
+RELEASE, NAMESPACE = "s3sink", "s3sink-system"
 STORE = "store"
 LANES = 10
 # A driver is Ready after ten seconds on an idle machine; what is shared with other work takes its time.
@@ -56,6 +61,35 @@ class Site:
         assert not (check and done.returncode), f"kubectl {arguments}: {done.stderr}"
         return done.stdout + done.stderr
 
+    def helm(self, *words: str | Path) -> str:
+        """Runs helm and gives its output; `ServerFailedError` when it fails."""
+        command = [str(word) for word in (helm_program(), *words)]
+        environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ServerFailedError(f"helm {words[0]} failed: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    @contextlib.contextmanager
+    def namespace(self) -> Iterator[str]:
+        """A namespace under the restricted profile; deleted at the end, with the sinks in it.
+
+        Drivers ask for a processor each, of which the node has few, so the block ends when this one's are gone.
+        """
+        name = f"sinks-{uuid.uuid4().hex[:8]}"
+        kube = self.restricted(name)
+        yield name
+        self.cluster.client().delete("Namespace", name)
+
+        def is_empty() -> bool:
+            pods = kube.items("Pod")
+            for pod in pods:
+                with contextlib.suppress(ApiError):
+                    kube.delete("Pod", pod["metadata"]["name"], grace_s=1)
+            return not pods
+
+        wait_until(is_empty, f"pods of {name} gone", seconds=60)
+
     def restricted(self, name: str) -> Kube:
         """A new namespace in which the restricted profile is enforced."""
         kube = self.cluster.client()
@@ -66,7 +100,10 @@ class Site:
 
 @dataclass
 class PodSink:
-    """The sink `name` of a namespace, with a topic and a bucket of its own, run by the operator in real pods."""
+    """The sink `name` of a namespace, with a topic and a bucket of its own, run by the operator in real pods.
+
+    `sections` of its spec are merged into the usual ones; `settings` are those that are no sections.
+    """
 
     site: Site
     namespace: str
@@ -74,7 +111,9 @@ class PodSink:
     name: str = "flights"
     partitions: int = 2
     sections: Json = field(default_factory=dict)
+    settings: Json = field(default_factory=dict)
     produced: int = 0
+    said: str = ""
 
     def __post_init__(self) -> None:
         self.bucket = f"{self.namespace}-{self.name}"
@@ -104,14 +143,18 @@ class PodSink:
             bucket=self.bucket,
             **sections,
         )
-        return manifest(self.name, spec, namespace=self.namespace)
+        return manifest(self.name, spec | self.settings, namespace=self.namespace)
 
-    def apply(self) -> str:
-        """As a user does it: the Secret with the keys of the store, and the sink; gives what kubectl says."""
+    def apply(self) -> None:
+        """As a user does it: the Secret with the keys of the store, and the sink; `said` is what kubectl says."""
         keys = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
         head = {"name": STORE, "namespace": self.namespace}
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": head, "stringData": keys}
-        return self.site.kubectl("apply", "-f", "-", text=yaml.safe_dump_all([secret, self.manifest]), check=True)
+        self.said = self.site.kubectl("apply", "-f", "-", text=yaml.safe_dump_all([secret, self.manifest]), check=True)
+
+    def edit(self, **spec: Any) -> None:
+        """Changes the spec of the sink that is there."""
+        self.kube.patch("S3Sink", self.name, {"spec": spec})
 
     def produce(self, count: int, *, value_bytes: int = 100) -> None:
         """`count` more records for each partition."""
@@ -167,21 +210,24 @@ class PodSink:
         ended = [dict(each) for each in self.sink["status"]["attempts"] if "ended" in each]
         return max(ended, key=lambda each: int(each["number"]))
 
-    def wait_arrived(self) -> None:
-        """Returns when every record that was produced is in an object that can be seen; none may be there twice."""
-        wait_until(lambda: self._arrived() >= self.produced, f"{self.produced} records", seconds=_SECONDS)
+    def wait_arrived(self, folder: str = "topics") -> None:
+        """Returns when every record that was produced is in an object below `folder`; none may be there twice."""
+        wait_until(lambda: self._arrived(folder) >= self.produced, f"{self.produced} records", seconds=_SECONDS)
 
-    def _arrived(self) -> int:
-        found = self.records()
+    def uploads(self) -> dict[str, str]:
+        """The uploads to the bucket that are open, by their ids."""
+        return tree.uploads(self.site.s3.client(), self.bucket)
+
+    def _arrived(self, folder: str) -> int:
+        found = self.records(folder)
         assert len(found) == len(set(found)), f"doubled: {[each for each in found if found.count(each) > 1][:5]}"
         return len(found)
 
-    def records(self) -> list[tuple[int, int]]:
-        """The records of all objects that can be seen, as partition and number."""
+    def records(self, folder: str = "topics") -> list[tuple[int, int]]:
+        """The records of all objects that can be seen below the topics' `folder`, as partition and number."""
         client = self.site.s3.client()
-        pages = client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=f"topics/{self.topic}/")
-        keys = [each["Key"] for page in pages for each in page.get("Contents", ())]
-        bodies = (client.get_object(Bucket=self.bucket, Key=key)["Body"].read() for key in keys)
+        keys = tree.objects(client, self.bucket, f"{folder}/{self.topic}/")
+        bodies = (tree.body(client, self.bucket, key) for key in keys)
         lines = (json.loads(line) for body in bodies for line in body.splitlines())
         return [(line["partition"], line["number"]) for line in lines]
 
@@ -191,3 +237,36 @@ class PodSink:
         # Whose sink it is says the cluster; keys come from the environment here.
         del document["spec"]["s3"]["credentials"]
         return Sink(self.folder, document).must("verify")
+
+
+class Shared:
+    """One running sink for tests one after the other: the same as long as it is as good as new, else another."""
+
+    def __init__(self, site: Site, folder: Path) -> None:
+        self._site = site
+        self._folder = folder
+        self._place = contextlib.ExitStack()
+        self._sink: PodSink | None = None
+        self._spec: Json = {}
+
+    def sink(self) -> PodSink:
+        """A sink that is Ready without a failure behind it, as it was applied, with every record copied."""
+        if self._sink is None or not self._is_as_new(self._sink):
+            self.end()
+            self._sink = PodSink(self._site, self._place.enter_context(self._site.namespace()), self._folder)
+            self._sink.produce(1500)
+            self._sink.apply()
+            self._spec = self._sink.wait_ready()["spec"]
+        self._sink.wait_arrived()
+        return self._sink
+
+    def end(self) -> None:
+        """Nothing of it is left."""
+        self._sink = None
+        self._place.close()
+
+    def _is_as_new(self, sink: PodSink) -> bool:
+        found = sink.kube.find("S3Sink", sink.name)
+        if found is None or found["spec"] != self._spec or not is_ready(found):
+            return False
+        return not {"retry", "offsets"} & found["status"].keys() and "floor" not in found["status"].get("memory", {})

@@ -1,5 +1,8 @@
 """What only real pods can show: the operator from its chart and image, drivers that start, die, grow, and live on where
-nobody sees them, and objects that are exact after all of it.
+nobody sees them, requests that pods of their own carry out, and objects that are exact after all of it.
+
+Half a minute of a processor goes into each driver's start and first round, so tests that leave a sink as they found it
+take the same one.
 """
 
 from __future__ import annotations
@@ -14,9 +17,11 @@ import pytest
 
 from devtools.kube.client import Json
 from devtools.processes import wait_until
+from s3sink_operator import names
 from s3sink_operator.objects.pods import quantity
 from sink_job.api.report import Ending
-from tests.e2e.site import PodSink, Site
+from tests.e2e.site import NAMESPACE, RELEASE, PodSink, Shared, Site
+from tests.support.operated import reason_is
 
 pytestmark = pytest.mark.e2e
 
@@ -29,40 +34,31 @@ def sink_of(site: Site, namespace: str, tmp_path: Path) -> Sinks:
     return lambda **given: PodSink(site, namespace, tmp_path, **given)
 
 
+@pytest.fixture(scope="module")
+def shared(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    """What `running` takes its sink from."""
+    shared = Shared(site, tmp_path_factory.mktemp("shared"))
+    yield shared
+    shared.end()
+
+
 @pytest.fixture
-def running(sink_of: Sinks) -> PodSink:
-    """A sink that is Ready and has copied its first records."""
-    sink = sink_of()
-    sink.produce(1500)
-    sink.apply()
-    sink.wait_ready()
-    sink.wait_arrived()
-    return sink
+def running(shared: Shared) -> PodSink:
+    """A sink that is Ready, without a failure behind it, and has copied all its records."""
+    return shared.sink()
 
 
-def test_a_sink_that_is_applied_becomes_ready_and_its_records_arrive_each_once(sink_of: Sinks) -> None:
-    sink = sink_of()
-    sink.produce(1500)
-    said = sink.apply()
+def test_the_charts_own_test_passes(site: Site) -> None:
+    site.helm("test", RELEASE, "--namespace", NAMESPACE, "--timeout=90s")
+
+
+def test_a_sink_that_is_applied_becomes_ready_and_its_records_arrive_each_once(running: PodSink) -> None:
     # Nothing of it offends the restricted profile, which is enforced and would be warned of as well.
-    assert "warning" not in said.lower()
-    wait = ["wait", "--for=condition=Ready", f"s3sink/{sink.name}", "--namespace", sink.namespace, "--timeout=180s"]
-    sink.site.kubectl(*wait, check=True)
-    sink.wait_arrived()
-    driver = sink.driver
-    assert driver["status"]["containerStatuses"][0]["restartCount"] == 0
-    sink.verify()
-
-
-def test_a_driver_whose_process_is_killed_is_followed_by_one_that_goes_on_where_it_stood(running: PodSink) -> None:
-    before = running.driver
-    running.produce(700)
-    for pid in running.site.cluster.processes_of(before):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    running.wait_ready_again(before)
+    assert "warning" not in running.said.lower()
+    wait = ["wait", "--for=condition=Ready", f"s3sink/{running.name}", "--namespace", running.namespace]
+    running.site.kubectl(*wait, "--timeout=180s", check=True)
     running.wait_arrived()
-    assert running.last_ended()["exitCode"] == 137
+    assert running.driver["status"]["containerStatuses"][0]["restartCount"] == 0
     running.verify()
 
 
@@ -73,41 +69,6 @@ def test_a_driver_pod_that_is_deleted_is_made_again_and_nothing_is_lost_or_doubl
     running.wait_ready_again(before)
     running.wait_arrived()
     running.verify()
-
-
-def test_a_driver_that_the_kernel_kills_for_want_of_memory_comes_back_with_half_as_much_again(
-    running: PodSink,
-) -> None:
-    before = running.driver
-    limit = running.site.cluster.memory_limit_of(before)
-    # Memory that is in no process's account, so that the kernel takes the JVM, which is the largest there.
-    eater = f"import os; file = os.memfd_create('eater')\nfor _ in range({limit >> 20}): os.write(file, bytes(1 << 20))"
-    words = ["exec", running.driver_name, "--namespace", running.namespace, "--", "python", "-c", eater]
-    running.site.kubectl(*words)
-    after = running.wait_ready_again(before)
-    assert running.last_ended()["reason"] == "OOMKilled"
-    assert running.site.cluster.memory_limit_of(after) >= limit * 3 // 2
-    assert "floor" in running.sink["status"]["memory"]
-    running.produce(100)
-    running.wait_arrived()
-    running.verify()
-
-
-def test_a_sink_that_holds_more_grows_in_its_pod_without_a_restart(sink_of: Sinks) -> None:
-    rotation = {"flushSize": 1_000_000, "maxOpenTime": "1h"}
-    by_lane = {"type": "Field", "fields": ["lane"]}
-    sink = sink_of(partitions=1, sections={"rotation": rotation, "s3": {"partSize": "25Mi"}, "partitioner": by_lane})
-    # Ten objects at once, less than a part of each, so that one task holds back all of it.
-    sink.produce(24_000, value_bytes=10_000)
-    sink.apply()
-    cluster = sink.site.cluster
-    driver = sink.kube.wait("Pod", sink.driver_name, lambda pod: pod["status"]["phase"] == "Running", seconds=60)
-    first = quantity(driver["spec"]["containers"][0]["resources"]["limits"]["memory"]) or 0
-    wait_until(lambda: cluster.memory_limit_of(driver) > first, "a higher limit of the container", seconds=150)
-    changed = sink.wait(lambda each: "lastChange" in each["status"].get("memory", {}), "the change in the status")
-    assert cluster.memory_limit_of(driver) == quantity(changed["status"]["memory"]["current"])
-    assert sink.driver["metadata"]["uid"] == driver["metadata"]["uid"]
-    assert sink.driver["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
 def test_a_driver_that_lives_on_after_its_pod_is_gone_is_fenced_and_doubles_nothing(running: PodSink) -> None:
@@ -129,6 +90,84 @@ def test_a_driver_that_lives_on_after_its_pod_is_gone_is_fenced_and_doubles_noth
         assert ending.failure.reason == "LedgerFenced", ending
         running.wait_arrived()
     running.verify()
+
+
+def test_a_driver_whose_process_is_killed_is_followed_by_one_that_goes_on_where_it_stood(running: PodSink) -> None:
+    before = running.driver
+    running.produce(700)
+    for pid in running.site.cluster.processes_of(before):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    running.wait_ready_again(before)
+    running.wait_arrived()
+    assert running.last_ended()["exitCode"] == 137
+    running.verify()
+
+
+def test_offsets_reset_while_stopped_are_copied_again_below_a_prefix_of_their_own(running: PodSink) -> None:
+    before = running.records()
+    reset = {"nonce": "again", "to": "Earliest", "onExisting": "NewPrefix"}
+    running.edit(state="Stopped", offsets={"reset": reset})
+    stopped = running.wait(lambda sink: _is_reset(sink) and reason_is("Stopped")(sink), "offsets reset, and Stopped")
+    told = stopped["status"]["offsets"]
+    assert (told["nonce"], told["result"], told["generation"]) == ("again", "Done", 2), told
+    assert told["copiedAgain"] == running.produced
+    assert told["topicsDir"] != "topics"
+    running.edit(state="Running")
+    running.wait_ready()
+    running.wait_arrived(told["topicsDir"])
+    assert sorted(running.records()) == sorted(before)
+    running.verify()
+
+
+def test_a_driver_that_the_kernel_kills_for_want_of_memory_comes_back_with_half_as_much_again(
+    running: PodSink,
+) -> None:
+    before = running.driver
+    limit = running.site.cluster.memory_limit_of(before)
+    # Memory that is in no process's account, so that the kernel takes the JVM, which is the largest there.
+    eater = f"import os; file = os.memfd_create('eater')\nfor _ in range({limit >> 20}): os.write(file, bytes(1 << 20))"
+    words = ["exec", running.driver_name, "--namespace", running.namespace, "--", "python", "-c", eater]
+    running.site.kubectl(*words)
+    after = running.wait_ready_again(before)
+    assert running.last_ended()["reason"] == "OOMKilled"
+    assert running.site.cluster.memory_limit_of(after) >= limit * 3 // 2
+    assert "floor" in running.sink["status"]["memory"]
+    running.produce(100)
+    running.wait_arrived()
+    running.verify()
+
+
+def test_a_sink_deleted_with_the_policy_discard_leaves_no_upload_open(sink_of: Sinks) -> None:
+    rotation = {"flushSize": 1_000_000, "maxOpenTime": "1h"}
+    sink = sink_of(partitions=1, sections={"rotation": rotation}, settings={"deletionPolicy": "Discard"})
+    # Two parts and more of one object, which stays open.
+    sink.produce(1200, value_bytes=10_000)
+    sink.apply()
+    sink.wait_ready()
+    wait_until(lambda: bool(sink.uploads()), "an open upload", seconds=120)
+    assert names.FINALIZER in sink.sink["metadata"]["finalizers"]
+    sink.kube.delete("S3Sink", sink.name)
+    sink.kube.wait_gone("S3Sink", sink.name, seconds=180)
+    assert not sink.uploads()
+    assert sink.records() == []
+
+
+def test_a_sink_that_holds_more_grows_in_its_pod_without_a_restart(sink_of: Sinks) -> None:
+    rotation = {"flushSize": 1_000_000, "maxOpenTime": "1h"}
+    by_lane = {"type": "Field", "fields": ["lane"]}
+    sink = sink_of(partitions=1, sections={"rotation": rotation, "s3": {"partSize": "25Mi"}, "partitioner": by_lane})
+    # Ten objects at once, less than a part of each, so that one task holds back all of it.
+    sink.produce(24_000, value_bytes=10_000)
+    sink.apply()
+    cluster = sink.site.cluster
+    driver = sink.kube.wait("Pod", sink.driver_name, lambda pod: pod["status"]["phase"] == "Running", seconds=60)
+    first = quantity(driver["spec"]["containers"][0]["resources"]["limits"]["memory"]) or 0
+    wait_until(lambda: cluster.memory_limit_of(driver) > first, "a higher limit of the container", seconds=150)
+    changed = sink.wait(lambda each: "lastChange" in each["status"].get("memory", {}), "the change in the status")
+    assert cluster.memory_limit_of(driver) == quantity(changed["status"]["memory"]["current"])
+    assert sink.driver["metadata"]["uid"] == driver["metadata"]["uid"]
+    assert sink.driver["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
 def test_executors_run_in_pods_of_their_own_and_neither_their_loss_nor_the_drivers_loses_or_doubles_a_record(
@@ -156,6 +195,10 @@ def test_executors_run_in_pods_of_their_own_and_neither_their_loss_nor_the_drive
         each["metadata"]["name"] for each in sink.executors()
     }
     sink.verify()
+
+
+def _is_reset(sink: Json) -> bool:
+    return "nonce" in sink["status"].get("offsets", {})
 
 
 @contextlib.contextmanager
