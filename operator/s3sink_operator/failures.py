@@ -156,7 +156,13 @@ def refused(refusal: Refusal) -> Failure:
         sentence = f"the operator may not write {what}: {said}. Its ClusterRole comes with the chart"
         return Failure(kind=Kind.USER, reason="OperatorForbidden", sentence=sentence)
     sentence = f"the API server refuses {what}: {said}"
-    return Failure(kind=Kind.SCHEDULING, reason="AdmissionRefused", sentence=sentence)
+    reason = "NamespaceTerminating" if is_by_namespace(refusal) else "AdmissionRefused"
+    return Failure(kind=Kind.SCHEDULING, reason=reason, sentence=sentence)
+
+
+def is_by_namespace(refusal: Refusal) -> bool:
+    """Whether nothing can be made there any more, since the namespace is being deleted."""
+    return refusal.status == 403 and "because it is being terminated" in refusal.message
 
 
 def ending_of(pod: Json) -> Ending | None:

@@ -167,6 +167,15 @@ def test_deletion_policy_publish_holds_the_sink_until_what_is_open_is_published(
     assert done == [TASK]
 
 
+@pytest.mark.parametrize("policy", ["Publish", "Discard"])
+def test_a_sink_goes_with_its_namespace_in_which_no_pod_can_be_made_any_more(sink: Operated, policy: str) -> None:
+    """As the namespace's controller does it: first the namespace is marked, then what is in it is deleted."""
+    sink.started(deletionPolicy=policy)
+    sink.kube.delete("Namespace", str(sink.kube.namespace))
+    sink.kube.delete("S3Sink", SINK)
+    wait_until(lambda: sink.kube.find("S3Sink", SINK) is None, "the sink is gone", seconds=30)
+
+
 def test_a_sink_that_is_made_anew_at_once_waits_for_what_is_left_of_the_old_one(sink: Operated) -> None:
     before = sink.started()
     sink.kube.delete("S3Sink", SINK)

@@ -167,6 +167,12 @@ def test_a_container_that_lacks_a_secret_names_it() -> None:
         (422, "Pod x is invalid", "Invalid", Kind.USER),
         (400, "strict decoding error", "Invalid", Kind.USER),
         (404, "namespaces data not found", "AdmissionRefused", Kind.SCHEDULING),
+        (
+            403,
+            "unable to create new content in namespace data because it is being terminated",
+            "NamespaceTerminating",
+            Kind.SCHEDULING,
+        ),
     ],
 )
 def test_a_refusal_keeps_the_servers_words(status: int, message: str, reason: str, kind: Kind) -> None:

@@ -74,6 +74,9 @@ def deleted(ctx: Context) -> Verdict | None:
         )
     if ctx.foreign is not None or _colliding(ctx):
         return _released(ctx, "this sink was not allowed to run: what is open stays in S3", EventType.WARNING)
+    if any(map(failures.is_by_namespace, ctx.seen.refusals)):
+        said = "its namespace is being deleted, and no pod can be made there: what is open stays in S3"
+        return _released(ctx, said, EventType.WARNING)
     if left <= 0:
         minutes = ctx.settings.deletion_ms // 60_000
         said = f"{request} was not done within {minutes} minutes: what is open stays in S3"
