@@ -130,8 +130,8 @@ class PodSink:
     def manifest(self) -> Json:
         sections: Json = {
             "s3": {"credentials": {"secret": STORE}, "partSize": "5Mi"},
-            "rounds": {"maxDelay": "1s", "minBytes": 0},
-            "rotation": {"flushSize": 1000, "maxOpenTime": "5s"},
+            "rounds": {"maxDelay": "200ms", "minBytes": 0},
+            "rotation": {"flushSize": 1000, "maxOpenTime": "1s"},
             "executor": {"mode": "Local"},
         }
         for name, section in self.sections.items():

@@ -28,18 +28,22 @@ pytestmark = pytest.mark.e2e
 Sinks = Callable[..., PodSink]
 
 
-@pytest.fixture
-def sink_of(site: Site, namespace: str, tmp_path: Path) -> Sinks:
-    """Makes a sink with a topic and a bucket of its own; the operator sees it when it is applied."""
-    return lambda **given: PodSink(site, namespace, tmp_path, **given)
-
-
 @pytest.fixture(scope="module")
 def shared(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     """What `running` takes its sink from."""
     shared = Shared(site, tmp_path_factory.mktemp("shared"))
     yield shared
     shared.end()
+
+
+@pytest.fixture
+def sink_of(site: Site, shared: Shared, namespace: str, tmp_path: Path) -> Sinks:
+    """Makes a sink with a topic and a bucket of its own; the operator sees it when it is applied.
+
+    A driver asks for a processor, of which the node has few: the sink that tests share ends before.
+    """
+    shared.end()
+    return lambda **given: PodSink(site, namespace, tmp_path, **given)
 
 
 @pytest.fixture
