@@ -131,7 +131,7 @@ class Buildah(Builder):
         repository, _, _ = name.rpartition(":")
         if "--target" in options:
             where = options.index("--target")
-            for stage in stages_of(dockerfile.read_text(), options[where + 1]):
+            for stage in stages_beside(dockerfile.read_text(), options[where + 1]):
                 of_stage = [*options[:where], "--target", stage, *options[where + 2 :]]
                 self.build(f"{_STAGES}:{stage}", dockerfile, context, of_stage)
         for other in self._names():
@@ -192,20 +192,23 @@ def _told(output: Sequence[str]) -> Iterator[None]:
         thread.join()
 
 
-def stages_of(dockerfile: str, target: str) -> list[str]:
-    """The stages that `target` is made of, itself included, in the order of the Dockerfile."""
-    needs: dict[str, set[str]] = {}
+def stages_beside(dockerfile: str, target: str) -> list[str]:
+    """The stages that `target` copies from, directly or not, and that none of its other stages stands on: whoever keeps
+    these and the target's image keeps all of its layers."""
+    bases: dict[str, str] = {}
+    copied: dict[str, set[str]] = {}
     name = ""
     for line in dockerfile.splitlines():
         if found := _FROM.match(line):
             name = found[2]
-            needs[name] = {found[1]}
+            bases[name], copied[name] = found[1], set()
         elif found := _COPY.match(line):
-            needs[name].add(found[1])
+            copied[name].add(found[1])
     wanted = {target}
-    for stage in reversed(needs):
-        wanted |= needs[stage] if stage in wanted else set()
-    return [stage for stage in needs if stage in wanted]
+    for stage in reversed(bases):
+        wanted |= {bases[stage], *copied[stage]} if stage in wanted else set()
+    stood_on = {bases[stage] for stage in bases if stage in wanted}
+    return [stage for stage in bases if stage in wanted and stage not in stood_on and stage != target]
 
 
 def builder_here() -> Builder:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from devtools.builders import stages_of
+from devtools.builders import stages_beside
 from tools import locks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,13 +106,9 @@ def test_the_operator_gets_no_spark_and_no_client_of_s3_and_the_job_no_client_of
 
 
 @pytest.mark.parametrize(
-    ("target", "stages"),
-    [
-        ("operator", ["code", "operator-packages", "operator"]),
-        ("job", ["code", "java", "job-packages", "job-baked", "job"]),
-    ],
+    ("target", "stages"), [("operator", ["code", "operator-packages"]), ("job", ["code", "job-baked"])]
 )
-def test_the_layers_that_are_kept_for_the_next_build_are_those_of_the_targets_own_stages(
+def test_the_layers_kept_for_the_next_build_are_those_of_the_stages_that_a_target_copies_from(
     target: str, stages: list[str]
 ) -> None:
-    assert stages_of(TEXT, target) == stages
+    assert stages_beside(TEXT, target) == stages
