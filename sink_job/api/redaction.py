@@ -1,23 +1,38 @@
-"""Takes out of a text what its own words say is secret: passwords in `name=value`, and what an HTTP header proves.
+"""Takes out of a text what its own words say is secret: passwords in `name=value` and JSON, what an HTTP header proves,
+logins in addresses.
 
-User names and access key ids are no secrets: hiding `kafka` would leave unreadable logs.
+User names and access key ids are no secrets: hiding `kafka` would leave unreadable logs. A text may be anybody's (an
+API server quotes what it refuses), so each step takes time in proportion to its length: all repetitions are bounded.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from sink_job.api.properties import HIDDEN
 
-NAMED: Final = re.compile(
-    r"""(?ix) (\b [\w.-]* (?:password|passwd|secret|token|credential)s? [\w.]* \s* = \s*)
-        ( "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' | [^\s,;&"')}\]]+ )"""
+_NAME = r"""(?:passwo?r?d|credentials?|(?:secret|token)(?!s\b)|private[._-]?key)[\w.-]{0,40}"""
+_QUOTED = r"""(?P<quote>\\{0,8}["'])(?:(?!(?P=quote))(?:\\.|.)){0,4096}(?P=quote)"""
+_NAMED: Final = re.compile(
+    rf"""(?isx) (?P<name> {_NAME} (?: \s{{0,8}}=\s{{0,8}} | \\{{0,8}}["']\s{{0,8}}:\s{{0,8}} ) )
+         (?P<value> {_QUOTED} | [^\s,;&"')}}\]]{{1,4096}} )"""
 )
-"""A name that says that it is a secret, with `=`, and its value."""
-_PROOF: Final = re.compile(r"""(?i)(\bbearer|\bauthorization["']?\s*[:=]\s*["']?\w+)\s+[\w.~+/=-]{16,}""")
+_PROOF: Final = re.compile(
+    r"""(?ix) ( \bauthorization["']?\s{0,8}[:=]\s{0,8}["']? (?:basic|bearer|digest|token)\s{1,8} ) [\w.~+/=-]{1,4096}
+        | ( \bbearer\s{1,8} ) [\w.~+/=-]{16,4096}"""
+)
+_LOGIN: Final = re.compile(r"(://[^/\s:@]{0,200}:)[^/\s@]{1,200}(?=@)")
 
 
 def redacted(text: str) -> str:
     """The text with `HIDDEN` in the place of such values."""
-    return _PROOF.sub(rf"\1 {HIDDEN}", NAMED.sub(rf"\1{HIDDEN}", text))
+    text = _NAMED.sub(rf"\g<name>{HIDDEN}", text)
+    return _LOGIN.sub(rf"\1{HIDDEN}", _PROOF.sub(rf"\1\2{HIDDEN}", text))
+
+
+def named_secrets(text: str) -> Iterator[str]:
+    """The values in the text whose names say that they are secret, without their quotes."""
+    for match in _NAMED.finditer(text):
+        yield match["value"].strip("\\\"'")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sink_job.api.properties import HIDDEN, is_secret
-from sink_job.api.redaction import NAMED, redacted
+from sink_job.api.redaction import named_secrets, redacted
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
@@ -62,8 +62,7 @@ def secrets_of(sink: Sink, directories: Mapping[str, Path], environ: Mapping[str
 def _secret_parts(name: str, value: str, whole: bool) -> Iterator[str]:
     """The secrets in a property's value: of a JAAS line its passwords, else all of it when the property is a secret."""
     if name.endswith("jaas.config"):
-        for match in NAMED.finditer(value):
-            yield match.group(2).strip("\"'")
+        yield from named_secrets(value)
     elif whole:
         yield value
 
