@@ -23,6 +23,8 @@ _STORES = 4
 _NAMESPACE = "k8s.io"
 _CRI = "io.containerd.grpc.v1.cri"
 _START_SECONDS = 30
+# What kubelet's half of containerd calls each image too.
+_BY_ID = "sha256:"
 
 _CONFIG = """version = 2
 root = "{root}"
@@ -77,14 +79,19 @@ class Containerd:
             self.kill()
 
     def load(self, images: Sequence[Image]) -> None:
-        """Imports those of `images` that are not there, and lets go of others of the same repository."""
+        """Imports those of `images` that are not there, and lets go of others of their repositories, layers and all."""
         for image in images:
             present = self.ctr("images", "list", "--quiet").split()
             if image.name not in present:
                 self.ctr("images", "import", str(image.archive))
             for other in present:
                 if other.startswith(f"{image.repository}:") and other != image.name:
-                    self.ctr("images", "remove", "--sync", other)
+                    self.ctr("images", "remove", other)
+        rows = [line.split() for line in self.ctr("images", "list").splitlines()[1:]]
+        named = {digest for name, _, digest, *_ in rows if not name.startswith(_BY_ID)}
+        for name, _, digest, *_ in rows:
+            if name.startswith(_BY_ID) and digest not in named:
+                self.ctr("images", "remove", "--sync", name)  # with the layers that only this one had
 
     def start(self) -> None:
         """Starts it for kubelet; `ServerFailedError` with its last words otherwise."""
