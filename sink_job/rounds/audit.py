@@ -375,7 +375,8 @@ class _Partition:
     def _notes(self, proved: int, group: int | None) -> Iterator[str]:
         """What a person may wonder about, and is right."""
         if group is None:
-            yield "the group has no offset in Kafka; the next run commits it"
+            ours = f" of generation {self.generation}" if self.generation > 1 else ""
+            yield f"the group has no offset{ours} in Kafka; the next run commits it"
         elif group < proved:
             yield f"the group's offset in Kafka is {group}: the last commit was lost, the next run makes up for it"
         before = sum(1 for found in self.unknown if found.first < self.begins)

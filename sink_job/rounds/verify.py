@@ -21,6 +21,7 @@ from sink_job.api.types import TopicPartition
 from sink_job.cutting.keys import parse_key, topic_prefix
 from sink_job.kafka.types import TopicInfo
 from sink_job.rounds.audit import Bucket, Lists, Log, Unknown, Verdict, audit
+from sink_job.rounds.generations import mark
 from sink_job.rounds.ledger import Ledger
 from sink_job.rounds.lineage import buckets, lineage
 from sink_job.rounds.own import ledger_root
@@ -43,7 +44,9 @@ class Admin(Protocol):
     def starts(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]: ...
     def topics(self, names: Sequence[str] | None = None, *, pattern: str | None = None) -> Mapping[str, TopicInfo]: ...
     def cluster_id(self) -> str: ...
-    def group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]: ...
+    def group_offsets(
+        self, group: str, partitions: Sequence[TopicPartition], *, mark: str = ""
+    ) -> Mapping[TopicPartition, int]: ...
 
 
 @dataclass(frozen=True)
@@ -100,8 +103,10 @@ class _Reading:
                     f"there is no ledger below s3://{self.s3.bucket}/{self.ledger.root}: nothing was written by sink "
                     f"{self.sink.sink_id} yet, or topicsDir or sinkId are others now"
                 )
-            group = self.admin.group_offsets(self.sink.group_id, _partitions(known))
+            group = self.admin.group_offsets(self.sink.group_id, _partitions(known), mark=mark(known.generation))
             generations, shapings = self._lists()
+            if generations[-1].state.generation != known.generation:
+                group = {}  # of a generation that a reset has ended meanwhile
             looked = _Look(self.s3, pool, generations, list(shapings.values()), self.tell)
             whole, foreign = looked.bucket(self._named_since)
             *before, (lists, bucket) = zip(

@@ -318,6 +318,13 @@ def told(verdicts: list[Verdict]) -> list[tuple[int, str, int]]:
     return [(each.generation, finding.wrong, finding.offset) for each in verdicts for finding in each.wrong]
 
 
+def test_an_offset_of_the_generation_before_is_not_held_against_the_new_one(written: Place) -> None:
+    """The command was killed between its record and its commit, or a driver that slept through it commits late."""
+    written.reset(LOG, "Earliest", on_existing="NewPrefix")
+    FileGroup(LOG, written.folder / "group.json").commit("group", {TopicPartition("log", 0): 25}, mark=mark(1))
+    expect_right(written.verify(LOG))
+
+
 def test_objects_that_a_generation_was_to_copy_again_and_did_not_are_missing(written: Place) -> None:
     written.s3.delete(written.keys())
     written.reset(LOG, "Earliest")

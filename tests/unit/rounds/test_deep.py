@@ -81,7 +81,9 @@ class Kafka:
     def cluster_id(self) -> str:
         return ""
 
-    def group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def group_offsets(
+        self, group: str, partitions: Sequence[TopicPartition], *, mark: str = ""
+    ) -> dict[TopicPartition, int]:
         return {}
 
 
