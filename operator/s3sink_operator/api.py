@@ -62,7 +62,12 @@ class ApiError(Exception):
     @property
     def is_worth_another_try(self) -> bool:
         """Whether the server is only busy or out of order."""
-        return self.status in (408, 429) or self.status >= 500
+        return self.status in (408, 429) or (self.status >= 500 and not self.is_unknown_field)
+
+    @property
+    def is_unknown_field(self) -> bool:
+        """Whether a field is written that the CustomResourceDefinition there does not know: an apply answers 500."""
+        return "field not declared in schema" in self.message
 
 
 class Api:

@@ -45,9 +45,18 @@ class Lease:
     identity: str = field(default_factory=_identity)
     clock: Callable[[], float] = time.monotonic
     _seen: tuple[str, float] = ("", 0.0)
+    _held: Json | None = None
 
     async def take(self) -> bool:
-        """Takes or renews the Lease; whether it is ours now. Raises ApiError, OSError and TimeoutError."""
+        """Takes or renews the Lease; whether it is ours now. Raises ApiError, OSError and TimeoutError.
+
+        Renewing is one call, on what our last write left; whoever has written since then makes it a conflict.
+        """
+        if (held := self._held) is not None:
+            self._held = None
+            version = {"resourceVersion": held["metadata"]["resourceVersion"]}
+            if await self._write(self.api.replace, held["spec"], version):
+                return True
         found = await self.api.get("Lease", self.namespace, self.name)
         if found is None:
             return await self._write(self.api.create, {"leaseTransitions": -1}, {})
@@ -77,9 +86,9 @@ class Lease:
         if not is_ours:
             held |= {"acquireTime": now, "leaseTransitions": int(spec.get("leaseTransitions") or 0) + 1}
         try:
-            await write(self._object(spec | held, meta))
+            self._held = await write(self._object(spec | held, meta))
         except ApiError as error:
-            if error.is_conflict:
+            if error.is_conflict or error.is_gone:
                 return False
             raise
         return True

@@ -29,7 +29,7 @@ _STALE_S = 0.2
 _BLIND_S = 5.0
 _GLANCES_S = 15.0
 _BROKEN_S = 60.0
-_MALFORMED = (400, 413, 422)
+_MALFORMED = (400, 413, 422, 500)
 _ALL = frozenset(CHILDREN)
 
 
@@ -103,7 +103,8 @@ class Reconciler:
             what = outcome.refusal
             _log.warning("%s: %s %s was refused: %s", key, what.kind, what.name, what.message)
             if what.kind == "S3Sink" and what.status in _MALFORMED:
-                await self._tell(key, f"the API server does not take this sink's status: {what.message}")
+                hint = "; the CustomResourceDefinition is another version's: apply this one's" * (what.status == 500)
+                await self._tell(key, f"the API server does not take this sink's status: {what.message}{hint}")
             return 0.0
         return _STALE_S if outcome.stale else self._later(key, decision.wake_ms)
 

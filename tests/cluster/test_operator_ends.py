@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from devtools.kube.faults import KubeFaults
+from devtools.kube.faults import KubeFaults, Refuse, call
 from devtools.processes import wait_until
 from s3sink_operator import names
 from tests.support.operated import (
@@ -18,6 +18,7 @@ from tests.support.operated import (
     SINK,
     TASK,
     Operated,
+    StartOperator,
     condition,
 )
 
@@ -50,6 +51,20 @@ def test_a_template_that_the_server_refuses_is_told_and_an_edit_heals_it(sink: O
     sink.apply(driver={})
     found = sink.wait_ready()
     assert not condition(found, "WriteRefused")
+
+
+def test_a_definition_of_an_older_version_is_told_and_keeps_no_driver_from_running(
+    alone: Operated, start: StartOperator, faults: KubeFaults
+) -> None:
+    """As an API server answers the apply of a field that its definition does not know."""
+    words = "failed to create typed patch object: .status.memory: field not declared in schema"
+    faults.when(call("apply s3sinks/status"), Refuse(500, words))
+    start()
+    alone.apply()
+    ready = alone.wait_reason("OperatorError")
+    assert ".status.memory" in ready["message"]
+    assert "CustomResourceDefinition" in ready["message"]
+    alone.kube.wait("Pod", DRIVER, bool, what="a driver")
 
 
 def test_a_foreign_pod_of_the_drivers_name_is_never_touched(sink: Operated) -> None:

@@ -104,7 +104,7 @@ def reconciled(look: Any, written: list[Decision], refusal: Refusal | None = Non
         written.append(decision)
         return Outcome(version="1", refusal=refusal if len(written) == 1 else None)
 
-    async def asked(key: SinkKey, *, fresh: bool) -> Observed:
+    async def asked(key: SinkKey, *, asking: object) -> Observed:
         found: Observed = look(sink)
         return found
 

@@ -259,6 +259,40 @@ def test_a_refusal_of_the_api_server_is_told_in_its_words_and_tried_again_later(
     assert cluster.status["retry"]["failures"] == 1
 
 
+def test_no_driver_is_made_while_the_status_cannot_take_back_that_all_is_published() -> None:
+    """Else a later stop, or a deletion, would believe it, though that driver has opened something."""
+    cluster = running()
+    cluster.edit(state="Stopped")
+    cluster.live()
+    assert cluster.status["state"]["published"]
+    cluster.edit(state="Running")
+    cluster.refusals = [
+        Refusal(kind="S3Sink", name="flights", status=403, reason="Forbidden", message="no", at_ms=cluster.now)
+    ]
+    assert not cluster.decide().create
+    cluster.refusals = []
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+    assert "published" not in cluster.status["state"]
+
+
+def test_what_is_refused_while_a_sink_stops_is_the_tasks_failure_and_counted_once() -> None:
+    cluster = running()
+    cluster.edit(state="Stopped")
+    while cluster.driver is not None:
+        cluster.look()
+        cluster.kubelet()
+    message = "denied by policy"
+    for kind, name in (("ConfigMap", "flights-s3sink"), ("Pod", "flights-s3sink-task")):
+        cluster.refusals = [
+            *cluster.refusals,
+            Refusal(kind=kind, name=name, status=403, reason="Forbidden", message=message, at_ms=cluster.now),
+        ]
+        cluster.settle()
+        assert not cluster.decide().create
+    assert (cluster.status["retry"]["pod"], cluster.status["retry"]["failures"]) == ("task", 1)
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "change"),
     [

@@ -11,7 +11,7 @@ from s3sink_operator import names
 from s3sink_operator.model import Refusal, Request, Settings
 from s3sink_operator.objects import request_of
 from sink_job.api.errors import AccessDenied
-from sink_job.api.report import Ending, Totals
+from sink_job.api.report import Ending, RunState, Totals
 from tests.operator.cluster import ALL_BUILT, MINUTE, SETTINGS, Cluster, actions, document, report, running
 
 END = "delete flights-s3sink-driver"
@@ -114,6 +114,20 @@ def test_a_sink_made_as_stopped_publishes_what_one_before_it_left_open() -> None
     cluster.live()
     assert cluster.ready == ("False", "Stopped")
     assert actions(cluster).count("create flights-s3sink-task") == 1
+
+
+def test_figures_stay_while_the_next_driver_starts_but_for_lags_of_what_may_no_longer_be_read() -> None:
+    cluster = running()
+    cluster.report = report(now=cluster.now, lag=5)
+    cluster.wait(MINUTE)
+    cluster.settle()
+    assert cluster.status["connector"]["lag"]["records"] == 5
+    cluster.run(RunState.STARTING)
+    cluster.settle()
+    assert cluster.status["connector"]["lag"]["records"] == 5
+    cluster.edit(kafka={"bootstrapServers": "kafka:9092", "topics": ["other"]})
+    cluster.settle()
+    assert not {"lag", "topics", "worst"} & cluster.status["connector"].keys()
 
 
 def test_a_driver_that_went_before_it_was_seen_running_may_have_left_something_open() -> None:

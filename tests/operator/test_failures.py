@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from s3sink_operator import failures
+from s3sink_operator.api import ApiError
 from s3sink_operator.model import Json, Kind, PodWarning, Refusal
 from sink_job.api import errors
 from sink_job.api.report import Ending, Failure
@@ -192,3 +193,9 @@ def test_a_binding_whose_role_cannot_change_says_what_to_do() -> None:
 )
 def test_a_node_is_lost_only_where_it_was_looked_at(nodes: dict[str, bool | None], lost: str | None) -> None:
     assert failures.lost_node(pod("Running"), nodes) == lost
+
+
+def test_a_field_that_another_versions_definition_does_not_know_is_a_refusal_and_no_passing_trouble() -> None:
+    unknown = ApiError(500, "", "failed to create typed patch object: .status.memory: field not declared in schema")
+    assert not unknown.is_worth_another_try
+    assert ApiError(500, "InternalError", "etcdserver: request timed out").is_worth_another_try

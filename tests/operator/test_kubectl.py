@@ -142,16 +142,19 @@ def test_an_action_writes_what_the_action_of_argo_cd_of_that_name_writes(name: s
     assert {key: value for key, value in after.items() if value is not None} == expected
 
 
-def waited(cluster: Cluster, action: actions.Action, looks: int = 12) -> tuple[Ended, str]:
-    """How waiting for the action ends while the cluster lives on, a look of its operator for each of ours."""
+def waited(cluster: Cluster, action: actions.Action, looks: int = 12, silent: int = 0) -> tuple[Ended, str]:
+    """How waiting for the action ends while the cluster lives on, a look of its operator for each of ours. The first
+    `silent` looks of ours get no answer."""
     written = {key: value for key, value in action.annotations.items() if value is not None}
     for gone in action.annotations.keys() - written.keys():
         cluster.sink["metadata"]["annotations"].pop(gone, None)
     cluster.annotate(written)
     before = json.loads(json.dumps(cluster.sink))
 
-    def look() -> tuple[Json, Json | None]:
-        return cluster.sink, cluster.driver
+    answers = iter([False] * silent)
+
+    def look() -> tuple[Json, Json | None] | None:
+        return (cluster.sink, cluster.driver) if next(answers, True) else None
 
     def live(_: float) -> None:
         cluster.look()
@@ -207,6 +210,41 @@ def test_waiting_ends_at_a_failure_that_needs_a_person() -> None:
     )
     assert outcome.ended is Ended.FAILED
     assert "there is no bucket archive" in outcome.why
+
+
+def test_an_api_server_that_does_not_answer_for_a_moment_does_not_end_the_wait() -> None:
+    cluster = running()
+    assert waited(cluster, actions.restart(cluster.sink, "r1"), silent=3) == (Ended.DONE, "")
+
+
+def test_an_api_server_that_never_answers_ends_the_wait_at_its_time() -> None:
+    cluster, clock = running(), iter(range(100))
+    outcome = wait_for(
+        actions.restart(cluster.sink, "r1"),
+        cluster.sink,
+        lambda: None,
+        timeout_s=5,
+        clock=lambda: next(clock),
+        sleep=lambda _: None,
+        tell=lambda _: None,
+    )
+    assert (outcome.ended, outcome.why) == (
+        Ended.TIMED_OUT,
+        "not known after 5 s: the API server does not answer",
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "passes"),
+    [
+        ("Unable to connect to the server: EOF", True),
+        ("Error from server (TooManyRequests): wait", True),
+        ('Error from server (NotFound): s3sinks.s3sink.io "flights" not found', False),
+        ("Error from server (Forbidden): no", False),
+    ],
+)
+def test_what_may_pass_is_told_from_what_does_not(said: str, passes: bool) -> None:
+    assert refusal(said).may_pass is passes
 
 
 def test_what_had_failed_before_the_action_does_not_end_the_wait() -> None:

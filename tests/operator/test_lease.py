@@ -17,8 +17,10 @@ class Server:
     def __init__(self) -> None:
         self.lease: Json | None = None
         self.now = 1000.0
+        self.asked = 0
 
     async def get(self, *_: Any) -> Json | None:
+        self.asked += 1
         return copy.deepcopy(self.lease)
 
     async def create(self, manifest: Json) -> Json:
@@ -35,7 +37,7 @@ class Server:
     def _keep(self, manifest: Json, version: int) -> Json:
         self.lease = copy.deepcopy(manifest)
         self.lease["metadata"]["resourceVersion"] = str(version)
-        return self.lease
+        return copy.deepcopy(self.lease)
 
     def replica(self, name: str) -> Lease:
         return Lease(cast("Api", self), "ops", "s3sink-operator", identity=name, clock=lambda: self.now)
@@ -50,6 +52,31 @@ def test_the_first_one_takes_it_and_keeps_it() -> None:
     server = Server()
     first, second = server.replica("a"), server.replica("b")
     assert taken(first, second, first, second) == [True, False, True, False]
+
+
+def test_renewing_is_one_call() -> None:
+    server = Server()
+    first = server.replica("a")
+    assert taken(first, first, first) == [True, True, True]
+    assert server.asked == 1
+
+
+def test_a_lease_that_was_deleted_by_hand_is_made_again() -> None:
+    server = Server()
+    first = server.replica("a")
+    taken(first)
+    server.lease = None
+    assert taken(first) == [True]
+
+
+def test_one_that_was_written_by_hand_is_looked_at_before_it_is_renewed() -> None:
+    server = Server()
+    first = server.replica("a")
+    taken(first)
+    assert server.lease
+    server.lease["spec"]["holderIdentity"] = "somebody else"
+    server.lease["metadata"]["resourceVersion"] = "7"
+    assert taken(first) == [False]
 
 
 def test_one_that_is_renewed_is_never_taken() -> None:

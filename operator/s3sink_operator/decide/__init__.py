@@ -88,6 +88,8 @@ def _without_refused(ctx: Context, made: Decision) -> tuple[Decision, list[int]]
     )
     if of_sink is not None:
         kept = replace(kept, status=None, events=())
+        if (ctx.old.get("state") or {}).get("published"):
+            kept = replace(kept, create=())  # a driver may open something, which the status could not say
     if of_finalizers is not None:
         kept = replace(kept, finalizers=None)
     return kept, left
@@ -189,8 +191,11 @@ def _drives(verdict: Verdict) -> bool:
 def _connector(ctx: Context, verdict: Verdict) -> Json:
     kept = {name: value for name, value in (ctx.old.get("connector") or {}).items() if name != "nodeLostTime"}
     report = ctx.report
-    # A driver that has not read the ledger yet knows less than the status.
-    made = kept if report is None or report.state is RunState.STARTING else status.connector(report)
+    if report is None or report.state is RunState.STARTING:  # which knows less than the status, as long as that holds
+        edited = ctx.old.get("observedGeneration") != ctx.generation
+        made = {name: value for name, value in kept.items() if not (edited and name in ("topics", "worst", "lag"))}
+    else:
+        made = status.connector(report)
     if verdict.published and ctx.task is not None and (ending := failures.ending_of(ctx.task)) is not None:
         made = status.connector_after(made, ending)
     return made | {"phase": verdict.phase} | dict(verdict.connector)

@@ -25,9 +25,11 @@ from s3sink_operator.model import (
     to_ms,
     to_stamp,
     uid_of,
+    wanted_state,
 )
 from s3sink_operator.names import Component
 from s3sink_operator.objects import RESTARTED_FOR, has_executors, memory_of, size_of
+from sink_job.api import choices
 from sink_job.api.errors import OutOfMemory
 from sink_job.api.report import Report, RunState
 
@@ -121,13 +123,14 @@ def _seen(attempts: Sequence[Json], driver: Json, now: int) -> Sequence[Json]:
     phase = (driver.get("status") or {}).get("phase")
     if phase in (None, "Pending"):
         return attempts
+    seen_before = bool(attempts) and attempts[0].get("number") == _number(driver)
     attempts = _with_attempt(attempts, driver)
     ended = failures.ended(driver) is not None
     if is_ending(driver) and "ended" not in attempts[0]:
         told = {
             "ended": to_stamp(now),
             "reason": "Deleted",
-            "message": "the driver pod was deleted, not by the operator",
+            "message": f"the driver pod was deleted, {'not by the operator' if seen_before else 'as soon as it ran'}",
         }
         return _amended(attempts, told)
     if not is_ending(driver) and not ended and "ended" in attempts[0]:  # we meant to end it, and did not come to it
@@ -224,7 +227,8 @@ def _with_refusal(retry: Json | None, seen: Observed, key: Key | None, now: int)
         return retry
     last = max(refusals, key=lambda refusal: (refusal.at_ms, refusal.kind, refusal.name))
     failure = failures.refused(last)
-    component = Component.TASK if last.name == names.task_name(seen.sink["metadata"]["name"]) else Component.DRIVER
+    of_task = is_ending(seen.sink) or wanted_state(seen.sink)[0] is choices.State.STOPPED
+    component = Component.TASK if of_task else Component.DRIVER
     return _failed(
         retry, failure, of=f"refusal at {last.at_ms}", component=component, ran_ms=0, now=last.at_ms, seen=seen, key=key
     )

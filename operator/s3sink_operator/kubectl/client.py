@@ -19,6 +19,7 @@ FIELD_MANAGER: Final = "kubectl-s3sink"
 _FROM_SERVER: Final = re.compile(r"Error from server \((?P<reason>\w+)\): (?P<message>.*)", re.DOTALL)
 _VERB: Final = re.compile(r'cannot (?P<verb>\w+) resource "(?P<resource>[\w./-]+)"')
 _LOG_LINE: Final = re.compile(r"[EWI]\d{4} \d\d:\d\d:\d\d")  # each try of kubectl's, before its last word
+_ANSWER_S: Final = 30.0
 _NO_KIND: Final = (f'resource type "{names.PLURAL}', f'no matches for kind "{KIND}"')
 
 
@@ -28,6 +29,11 @@ class KubectlError(Exception):
     def __init__(self, reason: str, message: str) -> None:
         self.reason = reason
         super().__init__(message)
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same question may be answered later: the API server was not reached, or is busy."""
+        return self.reason in ("", "InternalError", "ServiceUnavailable", "Timeout", "TooManyRequests")
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,11 @@ class Kubectl:
         return dict(json.loads(self._text(*words, "-o", "json")))
 
     def _text(self, *words: str) -> str:
-        done = subprocess.run([self.program, *self.flags, *words], capture_output=True, text=True, check=False)
+        command = [self.program, *self.flags, *words]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_ANSWER_S)
+        except subprocess.TimeoutExpired:
+            raise KubectlError("Timeout", f"kubectl {words[0]} has not answered within {_ANSWER_S:g} s") from None
         if done.returncode:
             raise refusal(done.stderr)
         return done.stdout

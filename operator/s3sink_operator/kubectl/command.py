@@ -205,10 +205,19 @@ def _carry_out(kubectl: Kubectl, args: argparse.Namespace, action: Action) -> in
         return 0
     print(f"{args.name} {action.said}", file=sys.stderr)
     driver = names.driver_name(args.name)
+
+    def look() -> tuple[Json, Json | None] | None:
+        try:
+            return kubectl.get(RESOURCE, args.name), kubectl.find("pods", driver)
+        except KubectlError as error:
+            if error.may_pass:
+                return None
+            raise
+
     outcome = wait_for(
         action,
         before,
-        lambda: (kubectl.get(RESOURCE, args.name), kubectl.find("pods", driver)),
+        look,
         timeout_s=args.timeout,
         clock=time.monotonic,
         sleep=time.sleep,

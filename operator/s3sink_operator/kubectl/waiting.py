@@ -34,7 +34,7 @@ class Outcome:
 def wait_for(
     action: Action,
     before: Json,
-    look: Callable[[], tuple[Json, Json | None]],
+    look: Callable[[], tuple[Json, Json | None] | None],
     *,
     timeout_s: float,
     clock: Callable[[], float],
@@ -43,12 +43,20 @@ def wait_for(
 ) -> Outcome:
     """Looks at the sink and its driver pod until the action is done, has failed, or `timeout_s` are over.
 
-    What a status of `before` says is no trouble of this action: it has to have been written since. `clock` in seconds.
+    What a status of `before` says is no trouble of this action: it has to have been written since. `look` gives None
+    where nothing can be seen for the moment. `clock` in seconds.
     """
     end = clock() + timeout_s
-    said = ""
+    said, sink = "", before
     while True:
-        sink, driver = look()
+        seen = look()
+        if seen is None:
+            if clock() >= end:
+                why = f"not known after {timeout_s:g} s: the API server does not answer"
+                return Outcome(ended=Ended.TIMED_OUT, why=why, sink=sink)
+            sleep(POLL_S)
+            continue
+        sink, driver = seen
         if action.is_done(sink, driver):
             return Outcome(ended=Ended.DONE, why="", sink=sink)
         fresh = sink.get("status") != before.get("status")
