@@ -36,6 +36,7 @@ _log = logging.getLogger("s3sink_operator")
 _ENVIRONMENT: Final = "S3SINK_OPERATOR_"
 _OF_CLUSTER: Final = "Cluster"
 _BEAT_S = 5.0
+_LEAST_RESYNC_S: Final = 1
 LOST: Final = 75
 """Exit code when the lease is lost: worth starting again."""
 
@@ -82,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
         resync_s = parse_duration(args.resync) / 1000
         node_lost_ms = parse_duration(args.node_lost_timeout)
         rollout_ms = parse_duration(args.rollout)
+        if resync_s < _LEAST_RESYNC_S:
+            raise ValueError(f"--resync {args.resync} is below {_LEAST_RESYNC_S} s")
     except ValueError as error:
         print(f"s3sink operator: --resync, --node-lost-timeout, --rollout: {error}", file=sys.stderr)
         return 2
