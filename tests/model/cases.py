@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from tests.model.world import Case
+from tests.model.world import Case, Command
 
 
 class Missed(NamedTuple):
@@ -32,6 +32,23 @@ GROWING = Case(records=3, part=1, rounds=(1,), snapshot_every=1)
 SHARED = Case(records=4, drivers=1, paths="data", scope="object", apart=True)
 """Two partitions with leftovers in one staging object, each of which is done with it at another time."""
 
+DISCARD = Command("discard")
+RESET = Command("reset", "a", 0)
+"""To the first record, into a directory of its own."""
+BACK = Command("reset", "a", 0, "Fail")
+ONE = Command("reset", "a", 1, "Fail")
+LATEST = Command("reset", "a", "latest", "Fail")
+APART = Command("reset", "a", "latest")
+OTHER = Command("reset", "b", 0)
+
+DISCARDED = Case(records=1, drivers=1, commands=(DISCARD,))
+RESETTING = Case(records=1, drivers=1, commands=(RESET,))
+PATHS = Case(records=4, rounds=(2,), drivers=1, paths="data", scope="object", commands=(DISCARD,))
+AGAIN = Case(records=1, drivers=1, inherits="named", alone=True, commands=(RESET, RESET))
+"""An object is named, and the command is given twice: the second time while the first is at work, or was killed."""
+SLEEPER = Case(records=1, inherits="commit", commands=(RESET,))
+"""The first driver sleeps between its look at the head and its commit, and another one comes after the reset."""
+
 QUICK = {
     "one driver": Case(records=3, drivers=1, snapshot_every=2),
     "two drivers": SMALL,
@@ -43,6 +60,16 @@ QUICK = {
     "a lost staging object of two partitions": replace(SHARED, faults=("staging lost",)),
     "a damaged staging object of two partitions": replace(SHARED, faults=("staging damaged",)),
     "a lost upload of two paths": Case(records=3, rounds=(3,), paths="data", faults=("vanish",)),
+    "a discard": replace(DISCARDED, records=2, verified=True),
+    "a reset": replace(RESETTING, verified=True),
+    "a reset that a driver sleeps through": replace(SLEEPER, verified=True),
+    "two discards": replace(AGAIN, inherits="open", commands=(DISCARD, DISCARD)),
+    "a discard whose object is lost": replace(DISCARDED, inherits="open", faults=("vanish",)),
+    "a discard and a reset": replace(AGAIN, inherits="open", commands=(DISCARD, BACK)),
+    "a reset and a discard": replace(AGAIN, inherits="open", commands=(RESET, DISCARD)),
+    "a reset back to what was moved away": replace(RESETTING, commands=(BACK,), faults=("moved",)),
+    "a reset behind all": Case(records=2, drivers=1, inherits="named", commands=(LATEST,)),
+    "two resets": replace(AGAIN, commands=(RESET, OTHER)),
 }
 """Cases in which everything holds, each searched within a second or so."""
 
@@ -62,6 +89,12 @@ LARGE = {
         records=1,
         snapshot_every=1,
         faults=("vanish", "late part", "moved", "record reply lost", "completion reply lost"),
+    ),
+    "a reset and two drivers": replace(RESETTING, drivers=2),
+    "a reset of two records": replace(RESETTING, records=2),
+    "a reset and old listings": replace(RESETTING, at_once=False, snapshot_every=1),
+    "a reset whose replies are lost": replace(
+        RESETTING, inherits="open", faults=("record reply lost", "completion reply lost")
     ),
     **{
         f"fault: {fault}": replace(SNAPSHOTS, faults=(fault,))
@@ -142,6 +175,25 @@ MISSED = [
     Missed(
         ("p10.two-snapshots",), "doubled", replace(SNAPSHOTS, rounds=(1,), paths="clock", faults=("snapshot lost",))
     ),
+    Missed(("reset.claim",), "twice", replace(AGAIN, records=2, part=1, rounds=(1,), snapshot_every=1)),
+    Missed(("reset.claims-first",), "fenced by nobody", RESETTING),
+    Missed(("reset.another-meanwhile",), "twice", AGAIN),
+    Missed(("reset.published-first",), "late", RESETTING),
+    Missed(("reset.acknowledged",), "late", replace(RESETTING, faults=("moved",))),
+    Missed(("reset.left-to-driver",), "ended", replace(RESETTING, faults=("vanish",))),
+    Missed(("reset.in-the-way",), "doubled", replace(RESETTING, records=2, commands=(ONE,))),
+    Missed(("reset.looks-again",), "doubled", replace(RESETTING, records=2, commands=(ONE,))),
+    Missed(("reset.intent",), "litter", replace(RESETTING, inherits="open", commands=(LATEST,))),
+    Missed(("reset.intent-settings",), "litter", replace(RESETTING, inherits="open", commands=(APART,))),
+    Missed(("reset.record-first",), "not there", replace(DISCARDED, inherits="open")),
+    Missed(("reset.ended",), "ended", replace(RESETTING, inherits="open")),
+    Missed(("reset.once",), "twice", AGAIN),
+    Missed(("reset.in-all-claims",), "twice", replace(AGAIN, in_turn=True, commands=(RESET, OTHER, RESET))),
+    Missed(("reset.same-request",), "told", replace(AGAIN, commands=(RESET, LATEST))),
+    Missed(("reset.marked",), "lost", replace(SLEEPER, faults=("vanish",))),
+    Missed(("reset.readers",), "doubled", replace(SLEEPER, faults=("moved", "completion reply lost"))),
+    Missed(("discard.goes-back",), "lost", replace(DISCARDED, inherits="open")),
+    Missed(("discard.scope-object",), "conflict", PATHS),
 ]
 """What each sentence is needed for; two that stand for each other are taken out together."""
 

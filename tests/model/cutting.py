@@ -10,29 +10,34 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from sink_job.rounds.state import Extent, NamedObject, OpenObject, Part, PartitionState, Seen, Tally
-from tests.model.ledger import TP
-from tests.model.world import Case, Upload, World, checksum, content_of, key_of
+from sink_job.rounds.state import Extent, NamedObject, OpenObject, Part, PartitionState, Rotation, Seen, Tally
+from sink_job.rounds.tally import tally_range
+from tests.model.ledger import TP, below
+from tests.model.world import Case, Driver, Upload, World, checksum, content_of, directory_of, key_of
+
+TALLIES = [tally_range(offset, offset + 1) for offset in range(10)]
 
 
 class Lost(Exception):
     """An upload or a staging object that the ledger names is gone, or is not what was recorded; `path` is of the object
-    that was looked at."""
+    that was looked at, `given_up` whether a command has done it."""
 
-    def __init__(self, message: str, path: str) -> None:
+    def __init__(self, message: str, path: str, *, given_up: bool = False) -> None:
         super().__init__(message)
         self.path = path
+        self.given_up = given_up
 
 
 class Cut(NamedTuple):
     """What a task did: the state to record, the objects to name, the uploads with their parts as they are now (`begun`
-    tells which are new), and the leftovers to stage."""
+    tells which are new), the leftovers to stage, and the rotation that ended."""
 
     state: PartitionState
     named: tuple[NamedObject, ...]
     uploads: tuple[Upload, ...]
     begun: tuple[str, ...]
     staging: tuple[str, str] | None
+    rotations: tuple[Rotation, ...] = ()
 
 
 def path_of(case: Case, offset: int, clock: int) -> str:
@@ -58,12 +63,14 @@ def members(case: Case, o: OpenObject | NamedObject) -> str:
 class Task:
     """One attempt at one round's share: takes the state it was given, and yields a `Cut`."""
 
-    def __init__(self, case: Case, world: World, driver: str, serial: int, name: str, clock: int) -> None:
-        """New uploads are called after the driver, from `serial` on; `name` is the staging object to write."""
+    def __init__(self, case: Case, world: World, d: Driver, name: str, clock: int) -> None:
+        """New uploads are called after the driver, with numbers that go on; `name` is the staging object to write."""
         self._case = case
         self._world = world
-        self._driver = driver
-        self._serial = serial
+        self._driver = d.name
+        self._serial = d.begun
+        self._settings = d.state.value.current_settings()
+        self._below = below(d.state.value.settings[self._settings])
         self._name = name
         self._clock = clock
         self._uploads: dict[str, Upload] = {}
@@ -93,7 +100,7 @@ class Task:
                 named.append(self.name(grown))
             else:
                 open_.append(self._leave(grown, o, left, len(new)))
-        return self._done(_state(end, open_), named)
+        return self._done(_state(state, end, open_), named, _rotations(state, end, open_))
 
     def rebuild_open(self, state: PartitionState, path: str | None = None) -> Cut:
         """Makes open objects again from their members: all, or the one of `path`."""
@@ -116,6 +123,7 @@ class Task:
         if not rules.say("p2.clocks"):
             records = "".join(i for i in records if path_of(self._case, int(i), self._clock) == o.path)
         first = o.first if rules.say("p2.same-key") else o.last
+        self._below = directory_of(o.key)
         bare = OpenObject(
             path=o.path,
             first=first,
@@ -135,10 +143,14 @@ class Task:
         clock = seen_clock(self._case, self._clock)
         if o is None:
             first = int(new[0])
-            o = OpenObject(path=path, first=first, last=first, size=0, opened_at=0, settings=1, offsets=Tally())
+            o = OpenObject(
+                path=path, first=first, last=first, size=0, opened_at=0, settings=self._settings, offsets=Tally()
+            )
+        elif not o.parts and not o.tail:
+            raise Lost(f"what {key_of(o.path, o.first, self._below)} held was given up", o.path, given_up=True)
         left = "".join(self._fetch(extent, o.path) for extent in o.loose)
         if new:
-            offsets = Tally(o.count + len(new), o.offsets.hash + sum(1 << int(offset) for offset in new))
+            offsets = sum((TALLIES[int(offset)] for offset in new), o.offsets)
             seen = extend_seen(o.seen, int(new[0]), int(new[-1]) + 1, clock)
             o = replace(o, last=int(new[-1]), offsets=offsets, seen=seen)
         return self._send(o, left + new, closing)
@@ -160,7 +172,11 @@ class Task:
         if not needed:
             return None
         if o.upload is None:
-            begun = Upload(f"{self._driver}{self._serial + len(self._begun)}", key_of(o.path, o.first), self._world.now)
+            begun = Upload(
+                f"{self._driver}{self._serial + len(self._begun)}",
+                key_of(o.path, o.first, self._below),
+                self._world.now,
+            )
             self._begun.append(begun.id)
             return begun
         found = self._world.upload(o.upload)
@@ -188,15 +204,14 @@ class Task:
             raise Lost(f"staging object {extent.name} is {gone}", path)
         return data
 
-    def _done(self, state: PartitionState, named: Iterable[NamedObject]) -> Cut:
+    def _done(self, state: PartitionState, named: Iterable[NamedObject], rotations: tuple[Rotation, ...] = ()) -> Cut:
         staging = (self._name, self._staged) if self._staged else None
-        return Cut(state, tuple(named), tuple(self._uploads.values()), tuple(self._begun), staging)
+        return Cut(state, tuple(named), tuple(self._uploads.values()), tuple(self._begun), staging, rotations)
 
-    @staticmethod
-    def name(o: OpenObject) -> NamedObject:
+    def name(self, o: OpenObject) -> NamedObject:
         body = "".join(content_of(part.etag) for part in o.parts)
         return NamedObject(
-            key=key_of(o.path, o.first),
+            key=key_of(o.path, o.first, self._below),
             topic=TP.topic,
             partition=TP.partition,
             path=o.path,
@@ -239,7 +254,21 @@ def extend_seen(seen: tuple[Seen, ...], start: int, end: int, clock: int) -> tup
     return (*seen, Seen(start, end, clock))
 
 
-def _state(end: int, open_: Sequence[OpenObject]) -> PartitionState:
+def _state(before: PartitionState, end: int, open_: Sequence[OpenObject]) -> PartitionState:
+    committable = min([end, *(o.first for o in open_)])
+    written = sum((TALLIES[offset] for offset in range(before.next, end)), before.written)
     return PartitionState(
-        next=end, committable=min([end, *(o.first for o in open_)]), rotation_start=0, open=tuple(open_)
+        next=end,
+        committable=committable,
+        rotation_start=before.rotation_start if open_ else end,
+        written=written if open_ else Tally(),
+        written_to=end,
+        open=tuple(open_),
     )
+
+
+def _rotations(before: PartitionState, end: int, open_: Sequence[OpenObject]) -> tuple[Rotation, ...]:
+    """Nothing is open: from the end of the last rotation to here each offset is in an object; there are no holes."""
+    if open_ or end == before.rotation_start:
+        return ()
+    return (Rotation(TP.topic, TP.partition, before.rotation_start, end, Tally()),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tests.model import generations
 from tests.model.cutting import put_part
 from tests.model.search import Step
 from tests.model.world import FOREIGN, Case, Late, Upload, World
@@ -42,10 +43,11 @@ def _staging_damaged(case: Case, world: World) -> Steps:
 
 def _moved(case: Case, world: World) -> Steps:
     """A reader takes an object away, once the group's offset says that it is finished."""
-    for key, content in world.objects:
-        if content not in ("", FOREIGN) and int(content[-1]) < world.group:
+    for key, content, generation in world.objects:
+        is_past = content not in ("", FOREIGN) and int(content[-1]) < world.group
+        if is_past and (generation <= generations.marked(world) or not case.rules.say("reset.readers")):
             others = tuple(o for o in world.objects if o[0] != key)
-            moved = tuple(sorted((*world.moved, (key, content))))
+            moved = tuple(sorted((*world.moved, (key, content, generation))))
             yield Step(f"a reader moves {key} away", world.after("moved")._replace(objects=others, moved=moved))
 
 

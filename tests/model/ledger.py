@@ -15,11 +15,13 @@ import msgspec
 
 from sink_job.api.types import TopicPartition
 from sink_job.rounds import history
+from sink_job.rounds.generations import generation_of
 from sink_job.rounds.history import Chain
 from sink_job.rounds.state import (
     NamedObject,
     PartitionState,
     Record,
+    Rotation,
     State,
     apply,
     audited,
@@ -65,9 +67,30 @@ def claim(state: Kept[State], driver: str) -> Kept[Record]:
     """The claim that follows `state`; the first one says where the topic-partition starts."""
     number = state.value.number + 1
     fresh = {} if state.value.partitions else {str(TP): difference(None, START)}
+    settings = settings_of(state.value.topics_dir)
     return keep(
-        Record(number=number, epoch=number, attempt=driver, kind="claim", clock=0, settings="s", partitions=fresh)
+        Record(number=number, epoch=number, attempt=driver, kind="claim", clock=0, settings=settings, partitions=fresh)
     )
+
+
+def settings_of(topics_dir: str | None) -> str:
+    """The settings in force, as far as the model has any: where objects go."""
+    return f"s{topics_dir or ''}"
+
+
+def below(settings: str) -> str:
+    """Where the objects of these settings go."""
+    return settings.removeprefix("s")
+
+
+def resets(records: Iterable[tuple[int, Kept[Record]]]) -> list[int]:
+    """The numbers of the resets: claims, so they are never dropped."""
+    return [number for number, record in records if record.value.reset is not None]
+
+
+def generation(records: Iterable[tuple[int, Kept[Record]]], number: int) -> int:
+    """The generation of what the record `number` named."""
+    return generation_of(number, resets(records))
 
 
 def step(
@@ -77,6 +100,7 @@ def step(
     epoch: int,
     new: PartitionState | None = None,
     named: Iterable[NamedObject] = (),
+    rotations: Iterable[Rotation] = (),
     acknowledged: Iterable[str] = (),
 ) -> Kept[Record]:
     """The record that follows `state` and makes `new` of its topic-partition."""
@@ -90,6 +114,7 @@ def step(
             clock=0,
             partitions={str(TP): difference(partition(state), new)} if new else {},
             named=tuple(msgspec.structs.replace(o, record=o.record or number) for o in named),
+            rotations=tuple(msgspec.structs.replace(r, record=number) for r in rotations),
             acknowledged=tuple(sorted(acknowledged)),
         )
     )
@@ -183,6 +208,11 @@ def snapshot(rules: Rules, state: Kept[State]) -> Kept[State]:
 
 def to_commit(state: Kept[State], visible: Collection[str]) -> int:
     return committed(state.value, frozenset(visible))[TP]
+
+
+def list_of(state: Kept[State]) -> Kept[State]:
+    """What a published list says: the audit since the last snapshot."""
+    return keep(State(published=state.value.published, rotations=state.value.rotations))
 
 
 def after_snapshot(state: Kept[State]) -> Kept[State]:

@@ -1,13 +1,14 @@
-"""The whole model: every step that any driver or fault may take next, and where a case begins."""
+"""The whole model: every step that any driver, command or fault may take next."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tests.model import faults, ledger, publishing, rounds, snapshots, starting
+from tests.model import commands, faults, ledger, publishing, rounds, snapshots, starting
+from tests.model.beginning import begin
 from tests.model.invariants import broken
 from tests.model.search import Outcome, Search, Step
-from tests.model.world import FOREIGN, NAMES, Case, Driver, Upload, World, key_of
+from tests.model.world import COMMANDS, NAMES, Case, Driver, World
 
 PROGRAM: dict[str, Callable[[Case, World, Driver], Iterator[Step[World]]]] = {
     "off": starting.begin,
@@ -36,40 +37,36 @@ PROGRAM: dict[str, Callable[[Case, World, Driver], Iterator[Step[World]]]] = {
     "offsets": publishing.offsets,
     "lost": publishing.lost,
     "commit": publishing.commit,
+    "done": starting.after_done,
+    "asked": commands.asked,
+    "look again": commands.look_again,
+    "intend": commands.intend,
+    "give up": commands.give_up,
+    "offsets of the group": commands.offsets,
+    "tell": commands.tell,
 }
-"""What a driver does next, by where it is. It has ended in any other place: done, fenced, conflict."""
+"""What a driver does next, by where it is. It has ended in any other place: fenced, conflict, refused, told."""
 
 LIMIT = 400_000
 
 
-def begin(case: Case) -> World:
-    """The first driver is about to start, or at work already under its claim; the second one may start at any time."""
-    first = Driver("A", at="list records")
-    world = World(faults=tuple(sorted(case.faults)))
-    if not case.claiming:
-        claim = ledger.claim(ledger.EMPTY, "A")
-        world = starting.put_record(world, claim)
-        first = Driver("A", at="idle", state=ledger.after(ledger.EMPTY, claim), epoch=1, recorded=1)
-    drivers = (first, *(Driver(name) for name in NAMES[1 : case.drivers]))
-    if case.foreign == "upload":
-        world = world.with_upload(Upload(FOREIGN, FOREIGN, 0))
-    if case.foreign == "object":
-        world = world.with_object(key_of("p", 0), FOREIGN)
-    return world._replace(drivers=drivers)
-
-
 def steps(case: Case, world: World) -> Iterator[Step[World]]:
+    rests = case.alone and commands.at_work(world)
     for d in world.drivers:
         program = PROGRAM.get(d.at)
-        if program:
+        if program and (d.name in COMMANDS or not rests):
             yield from program(case, world, d)
+    if case.alone:
+        yield from commands.killed(world)
     yield from faults.happen(case, world)
 
 
 def ended(case: Case, world: World) -> bool:
     """Whether a driver has finished: with everything visible, or rightly stopped before what somebody else has done."""
     for d in world.drivers:
-        if d.at == "done" or (d.at == "conflict" and case.foreign):
+        if (d.at == "done" and not (case.commands and starting.is_fenced(world, d))) or (
+            d.at == "conflict" and case.foreign
+        ):
             return True
         if (
             d.at == "list records"
@@ -90,6 +87,12 @@ def explore(case: Case, *, only: str | None = None, limit: int = LIMIT) -> Outco
         steps=lambda world: steps(case, world),
         broken=lambda world: next((b for b in broken(case, world) if only in (None, b[0])), None),
         ended=lambda world: only not in (None, "stuck") or ended(case, world),
-        relied_on=lambda label: case.claiming or case.drivers > 2 or label.startswith(NAMES[case.drivers - 1]),
+        relied_on=lambda label: (
+            case.claiming
+            or case.drivers > 2
+            or label.startswith(NAMES[case.drivers - 1])
+            or " is asked " in label
+            or " is killed" in label
+        ),
         limit=limit,
     ).run(begin(case))

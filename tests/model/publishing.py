@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from sink_job.rounds.generations import mark
 from sink_job.rounds.state import NamedObject, PartitionState
 from tests.model import ledger
 from tests.model.cutting import Task
 from tests.model.rounds import blame, clock, fenced, intend, staging_name
 from tests.model.search import Step
-from tests.model.world import FOREIGN, Case, Driver, Plan, World, checksum, content_of
+from tests.model.world import COMMANDS, FOREIGN, Case, Driver, Plan, World, checksum, content_of
 
 Steps = Iterator[Step[World]]
 
@@ -21,10 +22,12 @@ def publish(case: Case, world: World, d: Driver) -> Steps:
     todo = [o for o in ledger.pending(d.state).values() if o.key not in d.visible]
     for o in todo:
         yield from _complete(case, world, d, o)
-    if not todo:
+    if not todo and d.name in COMMANDS:
+        yield from acknowledge(case, world, d)
+    elif not todo:
         offset = ledger.to_commit(d.state, d.visible)
         if offset != d.committed:
-            yield from _look(case, world, d, offset)
+            yield from look(case, world, d, offset)
         else:
             yield Step(f"{d.name} has published everything", world.with_driver(_goes_on(d)))
 
@@ -48,7 +51,10 @@ def _complete(case: Case, world: World, d: Driver, o: NamedObject) -> Steps:
     if "error in 200" in world.faults:
         believed = d if rules.say("p9.error-in-200") else _sees(d, o)
         yield Step(f"{does}: 200 with an error", world.after("error in 200").with_driver(believed))
-    done = world.without_upload(upload.id).with_object(o.key, "".join(map(content_of, etags)))
+    generation, newest = (ledger.generation(world.records, n) for n in (o.record, world.now))
+    done = world.without_upload(upload.id).with_object(o.key, "".join(map(content_of, etags)), generation)
+    if generation < newest:
+        done = done._replace(breach=("late", f"{o.key} becomes visible in generation {generation}, which has ended"))
     if there == FOREIGN:
         done = done._replace(breach=("foreign harmed", f"{d.name} overwrites {o.key}"))
     yield Step(does, done.with_driver(_sees(d, o)))
@@ -88,7 +94,7 @@ def head(case: Case, world: World, d: Driver) -> Steps:
             world.with_driver(_sees(d, o)._replace(at="publish", key="")),
         )
         return
-    if not case.foreign:
+    if not case.foreign and ledger.generation(world.records, world.now) == d.state.value.generation:
         world = world._replace(breach=("conflict", f"{o.key} is {there}, and nobody else writes here"))
     yield Step(f"{looks}: ObjectConflict", world.with_driver(Driver(d.name, at="conflict")))
 
@@ -96,7 +102,9 @@ def head(case: Case, world: World, d: Driver) -> Steps:
 def offsets(case: Case, world: World, d: Driver) -> Steps:
     """Neither upload nor object: was it visible, and somebody has moved it?"""
     o = _object(d)
-    if world.group > o.last and case.rules.say("p9.moved"):
+    if d.name in COMMANDS and case.command(d.name).kind == "discard":
+        yield Step(f"{d.name} does not know what became of {o.key}: refuses", world.with_driver(_refuses(d)))
+    elif world.group > o.last and mark_of(case, d) in ("", world.mark) and case.rules.say("p9.moved"):
         yield Step(
             f"{d.name} reads the group's offset {world.group}: {o.key} was moved",
             world.with_driver(_sees(d, o)._replace(at="publish", key="")),
@@ -113,6 +121,9 @@ def offsets(case: Case, world: World, d: Driver) -> Steps:
 def lost(case: Case, world: World, d: Driver) -> Steps:
     """Rebuilds a named object from its members, under the same key, in a new upload that a record will name."""
     o, state, rules = _object(d), ledger.partition(d.state), case.rules
+    if d.name in COMMANDS:
+        yield _left_to_a_driver(case, world, d, o)
+        return
     world = blame(case, world, d, o.key)
     if not rules.say("p2.rebuilt"):
         again = PartitionState(next=o.first, committable=o.first, rotation_start=0)
@@ -122,7 +133,7 @@ def lost(case: Case, world: World, d: Driver) -> Steps:
             world.with_driver(d._replace(at="record", key="", plan=Plan(body))),
         )
         return
-    cut = Task(case, world, d.name, d.begun, staging_name(case, d), clock(d)).rebuild(state, o)
+    cut = Task(case, world, d, staging_name(case, d), clock(d)).rebuild(state, o)
     if not cut.named:
         yield Step(
             f"{d.name} finds no record of {o.key}: done", world.with_driver(_sees(d, o)._replace(at="publish", key=""))
@@ -142,7 +153,16 @@ def lost(case: Case, world: World, d: Driver) -> Steps:
         yield Step(label, world.with_driver(d._replace(at="publish", state=ledger.keep(mine))))
 
 
-def _look(case: Case, world: World, d: Driver, offset: int) -> Steps:
+def acknowledge(case: Case, world: World, d: Driver) -> Steps:
+    """A command records what it has seen visible."""
+    if d.visible and case.rules.say("reset.acknowledged"):
+        body = ledger.step(d.state, driver=d.name, epoch=d.epoch, acknowledged=d.visible)
+        yield Step(f"{d.name} has published everything", world.with_driver(d._replace(at="record", plan=Plan(body))))
+    else:
+        yield Step(f"{d.name} has nothing to publish", world.with_driver(_goes_on(d)))
+
+
+def look(case: Case, world: World, d: Driver, offset: int) -> Steps:
     """Before it commits offsets a driver looks whether it has been fenced."""
     if d.state.value.number + 1 in dict(world.records) and case.rules.say("p4.looks-first"):
         yield fenced(case, world, d, f"{d.name} looks at the head: it is fenced")
@@ -152,8 +172,26 @@ def _look(case: Case, world: World, d: Driver, offset: int) -> Steps:
 
 def commit(case: Case, world: World, d: Driver) -> Steps:
     offset = d.numbers[0]
-    after = d._replace(at="publish", committed=offset, numbers=())
-    yield Step(f"{d.name} commits the group's offset {offset}", world._replace(group=offset).with_driver(after))
+    after = d._replace(at="tell" if d.name in COMMANDS else "publish", committed=offset, numbers=())
+    mark = mark_of(case, d)
+    label = f"{d.name} commits the group's offset {offset}{' of ' + mark if mark else ''}"
+    yield Step(label, world._replace(group=offset, mark=mark).with_driver(after))
+
+
+def mark_of(case: Case, d: Driver) -> str:
+    """What this driver's commits carry, and asks of those of others."""
+    return mark(d.state.value.generation) if case.rules.say("reset.marked") else ""
+
+
+def _left_to_a_driver(case: Case, world: World, d: Driver, o: NamedObject) -> Step[World]:
+    """A command reads no records."""
+    if case.rules.say("reset.left-to-driver"):
+        return Step(f"{d.name} leaves {o.key} to a driver: refuses", world.with_driver(_refuses(d)))
+    return Step(f"{d.name} takes {o.key} for done", world.with_driver(_sees(d, o)._replace(at="publish", key="")))
+
+
+def _refuses(d: Driver) -> Driver:
+    return Driver(d.name, at="refused")
 
 
 def _goes_on(d: Driver) -> Driver:

@@ -8,7 +8,7 @@ from sink_job.rounds.state import PartitionState, Record, State, superseded
 from tests.model import ledger
 from tests.model.cutting import Cut, Lost, Task, closings, content, path_of
 from tests.model.search import Step
-from tests.model.starting import put_record, removed
+from tests.model.starting import is_fenced, put_record, removed, starts_again
 from tests.model.world import NAMES, Case, Driver, Late, Plan, World, key_of
 
 Steps = Iterator[Step[World]]
@@ -18,7 +18,8 @@ def idle(case: Case, world: World, d: Driver) -> Steps:
     """Chooses a round and writes its intent; ends when there is nothing left."""
     state = ledger.partition(d.state)
     if state.next == case.records and not state.open:
-        yield Step(f"{d.name} is done", world.with_driver(Driver(d.name, at="done", epoch=d.epoch)))
+        begun = d.begun if case.commands else 0
+        yield Step(f"{d.name} is done", world.with_driver(Driver(d.name, at="done", epoch=d.epoch, begun=begun)))
         return
     for end in sorted({min(state.next + n, case.records) for n in case.rounds}):
         paths = [o.path for o in state.open]
@@ -43,14 +44,15 @@ def intend(case: Case, world: World, d: Driver, start: int, end: int) -> World:
     """One intent an epoch; it only grows, so that a late task's uploads of earlier rounds are covered, too."""
     if not case.rules.say("p10.intent"):
         return world
-    mine = [(start, end), *((s, e) for epoch, s, e in world.intents if epoch == d.epoch)]
-    grown = (d.epoch, min(s for s, _ in mine), max(e for _, e in mine))
+    settings = tuple(sorted(d.state.value.settings.values()))
+    mine = [(start, end), *((s, e) for epoch, s, e, _ in world.intents if epoch == d.epoch)]
+    grown = (d.epoch, min(s for s, _ in mine), max(e for _, e in mine), settings)
     return world._replace(intents=tuple(sorted((*(i for i in world.intents if i[0] != d.epoch), grown))))
 
 
 def write(case: Case, world: World, d: Driver) -> Steps:
     """The tasks: uploads are begun, full parts sent."""
-    task = Task(case, world, d.name, d.begun, staging_name(case, d), clock(d))
+    task = Task(case, world, d, staging_name(case, d), clock(d))
     try:
         cut = task.cut(ledger.partition(d.state), d.numbers[0], d.todo)
     except Lost as lost:
@@ -67,10 +69,11 @@ def write(case: Case, world: World, d: Driver) -> Steps:
 def _makes_again(case: Case, world: World, d: Driver, why: Lost) -> Step[World]:
     """Open objects whose upload or leftovers are gone: made again from their members, or cut anew."""
     state = ledger.partition(d.state)
-    world = blame(case, world, d, "its open objects")
+    if not why.given_up:
+        world = blame(case, world, d, "its open objects")
     lost = [o for o in state.open if not case.apart or o.path == why.path]
     replaced = tuple(o.upload for o in lost if o.upload)
-    task = Task(case, world, d.name, d.begun, staging_name(case, d), clock(d))
+    task = Task(case, world, d, staging_name(case, d), clock(d))
     if case.recut and (case.scope == "partition" or not case.rules.say("p2.scope-object")):
         first = state.committable if case.rules.say("p2.recut-from") else 0
         cut = Cut(PartitionState(next=first, committable=first, rotation_start=0), (), (), (), None)
@@ -166,10 +169,9 @@ def fenced(case: Case, world: World, d: Driver, label: str) -> Step[World]:
         )
     for upload in sorted(begun):
         world = removed(world, d, upload)
-    return Step(
-        f"{label}{', aborts ' + '/'.join(sorted(begun)) if begun else ''}",
-        world.with_driver(Driver(d.name, at="fenced")),
-    )
+    again = starts_again(case, d)
+    label = f"{label}{', aborts ' + '/'.join(sorted(begun)) if begun else ''}{', starts again' if again else ''}"
+    return Step(label, world.with_driver(again or Driver(d.name, at="fenced")))
 
 
 def _recorded(case: Case, d: Driver, body: ledger.Kept[Record]) -> Driver:
@@ -178,6 +180,8 @@ def _recorded(case: Case, d: Driver, body: ledger.Kept[Record]) -> Driver:
     state = ledger.after(d.state, body)
     acknowledged = body.value.acknowledged
     todo = (*_superseded(case, d.state.value, state.value), *d.plan.replaced)
+    if d.then == "give up":
+        return given_up(d, state, body.value.number)
     d = d._replace(
         state=state, visible=tuple(k for k in d.visible if k not in acknowledged), todo=todo, recorded=body.value.number
     )
@@ -201,6 +205,14 @@ def _superseded(case: Case, before: State, after: State) -> list[str]:
     return sorted({name for path, name in named if (path, name) not in kept})
 
 
+def given_up(d: Driver, state: ledger.Kept[State], number: int) -> Driver:
+    """A command after the record by which nothing names any more what was open: its bytes go one by one."""
+    assert d.plan is not None, "there was something to record"
+    todo = (*d.plan.replaced, *sorted(d.state.value.staged() - state.value.staged()))
+    d = d._replace(state=state, epoch=state.value.epoch, recorded=number, plan=None, visible=())
+    return d._replace(at="remove" if todo else "clean", todo=todo, then="clean" if todo else "offsets of the group")
+
+
 def sweep(case: Case, world: World, d: Driver) -> Steps:
     """Removes what the record just written has replaced."""
     for name in d.todo:
@@ -213,12 +225,6 @@ def blame(case: Case, world: World, d: Driver, what: str) -> World:
     if loses(case) or is_fenced(world, d):
         return world
     return world._replace(breach=("made again needlessly", f"{d.name} makes {what} again, but nothing was lost"))
-
-
-def is_fenced(world: World, d: Driver) -> bool:
-    """Whether another driver has claimed the ledger since, known to this one or not."""
-    true = ledger.truth(world.records, world.snapshots)
-    return true is None or true.value.epoch != d.epoch
 
 
 def loses(case: Case) -> bool:
@@ -253,6 +259,7 @@ def _plan(case: Case, d: Driver, cut: Cut) -> Plan:
         epoch=d.epoch,
         new=cut.state,
         named=cut.named,
+        rotations=cut.rotations,
         acknowledged=d.visible if case.rules.say("p9.seen-visible") else ledger.pending(d.state),
     )
     return Plan(body, staging=cut.staging, begun=cut.begun)

@@ -1,4 +1,4 @@
-"""The sentences of DESIGN's promises P2, P4, P6, P9 and P10 that a model can check: each can be taken out of it.
+"""The sentences of DESIGN's promises P2, P4, P6, P9, P10 and of ADR 5 that a model can check: each can be taken out.
 
 A name is `promise.what`; the text is the promise's own wording. Taking a sentence out makes the drivers do what
 somebody who had never read it might have written.
@@ -65,6 +65,27 @@ SENTENCES = {
     "p10.published-first": "`published/` is written before its snapshot.",
     "p10.two-snapshots": "Records are dropped only when two snapshots cover them.",
     "p10.acknowledged": "Records are dropped only when their objects are acknowledged.",
+    # ADR 5: a reset of the offsets
+    "reset.claim": "A reset is a claim, so it is never dropped.",
+    "reset.claims-first": "A command claims the ledger before anything else: drivers are fenced.",
+    "reset.another-meanwhile": "Where another reset was carried out since its first look, it stops.",
+    "reset.published-first": "What was named is made visible before the record.",
+    "reset.acknowledged": "It is acknowledged before the record: no key can be pending in two generations.",
+    "reset.left-to-driver": "A named object that is lost is left to a driver.",
+    "reset.in-the-way": "Fail: objects that hold a record at or above the new start refuse the request.",
+    "reset.looks-again": "It looks again under its claim, when nobody can change it.",
+    "reset.intent": "The intent that covers the open objects is written before the record.",
+    "reset.intent-settings": "The intent holds the settings that the open objects were begun under.",
+    "reset.record-first": "What was open is aborted and deleted after the record.",
+    "reset.ended": "The record says where the generation before ended: what was open in it is in no object.",
+    "reset.once": "Each nonce is carried out once: the same request again is only finished.",
+    "reset.in-all-claims": "A request is looked for in all claims, also when others came after it.",
+    "reset.same-request": "The nonce of one with another request is refused.",
+    "reset.marked": "Commits carry their generation; only those of the same one tell that an object was visible.",
+    "reset.readers": "Readers go by the group's offset only in the generation that committed it, and those before.",
+    # ADR 5: discard-open
+    "discard.goes-back": "A topic-partition with open objects goes back to the first offset that is in no object.",
+    "discard.scope-object": "Where others were closed behind it, the open ones stay as they were cut, without bytes.",
 }
 
 

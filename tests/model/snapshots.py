@@ -19,14 +19,17 @@ def maintain(case: Case, world: World, d: Driver) -> Steps:
 
 def put_published(case: Case, world: World, d: Driver) -> Steps:
     state = d.state.value
-    name = (state.audited_to, state.number, tuple(o.key for o in state.published))
+    name = (state.audited_to, state.number, ledger.list_of(d.state))
     others = (p for p in world.published if p[:2] != name[:2])
     at = "snapshot" if case.rules.say("p10.published-first") else "list old"
     after = d._replace(at=at)
     if at == "list old":
         after = after._replace(state=ledger.snapshot(case.rules, d.state))
-    put = world._replace(published=tuple(sorted((*others, name))))
-    yield Step(f"{d.name} writes the published list {name[0]}-{name[1]}: {'/'.join(name[2])}", put.with_driver(after))
+    put = world._replace(published=tuple(sorted((*others, name), key=lambda p: p[:2])))
+    yield Step(
+        f"{d.name} writes the published list {name[0]}-{name[1]}: {'/'.join(o.key for o in state.published)}",
+        put.with_driver(after),
+    )
 
 
 def put_snapshot(case: Case, world: World, d: Driver) -> Steps:

@@ -10,7 +10,11 @@ from tests.model.sentences import SENTENCES
 
 TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs" / "exactly-once.md").read_text()
-ROWS = [tuple(re.split(r" \| ", line.strip("| "))) for line in PAGE.splitlines() if line.startswith("| p")]
+ROWS = [
+    tuple(re.split(r" \| ", line.strip("| ")))
+    for line in PAGE.splitlines()
+    if re.match(r"\| (p|reset\.|discard\.)", line)
+]
 """The rows of the tables of sentences: name, text, and what it is needed for."""
 
 

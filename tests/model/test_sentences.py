@@ -1,4 +1,4 @@
-"""Each sentence of P2, P4, P6, P9 and P10 closes a counter-example: without it the search finds one. `-v` prints it."""
+"""Each sentence of P2, P4, P6, P9, P10 and ADR 5 closes a counter-example: without it one is found. `-v` prints it."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,8 @@ def test_a_missing_sentence_is_found_by_its_counter_example(missed: Missed, show
 @pytest.mark.model
 @pytest.mark.parametrize("missed", MISSED, ids=lambda missed: " and ".join(missed.sentences))
 def test_with_the_sentence_back_in_the_same_world_the_invariant_holds(missed: Missed) -> None:
-    assert explore(missed.case, only=missed.invariant).violation is None
+    only = None if missed.case.commands else missed.invariant
+    assert explore(missed.case, only=only).violation is None
 
 
 @pytest.mark.model

@@ -38,11 +38,14 @@ class Case:
     The first of the `drivers` is at work already, under its claim, or with `claiming` it still has to start; the others
     may start at any time. `recut` cuts lost open objects anew instead of rebuilding them; `cleans_first` cleans up
     before publishing. With `apart` each path stands for a topic-partition of its own: they share staging objects, and
-    what is lost of one is made again by itself. Each of the
-    `commands` is given once, at any time; the last driver may start again after them, and waits with its first start for
-    the first of them. With `at_once` the ledger is read in one step, so that no listing grows old. With `inherits` the
-    first driver goes on with an open object of an earlier day, whose intent is forgotten. With `foreign` somebody else's object or upload is there. Each of
-    `faults` happens at most once.
+    what is lost of one is made again by itself. Each of the `commands` is given once, at any time; the last driver may
+    start again after them, and waits with its first start for the first of them. With `at_once` the ledger is read in
+    one step, so that no listing grows old. With `inherits` a driver of an earlier day is gone for good, and has left an
+    object that is `open` or `named`; its intent is forgotten, and the first driver has still to start. Or the first
+    driver sleeps before its `commit` of a visible one. With `alone` no driver moves while a command is at work; so that
+    it need not sleep for good there, it may be killed. With `in_turn` a command is given only when those before it have
+    ended. With `verified` the audit is asked in every state, not only when a driver is done. With `foreign` somebody
+    else's object or upload is there. Each of `faults` happens at most once.
     """
 
     records: int = 3
@@ -60,13 +63,24 @@ class Case:
     foreign: str = ""
     commands: tuple[Command, ...] = ()
     at_once: bool = True
-    inherits: bool = False
+    inherits: str = ""
+    alone: bool = False
+    in_turn: bool = False
+    verified: bool = False
     faults: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     rules: Rules = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", Rules(self.without))
+
+    @property
+    def reads_at_once(self) -> bool:
+        """Whether the ledger is read in one step; without commands every listing is a step of its own."""
+        return self.at_once and bool(self.commands)
+
+    def command(self, name: str) -> Command:
+        return self.commands[COMMANDS.index(name)]
 
 
 class Upload(NamedTuple):
