@@ -100,6 +100,7 @@ class _Run:
         self.heart = Heart()
         self.tracker = LiveTracker(sink, _clock, slots=self.cores, heart=self.heart)
         self.context: Any = None  # Spark's, while there is one
+        self.begins_spark = False
 
     def run(self) -> Report:
         failure: Exception | None = None
@@ -124,6 +125,11 @@ class _Run:
             return None
         if named and not isinstance(error, TryAgainLater):
             return error
+        if not named and self.cluster is not None and self.begins_spark:
+            return TryAgainLater(
+                "Spark did not start with Kubernetes as its cluster; the driver's log has the API server's words. May its "
+                "account get, list, watch, create and delete pods? The chart's ClusterRole for drivers gives that"
+            )
         code = self._jvm_ended() if not named or self.cluster is not None else None
         if code == ExecutorsFailed.exit_code:
             return ExecutorsFailed(
@@ -182,8 +188,10 @@ class _Run:
         jars = connector_jars(_log.info)
         if self.signals.requested:
             return
+        self.begins_spark = True
         spark = stack.enter_context(session(self._spark_settings(jars)))
         self.context = spark.sparkContext
+        self.begins_spark = False
         admin = Admin(self.context._gateway, self.properties, timeout_ms=KAFKA_TIMEOUT_MS)
         stack.callback(_quietly, admin.close)
         self.heart.beat()

@@ -13,6 +13,7 @@ from sink_job.api.units import GI, MI
 from sink_job.driver import logs, run
 from sink_job.driver.redaction import SECRETS
 from sink_job.driver.signals import StopSignals
+from sink_job.spark.cluster import Cluster
 
 SINK = """
 apiVersion: s3sink.io/v1alpha1
@@ -68,6 +69,15 @@ def test_a_jvm_that_was_killed_is_worth_trying_again(sink: Sink) -> None:
         assert isinstance(meant, TryAgainLater)
         assert "Spark's JVM has ended" in str(meant)
         assert a_run(sink, jvm_gone=False)._meant(error) is error
+
+
+def test_a_spark_that_does_not_start_with_kubernetes_leads_to_the_drivers_rights(sink: Sink) -> None:
+    """Without them its JVM ends in the middle of a call."""
+    made = a_run(sink)
+    made.cluster, made.begins_spark = Cluster(instances=1, cores=1, memory=GI, properties={}), True
+    meant = made._meant(ConnectionRefusedError("refused"))
+    assert isinstance(meant, TryAgainLater)
+    assert "get, list, watch, create and delete pods" in str(meant)
 
 
 def test_an_error_with_a_name_keeps_it_though_the_jvm_is_gone(sink: Sink) -> None:
