@@ -127,8 +127,8 @@ class _Run:
             return error
         if not named and self.cluster is not None and self.begins_spark:
             return TryAgainLater(
-                "Spark did not start with Kubernetes as its cluster; the driver's log has the API server's words. May its "
-                "account get, list, watch, create and delete pods? The chart's ClusterRole for drivers gives that"
+                "Spark did not start with Kubernetes as its cluster; the driver's log has the API server's words. May "
+                "its account get, list, watch, create and delete pods? The chart's ClusterRole for drivers gives that"
             )
         code = self._jvm_ended() if not named or self.cluster is not None else None
         if code == ExecutorsFailed.exit_code:
