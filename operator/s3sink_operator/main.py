@@ -36,7 +36,7 @@ _log = logging.getLogger("s3sink_operator")
 _ENVIRONMENT: Final = "S3SINK_OPERATOR_"
 _OF_CLUSTER: Final = "Cluster"
 _BEAT_S = 5.0
-_LEAST_RESYNC_S: Final = 1
+_LEAST_RESYNC_S: Final = 0.1
 LOST: Final = 75
 """Exit code when the lease is lost: worth starting again."""
 

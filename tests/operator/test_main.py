@@ -11,7 +11,7 @@ from s3sink_operator.main import main
     ("flags", "said"),
     [
         ([], "--image: is missing"),
-        (["--image", "job", "--resync", "0s"], "--resync 0s is below 1 s"),
+        (["--image", "job", "--resync", "0s"], "--resync 0s is below 0.1 s"),
         (["--image", "job", "--node-lost-timeout", "soon"], "--node-lost-timeout"),
         (["--image", "job", "--run-as-user", "root"], "root is neither a uid nor Cluster"),
     ],
