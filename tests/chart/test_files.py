@@ -97,6 +97,9 @@ def test_the_schema_names_the_same_values_as_the_defaults() -> None:
         pytest.param({"operator": {"port": 80}}, id="a port that needs root"),
         pytest.param({"watch": {"namespaces": "orders"}}, id="a text in place of a list"),
         pytest.param({"operator": {"reportBy": "Http"}}, id="an unknown way to read reports"),
+        pytest.param({"fullnameOverride": "a.b_c"}, id="a name that no object can have"),
+        pytest.param({"nameOverride": "S3Sink"}, id="a name in capitals"),
+        pytest.param({"priorityClassName": "Foo_Bar"}, id="a class that cannot be"),
     ],
 )
 def test_the_schema_refuses(wrong: dict[str, Any]) -> None:
