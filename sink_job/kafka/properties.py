@@ -83,6 +83,8 @@ def _read(name: str, secret: str, key: str, secret_dirs: Mapping[str, Path]) -> 
         raise SecretMissing(f"{where}: {secret} has no directory here; on a laptop give --secret {secret}=DIRECTORY")
     try:
         return (secret_dirs[secret] / key).read_text(encoding="utf-8").removesuffix("\n")
+    except FileNotFoundError:
+        raise SecretMissing(f"{where}: the secret {secret} has no key {key} (no {secret_dirs[secret] / key})") from None
     except (OSError, UnicodeDecodeError):
         raise SecretMissing(f"{where}: {secret_dirs[secret] / key} cannot be read as text") from None
 

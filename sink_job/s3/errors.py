@@ -153,7 +153,8 @@ _ACCESS_KEY: Final = "the store does not know the access key: mend the secret of
 _SECRET_KEY: Final = "the secret key does not belong to the access key: mend the secret of spec.s3.credentials"
 _TOKEN: Final = "the session token is not valid: renew the secret of spec.s3.credentials"
 _NO_KEYS: Final = (
-    "no credentials: name a secret in spec.s3.credentials, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    "no credentials: name a secret in spec.s3.credentials, give the pods a role (spec.serviceAccount.annotations, or "
+    "an association of EKS Pod Identity), or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 )
 _UNTRUSTED: Final = "the store's certificate is not trusted: give its authority in spec.s3.caSecret"
 _UNBUILT: Final = "the store does not implement what exactly-once delivery needs"

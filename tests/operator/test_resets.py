@@ -11,7 +11,7 @@ from s3sink_operator.objects import request_of
 from sink_job.api.errors import ObjectsInTheWay, SinkError, TopicRecreated, TryAgainLater
 from sink_job.api.report import Ending, Failure, ResetReport, StartReport, StuckReport
 from sink_job.cli import reset_offsets
-from tests.operator.cluster import MINUTE, START, Cluster, running
+from tests.operator.cluster import MINUTE, START, Cluster, running, stopping
 
 RESET: Json = {"nonce": "n1", "to": "Earliest"}
 REPORT = ResetReport(
@@ -155,6 +155,18 @@ def test_after_a_reset_nothing_is_open_and_nothing_is_published_again() -> None:
     ends(cluster)
     assert cluster.task is None
     assert cluster.settle() == 0
+
+
+def test_a_request_that_failed_is_forgotten_once_the_sink_runs_again() -> None:
+    cluster = stopping()
+    assert cluster.task
+    cluster.end(cluster.task, exit_code=7)
+    cluster.settle()
+    assert cluster.status["retry"]["pod"] == "task"
+    cluster.edit(state="Running")
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+    assert "retry" not in cluster.status
 
 
 def test_of_a_topic_that_was_made_anew_the_offsets_can_be_reset_though_nothing_can_be_published() -> None:

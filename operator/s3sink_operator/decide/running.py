@@ -264,6 +264,8 @@ def _backing_off(ctx: Context, pause: int) -> Verdict:
     times = "once" if failed == 1 else f"{failed} times in a row"
     message = f"{str(retry.get('message')).rstrip('.')}. Failed {times}, next try at {retry.get('nextTry')}"
     by_user = retry.get("kind") == Kind.USER.value
+    if by_user:
+        message += f", or at once: kubectl s3sink restart {ctx.name}"
     return Verdict(
         reason=str(retry.get("reason")),
         message=message,

@@ -206,7 +206,8 @@ def _failed(
 
 def _with_task(retry: Json | None, seen: Observed, key: Key | None, now: int) -> Json | None:
     if seen.task is None or is_ending(seen.task) or failures.succeeded(seen.task):
-        return retry
+        of_task = retry is not None and retry.get("pod") == Component.TASK.value
+        return None if of_task and seen.driver is not None else retry  # nobody asks for it any more
     failure = failures.ended(seen.task)
     if failure is None:
         return retry

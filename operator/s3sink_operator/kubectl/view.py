@@ -162,7 +162,10 @@ def _facts(sink: Json, now: int) -> Iterator[str]:
         yield fact("Last failure", _failure(failed, now))
     if retry := status.get("retry"):
         failures = many(retry.get("failures"), "failure")
-        yield fact("Next try", f"{ahead(retry.get('nextTry'), now)}, after {failures} in a row")
+        if told.get("phase") == "Failed":
+            yield fact("Next try", f"{ahead(retry.get('nextTry'), now)}, after {failures} in a row")
+        else:
+            yield fact("Before", f"{failures} in a row, forgotten once it has run for a while")
     if offsets := status.get("offsets"):
         yield fact("Offsets", _offsets(offsets, now))
 
