@@ -130,6 +130,17 @@ def test_figures_stay_while_the_next_driver_starts_but_for_lags_of_what_may_no_l
     assert not {"lag", "topics", "worst"} & cluster.status["connector"].keys()
 
 
+def test_a_stopped_sink_that_is_pointed_to_another_store_asks_the_ledger_there() -> None:
+    cluster = running()
+    cluster.edit(state="Stopped")
+    cluster.live()
+    cluster.log.clear()
+    cluster.edit(s3=cluster.sink["spec"]["s3"] | {"endpoint": "https://elsewhere.example.com"})
+    cluster.live()
+    assert cluster.ready == ("False", "Stopped")
+    assert actions(cluster).count("create flights-s3sink-task") == 1
+
+
 def test_a_driver_that_went_before_it_was_seen_running_may_have_left_something_open() -> None:
     cluster = Cluster()
     cluster.settle()

@@ -88,7 +88,7 @@ def _without_refused(ctx: Context, made: Decision) -> tuple[Decision, list[int]]
     )
     if of_sink is not None:
         kept = replace(kept, status=None, events=())
-        if (ctx.old.get("state") or {}).get("published"):
+        if ctx.published:
             kept = replace(kept, create=())  # a driver may open something, which the status could not say
     if of_finalizers is not None:
         kept = replace(kept, finalizers=None)
@@ -178,8 +178,10 @@ def _state(ctx: Context, verdict: Verdict) -> Json:
     made: Json = {"wanted": state.value, "by": by}
     published = verdict.published
     if published is None:
-        published = bool((ctx.old.get("state") or {}).get("published")) and ctx.driver is None and not _drives(verdict)
-    return made | ({"published": True} if published else {})
+        published = ctx.published and ctx.driver is None and not _drives(verdict)
+    if not published:
+        return made
+    return made | {"published": True} | ({"publishedTo": ctx.store} if ctx.store else {})
 
 
 def _drives(verdict: Verdict) -> bool:

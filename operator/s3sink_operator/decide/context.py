@@ -134,6 +134,18 @@ class Context:
         found = self.seen.sink.get("spec")
         return found if isinstance(found, dict) else {}
 
+    @property
+    def store(self) -> str:
+        """The address of the S3 server; empty for AWS's own. It may be another one after an edit."""
+        s3 = self.spec.get("s3")
+        return str(s3.get("endpoint") or "") if isinstance(s3, dict) else ""
+
+    @property
+    def published(self) -> bool:
+        """Whether the status says that all is published, in this store."""
+        state = self.old.get("state") or {}
+        return bool(state.get("published")) and state.get("publishedTo", "") == self.store
+
     @cached_property
     def wanted(self) -> tuple[State, str]:
         """The state that is wanted, and what says so."""

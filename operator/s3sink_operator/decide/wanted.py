@@ -223,7 +223,7 @@ def carry_out(ctx: Context, request: str, *, doing: str) -> Verdict:
 def is_all_published(ctx: Context) -> bool:
     """Whether nothing can be open: it was published since the last driver ran. That this object has had no driver says
     nothing: the ledger of one before it may hold something open."""
-    return ctx.driver is None and bool((ctx.old.get("state") or {}).get("published"))
+    return ctx.driver is None and ctx.published
 
 
 def notes(ctx: Context) -> list[Condition]:
