@@ -14,7 +14,7 @@ from __future__ import annotations
 import gzip
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -46,6 +46,14 @@ class Intent(msgspec.Struct, frozen=True):
     ranges: dict[str, tuple[int, int]]
     settings: tuple[str, ...] = ()
     format: int = PLAIN
+
+
+class Written(NamedTuple):
+    """An intent as it lies in the store: `at` in ms, by the server's clock."""
+
+    key: str
+    at: int
+    intent: Intent
 
 
 class Audit(msgspec.Struct, frozen=True):
@@ -203,10 +211,11 @@ class Ledger:
         name = f"{self.root}intent/{intent.epoch:020d}.json.gz"
         self.s3.put(name, gzip.compress(msgspec.json.encode(intent), 1, mtime=0))
 
-    def intents(self) -> dict[str, Intent]:
-        """All intents by their key."""
-        keys = [listed.key for listed in self.s3.list(f"{self.root}intent/")]
-        return {key: self._get(key.removeprefix(self.root), Intent) for key in keys}
+    def intents(self) -> list[Written]:
+        """All intents, with when the server wrote each."""
+        listed = list(self.s3.list(f"{self.root}intent/"))
+        read = [self._get(each.key.removeprefix(self.root), Intent) for each in listed]
+        return [Written(each.key, each.last_modified_ms, i) for each, i in zip(listed, read, strict=True)]
 
     # -- small things ------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from sink_job.api.errors import LedgerFenced
 from sink_job.api.spec import Shaping
 from sink_job.api.types import TopicPartition
 from sink_job.cutting.keys import parse_key, topic_prefix
-from sink_job.rounds.ledger import Intent, Ledger
+from sink_job.rounds.ledger import Intent, Ledger, Written
 from sink_job.rounds.staging import is_past
 from sink_job.rounds.state import Record, State, apply
 from sink_job.s3 import S3
@@ -60,7 +60,7 @@ class CleanUp:
         """
         before = self.ledger.claimed_at(recorded)
         intents = self.ledger.intents()
-        removed = self._abort_uploads(state, list(intents.values()), before)
+        removed = self._abort_uploads(state, [each.intent for each in intents], before)
         removed += self._delete_staging(state)
         self._clear_probes(before)
         self._forget_intents(intents, before)
@@ -104,9 +104,10 @@ class CleanUp:
                 self.s3.abort(upload.key, upload.upload_id)
         self.s3.delete([old.key for old in self.s3.list(prefix) if old.last_modified_ms < before])
 
-    def _forget_intents(self, intents: Mapping[str, Intent], before: int) -> None:
-        old = [key for key, i in intents.items() if i.epoch < self.epoch and i.clock < before - INTENT_KEPT_MS]
-        self.s3.delete(old)
+    def _forget_intents(self, intents: Iterable[Written], before: int) -> None:
+        """By the server's clock: the host's may be wrong, and what an intent leads to is found by no other way."""
+        wanted = before - INTENT_KEPT_MS
+        self.s3.delete([each.key for each in intents if each.intent.epoch < self.epoch and each.at < wanted])
 
 
 def _ranges(intents: Iterable[Intent]) -> dict[TopicPartition, list[tuple[int, int]]]:
