@@ -94,7 +94,8 @@ def _wait(show: Show, kube: Kube, servers: Servers) -> None:
         + f"  kubectl get s3sinks --namespace {DATA} --output wide\n"
         f"  kubectl s3sink resume flights --namespace {DATA}\n\n"
         f"Pods reach Kafka at {servers.kafka.bootstrap} and S3 at {servers.s3.endpoint} (bucket {servers.bucket}; the "
-        f"Secret flights-s3 of the namespace {DATA} has its keys).",
+        f"Secret flights-s3 of the namespace {DATA} has its keys). The manifest as it was applied, for sinks of your "
+        f"own: {servers.folder / MANIFEST.name}",
         markup=False,
         highlight=False,
         soft_wrap=True,

@@ -54,8 +54,12 @@ def test_what_the_chart_renders_is_what_kubernetes_takes(helm: Helm, check: Chec
     assert check(rendered.stdout) == []
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.stem)
-def test_an_example_fits_the_published_schema_of_the_crd(check: Check, path: Path) -> None:
+@pytest.mark.parametrize(
+    "path",
+    sorted([*(ROOT / "examples").glob("*.yaml"), *(ROOT / "examples" / "kubernetes").glob("*.yaml")]),
+    ids=lambda path: path.stem,
+)
+def test_an_example_fits_its_published_schema(check: Check, path: Path) -> None:
     assert check(path.read_text()) == []
 
 
