@@ -93,7 +93,7 @@ def test_having_no_credentials_at_all_says_where_they_are_looked_for(
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    with pytest.raises(CredentialsInvalid, match=r"spec\.s3\.credentials.*spec\.serviceAccount.*or set AWS_ACCESS_KEY_ID"):
+    with pytest.raises(CredentialsInvalid, match=r"spec\.s3\.credentials.*spec\.serviceAccount.*AWS_ACCESS_KEY_ID"):
         S3(dataclasses.replace(settings, credentials_dir=None)).look()
 
 
