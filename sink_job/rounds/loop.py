@@ -6,6 +6,7 @@ The outside world comes in as values (`World`), clocks included, so that tests r
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -108,8 +109,17 @@ class Driver:
                     break
         except Cancelled:
             _log.info("stopped in the middle of a round: it will be done anew")
+        except TryAgainLater:
+            self._tell_fence()
+            raise
         finally:
             self._commits.close()
+
+    def _tell_fence(self) -> None:
+        """Raises LedgerFenced when another driver has claimed the ledger: what it removed keeps failing here, in
+        whatever words the store has for it. A store that does not answer tells nothing."""
+        with contextlib.suppress(TryAgainLater):
+            self._ledger.check_head(self._commits.state)
 
     # -- start -------------------------------------------------------------------------------------------------------
 

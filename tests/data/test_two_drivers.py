@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from devtools import tree
-from devtools.fault_proxy import FaultProxy, Hold, Point, Rule
+from devtools.fault_proxy import Drop, FaultProxy, Hold, Point, Rule
 from devtools.kafka import KafkaBroker
 from devtools.processes import wait_until
 from devtools.s3 import S3Server
@@ -112,6 +112,22 @@ def test_a_driver_that_was_stopped_is_fenced_when_it_goes_on_though_its_records_
         hold.release.set()
         stopped.send(signal.SIGCONT)
         expect_fenced(stopped)
+    expect_exact(place, undisturbed)
+
+
+def test_a_fenced_driver_says_so_though_the_store_only_closes_its_connections(
+    place: Place, undisturbed: Place, proxies: tuple[FaultProxy, FaultProxy]
+) -> None:
+    """As a store does that refuses a part before it has read it, when another driver has aborted the upload."""
+    hold = Hold()
+    rule = proxies[0].when(kind("PutObject", key="/intent/"), hold, nth=3)
+    with ended(place.through(proxies[0]).start(LOG, ALL, **GIVEN)) as stopped:
+        rule.wait()
+        place.run(LOG, ALL, **GIVEN)
+        closed = proxies[0].when(kind("UploadPart"), Drop(), times=None)
+        hold.release.set()
+        expect_fenced(stopped)
+        assert closed.fired
     expect_exact(place, undisturbed)
 
 
