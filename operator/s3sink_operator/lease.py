@@ -55,8 +55,12 @@ class Lease:
         if (held := self._held) is not None:
             self._held = None
             version = {"resourceVersion": held["metadata"]["resourceVersion"]}
-            if await self._write(self.api.replace, held["spec"], version):
-                return True
+            try:
+                if await self._write(self.api.replace, held["spec"], version):
+                    return True
+            except ApiError as error:
+                if not error.is_gone:
+                    raise
         found = await self.api.get("Lease", self.namespace, self.name)
         if found is None:
             return await self._write(self.api.create, {"leaseTransitions": -1}, {})
@@ -88,7 +92,7 @@ class Lease:
         try:
             self._held = await write(self._object(spec | held, meta))
         except ApiError as error:
-            if error.is_conflict or error.is_gone:
+            if error.is_conflict:
                 return False
             raise
         return True

@@ -6,6 +6,8 @@ import asyncio
 import copy
 from typing import Any, cast
 
+import pytest
+
 from s3sink_operator.api import Api, ApiError
 from s3sink_operator.lease import LEASE_S, RENEW_S, RETRY_S, Lease
 from s3sink_operator.model import Json
@@ -67,6 +69,17 @@ def test_a_lease_that_was_deleted_by_hand_is_made_again() -> None:
     taken(first)
     server.lease = None
     assert taken(first) == [True]
+
+
+def test_a_namespace_that_is_not_there_is_no_lease_of_somebody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server()
+
+    async def create(_: Json) -> Json:
+        raise ApiError(404, "NotFound", 'namespaces "ops" not found')
+
+    monkeypatch.setattr(server, "create", create)
+    with pytest.raises(ApiError, match="namespaces"):
+        taken(server.replica("a"))
 
 
 def test_one_that_was_written_by_hand_is_looked_at_before_it_is_renewed() -> None:
