@@ -12,7 +12,8 @@ from sink_job.api.redaction import redacted
 
 _QUIET = ("kopf", "aiohttp.access")
 _LONGEST = 16_384
-"""Characters of a message: the API server quotes what it refuses, however long that is."""
+"""Characters of a message: the API server quotes what it refuses, however long that is. Cut after secrets are hidden:
+of one that is cut in two, nothing would say what it is."""
 
 
 class TextLines(logging.Formatter):
@@ -22,7 +23,7 @@ class TextLines(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        return redacted(super().format(record)[:_LONGEST])
+        return redacted(super().format(record))[:_LONGEST]
 
 
 class JsonLines(logging.Formatter):
@@ -30,7 +31,7 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line = {"time": self.formatTime(record), "level": record.levelname, "logger": record.name}
-        line["message"] = redacted(record.getMessage()[:_LONGEST])
+        line["message"] = redacted(record.getMessage())[:_LONGEST]
         if record.exc_info:
             line["trace"] = redacted(self.formatException(record.exc_info))
         return json.dumps(line)

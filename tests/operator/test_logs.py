@@ -30,6 +30,12 @@ def test_a_secret_that_is_quoted_is_hidden(formatter: logging.Formatter, message
 
 
 @pytest.mark.parametrize("formatter", [TextLines(), JsonLines()], ids=["text", "json"])
+@pytest.mark.parametrize("before", range(16_250, 16_384, 4))
+def test_a_secret_where_a_long_message_is_cut_is_hidden(formatter: logging.Formatter, before: int) -> None:
+    assert "hunter22" not in formatter.format(record("x" * before + ' password="hunter22 and more of it"'))
+
+
+@pytest.mark.parametrize("formatter", [TextLines(), JsonLines()], ids=["text", "json"])
 def test_a_secret_in_a_traceback_is_hidden(formatter: logging.Formatter) -> None:
     try:
         raise ValueError("password=hunter22")
