@@ -143,6 +143,9 @@ class EndlessLog:
     ) -> dict[TopicPartition, int]:
         return {tp: offset for tp, offset in self._committed.items() if tp in partitions}
 
+    def group_members(self, group: str) -> int:
+        return 0
+
     def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None:
         self._committed.update(offsets)
 

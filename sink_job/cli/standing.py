@@ -77,8 +77,6 @@ def of_ledger(
     for tp in sorted(offsets):
         end = ends.get(tp)
         p = state.partitions[str(tp)]
-        if offsets[tp] <= group.get(tp, -1) <= p.committable:
-            offsets[tp] = group[tp]  # committed after the publishing, which the ledger's next record will tell
         partitions.append(
             PartitionStanding(
                 topic=tp.topic,

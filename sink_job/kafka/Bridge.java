@@ -14,6 +14,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ConsumerGroupDescription;
 import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsSpec;
 import org.apache.kafka.clients.admin.ListOffsetsOptions;
 import org.apache.kafka.clients.admin.ListOffsetsResult;
@@ -26,6 +27,7 @@ import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.GroupIdNotFoundException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 
 /**
@@ -157,6 +159,16 @@ public class Bridge {
             return answer(offsets);
         } catch (Throwable error) {
             return failure(error);
+        }
+    }
+
+    /** The number of the group's active members: 0 for a group that does not exist. */
+    public String groupMembers(String group) {
+        try {
+            KafkaFuture found = (KafkaFuture) admin.describeConsumerGroups(Collections.singletonList(group)).describedGroups().get(group);
+            return "+" + ((ConsumerGroupDescription) get(found)).members().size();
+        } catch (Throwable error) {
+            return error.getCause() instanceof GroupIdNotFoundException ? "+0" : failure(error);
         }
     }
 

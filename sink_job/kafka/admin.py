@@ -96,6 +96,10 @@ class Admin:
         answer = self._bridge.groupOffsets(group, asked or "", mark)
         return _parse(self._answer(answer, f"read the offsets of group {group}"))
 
+    def group_members(self, group: str) -> int:
+        """How many active members the consumer group has; 0 for a group that does not exist."""
+        return int(self._answer(self._bridge.groupMembers(group), f"describe group {group}"))
+
     def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None:
         """Set the group's offsets, each the next one to read, with `mark` as their metadata. ConfigurationError while
         somebody consumes with it."""

@@ -171,7 +171,7 @@ class Log:
 
 def audit(lists: Lists, bucket: Bucket, log: Log) -> list[Verdict]:
     """The verdict on each topic-partition of the ledger, in their order."""
-    hidden = {o.key for o in lists.state.pending.values() if o.key in bucket.missing and not _was_visible(o, log)}
+    hidden = {o.key for o in lists.state.pending.values() if o.key in bucket.missing}
     proved = committed(lists.state, set(lists.state.pending) - hidden)
     objects = _by_partition(lists.objects)
     rotations = _by_partition(lists.rotations)
@@ -179,11 +179,6 @@ def audit(lists: Lists, bucket: Bucket, log: Log) -> list[Verdict]:
         _Partition(tp, lists, objects.get(tp, []), rotations.get(tp, []), bucket, hidden).verdict(proved[tp], log)
         for tp in sorted(proved)
     ]
-
-
-def _was_visible(o: NamedObject, log: Log) -> bool:
-    """Whether the group's offset says that a named object was visible once (P5)."""
-    return log.group.get(o.topic_partition, 0) > o.first
 
 
 def _by_partition(items: Sequence[Item]) -> dict[TopicPartition, list[Item]]:

@@ -1,13 +1,14 @@
 """Recording and publishing: the driver's half of a round's effects, in their order (P1, P2, P4, P5, P9).
 
-`Commits` holds the state that the ledger has decided and what was seen visible since. Its methods are the only places
-where the ledger moves on, objects become visible and the group's offsets move.
+`Commits` holds the state that the ledger has decided. Its methods are the only places where records are appended,
+objects become visible and the group's offsets change, in this order: an object is named by a record, becomes visible,
+is acknowledged by a record, and only then the group's offset passes it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -35,11 +36,16 @@ from sink_job.s3 import S3
 SNAPSHOT_EVERY = 100
 REBUILD_ATTEMPTS = 5
 
+COMMIT_EVERY_MS = 3_600_000
+"""How often all offsets are committed again, also while idle: well within the shortest usual retention of a group's
+offsets (`offsets.retention.minutes`: one day before Kafka 2.0, seven days since)."""
+
 _log = logging.getLogger(__name__)
 
 
 class Offsets(Protocol):
-    """The consumer group, as an output."""
+    """The consumer group. It is output only (P5): what it says is compared with what was committed, and decides
+    nothing."""
 
     def group_offsets(
         self, group: str, partitions: Sequence[TopicPartition], *, mark: str = ""
@@ -64,10 +70,11 @@ class Commits:
         group: str,
         state: State,
         rebuild: Rebuild,
+        clock: Callable[[], int],
         publishers: int = 16,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> None:
-        """`state` is the one after this driver's claim."""
+        """`state` is the one after this driver's claim; `clock` gives ms since the epoch, by the host."""
         self.ledger = ledger
         self.s3 = s3
         self.state = state
@@ -76,8 +83,9 @@ class Commits:
         self._offsets = offsets
         self._group = group
         self._rebuild = rebuild
-        self._visible: set[str] = set()
         self._committed: dict[TopicPartition, int] = {}
+        self._clock = clock
+        self._committed_at = clock()
         self._snapshot_every = snapshot_every
         self._pool = ThreadPoolExecutor(publishers, thread_name_prefix="s3sink-publish")
 
@@ -88,10 +96,12 @@ class Commits:
         partitions: Mapping[TopicPartition, PartitionState],
         named: Sequence[NamedObject] = (),
         rotations: Sequence[Rotation] = (),
+        acknowledged: Iterable[str] = (),
         begun: Sequence[tuple[str, str]] = (),
         kafka: Kafka | None = None,
     ) -> None:
-        """Writes the next record: from here on it is decided. `begun` are the (key, upload id) that only it would name.
+        """Writes the next record: from here on it is decided. `acknowledged` are the keys of named objects that are
+        visible; `begun` are the (key, upload id) that only this record would name.
 
         Raises LedgerFenced, after it has aborted those: a fenced driver's last deed, since they are nobody's.
         """
@@ -106,7 +116,7 @@ class Commits:
             partitions={str(tp): difference(self.state.partition(tp), new) for tp, new in partitions.items()},
             named=tuple(msgspec.structs.replace(o, record=o.record or number) for o in named),
             rotations=tuple(msgspec.structs.replace(r, record=number) for r in rotations),
-            acknowledged=tuple(sorted(self._visible)),
+            acknowledged=tuple(sorted(acknowledged)),
         )
         try:
             self.ledger.append(record)
@@ -115,61 +125,80 @@ class Commits:
                 self.s3.abort(key, upload)
             raise
         before, self.state = self.state, apply(self.state, record)
-        self._visible = set()
         self.s3.delete(superseded(before, self.state, record.partitions))
 
-    def unpublished(self) -> list[NamedObject]:
-        """What is named and has not been seen visible yet, in the order of naming."""
-        return [o for o in self.state.pending.values() if o.key not in self._visible]
-
     def publish(self, clock: int) -> None:
-        """Makes everything that is named visible, then commits the group's offsets.
+        """Makes all named objects visible, acknowledges them in the ledger, then commits the group's offsets.
 
-        Lost objects are rebuilt and named anew first. Raises ObjectConflict, DataLoss, LedgerFenced, TryAgainLater.
+        Lost objects are rebuilt and named again first. Raises ObjectConflict, DataLoss, LedgerFenced, TryAgainLater.
         """
+        visible: set[str] = set()
         for _ in range(REBUILD_ATTEMPTS):
-            todo = self.unpublished()
-            outcomes = publish_all(self.s3, todo, self._pool, self._moved)
-            visible = {key for key, outcome in outcomes.items() if outcome is Outcome.VISIBLE}
-            self._visible |= visible
-            self.published += len(visible)
+            todo = [o for o in self.state.pending.values() if o.key not in visible]
+            outcomes = publish_all(self.s3, todo, self._pool)
+            visible |= {key for key, outcome in outcomes.items() if outcome is Outcome.VISIBLE}
             lost = [o for o in todo if o.key not in visible]
             if not lost:
                 break
             for o in lost:
                 _log.warning("the upload of s3://%s/%s is gone: rebuilding it from Kafka", self.s3.bucket, o.key)
             rebuilt = self._rebuild(lost)
-            self.record(clock=clock, partitions={}, named=rebuilt, begun=[(o.key, o.upload) for o in rebuilt])
+            begun = [(o.key, o.upload) for o in rebuilt]
+            self._acknowledge(clock, visible, named=rebuilt, begun=begun)
+            visible = set()
         else:
             raise TryAgainLater(
                 f"uploads to s3://{self.s3.bucket} vanish while being written ({REBUILD_ATTEMPTS} times in a row)"
             )
-        self._commit_offsets()
+        if visible:
+            self._acknowledge(clock, visible)
+        wanted = committed(self.state)
+        self._commit({tp: offset for tp, offset in wanted.items() if self._committed.get(tp) != offset})
 
-    def acknowledge(self, clock: int) -> None:
-        """Records what was seen visible, if no record has: for a sink that ends, so that its ledger tells all."""
-        if self._visible:
-            self.record(clock=clock, partitions={})
+    def _acknowledge(
+        self,
+        clock: int,
+        visible: Set[str],
+        *,
+        named: Sequence[NamedObject] = (),
+        begun: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """Records that these objects are visible: before this the group's offset does not pass them (P5)."""
+        self.record(clock=clock, partitions={}, named=named, begun=begun, acknowledged=visible)
+        self.published += len(visible)
 
-    def _moved(self, o: NamedObject) -> bool:
-        """Whether the group's offset says that `o` was visible once: then somebody has moved it away (P9)."""
-        tp = o.topic_partition
-        return self._offsets.group_offsets(self._group, [tp], mark=self._mark).get(tp, -1) > o.last
+    def refresh_offsets(self, partitions: Iterable[TopicPartition]) -> None:
+        """Commits the offsets of these topic-partitions again where the group's differ from what was committed, and all
+        of them every `COMMIT_EVERY_MS`, so that Kafka does not expire them.
+
+        Raises LedgerFenced when another driver has claimed the ledger.
+        """
+        wanted = committed(self.state)
+        wanted = {tp: wanted[tp] for tp in partitions}
+        now = self._clock()
+        is_due = abs(now - self._committed_at) >= COMMIT_EVERY_MS
+        known = {} if is_due else self._offsets.group_offsets(self._group, list(wanted), mark=self._mark)
+        differing = {tp: offset for tp, offset in wanted.items() if known.get(tp) != offset}
+        if differing:
+            self.ledger.check_head(self.state)
+            self._commit(differing)
+        if is_due:
+            self._committed_at = now
 
     @property
     def _mark(self) -> str:
         return mark(self.state.generation)
 
-    def _commit_offsets(self) -> None:
-        wanted = committed(self.state, self._visible)
-        changed = {tp: offset for tp, offset in wanted.items() if self._committed.get(tp) != offset}
-        if changed:
-            self.ledger.check_head(self.state)
-            try:
-                self._offsets.commit(self._group, changed, mark=self._mark)
-            except TopicMissing:
-                self._commit_by_topic(changed)
-            self._committed |= changed
+    def _commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commits these offsets. A record was appended or the head checked before, so a fenced driver rarely gets here;
+        what it commits is true, only lower than the newer driver's (P4, P5)."""
+        if not offsets:
+            return
+        try:
+            self._offsets.commit(self._group, offsets, mark=self._mark)
+        except TopicMissing:
+            self._commit_by_topic(offsets)
+        self._committed |= offsets
 
     def _commit_by_topic(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Commits what can be: a topic that was deleted has no offsets any more, and no need of them."""
@@ -182,8 +211,8 @@ class Commits:
 
     @property
     def committed(self) -> dict[TopicPartition, int]:
-        """The first offset of each partition that is not in a visible object."""
-        return committed(self.state, self._visible)
+        """The first offset of each partition that is not in an acknowledged object."""
+        return committed(self.state)
 
     def maintain(self) -> bool:
         """Takes a snapshot when it is time; returns whether one was taken."""

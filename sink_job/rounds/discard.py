@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import msgspec
 
-from sink_job.api.errors import ConfigurationError
 from sink_job.api.types import TopicPartition
 from sink_job.rounds.generations import given_up
-from sink_job.rounds.state import NamedObject, PartitionState, committed, difference
-from sink_job.rounds.taken import Hands, Taken, changed, lost_error
+from sink_job.rounds.state import PartitionState, committed, difference
+from sink_job.rounds.taken import Hands, Taken, changed
 
 
 class Given(msgspec.Struct, frozen=True, rename="camel"):
@@ -43,7 +42,7 @@ def discard_open(hands: Hands) -> Discarded:
     if not hands.ledger.exists():
         return Discarded(None, 0, 0, 0)
     taken = Taken(hands)
-    published = taken.publish(lambda o: _unknown(o, hands.s3.bucket))
+    published = taken.publish()
     before = taken.state.partitions
     after = changed(taken.state, {name: given_up(p) for name, p in before.items()})
     if after:
@@ -58,10 +57,3 @@ def discard_open(hands: Hands) -> Discarded:
 
 def _given(tp: TopicPartition, p: PartitionState, committed_to: int) -> Given:
     return Given(tp.topic, tp.partition, len(p.open), sum(o.count for o in p.open), committed_to)
-
-
-def _unknown(o: NamedObject, bucket: str) -> bool:
-    """A named object that is neither uploaded nor there: lost, or visible once and moved away. Kafka knows, and is not
-    asked here: a sink may be deleted because its Kafka is gone."""
-    error: ConfigurationError = lost_error(bucket, [o.key])
-    raise error

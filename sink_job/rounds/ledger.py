@@ -4,13 +4,14 @@
     ledger/<20 digits>.json.gz      the records; the number is the lock (P4)
     snapshot/<20 digits>.json.gz    the whole state after that record
     published/<from>-<to>.jsonl.gz  what was acknowledged in the records from … to
-    intent/<20 digits>.json.gz      per epoch: the offsets its rounds may have opened objects at (P10)
+    intent/<epoch>-<sequence>.json.gz  the offsets at which an epoch's rounds may have opened objects (P10)
     staging/…                       leftovers of open objects (P6)
 The body of a record is frozen before the first try: a 412 on our own attempt id means that the reply was lost.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -38,9 +39,14 @@ class _Versioned(Protocol):
 
 class Intent(msgspec.Struct, frozen=True):
     """What the rounds of an epoch may have opened: per topic-partition the offsets `[start, end)` they were given, and
-    the settings (JSON) that their keys are made by."""
+    the settings (JSON) that their keys are made by.
+
+    `sequence` counts the intents of the epoch from 1; each covers the ones before it. Each has a key of its own, so a
+    put that reaches the store late replaces nothing.
+    """
 
     epoch: int
+    sequence: int
     round: int
     clock: int
     ranges: dict[str, tuple[int, int]]
@@ -49,7 +55,7 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class Written(NamedTuple):
-    """An intent as it lies in the store: `at` in ms, by the server's clock."""
+    """An intent as it is in the store: `at` in ms, by the server's clock."""
 
     key: str
     at: int
@@ -207,15 +213,22 @@ class Ledger:
         return lines
 
     def intend(self, intent: Intent) -> None:
-        """Writes the intent of the epoch's round under way; one object an epoch, its ranges only grow."""
-        name = f"{self.root}intent/{intent.epoch:020d}.json.gz"
+        """Writes the intent of the epoch's round under way; its ranges cover those of the epoch's earlier intents."""
+        name = f"{self.root}intent/{intent.epoch:020d}-{intent.sequence:010d}.json.gz"
         self.s3.put(name, gzip.compress(msgspec.json.encode(intent), 1, mtime=0))
 
-    def intents(self) -> list[Written]:
-        """All intents, with when the server wrote each."""
+    def intents(self) -> tuple[list[Written], list[str]]:
+        """The newest intent of each epoch, with the time at which the server wrote it; and the keys of the earlier
+        ones, which it covers. One that another driver's clean-up removes meanwhile is left out."""
         listed = list(self.s3.list(f"{self.root}intent/"))
-        read = [self._get(each.key.removeprefix(self.root), Intent) for each in listed]
-        return [Written(each.key, each.last_modified_ms, i) for each, i in zip(listed, read, strict=True)]
+        newest = {each.key.rsplit("/", 1)[1].split("-")[0]: each for each in listed}  # listed in the order of keys
+        superseded = [each.key for each in listed if each not in newest.values()]
+        written = []
+        for each in newest.values():
+            with contextlib.suppress(NotFound):
+                intent = self._get(each.key.removeprefix(self.root), Intent)
+                written.append(Written(each.key, each.last_modified_ms, intent))
+        return written, superseded
 
     # -- small things ------------------------------------------------------------------------------------------------
 

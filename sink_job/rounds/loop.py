@@ -79,6 +79,7 @@ class Driver:
         self._now = 0
         self._topics_at = 0
         self._head_at = 0
+        self._group_at = 0
         self._record_bytes: dict[TopicPartition, float] = {}
         self._looked_at: dict[TopicPartition, int] = {}
         self._tails = Tails(sink.spec.on_data_loss, lambda tp: self._state_of(tp).next)
@@ -105,7 +106,6 @@ class Driver:
             self._recover()
             while not self._stop.is_set():
                 if not self._round() and self._is_done():
-                    self._commits.acknowledge(self._now)
                     break
         except Cancelled:
             _log.info("stopped in the middle of a round: it will be done anew")
@@ -145,11 +145,12 @@ class Driver:
             group=self.sink.group_id,
             state=state,
             rebuild=self._rebuild_named,
+            clock=self.world.clock,
             snapshot_every=self.world.snapshot_every,
         )
         self._own_generation(topics)
         self._tick()
-        self._head_at = self._topics_at = self.world.clock()
+        self._head_at = self._topics_at = self._group_at = self.world.clock()
         self.tracker.claimed(state)
 
     def _own(self, topics: Iterable[str]) -> None:
@@ -172,7 +173,8 @@ class Driver:
             own.claim_topics(self._s3, shaping, extension, owner, topics, take_over=take_over)
 
     def _claim_record(self, topics: Mapping[str, TopicInfo], state: State) -> Record:
-        """The record that claims the ledger; a new sink's holds where every partition starts."""
+        """The record that claims the ledger; a new sink's holds where every partition starts. These offsets are
+        committed to the group once the claim is the ledger's head: an earlier commit could follow a rival's claim."""
         kafka = own.expect_same_topics(state.kafka, self._source.ids(topics))
         found = self._source.new_partitions(state, topics)
         if not state.partitions and found:
@@ -180,8 +182,7 @@ class Driver:
             starts = {tp: p.next for tp, p in found.items()}
             if not self.goal.start_new_ledger:
                 own.expect_no_objects(self._s3, self._shaping, starts)
-            # Before anything is decided: a group that somebody still reads with would go on behind these offsets.
-            self.world.admin.commit(self.sink.group_id, starts)
+            self._source.expect_no_members()
         number = state.number + 1
         return Record(
             number=number,
@@ -246,6 +247,9 @@ class Driver:
         now = self._tick()
         if self._is_time(self._topics_at):
             self._look_for_topics(now)
+        if self._is_time(self._group_at):
+            self._group_at = self.world.clock()
+            self._commits.refresh_offsets(self._assigned())
         try:
             return self._read_on(now)
         except TopicMissing:

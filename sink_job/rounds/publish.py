@@ -7,7 +7,7 @@ be tried again by anyone at any time. What stands at the key decides, not what a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum, auto
 
@@ -33,43 +33,40 @@ class Outcome(Enum):
     LOST = auto()
 
 
-def publish_all(
-    s3: S3, objects: Iterable[NamedObject], pool: ThreadPoolExecutor, moved: Callable[[NamedObject], bool]
-) -> dict[str, Outcome]:
-    """Completes each object; by key what became of it. `moved` tells whether the group's offset is past an object that
-    is neither uploaded nor there.
+def publish_all(s3: S3, objects: Iterable[NamedObject], pool: ThreadPoolExecutor) -> dict[str, Outcome]:
+    """Completes each object; by key what became of it. One that is neither uploaded nor at its key is lost.
 
-    Raises ObjectConflict when other content stands at a key; the others have been tried by then.
+    Raises ObjectConflict when a key holds other content; the other objects have been tried by then.
     """
     todo = list(objects)
-    futures = [pool.submit(publish, s3, o, moved) for o in todo]
+    futures = [pool.submit(publish, s3, o) for o in todo]
     failures = [error for error in (future.exception() for future in futures) if error is not None]
     if failures:
         raise failures[0]
     return {o.key: future.result() for o, future in zip(todo, futures, strict=True)}
 
 
-def publish(s3: S3, o: NamedObject, moved: Callable[[NamedObject], bool]) -> Outcome:
+def publish(s3: S3, o: NamedObject) -> Outcome:
     """Completes one object; see `publish_all`."""
     try:
         s3.complete(o.key, o.upload, [Part(p.number, p.etag, p.crc, p.size) for p in o.parts], o.crc)
     except PreconditionFailed:
-        outcome = _what_stands(s3, o, moved)
+        outcome = _outcome_at_key(s3, o)
         s3.abort(o.key, o.upload)
         return outcome
     except NoSuchUpload:
-        return _what_stands(s3, o, moved)
+        return _outcome_at_key(s3, o)
     except (InvalidPart, EntityTooSmall, ChecksumMismatch, Conflict):
         s3.abort(o.key, o.upload)  # before it is made again: nobody may complete it any more
-        return _what_stands(s3, o, moved)
+        return _outcome_at_key(s3, o)
     return Outcome.VISIBLE
 
 
-def _what_stands(s3: S3, o: NamedObject, moved: Callable[[NamedObject], bool]) -> Outcome:
-    """What an object's key says of it when its upload can't be completed. Raises ObjectConflict."""
+def _outcome_at_key(s3: S3, o: NamedObject) -> Outcome:
+    """The outcome by what is stored at the object's key, when its upload cannot be completed. Raises ObjectConflict."""
     stored = s3.head(o.key)
     if stored is None:
-        return Outcome.VISIBLE if moved(o) else Outcome.LOST
+        return Outcome.LOST
     if not equals(o, stored):
         raise ObjectConflict(
             f"s3://{s3.bucket}/{o.key} holds other content than records {o.first} to {o.last} of "

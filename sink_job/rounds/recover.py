@@ -59,11 +59,12 @@ class CleanUp:
         `recorded` is the record (the claim, or the last round) that the server wrote before all that is removed.
         """
         before = self.ledger.claimed_at(recorded)
-        intents = self.ledger.intents()
+        intents, superseded = self.ledger.intents()
         removed = self._abort_uploads(state, [each.intent for each in intents], before)
         removed += self._delete_staging(state)
         self._clear_probes(before)
         self._forget_intents(intents, before)
+        self.s3.delete(superseded)
         return removed
 
     def _abort_uploads(self, state: State, intents: Iterable[Intent], before: int) -> int:

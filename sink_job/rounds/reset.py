@@ -29,7 +29,6 @@ from sink_job.rounds.starts import Logs, Places, digest, wanted_starts
 from sink_job.rounds.state import (
     FORMAT,
     Kafka,
-    NamedObject,
     Record,
     Reset,
     State,
@@ -86,7 +85,7 @@ class Resetter:
             raise TryAgainLater(
                 "another reset of the offsets was carried out at the same time: look, and try this again"
             )
-        taken.publish(lambda o: self._moved(o, taken.state))
+        taken.publish()
         planned = self._plan(taken.state)
         if planned.shaping.s3.topics_dir != self._shaping.s3.topics_dir:
             topics = sorted({tp.topic for tp in planned.starts})
@@ -177,10 +176,6 @@ class Resetter:
         present = self._source.present
         starts = {tp: offset for tp, offset in committed(state).items() if tp.topic in present}
         self._admin.commit(self._sink.group_id, starts, mark=mark(state.generation))
-
-    def _moved(self, o: NamedObject, state: State) -> bool:
-        known = self._admin.group_offsets(self._sink.group_id, [o.topic_partition], mark=mark(state.generation))
-        return known.get(o.topic_partition, -1) > o.last
 
     def _again(self, record: Record, state: State) -> ResetReport:
         """The request was carried out before: what may be left to do of it is done, and the same is told. Of one that

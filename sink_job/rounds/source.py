@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sink_job.api.errors import ConfigurationError
 from sink_job.api.spec import IsolationLevel, Sink, StartingOffsets
 from sink_job.api.types import TopicPartition
 from sink_job.kafka.types import TopicInfo
@@ -47,6 +48,17 @@ class Source:
         begin = self.ends(list(found)) if latest else {tp: p.next for tp, p in found.items()}
         offsets = {**begin, **self.admin.group_offsets(self._sink.group_id, list(found))}
         return {tp: starting(offset) for tp, offset in offsets.items()}
+
+    def expect_no_members(self) -> None:
+        """Before a sink's first claim: raises ConfigurationError when the consumer group has active members. They would
+        continue after the offsets at which the sink starts, and records would be copied twice."""
+        group = self._sink.group_id
+        members = self.admin.group_members(group)
+        if members:
+            raise ConfigurationError(
+                f"consumer group {group} has {members} active members, such as a connector that is still running. "
+                "Nothing was written. Stop them and start the sink again, or choose another spec.kafka.groupId."
+            )
 
     def ends(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """The log ends, as the reader will see them: at read_committed the last stable offsets."""

@@ -9,7 +9,7 @@ Offsets: `first`/`last` are inclusive, `start`/`end` half open. Times are ms sin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Literal
 
 import msgspec
@@ -345,10 +345,10 @@ def audited(state: State) -> State:
     return msgspec.structs.replace(state, published=(), rotations=(), audited_to=state.number)
 
 
-def committed(state: State, visible: frozenset[str] | set[str] = frozenset()) -> dict[TopicPartition, int]:
-    """The offset to commit of each partition (P5): the first one that is not in a visible object.
+def committed(state: State, visible: Set[str] = frozenset()) -> dict[TopicPartition, int]:
+    """The offset to commit of each partition (P5): the first one that is not in an acknowledged object.
 
-    `visible` are the keys of pending objects that were seen complete since the last record.
+    `visible` are the keys of pending objects that count as acknowledged; a driver that commits gives none.
     """
     offsets = {TopicPartition.parse(name): p.committable for name, p in state.partitions.items()}
     for o in state.pending.values():

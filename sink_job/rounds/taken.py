@@ -21,7 +21,7 @@ from sink_job.rounds.generations import intended
 from sink_job.rounds.ledger import Intent, Ledger
 from sink_job.rounds.publish import Outcome, publish_all
 from sink_job.rounds.recover import CleanUp, take_over
-from sink_job.rounds.state import NamedObject, PartitionState, Record, State, apply
+from sink_job.rounds.state import PartitionState, Record, State, apply
 from sink_job.s3 import S3
 
 PUBLISHERS = 16
@@ -53,16 +53,16 @@ class Taken:
         self._clock = hands.clock
         self.state = take_over(self.ledger, lambda state: self._record(state, kind="claim"))
 
-    def publish(self, moved: Callable[[NamedObject], bool]) -> int:
-        """Makes visible what was named, and records that; returns how many objects. `moved`: see `publish_all`.
+    def publish(self) -> int:
+        """Makes all named objects visible, and acknowledges them; returns how many objects.
 
-        Raises ConfigurationError when an object is lost, ObjectConflict when another one stands in its place.
+        Raises ConfigurationError when an object is lost, ObjectConflict when its key holds other content.
         """
         pending = list(self.state.pending.values())
         if not pending:
             return 0
         with ThreadPoolExecutor(PUBLISHERS, thread_name_prefix="s3sink-publish") as pool:
-            outcomes = publish_all(self.s3, pending, pool, moved)
+            outcomes = publish_all(self.s3, pending, pool)
         lost = [key for key, outcome in outcomes.items() if outcome is Outcome.LOST]
         if lost:
             raise lost_error(self.s3.bucket, lost)
@@ -84,8 +84,8 @@ class Taken:
         ranges = intended(before)
         if ranges:
             settings = tuple(sorted(before.settings.values()))
-            intent = Intent(before.epoch, before.number + 1, max(before.clock, self._clock()), ranges, settings)
-            self.ledger.intend(intent)
+            clock = max(before.clock, self._clock())
+            self.ledger.intend(Intent(before.epoch, 1, before.number + 1, clock, ranges, settings))
         self.record(**changes)
         for key, upload in sorted(uploads(before)):
             self.s3.abort(key, upload)

@@ -32,6 +32,7 @@ class Tasks:
         self._world = world
         self._ledger = ledger
         self._intended: dict[str, tuple[int, int]] = {}
+        self._intents = 0
 
     def write(
         self, planned: Plan, state: State, *, now: int, settings: int, close: bool
@@ -138,9 +139,16 @@ class Tasks:
         for tp, (start, end) in ranges.items():
             first, last = self._intended.get(str(tp), (start, end))
             self._intended[str(tp)] = (min(first, start), max(last, end))
-        settings = tuple(sorted(state.settings.values()))
+        self._intents += 1
         self._ledger.intend(
-            Intent(epoch=state.epoch, round=state.number + 1, clock=now, ranges=self._intended, settings=settings)
+            Intent(
+                epoch=state.epoch,
+                sequence=self._intents,
+                round=state.number + 1,
+                clock=now,
+                ranges=self._intended,
+                settings=tuple(sorted(state.settings.values())),
+            )
         )
 
 

@@ -190,8 +190,19 @@ def test_a_group_that_somebody_consumes_with_is_not_touched(
         wait_until(lambda: consumer.poll(0.1) is None and bool(consumer.assignment()), "a member", seconds=30)
         with pytest.raises(ConfigurationError, match=f"commit the offsets of group {name}: the group has members"):
             admin.commit(name, {TopicPartition(topic, 0): 1})
+        assert admin.group_members(name) == 1
     finally:
         consumer.close()
+
+
+def test_a_group_that_does_not_exist_or_only_holds_offsets_has_no_members(
+    admin: Admin, topics: Topics, topic: str
+) -> None:
+    topics.create(topic)
+    name = group()
+    assert admin.group_members(name) == 0
+    admin.commit(name, {TopicPartition(topic, 0): 1})
+    assert admin.group_members(name) == 0
 
 
 def test_sizes_tell_which_partition_holds_more(admin: Admin, topics: Topics, topic: str) -> None:

@@ -130,6 +130,11 @@ class FileGroup:
         known = {tp: stored[str(tp)] for tp in partitions if str(tp) in stored}
         return {tp: offset for tp, offset in known.items() if mark in ("", marks.get(str(tp)))}
 
+    members = 0
+
+    def group_members(self, group: str) -> int:
+        return self.members
+
     def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None:
         self._add(self._marks, {str(tp): mark for tp in offsets})
         self._add(self.path, {str(tp): offset for tp, offset in offsets.items()})

@@ -305,12 +305,12 @@ def test_a_group_that_is_ahead_is_told_by_the_first_offset_that_is_not_visible()
     assert book.wrong() == [(Wrong.COMMITTED_TOO_FAR, 35)]
 
 
-def test_an_object_that_is_not_acknowledged_yet_and_gone_is_missing_if_it_was_committed() -> None:
+def test_an_offset_that_is_committed_beyond_an_object_that_is_not_visible_is_too_far() -> None:
     book = dense()
     book.rotation(named(range(35, 45)), pending=True)
     book.bucket = Bucket(missing=frozenset({book.pending[0].key}))
     book.log = Log(group={TP: 45}, ends={TP: 100})
-    assert book.wrong() == [(Wrong.OBJECT_MISSING, 35)]
+    assert book.wrong() == [(Wrong.COMMITTED_TOO_FAR, 35)]
     assert book.verdict().committed == 45
 
 

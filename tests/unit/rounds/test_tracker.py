@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import msgspec
 import pytest
 
 from sink_job.api.report import RunState
@@ -49,8 +50,10 @@ def test_a_report_tells_from_the_claim_on_what_is_open_and_what_is_not_visible_y
 def test_a_report_tells_what_the_recovery_has_made_visible(tracker: Tracker) -> None:
     tracker.claimed(STATE)
     anything: Any = None
-    commits = Commits(ledger=anything, s3=anything, offsets=anything, group="g", state=STATE, rebuild=anything)
-    commits._visible, commits.published = {"k"}, 1
+    commits = Commits(
+        ledger=anything, s3=anything, offsets=anything, group="g", state=STATE, rebuild=anything, clock=lambda: NOW
+    )
+    commits.state, commits.published = msgspec.structs.replace(STATE, pending={}), 1
     tracker.recovered(commits)
     report = tracker.report()
     assert [p.committed for p in report.partitions] == [90]
