@@ -15,7 +15,7 @@ Steps = Iterator[Step[World]]
 def happen(case: Case, world: World) -> Steps:
     for late in world.late:
         left = tuple(other for other in world.late if other != late)
-        yield Step(f"late: {late.what} {late.name} {late.content}", _arrives(world._replace(late=left), late))
+        yield Step(f"late: {late.what} {late.name} {late.content}", _arrives(case, world._replace(late=left), late))
     for fault in set(world.faults):
         yield from _HAPPEN.get(fault, _nothing)(case, world)
 
@@ -43,12 +43,24 @@ def _staging_damaged(case: Case, world: World) -> Steps:
 
 def _moved(case: Case, world: World) -> Steps:
     """A reader takes an object away, once the group's offset says that it is finished."""
+    any_generation = not (case.rules.say("reset.readers") and case.rules.say("reset.marked"))
     for key, content, generation in world.objects:
         is_past = content not in ("", FOREIGN) and int(content[-1]) < world.group
-        if is_past and (generation <= generations.marked(world) or not case.rules.say("reset.readers")):
+        if is_past and (any_generation or generation <= generations.marked(world)):
             others = tuple(o for o in world.objects if o[0] != key)
             moved = tuple(sorted((*world.moved, (key, content, generation))))
             yield Step(f"a reader moves {key} away", world.after("moved")._replace(objects=others, moved=moved))
+
+
+def _group_set_forward(case: Case, world: World) -> Steps:
+    """Somebody else commits an offset behind all records; no case has readers that would go by it."""
+    ahead = world.after("group set forward")._replace(group=case.records, mark="", group_is_foreign=True)
+    yield Step(f"somebody commits the group's offset {case.records}", ahead)
+
+
+def _group_set_back(case: Case, world: World) -> Steps:
+    """Kafka forgets the group's offset, or somebody sets it back."""
+    yield Step("the group's offset is forgotten", world.after("group set back")._replace(group=0, mark=""))
 
 
 def _snapshot_lost(case: Case, world: World) -> Steps:
@@ -74,14 +86,26 @@ _HAPPEN = {
     "staging lost": _staging_lost,
     "staging damaged": _staging_damaged,
     "moved": _moved,
+    "group set forward": _group_set_forward,
+    "group set back": _group_set_back,
     "snapshot lost": _snapshot_lost,
 }
 
 
-def _arrives(world: World, late: Late) -> World:
+def _arrives(case: Case, world: World, late: Late) -> World:
+    if late.what == "intent":
+        return world if case.rules.say("p10.intent-names") else _with_intent(world, int(late.name), late.content)
     if late.what == "upload":
         return world.with_upload(Upload(late.name, late.key, world.now))
     if late.what == "staging":
         return world.with_staging(late.name, late.content)
     upload = world.upload(late.name)
     return world if upload is None else world.with_upload(put_part(upload, late.number, late.content))
+
+
+def _with_intent(world: World, epoch: int, ranges: str) -> World:
+    """An intent that overwrites the later one of its epoch, as both had one key."""
+    start, end = map(int, ranges.split("-"))
+    settings = next(settings for of, _, _, settings in world.intents if of == epoch)
+    others = (i for i in world.intents if i[0] != epoch)
+    return world._replace(intents=tuple(sorted((*others, (epoch, start, end, settings)))))

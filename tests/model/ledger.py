@@ -206,7 +206,7 @@ def snapshot(rules: Rules, state: Kept[State]) -> Kept[State]:
     return keep(kept if rules.say("p9.state-keeps") else msgspec.structs.replace(kept, pending={}))
 
 
-def to_commit(state: Kept[State], visible: Collection[str]) -> int:
+def to_commit(state: Kept[State], visible: Collection[str] = ()) -> int:
     return committed(state.value, frozenset(visible))[TP]
 
 

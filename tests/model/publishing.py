@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from sink_job.rounds.generations import mark
 from sink_job.rounds.state import NamedObject, PartitionState
-from tests.model import ledger
+from tests.model import ledger, rounds
 from tests.model.cutting import Task
 from tests.model.rounds import blame, clock, fenced, intend, staging_name
 from tests.model.search import Step
@@ -17,19 +17,26 @@ from tests.model.world import COMMANDS, FOREIGN, Case, Driver, Plan, World, chec
 Steps = Iterator[Step[World]]
 
 
+def idle(case: Case, world: World, d: Driver) -> Steps:
+    """Between rounds: where the group's offset differs from what was committed, it is committed again."""
+    yield from rounds.idle(case, world, d)
+    if d.committed >= 0 and (world.group, world.mark) != (d.committed, mark_of(case, d)):
+        yield from look(case, world, d._replace(then="idle"), d.committed)
+
+
 def publish(case: Case, world: World, d: Driver) -> Steps:
-    """Completes what is not visible yet, in any order; then the offsets."""
+    """Completes what is not visible yet, in any order; acknowledges it; then the offsets."""
     todo = [o for o in ledger.pending(d.state).values() if o.key not in d.visible]
     for o in todo:
         yield from _complete(case, world, d, o)
-    if not todo and d.name in COMMANDS:
+    if todo:
+        return
+    early = d.visible if not case.rules.say("p5.acknowledged-first") else ()
+    offset = ledger.to_commit(d.state, early)
+    if d.name not in COMMANDS and (early or not d.visible) and offset != d.committed:
+        yield from commit(case, world, d._replace(numbers=(offset,)))
+    else:
         yield from acknowledge(case, world, d)
-    elif not todo:
-        offset = ledger.to_commit(d.state, d.visible)
-        if offset != d.committed:
-            yield from look(case, world, d, offset)
-        else:
-            yield Step(f"{d.name} has published everything", world.with_driver(_goes_on(d)))
 
 
 def _complete(case: Case, world: World, d: Driver, o: NamedObject) -> Steps:
@@ -83,7 +90,7 @@ def head(case: Case, world: World, d: Driver) -> Steps:
     o, there, rules = _object(d), world.object(d.key), case.rules
     looks = f"{d.name} looks at {o.key}"
     if there is None:
-        yield Step(f"{looks}: not there", world.with_driver(d._replace(at="offsets")))
+        yield from _neither(case, world, d, f"{looks}: not there")
         return
     equal = checksum(there) == o.crc and len(there) == o.bytes
     if (equal and (d.at != "head taken" or rules.say("p9.equal"))) or (not equal and not rules.say("p9.different")):
@@ -99,23 +106,14 @@ def head(case: Case, world: World, d: Driver) -> Steps:
     yield Step(f"{looks}: ObjectConflict", world.with_driver(Driver(d.name, at="conflict")))
 
 
-def offsets(case: Case, world: World, d: Driver) -> Steps:
-    """Neither upload nor object: was it visible, and somebody has moved it?"""
-    o = _object(d)
-    if d.name in COMMANDS and case.command(d.name).kind == "discard":
-        yield Step(f"{d.name} does not know what became of {o.key}: refuses", world.with_driver(_refuses(d)))
-    elif world.group > o.last and mark_of(case, d) in ("", world.mark) and case.rules.say("p9.moved"):
-        yield Step(
-            f"{d.name} reads the group's offset {world.group}: {o.key} was moved",
-            world.with_driver(_sees(d, o)._replace(at="publish", key="")),
-        )
-    elif case.rules.say("p9.else-rebuild"):
-        yield Step(
-            f"{d.name} reads the group's offset {world.group}: {o.key} is lost",
-            world.with_driver(d._replace(at="lost")),
-        )
+def _neither(case: Case, world: World, d: Driver, label: str) -> Steps:
+    """Neither upload nor object: it is lost, as a reader moves only what the ledger has acknowledged."""
+    o, rules = _object(d), case.rules
+    taken_for_moved = not rules.say("p5.output-only") and world.group > o.last
+    if rules.say("p9.else-rebuild") and not taken_for_moved:
+        yield Step(f"{label}, lost", world.with_driver(d._replace(at="lost")))
     else:
-        yield Step(f"{d.name} takes {o.key} for done", world.with_driver(_sees(d, o)._replace(at="publish", key="")))
+        yield Step(f"{label}, takes it for done", world.with_driver(_sees(d, o)._replace(at="publish", key="")))
 
 
 def lost(case: Case, world: World, d: Driver) -> Steps:
@@ -154,8 +152,8 @@ def lost(case: Case, world: World, d: Driver) -> Steps:
 
 
 def acknowledge(case: Case, world: World, d: Driver) -> Steps:
-    """A command records what it has seen visible."""
-    if d.visible and case.rules.say("reset.acknowledged"):
+    """A record acknowledges what was seen visible; the group's offset passes it afterwards."""
+    if d.visible and (d.name not in COMMANDS or case.rules.say("reset.acknowledged")):
         body = ledger.step(d.state, driver=d.name, epoch=d.epoch, acknowledged=d.visible)
         yield Step(f"{d.name} has published everything", world.with_driver(d._replace(at="record", plan=Plan(body))))
     else:
@@ -163,7 +161,7 @@ def acknowledge(case: Case, world: World, d: Driver) -> Steps:
 
 
 def look(case: Case, world: World, d: Driver, offset: int) -> Steps:
-    """Before it commits offsets a driver looks whether it has been fenced."""
+    """Where no record was appended just before, the head is checked before offsets are committed."""
     if d.state.value.number + 1 in dict(world.records) and case.rules.say("p4.looks-first"):
         yield fenced(case, world, d, f"{d.name} looks at the head: it is fenced")
     else:
@@ -175,7 +173,7 @@ def commit(case: Case, world: World, d: Driver) -> Steps:
     after = d._replace(at="tell" if d.name in COMMANDS else "publish", committed=offset, numbers=())
     mark = mark_of(case, d)
     label = f"{d.name} commits the group's offset {offset}{' of ' + mark if mark else ''}"
-    yield Step(label, world._replace(group=offset, mark=mark).with_driver(after))
+    yield Step(label, world._replace(group=offset, mark=mark, group_is_foreign=False).with_driver(after))
 
 
 def mark_of(case: Case, d: Driver) -> str:

@@ -28,16 +28,19 @@ def idle(case: Case, world: World, d: Driver) -> Steps:
             if path not in paths:
                 paths.append(path)
         for closing in closings(case, paths, last=end == case.records):
-            yield _intends(case, world, d, state, end, closing)
+            yield from _intends(case, world, d, state, end, closing)
 
 
-def _intends(
-    case: Case, world: World, d: Driver, state: PartitionState, end: int, closing: tuple[str, ...]
-) -> Step[World]:
+def _intends(case: Case, world: World, d: Driver, state: PartitionState, end: int, closing: tuple[str, ...]) -> Steps:
     what = f"[{state.next}, {end}){' closing ' + '/'.join(closing) if closing else ''}"
     oldest = min([state.next, *(o.first for o in state.open)])
     writes = intend(case, world, d, oldest, end).with_driver(d._replace(at="write", numbers=(end,), todo=closing))
-    return Step(f"{d.name} plans {what}", writes)
+    yield Step(f"{d.name} plans {what}", writes)
+    earlier = next((f"{start}-{stop}" for epoch, start, stop, _ in world.intents if epoch == d.epoch), None)
+    if "late intent" in world.faults and earlier is not None:
+        late = Late("intent", str(d.epoch), content=earlier)
+        repeated = f"{d.name} plans {what}; a repetition of its last intent's put is on its way"
+        yield Step(repeated, _with_late(writes, "late intent", late))
 
 
 def intend(case: Case, world: World, d: Driver, start: int, end: int) -> World:
@@ -185,7 +188,7 @@ def _recorded(case: Case, d: Driver, body: ledger.Kept[Record]) -> Driver:
     d = d._replace(
         state=state, visible=tuple(k for k in d.visible if k not in acknowledged), todo=todo, recorded=body.value.number
     )
-    if d.then == "":
+    if d.then in ("", "idle", "maintain"):
         d = d._replace(
             then="maintain" if body.value.number - state.value.audited_to >= case.snapshot_every > 0 else "idle"
         )
@@ -237,6 +240,9 @@ def loses(case: Case) -> bool:
         "error in 200",
         "snapshot lost",
         "moved",
+        "group set forward",
+        "group set back",
+        "late intent",
     }
     return not set(case.faults) <= harmless
 

@@ -1,4 +1,4 @@
-"""The sentences of DESIGN's promises P2, P4, P6, P9, P10 and of ADR 5 that a model can check: each can be taken out.
+"""The sentences of promises P2, P4, P5, P6, P9, P10 and of ADR 5 that a model can check: each can be taken out.
 
 A name is `promise.what`; the text is the promise's own wording. Taking a sentence out makes the drivers do what
 somebody who had never read it might have written.
@@ -27,12 +27,15 @@ SENTENCES = {
     "p4.check-gap": "A gap in the records, and it starts over.",
     "p4.then-acts": "Only then does it act.",
     "p4.above-snapshot": "Records numbered at or below the newest snapshot are never applied.",
-    "p4.looks-first": "A driver looks at the head before it commits offsets.",
+    "p4.looks-first": "A driver appends a record or checks the head before it commits offsets.",
     "p4.own-record": "A 412 on our own attempt id (the reply was lost) is a success.",
     "p4.frozen-body": "A record's body is frozen before the first try, and what was stored is the state.",
     "p4.fenced-stops": "A driver that is fenced stops: it publishes and commits nothing more.",
     "p4.fenced-aborts-own": "A fenced driver aborts only uploads that it began and never recorded.",
     "p4.replaced-after-record": "What a record replaces is aborted after it: a driver may be fenced and not know.",
+    # P5: the committed offset
+    "p5.acknowledged-first": "The ledger acknowledges an object before the group's offset passes it.",
+    "p5.output-only": "Nothing is decided by the group's offset: whoever sets it, what is lost is rebuilt.",
     # P6: uploads outlive the process
     "p6.staged-first": "What does not fill a part goes into a staging object, written before the record that names it.",
     "p6.unique-names": "Staging names carry epoch, round and task attempt and are never used twice.",
@@ -43,11 +46,10 @@ SENTENCES = {
     "p9.conditional": "Completion is conditional on `If-None-Match: *`.",
     "p9.recorded-etags": "Completion names the recorded ETags.",
     "p9.state-keeps": "State and snapshots hold every object named and not yet acknowledged.",
-    "p9.seen-visible": "Each record acknowledges those seen visible since the last.",
+    "p9.seen-visible": "A record acknowledges only objects that were seen visible.",
     "p9.recovery-publishes": "Recovery publishes all that are not acknowledged.",
     "p9.gone-but-there": "NoSuchUpload and an object of the recorded size and checksum: done.",
-    "p9.moved": "No object, but the group's offset is past it: done (somebody moved it).",
-    "p9.else-rebuild": "Else rebuild.",
+    "p9.else-rebuild": "Neither upload nor object: it is lost, and rebuilt.",
     "p9.equal": "412: compare; equal: done.",
     "p9.equal-abort": "412 and equal: abort ours.",
     "p9.different": "412 and different: stop with ObjectConflict, overwrite nothing.",
@@ -56,6 +58,7 @@ SENTENCES = {
     "p9.unusable-aborted": "An unusable upload is aborted before its object is made again.",
     # P10: no litter, and nobody else's litter
     "p10.intent": "The intent of a round is written before it opens anything.",
+    "p10.intent-names": "Each intent has a key of its own, and the newest of an epoch counts.",
     "p10.after-claim": "Clean-up comes after the claim.",
     "p10.could-have-opened": "It aborts only uploads at keys that a round under way could have opened.",
     "p10.not-named": "It aborts only uploads that the current state does not name.",
@@ -81,7 +84,7 @@ SENTENCES = {
     "reset.once": "Each nonce is carried out once: the same request again is only finished.",
     "reset.in-all-claims": "A request is looked for in all claims, also when others came after it.",
     "reset.same-request": "The nonce of one with another request is refused.",
-    "reset.marked": "Commits carry their generation; only those of the same one tell that an object was visible.",
+    "reset.marked": "Commits carry their generation.",
     "reset.readers": "Readers go by the group's offset only in the generation that committed it, and those before.",
     # ADR 5: discard-open
     "discard.goes-back": "A topic-partition with open objects goes back to the first offset that is in no object.",

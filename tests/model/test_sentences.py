@@ -9,7 +9,14 @@ from tests.model.protocol import explore
 from tests.model.sentences import SENTENCES
 from tests.model.world import Case
 
-SLOW = {"p4.check-gap", "p4.above-snapshot", "p10.two-snapshots", "p10.lower-epochs", "p10.began-before"}
+SLOW = {
+    "p10.intent-names",
+    "p4.check-gap",
+    "p4.above-snapshot",
+    "p10.two-snapshots",
+    "p10.lower-epochs",
+    "p10.began-before",
+}
 
 
 def _missed(missed: Missed) -> object:

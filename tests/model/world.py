@@ -138,9 +138,9 @@ class Driver(NamedTuple):
 
 class World(NamedTuple):
     """Everything: the ledger's folders, the store, the group's offset, the drivers, what is on its way and what may
-    still go wrong. Objects and intents stand with the generation, and with the settings, that they are of; `mark` is
-    the metadata of the group's offset. `resets` are the nonces that were carried out. `breach` is set by a step that
-    does what no step may do."""
+    still go wrong. Objects and intents are listed with the generation, and with the settings, that they are of; `mark`
+    is the metadata of the group's offset, and `group_is_foreign` while somebody else's forward commit is the last one.
+    `resets` are the nonces that were carried out. `breach` is set by a step that does what no step may do."""
 
     records: tuple[tuple[int, Kept[Record]], ...] = ()
     snapshots: tuple[tuple[int, Kept[State]], ...] = ()
@@ -152,6 +152,7 @@ class World(NamedTuple):
     moved: tuple[tuple[str, str, int], ...] = ()
     group: int = 0
     mark: str = ""
+    group_is_foreign: bool = False
     resets: tuple[str, ...] = ()
     drivers: tuple[Driver, ...] = ()
     late: tuple[Late, ...] = ()
