@@ -381,8 +381,9 @@ class Driver:
         kafka = own.expect_same_topics(state.kafka, self._source.ids(topics))
         found = self._source.new_partitions(state, topics)
         fresh = sorted({tp.topic for tp in found} - {tp.topic for tp in self._partitions()})
-        self._own(fresh)
-        self._own_generation(fresh)
+        if fresh:
+            self._own(fresh)
+            self._own_generation(fresh)
         if found:
             _log.info("found %d new partitions: %s", len(found), ", ".join(map(str, sorted(found)[:5])))
             self._commits.record(clock=now, partitions=found, kafka=kafka)

@@ -113,8 +113,10 @@ def test_the_ledger_acknowledges_an_object_before_the_groups_offset_passes_it(pl
 def test_a_round_that_publishes_puts_one_small_record_more_and_an_idle_driver_puts_nothing(
     s3: S3Server, place: Place
 ) -> None:
+    now = [CLOCK_MS]
+    given: dict[str, Any] = {"flush_size": 10, "max_records": 10, "clock": lambda: now[0]}
     with FaultProxy(s3.endpoint) as proxy:
-        driver = place.through(proxy).driver(FunctionLog(records=30), DONE, flush_size=10, max_records=10)
+        driver = place.through(proxy).driver(FunctionLog(records=30), DONE, **given)
         driver._claim()
         driver._recover()
         while driver._round():
@@ -122,6 +124,7 @@ def test_a_round_that_publishes_puts_one_small_record_more_and_an_idle_driver_pu
         assert proxy.count(kind("PutObject", key="/ledger/")) == 1 + 2 * 3
         puts = proxy.count(kind("PutObject"))
         for _ in range(5):
+            now[0] += driver.world.look_every
             assert driver._round() is False
         assert proxy.count(kind("PutObject")) == puts
 

@@ -1,0 +1,81 @@
+"""S3 requests and ledger records of one round: `python -m bench.round_requests [--partitions 1 --partitions 64]`.
+
+A driver over a log in this process writes to a real S3 server (VersityGW) and runs rounds one by one; what it asks of
+the server, tasks included, is counted by the S3 client. Counts, not times: they do not depend on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from devtools.s3 import s3_server
+from sink_job.rounds.loop import Driver
+from sink_job.rounds.world import Goal
+from tests.support.function_log import CLOCK_MS, FunctionLog
+from tests.support.place import Place
+
+RECORDS = 10
+"""Records of a topic-partition in a round."""
+
+CASES: dict[str, dict[str, Any]] = {
+    "every object closes": {"flush_size": RECORDS},
+    "every object stays open": {"flush_size": 1_000_000},
+}
+
+
+def rounds(driver: Driver) -> Iterator[Counter[str]]:
+    """The requests of each round, the last one (which finds nothing to read) included."""
+    while True:
+        before = Counter(driver._s3.meter.snapshot().requests)
+        did = driver._round()
+        yield Counter(driver._s3.meter.snapshot().requests) - before
+        if not did:
+            return
+
+
+def measure(endpoint: str, partitions: int, given: dict[str, Any]) -> tuple[Counter[str], Counter[str], Counter[str]]:
+    """The requests of the third round, of an idle turn, and of an idle hour (120 turns of 30 s)."""
+    now = [CLOCK_MS]
+    with tempfile.TemporaryDirectory(prefix="s3sink-bench-") as folder:
+        place = Place.new(endpoint, Path(folder))
+        log = FunctionLog(records=3 * RECORDS, partitions=partitions)
+        driver = place.driver(log, Goal(until_caught_up=True), max_records=RECORDS, clock=lambda: now[0], **given)
+        driver._claim()
+        driver._recover()
+        made = list(rounds(driver))
+        hour: Counter[str] = Counter()
+        for _ in range(120):
+            now[0] += driver.world.look_every
+            hour += next(rounds(driver))
+        return made[2], made[-1], hour
+
+
+def table(endpoint: str, counts: list[int]) -> Iterator[str]:
+    yield "| topic-partitions | case | a round | idle turn | idle hour |"
+    yield "|---|---|---|---|---|"
+    for partitions in counts:
+        for name, given in CASES.items():
+            cells = (_cell(each) for each in measure(endpoint, partitions, given))
+            yield f"| {partitions} | {name} | {' | '.join(cells)} |"
+
+
+def _cell(requests: Counter[str]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(requests.items())) or "none"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--partitions", type=int, action="append")
+    options = parser.parse_args()
+    with s3_server() as server:
+        for line in table(server.endpoint, options.partitions or [1, 64]):
+            print(line)
+
+
+if __name__ == "__main__":
+    main()
