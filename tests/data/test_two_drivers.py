@@ -271,7 +271,7 @@ def test_a_command_that_was_stopped_ends_with_3_when_another_has_taken_over_mean
     hold.release.set()
     stopped.resume()
     assert stopped.wait(60) == 3, stopped.log
-    assert "LedgerFenced: another driver has taken over the ledger" in stopped.log
+    assert "LedgerFenced: another driver has written record" in stopped.log
     lines = [line for key in tree.objects(s3.client(), bucket) for line in tree.lines(s3.client(), bucket, key)]
     assert lines == [b'{"n":%d}' % n for n in range(25)]
     assert topics.committed("s3sink-default.twice", topic) == {0: 25}
