@@ -48,5 +48,6 @@ def inherited(case: Case, world: World, d: Driver) -> tuple[World, Driver]:
     if case.inherits == "named":
         return put_record(world.with_upload(upload), body), Driver(d.name)
     state = ledger.after(d.state, body)
-    d = d._replace(at="commit", then="idle", state=state, visible=(named.key,), numbers=(1,))
-    return put_record(world.with_object(named.key, "0"), body), d
+    seen = ledger.step(state, driver=d.name, epoch=1, acknowledged=(named.key,))
+    d = d._replace(at="commit", then="idle", state=ledger.after(state, seen), numbers=(1,), recorded=seen.value.number)
+    return put_record(put_record(world.with_object(named.key, "0"), body), seen), d

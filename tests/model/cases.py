@@ -171,7 +171,7 @@ MISSED = [
     Missed(
         ("p10.intent-names",),
         "litter",
-        Case(records=2, part=1, rounds=(1,), commands=(LATEST,), faults=("late intent",)),
+        Case(records=2, part=1, rounds=(1,), alone=True, commands=(LATEST,), faults=("late intent",)),
     ),
     Missed(("p10.after-claim",), "named removed", SMALL),
     Missed(("p10.could-have-opened",), "foreign harmed", replace(TINY, foreign="upload")),
