@@ -1,7 +1,8 @@
 """What the ledger's lists prove about a sink, partition by partition: pure, the heart of `s3sink verify`.
 
 A rotation is a stretch of offsets after which nothing was open, so the objects whose first offset lies in it and its
-holes must sum to the stretch: in count, and in the sum of the offsets' hashes (`tally`). Rotations follow each other
+holes must sum to the stretch: in count, and in the sum of the offsets' hashes (`tally`). What was given up of objects
+that had to be rebuilt (`Lost`) counts as they do. Rotations follow each other
 without a gap from the sink's first offset on; what was written since the last one must be in the objects named or open
 since. With the bucket's objects being those of the lists (`Bucket`), and Kafka's committed offset what the ledger says,
 each offset up to it is in exactly one object or a known hole.
@@ -19,14 +20,14 @@ import msgspec
 
 from sink_job.api.errors import DataLoss, ObjectConflict
 from sink_job.api.types import TopicPartition
-from sink_job.rounds.state import NamedObject, PartitionState, Rotation, State, Tally, committed
+from sink_job.rounds.state import Lost, NamedObject, PartitionState, Rotation, State, Tally, committed
 from sink_job.rounds.sums import Counted, fault, total
 from sink_job.rounds.tally import tally_range
 
 MOST_FINDINGS = 100
 """Findings of a comparison that are told; the first ones matter."""
 
-Item = TypeVar("Item", NamedObject, Rotation)
+Item = TypeVar("Item", NamedObject, Rotation, Lost)
 
 
 class Wrong(StrEnum):
@@ -86,9 +87,10 @@ class Verdict(msgspec.Struct, frozen=True, rename="camel"):
 
     `objects`, `records` and `bytes` count visible objects, `waiting` records in open ones or ones not visible yet.
     `holes` are the offsets below `next` (the next one to read) that hold no record of ours: control records, aborted,
-    compacted, refused. `generation` counts the resets of the offsets, from 1: each is proved for itself, and one that
-    has ended up to where it ended. `end` (of Kafka's log) and `group` (its offset in Kafka) are None where Kafka
-    doesn't know them, `compared` where nothing was compared with Kafka's records.
+    compacted, refused, and lost ones. `lost` are those of them that had been read, and could not be read again for an
+    object that had to be rebuilt (`onDataLoss: Continue`). `generation` counts the resets of the offsets, from 1: each
+    is proved for itself, and one that has ended up to where it ended. `end` (of Kafka's log) and `group` (its offset in
+    Kafka) are None where Kafka doesn't know them, `compared` where nothing was compared with Kafka's records.
     """
 
     topic: str
@@ -107,6 +109,7 @@ class Verdict(msgspec.Struct, frozen=True, rename="camel"):
     wrong: tuple[Finding, ...] = ()
     compared: Compared | None = None
     generation: int = 1
+    lost: int = 0
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -145,15 +148,16 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Lists:
-    """What the ledger says of one generation: its state, every object ever acknowledged, every rotation, and where its
-    first claim says that partitions start. `ended`: a reset of the offsets has begun another one, and `state` is how
-    this one ended."""
+    """What the ledger says of one generation: its state, every object ever acknowledged, every rotation, where its
+    first claim says that partitions start, and what was given up. `ended`: a reset of the offsets has begun another
+    one, and `state` is how this one ended."""
 
     state: State
     published: Sequence[NamedObject]
     rotations: Sequence[Rotation]
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     ended: bool = False
+    lost: Sequence[Lost] = ()
 
     @property
     def objects(self) -> list[NamedObject]:
@@ -175,8 +179,11 @@ def audit(lists: Lists, bucket: Bucket, log: Log) -> list[Verdict]:
     proved = committed(lists.state, set(lists.state.pending) - hidden)
     objects = _by_partition(lists.objects)
     rotations = _by_partition(lists.rotations)
+    lost = _by_partition(lists.lost)
     return [
-        _Partition(tp, lists, objects.get(tp, []), rotations.get(tp, []), bucket, hidden).verdict(proved[tp], log)
+        _Partition(tp, lists, objects.get(tp, []), rotations.get(tp, []), lost.get(tp, []), bucket, hidden).verdict(
+            proved[tp], log
+        )
         for tp in sorted(proved)
     ]
 
@@ -197,6 +204,7 @@ class _Partition:
         lists: Lists,
         objects: Sequence[NamedObject],
         rotations: Sequence[Rotation],
+        lost: Sequence[Lost],
         bucket: Bucket,
         hidden: Collection[str],
     ) -> None:
@@ -205,6 +213,7 @@ class _Partition:
         self.state: PartitionState = lists.state.partitions[str(tp)]
         self.objects = sorted(objects, key=lambda o: (o.first, o.last))
         self.rotations = sorted(rotations, key=lambda r: (r.start, r.end))
+        self.lost = sorted(lost, key=lambda each: each.first)
         self.bucket = bucket
         self.hidden = hidden
         self.ended = lists.ended
@@ -239,12 +248,13 @@ class _Partition:
             records=total(visible).count,
             bytes=sum(o.bytes for o in visible),
             waiting=total(state.open).count + total(hidden).count,
-            holes=sum(r.holes.count for r in self.rotations) + self._holes_since(),
+            holes=sum(r.holes.count for r in self.rotations) + self._holes_since() + total(self.lost).count,
             end=end,
             group=group,
-            notes=tuple(self._notes_of_the_end() if self.ended else self._notes(proved, group)),
+            notes=(*self._notes_of_loss(), *(self._notes_of_the_end() if self.ended else self._notes(proved, group))),
             wrong=tuple(sorted(wrong, key=lambda finding: finding.offset)),
             generation=self.generation,
+            lost=total(self.lost).count,
         )
 
     def _holes_since(self) -> int:
@@ -255,7 +265,11 @@ class _Partition:
 
     def _was_left_open(self) -> bool:
         """Whether some objects were open when the generation ended, and others closed behind them."""
-        return self.ended and self.state.written.count > 0
+        return self.ended and self.state.written.count > total(self._lost_since()).count
+
+    def _lost_since(self) -> list[Lost]:
+        """What was given up since the last rotation."""
+        return [each for each in self.lost if each.first >= self.state.rotation_start]
 
     def _in_the_bucket(self) -> Iterator[Finding]:
         """What the lists name must be there, with the recorded size and checksum."""
@@ -281,10 +295,12 @@ class _Partition:
         """Rotations follow each other, and the objects and holes of each sum to its range."""
         reached = self.start
         firsts = [o.first for o in self.objects]
+        losses = [each.first for each in self.lost]
         for r in self.rotations:
             yield from self._follows(reached, r.start)
             reached = max(reached, r.end)
-            within = self.objects[bisect_left(firsts, r.start) : bisect_left(firsts, r.end)]
+            within: list[Counted] = [*self.objects[bisect_left(firsts, r.start) : bisect_left(firsts, r.end)]]
+            within += self.lost[bisect_left(losses, r.start) : bisect_left(losses, r.end)]
             lacks = tally_range(r.start, r.end) - total(within) - r.holes
             yield from self._fault(r.start, r.end, within, lacks)
         yield from self._follows(reached, self.state.rotation_start)
@@ -308,7 +324,7 @@ class _Partition:
         """What was written since is in the objects named since and the open ones."""
         state = self.state
         named = [o for o in self.objects if o.first >= state.rotation_start]
-        since: list[Counted] = [*named, *state.open]
+        since: list[Counted] = [*named, *state.open, *self._lost_since()]
         yield from self._fault(state.rotation_start, state.written_to, since, state.written - total(since))
 
     def _fault(self, start: int, end: int, objects: Sequence[Counted], lacks: Tally) -> Iterator[Finding]:
@@ -355,6 +371,15 @@ class _Partition:
                 f"Kafka's log ends at {end}, before the committed offset {proved}: what it writes there is in no object"
             )
             yield Finding(Wrong.LOG_TRUNCATED, end, message)
+
+    def _notes_of_loss(self) -> Iterator[str]:
+        """What was given up, and is known to be in no object."""
+        if self.lost:
+            first, last = self.lost[0].first, max(each.last for each in self.lost)
+            yield (
+                f"{total(self.lost).count:,} records between offsets {first} and {last} are lost, in no object: Kafka "
+                f"no longer held them when unpublished objects had to be rebuilt (onDataLoss: Continue)"
+            )
 
     def _notes_of_the_end(self) -> Iterator[str]:
         """What is to be said of a generation that a reset has ended."""

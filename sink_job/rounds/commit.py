@@ -18,9 +18,11 @@ from sink_job.api.errors import LedgerFenced, TopicMissing, TryAgainLater
 from sink_job.api.types import TopicPartition
 from sink_job.rounds.generations import mark
 from sink_job.rounds.ledger import Ledger
+from sink_job.rounds.losses import Rebuilt
 from sink_job.rounds.publish import Outcome, publish_all
 from sink_job.rounds.state import (
     Kafka,
+    Lost,
     NamedObject,
     PartitionState,
     Record,
@@ -54,8 +56,9 @@ class Offsets(Protocol):
     def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None: ...
 
 
-Rebuild = Callable[[Sequence[NamedObject]], Sequence[NamedObject]]
-"""Makes named objects again under new uploads; raises DataLoss when Kafka no longer holds their records."""
+Rebuild = Callable[[Sequence[NamedObject]], Rebuilt]
+"""Makes named objects again under new uploads, and says what of them is given up; raises DataLoss when Kafka no longer
+holds their records and they may not be given up."""
 
 
 class Commits:
@@ -97,11 +100,13 @@ class Commits:
         named: Sequence[NamedObject] = (),
         rotations: Sequence[Rotation] = (),
         acknowledged: Iterable[str] = (),
+        lost: Sequence[Lost] = (),
         begun: Sequence[tuple[str, str]] = (),
         kafka: Kafka | None = None,
     ) -> None:
         """Writes the next record: from here on it is decided. `acknowledged` are the keys of named objects that are
-        visible; `begun` are the (key, upload id) that only this record would name.
+        visible; `lost` is what is given up of objects that had to be rebuilt; `begun` are the (key, upload id) that only
+        this record would name.
 
         Raises LedgerFenced, after it has aborted those: a fenced driver's last deed, since they are nobody's.
         """
@@ -117,6 +122,7 @@ class Commits:
             named=tuple(msgspec.structs.replace(o, record=o.record or number) for o in named),
             rotations=tuple(msgspec.structs.replace(r, record=number) for r in rotations),
             acknowledged=tuple(sorted(acknowledged)),
+            lost=tuple(msgspec.structs.replace(each, record=number) for each in lost),
         )
         try:
             self.ledger.append(record)
@@ -143,8 +149,7 @@ class Commits:
             for o in lost:
                 _log.warning("the upload of s3://%s/%s is gone: rebuilding it from Kafka", self.s3.bucket, o.key)
             rebuilt = self._rebuild(lost)
-            begun = [(o.key, o.upload) for o in rebuilt]
-            self._acknowledge(clock, visible, named=rebuilt, begun=begun)
+            self._acknowledge(clock, visible, rebuilt)
             visible = set()
         else:
             raise TryAgainLater(
@@ -155,16 +160,11 @@ class Commits:
         wanted = committed(self.state)
         self._commit({tp: offset for tp, offset in wanted.items() if self._committed.get(tp) != offset})
 
-    def _acknowledge(
-        self,
-        clock: int,
-        visible: Set[str],
-        *,
-        named: Sequence[NamedObject] = (),
-        begun: Sequence[tuple[str, str]] = (),
-    ) -> None:
+    def _acknowledge(self, clock: int, visible: Set[str], rebuilt: Rebuilt | None = None) -> None:
         """Records that these objects are visible: before this the group's offset does not pass them (P5)."""
-        self.record(clock=clock, partitions={}, named=named, begun=begun, acknowledged=visible)
+        named, lost = (rebuilt.named, rebuilt.lost) if rebuilt else ((), ())
+        begun = [(o.key, o.upload) for o in named]
+        self.record(clock=clock, partitions={}, named=named, lost=lost, begun=begun, acknowledged=visible)
         self.published += len(visible)
 
     def refresh_offsets(self, partitions: Iterable[TopicPartition]) -> None:

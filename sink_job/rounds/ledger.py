@@ -3,7 +3,7 @@
 `<topicsDir>/_s3sink/<sink id>/` holds
     ledger/<20 digits>.json.gz      the records; the number is the lock (P4)
     snapshot/<20 digits>.json.gz    the whole state after that record
-    published/<from>-<to>.jsonl.gz  what was acknowledged in the records from … to
+    published/<from>-<to>.jsonl.gz  what was acknowledged, and given up, in the records from … to
     intent/<epoch>-<sequence>.json.gz  the offsets at which an epoch's rounds may have opened objects (P10)
     staging/…                       leftovers of open objects (P6)
 The body of a record is frozen before the first try: a 412 on our own attempt id means that the reply was lost.
@@ -21,7 +21,7 @@ import msgspec
 
 from sink_job.api.errors import ConfigurationError, LedgerFenced
 from sink_job.rounds import history
-from sink_job.rounds.state import FORMAT, PLAIN, NamedObject, Record, Rotation, State, apply, audited
+from sink_job.rounds.state import FORMAT, PLAIN, Lost, NamedObject, Record, Rotation, State, apply, audited
 from sink_job.s3 import S3, NotFound, PreconditionFailed
 
 T = TypeVar("T", bound="_Versioned")
@@ -67,6 +67,7 @@ class Audit(msgspec.Struct, frozen=True):
 
     object: NamedObject | None = None
     rotation: Rotation | None = None
+    lost: Lost | None = None
 
 
 class Ledger:
@@ -170,7 +171,7 @@ class Ledger:
         """Writes the published list, then the snapshot; then drops what two snapshots cover. Returns the state to go on
         with, its audit emptied."""
         name = f"published/{state.audited_to:020d}-{state.number:020d}.jsonl.gz"
-        lines = [Audit(object=o) for o in state.published] + [Audit(rotation=r) for r in state.rotations]
+        lines = _since_snapshot(state)
         body = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
         self.s3.put(self.root + name, gzip.compress(body, 5, mtime=0))
         kept = audited(state)
@@ -209,8 +210,7 @@ class Ledger:
             decoded = [msgspec.json.decode(line, type=Audit) for line in gzip.decompress(self.s3.get(key)).splitlines()]
             lines[:0] = decoded
             end = start
-        lines += [Audit(object=o) for o in state.published] + [Audit(rotation=r) for r in state.rotations]
-        return lines
+        return [*lines, *_since_snapshot(state)]
 
     def intend(self, intent: Intent) -> None:
         """Writes the intent of the epoch's round under way; its ranges cover those of the epoch's earlier intents."""
@@ -256,3 +256,10 @@ class Ledger:
                 "Upgrade s3sink."
             )
         return value
+
+
+def _since_snapshot(state: State) -> list[Audit]:
+    """The lines of the published list that no file of it has yet."""
+    lines = [Audit(object=o) for o in state.published]
+    lines += [Audit(rotation=r) for r in state.rotations]
+    return lines + [Audit(lost=each) for each in state.lost]

@@ -12,13 +12,17 @@ from sink_job.api.spec import S3Names
 from sink_job.api.types import TopicPartition
 from sink_job.rounds.audit import Bucket, Lists, Unknown
 from sink_job.rounds.generations import generation_of
-from sink_job.rounds.state import NamedObject, Record, Rotation, State
+from sink_job.rounds.state import Lost, NamedObject, Record, Rotation, State
 
 _NO_END = 1 << 63
 
 
 def lineage(
-    state: State, objects: Sequence[NamedObject], rotations: Sequence[Rotation], claims: Sequence[Record]
+    state: State,
+    objects: Sequence[NamedObject],
+    rotations: Sequence[Rotation],
+    claims: Sequence[Record],
+    lost: Sequence[Lost] = (),
 ) -> list[Lists]:
     """The lists of each generation, the current one last. `claims` are all that the ledger still has, in order."""
     resets = [claim for claim in claims if claim.reset is not None]
@@ -41,6 +45,7 @@ def lineage(
                 rotations=[r for r in rotations if generation_of(r.record, numbers) == generation],
                 starts=_starts(mine),
                 ended=ended is not None,
+                lost=[each for each in lost if generation_of(each.record, numbers) == generation],
             )
         )
     return found

@@ -12,22 +12,21 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-import msgspec
-
 from sink_job.api.errors import DataError, DataLoss, TopicMissing, TryAgainLater
 from sink_job.api.spec import IsolationLevel, OnDataLoss, Sink
 from sink_job.api.types import TopicPartition
 from sink_job.kafka.types import TopicInfo
-from sink_job.rounds import own
+from sink_job.rounds import losses, own
 from sink_job.rounds.commit import REBUILD_ATTEMPTS, Commits
 from sink_job.rounds.generations import shaping_below
+from sink_job.rounds.held import Held
 from sink_job.rounds.ledger import Ledger
 from sink_job.rounds.mend import Mender
 from sink_job.rounds.pipeline import Pipeline
 from sink_job.rounds.plan import Plan, Sight, due, plan
 from sink_job.rounds.recover import CleanUp, take_over
 from sink_job.rounds.source import Source
-from sink_job.rounds.state import NamedObject, PartitionState, Record, State, difference
+from sink_job.rounds.state import Lost, NamedObject, PartitionState, Record, State, difference
 from sink_job.rounds.stuck import Standstill
 from sink_job.rounds.tails import Tails
 from sink_job.rounds.tasks import Tasks
@@ -69,7 +68,8 @@ class Driver:
         self._ledger = Ledger(self._s3, self._root, world.attempt)
         self._pipeline = Pipeline.of(self._shaping, sink.spec.errors)
         self._source = Source(sink, world.admin)
-        self._tasks = Tasks(sink, world, self._ledger)
+        held = Held(self._source, lambda: self._stop.wait(self.short_wait_ms / 1000))
+        self._tasks = Tasks(sink, world, self._ledger, held)
         self._mender = Mender(self._tasks)
         committed = sink.spec.kafka.isolation_level is IsolationLevel.READ_COMMITTED
         every, after = world.look_every, world.stuck_after
@@ -317,7 +317,7 @@ class Driver:
         good = {tp: r for tp, r in results.items() if r.lost is None}
         for key, upload in (upload for r in results.values() if r.lost is not None for upload in r.begun):
             self._s3.abort(key, upload)
-        mended = self._rebuild_open(lost)
+        mended, given_up = self._rebuild_open(lost)
         replaced = self._mender.uploads({tp: self._state_of(tp) for tp in mended}, commits.state)
         states = {tp: r.state for tp, r in good.items()} | mended
         commits.record(
@@ -325,6 +325,7 @@ class Driver:
             partitions=states,
             named=[o for r in good.values() for o in r.named],
             rotations=[rotation for r in good.values() for rotation in r.rotations],
+            lost=given_up,
             begun=[upload for r in good.values() for upload in r.begun] + self._mender.uploads(mended, commits.state),
         )
         for key, upload in replaced:
@@ -417,23 +418,29 @@ class Driver:
         for tp, (start, _) in planned.ranges.items():
             if held[tp] > start:
                 _log.warning("%s: offsets %d to %d are lost: going on behind them", tp, start, held[tp] - 1)
-                state = self._state_of(tp)
-                committable = state.committable if state.open else held[tp]
-                states[tp] = msgspec.structs.replace(state, next=held[tp], committable=committable)
+                states[tp] = losses.skipped(self._state_of(tp), held[tp])
         if states:
             self._commits.record(clock=self._now, partitions=states)
             self.tracker.lost(sum(states[tp].next - planned.ranges[tp][0] for tp in states))
         return bool(states)
 
-    def _rebuild_named(self, objects: Sequence[NamedObject]) -> list[NamedObject]:
+    def _rebuild_named(self, objects: Sequence[NamedObject]) -> losses.Rebuilt:
         rebuilt = self._mender.named(objects, self._commits.state, self._now)
-        self.tracker.rebuilt(len(rebuilt))
+        self._count_rebuilt(len(rebuilt.named), rebuilt.lost)
         return rebuilt
 
-    def _rebuild_open(self, lost: Mapping[TopicPartition, str]) -> dict[TopicPartition, PartitionState]:
-        states = self._mender.open(lost, self._commits.state, self._now)
-        self.tracker.rebuilt(sum(len(p.open) for p in states.values()))
-        return states
+    def _rebuild_open(
+        self, lost: Mapping[TopicPartition, str]
+    ) -> tuple[dict[TopicPartition, PartitionState], Sequence[Lost]]:
+        states, given_up = self._mender.open(lost, self._commits.state, self._now)
+        self._count_rebuilt(sum(len(p.open) for p in states.values()), given_up)
+        return states, given_up
+
+    def _count_rebuilt(self, objects: int, lost: Sequence[Lost]) -> None:
+        if objects or lost:
+            self._expect_same_topics()
+        self.tracker.rebuilt(objects)
+        self.tracker.lost(losses.count(lost))
 
     # -- small things ------------------------------------------------------------------------------------------------
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-import msgspec
-
 from sink_job.api.types import TopicPartition
-from sink_job.rounds.rebuild import RebuildInput
-from sink_job.rounds.state import NamedObject, OpenObject, PartitionState, State
+from sink_job.rounds.losses import Rebuilt, with_open
+from sink_job.rounds.rebuild import Missing, RebuildInput
+from sink_job.rounds.state import Lost, NamedObject, OpenObject, PartitionState, State
 from sink_job.rounds.tasks import Tasks
 
 K = TypeVar("K")
@@ -20,23 +19,29 @@ _log = logging.getLogger(__name__)
 
 
 class Mender:
-    """Makes one sink's lost objects again. Each method raises DataLoss when Kafka no longer holds their records."""
+    """Makes one sink's lost objects again. Each method raises DataLoss when Kafka no longer holds their records; with
+    `onDataLoss: Continue` it makes of each object what Kafka still holds, and returns what is lost of them."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
 
-    def named(self, objects: Sequence[NamedObject], state: State, now: int) -> list[NamedObject]:
-        """The objects under new uploads, same keys, same bytes."""
+    def named(self, objects: Sequence[NamedObject], state: State, now: int) -> Rebuilt:
+        """The objects under new uploads, same keys, same bytes; one that has lost records under the key of the first
+        that is left, and without any record none."""
         rebuilt: list[NamedObject] = []
+        lost: list[Lost] = []
         for settings, group in _grouped(objects, lambda o: o.settings).items():
             wanted = {
                 tp: RebuildInput(named=tuple(mine)) for tp, mine in _grouped(group, lambda o: o.topic_partition).items()
             }
             results = self._tasks.rebuild(wanted, state, now=now, settings=settings)
             rebuilt += [o for result in results.values() for o in result.named]
-        return rebuilt
+            lost += self._given_up({tp: result.missing for tp, result in results.items()}, state, settings)
+        return Rebuilt(rebuilt, lost)
 
-    def open(self, lost: Mapping[TopicPartition, str], state: State, now: int) -> dict[TopicPartition, PartitionState]:
+    def open(
+        self, lost: Mapping[TopicPartition, str], state: State, now: int
+    ) -> tuple[dict[TopicPartition, PartitionState], list[Lost]]:
         """The states of these partitions, their open objects under new uploads.
 
         What is left of the old uploads may go when a record has replaced them, not before: a driver may be fenced and
@@ -45,15 +50,36 @@ class Mender:
         for tp, why in lost.items():
             _log.warning("%s: %s: rebuilding its open objects from Kafka", tp, why)
         before = {tp: state.partitions[str(tp)] for tp in lost}
-        fresh: dict[tuple[TopicPartition, str], OpenObject] = {}
+        fresh: dict[TopicPartition, list[OpenObject]] = {tp: [] for tp in before}
+        given_up: list[Lost] = []
         for settings in sorted({o.settings for p in before.values() for o in p.open}):
             mine = {tp: tuple(o for o in p.open if o.settings == settings) for tp, p in before.items()}
             wanted = {tp: RebuildInput(open=objects) for tp, objects in mine.items() if objects}
-            for tp, result in self._tasks.rebuild(wanted, state, now=now, settings=settings).items():
-                fresh |= {(tp, o.path): o for o in result.open}
-        return {
-            tp: msgspec.structs.replace(p, open=tuple(fresh[tp, o.path] for o in p.open)) for tp, p in before.items()
-        }
+            results = self._tasks.rebuild(wanted, state, now=now, settings=settings)
+            for tp, result in results.items():
+                fresh[tp] += result.open
+            given_up += self._given_up({tp: result.missing for tp, result in results.items()}, state, settings)
+        return {tp: with_open(p, fresh[tp]) for tp, p in before.items()}, given_up
+
+    def _given_up(
+        self, missing: Mapping[TopicPartition, Sequence[Missing]], state: State, settings: int
+    ) -> Iterator[Lost]:
+        """What the objects begun under these settings have lost; each is reported."""
+        pipeline = self._tasks.pipeline(state, settings)
+        for tp, each in ((tp, each) for tp, several in sorted(missing.items()) for each in several):
+            key = pipeline.key(tp, each.path, each.first)
+            lost = each.wanted - each.found
+            _log.warning(
+                "%s: Kafka no longer holds %d of the %d records of %s (offsets %d to %d), which was not visible yet "
+                "and has to be rebuilt: they are lost, and the sink continues without them (onDataLoss: Continue)",
+                tp,
+                lost.count,
+                each.wanted.count,
+                key,
+                each.first,
+                each.last,
+            )
+            yield Lost(tp.topic, tp.partition, key, each.path, each.first, each.last, lost)
 
     def uploads(self, partitions: Mapping[TopicPartition, PartitionState], state: State) -> list[tuple[str, str]]:
         """Key and upload of the open objects that have one; `state` holds their settings."""

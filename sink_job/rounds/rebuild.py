@@ -2,12 +2,14 @@
 
 What a round has cut is never cut anew: the task reads the recorded stretches again, under the clocks they had then,
 takes the records whose path is the object's, and writes them to a new upload. The tally must come out as recorded;
-otherwise Kafka no longer holds the records, and that is data loss.
+otherwise Kafka no longer holds the records, and that is data loss: nothing is made then, or with `partial` what is
+left, under the key of its first record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,15 +21,19 @@ from sink_job.formats.spool import Spool
 from sink_job.rounds.objects import ObjectWriter, Uploads
 from sink_job.rounds.pieces import pieces
 from sink_job.rounds.share import TaskShare
-from sink_job.rounds.state import NamedObject, OpenObject, Part, Tally
+from sink_job.rounds.state import NamedObject, OpenObject, Tally
 from sink_job.s3.checksums import combine_all
+
+Object = TypeVar("Object", NamedObject, OpenObject)
 
 
 class RebuildInput(msgspec.Struct, frozen=True):
-    """The objects of one topic-partition to make again, all begun under the same settings."""
+    """The objects of one topic-partition to make again, all begun under the same settings. `partial`: also those of
+    which Kafka holds some records only."""
 
     named: tuple[NamedObject, ...] = ()
     open: tuple[OpenObject, ...] = ()
+    partial: bool = False
 
     def stretch(self) -> tuple[int, int]:
         """The offsets `[start, end)` to read."""
@@ -36,7 +42,7 @@ class RebuildInput(msgspec.Struct, frozen=True):
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """An object that cannot be made again: how many of its records Kafka still holds."""
+    """An object that cannot be made again as it was: how many of its records Kafka still holds."""
 
     path: str
     first: int
@@ -44,13 +50,25 @@ class Missing(msgspec.Struct, frozen=True):
     found: Tally
     wanted: Tally
 
+    @property
+    def is_loss(self) -> bool:
+        """Whether records are missing; otherwise they are others than those that were read."""
+        return self.found.count < self.wanted.count
+
 
 class RebuildResult(msgspec.Struct, frozen=True):
-    """The objects under their new uploads."""
+    """The objects under their new uploads, and those of which records are missing. Without `partial` there is no other
+    object then; with it there are those with any record left."""
 
     named: tuple[NamedObject, ...] = ()
     open: tuple[OpenObject, ...] = ()
     missing: tuple[Missing, ...] = ()
+
+
+def nothing_held(wanted: RebuildInput) -> RebuildResult:
+    """What comes of objects of which Kafka holds nothing any more."""
+    objects: tuple[NamedObject | OpenObject, ...] = (*wanted.named, *wanted.open)
+    return RebuildResult(missing=tuple(Missing(o.path, o.first, o.last, Tally(), o.offsets) for o in objects))
 
 
 class RebuildShare(TaskShare):
@@ -72,12 +90,13 @@ class _Rebuilder:
         self._spool = spool
         self._pipeline = share.pipeline
         self._uploads = Uploads(share.s3, threads=settings.threads, bodies=settings.bodies)
-        self._objects: Sequence[NamedObject | OpenObject] = (*wanted.named, *wanted.open)
-        self._writers = [self._writer(o) for o in self._objects]
+        self._named = [_Again(o) for o in wanted.named]
+        self._open = [_Again(o) for o in wanted.open]
+        self._again: Sequence[_Again[NamedObject] | _Again[OpenObject]] = (*self._named, *self._open)
 
-    def _writer(self, o: NamedObject | OpenObject) -> ObjectWriter:
+    def _writer(self, path: str, first: int) -> ObjectWriter:
         return ObjectWriter(
-            key=self._pipeline.key(self._tp, o.path, o.first),
+            key=self._pipeline.key(self._tp, path, first),
             uploads=self._uploads,
             staged=self._share.staged,
             spool=self._spool,
@@ -91,15 +110,14 @@ class _Rebuilder:
             offsets = batch.column("offset").to_numpy()
             for clock in self._clocks(int(offsets[0]), int(offsets[-1])):
                 self._take(batch, clock)
-        missing = tuple(self._missing())
-        if missing:
+        missing = tuple(each.missing() for each in self._again if each.found != each.o.offsets)
+        if missing and not (self._wanted.partial and all(each.is_loss for each in missing)):
             return RebuildResult(missing=missing)
-        split = len(self._wanted.named)
-        return RebuildResult(self._named(self._writers[:split]), self._open(self._writers[split:]))
+        return RebuildResult(self._finished(), self._left_open(), missing)
 
     def _clocks(self, first: int, last: int) -> list[int]:
         """The round clocks under which records between these offsets were seen."""
-        stretches = (s for o in self._objects for s in o.seen)
+        stretches = (s for each in self._again for s in each.o.seen)
         return sorted({s.clock for s in stretches if s.start <= last and s.end > first})
 
     def _take(self, batch: pa.RecordBatch, clock: int) -> None:
@@ -108,33 +126,67 @@ class _Rebuilder:
         rows = prepared.rows
         codes = {path: code for code, path in enumerate(rows.paths)}
         chosen = [
-            (writer, np.flatnonzero((rows.codes == codes[o.path]) & _seen(o, clock, rows.offsets)))
-            for o, writer in zip(self._objects, self._writers, strict=True)
-            if o.path in codes
+            (each, np.flatnonzero((rows.codes == codes[each.o.path]) & _seen(each.o, clock, rows.offsets)))
+            for each in self._again
+            if each.o.path in codes
         ]
-        chosen = [(writer, mine) for writer, mine in chosen if len(mine)]
-        for (writer, _), piece in zip(chosen, pieces(prepared, [mine for _, mine in chosen]), strict=True):
-            writer.append(piece)
+        chosen = [(each, mine) for each, mine in chosen if len(mine)]
+        for (each, _), piece in zip(chosen, pieces(prepared, [mine for _, mine in chosen]), strict=True):
+            if each.writer is None:
+                each.writer = self._writer(each.o.path, int(piece.offsets[0]))
+            each.writer.append(piece)
+            each.size += len(piece.data)
 
-    def _missing(self) -> Iterator[Missing]:
-        for o, writer in zip(self._objects, self._writers, strict=True):
-            if writer.offsets != o.offsets:
-                yield Missing(o.path, o.first, o.last, writer.offsets, o.offsets)
+    def _finished(self) -> tuple[NamedObject, ...]:
+        written = [each for each in self._named if each.writer is not None]
+        for each in written:
+            each.finish()
+        return tuple(map(_renamed, written))
 
-    def _named(self, writers: Sequence[ObjectWriter]) -> tuple[NamedObject, ...]:
-        for writer in writers:
-            writer.finish()
-        return tuple(_renamed(o, *writer.result()) for o, writer in zip(self._wanted.named, writers, strict=True))
-
-    def _open(self, writers: Sequence[ObjectWriter]) -> tuple[OpenObject, ...]:
+    def _left_open(self) -> tuple[OpenObject, ...]:
         staging = self._share.staging
-        objects = []
-        for o, writer in zip(self._wanted.open, writers, strict=True):
+        opened = []
+        for each in self._open:
+            writer = each.writer
+            if writer is None or writer.start is None:
+                continue
             left = writer.leave()
             upload, parts = writer.result()
-            sealed, loose = staging.add(left.sealed), staging.add(left.loose)
-            objects.append(msgspec.structs.replace(o, upload=upload, parts=parts, sealed=sealed, loose=loose))
-        return tuple(objects)
+            again = msgspec.structs.replace(
+                each.o,
+                first=writer.start,
+                last=writer.last,
+                size=each.size,
+                offsets=writer.offsets,
+                upload=upload,
+                parts=parts,
+                sealed=staging.add(left.sealed),
+                loose=staging.add(left.loose),
+            )
+            opened.append(again)
+        return tuple(opened)
+
+
+class _Again(Generic[Object]):
+    """An object that is made again: its records go to the writer, which the first of them begins. `size` is in encoded,
+    uncompressed bytes."""
+
+    def __init__(self, o: Object) -> None:
+        self.o: Object = o
+        self.writer: ObjectWriter | None = None
+        self.size = 0
+
+    @property
+    def found(self) -> Tally:
+        return self.writer.offsets if self.writer else Tally()
+
+    def finish(self) -> None:
+        """Sends the last part."""
+        if self.writer is not None:
+            self.writer.finish()
+
+    def missing(self) -> Missing:
+        return Missing(self.o.path, self.o.first, self.o.last, self.found, self.o.offsets)
 
 
 def _seen(o: NamedObject | OpenObject, clock: int, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -145,7 +197,20 @@ def _seen(o: NamedObject | OpenObject, clock: int, offsets: npt.NDArray[np.int64
     return chosen
 
 
-def _renamed(o: NamedObject, upload: str | None, parts: tuple[Part, ...]) -> NamedObject:
-    assert upload is not None, "a rebuilt object has at least one record, so at least one part"
-    crc = combine_all((p.crc, p.size) for p in parts)
-    return msgspec.structs.replace(o, upload=upload, parts=parts, bytes=sum(p.size for p in parts), crc=crc)
+def _renamed(again: _Again[NamedObject]) -> NamedObject:
+    writer = again.writer
+    assert writer is not None, "it has at least one record"
+    assert writer.start is not None, "and so a first one"
+    upload, parts = writer.result()
+    assert upload is not None, "and so at least one part"
+    return msgspec.structs.replace(
+        again.o,
+        key=writer.key,
+        first=writer.start,
+        last=writer.last,
+        bytes=sum(p.size for p in parts),
+        crc=combine_all((p.crc, p.size) for p in parts),
+        upload=upload,
+        parts=parts,
+        offsets=writer.offsets,
+    )

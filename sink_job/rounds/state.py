@@ -134,12 +134,29 @@ class Rotation(msgspec.Struct, frozen=True, gc=False):
     record: int = 0
 
 
+class Lost(msgspec.Struct, frozen=True, gc=False):
+    """Records of an object that was not visible yet and had to be rebuilt, which Kafka no longer held: they are in no
+    object (`onDataLoss: Continue`). `key`, `first` and `last` are those that the object had, `offsets` tallies what is
+    lost of it; what is left of it is named, or open, under the key of its first record. `record` is the number of the
+    record that gave them up."""
+
+    topic: str
+    partition: int
+    key: str
+    path: str
+    first: int
+    last: int
+    offsets: Tally
+    record: int = 0
+
+
 class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One topic-partition: the cutter's state (SEMANTICS section 2) and the open objects behind it.
 
     `committable` is the first offset that is not in a closed object. `rotation_start` is where the last rotation ended,
-    and `written` tallies the records written since, whether their objects are open or closed; `written_to` is the
-    offset behind the last of them. `settings` is the number of the claim under whose settings it was last cut.
+    and `written` tallies the records written since, whether their objects are open or closed, or have lost them;
+    `written_to` is the offset behind the last of them. `settings` is the number of the claim under whose settings it
+    was last cut.
     """
 
     next: int
@@ -198,8 +215,8 @@ class Reset(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """One step of the ledger. A *claim* begins an epoch (its own number) and holds the settings in full (P4, P8); a
-    *round* says what one round wrote, named and acknowledged. A claim with a `reset` holds all partitions that there
-    are from here on, and where they start."""
+    *round* says what one round wrote, named, acknowledged and gave up. A claim with a `reset` holds all partitions
+    that there are from here on, and where they start."""
 
     number: int
     epoch: int
@@ -213,6 +230,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     named: tuple[NamedObject, ...] = ()
     rotations: tuple[Rotation, ...] = ()
     acknowledged: tuple[str, ...] = ()
+    lost: tuple[Lost, ...] = ()
     reset: Reset | None = None
 
 
@@ -220,8 +238,9 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
     """Everything the ledger has decided up to record `number`.
 
     `pending` are the objects named and not acknowledged; `settings` the settings, by claim, that open or pending
-    objects were begun under, and the newest. `published` and `rotations` are the audit since the last snapshot: they
-    leave the state when a snapshot is taken, into the published list. `claims` are the numbers that are never dropped.
+    objects were begun under, and the newest. `published`, `rotations` and `lost` are the audit since the last snapshot:
+    they leave the state when a snapshot is taken, into the published list. `claims` are the numbers that are never
+    dropped.
     `generation` counts from 1, one more for each reset of the offsets; `topics_dir` is where its objects go (None: as
     the manifest says), `nonce` the last reset's.
     """
@@ -237,6 +256,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
     pending: dict[str, NamedObject] = {}
     published: tuple[NamedObject, ...] = ()
     rotations: tuple[Rotation, ...] = ()
+    lost: tuple[Lost, ...] = ()
     audited_to: int = 0
     generation: int = 1
     topics_dir: str | None = None
@@ -279,14 +299,14 @@ def difference(old: PartitionState | None, new: PartitionState) -> PartitionChan
 
 
 def merge(old: PartitionState | None, change: PartitionChange) -> PartitionState:
-    """`old` after `change`, its open objects in the order in which they were opened."""
+    """`old` after `change`, its open objects in the order of their first offsets: that in which they were opened."""
     objects = {o.path: o for o in old.open} if old else {}
     for path in change.gone:
         objects.pop(path, None)
     for o, keep in zip(change.state.open, change.kept_parts, strict=True):
         parts = objects[o.path].parts[:keep] + o.parts if keep else o.parts
         objects[o.path] = msgspec.structs.replace(o, parts=parts)
-    return msgspec.structs.replace(change.state, open=tuple(objects.values()))
+    return msgspec.structs.replace(change.state, open=tuple(sorted(objects.values(), key=lambda o: o.first)))
 
 
 def apply(state: State, record: Record) -> State:
@@ -302,6 +322,8 @@ def apply(state: State, record: Record) -> State:
         partitions[name] = merge(partitions.get(name), change)
     pending = dict(state.pending)
     published = [pending.pop(key) for key in record.acknowledged if key in pending]
+    for given_up in record.lost:
+        pending.pop(given_up.key, None)
     pending.update({o.key: o for o in record.named})
     settings = state.settings
     if record.settings is not None and record.settings not in (settings.get(max(settings)) if settings else None,):
@@ -318,6 +340,7 @@ def apply(state: State, record: Record) -> State:
         pending=pending,
         published=state.published + tuple(published),
         rotations=state.rotations + record.rotations,
+        lost=state.lost + record.lost,
         audited_to=state.audited_to,
         generation=state.generation if reset is None else reset.generation,
         topics_dir=state.topics_dir if reset is None else reset.topics_dir,
@@ -342,7 +365,7 @@ def superseded(before: State, after: State, changed: Iterable[str]) -> list[str]
 
 def audited(state: State) -> State:
     """The state as its snapshot keeps it: the audit up to it stands in the published list."""
-    return msgspec.structs.replace(state, published=(), rotations=(), audited_to=state.number)
+    return msgspec.structs.replace(state, published=(), rotations=(), lost=(), audited_to=state.number)
 
 
 def committed(state: State, visible: Set[str] = frozenset()) -> dict[TopicPartition, int]:

@@ -11,26 +11,31 @@ from functools import partial
 import msgspec
 
 from sink_job.api.errors import DataLoss, TryAgainLater
-from sink_job.api.spec import Shaping, Sink, Tolerance
+from sink_job.api.spec import OnDataLoss, Shaping, Sink, Tolerance
 from sink_job.api.types import TopicPartition
+from sink_job.rounds.held import Held
 from sink_job.rounds.ledger import Intent, Ledger
 from sink_job.rounds.pipeline import Pipeline
 from sink_job.rounds.plan import Plan
-from sink_job.rounds.rebuild import RebuildInput, RebuildResult, RebuildShare
+from sink_job.rounds.rebuild import Missing, RebuildInput, RebuildResult, RebuildShare, nothing_held
 from sink_job.rounds.share import RoundSettings
 from sink_job.rounds.state import PartitionState, State
 from sink_job.rounds.world import World
 from sink_job.rounds.write import TaskInput, TaskResult, WriteShare
 from sink_job.spark.types import Range, Share
 
+REBUILD_TRIES = 5
+"""How often a rebuild is begun while retention removes what it is about to read."""
+
 
 class Tasks:
     """Runs the tasks of one driver's rounds."""
 
-    def __init__(self, sink: Sink, world: World, ledger: Ledger) -> None:
+    def __init__(self, sink: Sink, world: World, ledger: Ledger, held: Held) -> None:
         self._sink = sink
         self._world = world
         self._ledger = ledger
+        self._held = held
         self._intended: dict[str, tuple[int, int]] = {}
         self._intents = 0
 
@@ -60,25 +65,52 @@ class Tasks:
         self, wanted: Mapping[TopicPartition, RebuildInput], state: State, *, now: int, settings: int
     ) -> dict[TopicPartition, RebuildResult]:
         """Makes objects again from their members, of many topic-partitions in one go: what they shared is gone for all
-        of them. Raises DataLoss when Kafka no longer holds the records."""
-        stretches = {tp: one.stretch() for tp, one in wanted.items()}
-        self._intend(state, now, stretches)
+        of them. With `onDataLoss: Continue` from what Kafka still holds: the results say what is missing.
+
+        Raises DataLoss when Kafka no longer holds the records, or holds others.
+        """
+        partial = self._sink.spec.on_data_loss is OnDataLoss.CONTINUE
+        for attempt in range(1, REBUILD_TRIES + 1):
+            stretches = {tp: one.stretch() for tp, one in wanted.items()}
+            held = self._held.of(stretches) if partial else stretches
+            inputs = {
+                tp: msgspec.structs.replace(wanted[tp], partial=partial)
+                for tp, (start, end) in held.items()
+                if start < end
+            }
+            try:
+                results = self._rebuild(inputs, held, state, now=now, settings=settings)
+                break
+            except DataLoss:
+                if not partial or attempt == REBUILD_TRIES:
+                    raise
+        for tp, missing in ((tp, missing) for tp, result in sorted(results.items()) for missing in result.missing):
+            if not (partial and missing.is_loss):
+                raise _loss(tp, missing)
+        return {tp: results.get(tp) or nothing_held(one) for tp, one in wanted.items()}
+
+    def _rebuild(
+        self,
+        inputs: Mapping[TopicPartition, RebuildInput],
+        ranges: Mapping[TopicPartition, tuple[int, int]],
+        state: State,
+        *,
+        now: int,
+        settings: int,
+    ) -> dict[TopicPartition, RebuildResult]:
+        if not inputs:
+            return {}
+        self._intend(state, now, {tp: ranges[tp] for tp in inputs})
         raw = self._run(
             RebuildShare,
             state,
             now=now,
             settings=settings,
-            ranges={tp: Range(start, end) for tp, (start, end) in stretches.items()},
+            ranges={tp: Range(*ranges[tp]) for tp in inputs},
             idle=(),
-            inputs={tp: msgspec.msgpack.encode(one) for tp, one in wanted.items()},
+            inputs={tp: msgspec.msgpack.encode(one) for tp, one in inputs.items()},
         )
-        results = {tp: msgspec.msgpack.decode(result, type=RebuildResult) for tp, result in raw.items()}
-        for tp, missing in ((tp, missing) for tp, result in sorted(results.items()) for missing in result.missing):
-            raise DataLoss(
-                f"an unpublished object of {tp} (path {missing.path}, offsets {missing.first}-{missing.last}) is gone, "
-                f"and Kafka holds {missing.found.count} of its {missing.wanted.count} records: it can't be made again."
-            )
-        return results
+        return {tp: msgspec.msgpack.decode(result, type=RebuildResult) for tp, result in raw.items()}
 
     def pipeline(self, state: State, settings: int) -> Pipeline:
         """What the settings of claim `settings` make of records."""
@@ -150,6 +182,20 @@ class Tasks:
                 settings=tuple(sorted(state.settings.values())),
             )
         )
+
+
+def _loss(tp: TopicPartition, missing: Missing) -> DataLoss:
+    what = f"the unpublished object of {tp} with offsets {missing.first} to {missing.last} (path {missing.path})"
+    if not missing.is_loss:
+        return DataLoss(
+            f"{what} has to be rebuilt, and its offsets hold other records in Kafka than those that were read: "
+            f"{missing.found.count} belong to it now, {missing.wanted.count} did. Nothing was changed. Was the topic "
+            "created again, or its log replaced? Then reset the sink's offsets, or choose another sinkId and topicsDir."
+        )
+    return DataLoss(
+        f"{what} has to be rebuilt, and Kafka holds {missing.found.count} of its {missing.wanted.count} records. "
+        "Nothing was changed. To keep those and give up the others, set spec.onDataLoss: Continue."
+    )
 
 
 def _oldest(state: PartitionState) -> int:

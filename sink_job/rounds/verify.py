@@ -143,12 +143,13 @@ class _Reading:
         lines = self.ledger.published(state)
         objects = [line.object for line in lines if line.object]
         rotations = [line.rotation for line in lines if line.rotation]
+        lost = [line.lost for line in lines if line.lost]
         self.tell(f"published list: {len(objects):,} objects, {len(rotations):,} rotations")
         settings: dict[int, str] = dict(state.settings)
         claims = self.ledger.claims(state)
         settings |= {claim.number: claim.settings for claim in claims if claim.settings is not None}
         shapings = {number: Shaping.model_validate_json(text) for number, text in settings.items()}
-        return lineage(state, objects, rotations, claims), shapings
+        return lineage(state, objects, rotations, claims, lost), shapings
 
     def _named_since(self) -> dict[str, NamedObject]:
         """What the ledger names by now, which may be more than when it was read."""

@@ -29,3 +29,18 @@ def end_before_publishing(place: Place, monkeypatch: pytest.MonkeyPatch, log: Fu
         patched.setattr(publishing, "publish", end)
         with pytest.raises(EndedError):
             place.run(log, Goal(until_caught_up=True), **given)
+
+
+def end_after_rebuilding(place: Place, monkeypatch: pytest.MonkeyPatch, log: FunctionLog, **given: Any) -> None:
+    """Runs a sink whose named objects are lost to the point where they are named again and none is visible."""
+    publish = publishing.publish
+
+    def end(s3: S3, o: NamedObject, *rest: Any) -> Outcome:
+        if any(upload.upload_id == o.upload for upload in s3.list_uploads(o.key)):
+            raise EndedError
+        return publish(s3, o, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(publishing, "publish", end)
+        with pytest.raises(EndedError):
+            place.run(log, Goal(until_caught_up=True), **given)
