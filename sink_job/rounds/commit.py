@@ -105,7 +105,7 @@ class Commits:
         kafka: Kafka | None = None,
     ) -> None:
         """Writes the next record: from here on it is decided. `acknowledged` are the keys of named objects that are
-        visible; `lost` is what is given up of objects that had to be rebuilt; `begun` are the (key, upload id) that only
+        visible; `lost` is what is given up of rebuilt objects; `begun` are the (key, upload id) that only
         this record would name.
 
         Raises LedgerFenced, after it has aborted those: a fenced driver's last deed, since they are nobody's.
