@@ -82,7 +82,9 @@ class Totals(_Part):
     uploaded_bytes: Annotated[Count, Field(description="Bytes of those parts.")] = 0
     ignored: Annotated[Count, Field(description="Records without value that onNullValue let go.")] = 0
     dropped: Annotated[Count, Field(description="Refused records that tolerance let go.")] = 0
-    lost: Annotated[Count, Field(description="Offsets that Kafka had dropped before they were read.")] = 0
+    lost: Annotated[
+        Count, Field(description="Offsets given up because Kafka no longer held them (onDataLoss: Continue).")
+    ] = 0
     rebuilt: Annotated[Count, Field(description="Objects rebuilt because their upload was lost.")] = 0
     retries: Annotated[Count, Field(description="Requests to S3 that were tried again.")] = 0
 

@@ -111,8 +111,8 @@ class Spec(Section):
     rounds: Rounds = Rounds()
     """How much is read at once."""
     on_data_loss: OnDataLoss = OnDataLoss.FAIL
-    """What to do when Kafka no longer holds records that are not in S3 yet: stop, or say so and go on behind
-    them."""
+    """What to do when Kafka no longer holds records that are not in S3 yet: stop, or report how many are lost, keep
+    what Kafka still holds and continue."""
     sink_id: Annotated[SinkId | None, about(example="flights-archive")] = None
     """Name of the ledger under topicsDir. Without it: <namespace>.<name>."""
     state: State = State.RUNNING

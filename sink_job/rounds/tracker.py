@@ -107,7 +107,7 @@ class Tracker:
             self._totals.rebuilt += objects
 
     def lost(self, offsets: int) -> None:
-        """Offsets that Kafka had dropped before they were read."""
+        """Offsets given up because Kafka no longer held them."""
         with self._lock:
             self._totals.lost += offsets
 

@@ -95,7 +95,7 @@ _CONNECTOR: Final = _section(
         "bytes": _number("Bytes of those records, encoded and before compression."),
         "lastPublishTime": _time("When an object was last made visible."),
         "openObjects": _number("Objects that are not visible yet."),
-        "lost": _number("Offsets that Kafka had dropped before they were read."),
+        "lost": _number("Offsets given up because Kafka no longer held them (onDataLoss: Continue)."),
         "epoch": _number("The claim on the ledger under which the job runs."),
         "round": _number("The last round in the ledger."),
         "updatedTime": _time("When this was written."),

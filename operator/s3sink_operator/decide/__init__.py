@@ -152,7 +152,7 @@ def _of_data(ctx: Context, story: Story) -> list[Condition]:
         kind = str(retry["reason"])
         found.append(Condition(type=kind, status="True", reason=kind, message=str(retry.get("message"))))
     elif report is not None and report.totals.lost:
-        message = f"Kafka had dropped {report.totals.lost} offsets before they were read; spec.onDataLoss lets it go on"
+        message = f"Kafka no longer held {report.totals.lost} offsets: they are given up (spec.onDataLoss: Continue)"
         found.append(Condition(type="DataLoss", status="True", reason="OffsetsLost", message=message))
     if report is not None and report.stuck:
         message = _stuck(report.stuck)

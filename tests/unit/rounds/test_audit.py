@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sink_job.api.types import TopicPartition
 from sink_job.rounds.audit import Bucket, Finding, Lists, Log, Unknown, Verdict, Wrong, audit
-from sink_job.rounds.state import NamedObject, OpenObject, PartitionState, Rotation, State, Tally
+from sink_job.rounds.state import Lost, NamedObject, OpenObject, PartitionState, Rotation, State, Tally
 from sink_job.rounds.sums import find, overlap, uncovered
 from sink_job.rounds.tally import holes, tally, tally_range
 
@@ -56,6 +56,7 @@ class Book:
     published: list[NamedObject] = field(default_factory=list)
     pending: list[NamedObject] = field(default_factory=list)
     rotations: list[Rotation] = field(default_factory=list)
+    lost: list[Lost] = field(default_factory=list)
     open: list[OpenObject] = field(default_factory=list)
     rotation_start: int = -1
     written: set[int] = field(default_factory=set)
@@ -93,7 +94,12 @@ class Book:
             self.published,
             self.rotations,
             {} if self.begins is None else {TP: self.begins},
+            lost=self.lost,
         )
+
+    def lose(self, o: NamedObject | OpenObject, offsets: Iterable[int]) -> None:
+        """Gives up these offsets of the object, which is in the lists as what is left of it."""
+        self.lost.append(Lost(*TP, "key", o.path, o.first, o.last, of(offsets)))
 
     def verdict(self) -> Verdict:
         (verdict,) = audit(self.lists(), self.bucket, self.log)
@@ -156,6 +162,35 @@ def test_offsets_behind_the_last_record_that_hold_nothing_are_holes() -> None:
     book.at = 40
     verdict = book.verdict()
     assert (verdict.wrong, verdict.committed, verdict.holes) == ((), 40, 5)
+
+
+def test_records_that_were_given_up_are_noted_and_are_not_wrong() -> None:
+    book = dense()
+    whole = named(range(35, 45))
+    book.rotation(whole)
+    book.lose(whole, range(35, 39))
+    book.published[-1] = named(range(39, 45))
+    verdict = book.verdict()
+    assert (verdict.wrong, verdict.lost, verdict.holes, verdict.records) == ((), 4, 4, 36)
+    (note,) = (note for note in verdict.notes if "lost" in note)
+    assert "4 records between offsets 35 and 44" in note
+
+
+def test_records_that_were_given_up_since_the_last_rotation_are_noted_and_are_not_wrong() -> None:
+    book = dense()
+    book.leave_open(opened(range(39, 45)), written=range(35, 45))
+    book.lose(opened(range(35, 45)), range(35, 39))
+    verdict = book.verdict()
+    assert (verdict.wrong, verdict.lost, verdict.holes, verdict.waiting) == ((), 4, 4, 6)
+
+
+def test_an_object_that_was_given_up_whole_may_be_all_there_is_of_a_rotation() -> None:
+    book = dense()
+    whole = named(range(35, 45))
+    book.rotation(whole)
+    book.lose(whole, range(35, 45))
+    del book.published[-1]
+    assert book.wrong() == []
 
 
 def test_an_object_that_is_named_and_not_visible_yet_is_not_missing() -> None:
@@ -392,6 +427,19 @@ def test_any_object_line_that_is_gone_is_noticed_at_or_before_its_first_offset(b
     wrong = book.wrong()
     assert wrong
     assert wrong[0][1] <= line.first
+
+
+@settings(max_examples=50)
+@given(books(), st.data())
+def test_more_missing_than_was_given_up_is_noticed(book: Book, data: st.DataObject) -> None:
+    assume(book.published)
+    at = data.draw(st.integers(0, len(book.published) - 1))
+    whole = book.published.pop(at)
+    assume(whole.offsets.count > 1)
+    book.lose(whole, [whole.first])
+    wrong = book.wrong()
+    assert wrong
+    assert all(what == Wrong.OFFSETS_MISSING for what, _ in wrong)
 
 
 @settings(max_examples=50)
