@@ -143,6 +143,9 @@ class EndlessLog:
     ) -> dict[TopicPartition, int]:
         return {tp: offset for tp, offset in self._committed.items() if tp in partitions}
 
+    def group_marks(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
+        return {}
+
     def group_members(self, group: str) -> int:
         return 0
 

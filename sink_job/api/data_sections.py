@@ -187,9 +187,9 @@ class S3Names(Section):
     """The settings of S3 that shape keys and parts."""
 
     topics_dir: Annotated[TopicsDir, about(key="topics.dir")] = "topics"
-    """First element of every key; may be empty."""
+    """First element of every key; may be empty. The sink's ledger is below it, so it cannot be edited."""
     directory_delimiter: Annotated[Delimiter, about(key="directory.delim")] = "/"
-    """Text between the directories of a key."""
+    """Text between the directories of a key. After an edit open objects are finished under the old one."""
     file_delimiter: Annotated[FileDelimiter, about(key="file.delim")] = "+"
     """Text between topic, partition and offset in an object's name."""
     offset_pad_width: Annotated[StrictInt, about(key="filename.offset.zero.pad.width", ge=0, le=64)] = 10

@@ -193,6 +193,8 @@ def check_delimiter(text: str) -> None:
     _without_control(text, most=16)
     if "%" in text:
         raise ValueError("has a %, which is kept for characters that are escaped in keys")
+    if RESERVED in text:
+        raise ValueError(f"has {RESERVED}, which is kept for ledgers")
 
 
 def check_file_delimiter(text: str) -> None:

@@ -33,7 +33,7 @@ def hands_of(sink: Sink, secrets: Mapping[str, Path]) -> Hands:
     s3.look()
     return Hands(
         s3=s3,
-        root=ledger_root(names.topics_dir, names.directory_delimiter, sink.sink_id),
+        root=ledger_root(names.topics_dir, sink.sink_id),
         owner=owner_of(sink, os.environ),
         attempt=uuid.uuid4().hex,
         clock=lambda: time.time_ns() // 1_000_000,

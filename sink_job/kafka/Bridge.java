@@ -1,5 +1,6 @@
 package s3sink;
 
+import java.net.URLEncoder;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -138,21 +139,16 @@ public class Bridge {
         }
     }
 
-    /** The group's committed offsets: of these partitions, or of all when none is named; with a mark only those that were
-     * committed with it. */
+    /** The group's committed offsets: of these partitions, or of all when none is named; with a mark only those whose
+     * metadata is it, or begins with it and a comma. */
     public String groupOffsets(String group, String partitions, String mark) {
         try {
-            ListConsumerGroupOffsetsSpec spec = new ListConsumerGroupOffsetsSpec();
-            if (partitions.length() > 0) {
-                spec.topicPartitions(partitions(partitions));
-            }
-            Map found = (Map) get(
-                admin.listConsumerGroupOffsets(Collections.singletonMap(group, spec)).partitionsToOffsetAndMetadata(group));
+            Map found = committed(group, partitions);
             Map offsets = new HashMap();
             for (Iterator i = found.entrySet().iterator(); i.hasNext();) {
                 Map.Entry entry = (Map.Entry) i.next();
                 OffsetAndMetadata known = (OffsetAndMetadata) entry.getValue();
-                if (known != null && (mark.length() == 0 || mark.equals(known.metadata()))) {
+                if (known != null && (mark.length() == 0 || (known.metadata() + ",").startsWith(mark + ","))) {
                     offsets.put(entry.getKey(), Long.valueOf(known.offset()));
                 }
             }
@@ -160,6 +156,35 @@ public class Bridge {
         } catch (Throwable error) {
             return failure(error);
         }
+    }
+
+    /** A line for each of these partitions that has an offset: topic, partition, and its metadata as in a URL. */
+    public String groupMarks(String group, String partitions) {
+        try {
+            StringBuilder text = new StringBuilder("+");
+            Map found = committed(group, partitions);
+            for (Iterator i = found.entrySet().iterator(); i.hasNext();) {
+                Map.Entry entry = (Map.Entry) i.next();
+                TopicPartition partition = (TopicPartition) entry.getKey();
+                OffsetAndMetadata known = (OffsetAndMetadata) entry.getValue();
+                if (known != null) {
+                    text.append(partition.topic()).append(' ').append(partition.partition()).append(' ');
+                    text.append(URLEncoder.encode(known.metadata(), "UTF-8")).append('\n');
+                }
+            }
+            return text.toString();
+        } catch (Throwable error) {
+            return failure(error);
+        }
+    }
+
+    private Map committed(String group, String partitions) throws Throwable {
+        ListConsumerGroupOffsetsSpec spec = new ListConsumerGroupOffsetsSpec();
+        if (partitions.length() > 0) {
+            spec.topicPartitions(partitions(partitions));
+        }
+        return (Map) get(
+            admin.listConsumerGroupOffsets(Collections.singletonMap(group, spec)).partitionsToOffsetAndMetadata(group));
     }
 
     /** The number of the group's active members: 0 for a group that does not exist. */

@@ -13,6 +13,7 @@ from contextlib import suppress
 from importlib.resources import files
 from types import TracebackType
 from typing import Self
+from urllib.parse import unquote_plus
 
 from py4j.java_gateway import JavaGateway
 
@@ -89,7 +90,7 @@ class Admin:
         self, group: str, partitions: Iterable[TopicPartition] | None = None, *, mark: str = ""
     ) -> dict[TopicPartition, int]:
         """The group's committed offsets, of these partitions or of all; partitions without one are absent. With a
-        `mark` only those that were committed with it count."""
+        `mark` only those whose metadata is it, or begins with it and a comma."""
         asked = None if partitions is None else _format(dict.fromkeys(partitions))
         if asked == "":
             return {}
@@ -99,6 +100,19 @@ class Admin:
     def group_members(self, group: str) -> int:
         """How many active members the consumer group has; 0 for a group that does not exist."""
         return int(self._answer(self._bridge.groupMembers(group), f"describe group {group}"))
+
+    def group_marks(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
+        """The metadata that the group's offsets of these partitions were committed with."""
+        asked = _format(dict.fromkeys(partitions))
+        if not asked:
+            return {}
+        found = {}
+        for line in self._answer(
+            self._bridge.groupMarks(group, asked), f"read the offsets of group {group}"
+        ).splitlines():
+            topic, partition, mark = line.split(" ")
+            found[TopicPartition(topic, int(partition))] = unquote_plus(mark)
+        return found
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None:
         """Set the group's offsets, each the next one to read, with `mark` as their metadata. ConfigurationError while

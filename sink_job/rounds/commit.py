@@ -16,7 +16,7 @@ import msgspec
 
 from sink_job.api.errors import LedgerFenced, TopicMissing, TryAgainLater
 from sink_job.api.types import TopicPartition
-from sink_job.rounds.generations import mark
+from sink_job.rounds.generations import commit_mark
 from sink_job.rounds.ledger import Ledger
 from sink_job.rounds.losses import Rebuilt
 from sink_job.rounds.publish import Outcome, publish_all
@@ -187,7 +187,7 @@ class Commits:
 
     @property
     def _mark(self) -> str:
-        return mark(self.state.generation)
+        return commit_mark(self.state.generation, self.ledger.url)
 
     def _commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Commits these offsets. A record was appended or the head checked before, so a fenced driver rarely gets here;

@@ -6,6 +6,7 @@ the next. Its objects are proved for themselves: they overlap those of others wh
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
@@ -32,9 +33,21 @@ def shaping_below(shaping: Shaping, topics_dir: str | None) -> Shaping:
 
 
 def mark(generation: int) -> str:
-    """What commits of a generation carry as metadata. The group's offset can only be held against the objects of the
-    generation that it was committed in: a driver that slept through a reset may still commit those of before."""
+    """What the metadata of a generation's commits begins with; of the first one anything. The group's offset can only
+    be held against the objects of the generation that it was committed in: a driver that slept through a reset may
+    still commit those of before."""
     return "" if generation == 1 else f"generation {generation}"
+
+
+def commit_mark(generation: int, ledger: str) -> str:
+    """The metadata of commits: the generation, and the ledger (its URL) that the offsets are of."""
+    return f"generation {generation}, ledger {ledger}"
+
+
+def ledger_of(mark: str) -> str | None:
+    """The ledger that the metadata of a commit names; None where it names none, as with another consumer's."""
+    found = re.fullmatch(r"generation [0-9]+, ledger (s3://.+/)", mark)
+    return found[1] if found else None
 
 
 def generation_of(record: int, resets: Sequence[int]) -> int:

@@ -49,7 +49,7 @@ def expect_none_in_the_way(s3: S3, shaping: Shaping, generations: Sequence[Lists
             if parsed is not None:
                 strange[each.key] = parsed
     reaching = [o for o in known.values() if o.last >= starts.get(o.topic_partition, o.last + 1)]
-    reaching = [o for o in reaching if _below(shaping, o.key)]
+    reaching = [o for o in reaching if o.key.startswith(shaping.s3.topics_dir)]  # under whichever delimiter
     there = {o.key for o in reaching if o.key in listed or s3.head(o.key)}  # settings may have put it elsewhere
     found = {o.key: (o.topic_partition, o.last) for o in reaching if o.key in there}
     found |= {key: (_tp(name), name.first) for key, name in strange.items() if _is_at_or_above(name, starts)}
@@ -110,11 +110,6 @@ def _tp(name: ObjectName) -> TopicPartition:
 
 def _is_at_or_above(name: ObjectName, starts: Starts) -> bool:
     return name.first >= starts.get(_tp(name), name.first + 1)
-
-
-def _below(shaping: Shaping, key: str) -> bool:
-    names = shaping.s3
-    return key.startswith(f"{names.topics_dir}{names.directory_delimiter}" if names.topics_dir else "")
 
 
 def _some(s3: S3, keys: Sequence[str]) -> str:

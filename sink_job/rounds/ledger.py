@@ -79,6 +79,11 @@ class Ledger:
         self.root = root
         self.attempt = attempt
 
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"s3://{self.s3.bucket}/{self.root}"
+
     # -- reading -------------------------------------------------------------------------------------------------
 
     def load(self) -> State:

@@ -59,11 +59,13 @@ def _starts(claims: Iterable[Record]) -> dict[TopicPartition, int]:
     return starts
 
 
-def buckets(generations: Sequence[Lists], bucket: Bucket, names: S3Names) -> list[Bucket]:
-    """What the bucket says to each generation. `names` are the manifest's."""
-    dirs = [names.topics_dir if each.state.topics_dir is None else each.state.topics_dir for each in generations]
-    prefixes = [f"{name}{names.directory_delimiter}" if name else "" for name in dirs]
-    unknown = _unknown(generations, bucket.unknown, prefixes)
+def buckets(generations: Sequence[Lists], bucket: Bucket, names: Sequence[S3Names]) -> list[Bucket]:
+    """What the bucket says to each generation. `names` are the manifest's, then those of former settings, which may
+    have had another delimiter."""
+    topics_dir = names[0].topics_dir
+    dirs = [topics_dir if each.state.topics_dir is None else each.state.topics_dir for each in generations]
+    delimiters = sorted({each.directory_delimiter for each in names})
+    unknown = _unknown(generations, bucket.unknown, dirs, delimiters)
     found = []
     for index, lists in enumerate(generations):
         later = generations[index + 1 :]
@@ -71,7 +73,7 @@ def buckets(generations: Sequence[Lists], bucket: Bucket, names: S3Names) -> lis
         gone = [o for o in lists.objects if o.key in named or o.key in bucket.missing]
         replaced = {o.key for o in gone if is_copied(later, o) or named.get(o.key, -1) >= o.last}
         there = [o for o in lists.objects if o.key not in named and o.key not in bucket.missing]
-        beside = [each for each, place in zip(later, prefixes[index + 1 :], strict=True) if place == prefixes[index]]
+        beside = [each for each, place in zip(later, dirs[index + 1 :], strict=True) if place == dirs[index]]
         found.append(
             Bucket(
                 missing=frozenset({o.key for o in gone} - replaced),
@@ -79,7 +81,7 @@ def buckets(generations: Sequence[Lists], bucket: Bucket, names: S3Names) -> lis
                 unknown=unknown[index],
                 replaced=frozenset(replaced),
                 doubled={o.key: at for o in there if (at := _copied_from(beside, o)) is not None},
-                begins=_begins([g for g, place in zip(generations, prefixes, strict=True) if place == prefixes[index]]),
+                begins=_begins([g for g, place in zip(generations, dirs, strict=True) if place == dirs[index]]),
             )
         )
     return found
@@ -126,20 +128,28 @@ def _begins(generations: Iterable[Lists]) -> dict[TopicPartition, int]:
 
 
 def _unknown(
-    generations: Sequence[Lists], unknown: Mapping[TopicPartition, Sequence[Unknown]], dirs: Sequence[str]
+    generations: Sequence[Lists],
+    unknown: Mapping[TopicPartition, Sequence[Unknown]],
+    dirs: Sequence[str],
+    delimiters: Sequence[str],
 ) -> list[dict[TopicPartition, list[Unknown]]]:
     """Each object that no list names, at the generation whose records it doubles: the first in whose directory and
     range it is, else the current one if it is in that one's directory."""
     found: list[dict[TopicPartition, list[Unknown]]] = [{} for _ in generations]
     for tp, objects in unknown.items():
         for each in objects:
-            place = max((name for name in dirs if each.key.startswith(name)), key=len, default=None)
+            place = max((name for name in dirs if is_below(each.key, name, delimiters)), key=len, default=None)
             mine = [n for n, name in enumerate(dirs) if name == place]
             within = [n for n in mine if generations[n].ended and _is_within(generations[n], tp, each.first)]
             current = [n for n in mine if not generations[n].ended]
             for n in (within or current)[:1]:
                 found[n].setdefault(tp, []).append(each)
     return found
+
+
+def is_below(key: str, topics_dir: str, delimiters: Sequence[str]) -> bool:
+    """Whether an object's key lies in this directory, under one of the delimiters."""
+    return not topics_dir or any(key.startswith(f"{topics_dir}{delimiter}") for delimiter in delimiters)
 
 
 def _is_within(lists: Lists, tp: TopicPartition, first: int) -> bool:

@@ -64,7 +64,7 @@ class Driver:
         self.tracker = tracker
         self._shaping = sink.shaping()
         self._s3: S3 = connect(world.s3)
-        self._root = own.ledger_root(self._shaping.s3.topics_dir, self._shaping.s3.directory_delimiter, sink.sink_id)
+        self._root = own.ledger_root(self._shaping.s3.topics_dir, sink.sink_id)
         self._ledger = Ledger(self._s3, self._root, world.attempt)
         self._pipeline = Pipeline.of(self._shaping, sink.spec.errors)
         self._source = Source(sink, world.admin)
@@ -124,6 +124,9 @@ class Driver:
     # -- start -------------------------------------------------------------------------------------------------------
 
     def _claim(self) -> None:
+        if not self.goal.start_new_ledger and not self._ledger.exists():
+            marks = self._source.group_marks(self._source.find())
+            own.expect_no_other_ledger(self._ledger.url, self.sink.group_id, marks)
         probe(self._s3, self._root)
         advice = lifecycle_warning(self._s3, self._root)
         if advice:

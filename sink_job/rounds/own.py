@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from sink_job.api.errors import LedgerLost, OwnedByAnother, TopicRecreated
+from sink_job.api.errors import ConfigurationError, LedgerLost, OwnedByAnother, TopicRecreated
+from sink_job.api.names import RESERVED
 from sink_job.api.spec import Shaping
 from sink_job.api.types import TopicPartition
 from sink_job.cutting.keys import parse_key, topic_prefix
+from sink_job.rounds.generations import ledger_of
 from sink_job.rounds.state import Kafka
 from sink_job.s3 import S3, NotFound, PreconditionFailed
 
@@ -26,13 +28,13 @@ class Owner(msgspec.Struct, frozen=True):
         return f"S3Sink {self.namespace}/{self.name} (sinkId {self.sink_id}) of {self.cluster}"
 
 
-def ledger_root(topics_dir: str, delimiter: str, sink_id: str) -> str:
-    """Where the ledger of a sink stands; ends with `/`."""
-    return f"{_internal(topics_dir, delimiter)}{sink_id}/"
+def ledger_root(topics_dir: str, sink_id: str) -> str:
+    """The prefix of a sink's ledger; ends with `/`. It does not depend on `directoryDelimiter`, which may be edited."""
+    return f"{_internal(topics_dir)}{sink_id}/"
 
 
-def _internal(topics_dir: str, delimiter: str) -> str:
-    return f"{topics_dir}{delimiter}_s3sink/" if topics_dir else "_s3sink/"
+def _internal(topics_dir: str) -> str:
+    return f"{topics_dir}/{RESERVED}/" if topics_dir else f"{RESERVED}/"
 
 
 def claim_place(s3: S3, key: str, owner: Owner, what: str, *, take_over: bool) -> None:
@@ -59,7 +61,7 @@ def claim_all(
     s3: S3, shaping: Shaping, extension: str, sink_id: str, owner: Owner, topics: Iterable[str], *, take_over: bool
 ) -> None:
     """Claims the ledger, and (topicsDir, topic, extension) of each topic."""
-    root = ledger_root(shaping.s3.topics_dir, shaping.s3.directory_delimiter, sink_id)
+    root = ledger_root(shaping.s3.topics_dir, sink_id)
     claim_ledger(s3, root, owner, take_over=take_over)
     claim_topics(s3, shaping, extension, owner, topics, take_over=take_over)
 
@@ -73,7 +75,7 @@ def claim_topics(
     s3: S3, shaping: Shaping, extension: str, owner: Owner, topics: Iterable[str], *, take_over: bool = False
 ) -> None:
     """Claims (topicsDir, topic, extension) of each topic."""
-    internal = _internal(shaping.s3.topics_dir, shaping.s3.directory_delimiter)
+    internal = _internal(shaping.s3.topics_dir)
     for topic in topics:
         what = f"topic {topic} as {extension} below s3://{s3.bucket}/{shaping.s3.topics_dir}"
         claim_place(s3, f"{internal}topics/{topic}/{extension.lstrip('.')}.json", owner, what, take_over=take_over)
@@ -99,6 +101,36 @@ def expect_same_topics(known: Kafka | None, now: Kafka) -> Kafka:
                 "onExisting: NewPrefix; or s3sink reset-offsets), or choose another sinkId and topicsDir."
             )
     return Kafka(known.cluster, {**known.topics, **now.topics})
+
+
+def expect_no_other_ledger(place: str, group: str, marks: Mapping[TopicPartition, str]) -> None:
+    """Without a ledger at `place` (a URL): raises ConfigurationError when the metadata of the group's offsets, `marks`,
+    names another one. A new ledger would start at these offsets, and know nothing of what is open in that one."""
+    for tp, mark in sorted(marks.items()):
+        other = ledger_of(mark)
+        if other in (None, place):
+            continue
+        was, now = _fields(other or ""), _fields(place)
+        edits = [f"{field} was {was[field]} and is {now[field]}" for field in was if was[field] != now[field]]
+        raise ConfigurationError(
+            f"there is no ledger at {place}, and the offsets of consumer group {group} were committed with the ledger "
+            f"{other} (of {tp}: «{mark}»): {', '.join(edits)}. A new ledger would start at these offsets: records of "
+            "objects that are closed behind them would be copied twice, and what is open in that ledger would never be "
+            "removed. Nothing was written. Write the old value back. Or publish what is open under the old value "
+            "(s3sink run --publish-open), then start once with --start-new-ledger, which continues at the group's "
+            "offsets; or copy with another sinkId and kafka.groupId from kafka.startingOffsets on."
+        )
+
+
+def _fields(ledger: str) -> dict[str, str]:
+    """The fields of the spec that a ledger's URL is made of."""
+    bucket, _, root = ledger.removeprefix("s3://").partition("/")
+    topics_dir, _, sink_id = f"/{root}".rpartition(f"/{RESERVED}/")
+    return {
+        "spec.s3.bucket": bucket,
+        "spec.s3.topicsDir": topics_dir.removeprefix("/") or "empty",
+        "spec.sinkId": sink_id.rstrip("/"),
+    }
 
 
 def expect_no_objects(s3: S3, shaping: Shaping, starts: Mapping[TopicPartition, int]) -> None:

@@ -21,7 +21,7 @@ from sink_job.api.types import TopicPartition
 from sink_job.cutting.keys import extension
 from sink_job.rounds import own
 from sink_job.rounds.audit import Lists
-from sink_job.rounds.generations import ended, mark, new_topics_dir, shaping_below
+from sink_job.rounds.generations import commit_mark, ended, new_topics_dir, shaping_below
 from sink_job.rounds.in_the_way import expect_empty, expect_none_in_the_way
 from sink_job.rounds.lineage import lineage
 from sink_job.rounds.source import Source, starting
@@ -172,10 +172,11 @@ class Resetter:
         return reset
 
     def _commit(self, state: State) -> None:
-        self._hands.ledger.check_head(state)
+        ledger = self._hands.ledger
+        ledger.check_head(state)
         present = self._source.present
         starts = {tp: offset for tp, offset in committed(state).items() if tp.topic in present}
-        self._admin.commit(self._sink.group_id, starts, mark=mark(state.generation))
+        self._admin.commit(self._sink.group_id, starts, mark=commit_mark(state.generation, ledger.url))
 
     def _again(self, record: Record, state: State) -> ResetReport:
         """The request was carried out before: what may be left to do of it is done, and the same is told. Of one that

@@ -49,6 +49,11 @@ class Source:
         offsets = {**begin, **self.admin.group_offsets(self._sink.group_id, list(found))}
         return {tp: starting(offset) for tp, offset in offsets.items()}
 
+    def group_marks(self, topics: Mapping[str, TopicInfo]) -> Mapping[TopicPartition, str]:
+        """The metadata of the group's offsets of these topics."""
+        every = [TopicPartition(name, n) for name, info in topics.items() for n in range(info.partitions)]
+        return self.admin.group_marks(self._sink.group_id, every)
+
     def expect_no_members(self) -> None:
         """Before a sink's first claim: raises ConfigurationError when the consumer group has active members. They would
         continue after the offsets at which the sink starts, and records would be copied twice."""

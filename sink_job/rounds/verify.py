@@ -88,12 +88,11 @@ def gather(sink: Sink, s3: S3, admin: Admin, tell: Tell = lambda line: None) -> 
 
 class _Reading:
     def __init__(self, sink: Sink, s3: S3, admin: Admin, tell: Tell) -> None:
-        names = sink.shaping().s3
         self.sink = sink
         self.s3 = s3
         self.admin = admin
         self.tell = tell
-        self.ledger = Ledger(s3, ledger_root(names.topics_dir, names.directory_delimiter, sink.sink_id), "verify")
+        self.ledger = Ledger(s3, ledger_root(sink.spec.s3.topics_dir, sink.sink_id), "verify")
 
     def gather(self) -> Evidence:
         with ThreadPoolExecutor(THREADS, thread_name_prefix="s3sink-verify") as pool:
@@ -109,9 +108,8 @@ class _Reading:
                 group = {}  # of a generation that a reset has ended meanwhile
             looked = _Look(self.s3, pool, generations, list(shapings.values()), self.tell)
             whole, foreign = looked.bucket(self._named_since)
-            *before, (lists, bucket) = zip(
-                generations, buckets(generations, whole, self.sink.shaping().s3), strict=True
-            )
+            names = [self.sink.shaping().s3, *(shaping.s3 for shaping in shapings.values())]
+            *before, (lists, bucket) = zip(generations, buckets(generations, whole, names), strict=True)
             live, notes = self._live(lists.state)
             placed = sum(len(found) for _, each in (*before, (lists, bucket)) for found in each.unknown.values())
             if aside := sum(map(len, whole.unknown.values())) - placed:

@@ -179,6 +179,20 @@ def test_committed_offsets_are_read_again(admin: Admin, topics: Topics, topic: s
     assert topics.committed(name, topic) == {0: 5, 1: 0}
 
 
+def test_commits_are_found_by_what_their_metadata_begins_with(admin: Admin, topics: Topics, topic: str) -> None:
+    topics.create(topic, partitions=4)
+    name, (first, second, third, fourth) = group(), of(topic, 0, 1, 2, 3)
+    full = "generation 1, ledger s3://lake/räume: 100% + more/_s3sink/a\nb/"
+    admin.commit(name, {first: 7}, mark=full)
+    admin.commit(name, {second: 8}, mark="generation 12")
+    admin.commit(name, {third: 9})
+    assert admin.group_marks(name, [first, second, third, fourth]) == {first: full, second: "generation 12", third: ""}
+    assert admin.group_marks(name, []) == {}
+    assert admin.group_offsets(name, [first, second, third]) == {first: 7, second: 8, third: 9}
+    assert admin.group_offsets(name, [first, second, third], mark="generation 1") == {first: 7}
+    assert admin.group_offsets(name, [first, second, third], mark=full) == {first: 7}
+
+
 def test_a_group_that_somebody_consumes_with_is_not_touched(
     admin: Admin, kafka: KafkaBroker, topics: Topics, topic: str
 ) -> None:

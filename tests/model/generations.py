@@ -210,6 +210,6 @@ def verified(case: Case, world: World, state: Kept[State]) -> Iterator[Finding]:
     moved = {real(key) for key, _, _ in world.moved}
     ours = mark(state.value.generation) in ("", world.mark)
     group = Log(group={TP: world.group} if ours else {}, ends={TP: case.records})
-    for each, bucket in zip(found, buckets(found, whole, SHAPING.s3), strict=True):
+    for each, bucket in zip(found, buckets(found, whole, [SHAPING.s3]), strict=True):
         for verdict in audit(each, bucket, Log() if each.ended else group):
             yield from (f for f in verdict.wrong if f.wrong is not Wrong.OBJECT_MISSING or f.key not in moved)

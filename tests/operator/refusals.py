@@ -125,6 +125,7 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
     ),
     ("a percent sign in names", [{"spec.s3.fileDelimiter": "%"}], "spec.s3.fileDelimiter has a %"),
     ("a percent sign in paths", [{"spec.s3.directoryDelimiter": "%"}], "spec.s3.directoryDelimiter has a %"),
+    ("ledgers in paths", [{"spec.s3.directoryDelimiter": "/_s3sink/"}], "spec.s3.directoryDelimiter has _s3sink"),
     ("a digit between numbers", [{"spec.s3.fileDelimiter": "0"}], "spec.s3.fileDelimiter has a digit"),
     ("one delimiter for two things", [{"spec.s3.fileDelimiter": "/"}], "spec.s3.fileDelimiter cannot be told from"),
     (

@@ -128,7 +128,11 @@ class FileGroup:
     ) -> dict[TopicPartition, int]:
         stored, marks = self._read(self.path), self._read(self._marks)
         known = {tp: stored[str(tp)] for tp in partitions if str(tp) in stored}
-        return {tp: offset for tp, offset in known.items() if mark in ("", marks.get(str(tp)))}
+        return {tp: o for tp, o in known.items() if not mark or f"{marks.get(str(tp))},".startswith(f"{mark},")}
+
+    def group_marks(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
+        marks = self._read(self._marks)
+        return {tp: marks[str(tp)] for tp in partitions if str(tp) in marks}
 
     members = 0
 

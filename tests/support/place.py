@@ -111,7 +111,7 @@ class Place:
     def hands(self, **given: Any) -> Hands:
         """What a command takes this place's ledger with."""
         sink = load_sink(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
-        root = ledger_root(sink.spec.s3.topics_dir, "/", sink.sink_id)
+        root = ledger_root(sink.spec.s3.topics_dir, sink.sink_id)
         owner = Owner("function", sink.namespace, sink.name, sink.sink_id)
         clock = given.get("clock") or (lambda: CLOCK_MS)
         return Hands(s3=self.s3, root=root, owner=owner, attempt=uuid.uuid4().hex, clock=clock)

@@ -331,6 +331,11 @@ def _s3() -> Iterator[Rule]:
             f"{here}.{name} has a %, which is kept for characters that are escaped in keys: use another",
         )
     yield Rule(
+        f"{here}.directoryDelimiter",
+        f"!self.contains('{RESERVED}')",
+        f"{here}.directoryDelimiter has {RESERVED}, which is kept for ledgers: use another",
+    )
+    yield Rule(
         f"{here}.fileDelimiter",
         "!self.matches('[0-9]')",
         f"{here}.fileDelimiter has a digit: it could not be told from the partition and the offset; use another",

@@ -271,6 +271,11 @@ WRONG = [
         "spec.s3.directoryDelimiter: is empty",
     ),
     case(
+        "a delimiter with the directory of ledgers in it is refused",
+        {"spec.s3.directoryDelimiter": "/_s3sink/"},
+        "spec.s3.directoryDelimiter: /_s3sink/ has _s3sink, which is kept for ledgers",
+    ),
+    case(
         "a file delimiter that runs into the numbers is refused",
         {"spec.s3.fileDelimiter": "-0-"},
         "spec.s3.fileDelimiter: -0- has a digit: it could not be told from the partition and the offset",

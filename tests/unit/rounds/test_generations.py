@@ -9,10 +9,12 @@ from sink_job.api.spec import S3Names, Shaping
 from sink_job.api.types import TopicPartition
 from sink_job.rounds.audit import Bucket, Lists, Unknown
 from sink_job.rounds.generations import (
+    commit_mark,
     ended,
     generation_of,
     given_up,
     intended,
+    ledger_of,
     mark,
     new_topics_dir,
     shaping_below,
@@ -115,6 +117,22 @@ def test_without_a_reset_nothing_is_different() -> None:
     assert mark(1) == ""
 
 
+def test_a_commit_names_its_generation_and_its_ledger() -> None:
+    ledger = "s3://lake/räume, and more/_s3sink/default.log/"
+    text = commit_mark(12, ledger)
+    assert text == f"generation 12, ledger {ledger}"
+    assert ledger_of(text) == ledger
+    assert f"{text},".startswith(f"{mark(12)},")
+    assert not f"{text},".startswith(f"{mark(1) or 'generation 1'},")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "generation 2", "somebody else's", "ledger s3://b/", "generation x, ledger s3://b/"]
+)
+def test_the_metadata_of_other_consumers_names_no_ledger(text: str) -> None:
+    assert ledger_of(text) is None
+
+
 @pytest.mark.parametrize(("record", "generation"), [(0, 1), (4, 1), (5, 2), (8, 2), (9, 3), (100, 3)])
 def test_a_record_belongs_to_the_generation_of_the_last_reset_before_it(record: int, generation: int) -> None:
     assert generation_of(record, [5, 9]) == generation
@@ -193,7 +211,7 @@ def test_objects_and_rotations_belong_to_the_generation_whose_record_told_of_the
 
 def test_what_a_later_generation_copies_again_need_not_be_there() -> None:
     both = Bucket(missing=frozenset({"topics/log/a", "topics/log/b"}))
-    first, _ = buckets(two_generations(start=10), both, S3Names())
+    first, _ = buckets(two_generations(start=10), both, [S3Names()])
     assert first.missing == frozenset({"topics/log/a"})
     assert first.replaced == frozenset({"topics/log/b"})
 
@@ -201,5 +219,5 @@ def test_what_a_later_generation_copies_again_need_not_be_there() -> None:
 def test_an_unknown_object_is_told_of_the_generation_whose_records_it_doubles() -> None:
     old, new = Unknown("topics/log/x", 5, 1), Unknown("topics/generation=2/log/x", 5, 1)
     behind = Unknown("topics/log/y", 50, 1)
-    first, second = buckets(two_generations(start=0), Bucket(unknown={TP: [old, new, behind]}), S3Names())
+    first, second = buckets(two_generations(start=0), Bucket(unknown={TP: [old, new, behind]}), [S3Names()])
     assert (first.unknown, second.unknown) == ({TP: [old]}, {TP: [new]})
