@@ -99,9 +99,10 @@ class Commits:
         acknowledged: Iterable[str] = (),
         begun: Sequence[tuple[str, str]] = (),
         kafka: Kafka | None = None,
+        sets_clock_back: bool = False,
     ) -> None:
         """Writes the next record: from here on it is decided. `acknowledged` are the keys of named objects that are
-        visible; `begun` are the (key, upload id) that only this record would name.
+        visible; `begun` are the (key, upload id) that only this record would name. `sets_clock_back`: nothing is open.
 
         Raises LedgerFenced, after it has aborted those: a fenced driver's last deed, since they are nobody's.
         """
@@ -117,6 +118,7 @@ class Commits:
             named=tuple(msgspec.structs.replace(o, record=o.record or number) for o in named),
             rotations=tuple(msgspec.structs.replace(r, record=number) for r in rotations),
             acknowledged=tuple(sorted(acknowledged)),
+            sets_clock_back=sets_clock_back,
         )
         try:
             self.ledger.append(record)

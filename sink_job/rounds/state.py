@@ -212,7 +212,8 @@ class Reset(msgspec.Struct, frozen=True, omit_defaults=True):
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """One step of the ledger. A *claim* begins an epoch (its own number) and holds the settings in full (P4, P8); a
     *round* says what one round wrote, named and acknowledged. A claim with a `reset` holds all partitions that there
-    are from here on, and where they start."""
+    are from here on, and where they start. `sets_clock_back`: the ledger's clock becomes this record's, which is
+    earlier; nothing is open then in any topic-partition."""
 
     number: int
     epoch: int
@@ -227,6 +228,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     rotations: tuple[Rotation, ...] = ()
     acknowledged: tuple[str, ...] = ()
     reset: Reset | None = None
+    sets_clock_back: bool = False
 
 
 class State(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -355,7 +357,7 @@ def apply(state: State, record: Record) -> State:
     return State(
         number=record.number,
         epoch=record.epoch,
-        clock=max(state.clock, record.clock),
+        clock=record.clock if record.sets_clock_back else max(state.clock, record.clock),
         format=state.format if reset is None else FORMAT,
         claims=state.claims + ((record.number,) if record.kind == "claim" else ()),
         settings=_referenced(settings, partitions.values(), pending.values()),
