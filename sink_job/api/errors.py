@@ -116,6 +116,12 @@ class StoreUnsuitable(ConfigurationError):
     reason = "StoreUnsuitable"
 
 
+class ClockSkew(ConfigurationError):
+    """This host's clock is too far from the object store's; nothing was written with it."""
+
+    reason = "ClockSkew"
+
+
 class TopicMissing(ConfigurationError):
     """A topic of the manifest does not exist, or no topic matches its pattern."""
 

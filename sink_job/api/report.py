@@ -87,6 +87,7 @@ class Totals(_Part):
     ] = 0
     rebuilt: Annotated[Count, Field(description="Objects rebuilt because their upload was lost.")] = 0
     retries: Annotated[Count, Field(description="Requests to S3 that were tried again.")] = 0
+    clock_jumps: Annotated[Count, Field(description="Times that the host's clock was set by more than 5 s.")] = 0
 
 
 class Timing(_Part):

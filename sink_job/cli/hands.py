@@ -37,4 +37,5 @@ def hands_of(sink: Sink, secrets: Mapping[str, Path]) -> Hands:
         owner=owner_of(sink, os.environ),
         attempt=uuid.uuid4().hex,
         clock=lambda: time.time_ns() // 1_000_000,
+        store_clock=s3.clock_ms,
     )

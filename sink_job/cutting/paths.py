@@ -77,6 +77,12 @@ class Partitioner:
         """Whether paths depend on the round's clock."""
         return self._time is not None and self.extractor is TimestampExtractor.WALLCLOCK
 
+    def time_path(self, clock: int) -> str | None:
+        """The time element of paths at this clock (milliseconds); None where paths have none."""
+        if self._time is None:
+            return None
+        return self._time.of_times(np.array([clock], np.int64))[1][0]
+
     def paths_of(
         self,
         n: int,

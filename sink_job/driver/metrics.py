@@ -34,6 +34,7 @@ _TOTALS = {
     "dropped_records": "Refused records that errors.tolerance let go",
     "rebuilt_objects": "Objects rebuilt because their upload was lost",
     "s3_retries": "Requests to S3 that were tried again",
+    "clock_jumps": "Times that the host's clock was set by more than 5 s",
 }
 _FIELDS = {
     "ignored_records": "ignored",

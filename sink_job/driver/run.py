@@ -232,6 +232,8 @@ class _Run:
             threads=self.memory.bodies,
             bodies=self.memory.bodies,
             grown=self._grown,
+            store_clock=connect(self.s3_settings).clock_ms,
+            steady_clock=_steady_clock,
         )
 
     # -- what others see -----------------------------------------------------------------------------------------------
@@ -333,3 +335,9 @@ def _quietly(close: Callable[[], object]) -> None:
 
 def _clock() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _steady_clock() -> int:
+    """Milliseconds that have passed, also while the host was suspended where the system counts that."""
+    clock = time.CLOCK_BOOTTIME if sys.platform == "linux" else time.CLOCK_MONOTONIC
+    return time.clock_gettime_ns(clock) // 1_000_000

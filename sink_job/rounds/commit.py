@@ -103,10 +103,11 @@ class Commits:
         lost: Sequence[Lost] = (),
         begun: Sequence[tuple[str, str]] = (),
         kafka: Kafka | None = None,
+        sets_clock_back: bool = False,
     ) -> None:
         """Writes the next record: from here on it is decided. `acknowledged` are the keys of named objects that are
         visible; `lost` is what is given up of rebuilt objects; `begun` are the (key, upload id) that only
-        this record would name.
+        this record would name. `sets_clock_back`: nothing is open.
 
         Raises LedgerFenced, after it has aborted those: a fenced driver's last deed, since they are nobody's.
         """
@@ -123,6 +124,7 @@ class Commits:
             rotations=tuple(msgspec.structs.replace(r, record=number) for r in rotations),
             acknowledged=tuple(sorted(acknowledged)),
             lost=tuple(msgspec.structs.replace(each, record=number) for each in lost),
+            sets_clock_back=sets_clock_back,
         )
         try:
             self.ledger.append(record)

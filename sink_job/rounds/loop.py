@@ -17,6 +17,7 @@ from sink_job.api.spec import IsolationLevel, OnDataLoss, Sink
 from sink_job.api.types import TopicPartition
 from sink_job.kafka.types import TopicInfo
 from sink_job.rounds import losses, own
+from sink_job.rounds.clocks import HostClock, report_set_back, without_clock
 from sink_job.rounds.commit import REBUILD_ATTEMPTS, Commits
 from sink_job.rounds.generations import shaping_below
 from sink_job.rounds.held import Held
@@ -38,9 +39,6 @@ from sink_job.spark.types import Cancelled
 
 IDLE_WAIT_MS = 1_000
 """Longest pause between two looks at the log ends."""
-
-CLOCK_AHEAD_MS = 60_000
-"""How far the ledger's clock may be ahead of the host's before it is told."""
 
 SHORT_LOOKS = 10
 """How often a log is looked at that ends before what was read of it, before that is believed."""
@@ -74,6 +72,7 @@ class Driver:
         committed = sink.spec.kafka.isolation_level is IsolationLevel.READ_COMMITTED
         every, after = world.look_every, world.stuck_after
         self._standstill = Standstill(world.admin, world.clock, every=every, after=after) if committed else None
+        self._clock = HostClock(world.clock, world.store_clock, self._s3, world.steady_clock)
         self._stop = threading.Event()
         self._commits: Commits
         self._now = 0
@@ -124,6 +123,7 @@ class Driver:
     # -- start -------------------------------------------------------------------------------------------------------
 
     def _claim(self) -> None:
+        self._clock.now()
         if not self.goal.start_new_ledger and not self._ledger.exists():
             marks = self._source.group_marks(self._source.find())
             own.expect_no_other_ledger(self._ledger.url, self.sink.group_id, marks)
@@ -135,12 +135,6 @@ class Driver:
         self._own(topics)
         state = take_over(self._ledger, partial(self._claim_record, topics))
         self._now = state.clock
-        ahead = state.clock - self.world.clock()
-        if ahead > CLOCK_AHEAD_MS:
-            _log.warning(
-                "the ledger's clock is %d s ahead of this host's: what is closed by the clock waits so long",
-                ahead // 1000,
-            )
         self._commits = Commits(
             ledger=self._ledger,
             s3=self._s3,
@@ -192,7 +186,7 @@ class Driver:
             epoch=number,
             attempt=self.world.attempt,
             kind="claim",
-            clock=max(state.clock, self.world.clock()),
+            clock=max(state.clock, self._clock.now()),
             settings=shaping_below(self._shaping, state.topics_dir).model_dump_json(),
             kafka=kafka,
             partitions={str(tp): difference(None, p) for tp, p in found.items()},
@@ -203,12 +197,25 @@ class Driver:
         self._commits.publish(self._now)
         CleanUp(self._s3, self._ledger, self._commits.epoch).run(self._commits.state, self._commits.epoch)
         self._finish_old()
+        self._set_clock_back()
         self._record_bytes = self._source.record_bytes(self._assigned())
         if self.goal.until_caught_up:
             self._targets = dict(self._source.ends(self._assigned()))
         elif self.goal.publish_open:
             self._targets = {tp: self._state_of(tp).next for tp in self._assigned()}
         self.tracker.recovered(self._commits)
+
+    def _set_clock_back(self) -> None:
+        """Sets back a ledger's clock that is ahead. What is open is closed under that clock first: members are found by
+        offset ranges and clocks (P2)."""
+        ahead_at = self._commits.state.clock
+        host = self._clock.to_set_back(ahead_at)
+        if host is None:
+            return
+        self._close(self._still_open)
+        self._commits.record(clock=host, partitions=without_clock(self._partitions()), sets_clock_back=True)
+        self._now = host
+        report_set_back(ahead_at, host)
 
     def _finish_old(self) -> None:
         """Closes objects begun under other settings than those in force, or of topics no longer read (P8)."""
@@ -241,8 +248,12 @@ class Driver:
     # -- rounds ------------------------------------------------------------------------------------------------------
 
     def _tick(self) -> int:
-        """The round clock: never goes back, not even over restarts."""
-        self._now = max(self._now, self.world.clock())
+        """The round clock: it goes back only where nothing is open (`_set_clock_back`), not even over restarts.
+
+        Raises ClockSkew when the host's clock is too far from the store's.
+        """
+        self._now = max(self._now, self._clock.now())
+        self.tracker.clock_jumps(self._clock.jumps)
         return self._now
 
     def _round(self) -> bool:

@@ -90,6 +90,16 @@ class Pipeline:
         """Whether the round's clock decides on paths."""
         return self.partitioner.needs_clock
 
+    def path_clock(self, before: int | None, now: int) -> int | None:
+        """The clock to record for the paths of a round at clock `now`, in milliseconds; None where no path depends on
+        the clock. It stays at `before`, the topic-partition's path clock so far, while that gives the same time path:
+        the offset ranges of such rounds are recorded as one."""
+        if not self.needs_clock:
+            return None
+        if before is not None and self.partitioner.time_path(before) == self.partitioner.time_path(now):
+            return before
+        return now
+
     @property
     def extension(self) -> str:
         """What keys end in."""

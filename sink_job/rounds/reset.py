@@ -139,7 +139,7 @@ class Resetter:
         is_same = state.kafka is not None and state.kafka.cluster == now.cluster
         same = {t for t in counts if is_same and state.kafka and state.kafka.topics.get(t) == now.topics[t]}
         reached = {tp: p for tp, p in committed(state).items() if tp.topic in same or tp.topic not in counts}
-        places = Places(logs=logs, at=at, reached=reached, now=self._hands.clock())
+        places = Places(logs=logs, at=at, reached=reached, now=self._hands.now())
         return wanted_starts(self._request, places)
 
     def _generations(self, state: State) -> list[Lists]:

@@ -9,7 +9,7 @@ Offsets: `first`/`last` are inclusive, `start`/`end` half open. Times are ms sin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Literal
 
 import msgspec
@@ -42,9 +42,10 @@ class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Seen(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A stretch of offsets `[start, end)` that an object's records were chosen from, under the round clock `clock`.
+    """An offset range `[start, end)` that an object's records were chosen from, under the path clock `clock`
+    (`PartitionState.path_clock`; 0 where no path depends on the clock).
 
-    With the path these are the object's members: every accepted record of the stretch whose path is the object's.
+    With the path these are the object's members: every accepted record of the range whose path is the object's.
     """
 
     start: int
@@ -157,6 +158,8 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     and `written` tallies the records written since, whether their objects are open or closed, or have lost them;
     `written_to` is the offset behind the last of them. `settings` is the number of the claim under whose settings it
     was last cut.
+    `path_clock` is a round clock that gives the same time path as that of the last round, and of every round in between
+    (None: paths do not depend on the clock).
     """
 
     next: int
@@ -170,6 +173,7 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     base: int | None = None
     current_path: str | None = None
     next_schedule: int | None = None
+    path_clock: int | None = None
     open: tuple[OpenObject, ...] = ()
 
     def staged(self) -> set[str]:
@@ -180,12 +184,21 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return {o.upload for o in self.open if o.upload}
 
 
+class Kept(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How many leading elements of an open object's lists a change keeps; all 0 for a new object."""
+
+    parts: int = 0
+    seen: int = 0
+    sealed: int = 0
+    loose: int = 0
+
+
 class PartitionChange(msgspec.Struct, frozen=True, omit_defaults=True):
     """A partition's new state without what did not change: untouched open objects are left out, and of the others only
-    the new parts are in `touched`; `kept_parts` tells how many recorded parts each keeps (0 for a new object)."""
+    the new elements of their lists are in `state.open`; `kept` counts the recorded elements that each keeps."""
 
     state: PartitionState
-    kept_parts: tuple[int, ...] = ()
+    kept: tuple[Kept, ...] = ()
     gone: tuple[str, ...] = ()
 
 
@@ -216,7 +229,8 @@ class Reset(msgspec.Struct, frozen=True, omit_defaults=True):
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """One step of the ledger. A *claim* begins an epoch (its own number) and holds the settings in full (P4, P8); a
     *round* says what one round wrote, named, acknowledged and gave up. A claim with a `reset` holds all partitions
-    that there are from here on, and where they start."""
+    that there are from here on, and where they start. `sets_clock_back`: the ledger's clock becomes this record's,
+    which is earlier; nothing is open then in any topic-partition."""
 
     number: int
     epoch: int
@@ -232,6 +246,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     acknowledged: tuple[str, ...] = ()
     lost: tuple[Lost, ...] = ()
     reset: Reset | None = None
+    sets_clock_back: bool = False
 
 
 class State(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -283,15 +298,21 @@ def difference(old: PartitionState | None, new: PartitionState) -> PartitionChan
     """The change that makes `new` of `old`; `merge(old, difference(old, new)) == new`."""
     before = {o.path: o for o in old.open} if old else {}
     touched: list[OpenObject] = []
-    kept: list[int] = []
+    kept: list[Kept] = []
     for o in new.open:
         was = before.get(o.path)
         if was == o:
             continue
-        same = was is not None and was.upload == o.upload and o.parts[: len(was.parts)] == was.parts
-        same = same and was is not None and was.first == o.first
-        keep = len(was.parts) if same and was is not None else 0
-        touched.append(msgspec.structs.replace(o, parts=o.parts[keep:]))
+        keep = _kept(was, o) if was is not None and was.first == o.first else Kept()
+        touched.append(
+            msgspec.structs.replace(
+                o,
+                parts=o.parts[keep.parts :],
+                seen=o.seen[keep.seen :],
+                sealed=o.sealed[keep.sealed :],
+                loose=o.loose[keep.loose :],
+            )
+        )
         kept.append(keep)
     fresh = {o.path: o.first for o in new.open}
     gone = tuple(path for path, o in before.items() if fresh.get(path) != o.first)
@@ -303,10 +324,37 @@ def merge(old: PartitionState | None, change: PartitionChange) -> PartitionState
     objects = {o.path: o for o in old.open} if old else {}
     for path in change.gone:
         objects.pop(path, None)
-    for o, keep in zip(change.state.open, change.kept_parts, strict=True):
-        parts = objects[o.path].parts[:keep] + o.parts if keep else o.parts
-        objects[o.path] = msgspec.structs.replace(o, parts=parts)
+    for o, keep in zip(change.state.open, change.kept, strict=True):
+        was = objects.get(o.path)
+        if was is None:
+            objects[o.path] = o
+            continue
+        objects[o.path] = msgspec.structs.replace(
+            o,
+            parts=was.parts[: keep.parts] + o.parts,
+            seen=was.seen[: keep.seen] + o.seen,
+            sealed=was.sealed[: keep.sealed] + o.sealed,
+            loose=was.loose[: keep.loose] + o.loose,
+        )
     return msgspec.structs.replace(change.state, open=tuple(sorted(objects.values(), key=lambda o: o.first)))
+
+
+def _kept(was: OpenObject, now: OpenObject) -> Kept:
+    """What the lists of an object have in common with what the ledger has of it. The parts of another upload are other
+    parts."""
+    return Kept(
+        parts=_common(was.parts, now.parts) if was.upload == now.upload else 0,
+        seen=_common(was.seen, now.seen),
+        sealed=_common(was.sealed, now.sealed),
+        loose=_common(was.loose, now.loose),
+    )
+
+
+def _common(was: Sequence[object], now: Sequence[object]) -> int:
+    """How many leading elements are equal."""
+    if now[: len(was)] == was:
+        return len(was)
+    return next((n for n, (a, b) in enumerate(zip(was, now, strict=False)) if a != b), min(len(was), len(now)))
 
 
 def apply(state: State, record: Record) -> State:
@@ -331,7 +379,7 @@ def apply(state: State, record: Record) -> State:
     return State(
         number=record.number,
         epoch=record.epoch,
-        clock=max(state.clock, record.clock),
+        clock=record.clock if record.sets_clock_back else max(state.clock, record.clock),
         format=state.format if reset is None else FORMAT,
         claims=state.claims + ((record.number,) if record.kind == "claim" else ()),
         settings=_referenced(settings, partitions.values(), pending.values()),

@@ -17,6 +17,7 @@ from sink_job.api.spec import Shaping
 from sink_job.api.types import TopicPartition
 from sink_job.cutting.keys import object_key
 from sink_job.rounds import own
+from sink_job.rounds.clocks import checked
 from sink_job.rounds.generations import intended
 from sink_job.rounds.ledger import Intent, Ledger
 from sink_job.rounds.publish import Outcome, publish_all
@@ -29,28 +30,36 @@ PUBLISHERS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Hands:
-    """Who takes a ledger: `clock` gives ms since the epoch, `attempt` is unique to this process."""
+    """Who takes a ledger: `clock` gives ms since the epoch, `attempt` is unique to this process. `store_clock` gives
+    the store's clock by its last answer, None where `clock` is not compared with it."""
 
     s3: S3
     root: str
     owner: own.Owner
     attempt: str
     clock: Callable[[], int]
+    store_clock: Callable[[], int | None] = lambda: None
 
     @property
     def ledger(self) -> Ledger:
         return Ledger(self.s3, self.root, self.attempt)
+
+    def now(self) -> int:
+        """The host's clock in ms. Raises ClockSkew when it is too far from the store's."""
+        return checked(self.clock, self.store_clock, self.s3)
 
 
 class Taken:
     """A ledger under this command's claim. `state` is what it has decided so far."""
 
     def __init__(self, hands: Hands) -> None:
-        """Claims it. Raises OwnedByAnother, LedgerFenced when drivers keep winning, and what the store raises."""
+        """Claims it. Raises ClockSkew, OwnedByAnother, LedgerFenced when drivers keep winning, and what the store
+        raises."""
+        hands.now()
         own.claim_ledger(hands.s3, hands.root, hands.owner)
         self.s3 = hands.s3
         self.ledger = hands.ledger
-        self._clock = hands.clock
+        self._clock = hands.now
         self.state = take_over(self.ledger, lambda state: self._record(state, kind="claim"))
 
     def publish(self) -> int:

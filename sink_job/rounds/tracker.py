@@ -111,6 +111,11 @@ class Tracker:
         with self._lock:
             self._totals.lost += offsets
 
+    def clock_jumps(self, count: int) -> None:
+        """How often the host's clock has jumped so far."""
+        with self._lock:
+            self._totals.clock_jumps = count
+
     def stopping(self) -> None:
         with self._lock:
             self._state = RunState.STOPPING

@@ -40,7 +40,9 @@ class World:
     `threads` and `bodies` are per task: bytes held back, uploaders, part bodies in memory. `grown`: budget and bodies
     by now, where there is more memory than at the start; each round asks. `snapshot_every` is in records of the ledger,
     `look_every` (ms) between two looks for new partitions, or at the ledger's head while idle; `stuck_after` (ms) is
-    how long a transaction may stay open before that is told.
+    how long a transaction may stay open before that is told. `store_clock` gives the store's clock in ms by its last
+    answer, None where the host's is not compared with it; `steady_clock` gives ms from an arbitrary start and is not
+    affected when the host's clock is set.
     """
 
     s3: S3Settings
@@ -56,6 +58,8 @@ class World:
     snapshot_every: int = SNAPSHOT_EVERY
     look_every: int = LOOK_EVERY_MS
     stuck_after: int = STUCK_MS
+    store_clock: Callable[[], int | None] = lambda: None
+    steady_clock: Callable[[], int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

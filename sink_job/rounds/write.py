@@ -106,6 +106,8 @@ class RangeWriter:
         self._pipeline = share.pipeline
         self._uploads = Uploads(share.s3, threads=settings.threads, bodies=settings.bodies)
         self._cutter = Cutter(share.pipeline.cut_settings, cut_state(task.state, settings.settings), settings.now)
+        before = task.state.path_clock if task.state.settings == settings.settings else None
+        self._path_clock = share.pipeline.path_clock(before, settings.now)
         self._inherited = {o.path: o for o in task.state.open}
         self._writers: dict[str, ObjectWriter] = {}
         self._closed: list[tuple[OpenCut, ObjectWriter, OpenObject | None]] = []
@@ -210,6 +212,7 @@ class RangeWriter:
             base=cut.base,
             current_path=cut.current_path,
             next_schedule=cut.next_schedule,
+            path_clock=self._path_clock,
             open=open_,
         )
         counts = self._counts
@@ -256,7 +259,7 @@ class RangeWriter:
         seen = was.seen if was else ()
         if writer.start is None:
             return seen
-        return extend_seen(seen, writer.start, cut.last + 1, self._settings.now if self._pipeline.needs_clock else 0)
+        return extend_seen(seen, writer.start, cut.last + 1, self._path_clock or 0)
 
     def _leave_open(self) -> tuple[OpenObject, ...]:
         staging = self._share.staging

@@ -31,6 +31,15 @@ class BucketCalls:
         told = date_ms(self._transport.call("list_objects_v2", MaxKeys=1))
         return int(time.time() * 1000) if told is None else told
 
+    def clock_ms(self) -> int | None:
+        """The store's clock now, by the `Date` of its last answer and the time since; asks the store nothing. None
+        before the first answer, and for a store that sends no date."""
+        if self._transport.date is None:
+            return None
+        said, seconds_ago = self._transport.date
+        read = _date_ms(said)
+        return None if read is None else read + int(seconds_ago * 1000)
+
     def lifecycle_rules(self) -> Sequence[Mapping[str, Any]]:
         """The bucket's lifecycle rules as S3 words them; none, if none were ever set."""
 
@@ -59,9 +68,12 @@ def millis(moment: datetime) -> int:
 def date_ms(answer: Mapping[str, Any]) -> int | None:
     """The `Date` of an answer, None if it has none."""
     said = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
-    if said is None:
-        return None
+    return None if said is None else _date_ms(said)
+
+
+def _date_ms(said: str) -> int | None:
     try:
-        return millis(parsedate_to_datetime(said))
+        moment = parsedate_to_datetime(said)
     except ValueError:
         return None
+    return millis(moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC))

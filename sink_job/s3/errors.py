@@ -16,6 +16,7 @@ from botocore.parsers import ResponseParserError
 from sink_job.api.errors import (
     AccessDenied,
     BucketMissing,
+    ClockSkew,
     ConfigurationError,
     CredentialsInvalid,
     SinkError,
@@ -158,6 +159,7 @@ _NO_KEYS: Final = (
 )
 _UNTRUSTED: Final = "the store's certificate is not trusted: give its authority in spec.s3.caSecret"
 _UNBUILT: Final = "the store does not implement what exactly-once delivery needs"
+_CLOCK: Final = "this host's clock is too far from the store's: synchronize the host's clock (NTP, chrony)"
 _TOO_LONG: Final = "the key is longer than S3 allows (1024 bytes): shorten spec.s3.topicsDir or the partitioner's path"
 
 _CONFIGURATION: Final[dict[str, tuple[type[ConfigurationError], str]]] = {
@@ -173,7 +175,7 @@ _CONFIGURATION: Final[dict[str, tuple[type[ConfigurationError], str]]] = {
     "SignatureDoesNotMatch": (CredentialsInvalid, _SECRET_KEY),
     "InvalidToken": (CredentialsInvalid, _TOKEN),
     "NotImplemented": (StoreUnsuitable, _UNBUILT),
-    "RequestTimeTooSkewed": (ConfigurationError, "this host's clock is too far from the store's: set it"),
+    "RequestTimeTooSkewed": (ClockSkew, _CLOCK),
     "KeyTooLongError": (ConfigurationError, _TOO_LONG),
 }
 

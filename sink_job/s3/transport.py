@@ -43,11 +43,26 @@ class Transport:
         self._names: Mapping[str, str] = self._client.meta.method_to_api_mapping
         self._jitter = random.Random()
         self._gave_up = threading.Event()
+        self._date: tuple[str, float] | None = None
+        self._client.meta.events.register("after-call.s3", self._keep_date)
 
     def give_up(self) -> None:
         """Ends every pause between tries, now and from now on: what fails raises at once. For a process that shuts
         down."""
         self._gave_up.set()
+
+    @property
+    def date(self) -> tuple[str, float] | None:
+        """The `Date` of the store's last answer, and how many seconds ago it was read; None before the first."""
+        if self._date is None:
+            return None
+        said, read_at = self._date
+        return said, time.monotonic() - read_at
+
+    def _keep_date(self, http_response: Any, **_: object) -> None:
+        said = http_response.headers.get("date")
+        if said is not None:
+            self._date = said, time.monotonic()
 
     def close(self) -> None:
         """Closes the connections."""

@@ -26,6 +26,8 @@ ALONE = Case(records=2, drivers=1)
 TURNS = Case(records=1, paths="clock")
 """What the second driver cuts goes to another path: the worst that can follow from cutting anything twice."""
 SNAPSHOTS = Case(records=2, snapshot_every=1)
+BACKWARD = Case(records=3, drivers=1, rounds=(1,), paths="clock", clocks=(0, 1, 0), faults=("vanish",))
+"""A host's clock that is set ahead for one round."""
 GROWING = Case(records=3, part=1, rounds=(1,), snapshot_every=1)
 """One upload that gets a part a round and lives on while records are dropped behind it."""
 
@@ -54,6 +56,8 @@ QUICK = {
     "two drivers": SMALL,
     "two drivers and two paths": replace(SMALL, paths="data"),
     "two drivers whose clocks differ": replace(SMALL, paths="clock"),
+    "a clock that is set back": BACKWARD,
+    "a clock that is set back, and scope Object": replace(BACKWARD, records=4, clocks=(0, 1, 0, 1), scope="object"),
     "two drivers and snapshots": SNAPSHOTS,
     "somebody else's object at our key": replace(SMALL, foreign="object"),
     "somebody else's upload beside ours": replace(SMALL, foreign="upload"),
@@ -125,6 +129,7 @@ MISSED = [
     Missed(("p2.rebuilt",), "doubled", Case(records=3, drivers=1, paths="data", faults=("vanish",))),
     Missed(("p2.runs",), "doubled", Case(records=3, drivers=1, paths="data", faults=("vanish",))),
     Missed(("p2.clocks",), "lost", replace(SMALL, paths="clock", faults=("vanish",))),
+    Missed(("p2.clock-forward",), "doubled", BACKWARD),
     Missed(("p2.same-key",), "wrong key", replace(ALONE, faults=("vanish",))),
     Missed(("p2.replacing-record",), "doubled", replace(SMALL, faults=("vanish", "moved"))),
     Missed(("p2.recut-from",), "conflict", Case(records=4, drivers=1, recut=True, faults=("vanish",))),

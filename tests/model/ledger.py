@@ -102,8 +102,9 @@ def step(
     named: Iterable[NamedObject] = (),
     rotations: Iterable[Rotation] = (),
     acknowledged: Iterable[str] = (),
+    clock: int | None = None,
 ) -> Kept[Record]:
-    """The record that follows `state` and makes `new` of its topic-partition."""
+    """The record that follows `state` and makes `new` of its topic-partition; `clock` may set the ledger's back."""
     number = state.value.number + 1
     return keep(
         Record(
@@ -111,7 +112,8 @@ def step(
             epoch=epoch,
             attempt=driver,
             kind="round",
-            clock=0,
+            clock=clock or 0,
+            sets_clock_back=clock is not None and clock < state.value.clock,
             partitions={str(TP): difference(partition(state), new)} if new else {},
             named=tuple(msgspec.structs.replace(o, record=o.record or number) for o in named),
             rotations=tuple(msgspec.structs.replace(r, record=number) for r in rotations),

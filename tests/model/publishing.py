@@ -131,7 +131,7 @@ def lost(case: Case, world: World, d: Driver) -> Steps:
             world.with_driver(d._replace(at="record", key="", plan=Plan(body))),
         )
         return
-    cut = Task(case, world, d, staging_name(case, d), clock(d)).rebuild(state, o)
+    cut = Task(case, world, d, staging_name(case, d), clock(case, d)).rebuild(state, o)
     if not cut.named:
         yield Step(
             f"{d.name} finds no record of {o.key}: done", world.with_driver(_sees(d, o)._replace(at="publish", key=""))

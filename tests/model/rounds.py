@@ -24,7 +24,7 @@ def idle(case: Case, world: World, d: Driver) -> Steps:
     for end in sorted({min(state.next + n, case.records) for n in case.rounds}):
         paths = [o.path for o in state.open]
         for offset in range(state.next, end):
-            path = path_of(case, offset, clock(d))
+            path = path_of(case, offset, clock(case, d))
             if path not in paths:
                 paths.append(path)
         for closing in closings(case, paths, last=end == case.records):
@@ -55,7 +55,7 @@ def intend(case: Case, world: World, d: Driver, start: int, end: int) -> World:
 
 def write(case: Case, world: World, d: Driver) -> Steps:
     """The tasks: uploads are begun, full parts sent."""
-    task = Task(case, world, d, staging_name(case, d), clock(d))
+    task = Task(case, world, d, staging_name(case, d), clock(case, d))
     try:
         cut = task.cut(ledger.partition(d.state), d.numbers[0], d.todo)
     except Lost as lost:
@@ -76,7 +76,7 @@ def _makes_again(case: Case, world: World, d: Driver, why: Lost) -> Step[World]:
         world = blame(case, world, d, "its open objects")
     lost = [o for o in state.open if not case.apart or o.path == why.path]
     replaced = tuple(o.upload for o in lost if o.upload)
-    task = Task(case, world, d, staging_name(case, d), clock(d))
+    task = Task(case, world, d, staging_name(case, d), clock(case, d))
     if case.recut and (case.scope == "partition" or not case.rules.say("p2.scope-object")):
         first = state.committable if case.rules.say("p2.recut-from") else 0
         cut = Cut(PartitionState(next=first, committable=first, rotation_start=0), (), (), (), None)
@@ -253,9 +253,13 @@ def staging_name(case: Case, d: Driver, attempt: str = "0") -> str:
     return f"{d.epoch}.{number}.{attempt}" if case.rules.say("p6.unique-names") else f"0.{number}"
 
 
-def clock(d: Driver) -> int:
-    """Each driver's rounds have a clock of their own: time has gone on when the second one starts."""
-    return NAMES.index(d.name)
+def clock(case: Case, d: Driver) -> int:
+    """The round's clock: of each driver its own, since time has passed when the second one starts; or the host's."""
+    if not case.clocks:
+        return NAMES.index(d.name)
+    host, state = case.clocks[min(ledger.partition(d.state).next, len(case.clocks) - 1)], d.state.value
+    waits = ledger.partition(d.state).open and case.rules.say("p2.clock-forward")
+    return max(host, state.clock) if waits else host
 
 
 def _plan(case: Case, d: Driver, cut: Cut) -> Plan:
@@ -266,6 +270,7 @@ def _plan(case: Case, d: Driver, cut: Cut) -> Plan:
         new=cut.state,
         named=cut.named,
         rotations=cut.rotations,
+        clock=clock(case, d) if case.clocks else None,
         acknowledged=d.visible if case.rules.say("p9.seen-visible") else ledger.pending(d.state),
     )
     return Plan(body, staging=cut.staging, begun=cut.begun)

@@ -14,6 +14,7 @@ SENTENCES = {
     "p2.rebuilt": "A named object whose upload is lost is rebuilt: nothing the ledger has named is ever cut again.",
     "p2.runs": "Its recorded members (path, offset runs) are read again.",
     "p2.clocks": "Its members are found again by the round clocks they saw.",
+    "p2.clock-forward": "The round clock goes back only where nothing is open.",
     "p2.same-key": "It is written under the same key.",
     "p2.replacing-record": "It is written to a new upload, which a replacing record names.",
     "p2.recut-from": "Open objects may be cut anew, from the first offset that is in no visible or named object.",

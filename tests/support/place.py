@@ -113,8 +113,9 @@ class Place:
         sink = load_sink(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
         root = ledger_root(sink.spec.s3.topics_dir, sink.sink_id)
         owner = Owner("function", sink.namespace, sink.name, sink.sink_id)
-        clock = given.get("clock") or (lambda: CLOCK_MS)
-        return Hands(s3=self.s3, root=root, owner=owner, attempt=uuid.uuid4().hex, clock=clock)
+        clock, store_clock = given.get("clock") or (lambda: CLOCK_MS), given.get("store_clock") or (lambda: None)
+        attempt = uuid.uuid4().hex
+        return Hands(s3=self.s3, root=root, owner=owner, attempt=attempt, clock=clock, store_clock=store_clock)
 
     def discard(self, **given: Any) -> Discarded:
         """`s3sink discard-open`."""

@@ -27,6 +27,7 @@ ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubc
         ("CredentialsInvalid", 7),
         ("SecretMissing", 7),
         ("StoreUnsuitable", 7),
+        ("ClockSkew", 7),
         ("TopicMissing", 7),
         ("TopicRecreated", 7),
         ("OwnedByAnother", 7),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import types
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from sink_job.api.units import GI, MI
 from sink_job.driver import logs, run
 from sink_job.driver.redaction import SECRETS
 from sink_job.driver.signals import StopSignals
+from sink_job.s3 import connect
 from sink_job.spark.cluster import Cluster
 
 SINK = """
@@ -117,3 +119,12 @@ def test_a_run_is_ready_when_it_runs(sink: Sink) -> None:
     assert made._readiness()[::2] == (503, b"Starting\n")
     made.tracker.recovered()
     assert made._readiness()[::2] == (200, b"Running\n")
+
+
+def test_a_run_compares_its_clock_with_the_stores_and_with_a_steady_one(sink: Sink) -> None:
+    unused: Any = None
+    made = a_run(sink)
+    world = made._world(unused, unused)
+    assert world.store_clock == connect(made.s3_settings).clock_ms
+    assert world.steady_clock is not None
+    assert world.steady_clock() <= world.steady_clock()

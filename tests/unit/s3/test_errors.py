@@ -7,6 +7,7 @@ from botocore.exceptions import ClientError
 from sink_job.api.errors import (
     AccessDenied,
     BucketMissing,
+    ClockSkew,
     ConfigurationError,
     CredentialsInvalid,
     SinkError,
@@ -72,7 +73,7 @@ def _becomes(error: Exception, key: str | None = "a/key") -> SinkError:
         (403, "SignatureDoesNotMatch", CredentialsInvalid),
         (400, "InvalidToken", CredentialsInvalid),
         (501, "NotImplemented", StoreUnsuitable),
-        (403, "RequestTimeTooSkewed", ConfigurationError),
+        (403, "RequestTimeTooSkewed", ClockSkew),
         (400, "KeyTooLongError", ConfigurationError),
         (400, "InvalidRequest", ConfigurationError),
         (503, "SlowDown", TryAgainLater),

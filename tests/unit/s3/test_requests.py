@@ -1,15 +1,24 @@
 """What goes over the wire, and how the client bears a store or a network that fails."""
 
 import base64
+import contextlib
 import dataclasses
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
-from sink_job.api.errors import BucketMissing, CredentialsInvalid, SecretMissing, StoreUnsuitable, TryAgainLater
+from sink_job.api.errors import (
+    BucketMissing,
+    ClockSkew,
+    CredentialsInvalid,
+    SecretMissing,
+    StoreUnsuitable,
+    TryAgainLater,
+)
 from sink_job.s3 import (
     S3,
     Conflict,
@@ -304,3 +313,30 @@ def test_the_rules_of_a_bucket_are_read(s3: S3, store: ScriptedStore) -> None:
 def test_rules_that_may_not_be_read_are_not_advised_on(s3: S3, store: ScriptedStore) -> None:
     store.replies.append(refusal(403, "AccessDenied"))
     assert lifecycle_warning(s3, "topics/") is None
+
+
+# -- the store's clock -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reply", [Reply(), refusal(403, "RequestTimeTooSkewed")], ids=["an answer", "a refusal"])
+def test_the_stores_clock_is_that_of_its_last_answer(
+    s3: S3, store: ScriptedStore, reply: Reply, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert s3.clock_ms() is None
+    monkeypatch.setattr(BaseHTTPRequestHandler, "date_time_string", lambda *_: "Tue, 14 Nov 2023 22:13:20 GMT")
+    store.otherwise = reply
+    with contextlib.suppress(ClockSkew):
+        s3.look()
+    told = s3.clock_ms()
+    assert told is not None
+    assert 1_700_000_000_000 <= told < 1_700_000_060_000
+    assert len(store.seen) == 1
+
+
+@pytest.mark.parametrize("date", ["yesterday", ""])
+def test_a_store_without_a_readable_date_has_no_clock(
+    s3: S3, store: ScriptedStore, date: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BaseHTTPRequestHandler, "date_time_string", lambda *_: date)
+    s3.look()
+    assert s3.clock_ms() is None

@@ -1,0 +1,200 @@
+"""`python -m bench.ledger_growth`: how many bytes of records and snapshots a sink puts in a day, without Spark and S3.
+
+Every partition has one open object whose path is the day (or hour) of the round's clock, and gets records in every
+round. States, changes and their encoding are the sink's own; records are measured at some rounds of the day, and the
+sums of the day follow from those. `--before` records a range for each round and whole lists in each record, as the sink
+did before it had path clocks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from sink_job.api.data_sections import Errors
+from sink_job.api.spec import Shaping
+from sink_job.api.types import TopicPartition
+from sink_job.rounds.commit import SNAPSHOT_EVERY
+from sink_job.rounds.objects import MAX_TAIL, extend_seen
+from sink_job.rounds.pipeline import Pipeline
+from sink_job.rounds.staging import new_prefix
+from sink_job.rounds.state import (
+    Extent,
+    OpenObject,
+    Part,
+    PartitionChange,
+    PartitionState,
+    Record,
+    Seen,
+    State,
+    Tally,
+    difference,
+)
+
+DAY_MS = 86_400_000
+MIDNIGHT = 1_700_006_400_000
+ROOT = "topics/_s3sink/default.sink/"
+TASKS = 2
+SAMPLES = 48
+
+
+class Rates(NamedTuple):
+    """What a partition gets in a round."""
+
+    records: int
+    record_bytes: int
+    part_bytes: int
+
+
+class Partition:
+    """One topic-partition over the rounds of a day."""
+
+    def __init__(self, number: int, pipeline: Pipeline, rates: Rates, *, before: bool) -> None:
+        self.tp = TopicPartition("events", number)
+        self.state = PartitionState(next=0, committable=0, rotation_start=0)
+        self._random = random.Random(number)
+        self._pipeline = pipeline
+        self._rates = rates
+        self._before = before
+        self._start = self._random.randrange(10**7, 10**8)
+        self._next = self._start
+        self._seen: list[Seen] = []
+        self._parts: list[Part] = []
+        self._tail: list[Extent] = []
+        self._size = 0
+        self._clock: int | None = None
+        self._path = ""
+        self._offsets = Tally()
+
+    def round(self, now: int, prefix: str) -> None:
+        """Takes a round's records; `prefix` is the name of its staging object."""
+        rates, choose = self._rates, self._random
+        path = self._pipeline.partitioner.time_path(now) or ""
+        if path != self._path:
+            self._seen, self._parts, self._tail, self._size, self._offsets = [], [], [], 0, Tally()
+            self._path, self._start = path, self._next
+        self._clock = now if self._before else self._pipeline.path_clock(self._clock, now)
+        count = choose.randint(1, 2 * rates.records)
+        first, self._next = self._next, self._next + count
+        self._seen[-1:] = extend_seen(self._seen[-1:], first, self._next, self._clock or 0)
+        self._offsets += Tally(count, choose.getrandbits(64))
+        staged = sum(e.length for e in self._tail) + count * rates.record_bytes
+        self._size += count * rates.record_bytes
+        if staged >= rates.part_bytes:
+            self._parts.append(Part(len(self._parts) + 1, f"{choose.getrandbits(128):032x}", self._crc(), staged))
+            self._tail = []
+        elif len(self._tail) > MAX_TAIL:
+            self._tail = [self._extent(prefix, staged)]
+        else:
+            self._tail.append(self._extent(prefix, count * rates.record_bytes))
+
+    def _extent(self, prefix: str, length: int) -> Extent:
+        return Extent(f"{prefix}-0", self.tp.partition // TASKS * length, length, self._crc())
+
+    def _crc(self) -> int:
+        return self._random.getrandbits(64)
+
+    def now(self) -> PartitionState:
+        """The state as the ledger has it after the rounds so far."""
+        o = OpenObject(
+            path=self._path,
+            first=self._start,
+            last=self._next - 1,
+            size=self._size,
+            opened_at=self._seen[0].clock,
+            settings=1,
+            offsets=self._offsets,
+            upload=f"{self.tp.partition:064x}" if self._parts else None,
+            parts=tuple(self._parts),
+            seen=tuple(self._seen),
+            loose=tuple(self._tail),
+        )
+        return PartitionState(
+            next=self._next,
+            committable=self._start,
+            rotation_start=self._start,
+            written=self._offsets,
+            written_to=self._next,
+            settings=1,
+            n=self._offsets.count,
+            last_time=self._seen[-1].clock,
+            current_path=self._path,
+            path_clock=None if self._before else self._clock,
+            open=(o,),
+        )
+
+    def change(self, old: PartitionState, new: PartitionState) -> PartitionChange:
+        """What a record holds of the last round."""
+        change = difference(old, new)
+        if self._before and change.kept:
+            kept = change.kept[0]
+            whole = msgspec.structs.replace(new.open[0], parts=new.open[0].parts[kept.parts :])
+            change = msgspec.structs.replace(change, state=msgspec.structs.replace(change.state, open=(whole,)))
+        return change
+
+
+class Measured(NamedTuple):
+    """The round `number` of the day: bytes of its record, and of a snapshot of the state after it, as stored."""
+
+    number: int
+    record: int
+    snapshot: int
+
+
+def measure(rounds: int, partitions: Sequence[Partition]) -> list[Measured]:
+    """Runs a day of `rounds` rounds, and measures some of them."""
+    every = max(1, rounds // SAMPLES)
+    found: list[Measured] = []
+    for number in range(1, rounds + 1):
+        now = MIDNIGHT + (number - 1) * (DAY_MS // rounds)
+        chosen = number % every == 0
+        old = [p.now() for p in partitions] if chosen else []
+        prefixes = [new_prefix(ROOT, 1, number) for _ in range(TASKS)]
+        for p in partitions:
+            p.round(now, prefixes[p.tp.partition % TASKS])
+        if chosen:
+            states = [p.now() for p in partitions]
+            changes = {str(p.tp): p.change(a, b) for p, a, b in zip(partitions, old, states, strict=True)}
+            record = Record(number=number + 1, epoch=1, attempt="a" * 32, kind="round", clock=now, partitions=changes)
+            state = State(number + 1, 1, now, partitions=dict(zip(changes, states, strict=True)))
+            found.append(Measured(number, stored(record), stored(state)))
+    return found
+
+
+def stored(what: Record | State) -> int:
+    """Bytes in the store."""
+    return len(gzip.compress(msgspec.json.encode(what), 1, mtime=0))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.ledger_growth", description=__doc__)
+    parser.add_argument("--seconds", type=int, default=10, help="from one round to the next (default: 10)")
+    parser.add_argument("--partitions", type=int, default=64)
+    parser.add_argument("--type", choices=("Daily", "Hourly"), default="Daily")
+    parser.add_argument("--records", type=int, default=50, help="of a partition in a round, on average (default: 50)")
+    parser.add_argument("--record-bytes", type=int, default=1_000)
+    parser.add_argument("--before", action="store_true")
+    given = parser.parse_args()
+    sections = {"partitioner": {"type": given.type, "timezone": "UTC"}, "rotation": {"flushSize": 10**9}}
+    shaping = Shaping.model_validate(sections)
+    pipeline = Pipeline.of(shaping, Errors())
+    rates = Rates(given.records, given.record_bytes, shaping.s3.part_size)
+    partitions = [Partition(n, pipeline, rates, before=given.before) for n in range(given.partitions)]
+    rounds = 86_400 // given.seconds
+    found = measure(rounds, partitions)
+    records = sum(m.record for m in found) * rounds / len(found)
+    snapshots = sum(m.snapshot for m in found) * rounds / len(found) / SNAPSHOT_EVERY
+    first, last = found[0], found[-1]
+    print(f"{given.type} paths by the clock, {given.partitions} partitions, a round every {given.seconds} s:")
+    print(f"record of round {first.number:,}: {first.record / 1e3:,.1f} kB; of round {last.number:,}: ", end="")
+    print(f"{last.record / 1e3:,.1f} kB; all records of the day: {records / 1e9:,.3f} GB")
+    print(f"snapshot at the end of the day: {last.snapshot / 1e3:,.1f} kB; all of them: {snapshots / 1e9:,.3f} GB")
+
+
+if __name__ == "__main__":
+    main()
