@@ -157,9 +157,8 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     `committable` is the first offset that is not in a closed object. `rotation_start` is where the last rotation ended,
     and `written` tallies the records written since, whether their objects are open or closed, or have lost them;
     `written_to` is the offset behind the last of them. `settings` is the number of the claim under whose settings it
-    was last cut.
-    `path_clock` is a round clock that gives the same time path as that of the last round, and of every round in between
-    (None: paths do not depend on the clock).
+    was last cut. `path_clock` is a round clock that gives the same time path as that of the last round, and of every
+    round in between (None: paths do not depend on the clock).
     """
 
     next: int

@@ -41,10 +41,10 @@ def objects(place: Place) -> dict[str, list[int]]:
 def test_the_store_says_what_time_it_is_without_being_asked(place: Place) -> None:
     place.s3.look()
     before = place.s3.meter.snapshot()
-    told = place.s3.clock_ms()
+    shown = place.s3.clock_ms()
     assert place.s3.meter.snapshot().requests == before.requests
-    assert told is not None
-    assert abs(told - place.s3.server_now_ms()) < 60_000
+    assert shown is not None
+    assert abs(shown - place.s3.server_now_ms()) < 60_000
 
 
 @pytest.mark.parametrize("apart", [YEAR, -YEAR])

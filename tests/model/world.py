@@ -34,7 +34,7 @@ class Case:
 
     `records` in the topic-partition, `part` of which fill a part; a round reads one of `rounds` many. `paths` is how
     records are spread: `one`, by `data` (even and odd), or by `clock` (the path is the round's clock, each driver has
-    its own, or `clocks` says what the host's is at the round that begins with each offset). `chain` staged leftovers
+    its own, or `clocks` holds the host's at the round that begins with each offset). `chain` staged leftovers
     are gathered into one. Every `snapshot_every` records comes a snapshot (0: none).
     The first of the `drivers` is at work already, under its claim, or with `claiming` it still has to start; the others
     may start at any time. `recut` cuts lost open objects anew instead of rebuilding them; `cleans_first` cleans up

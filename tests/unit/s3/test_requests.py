@@ -327,9 +327,9 @@ def test_the_stores_clock_is_that_of_its_last_answer(
     store.otherwise = reply
     with contextlib.suppress(ClockSkew):
         s3.look()
-    told = s3.clock_ms()
-    assert told is not None
-    assert 1_700_000_000_000 <= told < 1_700_000_060_000
+    shown = s3.clock_ms()
+    assert shown is not None
+    assert 1_700_000_000_000 <= shown < 1_700_000_060_000
     assert len(store.seen) == 1
 
 
