@@ -21,6 +21,7 @@ from sink_job.s3 import (
     Head,
     InvalidPart,
     NoSuchUpload,
+    NotFound,
     Part,
     PreconditionFailed,
 )
@@ -56,7 +57,7 @@ def publish(s3: S3, o: NamedObject) -> Outcome:
         return outcome
     except NoSuchUpload:
         return _outcome_at_key(s3, o)
-    except (InvalidPart, EntityTooSmall, ChecksumMismatch, Conflict):
+    except (InvalidPart, EntityTooSmall, ChecksumMismatch, Conflict, NotFound):
         s3.abort(o.key, o.upload)  # before it is made again: nobody may complete it any more
         return _outcome_at_key(s3, o)
     return Outcome.VISIBLE

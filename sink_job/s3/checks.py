@@ -8,7 +8,7 @@ from typing import Any
 
 from sink_job.api.errors import SinkError, StoreUnsuitable
 from sink_job.s3.client import S3
-from sink_job.s3.errors import PreconditionFailed
+from sink_job.s3.errors import NoSuchUpload, PreconditionFailed
 
 __all__ = ["advice", "lifecycle_warning", "probe"]
 
@@ -17,16 +17,35 @@ _FEW_DAYS = 7
 _AN_HOUR_MS = 3_600_000
 _log = logging.getLogger(__name__)
 
+PROBES = 3
+"""How often a store is tried out that seems to be unsuitable."""
+
+
+class _Overwritten(StoreUnsuitable):
+    """What should have been refused was done."""
+
 
 def probe(s3: S3, prefix: str) -> None:
     """Tries out below `prefix` what the protocol rests on: a conditional put, and a conditional completion with
     checksums, over an object must both be refused. Leaves nothing behind; ten requests.
 
+    Another driver that starts at the same time clears these files away, and then nothing is there to refuse for: so a
+    store is called unsuitable only when it was so several times in a row.
+
     Raises StoreUnsuitable for a store that overwrites, ConfigurationError when the bucket is missing or access is
     denied.
     """
     _sweep(s3, f"{prefix}probe/")
-    key = f"{prefix}probe/{uuid.uuid4().hex}"
+    for left in reversed(range(PROBES)):
+        try:
+            _try_out(s3, f"{prefix}probe/{uuid.uuid4().hex}")
+            break
+        except (_Overwritten, NoSuchUpload):
+            if not left:
+                raise
+
+
+def _try_out(s3: S3, key: str) -> None:
     with contextlib.suppress(PreconditionFailed):  # ours: the reply to the first try was lost
         s3.put(key, b"Is this object overwritten? It may be deleted.\n", only_if_absent=True)
     try:
@@ -53,7 +72,7 @@ def _sweep(s3: S3, prefix: str) -> None:
 def _must_be_refused(s3: S3, what: str, call: Callable[[], object]) -> None:
     with contextlib.suppress(PreconditionFailed):
         call()
-        raise StoreUnsuitable(
+        raise _Overwritten(
             f"{s3.url}: the store ignores If-None-Match: a {what} replaced an object, so two drivers "
             "could both believe to be the only one. Use a store with conditional writes, such as Amazon S3"
         )

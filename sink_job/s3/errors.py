@@ -1,9 +1,9 @@
 """What S3 can answer, as errors of the domain: the one place that knows S3's codes and botocore's exceptions.
 
 Three kinds. *Outcomes* are answers the protocol acts upon (`PreconditionFailed`, `NoSuchUpload`, ...): they are raised
-at once and caught in `sink_job.rounds`. *Transient* troubles are tried again and become `TryAgainLater` when patience
-is used up. All else is for a person to mend: `ConfigurationError`, with what to do. Messages name bucket and key, never
-a credential.
+at once and caught in `sink_job.rounds`; where nothing acts upon one, it is a `TryAgainLater`. *Transient* troubles are
+tried again and become `TryAgainLater` when patience is used up. All else is for a person to mend: `ConfigurationError`,
+with what to do. Messages name bucket and key, never a credential.
 """
 
 from dataclasses import dataclass
@@ -40,10 +40,12 @@ __all__ = [
 ]
 
 
-class S3Outcome(SinkError):
-    """An answer of S3 that the protocol acts upon. `key` is the object's, `code` is S3's."""
+class S3Outcome(TryAgainLater):
+    """An answer of S3 that the protocol acts upon. `key` is the object's, `code` is S3's.
 
-    reason = "S3Outcome"
+    It is a TryAgainLater, and has its reason: an answer to a request where the protocol does not expect it (a checksum
+    that the network has damaged, a 409 to a deletion) ends the process with 75. Each step can be repeated.
+    """
 
     def __init__(self, message: str, key: str | None = None, code: str = "") -> None:
         self.message = message
@@ -58,43 +60,29 @@ class S3Outcome(SinkError):
 class PreconditionFailed(S3Outcome):
     """412: an object is at that key already. An upload survives it."""
 
-    reason = "PreconditionFailed"
-
 
 class Conflict(S3Outcome):
     """409, several times in a row: another write or deletion of that key is under way."""
-
-    reason = "Conflict"
 
 
 class NotFound(S3Outcome):
     """No object at that key, or no such bytes in it."""
 
-    reason = "NotFound"
-
 
 class NoSuchUpload(S3Outcome):
     """The upload was completed or aborted, by whomever."""
-
-    reason = "NoSuchUpload"
 
 
 class InvalidPart(S3Outcome):
     """A named part is not there, or not with that ETag or checksum."""
 
-    reason = "InvalidPart"
-
 
 class EntityTooSmall(S3Outcome):
     """A part that is not the last one is below 5 MiB."""
 
-    reason = "EntityTooSmall"
-
 
 class ChecksumMismatch(S3Outcome):
     """The bytes that S3 has are not those of the checksum given with them."""
-
-    reason = "ChecksumMismatch"
 
 
 class Kind(Enum):
