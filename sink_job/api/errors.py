@@ -146,6 +146,12 @@ class LedgerLost(ConfigurationError):
     reason = "LedgerLost"
 
 
+class LedgerUnreadable(ConfigurationError):
+    """A file of the ledger, or one that says who owns a place, cannot be read: damaged, or not written by a sink."""
+
+    reason = "LedgerUnreadable"
+
+
 class ObjectsInTheWay(ConfigurationError):
     """Other offsets would copy records again that are in objects already; nothing was changed."""
 

@@ -29,7 +29,7 @@ exit codes:
    5  data loss: Kafka no longer holds records that are not in S3 yet
    6  object conflict: another object stands where one has to be written
    7  configuration or credentials: no bucket, no access, no topic, a secret
-      that is not there, another owner
+      that is not there, another owner, a damaged file of the ledger
   11  too many executors failed (in a cluster)
   75  worth trying again: Kafka, S3 or the network did not answer in time
 """

@@ -19,12 +19,13 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from sink_job.api.errors import ConfigurationError, LedgerFenced
-from sink_job.rounds import history
+from sink_job.api.errors import ConfigurationError, LedgerFenced, TryAgainLater
+from sink_job.rounds import files, history
 from sink_job.rounds.state import FORMAT, PLAIN, Lost, NamedObject, Record, Rotation, State, apply, audited
-from sink_job.s3 import S3, NotFound, PreconditionFailed
+from sink_job.s3 import S3, Conflict, NotFound, PreconditionFailed
 
 T = TypeVar("T", bound="_Versioned")
+N = TypeVar("N", Record, State)
 
 LOAD_ATTEMPTS = 20
 
@@ -78,6 +79,7 @@ class Ledger:
         self.s3 = s3
         self.root = root
         self.attempt = attempt
+        self._folders = files.Folders(s3, root)
 
     @property
     def url(self) -> str:
@@ -101,7 +103,7 @@ class Ledger:
 
     def _read(self, chain: history.Chain) -> State | None:
         try:
-            state = self._get(f"snapshot/{chain.snapshot:020d}.json.gz", State) if chain.snapshot else State()
+            state = self._snapshot(chain.snapshot) if chain.snapshot else State()
             for number in chain.records:
                 state = apply(state, self.record(number))
         except NotFound:
@@ -109,7 +111,16 @@ class Ledger:
         return state
 
     def record(self, number: int) -> Record:
-        return self._get(self._record_name(number), Record)
+        return self._numbered(self._get(self._record_name(number), Record), number, self._record_name(number))
+
+    def _snapshot(self, number: int) -> State:
+        name = self._snapshot_name(number)
+        return self._numbered(self._get(name, State), number, name)
+
+    def _numbered(self, value: N, number: int, name: str) -> N:
+        if value.number != number:
+            raise files.unreadable(self.s3, self.root + name, f"it holds number {value.number}")
+        return value
 
     def claims(self, state: State) -> list[Record]:
         """Every claim up to the state, in order: none is ever dropped. One that was deleted by hand is left out."""
@@ -123,26 +134,29 @@ class Ledger:
             return None
 
     def exists(self) -> bool:
-        return next(iter(self.s3.list(f"{self.root}ledger/")), None) is not None
+        return next(self._folders.files("ledger/"), None) is not None
 
     # -- writing -------------------------------------------------------------------------------------------------
 
     def append(self, record: Record) -> None:
         """Writes the record under its number.
 
-        Raises LedgerFenced when another driver's record stands there.
+        Raises LedgerFenced when another driver's record is there, TryAgainLater when the store keeps answering 409 and
+        nothing is there.
         """
         body = gzip.compress(msgspec.json.encode(record), 1, mtime=0)
+        key = self.root + self._record_name(record.number)
         try:
-            self.s3.put(self.root + self._record_name(record.number), body, only_if_absent=True)
+            self.s3.put(key, body, only_if_absent=True)
         except PreconditionFailed:
+            self._expect_own(record)
+        except Conflict as conflict:
+            if self.s3.head(key) is None:
+                raise TryAgainLater(str(conflict)) from conflict
             self._expect_own(record)
 
     def _expect_own(self, record: Record) -> None:
-        try:
-            stored = self.record(record.number)
-        except NotFound:
-            stored = None
+        stored = self._stored(record.number)
         if stored != record:
             by = f" (attempt {stored.attempt}, epoch {stored.epoch})" if stored else ""
             raise LedgerFenced(
@@ -155,19 +169,32 @@ class Ledger:
         return history.is_head(claim, self._numbers("ledger/"), self._numbers("snapshot/"))
 
     def check_head(self, state: State) -> None:
-        """Raises LedgerFenced when there is a record above the state: claims are never dropped, so none is missed."""
-        number = state.number + 1
-        if self.s3.head(self.root + self._record_name(number)) is not None:
-            raise LedgerFenced(
-                f"another driver has taken over the ledger s3://{self.s3.bucket}/{self.root} "
-                f"(record {number}{self._whose(number)}); this one stops."
-            )
+        """Raises LedgerFenced when another driver has taken the number after the state."""
+        if self.s3.head(self.root + self._record_name(state.number + 1)) is not None:
+            self.expect_owner(state)
 
-    def _whose(self, number: int) -> str:
-        """Who wrote record `number`, and when by the writer's clock; nothing where it cannot be read any more."""
+    def expect_owner(self, state: State) -> None:
+        """Raises LedgerFenced when there is a record of another attempt above the state: claims are never dropped, so
+        none is missed. One of this attempt was put and its reply lost; the next driver finishes it."""
+        for number in sorted(number for number in self._numbers("ledger/") if number > state.number):
+            record = self._stored(number)
+            if record is None or record.attempt != self.attempt:
+                raise LedgerFenced(
+                    f"another driver has taken over the ledger s3://{self.s3.bucket}/{self.root} "
+                    f"(record {number}{self._whose(record)}); this one stops."
+                )
+
+    def _stored(self, number: int) -> Record | None:
+        """Record `number` of whatever format; None where it was dropped, which another driver did."""
         try:
-            record = self.record(number)
+            return files.read(self.s3, self.root + self._record_name(number), Record)
         except NotFound:
+            return None
+
+    @staticmethod
+    def _whose(record: Record | None) -> str:
+        """Who wrote the record, and when by the writer's clock; nothing where it cannot be read any more."""
+        if record is None:
             return ""
         at = datetime.fromtimestamp(record.clock // 1000, UTC).isoformat().replace("+00:00", "Z")
         return f", epoch {record.epoch}, attempt {record.attempt}, of {at}"
@@ -180,11 +207,14 @@ class Ledger:
         body = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
         self.s3.put(self.root + name, gzip.compress(body, 5, mtime=0))
         kept = audited(state)
+        name = self._snapshot_name(state.number)
         try:
             body = gzip.compress(msgspec.json.encode(kept), 1, mtime=0)
-            self.s3.put(f"{self.root}snapshot/{state.number:020d}.json.gz", body, only_if_absent=True)
-        except PreconditionFailed:
-            pass  # our own, its reply lost: another driver would have claimed a number above ours first
+            self.s3.put(self.root + name, body, only_if_absent=True)
+        except (PreconditionFailed, Conflict) as refused:
+            # Our own, its reply lost: another driver would have claimed a number above ours first.
+            if self.s3.head(self.root + name) is None:
+                raise TryAgainLater(str(refused)) from refused
         self._drop(kept)
         return kept
 
@@ -192,7 +222,7 @@ class Ledger:
         records, snapshots = self._numbers("ledger/"), self._numbers("snapshot/")
         unacknowledged = min((o.record for o in state.pending.values()), default=state.number + 1)
         names = [self._record_name(n) for n in history.droppable(records, snapshots, state.claims, unacknowledged)]
-        names += [f"snapshot/{n:020d}.json.gz" for n in history.superseded(snapshots)]
+        names += [self._snapshot_name(n) for n in history.superseded(snapshots)]
         if names:
             self.s3.delete([self.root + name for name in names])
 
@@ -201,19 +231,18 @@ class Ledger:
     def published(self, state: State) -> list[Audit]:
         """The whole audit: what the published files say, then what the state has since its snapshot."""
         lines: list[Audit] = []
-        files = {}
-        for listed in self.s3.list(f"{self.root}published/"):
+        found = {}
+        for listed in self._folders.files("published/"):
             start, end = (int(n) for n in listed.key.rsplit("/", 1)[1].split(".")[0].split("-"))
-            files[end] = (start, listed.key)
+            found[end] = (start, listed.key)
         end = state.audited_to
         while end:
-            if end not in files:
+            if end not in found:
                 raise ConfigurationError(
                     f"the published list of s3://{self.s3.bucket}/{self.root} has no file that ends at record {end}"
                 )
-            start, key = files[end]
-            decoded = [msgspec.json.decode(line, type=Audit) for line in gzip.decompress(self.s3.get(key)).splitlines()]
-            lines[:0] = decoded
+            start, key = found[end]
+            lines[:0] = files.read_lines(self.s3, key, Audit)
             end = start
         return [*lines, *_since_snapshot(state)]
 
@@ -225,7 +254,7 @@ class Ledger:
     def intents(self) -> tuple[list[Written], list[str]]:
         """The newest intent of each epoch, with the time at which the server wrote it; and the keys of the earlier
         ones, which it covers. One that another driver's clean-up removes meanwhile is left out."""
-        listed = list(self.s3.list(f"{self.root}intent/"))
+        listed = list(self._folders.files("intent/"))
         newest = {each.key.rsplit("/", 1)[1].split("-")[0]: each for each in listed}  # listed in the order of keys
         superseded = [each.key for each in listed if each not in newest.values()]
         written = []
@@ -241,6 +270,10 @@ class Ledger:
     def _record_name(number: int) -> str:
         return f"ledger/{number:020d}.json.gz"
 
+    @staticmethod
+    def _snapshot_name(number: int) -> str:
+        return f"snapshot/{number:020d}.json.gz"
+
     def claimed_at(self, number: int) -> int:
         """When the server wrote record `number`, by the server's clock (ms)."""
         head = self.s3.head(self.root + self._record_name(number))
@@ -251,10 +284,10 @@ class Ledger:
         return head.last_modified_ms
 
     def _numbers(self, folder: str) -> set[int]:
-        return {int(listed.key.rsplit("/", 1)[1].split(".")[0]) for listed in self.s3.list(self.root + folder)}
+        return {int(listed.key.rsplit("/", 1)[1].split(".")[0]) for listed in self._folders.files(folder)}
 
     def _get(self, name: str, kind: type[T]) -> T:
-        value = msgspec.json.decode(gzip.decompress(self.s3.get(self.root + name)), type=kind)
+        value = files.read(self.s3, self.root + name, kind)
         if value.format > FORMAT:
             raise ConfigurationError(
                 f"s3://{self.s3.bucket}/{self.root}{name} has format {value.format}; this version reads {FORMAT}. "

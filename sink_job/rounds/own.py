@@ -6,14 +6,25 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from sink_job.api.errors import ConfigurationError, LedgerLost, OwnedByAnother, TopicRecreated
+from sink_job.api.errors import (
+    ConfigurationError,
+    LedgerLost,
+    LedgerUnreadable,
+    OwnedByAnother,
+    TopicRecreated,
+    TryAgainLater,
+)
 from sink_job.api.names import RESERVED
 from sink_job.api.spec import Shaping
 from sink_job.api.types import TopicPartition
 from sink_job.cutting.keys import parse_key, topic_prefix
+from sink_job.rounds import files
 from sink_job.rounds.generations import ledger_of
 from sink_job.rounds.state import Kafka
-from sink_job.s3 import S3, NotFound, PreconditionFailed
+from sink_job.s3 import S3, Conflict, NotFound, PreconditionFailed
+
+PLACE_ATTEMPTS = 5
+"""How often a place is claimed that is neither free nor anybody's."""
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -40,21 +51,37 @@ def _internal(topics_dir: str) -> str:
 def claim_place(s3: S3, key: str, owner: Owner, what: str, *, take_over: bool) -> None:
     """Writes `owner` at `key`, if nobody stands there.
 
-    Raises OwnedByAnother when somebody else does, unless `take_over`.
+    Raises OwnedByAnother when somebody else does, and LedgerUnreadable when something else does, unless `take_over`;
+    TryAgainLater when the store keeps refusing to write it and nothing is there.
     """
     body = msgspec.json.encode(owner)
-    try:
-        s3.put(key, body, only_if_absent=not take_over)
-    except PreconditionFailed:
+    for _ in range(PLACE_ATTEMPTS):
         try:
-            holder = msgspec.json.decode(s3.get(key), type=Owner)
-        except NotFound:
-            return claim_place(s3, key, owner, what, take_over=take_over)
-        if holder != owner:
+            s3.put(key, body, only_if_absent=not take_over)
+            return
+        except (PreconditionFailed, Conflict):
+            holder = _holder(s3, key, what)
+        if holder == owner:
+            return
+        if holder is not None and not take_over:
             raise OwnedByAnother(
                 f"{what} belongs to {holder}; this is {owner}. Choose another topicsDir, topic or sinkId; when that "
                 "sink is gone for good, start this one once with --take-over."
-            ) from None
+            )
+    raise TryAgainLater(f"s3://{s3.bucket}/{key} cannot be written, and nothing is there: the store refuses each try")
+
+
+def _holder(s3: S3, key: str, what: str) -> Owner | None:
+    """Who has claimed the place; None for nobody. Raises LedgerUnreadable."""
+    try:
+        return files.read(s3, key, Owner)
+    except NotFound:
+        return None
+    except LedgerUnreadable as error:
+        raise LedgerUnreadable(
+            f"{error} It says who owns {what}; if no other sink uses that, start once with --take-over, which writes "
+            "it again."
+        ) from None
 
 
 def claim_all(

@@ -1,0 +1,153 @@
+"""A bucket in memory with the calls of `sink_job.s3.S3` that a sink uses, and faults where a test wants them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sink_job.s3 import (
+    Head,
+    InvalidPart,
+    Listed,
+    Meter,
+    NoSuchUpload,
+    NotFound,
+    Part,
+    PreconditionFailed,
+    PutResult,
+    Upload,
+)
+from sink_job.s3.checksums import crc64nvme
+
+NOW = 1_700_000_000_000
+Fault = Callable[[str, str], None]
+"""Called with each call's name and key before it is done; what it raises is the store's answer."""
+
+
+def _no_fault(call: str, key: str) -> None:
+    pass
+
+
+@dataclass
+class _Stored:
+    body: bytes
+    etag: str
+    at: int
+
+
+@dataclass
+class _Upload:
+    key: str
+    at: int
+    parts: dict[int, bytes] = field(default_factory=dict)
+
+
+class MemoryS3:
+    """One bucket. Its clock goes on by a second with each change, so of two changes the earlier one is known."""
+
+    bucket = "archive"
+    url = "s3://archive"
+
+    def __init__(self) -> None:
+        self.meter = Meter()
+        self.fault: Fault = _no_fault
+        self.objects: dict[str, _Stored] = {}
+        self.uploads: dict[str, _Upload] = {}
+        self._changes = 0
+
+    def _change(self) -> int:
+        self._changes += 1
+        return NOW + 1_000 * self._changes
+
+    # -- objects -----------------------------------------------------------------------------------------------------
+
+    def put(
+        self, key: str, body: bytes | Sequence[bytes], *, only_if_absent: bool = False, content_type: str | None = None
+    ) -> PutResult:
+        self.fault("put", key)
+        if only_if_absent and key in self.objects:
+            raise PreconditionFailed(key, key)
+        whole = body if isinstance(body, bytes) else b"".join(body)
+        self.objects[key] = _Stored(whole, _etag(whole), self._change())
+        return PutResult(self.objects[key].etag)
+
+    def get(self, key: str) -> bytes:
+        self.fault("get", key)
+        return self._stored(key).body
+
+    def get_range(self, key: str, offset: int, length: int, *, etag: str | None = None) -> bytes:
+        self.fault("get_range", key)
+        return self._stored(key).body[offset : offset + length]
+
+    def head(self, key: str) -> Head | None:
+        self.fault("head", key)
+        if key not in self.objects:
+            return None
+        stored = self.objects[key]
+        return Head(len(stored.body), crc64nvme(stored.body), stored.etag, stored.at)
+
+    def list(self, prefix: str, start_after: str | None = None) -> Iterator[Listed]:
+        self.fault("list", prefix)
+        for key in sorted(self.objects):
+            if key.startswith(prefix) and key > (start_after or ""):
+                yield Listed(key, len(self.objects[key].body), self.objects[key].etag, self.objects[key].at)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self.fault("delete", key)
+            self.objects.pop(key, None)
+
+    def _stored(self, key: str) -> _Stored:
+        if key not in self.objects:
+            raise NotFound(key, key)
+        return self.objects[key]
+
+    # -- uploads -----------------------------------------------------------------------------------------------------
+
+    def create_upload(self, key: str) -> str:
+        self.fault("create_upload", key)
+        at = self._change()
+        self.uploads[f"upload-{at}"] = _Upload(key, at)
+        return f"upload-{at}"
+
+    def upload_part(self, key: str, upload_id: str, number: int, body: bytes, crc: int | None = None) -> Part:
+        self.fault("upload_part", key)
+        self._upload(upload_id).parts[number] = body
+        return Part(number, _etag(body), crc64nvme(body), len(body))
+
+    def complete(self, key: str, upload_id: str, parts: Sequence[Part], crc: int | None = None) -> str:
+        self.fault("complete", key)
+        upload = self._upload(upload_id)
+        if key in self.objects:
+            raise PreconditionFailed(key, key)
+        if any(_etag(upload.parts.get(part.number, b"")) != part.etag for part in parts):
+            raise InvalidPart(key, key)
+        body = b"".join(upload.parts[part.number] for part in parts)
+        self.objects[key] = _Stored(body, _etag(body), self._change())
+        del self.uploads[upload_id]
+        return self.objects[key].etag
+
+    def abort(self, key: str, upload_id: str) -> bool:
+        self.fault("abort", key)
+        return self.uploads.pop(upload_id, None) is not None
+
+    def list_uploads(self, prefix: str) -> Iterator[Upload]:
+        self.fault("list_uploads", prefix)
+        for upload_id, upload in sorted(self.uploads.items()):
+            if upload.key.startswith(prefix):
+                yield Upload(upload.key, upload_id, upload.at)
+
+    def _upload(self, upload_id: str) -> _Upload:
+        if upload_id not in self.uploads:
+            raise NoSuchUpload(upload_id)
+        return self.uploads[upload_id]
+
+    # -- the bucket --------------------------------------------------------------------------------------------------
+
+    def server_now_ms(self) -> int:
+        return NOW + 1_000 * self._changes
+
+
+def _etag(body: bytes) -> str:
+    return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
