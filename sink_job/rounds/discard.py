@@ -42,6 +42,11 @@ def discard_open(hands: Hands) -> Discarded:
     if not hands.ledger.exists():
         return Discarded(None, 0, 0, 0)
     taken = Taken(hands)
+    with taken.kept():
+        return _discard(taken)
+
+
+def _discard(taken: Taken) -> Discarded:
     published = taken.publish()
     before = taken.state.partitions
     after = changed(taken.state, {name: given_up(p) for name, p in before.items()})

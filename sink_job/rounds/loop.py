@@ -6,7 +6,6 @@ The outside world comes in as values (`World`), clocks included, so that tests r
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from sink_job.kafka.types import TopicInfo
 from sink_job.rounds import losses, own
 from sink_job.rounds.clocks import HostClock, report_set_back, without_clock
 from sink_job.rounds.commit import REBUILD_ATTEMPTS, Commits
+from sink_job.rounds.fence import owner_asked_first
 from sink_job.rounds.generations import shaping_below
 from sink_job.rounds.held import Held
 from sink_job.rounds.ledger import Ledger
@@ -100,7 +100,15 @@ class Driver:
         if not self.goal.until_caught_up and self.goal.publish_open and not self._ledger.exists():
             _log.info("there is no ledger at s3://%s/%s: nothing was ever opened", self._s3.bucket, self._root)
             return
-        self._claim()
+        topics = self._claim()
+        try:
+            with owner_asked_first(self._ledger, lambda: self._commits.state):
+                self._own_generation(topics)
+                self._rounds()
+        finally:
+            self._commits.close()
+
+    def _rounds(self) -> None:
         try:
             self._recover()
             while not self._stop.is_set():
@@ -108,21 +116,11 @@ class Driver:
                     break
         except Cancelled:
             _log.info("stopped in the middle of a round: it will be done anew")
-        except TryAgainLater:
-            self._tell_fence()
-            raise
-        finally:
-            self._commits.close()
-
-    def _tell_fence(self) -> None:
-        """Raises LedgerFenced when another driver has claimed the ledger: what it removed keeps failing here, in
-        whatever words the store has for it. A store that does not answer tells nothing."""
-        with contextlib.suppress(TryAgainLater):
-            self._ledger.check_head(self._commits.state)
 
     # -- start -------------------------------------------------------------------------------------------------------
 
-    def _claim(self) -> None:
+    def _claim(self) -> Iterable[str]:
+        """Takes the ledger over; returns the topics."""
         self._clock.now()
         if not self.goal.start_new_ledger and not self._ledger.exists():
             marks = self._source.group_marks(self._source.find())
@@ -145,10 +143,10 @@ class Driver:
             clock=self.world.clock,
             snapshot_every=self.world.snapshot_every,
         )
-        self._own_generation(topics)
         self._tick()
         self._head_at = self._topics_at = self._group_at = self.world.clock()
         self.tracker.claimed(state)
+        return topics
 
     def _own(self, topics: Iterable[str]) -> None:
         own.claim_all(
@@ -331,6 +329,7 @@ class Driver:
         good = {tp: r for tp, r in results.items() if r.lost is None}
         for key, upload in (upload for r in results.values() if r.lost is not None for upload in r.begun):
             self._s3.abort(key, upload)
+        self._mender.written(good)
         mended, given_up = self._rebuild_open(lost)
         replaced = self._mender.uploads({tp: self._state_of(tp) for tp in mended}, commits.state)
         states = {tp: r.state for tp, r in good.items()} | mended

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from sink_job.api.errors import TryAgainLater
 from sink_job.api.types import TopicPartition
+from sink_job.rounds.commit import REBUILD_ATTEMPTS
 from sink_job.rounds.losses import Rebuilt, with_open
 from sink_job.rounds.rebuild import Missing, RebuildInput
 from sink_job.rounds.state import Lost, NamedObject, OpenObject, PartitionState, State
@@ -19,11 +22,13 @@ _log = logging.getLogger(__name__)
 
 
 class Mender:
-    """Makes one sink's lost objects again. Each method raises DataLoss when Kafka no longer holds their records; with
-    `onDataLoss: Continue` it makes of each object what Kafka still holds, and returns what is lost of them."""
+    """Makes one sink's lost objects again. Each method raises DataLoss when Kafka no longer holds their records, and
+    TryAgainLater when what it makes keeps vanishing; with `onDataLoss: Continue` it makes of each object what Kafka
+    still holds, and returns what is lost of them."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
+        self._in_a_row: Counter[TopicPartition] = Counter()
 
     def named(self, objects: Sequence[NamedObject], state: State, now: int) -> Rebuilt:
         """The objects under new uploads, same keys, same bytes; one that has lost records under the key of the first
@@ -47,7 +52,13 @@ class Mender:
         What is left of the old uploads may go when a record has replaced them, not before: a driver may be fenced and
         not know, and then the new one works with them (`uploads`).
         """
+        self._in_a_row.update(lost.keys())
         for tp, why in lost.items():
+            if self._in_a_row[tp] > REBUILD_ATTEMPTS:
+                raise TryAgainLater(
+                    f"{tp}: {why}: its open objects were made again {REBUILD_ATTEMPTS} times, and each time the next "
+                    "round found them lost. Does a lifecycle rule or another program delete from the ledger's folder?"
+                )
             _log.warning("%s: %s: rebuilding its open objects from Kafka", tp, why)
         before = {tp: state.partitions[str(tp)] for tp in lost}
         fresh: dict[TopicPartition, list[OpenObject]] = {tp: [] for tp in before}
@@ -80,6 +91,11 @@ class Mender:
                 each.last,
             )
             yield Lost(tp.topic, tp.partition, key, each.path, each.first, each.last, lost)
+
+    def written(self, partitions: Iterable[TopicPartition]) -> None:
+        """Takes note of topic-partitions that a round has written: nothing of theirs was lost."""
+        for tp in partitions:
+            del self._in_a_row[tp]
 
     def uploads(self, partitions: Mapping[TopicPartition, PartitionState], state: State) -> list[tuple[str, str]]:
         """Key and upload of the open objects that have one; `state` holds their settings."""

@@ -22,6 +22,7 @@ from sink_job.rounds.objects import ObjectWriter, Uploads
 from sink_job.rounds.pieces import pieces
 from sink_job.rounds.share import TaskShare
 from sink_job.rounds.state import NamedObject, OpenObject, Tally
+from sink_job.s3 import NoSuchUpload
 from sink_job.s3.checksums import combine_all
 
 Object = TypeVar("Object", NamedObject, OpenObject)
@@ -58,11 +59,16 @@ class Missing(msgspec.Struct, frozen=True):
 
 class RebuildResult(msgspec.Struct, frozen=True):
     """The objects under their new uploads, and those of which records are missing. Without `partial` there is no other
-    object then; with it there are those with any record left."""
+    object then; with it there are those with any record left. With `lost` (a new upload is gone: which) there is none.
+
+    `begun` are the uploads that this try began, as (key, upload id).
+    """
 
     named: tuple[NamedObject, ...] = ()
     open: tuple[OpenObject, ...] = ()
     missing: tuple[Missing, ...] = ()
+    begun: tuple[tuple[str, str], ...] = ()
+    lost: str | None = None
 
 
 def nothing_held(wanted: RebuildInput) -> RebuildResult:
@@ -78,7 +84,12 @@ class RebuildShare(TaskShare):
     def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
         wanted = msgspec.msgpack.decode(given, type=RebuildInput)
         with Spool(self.settings.budget) as spool:
-            return msgspec.msgpack.encode(_Rebuilder(self, tp, wanted, spool).run(batches))
+            rebuilder = _Rebuilder(self, tp, wanted, spool)
+            try:
+                result = rebuilder.run(batches)
+            except NoSuchUpload as gone:
+                result = RebuildResult(begun=rebuilder.begun(), lost=str(gone))
+        return msgspec.msgpack.encode(result)
 
 
 class _Rebuilder:
@@ -105,15 +116,23 @@ class _Rebuilder:
             was=None,
         )
 
+    def begun(self) -> tuple[tuple[str, str], ...]:
+        """The uploads that were begun, once nothing of them is on its way any more."""
+        writers = [each.writer for each in self._again if each.writer is not None]
+        for writer in writers:
+            writer.settle()
+        return tuple((writer.key, writer.begun) for writer in writers if writer.begun)
+
     def run(self, batches: Iterator[pa.RecordBatch]) -> RebuildResult:
+        """Raises NoSuchUpload when an upload that it began is gone."""
         for batch in batches:
             offsets = batch.column("offset").to_numpy()
             for clock in self._clocks(int(offsets[0]), int(offsets[-1])):
                 self._take(batch, clock)
         missing = tuple(each.missing() for each in self._again if each.found != each.o.offsets)
         if missing and not (self._wanted.partial and all(each.is_loss for each in missing)):
-            return RebuildResult(missing=missing)
-        return RebuildResult(self._finished(), self._left_open(), missing)
+            return RebuildResult(missing=missing, begun=self.begun())
+        return RebuildResult(self._finished(), self._left_open(), missing, self.begun())
 
     def _clocks(self, first: int, last: int) -> list[int]:
         """The round clocks under which records between these offsets were seen."""

@@ -12,6 +12,7 @@ from sink_job.api.errors import LedgerFenced
 from sink_job.api.spec import Shaping
 from sink_job.api.types import TopicPartition
 from sink_job.cutting.keys import parse_key, topic_prefix
+from sink_job.rounds.fence import owner_asked_first
 from sink_job.rounds.ledger import Intent, Ledger, Written
 from sink_job.rounds.staging import is_past
 from sink_job.rounds.state import Record, State, apply
@@ -27,13 +28,14 @@ _log = logging.getLogger(__name__)
 def take_over(ledger: Ledger, claim: Callable[[State], Record]) -> State:
     """Claims the ledger and returns its state, the claim applied.
 
-    `claim` makes the record that follows a state. Whoever claims at the same time makes this one start over.
+    `claim` makes the record that follows a state. Whoever claims at the same time makes this one start over, also
+    where `claim` raises: what it found may be what the other one has made since.
     Raises LedgerFenced when others keep winning.
     """
     for _ in range(CLAIM_ATTEMPTS):
         state = ledger.load()
-        record = claim(state)
         try:
+            record = _claimed(ledger, claim, state)
             ledger.append(record)
         except LedgerFenced:
             continue
@@ -43,6 +45,11 @@ def take_over(ledger: Ledger, claim: Callable[[State], Record]) -> State:
         f"other drivers claimed s3://{ledger.s3.bucket}/{ledger.root} {CLAIM_ATTEMPTS} times in a row while this one "
         "tried. Run one driver per sink."
     )
+
+
+def _claimed(ledger: Ledger, claim: Callable[[State], Record], state: State) -> Record:
+    with owner_asked_first(ledger, lambda: state):
+        return claim(state)
 
 
 class CleanUp:

@@ -85,6 +85,10 @@ class Resetter:
             raise TryAgainLater(
                 "another reset of the offsets was carried out at the same time: look, and try this again"
             )
+        with taken.kept():
+            return self._reset(taken)
+
+    def _reset(self, taken: Taken) -> ResetReport:
         taken.publish()
         planned = self._plan(taken.state)
         if planned.shaping.s3.topics_dir != self._shaping.s3.topics_dir:
@@ -186,8 +190,9 @@ class Resetter:
         if reset.generation == state.generation:
             self._source.topics()
             taken = Taken(self._hands)
-            taken.clean_up()
-            self._commit(taken.state)
+            with taken.kept():
+                taken.clean_up()
+                self._commit(taken.state)
         starts = {TopicPartition.parse(name): change.state.next for name, change in record.partitions.items()}
         return _report(record.number, reset, starts, repeated=True)
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sink_job.api.errors import ConfigurationError
@@ -18,6 +20,7 @@ from sink_job.api.types import TopicPartition
 from sink_job.cutting.keys import object_key
 from sink_job.rounds import own
 from sink_job.rounds.clocks import checked
+from sink_job.rounds.fence import owner_asked_first
 from sink_job.rounds.generations import intended
 from sink_job.rounds.ledger import Intent, Ledger
 from sink_job.rounds.publish import Outcome, publish_all
@@ -40,7 +43,7 @@ class Hands:
     clock: Callable[[], int]
     store_clock: Callable[[], int | None] = lambda: None
 
-    @property
+    @cached_property
     def ledger(self) -> Ledger:
         return Ledger(self.s3, self.root, self.attempt)
 
@@ -61,6 +64,10 @@ class Taken:
         self.ledger = hands.ledger
         self._clock = hands.now
         self.state = take_over(self.ledger, lambda state: self._record(state, kind="claim"))
+
+    def kept(self) -> AbstractContextManager[None]:
+        """What fails inside is LedgerFenced where a driver has taken the ledger meanwhile."""
+        return owner_asked_first(self.ledger, lambda: self.state)
 
     def publish(self) -> int:
         """Makes all named objects visible, and acknowledges them; returns how many objects.

@@ -5,7 +5,8 @@ Before any task may begin an upload, the intent that covers it is written (P10).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from sink_job.api.errors import DataLoss, TryAgainLater
 from sink_job.api.spec import OnDataLoss, Shaping, Sink, Tolerance
 from sink_job.api.types import TopicPartition
+from sink_job.rounds.commit import REBUILD_ATTEMPTS
 from sink_job.rounds.held import Held
 from sink_job.rounds.ledger import Intent, Ledger
 from sink_job.rounds.pipeline import Pipeline
@@ -65,11 +67,50 @@ class Tasks:
         self, wanted: Mapping[TopicPartition, RebuildInput], state: State, *, now: int, settings: int
     ) -> dict[TopicPartition, RebuildResult]:
         """Makes objects again from their members, of many topic-partitions in one go: what they shared is gone for all
-        of them. With `onDataLoss: Continue` from what Kafka still holds: the results say what is missing.
+        of them. With `onDataLoss: Continue` from what Kafka still holds: the results say what is missing. Where a new
+        upload is gone before it is recorded, that topic-partition is tried again.
 
-        Raises DataLoss when Kafka no longer holds the records, or holds others.
+        Raises DataLoss when Kafka no longer holds the records, or holds others; TryAgainLater when new uploads keep
+        vanishing.
         """
         partial = self._sink.spec.on_data_loss is OnDataLoss.CONTINUE
+        done: dict[TopicPartition, RebuildResult] = {}
+        left = dict(wanted)
+        for _ in range(REBUILD_ATTEMPTS):
+            done |= self._rebuild_held(left, state, now=now, settings=settings, partial=partial)
+            missing = ((tp, each) for tp, result in sorted(done.items()) for each in result.missing)
+            loss = next(((tp, each) for tp, each in missing if not (partial and each.is_loss)), None)
+            if loss is not None:
+                self._abort(done.values())
+                raise _loss(*loss)
+            lost = {tp: result for tp, result in done.items() if result.lost is not None}
+            if not lost:
+                return done
+            self._abort(lost.values())
+            left = {tp: wanted[tp] for tp in lost}
+        self._abort(result for tp, result in done.items() if tp not in left)
+        raise TryAgainLater(
+            f"uploads to s3://{self._ledger.s3.bucket} vanish while lost objects are made again, {REBUILD_ATTEMPTS} "
+            f"times in a row: {done[min(left)].lost}"
+        )
+
+    def _abort(self, results: Iterable[RebuildResult]) -> None:
+        """Aborts what these have begun and no record will name. What a store that does not answer keeps of it, a
+        clean-up finds by the intent."""
+        with contextlib.suppress(TryAgainLater):
+            for key, upload in (upload for result in results for upload in result.begun):
+                self._ledger.s3.abort(key, upload)
+
+    def _rebuild_held(
+        self,
+        wanted: Mapping[TopicPartition, RebuildInput],
+        state: State,
+        *,
+        now: int,
+        settings: int,
+        partial: bool,
+    ) -> dict[TopicPartition, RebuildResult]:
+        """One try, with `partial` of what Kafka still holds."""
         for attempt in range(1, REBUILD_TRIES + 1):
             stretches = {tp: one.stretch() for tp, one in wanted.items()}
             held = self._held.of(stretches) if partial else stretches
@@ -84,9 +125,6 @@ class Tasks:
             except DataLoss:
                 if not partial or attempt == REBUILD_TRIES:
                     raise
-        for tp, missing in ((tp, missing) for tp, result in sorted(results.items()) for missing in result.missing):
-            if not (partial and missing.is_loss):
-                raise _loss(tp, missing)
         return {tp: results.get(tp) or nothing_held(one) for tp, one in wanted.items()}
 
     def _rebuild(
