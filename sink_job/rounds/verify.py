@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sink_job.api.errors import ConfigurationError, TopicMissing
+from sink_job.api.errors import ConfigurationError
 from sink_job.api.spec import Shaping, Sink
 from sink_job.api.types import TopicPartition
 from sink_job.cutting.keys import topic_prefix
@@ -27,6 +27,7 @@ from sink_job.rounds.ledger import Ledger
 from sink_job.rounds.lineage import buckets, lineage
 from sink_job.rounds.own import claims_prefix, ledger_root
 from sink_job.rounds.publish import multipart_etag
+from sink_job.rounds.source import described
 from sink_job.rounds.state import Kafka, NamedObject, State
 from sink_job.s3 import S3, Head, Listed
 from sink_job.s3.checksums import b64
@@ -177,21 +178,9 @@ class _Reading:
                 f"bootstrapServers lead to another Kafka cluster than {state.kafka.cluster}: nothing is asked of it",
             )
         partitions = _partitions(state)
-        topics = self._topics(sorted({tp.topic for tp in partitions}))
+        topics = described(self.admin.topics, sorted({tp.topic for tp in partitions}))
         notes = tuple(_changes(state.kafka, topics))
         return [tp for tp in partitions if _is_live(tp, state.kafka, topics)], notes
-
-    def _topics(self, names: Sequence[str]) -> dict[str, TopicInfo | None]:
-        try:
-            return dict(self.admin.topics(names))
-        except TopicMissing:
-            return {name: self._topic(name) for name in names}
-
-    def _topic(self, name: str) -> TopicInfo | None:
-        try:
-            return self.admin.topics([name]).get(name)
-        except TopicMissing:
-            return None
 
 
 def _partitions(state: State) -> list[TopicPartition]:
