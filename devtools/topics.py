@@ -17,7 +17,17 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from devtools.processes import wait_until
 
@@ -73,6 +83,22 @@ class Topics:
     def add_partitions(self, name: str, total: int) -> None:
         _all_done(self.admin.create_partitions([NewPartitions(name, total)], operation_timeout=_SECONDS))
         wait_until(lambda: len(self.ends(name)) == total, f"{total} partitions of {name}", seconds=_SECONDS)
+
+    def allow(self, user: str, name: str) -> None:
+        """Lets a user read and describe a topic, on a broker with an authorizer."""
+        rights = [
+            AclBinding(
+                ResourceType.TOPIC,
+                name,
+                ResourcePatternType.LITERAL,
+                f"User:{user}",
+                "*",
+                operation,
+                AclPermissionType.ALLOW,
+            )
+            for operation in (AclOperation.READ, AclOperation.DESCRIBE)
+        ]
+        _all_done(self.admin.create_acls(rights))
 
     def delete_records(self, name: str, partition: int, before: int) -> None:
         """As retention would: the log begins at offset `before` from now on."""

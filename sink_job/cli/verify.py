@@ -35,6 +35,11 @@ up. Without --deep the records in objects and holes are those that the ledger
 counted when it wrote them; with --deep each object's records are compared with
 Kafka's, byte by byte. Objects of which Kafka no longer holds every record are
 counted (NOT HELD), and are not wrong.
+
+An object beside those of the sink is wrong when its key says that it holds
+records of the sink (whatever padding, compression or partition it names), or
+when its content is that of an object of the sink. Objects from before the sink
+began, of other sinks and of other formats are notes.
 """
 
 EXIT_CODES = """\

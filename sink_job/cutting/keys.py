@@ -15,6 +15,10 @@ from sink_job.api.spec import Shaping
 MAX_KEY_BYTES: Final = 1024
 """S3's limit."""
 
+MAX_PARTITION: Final = 2**31 - 1
+MAX_OFFSET: Final = 2**63 - 1
+"""Kafka's limits."""
+
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _SUFFIXES: Final = {Compression.NONE: "", Compression.GZIP: ".gz", Compression.ZSTD: ".zst"}
 _PARQUET: Final = {
@@ -87,6 +91,6 @@ def parse_key(shaping: Shaping, key: str) -> ObjectName | None:
         path = middle[at + len(delimiter) :].removesuffix(ending)
         found = ObjectName(topic, path, int(file[2]), int(file[3]))
         if path and _TOPIC.fullmatch(topic) and object_key(shaping, *found) == key:
-            return found
+            return found if found.partition <= MAX_PARTITION and found.first <= MAX_OFFSET else None
         at = middle.rfind(delimiter, 0, at)
     return None

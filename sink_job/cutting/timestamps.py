@@ -28,7 +28,8 @@ _PLAIN: Final = r"^(000[1-9]|00[1-9]\d|0[1-9]\d\d|[1-9]\d{3})-\d\d-\d\dT\d\d:\d\
 def kafka_times(timestamps: Times) -> tuple[Times, Refusals]:
     """The times of extractor Record: Kafka's own, where -1 is none."""
     missing = [(int(row), "the record has no Kafka timestamp") for row in np.flatnonzero(timestamps == -1)]
-    far = [(int(row), "the Kafka timestamp is out of range") for row in np.flatnonzero(np.abs(timestamps) >= LIMIT)]
+    beyond = (timestamps <= -LIMIT) | (timestamps >= LIMIT)  # not np.abs: -2**63 has no positive counterpart
+    far = [(int(row), "the Kafka timestamp is out of range") for row in np.flatnonzero(beyond)]
     return timestamps, sorted(missing + far)
 
 

@@ -123,11 +123,13 @@ class Verdict(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True)
 class Unknown:
-    """An object at a key of ours that the lists do not name; `first` is the offset its key says."""
+    """An object with records of ours that the lists do not name; `first` is the offset its key says, or that of the
+    recorded object `copy_of`, which has the same content."""
 
     key: str
     first: int
     bytes: int
+    copy_of: str | None = None
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,28 @@ def audit(lists: Lists, bucket: Bucket, log: Log) -> list[Verdict]:
         )
         for tp in sorted(proved)
     ]
+
+
+def stray(tp: TopicPartition, objects: Sequence[Unknown], generation: int) -> Verdict:
+    """The verdict on objects of a partition that the ledger does not know: readers of the directory read them too."""
+    message = "this sink has copied nothing of this partition, and no list names this object"
+    return Verdict(
+        topic=tp.topic,
+        partition=tp.partition,
+        start=0,
+        committed=0,
+        next=0,
+        objects=0,
+        records=0,
+        bytes=0,
+        waiting=0,
+        holes=0,
+        wrong=tuple(
+            Finding(Wrong.UNKNOWN_OBJECT, each.first, message, each.key)
+            for each in sorted(objects, key=lambda each: each.first)
+        ),
+        generation=generation,
+    )
 
 
 def _by_partition(items: Sequence[Item]) -> dict[TopicPartition, list[Item]]:
@@ -347,7 +371,9 @@ class _Partition:
     def _unknown_to_the_lists(self) -> Iterator[Finding]:
         """An object of ours that nothing names doubles records for whoever reads the directory."""
         for found in self.unknown:
-            if found.first >= self.start:
+            if found.copy_of is not None:
+                message = f"a copy of {found.copy_of}: its records from offset {found.first} on are there twice"
+            elif found.first >= self.start:
                 message = f"the lists do not name this object: its records from offset {found.first} on are there twice"
             else:
                 message = (

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from sink_job.api.types import TopicPartition
 from sink_job.rounds.source import Source
+from sink_job.rounds.state import Kafka
 from sink_job.spark.types import Cancelled
 
 LOOKS = 10
-"""How often a log is asked for its end that is short of what was read of it, before that is believed."""
+"""How often a log is asked for its end that is short of what was read of it, or for a topic that does not exist, before
+that is believed."""
 
 Ranges = Mapping[TopicPartition, tuple[int, int]]
 
@@ -27,6 +29,18 @@ class Held:
         ends = self._ends(wanted)
         starts = self._source.admin.starts(list(wanted))
         return {tp: (max(start, starts[tp]), min(end, ends[tp])) for tp, (start, end) in wanted.items()}
+
+    def gone(self, partitions: Iterable[TopicPartition], known: Kafka | None) -> dict[TopicPartition, str]:
+        """Those whose topic, as the ledger knows it, is in Kafka no longer, and why. Raises Cancelled when the driver
+        is to stop."""
+        gone = self._source.gone(partitions, known)
+        for _ in range(LOOKS - 1):
+            if not gone:
+                break
+            if self._wait():
+                raise Cancelled("stopped while topics were missing in Kafka")
+            gone = self._source.gone(gone, known)
+        return gone
 
     def _ends(self, wanted: Ranges) -> Mapping[TopicPartition, int]:
         """The log ends. A broker that has just become the leader may know less for a moment."""

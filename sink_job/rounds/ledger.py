@@ -274,6 +274,10 @@ class Ledger:
     def _snapshot_name(number: int) -> str:
         return f"snapshot/{number:020d}.json.gz"
 
+    def key_of(self, number: int) -> str:
+        """The key of record `number`."""
+        return self.root + self._record_name(number)
+
     def claimed_at(self, number: int) -> int:
         """When the server wrote record `number`, by the server's clock (ms)."""
         head = self.s3.head(self.root + self._record_name(number))

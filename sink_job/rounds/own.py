@@ -48,6 +48,11 @@ def _internal(topics_dir: str) -> str:
     return f"{topics_dir}/{RESERVED}/" if topics_dir else f"{RESERVED}/"
 
 
+def claims_prefix(topics_dir: str) -> str:
+    """What the keys of claimed topics begin with; `<topic>/<extension without its dot>.json` follows."""
+    return f"{_internal(topics_dir)}topics/"
+
+
 def claim_place(s3: S3, key: str, owner: Owner, what: str, *, take_over: bool) -> None:
     """Writes `owner` at `key`, if nobody stands there.
 
@@ -102,10 +107,10 @@ def claim_topics(
     s3: S3, shaping: Shaping, extension: str, owner: Owner, topics: Iterable[str], *, take_over: bool = False
 ) -> None:
     """Claims (topicsDir, topic, extension) of each topic."""
-    internal = _internal(shaping.s3.topics_dir)
+    prefix = claims_prefix(shaping.s3.topics_dir)
     for topic in topics:
         what = f"topic {topic} as {extension} below s3://{s3.bucket}/{shaping.s3.topics_dir}"
-        claim_place(s3, f"{internal}topics/{topic}/{extension.lstrip('.')}.json", owner, what, take_over=take_over)
+        claim_place(s3, f"{prefix}{topic}/{extension.lstrip('.')}.json", owner, what, take_over=take_over)
 
 
 def expect_same_topics(known: Kafka | None, now: Kafka) -> Kafka:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from sink_job.api.errors import ConfigurationError
+from sink_job.api.errors import ConfigurationError, TopicMissing
 from sink_job.api.spec import IsolationLevel, Sink, StartingOffsets
 from sink_job.api.types import TopicPartition
 from sink_job.kafka.types import TopicInfo
@@ -35,6 +35,21 @@ class Source:
     def ids(self, topics: Mapping[str, TopicInfo]) -> Kafka:
         """Who these topics are, and their cluster."""
         return Kafka(self.admin.cluster_id(), {name: info.id for name, info in topics.items()})
+
+    def gone(self, partitions: Iterable[TopicPartition], known: Kafka | None) -> dict[TopicPartition, str]:
+        """Those that are in Kafka no longer, as the ledger knows them, and why. Topics of the manifest are left out
+        where that is an error of its own: one that it names and that is missing, one that was created again."""
+        wanted = [tp for tp in partitions if tp.topic not in (self._sink.spec.kafka.topics or ())]
+        found = described(self.admin.topics, {tp.topic for tp in wanted})
+        reasons = ((tp, self._why_gone(tp, found[tp.topic], known)) for tp in wanted)
+        return {tp: why for tp, why in reasons if why}
+
+    def _why_gone(self, tp: TopicPartition, info: TopicInfo | None, known: Kafka | None) -> str | None:
+        if info is None:
+            return f"topic {tp.topic} was deleted in Kafka"
+        if known is not None and known.topics.get(tp.topic, info.id) != info.id:
+            return None if self._sink.spec.reads(tp.topic) else f"topic {tp.topic} was deleted and created again"
+        return None
 
     def new_partitions(self, state: State, topics: Mapping[str, TopicInfo]) -> dict[TopicPartition, PartitionState]:
         """Partitions that the state does not know yet, from their beginning."""
@@ -81,6 +96,25 @@ class Source:
             for tp in partitions
             if sizes.get(tp) and ends[tp] > starts[tp]
         }
+
+
+def described(
+    topics: Callable[[Sequence[str]], Mapping[str, TopicInfo]], names: Collection[str]
+) -> dict[str, TopicInfo | None]:
+    """What `Admin.topics` says of each; None where a topic does not exist."""
+    found = _existing(topics, sorted(names))
+    if found is None:
+        return {name: (_existing(topics, [name]) or {}).get(name) for name in names}
+    return {name: found.get(name) for name in names}
+
+
+def _existing(
+    topics: Callable[[Sequence[str]], Mapping[str, TopicInfo]], names: Sequence[str]
+) -> Mapping[str, TopicInfo] | None:
+    try:
+        return topics(names) if names else {}
+    except TopicMissing:
+        return None
 
 
 def starting(offset: int) -> PartitionState:

@@ -6,12 +6,13 @@ Before any task may begin an upload, the intent that covers it is written (P10).
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import msgspec
 
-from sink_job.api.errors import DataLoss, TryAgainLater
+from sink_job.api.errors import DataLoss, TopicMissing, TryAgainLater
 from sink_job.api.spec import OnDataLoss, Shaping, Sink, Tolerance
 from sink_job.api.types import TopicPartition
 from sink_job.rounds.commit import REBUILD_ATTEMPTS
@@ -21,10 +22,12 @@ from sink_job.rounds.pipeline import Pipeline
 from sink_job.rounds.plan import Plan
 from sink_job.rounds.rebuild import Missing, RebuildInput, RebuildResult, RebuildShare, nothing_held
 from sink_job.rounds.share import RoundSettings
-from sink_job.rounds.state import PartitionState, State
+from sink_job.rounds.state import NamedObject, OpenObject, PartitionState, State
 from sink_job.rounds.world import World
 from sink_job.rounds.write import TaskInput, TaskResult, WriteShare
 from sink_job.spark.types import Range, Share
+
+_log = logging.getLogger(__name__)
 
 REBUILD_TRIES = 5
 """How often a rebuild is begun while retention removes what it is about to read."""
@@ -112,20 +115,41 @@ class Tasks:
     ) -> dict[TopicPartition, RebuildResult]:
         """One try, with `partial` of what Kafka still holds."""
         for attempt in range(1, REBUILD_TRIES + 1):
-            stretches = {tp: one.stretch() for tp, one in wanted.items()}
-            held = self._held.of(stretches) if partial else stretches
-            inputs = {
-                tp: msgspec.structs.replace(wanted[tp], partial=partial)
-                for tp, (start, end) in held.items()
-                if start < end
-            }
+            gone = self._held.gone(wanted, state.kafka)
+            for tp in sorted(gone) if not partial else ():
+                raise self._deleted(tp, gone[tp], wanted[tp], self.pipeline(state, settings))
+            for why in sorted(set(gone.values())):
+                _log.warning("%s: its unpublished objects that have to be rebuilt are given up", why)
+            stretches = {tp: one.stretch() for tp, one in wanted.items() if tp not in gone}
             try:
+                held = self._held.of(stretches) if partial and stretches else stretches
+                inputs = {
+                    tp: msgspec.structs.replace(wanted[tp], partial=partial)
+                    for tp, (start, end) in held.items()
+                    if start < end
+                }
                 results = self._rebuild(inputs, held, state, now=now, settings=settings)
                 break
+            except TopicMissing:
+                if attempt == REBUILD_TRIES:
+                    raise
             except DataLoss:
                 if not partial or attempt == REBUILD_TRIES:
                     raise
         return {tp: results.get(tp) or nothing_held(one) for tp, one in wanted.items()}
+
+    def _deleted(self, tp: TopicPartition, why: str, wanted: RebuildInput, pipeline: Pipeline) -> DataLoss:
+        """What is said of the first object of a topic-partition that is in Kafka no longer."""
+        objects: tuple[NamedObject | OpenObject, ...] = (*wanted.named, *wanted.open)
+        o = min(objects, key=lambda each: each.first)
+        more = f", and {len(objects) - 1:,} more of this topic-partition" if len(objects) > 1 else ""
+        key = f"s3://{self._world.s3.bucket}/{pipeline.key(tp, o.path, o.first)}"
+        return DataLoss(
+            f"the unpublished object {key} of {tp} (offsets {o.first} to {o.last}){more} has to be rebuilt, since its "
+            f"upload or its staged remainder is gone, and {why}. Nothing was changed. To give up such records and "
+            "continue with the other topics, set spec.onDataLoss: Continue, for one run at least "
+            "(s3sink run SINK.yaml --until-caught-up)."
+        )
 
     def _rebuild(
         self,

@@ -10,22 +10,24 @@ which a multipart upload derives from its parts' MD5s, else by the CRC64NVME of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from sink_job.api.errors import ConfigurationError, TopicMissing
+from sink_job.api.errors import ConfigurationError
 from sink_job.api.spec import Shaping, Sink
 from sink_job.api.types import TopicPartition
-from sink_job.cutting.keys import parse_key, topic_prefix
+from sink_job.cutting.keys import topic_prefix
 from sink_job.kafka.types import TopicInfo
-from sink_job.rounds.audit import Bucket, Lists, Log, Unknown, Verdict, audit
+from sink_job.rounds.audit import Bucket, Lists, Log, Unknown, Verdict, audit, stray
+from sink_job.rounds.beside import Beside, Other, Place
 from sink_job.rounds.generations import mark
 from sink_job.rounds.ledger import Ledger
 from sink_job.rounds.lineage import buckets, lineage
-from sink_job.rounds.own import ledger_root
+from sink_job.rounds.own import claims_prefix, ledger_root
 from sink_job.rounds.publish import multipart_etag
+from sink_job.rounds.source import described
 from sink_job.rounds.state import Kafka, NamedObject, State
 from sink_job.s3 import S3, Head, Listed
 from sink_job.s3.checksums import b64
@@ -51,9 +53,10 @@ class Admin(Protocol):
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that was read. `foreign` counts objects beside ours whose keys this sink never makes; `live` are the
-    partitions that Kafka still has, and `notes` say what it no longer has. `lists`, `bucket` and `objects` are of the
-    current generation; `ended` are the ones before, each with what the bucket says to it."""
+    """All that was read. `foreign` counts objects beside ours that hold no records of ours, as far as their keys, sizes
+    and checksums say; `strays` are objects of partitions that the ledger does not know. `live` are the partitions that
+    Kafka still has, and `notes` say what it no longer has. `lists`, `bucket` and `objects` are of the current
+    generation; `ended` are the ones before, each with what the bucket says to it."""
 
     lists: Lists
     bucket: Bucket
@@ -64,18 +67,14 @@ class Evidence:
     notes: tuple[str, ...] = ()
     objects: Mapping[str, NamedObject] = field(default_factory=dict)
     ended: Sequence[tuple[Lists, Bucket]] = ()
+    strays: Mapping[TopicPartition, Sequence[Unknown]] = field(default_factory=dict)
 
     def verdicts(self) -> list[Verdict]:
         """Of each generation and topic-partition, the current generation first."""
         before = [verdict for lists, bucket in self.ended for verdict in audit(lists, bucket, Log())]
-        return [*audit(self.lists, self.bucket, self.log), *(each for each in before if each.objects or each.wrong)]
-
-
-class Place(NamedTuple):
-    """Where a key of ours says that its records come from."""
-
-    topic_partition: TopicPartition
-    first: int
+        strays = [stray(tp, self.strays[tp], self.lists.state.generation) for tp in sorted(self.strays)]
+        current = audit(self.lists, self.bucket, self.log)
+        return [*current, *strays, *(each for each in before if each.objects or each.wrong)]
 
 
 def gather(sink: Sink, s3: S3, admin: Admin, tell: Tell = lambda line: None) -> Evidence:
@@ -106,8 +105,10 @@ class _Reading:
             generations, shapings = self._lists()
             if generations[-1].state.generation != known.generation:
                 group = {}  # of a generation that a reset has ended meanwhile
-            looked = _Look(self.s3, pool, generations, list(shapings.values()), self.tell)
-            whole, foreign = looked.bucket(self._named_since)
+            shaped = _distinct(list(shapings.values()))
+            claimed, began = self._sinks_claims(shaped), self._began(known)
+            looked = _Look(self.s3, pool, generations, shaped, claimed, began, self.tell)
+            whole = looked.bucket(self._named_since)
             names = [self.sink.shaping().s3, *(shaping.s3 for shaping in shapings.values())]
             *before, (lists, bucket) = zip(generations, buckets(generations, whole, names), strict=True)
             live, notes = self._live(lists.state)
@@ -118,7 +119,8 @@ class _Reading:
                 )
             strange = sum(len(found) for tp, found in bucket.unknown.items() if str(tp) not in lists.state.partitions)
             if strange:
-                notes += (f"{strange:,} objects are of partitions that the ledger does not know",)
+                notes += (f"{strange:,} objects are of partitions that this generation does not copy",)
+            notes += tuple(looked.notes())
             if looked.by_size:
                 notes += (f"{looked.by_size:,} objects were compared by size alone: the store tells no checksum",)
             return Evidence(
@@ -127,11 +129,25 @@ class _Reading:
                 log=Log(group, self.admin.ends(live)),
                 shapings=shapings,
                 live=live,
-                foreign=foreign,
+                foreign=looked.foreign,
                 notes=notes,
                 objects={o.key: o for o in lists.objects},
                 ended=tuple(before),
+                strays=looked.strays,
             )
+
+    def _began(self, state: State) -> int:
+        """When the sink's first claim was written, by the store's clock: what is older is no copy of its objects. 0
+        where that claim is gone."""
+        head = self.s3.head(self.ledger.key_of(min(state.claims))) if state.claims else None
+        return head.last_modified_ms if head else 0
+
+    def _sinks_claims(self, shapings: Sequence[Shaping]) -> set[tuple[str, str]]:
+        """Topic and extension of all that sinks have claimed in the directories of these settings."""
+        roots = {claims_prefix(shaping.s3.topics_dir) for shaping in shapings}
+        keys = (listed.key.removeprefix(root) for root in roots for listed in self.s3.list(root))
+        names = (key.removesuffix(".json").split("/", 1) for key in keys if "/" in key)
+        return {(topic, f".{end}") for topic, end in names}
 
     def _lists(self) -> tuple[list[Lists], dict[int, Shaping]]:
         """The lists of each generation, and the settings of every claim: objects of long ago have keys of settings of
@@ -162,21 +178,9 @@ class _Reading:
                 f"bootstrapServers lead to another Kafka cluster than {state.kafka.cluster}: nothing is asked of it",
             )
         partitions = _partitions(state)
-        topics = self._topics(sorted({tp.topic for tp in partitions}))
+        topics = described(self.admin.topics, sorted({tp.topic for tp in partitions}))
         notes = tuple(_changes(state.kafka, topics))
         return [tp for tp in partitions if _is_live(tp, state.kafka, topics)], notes
-
-    def _topics(self, names: Sequence[str]) -> dict[str, TopicInfo | None]:
-        try:
-            return dict(self.admin.topics(names))
-        except TopicMissing:
-            return {name: self._topic(name) for name in names}
-
-    def _topic(self, name: str) -> TopicInfo | None:
-        try:
-            return self.admin.topics([name]).get(name)
-        except TopicMissing:
-            return None
 
 
 def _partitions(state: State) -> list[TopicPartition]:
@@ -204,23 +208,34 @@ class _Look:
     """Holds the bucket against the lists."""
 
     def __init__(
-        self, s3: S3, pool: ThreadPoolExecutor, generations: Sequence[Lists], shapings: Sequence[Shaping], tell: Tell
+        self,
+        s3: S3,
+        pool: ThreadPoolExecutor,
+        generations: Sequence[Lists],
+        shapings: Sequence[Shaping],
+        claimed: Collection[tuple[str, str]],
+        began: int,
+        tell: Tell,
     ) -> None:
+        """`claimed`: see `Beside`. `began`: when the sink did (ms, the store's clock)."""
         self.s3 = s3
         self.pool = pool
-        self.shapings = _distinct(shapings)
+        self.shapings = shapings
+        self.began = began
         self.tell = tell
         self.objects = {o.key: o for lists in generations for o in lists.objects}
-        self.topics = sorted(
-            {TopicPartition.parse(name).topic for each in generations for name in each.state.partitions}
-        )
-        self.unknown: list[tuple[Place, Unknown]] = []
+        self.partitions = {TopicPartition.parse(name) for each in generations for name in each.state.partitions}
+        self.topics = sorted({tp.topic for tp in self.partitions})
+        self.beside = Beside(shapings, self.topics, claimed)
+        self.sizes = {o.bytes for o in self.objects.values()}
+        self.unknown: list[tuple[TopicPartition, Unknown]] = []
+        self.strays: dict[TopicPartition, list[Unknown]] = {}
         self.doubtful: list[NamedObject] = []
-        self.foreign = 0
-        self.by_size = 0
+        self.likely_copies: list[Listed] = []
+        self.foreign = self.other_sinks = self.older_strays = self.by_size = 0
 
-    def bucket(self, named_since: Callable[[], Mapping[str, NamedObject]]) -> tuple[Bucket, int]:
-        """How the bucket differs from the lists, and how many foreign objects there are."""
+    def bucket(self, named_since: Callable[[], Mapping[str, NamedObject]]) -> Bucket:
+        """How the bucket differs from the lists."""
         unseen = self._list()
         since = named_since() if self.unknown or self.doubtful or unseen else {}
         missing: set[str] = set()
@@ -236,10 +251,17 @@ class _Look:
             elif head.crc64nvme is None and multipart_etag(o) is None:
                 self.by_size += 1
         unknown: dict[TopicPartition, list[Unknown]] = {}
-        for place, found in self.unknown:
+        for tp, found in (*self.unknown, *self._copies()):
             if found.key not in since:
-                unknown.setdefault(place.topic_partition, []).append(found)
-        return Bucket(frozenset(missing), other, unknown), self.foreign
+                (unknown if tp in self.partitions else self.strays).setdefault(tp, []).append(found)
+        return Bucket(frozenset(missing), other, unknown)
+
+    def notes(self) -> Iterator[str]:
+        """What stands beside the sink's objects and is nothing wrong."""
+        if self.older_strays:
+            yield f"{self.older_strays:,} objects are of partitions that the ledger does not know, and older than it"
+        if self.other_sinks:
+            yield f"{self.other_sinks:,} objects have an extension that another sink has claimed for the same topic"
 
     def _list(self) -> set[str]:
         """Goes through the listing; returns the keys of the lists that are not in it."""
@@ -251,7 +273,7 @@ class _Look:
                 self.tell(f"listed {listed:,} objects")
             o = self.objects.get(found.key)
             if o is None:
-                self._not_named(found.key, found.size)
+                self._not_named(found)
                 continue
             unseen.discard(found.key)
             if found.size != o.bytes or found.etag.strip('"') != multipart_etag(o):
@@ -267,14 +289,39 @@ class _Look:
                 done.append(prefix)
                 yield from self.s3.list(prefix)
 
-    def _not_named(self, key: str, size: int) -> None:
-        for shaping in self.shapings:
-            parsed = parse_key(shaping, key)
-            if parsed is not None and parsed.topic in self.topics:
-                tp = TopicPartition(parsed.topic, parsed.partition)
-                self.unknown.append((Place(tp, parsed.first), Unknown(key, parsed.first, size)))
-                return
-        self.foreign += 1
+    def _not_named(self, listed: Listed) -> None:
+        match self.beside.place(listed.key):
+            case Place(tp, first):
+                if tp in self.partitions or listed.last_modified_ms >= self.began:
+                    self.unknown.append((tp, Unknown(listed.key, first, listed.size)))
+                else:
+                    self.older_strays += 1
+            case Other.ANOTHER_SINKS:
+                self.other_sinks += 1
+            case Other.FOREIGN if listed.size in self.sizes and listed.last_modified_ms >= self.began:
+                self.likely_copies.append(listed)
+            case _:
+                self.foreign += 1
+
+    def _copies(self) -> Iterator[tuple[TopicPartition, Unknown]]:
+        """Those of the likely copies that have the content of an object that the lists name; the rest is foreign."""
+        if not self.likely_copies:
+            return
+        self.tell(f"comparing {len(self.likely_copies):,} other objects with those of the lists")
+        by_etag = {etag: o for o in self.objects.values() if (etag := multipart_etag(o)) is not None}
+        by_crc = {(o.bytes, o.crc): o for o in self.objects.values()}
+
+        def original(listed: Listed) -> NamedObject | None:
+            if (o := by_etag.get(listed.etag.strip('"'))) is not None:
+                return o
+            head = self.s3.head(listed.key)
+            return None if head is None or head.crc64nvme is None else by_crc.get((head.size, head.crc64nvme))
+
+        for listed, o in zip(self.likely_copies, self.pool.map(original, self.likely_copies), strict=True):
+            if o is None:
+                self.foreign += 1
+            else:
+                yield o.topic_partition, Unknown(listed.key, o.first, listed.size, copy_of=o.key)
 
 
 def difference(o: NamedObject, stored: Head) -> str | None:

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sink_job.api.errors import SinkError
 from sink_job.api.types import TopicPartition
 from sink_job.spark.errors import job_error
+from sink_job.spark.fetch import FetchSize
 from sink_job.spark.layout import Layout, lay_out
 from sink_job.spark.read import RangeReader
 from sink_job.spark.task import OUTCOMES_DDL, Failure, Inline, Task
@@ -27,8 +28,6 @@ from sink_job.spark.types import Cancelled, Columns, Range, Work
 
 _log = logging.getLogger(__name__)
 _INLINE_BYTES = 512 << 10  # more goes to the executors once each, not with every task
-_FETCH_BYTES = (1 << 20, 4 << 20)  # a smaller one spends as much on asking as on reading
-_CONSUMER_BYTES = 128 << 20  # what the fetches that consumers hold may take of the heap
 
 
 class SparkEngine:
@@ -45,7 +44,8 @@ class SparkEngine:
         poll_timeout_ms: int = 15_000,
     ) -> None:
         """`client`: the properties of a Kafka consumer (KafkaProperties.client()), in clear; `redact` takes secrets out
-        of messages. `cores`: tasks at a time (None: what Spark says). The executors keep consumers under `group_id`.
+        of messages. `cores`: tasks at a time (None: what Spark says). The executors keep consumers under group ids that
+        begin as `group_id`.
         """
         context = spark.sparkContext
         self._spark = spark
@@ -57,7 +57,7 @@ class SparkEngine:
         self._attempts = _attempts(context)
         self._group = f"s3sink-{uuid.uuid4()}"
         self._cancelled = threading.Event()
-        self._partitions = 1
+        self._fetch = FetchSize()
 
     def run(
         self,
@@ -74,11 +74,10 @@ class SparkEngine:
         layout = lay_out(ranges, idle, cores=self._cores)
         if not layout.members:
             return {}
-        self._partitions = max(self._partitions, len(layout.members))
         self._context.setJobGroup(self._group, "round", interruptOnCancel=True)
         sent = self._send(inputs)
         try:
-            outcomes = self._frame(layout, columns, work, sent).toArrow()
+            outcomes = self._frame(layout, columns, work, sent, self._fetch.reading(ranges)).toArrow()
         except Exception as error:
             if self._cancelled.is_set():
                 raise Cancelled("cancelled") from None
@@ -92,17 +91,12 @@ class SparkEngine:
         self._cancelled.set()
         self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
 
-    def _frame(self, layout: Layout, columns: Columns, work: Work, sent: _Sent) -> DataFrame:
+    def _frame(self, layout: Layout, columns: Columns, work: Work, sent: _Sent, fetch_bytes: int) -> DataFrame:
         """One row per topic-partition."""
         tasks = [*layout.single, *layout.shared]
         members = [[partition for partition, _ in task] for task in tasks]
-        packs = self._reader.read(tasks, columns, fetch_bytes=self._fetch_bytes())
+        packs = self._reader.read(tasks, columns, fetch_bytes=fetch_bytes)
         return packs.mapInArrow(Task(work, sent.inputs, members, self._attempts), OUTCOMES_DDL)
-
-    def _fetch_bytes(self) -> int:
-        """The more topic-partitions, the less each of their consumers may hold: they all live in one heap."""
-        least, most = _FETCH_BYTES
-        return max(least, min(most, _CONSUMER_BYTES // (2 * self._partitions)))
 
     def _send(self, inputs: Mapping[TopicPartition, bytes]) -> _Sent:
         if sum(map(len, inputs.values())) <= _INLINE_BYTES:

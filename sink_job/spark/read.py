@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sink_job.api.types import TopicPartition
 from sink_job.kafka.jvm import bytecodes, new_instance
+from sink_job.spark.fetch import pool_group
 from sink_job.spark.types import Columns, Range
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
@@ -48,7 +49,7 @@ class RangeReader:
     def read(self, tasks: Sequence[TaskRanges], columns: Columns, *, fetch_bytes: int) -> DataFrame:
         """The records of `tasks`, a partition of the DataFrame each, as packs with what `columns` asks for.
 
-        `fetch_bytes`: what a fetch may bring (a single larger batch of records still comes).
+        `fetch_bytes`: what a fetch may bring, one of `fetch.SIZES` (a single larger batch of records still comes).
         """
         plan = "\n".join(" ".join(f"{tp.topic} {tp.partition} {r.start} {r.end}" for tp, r in task) for task in tasks)
         params = self._java_map()
@@ -81,7 +82,7 @@ class RangeReader:
             **self._client,
             "max.partition.fetch.bytes": str(fetch_bytes),
             "max.poll.records": str(_MAX_POLL_RECORDS),
-            "group.id": self._group_id,
+            "group.id": pool_group(self._group_id, fetch_bytes),
             "key.deserializer": _BYTES,
             "value.deserializer": _BYTES,
             "auto.offset.reset": "none",

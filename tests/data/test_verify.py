@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import time
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
+from devtools.processes import wait_until
 from devtools.s3 import S3Server
 from sink_job.api.errors import ConfigurationError
 from sink_job.api.spec import load_sink
@@ -147,6 +149,82 @@ def test_other_files_beside_the_objects_are_foreign(written: Place) -> None:
     found = evidence(written, FunctionLog(partitions=2), flush_size=10)
     assert found.foreign == 2
     assert wrong(found.verdicts()) == []
+
+
+SECOND_KEY = "topics/log/partition=0/log+0+0000000010.json"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("partition=0/log+0+0000000010.json.gz", id="compressed"),
+        pytest.param("partition=0/log+0+10.json", id="less padding"),
+        pytest.param("partition=0/log+0+00000000000000000000000010.json", id="more padding"),
+        pytest.param("partition=0/log+00+0000000010.json", id="a padded partition"),
+        pytest.param("partition=0/log+0+0000000010-copy.json", id="a word behind the offset"),
+        pytest.param("backup/log+0+0000000010.json", id="another directory"),
+        pytest.param("log+0+0000000010.json", id="the topic's own directory"),
+    ],
+)
+def test_an_object_that_readers_take_for_one_of_ours_is_unknown(written: Place, name: str) -> None:
+    written.put(f"topics/log/{name}", b"other bytes")
+    (found,) = [finding for v in shallow(written) for finding in v.wrong]
+    assert (found.wrong, found.offset, found.key) == (Wrong.UNKNOWN_OBJECT, 10, f"topics/log/{name}")
+
+
+@pytest.mark.parametrize("partition", [-1, 2, 4711, 99_999_999_999])
+def test_an_object_of_a_partition_that_the_topic_does_not_have_is_unknown(written: Place, partition: int) -> None:
+    written.put(f"topics/log/partition={partition}/log+{partition}+0000000010.json", b"?")
+    assert wrong(shallow(written)) == [(f"log-{partition}", Wrong.UNKNOWN_OBJECT, 10)]
+    assert wrong(deep(written)) == [(f"log-{partition}", Wrong.UNKNOWN_OBJECT, 10)]
+
+
+@pytest.mark.parametrize("name", ["anything", "copy of log+0+0000000010.json", "partition=0/log+0+0000000010.json.bak"])
+def test_a_copy_is_known_by_its_content_whatever_its_name(written: Place, name: str) -> None:
+    written.put(f"topics/log/{name}", written.s3.get(SECOND_KEY))
+    (found,) = [finding for v in shallow(written) for finding in v.wrong]
+    assert (found.wrong, found.offset, found.key) == (Wrong.UNKNOWN_OBJECT, 10, f"topics/log/{name}")
+    assert found.message.startswith(f"a copy of {SECOND_KEY}")
+
+
+@pytest.mark.parametrize("name", ["_old/log+0+10.json", ".log+0+10.json.swp", "_temporary/0/part-0.json"])
+def test_names_that_readers_pass_over_are_foreign(written: Place, name: str) -> None:
+    written.put(f"topics/log/{name}", written.s3.get(SECOND_KEY))
+    found = evidence(written, FunctionLog(partitions=2), flush_size=10)
+    assert (found.foreign, wrong(found.verdicts())) == (1, [])
+
+
+def test_objects_of_another_sink_of_the_topic_with_another_extension_are_a_note(written: Place) -> None:
+    log = FunctionLog(partitions=2)
+    for file in written.folder.glob("group.*"):  # the other sink has a group of its own
+        file.unlink()
+    written.run(log, CAUGHT_UP, flush_size=10, compression="Gzip", name="second")
+    found = evidence(written, log, flush_size=10)
+    assert wrong(found.verdicts()) == []
+    assert found.foreign == 0
+    assert "20 objects have an extension that another sink has claimed for the same topic" in found.notes
+
+
+def test_objects_in_front_of_the_sinks_start_are_a_note_in_whatever_form(place: Place) -> None:
+    log = FunctionLog()
+    place.set_group({"log-0": 50})
+    for name in ("log+0+0000000040.json", "log+0+30.json", "log+0+0000000020.json.gz"):
+        place.put(f"topics/log/partition=0/{name}", b"of a connector")
+    place.run(log, CAUGHT_UP, flush_size=10)
+    (verdict,) = shallow(place, log)
+    assert verdict.wrong == ()
+    assert "3 objects begin before the sink's first offset 50: they are not its own" in verdict.notes
+
+
+def test_an_object_of_an_unknown_partition_that_is_older_than_the_sink_is_a_note(place: Place) -> None:
+    log = FunctionLog()
+    place.put("topics/log/partition=7/log+7+0000000010.json", b"of a connector")
+    begun = int(time.time())
+    wait_until(lambda: int(time.time()) > begun, "the store's next second", seconds=5)
+    place.run(log, CAUGHT_UP, flush_size=10)
+    found = evidence(place, log, flush_size=10)
+    assert wrong(found.verdicts()) == []
+    assert "1 objects are of partitions that the ledger does not know, and older than it" in found.notes
 
 
 def test_objects_of_former_settings_are_known(place: Place) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from sink_job.api.errors import DataLoss
+from sink_job.api.errors import DataLoss, TopicMissing
 from sink_job.api.spec import load_sink
 from sink_job.api.types import TopicPartition
 from sink_job.kafka.types import TopicInfo
@@ -32,7 +32,8 @@ CLOCK_MS = 1_700_000_000_000
 
 @dataclass(frozen=True)
 class FunctionLog:
-    """Records `0 … records - 1` of each partition of one topic, but for the `holes`; values of about `value_bytes`."""
+    """Records `0 … records - 1` of each partition of one topic, but for the `holes`; values of about `value_bytes`.
+    `beside`: further topics and their ids, with the same records."""
 
     topic: str = "log"
     partitions: int = 1
@@ -42,6 +43,12 @@ class FunctionLog:
     holes: frozenset[int] = frozenset()
     starts_at: int = 0
     topic_id: str = "topic-id"
+    beside: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def topics(self) -> dict[str, str]:
+        """The topics and their ids."""
+        return {self.topic: self.topic_id, **self.beside}
 
     def value(self, partition: int, offset: int) -> bytes:
         head = json.dumps({"partition": partition, "offset": offset, "kind": f"k{offset % self.paths}"})[:-1]
@@ -98,23 +105,30 @@ class FunctionEngine:
 
 
 class FileGroup:
-    """A Kafka of one topic whose consumer group is a file."""
+    """A Kafka of the log's topics whose consumer group is a file. Other topics do not exist."""
 
     def __init__(self, log: FunctionLog, path: Path) -> None:
         self.log = log
         self.path = path
 
     def _partitions(self) -> list[TopicPartition]:
-        return [TopicPartition(self.log.topic, n) for n in range(self.log.partitions)]
+        return [TopicPartition(topic, n) for topic in self.log.topics for n in range(self.log.partitions)]
+
+    def _expect(self, topics: Iterable[str]) -> None:
+        if missing := sorted(set(topics) - {tp.topic for tp in self._partitions()}):
+            raise TopicMissing(f"topic {', '.join(missing)} does not exist")
 
     def ends(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
+        self._expect(tp.topic for tp in partitions)
         return {tp: self.log.end(tp.partition) for tp in self._partitions() if tp in partitions}
 
     def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        self._expect(tp.topic for tp in partitions)
         return {tp: self.log.starts_at for tp in self._partitions() if tp in partitions}
 
     def topics(self, names: Sequence[str] | None = None, *, pattern: str | None = None) -> dict[str, TopicInfo]:
-        return {self.log.topic: TopicInfo(self.log.topic_id, self.log.partitions)}
+        self._expect(names or ())
+        return {topic: TopicInfo(topic_id, self.log.partitions) for topic, topic_id in self.log.topics.items()}
 
     def offsets_at(self, partitions: Sequence[TopicPartition], ms: int) -> dict[TopicPartition, int]:
         later = [o for o in range(self.log.starts_at, self.log.records) if self.log.timestamp(o) >= ms]
@@ -140,6 +154,7 @@ class FileGroup:
         return self.members
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None:
+        self._expect(tp.topic for tp in offsets)
         self._add(self._marks, {str(tp): mark for tp in offsets})
         self._add(self.path, {str(tp): offset for tp, offset in offsets.items()})
 

@@ -114,3 +114,8 @@ def test_a_topic_with_the_delimiter_in_its_name_is_found() -> None:
     settings = shaping(s3={"directoryDelimiter": "-", "fileDelimiter": "+"})
     key = object_key(settings, "a-b-a", "partition=0", 0, 5)
     assert parse_key(settings, key) == ObjectName("a-b-a", "partition=0", 0, 5)
+
+
+@pytest.mark.parametrize("numbers", [f"{2**31}+0000000000", f"0+{2**63}"])
+def test_numbers_that_kafka_does_not_have_are_in_no_key_of_ours(numbers: str) -> None:
+    assert parse_key(shaping(), f"topics/t/p/t+{numbers}.json") is None

@@ -229,6 +229,22 @@ def test_a_record_without_a_time_has_no_effect_at_all() -> None:
     assert placed.refused == [(1, "the record has no Kafka timestamp")]
 
 
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "-18:00", "Asia/Kathmandu", "+18:00"])
+@pytest.mark.parametrize("extractor", ["Record", "RecordField"])
+def test_a_time_at_either_end_of_64_bits_is_refused_in_every_zone(zone: str, extractor: str) -> None:
+    times = [0, -(2**63), -(2**63) + 1, -(2**62), 2**62, 2**63 - 1]
+    found = by_time(timezone=zone, timestampExtractor=extractor, timestampField="at")
+    placed = place(found, times=times, fields={"at": times})
+    assert placed.codes.tolist() == [0, *[REFUSED] * 5]
+    assert [row for row, _ in placed.refused] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "-18:00", "Asia/Kathmandu", "+18:00"])
+def test_the_first_and_the_last_time_in_range_have_paths_in_every_zone(zone: str) -> None:
+    placed = place(by_time(timezone=zone), times=[1 - 2**62, 2**62 - 1])
+    assert (len(placed.paths), placed.refused) == (2, [])
+
+
 def test_the_time_may_be_a_field() -> None:
     found = by_time(timestampExtractor="RecordField", timestampField="at.time")
     assert found.fields == ("at.time",)

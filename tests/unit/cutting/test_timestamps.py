@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.cutting.fields import MISSING
-from sink_job.cutting.timestamps import Buckets, field_times, kafka_times
+from sink_job.cutting.timestamps import LIMIT, Buckets, field_times, kafka_times
 from sink_job.cutting.zones import DAY, HOUR, zone
 from tests.unit.cutting.clocks import ZONES, at
 
@@ -19,6 +19,30 @@ def test_a_record_without_a_kafka_timestamp_has_no_time() -> None:
     times, refused = kafka_times(np.array([5, -1, 0, -2], np.int64))
     assert times[[0, 2, 3]].tolist() == [5, 0, -2]
     assert refused == [(1, "the record has no Kafka timestamp")]
+
+
+ENDS = [bound + step for bound in (-(2**63), -LIMIT, 0, LIMIT, 2**63 - 1) for step in (-1, 0, 1)]
+int64s = st.sampled_from([time for time in ENDS if -(2**63) <= time < 2**63]) | st.integers(-(2**63), 2**63 - 1)
+
+
+@given(st.lists(int64s, min_size=1))
+def test_a_kafka_timestamp_is_refused_exactly_when_it_is_out_of_range(column: list[int]) -> None:
+    times, refused = kafka_times(np.array(column, np.int64))
+    assert times.tolist() == column
+    assert dict(refused) == {row: complaint for row, time in enumerate(column) if (complaint := complaint_about(time))}
+    assert [row for row, _ in refused] == sorted(row for row, _ in refused)
+
+
+def complaint_about(time: int) -> str | None:
+    if time == -1:
+        return "the record has no Kafka timestamp"
+    return "the Kafka timestamp is out of range" if abs(time) >= LIMIT else None
+
+
+@given(st.lists(int64s, min_size=1))
+def test_an_integer_field_is_refused_exactly_where_a_kafka_timestamp_is_out_of_range(column: list[int]) -> None:
+    refused = [row for row, _ in field_times("ts", column)[1]]
+    assert refused == [row for row, time in enumerate(column) if abs(time) >= LIMIT]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,68 @@
+"""A sink whose activity grows: more and more topic-partitions have records, over the life of one driver."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+
+import pytest
+from pyspark.sql import SparkSession
+
+from devtools.kafka import kafka_broker
+from devtools.topics import Record, Topics
+from sink_job.api.types import TopicPartition
+from sink_job.spark.engine import SparkEngine
+from sink_job.spark.types import Columns, Range, each
+from tests.support import spark_tasks
+from tests.support.site import Running, Site
+
+pytestmark = [pytest.mark.data, pytest.mark.spark]
+
+LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+def test_every_record_is_copied_when_more_partitions_have_records_than_in_any_round_before(
+    site: Site, topic: str
+) -> None:
+    site.topics.create(topic, partitions=40)
+    sink = site.sink([topic])
+    produced: list[bytes] = []
+    with site.running(sink) as running:
+        for active in (5, 30, 40):
+            records = [
+                Record(value=b'"%d of %d: %d"' % (number, n, active), partition=n)
+                for n in range(active)
+                for number in range(10)
+            ]
+            site.topics.produce(topic, records)
+            produced += [record.value or b"" for record in records]
+            running.wait_until(partial(copied, running, len(produced)), f"the records of {active} partitions")
+    assert Counter(line for lines in site.values().values() for line in lines) == Counter(produced)
+
+
+def copied(running: Running, records: int) -> bool:
+    return running.report().totals.objects * 10 == records
+
+
+def test_readers_need_no_right_on_any_group(spark: SparkSession, topic: str) -> None:
+    rights = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    with kafka_broker(users={"reader": "reader-word"}, settings=rights) as broker:
+        topics = Topics(broker.bootstrap)
+        topics.create(topic)
+        topics.produce_values(topic, [b"a", b"b"])
+        topics.allow("reader", topic)
+        login = {
+            "bootstrap.servers": broker.sasl_bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": f'{LOGIN_MODULE} required username="reader" password="reader-word";',
+        }
+        engine = SparkEngine(spark, login, group_id="without-rights")
+        tp = TopicPartition(topic, 0)
+        got = engine.run(
+            ranges={tp: Range(0, 2)}, idle=(), inputs={}, columns=Columns(), work=each(spark_tasks.summary)
+        )
+        assert got[tp] == b'["%s", "", 2, 0, 1]' % str(tp).encode()
