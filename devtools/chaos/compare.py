@@ -55,6 +55,8 @@ class Log:
             "isolation.level": "read_committed",
             "log_level": 0,
             "reconnect.backoff.max.ms": 500,
+            # An end is reported by an answer without records, so none may wait for the next ones.
+            "fetch.wait.max.ms": 20,
         }
         consumer = Consumer(settings)
         missing = set(partitions)
@@ -62,7 +64,7 @@ class Log:
         try:
             consumer.assign([TopicPartition(self.topic, p, self.ends.get(p, 0)) for p in sorted(missing)])
             while missing:
-                for message in consumer.consume(10_000, 1.0):
+                for message in consumer.consume(10_000, 0.1):
                     self._take(message, missing)
                 if missing and time.monotonic() > deadline:
                     raise RuntimeError(f"reading {self.topic}: nothing came from partitions {sorted(missing)}")

@@ -147,6 +147,7 @@ def _faults(rng: random.Random, cycles: int) -> list[str]:
 
 def _world(rng: random.Random, number: int, faults: list[str], *, first: int) -> WorldPlan:
     partitioner = PARTITIONERS[number % len(PARTITIONERS)]
+    partitions = PARTITIONS[number % len(PARTITIONS)]
     timed = partitioner["type"] not in ("Default", "Field")
     rotation = dict(ROTATIONS[(number + number // len(ROTATIONS)) % len(ROTATIONS)])
     if not timed and "interval" in rotation:
@@ -162,11 +163,10 @@ def _world(rng: random.Random, number: int, faults: list[str], *, first: int) ->
         "partitioner": partitioner,
         "rotation": rotation,
         "format": form,
-        "rounds": {"minBytes": 0, "maxDelay": f"{rng.choice((50, 200, 500))}ms", **_limit(rng)},
+        "rounds": {"minBytes": 0, "maxDelay": f"{rng.choice((50, 200, 500))}ms", **_limit(rng, partitions)},
         "s3": {"partSize": "5Mi"},
         "errors": {"onNullValue": "Ignore", "tolerance": "All"} if tolerant else {},
     }
-    partitions = PARTITIONS[number % len(PARTITIONS)]
     large = rng.random() < 0.25
     cycles = []
     for place, fault in enumerate(faults):
@@ -185,8 +185,8 @@ def _world(rng: random.Random, number: int, faults: list[str], *, first: int) ->
     )
 
 
-def _limit(rng: random.Random) -> dict[str, int]:
-    most = rng.choice((None, None, 40, 300))
+def _limit(rng: random.Random, partitions: int) -> dict[str, int]:
+    most = rng.choice((None, None, 50 if partitions >= 16 else 300))
     return {} if most is None else {"maxRecords": most}
 
 
@@ -195,7 +195,7 @@ def _burst(rng: random.Random, partitions: int, place: int, *, large: bool, tole
     share = (0.1, 1.0, 0.5, 0.05, 0.8)[place % 5]
     active = tuple(sorted(rng.sample(range(partitions), max(1, round(partitions * share)))))
     idle = rng.random() < 0.08
-    records = 0 if idle else rng.choice((150, 600, 1_500, 3_000))
+    records = 0 if idle else rng.choice((150, 500, 1_000, 2_000))
     return Burst(
         records=records,
         seconds=rng.uniform(2, 8),
