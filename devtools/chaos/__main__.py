@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 from devtools.chaos import real
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m devtools.chaos", description=__doc__)
-    parser.add_argument("--real", action="store_true", required=True, help="real processes, Kafka and S3")
-    real.add_arguments(parser)
-    return real.main(parser.parse_args())
+    return real.main([argument for argument in sys.argv[1:] if argument != "--real"])
 
 
 if __name__ == "__main__":

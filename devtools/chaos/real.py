@@ -18,6 +18,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -31,18 +32,20 @@ from devtools.chaos.world import Finding, Known, World
 _PREFIX = "s3chaos-"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `main`."""
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m devtools.chaos --real", description=__doc__)
     parser.add_argument("--cycles", type=int, default=200, help="how many faults (default: 200)")
     parser.add_argument("--minutes", type=float, default=None, help="begin no world after so long (default: no limit)")
     parser.add_argument("--seed", type=int, default=None, help="makes the plan again (default: a new one, printed)")
     parser.add_argument("--world", type=int, default=None, help="only this world of the plan")
     parser.add_argument("--keep", action="store_true", help="keep all logs, and the data of what was found")
     parser.add_argument("--report", type=Path, default=None, help="write figures to REPORT.md and REPORT.json")
+    return parser
 
 
-def main(args: argparse.Namespace) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the plan; 0 when nothing was found."""
+    args = _parser().parse_args(arguments)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 32)
