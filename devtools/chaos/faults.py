@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from devtools import tree
 from devtools.chaos import limits
 from devtools.chaos.drivers import Driver, is_record
+from devtools.chaos.load import Burst
 from devtools.chaos.world import FENCED, KILLED, OK, TRY_AGAIN, Finding, World, sleep
 from devtools.chaos.worlds import plan
 from devtools.fault_proxy import Answer, Drop, Hold, Kill, Point
@@ -449,6 +450,17 @@ def partitions(world: World, rng: random.Random) -> None:
         world.fired["partitions added"] += 1
 
 
+def growth(world: World, rng: random.Random) -> None:
+    """A driver that has known a few active partitions meets them all, while it runs."""
+    few, every = tuple(range(min(5, world.partitions))), tuple(range(world.partitions))
+    world.loader.finish()
+    for number, active in enumerate((few, every, few, every)):
+        burst = Burst(records=40 * len(active), seconds=1, active=active, transactional=0.2, aborted=0.0)
+        world.loader.begin(f"g{number}-{rng.getrandbits(32):x}", rng.getrandbits(48), burst)
+        world.progress(world.running())
+    world.fired["growths of activity"] += 1
+
+
 def edit(world: World, rng: random.Random) -> None:
     """The manifest has another rotation and partitioner at the next start."""
     driver = world.running()
@@ -525,6 +537,7 @@ FAULTS: Mapping[str, Fault] = {
     "lost-staging": lost_staging,
     "retention": retention,
     "partitions": partitions,
+    "growth": growth,
     "edit": edit,
     "reader": reader,
     "group-reset": group_reset,

@@ -77,11 +77,13 @@ def batches(rng: random.Random, name: str, burst: Burst, now_ms: int) -> Iterato
         left = burst.records - sent
         count = min(rng.randint(1, max(2, burst.records // 12)), left) if left > 0 else rng.randint(1, 4)
         batch = []
+        # Activity grows within a burst, too.
+        active = burst.active[: max(1, len(burst.active) // 5)] if sent < burst.records // 3 else burst.active
         for n in range(sent, sent + count):
             at = now_ms - int(rng.random() ** 3 * burst.late_hours * _HOUR_MS)
             body = value(rng, f"{name}-{n:06d}", at, burst)
             key = None if body is not None and rng.random() < 0.5 else b"key-%d" % rng.randrange(50)
-            batch.append(Record(value=body, key=key, partition=rng.choice(burst.active), timestamp=at))
+            batch.append(Record(value=body, key=key, partition=rng.choice(active), timestamp=at))
         yield batch
         sent += count
 

@@ -86,6 +86,9 @@ FAULTS: Mapping[str, int] = {
 }
 """Kind to how often it occurs in 66 cycles."""
 
+GROWS_FROM = 24
+"""A world with as many partitions has one cycle in which all become active while a driver runs."""
+
 FILLS_DISKS = ("disk-full", "file-limit")
 """Faults that need more bytes in open objects than a task keeps in memory."""
 
@@ -127,6 +130,8 @@ def plan(seed: int, cycles: int, *, of_a_world: int = 5) -> list[WorldPlan]:
     worlds = []
     for number in range(-(-cycles // of_a_world)):
         part = faults[number * of_a_world : (number + 1) * of_a_world]
+        if PARTITIONS[number % len(PARTITIONS)] >= GROWS_FROM and len(part) > 1:
+            part[1] = "growth"
         worlds.append(_world(rng, number, part, first=number * of_a_world + 1))
     return worlds
 
