@@ -46,7 +46,8 @@ class Figures:
 
 def write(path: Path, figures: Figures) -> None:
     """Writes `path`.md and `path`.json."""
-    document = dataclasses.asdict(figures)
+    document = {each.name: getattr(figures, each.name) for each in dataclasses.fields(figures)}
+    document["findings"] = [dataclasses.asdict(each) for each in figures.findings]
     path.with_suffix(".json").write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     path.with_suffix(".md").write_text(markdown(figures))
 

@@ -87,7 +87,7 @@ FAULTS: Mapping[str, int] = {
 """Kind to how often it occurs in 66 cycles."""
 
 GROWS_FROM = 24
-"""A world with as many partitions has one cycle in which all become active while a driver runs."""
+"""A world with as many partitions begins with few active ones, and all become active while a driver runs."""
 
 FILLS_DISKS = ("disk-full", "file-limit")
 """Faults that need more bytes in open objects than a task keeps in memory."""
@@ -130,8 +130,8 @@ def plan(seed: int, cycles: int, *, of_a_world: int = 5) -> list[WorldPlan]:
     worlds = []
     for number in range(-(-cycles // of_a_world)):
         part = faults[number * of_a_world : (number + 1) * of_a_world]
-        if PARTITIONS[number % len(PARTITIONS)] >= GROWS_FROM and len(part) > 1:
-            part[1] = "growth"
+        if PARTITIONS[number % len(PARTITIONS)] >= GROWS_FROM and cycles > len(SHORT):
+            part[0] = "growth"
         worlds.append(_world(rng, number, part, first=number * of_a_world + 1))
     return worlds
 
@@ -176,6 +176,8 @@ def _world(rng: random.Random, number: int, faults: list[str], *, first: int) ->
     cycles = []
     for place, fault in enumerate(faults):
         burst = _burst(rng, partitions, place, large=large, tolerant=tolerant)
+        if fault == "growth":
+            burst = replace(burst, records=150, active=tuple(range(5)))
         if fault in FILLS_DISKS:
             burst = replace(burst, records=1_500, active=tuple(range(partitions)), smallest=20_000, largest=60_000)
         cycles.append(Cycle(number=first + place, fault=fault, seed=rng.getrandbits(48), burst=burst))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from devtools.chaos.compare import Comparison, Kept, Log, Settings
 from devtools.chaos.faults import FAULTS
-from devtools.chaos.figures import Figures, markdown
+from devtools.chaos.figures import Figures, write
 from devtools.chaos.load import Burst, batches
 from devtools.chaos.world import Known
 from devtools.chaos.worlds import PARTITIONERS, ROTATIONS, plan
@@ -184,9 +186,14 @@ def test_directories_are_computed_from_the_documentation(partitioner: Mapping[st
 # -- the report ----------------------------------------------------------------------------------------------------
 
 
-def test_the_report_names_each_finding_with_its_cycle_and_how_to_run_it_again() -> None:
+def test_the_report_names_each_finding_with_its_cycle_and_how_to_run_it_again(tmp_path: Path) -> None:
     figures = Figures(seed=5, cycles=3)
+    figures.faults["kill"] += 1
     figures.findings.append(Known(5, 0, 2, "kill", "a driver ended with 1", "log"))
-    page = markdown(figures)
+    write(tmp_path / "report", figures)
+    written = json.loads((tmp_path / "report.json").read_text())
+    assert written["faults"] == {"kill": 1}
+    assert written["findings"][0]["what"] == "a driver ended with 1"
+    page = (tmp_path / "report.md").read_text()
     assert "--cycles 3 --seed 5" in page
     assert "| 2 | kill | a driver ended with 1 |" in page
