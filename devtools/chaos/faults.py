@@ -230,10 +230,12 @@ def two_at_once(world: World, rng: random.Random) -> None:
     if not world.until(lambda: any(not each.process.running() for each in both), 240):
         raise Finding("two drivers of one sink run side by side", both[0].process.last_lines())
     for each in both:
-        if not each.process.running():
-            world.ended(each, {FENCED, TRY_AGAIN})
-        else:
+        if each.process.running():
             world.driver = each
+        else:
+            world.ended(each, {FENCED, TRY_AGAIN})
+    if all(each.code == FENCED for each in both):
+        raise Finding("of two drivers that start at once both are fenced", both[0].process.last_lines())
 
 
 # -- Kafka ---------------------------------------------------------------------------------------------------------

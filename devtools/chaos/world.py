@@ -24,6 +24,8 @@ OK, FENCED, TRY_AGAIN = 0, 3, 75
 START_SECONDS = 240.0
 """How long a driver may take until its first round under load, on a machine with other work."""
 TAIL_LINES = 25
+STARTS = 4
+"""Drivers in a row that may end with 75 before one makes progress."""
 
 
 class Finding(Exception):
@@ -101,25 +103,31 @@ class World:
 
     def running(self, *, progress: bool = True) -> Driver:
         """The driver; with `progress` after its next record since now, where there is load for one."""
-        driver = self.driver
-        if driver is not None and not driver.process.running():
-            self.ended(driver, {TRY_AGAIN})
-            driver = None
-        if driver is None:
-            driver = self.driver = self.fleet.start()
-        if progress:
-            self.progress(driver)
-        return driver
+        for _ in range(STARTS):
+            driver = self.driver
+            if driver is not None and not driver.process.running():
+                self.ended(driver, {TRY_AGAIN})
+                driver = None
+            if driver is None:
+                driver = self.driver = self.fleet.start()
+            if not progress or self.progress(driver):
+                return driver
+        raise Finding(f"{STARTS} drivers in a row ended with 75", self.fleet.drivers[-1].process.last_lines(TAIL_LINES))
 
-    def progress(self, driver: Driver) -> None:
-        """Waits until the driver has stored one record more beyond its claim; where nothing is produced, its claim."""
+    def progress(self, driver: Driver) -> bool:
+        """Waits until the driver has stored one record more beyond its claim; where nothing is produced, its claim.
+
+        False when it ended with 75 before.
+        """
         wanted = max(2, driver.records() + 1) if self.loader.busy else 1
         try:
-            if not driver.wait_for_records(wanted, START_SECONDS):
-                self.ended(driver, {TRY_AGAIN})
+            if driver.wait_for_records(wanted, START_SECONDS):
+                return True
         except ServerFailedError as error:
             what = str(error).partition("\n")[0]
             raise Finding(f"a driver makes no progress: {what}", driver.process.last_lines(TAIL_LINES)) from None
+        self.ended(driver, {TRY_AGAIN})
+        return False
 
     def ended(self, driver: Driver, codes: Collection[int], seconds: float = 90.0) -> int:
         """Waits for the driver's end and returns the exit code. Raises Finding when it is not one of `codes`."""
