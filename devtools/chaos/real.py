@@ -38,9 +38,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, default=None, help="begin no world after so long (default: no limit)")
     parser.add_argument("--seed", type=int, default=None, help="makes the plan again (default: a new one, printed)")
     parser.add_argument("--world", type=int, default=None, help="only this world of the plan")
+    parser.add_argument(
+        "--only", metavar="FAULT,…", type=_faults, default=(), help="faults of these kinds alone, in turn"
+    )
     parser.add_argument("--keep", action="store_true", help="keep all logs, and the data of what was found")
     parser.add_argument("--report", type=Path, default=None, help="write figures to REPORT.md and REPORT.json")
     return parser
+
+
+def _faults(text: str) -> list[str]:
+    names = text.split(",")
+    for name in names:
+        if name not in FAULTS:
+            raise argparse.ArgumentTypeError(f"{name!r} is not among {', '.join(sorted(FAULTS))}")
+    return names
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
     run = Run(seed=seed, folder=folder, keep=args.keep)
     run.say(f"seed {seed}, {args.cycles} cycles, in {folder}")
-    plans = worlds.plan(seed, args.cycles)
+    plans = worlds.plan(seed, args.cycles, only=args.only)
     try:
         run.play([each for each in plans if args.world in (None, each.number)], args.minutes)
     except KeyboardInterrupt:

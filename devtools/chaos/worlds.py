@@ -6,7 +6,7 @@ A plan is a function of the seed, the number of cycles and the cycles of a world
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -123,20 +123,22 @@ class WorldPlan:
     cycles: tuple[Cycle, ...]
 
 
-def plan(seed: int, cycles: int, *, of_a_world: int = 5) -> list[WorldPlan]:
-    """The worlds of a run."""
+def plan(seed: int, cycles: int, *, of_a_world: int = 5, only: Sequence[str] = ()) -> list[WorldPlan]:
+    """The worlds of a run, with faults of the kinds `only` where there are any."""
     rng = random.Random(seed)
-    faults = _faults(rng, cycles)
+    faults = _faults(rng, cycles, only)
     worlds = []
     for number in range(-(-cycles // of_a_world)):
         part = faults[number * of_a_world : (number + 1) * of_a_world]
-        if PARTITIONS[number % len(PARTITIONS)] >= GROWS_FROM and cycles > len(SHORT):
+        if PARTITIONS[number % len(PARTITIONS)] >= GROWS_FROM and cycles > len(SHORT) and not only:
             part[0] = "growth"
         worlds.append(_world(rng, number, part, first=number * of_a_world + 1))
     return worlds
 
 
-def _faults(rng: random.Random, cycles: int) -> list[str]:
+def _faults(rng: random.Random, cycles: int, only: Sequence[str]) -> list[str]:
+    if only:
+        return [only[number % len(only)] for number in range(cycles)]
     if cycles <= len(SHORT):
         return list(SHORT[:cycles])
     found: list[str] = []

@@ -40,6 +40,11 @@ def test_a_plan_of_200_cycles_has_all_faults_partitioners_rotations_and_scopes()
     assert any(each.memory for each in worlds)
 
 
+def test_a_plan_of_given_faults_has_them_in_turn() -> None:
+    cycles = [cycle for world in plan(1, 12, only=("edit", "kill")) for cycle in world.cycles]
+    assert [cycle.fault for cycle in cycles] == ["edit", "kill"] * 6
+
+
 def test_activity_grows_and_shrinks_within_a_world() -> None:
     for world in plan(1, 200):
         if world.partitions >= 16:
