@@ -26,8 +26,12 @@ def body(client: S3Client, bucket: str, key: str) -> bytes:
 
 def lines(client: S3Client, bucket: str, key: str) -> list[bytes]:
     """The lines of an object, unpacked when its key ends in .gz (of one gzip member or many)."""
-    content = body(client, bucket, key)
-    return (_gunzip(content) if key.endswith(".gz") else content).splitlines()
+    return unpacked(body(client, bucket, key), key).splitlines()
+
+
+def unpacked(content: bytes, key: str) -> bytes:
+    """What an object of this key holds: `content` itself, or what it is when its key ends in .gz."""
+    return _gunzip(content) if key.endswith(".gz") else content
 
 
 def uploads(client: S3Client, bucket: str) -> dict[str, str]:
