@@ -11,7 +11,7 @@ which a multipart upload derives from its parts' MD5s, else by the CRC64NVME of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -25,6 +25,7 @@ from sink_job.rounds.generations import mark
 from sink_job.rounds.ledger import Ledger
 from sink_job.rounds.lineage import buckets, lineage
 from sink_job.rounds.own import ledger_root
+from sink_job.rounds.pools import pool
 from sink_job.rounds.publish import multipart_etag
 from sink_job.rounds.state import Kafka, NamedObject, State
 from sink_job.s3 import S3, Head, Listed
@@ -95,7 +96,7 @@ class _Reading:
         self.ledger = Ledger(s3, ledger_root(sink.spec.s3.topics_dir, sink.sink_id), "verify")
 
     def gather(self) -> Evidence:
-        with ThreadPoolExecutor(THREADS, thread_name_prefix="s3sink-verify") as pool:
+        with pool(THREADS, "s3sink-verify") as threads:
             known = self.ledger.load()
             if not known.number:
                 raise ConfigurationError(
@@ -106,7 +107,7 @@ class _Reading:
             generations, shapings = self._lists()
             if generations[-1].state.generation != known.generation:
                 group = {}  # of a generation that a reset has ended meanwhile
-            looked = _Look(self.s3, pool, generations, list(shapings.values()), self.tell)
+            looked = _Look(self.s3, threads, generations, list(shapings.values()), self.tell)
             whole, foreign = looked.bucket(self._named_since)
             names = [self.sink.shaping().s3, *(shaping.s3 for shaping in shapings.values())]
             *before, (lists, bucket) = zip(generations, buckets(generations, whole, names), strict=True)
@@ -204,7 +205,7 @@ class _Look:
     """Holds the bucket against the lists."""
 
     def __init__(
-        self, s3: S3, pool: ThreadPoolExecutor, generations: Sequence[Lists], shapings: Sequence[Shaping], tell: Tell
+        self, s3: S3, pool: Executor, generations: Sequence[Lists], shapings: Sequence[Shaping], tell: Tell
     ) -> None:
         self.s3 = s3
         self.pool = pool
