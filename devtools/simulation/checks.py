@@ -99,7 +99,7 @@ def _expect_objects(world: World) -> None:
     for key, found in world.oracle.visible.items():
         if key not in world.store.objects:
             continue
-        held = place.setdefault((key.split("/log/")[0].split("/other/")[0], found.tp), {})
+        held = place.setdefault((key.split(f"/{found.tp.topic}/")[0], found.tp), {})
         for offset in found.offsets:
             if offset in held:
                 raise Violation("doubled", f"offset {offset} of {found.tp} is in {key} and in {held[offset]}")

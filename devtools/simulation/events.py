@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from devtools.simulation.kafka import Log
 from devtools.simulation.scheduler import Actor
 from devtools.simulation.shape import BEGIN_MS, DAY_MS, EVENTS
 from sink_job.api.types import TopicPartition
