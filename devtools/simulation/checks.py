@@ -6,7 +6,15 @@ import traceback
 from typing import TYPE_CHECKING
 
 from devtools.simulation.oracle import Generation, Violation
-from sink_job.api.errors import ConfigurationError, DataLoss, LedgerFenced, LedgerLost, SinkError, TryAgainLater
+from sink_job.api.errors import (
+    ConfigurationError,
+    DataLoss,
+    LedgerFenced,
+    LedgerLost,
+    SinkError,
+    SpecError,
+    TryAgainLater,
+)
 from sink_job.api.types import TopicPartition
 from sink_job.rounds.generations import mark
 from sink_job.rounds.verify import gather
@@ -44,6 +52,8 @@ def _not_allowed(world: World, role: Role, error: SinkError | None) -> str | Non
         return None if role.what != "driver" else "the store and Kafka have answered"
     if isinstance(error, DataLoss):
         return None if world.oracle.lost_records else "Kafka has dropped nothing that is not in objects"
+    if isinstance(error, SpecError):
+        return None if role.what == "reset" else "the manifest was read before"
     if isinstance(error, ConfigurationError) and not isinstance(error, LedgerLost):
         return None if role.what != "driver" else "nothing is wrong with the configuration"
     return "no reason for it"

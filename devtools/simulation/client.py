@@ -20,7 +20,7 @@ PATIENCE_MS = 120_000
 """How long a client tries again before it gives up."""
 
 CALL_FAULTS = ("lost-reply", "echo", "outage", "outage-of-writes", "lost-reply-and-outage", "conflict")
-"""What may happen to a call: its reply is lost and it is sent again; a copy of it arrives a second time, later; the store
+"""What may happen to a call: its reply is lost and it is sent again; a copy of it arrives again, later; the store
 does not answer for longer than the client is patient, any call or writes alone, before the effect or after it; 409s."""
 
 ECHO_MS = 60_000
@@ -70,8 +70,10 @@ class SimulatedS3(S3):
             return effect()
         self._expect_answer(actor, what, writes)
         fault = self._world.draw()
-        if fault is None or (fault in ("lost-reply", "echo") and not writes) or (
-            fault == "conflict" and not conditional
+        if (
+            fault is None
+            or (fault in ("lost-reply", "echo") and not writes)
+            or (fault == "conflict" and not conditional)
         ):
             return self._carried_out(actor, what, effect)
         self._world.trace(f"{actor.name}: {what}: {fault}")

@@ -67,7 +67,7 @@ class Events:
     def arrive_all(self) -> None:
         """Every copy of a request that is still on its way arrives."""
         if self._world.echoes:
-            self._world.scheduler.now = max(self._world.scheduler.now, max(at for at, _, _ in self._world.echoes))
+            self._world.scheduler.now = max(self._world.scheduler.now, *(at for at, _, _ in self._world.echoes))
             self._arrive(None)
 
     # -- processes ---------------------------------------------------------------------------------------------------

@@ -185,7 +185,7 @@ class SimulatedEngine:
 
         actor = self._scheduler.spawn(f"late-task-of-{name}", attempt)
         actor.wake = self._scheduler.now + self._rng.choice((0, 0, 1_000, 30_000, 600_000))
-        self._trace(f"a second attempt for {', '.join(map(str, share))} of {name}, {actor.wake - self._scheduler.now} ms")
+        self._trace(f"a late attempt for {', '.join(map(str, share))} of {name}")
 
     def _batches(self, tp: TopicPartition, given: Range | None, columns: Columns) -> Iterator[pa.RecordBatch]:
         if given is None:
@@ -219,4 +219,3 @@ def _batch(log: Log, offsets: Sequence[int], columns: Columns) -> pa.RecordBatch
 
 def _told(offsets: Mapping[TopicPartition, int]) -> str:
     return ", ".join(f"{tp}={offset}" for tp, offset in sorted(offsets.items()))
-

@@ -1,7 +1,7 @@
 """Actors that take turns: exactly one runs at a time, and a seed decides which, for how long, and what time it is.
 
-Each actor has a thread, because product code is not written as coroutines, but no two ever run at once: a thread hands a
-baton over. An actor passes a *step* before and after each effect on the outside. A killed actor never passes one again:
+Each actor has a thread, because product code is not written as coroutines, but no two ever run at once: a thread hands
+a baton over. An actor passes a *step* before and after each effect on the outside. A killed actor never passes one again:
 it unwinds, and none of its later calls has an effect.
 """
 
@@ -20,8 +20,8 @@ class Killed(BaseException):
 
 
 class Actor:
-    """One process, or one late attempt of a task. `wake` is the time (ms) before which it sleeps; `ahead` is how far its
-    host's clock is ahead (ms)."""
+    """One process, or one late attempt of a task. `wake` is the time (ms) before which it sleeps; `ahead` is how far
+    its host's clock is ahead (ms)."""
 
     def __init__(self, name: str, work: Callable[[], object], *, ahead: int = 0) -> None:
         self.name = name
@@ -52,7 +52,8 @@ class _Worker(threading.Thread):
         while True:
             self.ready.acquire()
             actor, scheduler = self.actor, self.scheduler
-            assert actor is not None and scheduler is not None
+            assert actor is not None
+            assert scheduler is not None
             actor.baton.acquire()
             try:
                 if not actor.killed:
@@ -116,9 +117,9 @@ class Scheduler:
             self.fail(error)
         if self.steps >= self.limit or self.failure is not None:
             self._wait(me, None)
-        elif me.wake > self.now or me.killed or self._rng.random() >= self._stay:
+        elif not self._is_alive(me) or me.wake > self.now or self._rng.random() >= self._stay:
             self._yield(me)
-        if me.killed:
+        if not self._is_alive(me):
             raise Killed
 
     def sleep(self, ms: int) -> None:
@@ -131,6 +132,10 @@ class Scheduler:
             raise Killed
         me.wake = self.now + ms
         self.step()
+
+    @staticmethod
+    def _is_alive(actor: Actor) -> bool:
+        return not actor.killed
 
     def fail(self, error: BaseException) -> None:
         """Ends the world: the first failure is kept, and control returns at the next step."""

@@ -1,4 +1,4 @@
-"""What a seed chooses before anything happens: the sink's settings, its topics, which faults there are and how often."""
+"""What a seed chooses before anything happens: the sink's settings, its topics, which faults there are, how often."""
 
 from __future__ import annotations
 

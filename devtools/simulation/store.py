@@ -92,7 +92,7 @@ class Store:
     def page(self, prefix: str, after: str | None, most: int) -> list[Listed]:
         """The first `most` objects below `prefix` behind the key `after`."""
         start = prefix if after is None or after < prefix else after + "\0"
-        found = []
+        found: list[Listed] = []
         for index in range(bisect_left(self._keys, start), len(self._keys)):
             key = self._keys[index]
             if not key.startswith(prefix) or len(found) == most:

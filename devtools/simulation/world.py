@@ -24,6 +24,7 @@ from devtools.simulation.store import Store
 from sink_job.api.data_sections import S3Names
 from sink_job.api.errors import SinkError
 from sink_job.api.operator_sections import OffsetReset
+from sink_job.api.spec import Sink
 from sink_job.api.types import TopicPartition
 from sink_job.api.units import Size
 from sink_job.formats.compression import Gzip
@@ -155,9 +156,7 @@ class World:
         return role
 
     def start_discard(self) -> Role:
-        role = self._begin(
-            f"discard-{len(self.ended) + len(self.roles)}", lambda: discard_open(self._hands(role)), 0
-        )
+        role = self._begin(f"discard-{len(self.ended) + len(self.roles)}", lambda: discard_open(self._hands(role)), 0)
         return role
 
     def _begin(self, name: str, work: Callable[[], object], ahead: int) -> Role:
@@ -196,7 +195,7 @@ class World:
     def _owner(self) -> Owner:
         return Owner("simulated", self.sink.namespace, self.sink.name, self.sink.sink_id)
 
-    def _manifest(self):  # type: ignore[no-untyped-def]
+    def _manifest(self) -> Sink:
         sink = self.shape.sink()
         if sink.spec.partitioner.timestamp_extractor.value == "Wallclock":
             self.oracle.wallclock = True
@@ -224,7 +223,7 @@ class World:
         self.trace("nothing goes wrong any more")
         self.calm = True
         self.events.settle()
-        for name in ("last", "last", "last"):
+        for name in ("last", "last"):
             role = self.start_driver(Goal(until_caught_up=True, publish_open=True), name=name)
             self.scheduler.run(MOST_STEPS)
             self._expect_whole()
