@@ -103,6 +103,10 @@ class SimulatedAdmin:
         known = {tp: self._kafka.group[tp] for tp in partitions if tp in self._kafka.group}
         return {tp: offset for tp, (offset, marked, _) in known.items() if mark in ("", marked)}
 
+    def group_members(self, group: str) -> int:
+        self._step("group_members")
+        return 0
+
     def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None:
         self._step("commit")
         self._logs(list(offsets))

@@ -1,7 +1,7 @@
 """Actors that take turns: exactly one runs at a time, and a seed decides which, for how long, and what time it is.
 
 Each actor has a thread, because product code is not written as coroutines, but no two ever run at once: a thread hands
-a baton over. An actor passes a *step* before and after each effect on the outside. A killed actor never passes one again:
+a baton over. An actor passes a *step* before and after each effect on the outside. A killed one passes no step again:
 it unwinds, and none of its later calls has an effect.
 """
 
