@@ -6,6 +6,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from devtools.simulation.oracle import Generation, Violation
+from devtools.simulation.shape import FOREIGN_KEY
 from sink_job.api.errors import (
     ConfigurationError,
     DataLoss,
@@ -117,8 +118,6 @@ def _expect_objects(world: World) -> None:
 
 
 def _expect_no_orphans(world: World) -> None:
-    from devtools.simulation.world import FOREIGN_KEY
-
     uploads = {upload_id: upload.key for upload_id, upload in world.store.uploads.items() if upload.key != FOREIGN_KEY}
     if uploads:
         raise Violation("orphaned uploads", f"{uploads}")

@@ -130,7 +130,7 @@ class SimulatedS3(S3):
             what,
             lambda: self.store.put(key, data, only_if_absent=only_if_absent),
             writes=True,
-            conditional=only_if_absent,
+            conditional=only_if_absent and "/probe/" not in key,
         )
 
     def get(self, key: str) -> bytes:
@@ -164,7 +164,7 @@ class SimulatedS3(S3):
     def delete(self, keys: Iterable[str]) -> None:
         wanted = list(keys)
         if wanted:
-            names = ", ".join(key.rsplit("/", 2)[-2] + "/" + key.rsplit("/", 1)[-1] for key in wanted)
+            names = ", ".join("/".join(key.split("/")[-2:]) for key in wanted)
             self._call(f"delete {names}", lambda: self.store.delete(wanted), writes=True)
 
     # -- uploads -----------------------------------------------------------------------------------------------------

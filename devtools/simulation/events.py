@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from devtools.simulation.kafka import Log
 from devtools.simulation.scheduler import Actor
-from devtools.simulation.shape import BEGIN_MS, DAY_MS, EVENTS
+from devtools.simulation.shape import BEGIN_MS, DAY_MS, EVENTS, FOREIGN_KEY
 from sink_job.api.types import TopicPartition
 from sink_job.rounds.world import Goal
 
@@ -253,7 +253,8 @@ class Events:
     def _lifecycle(self, actor: Actor) -> None:
         """An unfinished upload or a staging object vanishes."""
         world = self._world
-        uploads = [upload_id for upload_id, upload in world.store.uploads.items() if "somebody" not in upload.key]
+        begun = ((each, upload.key) for each, upload in world.store.uploads.items())
+        uploads = [each for each, key in begun if key != FOREIGN_KEY and "/probe/" not in key]
         staged = [key for key in world.store.objects if "/staging/" in key]
         chosen = [*uploads, *staged]
         if not chosen:

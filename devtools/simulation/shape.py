@@ -31,7 +31,18 @@ EVENTS = {
 }
 """What happens at a step, with its weight."""
 
-TRAITS = ("late-tasks", "kafka", "bad-records", "holes", "foreign-etags", "pages", "data-loss", "continue", "pattern")
+TRAITS = (
+    "late-tasks",
+    "kafka",
+    "bad-records",
+    "holes",
+    "foreign-etags",
+    "lenient-store",
+    "pages",
+    "data-loss",
+    "continue",
+    "pattern",
+)
 """What a world has all the time or not at all. `data-loss`: retention drops records that are in no object yet."""
 
 FEATURES = (*EVENTS, *CALL_FAULTS, *TRAITS)
@@ -44,6 +55,9 @@ OFF = frozenset({"clock"})
 
 DAY_MS = 86_400_000
 BEGIN_MS = 1_700_000_000_000
+
+FOREIGN_KEY = "topics/log/somebody-else's"
+"""An object and an upload that no sink may touch."""
 
 
 @dataclass
@@ -80,7 +94,7 @@ class Shape:
 def choose(seed: int, *, without: Collection[str] = (), include: Collection[str] = ()) -> Shape:
     """The world of a seed, some of its features left out or put in."""
     rng = random.Random(f"{seed}/shape")
-    features = {name for name in FEATURES if rng.random() < RARE.get(name, 0.5)}
+    features = {name for name in FEATURES if random.Random(f"{seed}/{name}").random() < RARE.get(name, 0.5)}
     features = ((features - OFF) | {"growth"} | set(include)) - set(without)
     topics = ["log", "other"][: rng.choice((1, 1, 2))]
     partitions = {name: rng.choice((1, 1, 2, 3, 4)) for name in topics}

@@ -19,7 +19,7 @@ from devtools.simulation.executors import without_threads
 from devtools.simulation.kafka import Kafka, Log, SimulatedAdmin, SimulatedEngine
 from devtools.simulation.oracle import Oracle, Violation
 from devtools.simulation.scheduler import Actor, Killed, Pause, Scheduler
-from devtools.simulation.shape import BEGIN_MS, EVENTS, Shape
+from devtools.simulation.shape import BEGIN_MS, EVENTS, FOREIGN_KEY, Shape
 from devtools.simulation.store import Store
 from sink_job.api.data_sections import S3Names
 from sink_job.api.errors import SinkError
@@ -43,7 +43,6 @@ MOST_STEPS = 30_000
 """Steps within which the last drivers have to be done."""
 
 SETTINGS = S3Settings(bucket="archive", region="us-east-1", endpoint="http://simulated")
-FOREIGN_KEY = "topics/log/somebody-else's"
 
 
 @dataclass
@@ -72,6 +71,7 @@ class World:
         self.kafka.on_commit = self.oracle.committed
         self.store = Store(lambda: self.scheduler.now, least_part=1)
         self.store.on_put, self.store.on_complete = self.oracle.put, self.oracle.completed
+        self.store.lenient = shape.has("lenient-store")
         if shape.has("foreign-etags"):
             self.store.foreign_etags = lambda: f'"{self.rng.getrandbits(128):032x}"'
         self.echoes: list[tuple[int, str, Callable[[], object]]] = []
@@ -229,8 +229,8 @@ class World:
             self._expect_whole()
             if self.scheduler.actors:
                 raise Violation("stuck", f"{role.actor.name} is not done after {MOST_STEPS} steps")
-            self.scheduler.now += 2_000
             self.events.arrive_all()
+            self.scheduler.now += 2_000
         checks.at_the_end(self, self.ended[-1][1])
 
     def _expect_whole(self) -> None:
