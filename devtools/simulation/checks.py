@@ -60,6 +60,20 @@ def _not_allowed(world: World, role: Role, error: SinkError | None) -> str | Non
     return "no reason for it"
 
 
+REASONS_TO_REBUILD = ("lifecycle", "discard", "conflict", "foreign-etags", "lost-reply-and-outage")
+"""Features after which an object may have to be made again."""
+
+
+def expect_no_needless_rebuild(world: World, role: Role) -> None:
+    """Nothing is read from Kafka a second time unless it was lost."""
+    if role.tracker is None or any(world.shape.has(name) for name in REASONS_TO_REBUILD):
+        return
+    rebuilt = role.tracker.report().totals.rebuilt
+    if rebuilt:
+        said = f"{role.actor.name} makes {rebuilt} objects again, and nothing was lost"
+        world.scheduler.fail(Violation("made again needlessly", said))
+
+
 def at_the_end(world: World, error: SinkError | None) -> None:
     """Raises Violation. `error` is what the last driver ended with."""
     if error is not None:

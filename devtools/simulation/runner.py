@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -149,3 +150,8 @@ def _case(words: Sequence[str]) -> Case:
 def usual_jobs() -> int:
     """Processes at a time: the processors of this machine."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def hash_of(base: int, worlds: int) -> int:
+    """A checksum of everything that happens in some worlds."""
+    return zlib.crc32("\n".join(line for case in fresh(base, worlds) for line in trace(case)).encode())

@@ -54,6 +54,7 @@ class Role:
     since: int
     driver: Driver | None = None
     attempt: str = ""
+    tracker: Tracker | None = None
 
 
 class World:
@@ -134,7 +135,8 @@ class World:
                 look_every=self.shape.look_every,
                 stop=Pause(scheduler),
             )
-            driver = Driver(sink, given, goal, Tracker(sink, clock))
+            role.tracker = Tracker(sink, clock)
+            driver = Driver(sink, given, goal, role.tracker)
             driver.short_wait_ms = 1_000
             role.driver = driver
             driver.run()
@@ -172,6 +174,7 @@ class World:
                 raise
             except Exception as failed:
                 self.scheduler.fail(checks.unexpected(name, failed))
+            checks.expect_no_needless_rebuild(self, role)
             self.trace(f"{name} ends: {type(error).__name__ if error else 'done'}{f': {error}' if error else ''}")
             self.roles.remove(role)
             self.ended.append((role, error))
