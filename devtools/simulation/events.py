@@ -145,15 +145,16 @@ class Events:
         log = world.kafka.logs[tp]
         for _ in range(rng.choice((1, 2, 5, 9))):
             if self._produced >= MOST_RECORDS:
-                return
+                break
             offset = log.end
             log.end += 1
             if world.shape.has("holes") and rng.random() < 0.2:
                 continue
             self._produced += 1
             self._record(tp, offset)
-        log.stable = log.end
-        world.trace(f"{tp} grows to {log.end}")
+        if not (world.shape.has("transactions") and rng.random() < 0.4):  # else one is open, until it grows again
+            log.stable = log.end
+        world.trace(f"{tp} grows to {log.end}, {log.stable} for readers")
 
     def _record(self, tp: TopicPartition, offset: int) -> None:
         world, rng, shape = self._world, self._rng, self._world.shape
@@ -271,6 +272,8 @@ class Events:
     def settle(self) -> None:
         """Whoever still lives is killed, stopped, or stopped and asleep until the last driver is done or under way."""
         world = self._world
+        for log in world.kafka.logs.values():
+            log.stable = log.end
         for actor in list(world.scheduler.actors):
             role = next((role for role in world.roles if role.actor is actor), None)
             if self._rng.random() < 0.3:

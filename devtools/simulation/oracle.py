@@ -157,7 +157,9 @@ class Oracle:
         for name, change in record.partitions.items():
             tp = TopicPartition.parse(name)
             if tp not in generation.starts:
-                generation.starts[tp] = change.state.next
+                start = generation.starts[tp] = change.state.next
+                gone = range(start, self.kafka.logs[tp].start if tp in self.kafka.logs else start)
+                self.dropped[tp].update(gone)  # since the start was chosen
                 self._expect_not_ahead(generation, tp)
         for o in record.named:
             self.named[o.key] = generation.number

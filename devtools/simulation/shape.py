@@ -42,6 +42,7 @@ TRAITS = (
     "data-loss",
     "continue",
     "pattern",
+    "transactions",
 )
 """What a world has all the time or not at all. `data-loss`: retention drops records that are in no object yet."""
 
