@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _explore(seed: int, args: argparse.Namespace) -> int:
     jobs = args.jobs or usual_jobs()
-    begun = told = time.monotonic()
+    begun = reported = time.monotonic()
     until = None if args.worlds is not None else begun + 60 * args.minutes
     print(f"base seed {seed}, {jobs} processes", flush=True)
     kinds: dict[str, int] = {}
@@ -44,9 +44,9 @@ def _explore(seed: int, args: argparse.Namespace) -> int:
         for failed in found:
             kinds[failed.kind] = kinds.get(failed.kind, 0) + 1
             show(failed, full=kinds[failed.kind] <= MOST_SHOWN)
-        if time.monotonic() - told >= PROGRESS_S:
-            told = time.monotonic()
-            print(_progress(done, told - begun, kinds), flush=True)
+        if time.monotonic() - reported >= PROGRESS_S:
+            reported = time.monotonic()
+            print(_progress(done, reported - begun, kinds), flush=True)
     print(_progress(done, time.monotonic() - begun, kinds), flush=True)
     return int(bool(kinds))
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 def unexpected(name: str, error: BaseException) -> Violation:
-    told = "".join(traceback.format_exception(error)[-4:])
-    return Violation("unexpected error", f"{name}: {type(error).__name__}: {error}\n{told}")
+    last_calls = "".join(traceback.format_exception(error)[-4:])
+    return Violation("unexpected error", f"{name}: {type(error).__name__}: {error}\n{last_calls}")
 
 
 def expect_allowed_end(world: World, role: Role, error: SinkError | None) -> None:
@@ -70,8 +70,8 @@ def expect_no_needless_rebuild(world: World, role: Role) -> None:
         return
     rebuilt = role.tracker.report().totals.rebuilt
     if rebuilt:
-        said = f"{role.actor.name} makes {rebuilt} objects again, and nothing was lost"
-        world.scheduler.fail(Violation("made again needlessly", said))
+        message = f"{role.actor.name} makes {rebuilt} objects again, and nothing was lost"
+        world.scheduler.fail(Violation("made again needlessly", message))
 
 
 def at_the_end(world: World, error: SinkError | None) -> None:
@@ -108,8 +108,8 @@ def _expect_group(world: World) -> None:
     for tp, log in world.kafka.logs.items():
         offset, marked, _ = world.kafka.group.get(tp, (-1, "", False))
         if offset != log.stable or marked != wanted:
-            said = f"{tp}: {offset} with {marked!r} is committed, all is visible up to {log.stable}, of {wanted!r}"
-            raise Violation("group", said)
+            message = f"{tp}: {offset} with {marked!r} is committed, all is visible up to {log.stable}, of {wanted!r}"
+            raise Violation("group", message)
 
 
 def _expect_objects(world: World) -> None:

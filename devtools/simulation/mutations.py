@@ -1,6 +1,6 @@
 """Deliberate defects: each leaves one rule of the protocol out, and the simulation has to find that.
 
-`python -m devtools.simulation.mutations` says after how many worlds each one is found.
+`python -m devtools.simulation.mutations` prints after how many worlds each one is found.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def visible_before_recorded() -> Patches:
     return [patch.object(Commits, "record", record)]
 
 
-def no_look_after_the_claim() -> Patches:
+def no_listing_after_the_claim() -> Patches:
     """A claim is taken for the head without listing the ledger once more."""
     return [patch.object(Ledger, "is_head", lambda self, claim: True)]
 
@@ -139,7 +139,7 @@ def reset_before_published() -> Patches:
 
 
 def commits_without_generation() -> Patches:
-    """Commits do not say which generation they are of."""
+    """Commits do not carry their generation."""
     return [patch.object(commit, "mark", lambda generation: "")]
 
 
@@ -162,7 +162,7 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
     each.__name__: each
     for each in (
         visible_before_recorded,
-        no_look_after_the_claim,
+        no_listing_after_the_claim,
         unconditional_records,
         acknowledged_before_visible,
         committed_before_acknowledged,

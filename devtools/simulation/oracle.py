@@ -118,8 +118,10 @@ class Oracle:
             return
         frontier = self.frontier(generation, tp)
         if frontier is not None and offset > frontier:
-            said = f"{tp}: offset {offset} is committed, and {frontier} is in no visible object of generation {number}"
-            self.fail(Violation("group ahead", said))
+            message = (
+                f"{tp}: offset {offset} is committed, and {frontier} is in no visible object of generation {number}"
+            )
+            self.fail(Violation("group ahead", message))
 
     def frontier(self, generation: Generation, tp: TopicPartition) -> int | None:
         """The first record that was never visible in the generation; None where all were."""
@@ -134,7 +136,7 @@ class Oracle:
     # -- the store -----------------------------------------------------------------------------------------------------
 
     def put(self, key: str, body: bytes) -> None:
-        """An object was put: a record of the ledger says what is named from here on."""
+        """An object was put: a record of the ledger names objects from here on."""
         if "/ledger/" not in key or "/_s3sink/" not in f"/{key}":
             return
         record = self._decoder.decode(gzip.decompress(body))
@@ -179,8 +181,8 @@ class Oracle:
             self.fail(Violation("unnamed", f"{key} is visible, and no record names it"))
             return
         if generation != self.current.number:
-            said = f"{key} of generation {generation} becomes visible in generation {self.current.number}"
-            self.fail(Violation("late", said))
+            message = f"{key} of generation {generation} becomes visible in generation {self.current.number}"
+            self.fail(Violation("late", message))
             return
         sources = self._sources(key, body)
         if not sources:

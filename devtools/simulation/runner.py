@@ -52,12 +52,12 @@ class Failed:
     message: str
 
 
-def fails(case: Case, told: Callable[[str], None] | None = None) -> Failed | None:
+def fails(case: Case, log: Callable[[str], None] | None = None) -> Failed | None:
     """Runs one world."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
-        simulate(choose(case.seed, without=case.without, include=case.include), told=told)
+        simulate(choose(case.seed, without=case.without, include=case.include), log=log)
     except Violation as violation:
         return Failed(case, violation.kind, str(violation))
     finally:

@@ -60,11 +60,11 @@ class Role:
 class World:
     """Everything there is in one run."""
 
-    def __init__(self, shape: Shape, *, told: Callable[[str], None] | None = None) -> None:
-        """`told` takes a line for each thing that happens."""
+    def __init__(self, shape: Shape, *, log: Callable[[str], None] | None = None) -> None:
+        """`log` takes a line for each thing that happens."""
         seed = shape.seed
         self.shape = shape
-        self.told = told
+        self.log = log
         self.scheduler = Scheduler(random.Random(f"{seed}/turns"), now=BEGIN_MS, stay=shape.stay, tick=shape.tick)
         self.rng = random.Random(f"{seed}/events")
         self.kafka = Kafka()
@@ -93,8 +93,8 @@ class World:
     # -- what happens on the way -------------------------------------------------------------------------------------
 
     def trace(self, text: str) -> None:
-        if self.told is not None:
-            self.told(f"{self.scheduler.steps:6d} {(self.scheduler.now - BEGIN_MS) / 1000:12.3f} s  {text}")
+        if self.log is not None:
+            self.log(f"{self.scheduler.steps:6d} {(self.scheduler.now - BEGIN_MS) / 1000:12.3f} s  {text}")
 
     def draw(self) -> str | None:
         """What goes wrong with a call, if anything."""
@@ -254,11 +254,11 @@ class World:
                     self.kafka.group[tp] = (self.rng.randint(first, self.kafka.logs[tp].stable), "", False)
 
 
-def simulate(shape: Shape, *, told: Callable[[str], None] | None = None) -> World:
-    """Runs a world from its beginning to its end. `told` takes a line for each thing that happens. Raises Violation."""
+def simulate(shape: Shape, *, log: Callable[[str], None] | None = None) -> World:
+    """Runs a world from its beginning to its end. `log` takes a line for each thing that happens. Raises Violation."""
     names, order = random.Random(f"{shape.seed}/names"), random.Random(f"{shape.seed}/order")
     with _tiny(), _seeded(names), without_threads(order):
-        world = World(shape, told=told)
+        world = World(shape, log=log)
         with _registered(world):
             world.run()
         return world

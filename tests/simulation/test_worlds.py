@@ -22,8 +22,8 @@ GROUPS = 6
 TRACE_LINES = 40
 
 
-def told(failed: Failed) -> str:
-    """What a failure says: the invariant, the end of the smallest trace, and how to run it again."""
+def description(failed: Failed) -> str:
+    """A failure: the invariant, the end of the smallest trace, and how to run it again."""
     smallest = shrunken(failed)
     lines = trace(smallest.case)[-TRACE_LINES:]
     return "\n".join([f"base seed {BASE}, {failed.message}", *lines, f"again: {smallest.case.command}"])
@@ -35,13 +35,13 @@ def test_every_invariant_holds_in_fresh_worlds(group: int) -> None:
     worlds = WORLDS // GROUPS
     for case in fresh(BASE + group * worlds, worlds):
         failed = fails(case)
-        assert failed is None, told(failed)
+        assert failed is None, description(failed)
 
 
 @pytest.mark.parametrize("case", read_cases(SEEDS), ids=str)
 def test_every_invariant_holds_in_a_world_that_once_failed(case: Case) -> None:
     failed = fails(case)
-    assert failed is None, told(failed)
+    assert failed is None, description(failed)
 
 
 def test_a_seed_reproduces_a_run() -> None:
