@@ -35,6 +35,7 @@ class Surroundings(Protocol):
 
     def trace(self, text: str) -> None: ...
     def draw(self) -> str | None: ...
+    def pause_before(self, what: str) -> int: ...
 
 
 class SimulatedS3(S3):
@@ -63,6 +64,9 @@ class SimulatedS3(S3):
 
     def _call(self, what: str, effect: Callable[[], T], *, writes: bool = False, conditional: bool = False) -> T:
         scheduler = self._world.scheduler
+        pause = self._world.pause_before(what)
+        if pause:
+            scheduler.sleep(pause)
         scheduler.step()
         self._counts.request(what.partition(" ")[0])
         actor = scheduler.current
@@ -205,6 +209,9 @@ class SimulatedS3(S3):
         """The bucket is there."""
 
     def server_now_ms(self) -> int:
+        return self.store.second()
+
+    def clock_ms(self) -> int:
         return self.store.second()
 
     def lifecycle_rules(self) -> Sequence[Mapping[str, Any]]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from devtools.simulation.kafka import Log
+from devtools.simulation.oracle import generation_of
 from devtools.simulation.scheduler import Actor
 from devtools.simulation.shape import BEGIN_MS, DAY_MS, EVENTS, FOREIGN_KEY
 from sink_job.api.types import TopicPartition
@@ -239,11 +240,17 @@ class Events:
     # -- the bucket --------------------------------------------------------------------------------------------------
 
     def _reader(self, actor: Actor) -> None:
+        for tp in sorted(self._world.kafka.group):
+            self.read(tp)
+
+    def read(self, tp: TopicPartition) -> None:
         """A reader moves objects away that are below the offset which the sink has committed."""
         world = self._world
         for key, found in list(world.oracle.visible.items()):
+            if found.tp != tp:
+                continue
             offset, mark, ours = world.kafka.group.get(found.tp, (0, "", False))
-            generation = int(mark.rpartition(" ")[2] or 1)
+            generation = generation_of(mark) or 1
             is_below = ours and offset > found.offsets[-1] and found.generation <= generation
             if key not in world.moved and is_below and self._rng.random() < 0.5:
                 stored = world.store.take(key)

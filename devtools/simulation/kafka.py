@@ -101,7 +101,15 @@ class SimulatedAdmin:
     ) -> dict[TopicPartition, int]:
         self._step("group_offsets")
         known = {tp: self._kafka.group[tp] for tp in partitions if tp in self._kafka.group}
-        return {tp: offset for tp, (offset, marked, _) in known.items() if mark in ("", marked)}
+        return {
+            tp: offset
+            for tp, (offset, marked, _) in known.items()
+            if f"{marked},".startswith(f"{mark}," if mark else "")
+        }
+
+    def group_marks(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
+        self._step("group_marks")
+        return {tp: self._kafka.group[tp][1] for tp in partitions if tp in self._kafka.group}
 
     def group_members(self, group: str) -> int:
         self._step("group_members")

@@ -18,10 +18,14 @@ from devtools.simulation.kafka import Kafka
 from sink_job.api.types import TopicPartition
 from sink_job.rounds.state import Record
 
-_MARK = re.compile(r"generation ([0-9]+)")
+_MARK = re.compile(r"generation ([0-9]+), ledger s3://.+")
 _FILE = re.compile(r"([A-Za-z0-9._-]+)\+([0-9]+)\+([0-9]+)\.json(?:\.gz)?")
 _TIME_PATH = re.compile(r"/d=([0-9]{8})/h=([0-9]{2})/")
 _KIND_PATH = re.compile(r"/kind=([^/]*)/")
+
+
+CLOCK_BOUND_MS = 302_000
+"""How far a record's clock may be ahead of the store's, which has whole seconds."""
 
 
 class Violation(Exception):
@@ -64,10 +68,13 @@ class Generation:
 
 
 class Oracle:
-    """`fail` takes the first violation; `wallclock`: paths may be of the clock, and are not compared."""
+    """`now` is the true time in ms; `fail` takes the first violation; `wallclock`: paths may be of the clock, and are
+    not compared."""
 
-    def __init__(self, kafka: Kafka, fail: Callable[[Violation], None]) -> None:
+    def __init__(self, kafka: Kafka, now: Callable[[], int], fail: Callable[[Violation], None]) -> None:
         self.kafka = kafka
+        self.now = now
+        self.clock = 0
         self.fail = fail
         self.sources: dict[bytes, Source] = {}
         self.accepted: dict[TopicPartition, list[int]] = defaultdict(list)
@@ -108,8 +115,7 @@ class Oracle:
 
     def committed(self, tp: TopicPartition, offset: int, mark: str) -> None:
         """The sink commits: never above what is visible in the generation of the commit (P5)."""
-        found = _MARK.fullmatch(mark)
-        number = int(found[1]) if found else 1
+        number = generation_of(mark) or 1
         if number > len(self.generations):
             self.fail(Violation("group ahead", f"{tp}: a commit of generation {number}, which there is not"))
             return
@@ -150,6 +156,11 @@ class Oracle:
         if record.number <= self.head:
             return
         self.head = record.number
+        if record.clock > self.now() + CLOCK_BOUND_MS and record.clock > self.clock:
+            self.fail(
+                Violation("clock", f"the clock of record {record.number} is {record.clock - self.now()} ms ahead")
+            )
+        self.clock = record.clock
         if record.reset is not None:
             self.claims.append((record.number, record.attempt))
             ended = {TopicPartition.parse(name): p.committable for name, p in record.reset.ended.items()}
@@ -220,6 +231,12 @@ class Oracle:
             self.fail(Violation("wrong key", f"{key} holds records of other kinds"))
         if time is not None and not self.wallclock and any(_hour(s.time) != (time[1], time[2]) for s in sources):
             self.fail(Violation("wrong key", f"{key} holds records of other hours"))
+
+
+def generation_of(mark: str) -> int | None:
+    """The generation that the metadata of a commit names; None where it names none."""
+    found = _MARK.fullmatch(mark)
+    return int(found[1]) if found else None
 
 
 def _hour(ms: int) -> tuple[str, str]:

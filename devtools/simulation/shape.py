@@ -43,6 +43,8 @@ TRAITS = (
     "continue",
     "pattern",
     "transactions",
+    "eager-reader",
+    "slow-records",
 )
 """What a world has all the time or not at all. `data-loss`: retention drops records that are in no object yet."""
 
@@ -50,9 +52,6 @@ FEATURES = (*EVENTS, *CALL_FAULTS, *TRAITS)
 
 RARE = {"data-loss": 0.08, "foreign-etags": 0.1, "group-forward": 0.2, "reset": 0.3, "discard": 0.3, "clock": 0.3}
 """How likely a world has a feature; others half the time."""
-
-OFF = frozenset({"clock"})
-"""Features that no world has unless it is asked for: what they show is known."""
 
 DAY_MS = 86_400_000
 BEGIN_MS = 1_700_000_000_000
@@ -96,7 +95,7 @@ def choose(seed: int, *, without: Collection[str] = (), include: Collection[str]
     """The world of a seed, some of its features left out or put in."""
     rng = random.Random(f"{seed}/shape")
     features = {name for name in FEATURES if random.Random(f"{seed}/{name}").random() < RARE.get(name, 0.5)}
-    features = ((features - OFF) | {"growth"} | set(include)) - set(without)
+    features = (features | {"growth"} | set(include)) - set(without)
     topics = ["log", "other"][: rng.choice((1, 1, 2))]
     partitions = {name: rng.choice((1, 1, 2, 3, 4)) for name in topics}
     return Shape(

@@ -68,8 +68,8 @@ class World:
         self.scheduler = Scheduler(random.Random(f"{seed}/turns"), now=BEGIN_MS, stay=shape.stay, tick=shape.tick)
         self.rng = random.Random(f"{seed}/events")
         self.kafka = Kafka()
-        self.oracle = Oracle(self.kafka, self.scheduler.fail)
-        self.kafka.on_commit = self.oracle.committed
+        self.oracle = Oracle(self.kafka, lambda: self.scheduler.now, self.scheduler.fail)
+        self.kafka.on_commit = self._committed
         self.store = Store(lambda: self.scheduler.now, least_part=1)
         self.store.on_put, self.store.on_complete = self.oracle.put, self.oracle.completed
         self.store.lenient = shape.has("lenient-store")
@@ -101,6 +101,17 @@ class World:
         if self.calm or not self._faults or self._fault_rng.random() >= self.shape.fault_rate:
             return None
         return self._faults[self._fault_rng.randrange(len(self._faults))]
+
+    def pause_before(self, what: str) -> int:
+        """How long (ms) a call waits in its process before it is sent: some records are put late."""
+        if self.calm or not self.shape.has("slow-records") or "/ledger/" not in what or not what.startswith("put"):
+            return 0
+        return self._fault_rng.choice((500, 10_000, 120_000)) if self._fault_rng.random() < 0.1 else 0
+
+    def _committed(self, tp: TopicPartition, offset: int, mark: str) -> None:
+        self.oracle.committed(tp, offset, mark)
+        if self.shape.has("eager-reader") and not self.calm:
+            self.events.read(tp)
 
     def _kafka_fails(self) -> bool:
         return not self.calm and self.shape.has("kafka") and self._fault_rng.random() < self.shape.fault_rate / 2
@@ -134,6 +145,8 @@ class World:
                 snapshot_every=self.shape.snapshot_every,
                 look_every=self.shape.look_every,
                 stop=Pause(scheduler),
+                store_clock=self.store.second,
+                steady_clock=lambda: scheduler.now,
             )
             role.tracker = Tracker(sink, clock)
             driver = Driver(sink, given, goal, role.tracker)
@@ -189,10 +202,11 @@ class World:
         role.attempt = uuid.uuid4().hex
         return Hands(
             s3=self.s3,
-            root=ledger_root(names.topics_dir, names.directory_delimiter, self.sink.sink_id),
+            root=ledger_root(names.topics_dir, self.sink.sink_id),
             owner=self._owner(),
             attempt=role.attempt,
             clock=lambda: self.scheduler.now + role.actor.ahead,
+            store_clock=self.store.second,
         )
 
     def _owner(self) -> Owner:

@@ -37,6 +37,9 @@ class Nothing:
     def draw(self) -> None:
         return None
 
+    def pause_before(self, what: str) -> int:
+        return 0
+
 
 class Caller:
     """Makes random calls; uploads and parts are remembered, also those that are gone."""
