@@ -9,11 +9,16 @@ CRD := crds/s3sinks.s3sink.io.yaml
 # The chart brings the same text: helm reads nothing outside of a chart's folder.
 CHARTS_CRD := $(wildcard charts/s3sink-operator/files/crd.yaml)
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# The first seed of the tests' simulated worlds; S3SINK_SEED=... runs the same ones again.
+ifndef S3SINK_SEED
+S3SINK_SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+endif
+export S3SINK_SEED
 # Further arguments: make test ARGS="-k transactions", make bench ARGS="--quick".
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock crd chart demo demo-up demo-down demo-cluster test test-fast lint format bench bench-operator clean
+.PHONY: help setup lock crd chart demo demo-up demo-down demo-cluster test test-fast chaos lint format bench bench-operator clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,7 +38,11 @@ demo-down: setup ## ends what demo-up started
 test: setup ## all tests, with a real Kafka broker, a real S3 server and Spark
 	@echo "test: an archive of Spark's classes, so that each of the tests' JVMs starts sooner (a minute, the first time)"
 	@$(BIN)/python -m sink_job.spark.archive
+	@echo "test: simulated worlds from S3SINK_SEED=$(S3SINK_SEED) on"
 	@$(PYTEST) $(ARGS)
+
+chaos: setup ## whole sinks in simulated time under random faults for an hour (ARGS="--minutes 5 --seed N", ARGS=--real)
+	@$(BIN)/python -m devtools.chaos $(ARGS)
 
 test-fast: setup ## the tests that need no server, no Spark and no long search of the model
 	@$(PYTEST) -m "not data and not spark and not model and not cluster and not e2e" --hypothesis-profile=fast $(ARGS)

@@ -1,1 +1,1 @@
-"""Runs sinks under random faults and checks that each record is in exactly one object."""
+"""`make chaos`: whole sinks under random faults, simulated or with real processes and servers (`--real`)."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import msgspec
@@ -19,6 +18,7 @@ from sink_job.api.types import TopicPartition
 from sink_job.rounds.generations import commit_mark
 from sink_job.rounds.ledger import Ledger
 from sink_job.rounds.losses import Rebuilt
+from sink_job.rounds.pools import pool
 from sink_job.rounds.publish import Outcome, publish_all
 from sink_job.rounds.state import (
     Kafka,
@@ -90,7 +90,7 @@ class Commits:
         self._clock = clock
         self._committed_at = clock()
         self._snapshot_every = snapshot_every
-        self._pool = ThreadPoolExecutor(publishers, thread_name_prefix="s3sink-publish")
+        self._pool = pool(publishers, "s3sink-publish")
 
     def record(
         self,

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -21,6 +20,7 @@ import msgspec
 
 from sink_job.api.errors import ConfigurationError, LedgerFenced, TryAgainLater
 from sink_job.rounds import files, history
+from sink_job.rounds.pools import pool
 from sink_job.rounds.state import FORMAT, PLAIN, Lost, NamedObject, Record, Rotation, State, apply, audited
 from sink_job.s3 import S3, Conflict, NotFound, PreconditionFailed
 
@@ -124,8 +124,8 @@ class Ledger:
 
     def claims(self, state: State) -> list[Record]:
         """Every claim up to the state, in order: none is ever dropped. One that was deleted by hand is left out."""
-        with ThreadPoolExecutor(READERS, thread_name_prefix="s3sink-claims") as pool:
-            return [claim for claim in pool.map(self._claim, state.claims) if claim is not None]
+        with pool(READERS, "s3sink-claims") as readers:
+            return [claim for claim in readers.map(self._claim, state.claims) if claim is not None]
 
     def _claim(self, number: int) -> Record | None:
         try:

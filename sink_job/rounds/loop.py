@@ -7,7 +7,6 @@ The outside world comes in as values (`World`), clocks included, so that tests r
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -73,7 +72,7 @@ class Driver:
         every, after = world.look_every, world.stuck_after
         self._standstill = Standstill(world.admin, world.clock, every=every, after=after) if committed else None
         self._clock = HostClock(world.clock, world.store_clock, self._s3, world.steady_clock)
-        self._stop = threading.Event()
+        self._stop = world.stop
         self._commits: Commits
         self._now = 0
         self._topics_at = 0

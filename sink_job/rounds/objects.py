@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, wait
 from functools import cache
 
 import msgspec
@@ -19,6 +19,7 @@ from sink_job.formats.compression import Compression
 from sink_job.formats.parts import Inherited, Leftover, PartStream
 from sink_job.formats.spool import Spool
 from sink_job.rounds.pieces import Piece
+from sink_job.rounds.pools import pool
 from sink_job.rounds.staging import Staged, StagingLost
 from sink_job.rounds.state import Extent, OpenObject, Part, Seen, Tally
 from sink_job.s3 import S3
@@ -29,8 +30,8 @@ MAX_TAIL = 16
 
 
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="s3sink-upload")
+def _pool(threads: int) -> Executor:
+    return pool(threads, "s3sink-upload")
 
 
 class Uploads:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from enum import Enum, auto
 
 from sink_job.api.errors import ObjectConflict
@@ -34,7 +34,7 @@ class Outcome(Enum):
     LOST = auto()
 
 
-def publish_all(s3: S3, objects: Iterable[NamedObject], pool: ThreadPoolExecutor) -> dict[str, Outcome]:
+def publish_all(s3: S3, objects: Iterable[NamedObject], pool: Executor) -> dict[str, Outcome]:
     """Completes each object; by key what became of it. One that is neither uploaded nor at its key is lost.
 
     Raises ObjectConflict when a key holds other content; the other objects have been tried by then.

@@ -8,7 +8,6 @@ it again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +22,7 @@ from sink_job.rounds.clocks import checked
 from sink_job.rounds.fence import owner_asked_first
 from sink_job.rounds.generations import intended
 from sink_job.rounds.ledger import Intent, Ledger
+from sink_job.rounds.pools import pool
 from sink_job.rounds.publish import Outcome, publish_all
 from sink_job.rounds.recover import CleanUp, take_over
 from sink_job.rounds.state import PartitionState, Record, State, apply
@@ -77,8 +77,8 @@ class Taken:
         pending = list(self.state.pending.values())
         if not pending:
             return 0
-        with ThreadPoolExecutor(PUBLISHERS, thread_name_prefix="s3sink-publish") as pool:
-            outcomes = publish_all(self.s3, pending, pool)
+        with pool(PUBLISHERS, "s3sink-publish") as publishers:
+            outcomes = publish_all(self.s3, pending, publishers)
         lost = [key for key, outcome in outcomes.items() if outcome is Outcome.LOST]
         if lost:
             raise lost_error(self.s3.bucket, lost)

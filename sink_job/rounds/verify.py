@@ -11,7 +11,7 @@ which a multipart upload derives from its parts' MD5s, else by the CRC64NVME of 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -26,6 +26,7 @@ from sink_job.rounds.generations import mark
 from sink_job.rounds.ledger import Ledger
 from sink_job.rounds.lineage import buckets, lineage
 from sink_job.rounds.own import claims_prefix, ledger_root
+from sink_job.rounds.pools import pool
 from sink_job.rounds.publish import multipart_etag
 from sink_job.rounds.source import described
 from sink_job.rounds.state import Kafka, NamedObject, State
@@ -94,7 +95,7 @@ class _Reading:
         self.ledger = Ledger(s3, ledger_root(sink.spec.s3.topics_dir, sink.sink_id), "verify")
 
     def gather(self) -> Evidence:
-        with ThreadPoolExecutor(THREADS, thread_name_prefix="s3sink-verify") as pool:
+        with pool(THREADS, "s3sink-verify") as threads:
             known = self.ledger.load()
             if not known.number:
                 raise ConfigurationError(
@@ -107,7 +108,7 @@ class _Reading:
                 group = {}  # of a generation that a reset has ended meanwhile
             shaped = _distinct(list(shapings.values()))
             claimed, began = self._sinks_claims(shaped), self._began(known)
-            looked = _Look(self.s3, pool, generations, shaped, claimed, began, self.tell)
+            looked = _Look(self.s3, threads, generations, shaped, claimed, began, self.tell)
             whole = looked.bucket(self._named_since)
             names = [self.sink.shaping().s3, *(shaping.s3 for shaping in shapings.values())]
             *before, (lists, bucket) = zip(generations, buckets(generations, whole, names), strict=True)
@@ -210,7 +211,7 @@ class _Look:
     def __init__(
         self,
         s3: S3,
-        pool: ThreadPoolExecutor,
+        pool: Executor,
         generations: Sequence[Lists],
         shapings: Sequence[Shaping],
         claimed: Collection[tuple[str, str]],

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from sink_job.api.types import TopicPartition
@@ -42,7 +43,7 @@ class World:
     `look_every` (ms) between two looks for new partitions, or at the ledger's head while idle; `stuck_after` (ms) is
     how long a transaction may stay open before that is told. `store_clock` gives the store's clock in ms by its last
     answer, None where the host's is not compared with it; `steady_clock` gives ms from an arbitrary start and is not
-    affected when the host's clock is set.
+    affected when the host's clock is set. `stop` is set when the driver has to end, and pauses wait on it.
     """
 
     s3: S3Settings
@@ -60,6 +61,7 @@ class World:
     stuck_after: int = STUCK_MS
     store_clock: Callable[[], int | None] = lambda: None
     steady_clock: Callable[[], int] | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,231 @@
+"""The simulated client of S3: the calls of `sink_job.s3.S3` on a `Store`, with a step before each effect and one
+between the effect and its reply. What goes wrong on the way is drawn for each call (`Trouble`)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from devtools.simulation.scheduler import Actor, Scheduler
+from devtools.simulation.store import Store
+from sink_job.api.errors import TryAgainLater
+from sink_job.s3 import S3, Conflict, Head, Listed, Meter, NoSuchUpload, NotFound, Part, PutResult, S3Settings, Upload
+from sink_job.s3.body import Body, Pieces
+from sink_job.s3.checksums import combine_all
+
+T = TypeVar("T")
+
+PATIENCE_MS = 120_000
+"""How long a client tries again before it gives up."""
+
+CALL_FAULTS = ("lost-reply", "echo", "outage", "outage-of-writes", "lost-reply-and-outage", "conflict")
+"""What may happen to a call: its reply is lost and it is sent again; a copy of it arrives again, later; the store
+does not answer for longer than the client is patient, any call or writes alone, before the effect or after it; 409s."""
+
+ECHO_MS = 60_000
+"""A copy of a request arrives at most so much later."""
+
+
+class Surroundings(Protocol):
+    """What the client needs of the world."""
+
+    scheduler: Scheduler
+    echoes: list[tuple[int, str, Callable[[], object]]]
+
+    def trace(self, text: str) -> None: ...
+    def draw(self) -> str | None: ...
+    def pause_before(self, what: str) -> int: ...
+
+
+class SimulatedS3(S3):
+    """A client that all actors share: whoever runs is asking."""
+
+    def __init__(self, settings: S3Settings, store: Store, world: Surroundings, rng: random.Random, page: int) -> None:
+        """`page`: most keys of one answer to a listing."""
+        self.settings = settings
+        self.store = store
+        self._world = world
+        self._rng = rng
+        self._page = page
+        self._counts = Meter()
+
+    @property
+    def meter(self) -> Meter:
+        return self._counts
+
+    def give_up(self) -> None:
+        """There are no pauses to end."""
+
+    def close(self) -> None:
+        """There are no connections."""
+
+    # -- one call ----------------------------------------------------------------------------------------------------
+
+    def _call(self, what: str, effect: Callable[[], T], *, writes: bool = False, conditional: bool = False) -> T:
+        scheduler = self._world.scheduler
+        pause = self._world.pause_before(what)
+        if pause:
+            scheduler.sleep(pause)
+        scheduler.step()
+        self._counts.request(what.partition(" ")[0])
+        actor = scheduler.current
+        if actor is None:
+            return effect()
+        self._expect_answer(actor, what, writes)
+        fault = self._world.draw()
+        if (
+            fault is None
+            or (fault in ("lost-reply", "echo") and not writes)
+            or (fault == "conflict" and not conditional)
+        ):
+            return self._carried_out(actor, what, effect)
+        self._world.trace(f"{actor.name}: {what}: {fault}")
+        actor.faults.add(fault)
+        if fault == "lost-reply":
+            self._quietly(effect)
+            scheduler.step()
+        elif fault == "echo":
+            at = scheduler.now + self._rng.randrange(ECHO_MS)
+            self._world.echoes.append((at, f"a copy of {actor.name}'s {what}", effect))
+        elif fault == "conflict":
+            raise Conflict(f"{what}: another write is under way", what.partition(" ")[2], "ConditionalRequestConflict")
+        else:
+            actor.outage_until = scheduler.now + self._rng.choice((PATIENCE_MS, PATIENCE_MS, 10 * PATIENCE_MS))
+            actor.about_writes = fault != "outage"
+            if fault == "lost-reply-and-outage":
+                self._quietly(effect)
+                self._expect_answer(actor, what, True)
+            self._expect_answer(actor, what, writes)
+        return self._carried_out(actor, what, effect)
+
+    def _expect_answer(self, actor: Actor, what: str, writes: bool) -> None:
+        """Raises TryAgainLater where the store does not answer before this client gives up."""
+        if actor.outage_until < self._world.scheduler.now or (actor.about_writes and not writes):
+            return
+        self._world.scheduler.sleep(PATIENCE_MS)
+        if actor.outage_until > self._world.scheduler.now - PATIENCE_MS:
+            raise TryAgainLater(f"s3://{self.bucket}: {what} failed for 120 s: ServiceUnavailable")
+
+    def _carried_out(self, actor: Actor, what: str, effect: Callable[[], T]) -> T:
+        try:
+            answer = effect()
+        except Exception as error:
+            self._world.trace(f"{actor.name}: {what} -> {type(error).__name__}")
+            self._world.scheduler.step()
+            raise
+        self._world.trace(f"{actor.name}: {what} -> {_short(answer)}")
+        self._world.scheduler.step()
+        return answer
+
+    @staticmethod
+    def _quietly(effect: Callable[[], object]) -> None:
+        try:
+            effect()
+        except Exception:
+            return
+
+    # -- objects -----------------------------------------------------------------------------------------------------
+
+    def put(self, key: str, body: Body, *, only_if_absent: bool = False, content_type: str | None = None) -> PutResult:
+        data = bytes(Pieces(body).read())
+        what = f"put {key}" if not only_if_absent else f"put-if-absent {key}"
+        return self._call(
+            what,
+            lambda: self.store.put(key, data, only_if_absent=only_if_absent),
+            writes=True,
+            conditional=only_if_absent and "/probe/" not in key,
+        )
+
+    def get(self, key: str) -> bytes:
+        return self._call(f"get {key}", lambda: self.store.get(key))
+
+    def get_range(self, key: str, offset: int, length: int, *, etag: str | None = None) -> bytes:
+        if length == 0:
+            return b""
+        return self._call(f"get {key}", lambda: self.store.get_range(key, offset, length, etag))
+
+    def stream(self, key: str, *, step: int = 8 << 20) -> Iterator[bytes]:
+        head = self.head(key)
+        if head is None:
+            raise NotFound(f"{key}: no such object", key, "NoSuchKey")
+        for start in range(0, head.size, step):
+            yield self.get_range(key, start, min(step, head.size - start), etag=head.etag)
+
+    def head(self, key: str) -> Head | None:
+        return self._call(f"head {key}", lambda: self.store.head(key))
+
+    def list(self, prefix: str, start_after: str | None = None, *, page: int = 1000) -> Iterator[Listed]:
+        most = min(page, self._page)
+        after = start_after
+        while True:
+            found = self._call(f"list {prefix}", lambda after=after: self.store.page(prefix, after, most))  # type: ignore[misc]
+            yield from found
+            if len(found) < most:
+                return
+            after = found[-1].key
+
+    def delete(self, keys: Iterable[str]) -> None:
+        wanted = list(keys)
+        if wanted:
+            names = ", ".join("/".join(key.split("/")[-2:]) for key in wanted)
+            self._call(f"delete {names}", lambda: self.store.delete(wanted), writes=True)
+
+    # -- uploads -----------------------------------------------------------------------------------------------------
+
+    def create_upload(self, key: str, *, content_type: str | None = None, content_encoding: str | None = None) -> str:
+        return self._call(f"create-upload {key}", lambda: self.store.create_upload(key), writes=True)
+
+    def upload_part(self, key: str, upload_id: str, number: int, body: Body, crc: int | None = None) -> Part:
+        data = bytes(Pieces(body).read())
+        what = f"upload-part {key} {upload_id}/{number}"
+        return self._call(what, lambda: self.store.upload_part(key, upload_id, number, data, crc), writes=True)
+
+    def complete(self, key: str, upload_id: str, parts: Sequence[Part], crc: int | None = None) -> str:
+        whole = combine_all((part.crc, part.size) for part in parts) if crc is None else crc
+        what = f"complete {key} {upload_id}"
+        return self._call(
+            what,
+            lambda: self.store.complete(key, upload_id, parts, whole),
+            writes=True,
+            conditional="/probe/" not in key,
+        )
+
+    def abort(self, key: str, upload_id: str) -> bool:
+        return self._call(f"abort {key} {upload_id}", lambda: self.store.abort(key, upload_id), writes=True)
+
+    def list_uploads(self, prefix: str, *, page: int = 1000) -> Iterator[Upload]:
+        yield from self._call(f"list-uploads {prefix}", lambda: self.store.list_uploads(prefix))
+
+    def list_parts(self, key: str, upload_id: str, *, page: int = 1000) -> Iterator[tuple[int, str, int]]:
+        upload = self.store.uploads.get(upload_id)
+        if upload is None:
+            raise NoSuchUpload(f"{key}: no such upload", key, "NoSuchUpload")
+        yield from ((part.number, part.etag, part.size) for part, _ in upload.parts.values())
+
+    # -- the bucket --------------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """The bucket is there."""
+
+    def server_now_ms(self) -> int:
+        return self.store.second()
+
+    def clock_ms(self) -> int:
+        return self.store.second()
+
+    def lifecycle_rules(self) -> Sequence[Mapping[str, Any]]:
+        return ()
+
+    def keeps_versions(self) -> bool:
+        return False
+
+
+def _short(answer: object) -> str:
+    if isinstance(answer, bytes):
+        return f"{len(answer)} bytes"
+    if isinstance(answer, list):
+        return f"{len(answer)} found"
+    if isinstance(answer, Head):
+        return f"{answer.size} bytes"
+    return "" if isinstance(answer, PutResult | Part) else str(answer)

@@ -1,0 +1,80 @@
+"""Executors without threads: work is done in the thread that asks for it, in an order that the seed chooses."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from typing import Any, ParamSpec, TypeVar
+
+from sink_job.rounds import objects, pools
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class AtOnce(Executor):
+    """Runs what is submitted before `submit` returns."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future: Future[T] = Future()
+        _run(future, lambda: fn(*args, **kwargs))
+        return future
+
+
+class _Deferred(Future[T]):
+    def __init__(self, settle: Callable[[], None]) -> None:
+        super().__init__()
+        self._settle = settle
+
+    def result(self, timeout: float | None = None) -> T:
+        self._settle()
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._settle()
+        return super().exception(timeout)
+
+
+class Shuffled(Executor):
+    """Runs what was submitted when the first result is asked for, in any order."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._waiting: list[tuple[Future[Any], Callable[[], Any]]] = []
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future: Future[T] = _Deferred(self._settle)
+        self._waiting.append((future, lambda: fn(*args, **kwargs)))
+        return future
+
+    def _settle(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        self._rng.shuffle(waiting)
+        for future, work in waiting:
+            _run(future, work)
+
+
+def _run(future: Future[T], work: Callable[[], T]) -> None:
+    """An actor that is killed leaves through here: only errors stay in the future."""
+    try:
+        future.set_result(work())
+    except Exception as error:
+        future.set_exception(error)
+
+
+@contextmanager
+def without_threads(rng: random.Random) -> Iterator[None]:
+    """The pools of `sink_job.rounds` are such executors."""
+
+    def make(count: int, name: str) -> Executor:
+        return AtOnce() if name == "s3sink-upload" else Shuffled(rng)
+
+    objects._pool.cache_clear()
+    before = pools.use(make)
+    try:
+        yield
+    finally:
+        pools.use(before)
+        objects._pool.cache_clear()

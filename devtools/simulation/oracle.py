@@ -1,0 +1,246 @@
+"""What must hold, from what the store and Kafka have seen: it knows every record, reads each ledger record when it is
+put, and compares each object with its records when it becomes visible.
+
+Nothing here asks the sink's own state: what a driver believes does not count.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from devtools.simulation.kafka import Kafka
+from sink_job.api.types import TopicPartition
+from sink_job.rounds.state import Record
+
+_MARK = re.compile(r"generation ([0-9]+), ledger s3://.+")
+_FILE = re.compile(r"([A-Za-z0-9._-]+)\+([0-9]+)\+([0-9]+)\.json(?:\.gz)?")
+_TIME_PATH = re.compile(r"/d=([0-9]{8})/h=([0-9]{2})/")
+_KIND_PATH = re.compile(r"/kind=([^/]*)/")
+
+
+CLOCK_BOUND_MS = 302_000
+"""How far a record's clock may be ahead of the store's, which has whole seconds."""
+
+
+class Violation(Exception):
+    """An invariant that does not hold. `kind` is its name."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        self.kind = kind
+        super().__init__(f"{kind}: {message}")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A record of Kafka: where it is, its time, and the value of its field `kind`."""
+
+    tp: TopicPartition
+    offset: int
+    time: int
+    kind: str
+
+
+@dataclass
+class Visible:
+    """An object that became visible: in which generation, and which offsets it holds."""
+
+    tp: TopicPartition
+    offsets: list[int]
+    generation: int
+    body: bytes
+
+
+@dataclass
+class Generation:
+    """What was copied from one set of starts. `seen` are the offsets that were ever visible."""
+
+    number: int
+    starts: dict[TopicPartition, int] = field(default_factory=dict)
+    seen: dict[TopicPartition, set[int]] = field(default_factory=lambda: defaultdict(set))
+    ended: dict[TopicPartition, int] | None = None
+    frontier: dict[TopicPartition, int] = field(default_factory=dict)
+
+
+class Oracle:
+    """`now` is the true time in ms; `fail` takes the first violation; `wallclock`: paths may be of the clock, and are
+    not compared."""
+
+    def __init__(self, kafka: Kafka, now: Callable[[], int], fail: Callable[[Violation], None]) -> None:
+        self.kafka = kafka
+        self.now = now
+        self.clock = 0
+        self.fail = fail
+        self.sources: dict[bytes, Source] = {}
+        self.accepted: dict[TopicPartition, list[int]] = defaultdict(list)
+        self.dropped: dict[TopicPartition, set[int]] = defaultdict(set)
+        self.generations = [Generation(1)]
+        self.named: dict[str, int] = {}
+        self.claims: list[tuple[int, str]] = []
+        self.records: dict[int, bytes] = {}
+        self.head = 0
+        self.visible: dict[str, Visible] = {}
+        self.acknowledged: set[str] = set()
+        self.wallclock = False
+        self._decoder = msgspec.json.Decoder(Record)
+
+    @property
+    def current(self) -> Generation:
+        return self.generations[-1]
+
+    # -- Kafka ---------------------------------------------------------------------------------------------------------
+
+    def produced(self, tp: TopicPartition, offset: int, value: bytes, time: int, kind: str) -> None:
+        self.sources[value] = Source(tp, offset, time, kind)
+        self.accepted[tp].append(offset)
+
+    def is_copied(self, tp: TopicPartition, offset: int) -> bool:
+        """Whether the record was visible in the current generation; what is before its start counts as copied."""
+        start = self.current.starts.get(tp)
+        return start is not None and (offset < start or offset in self.current.seen[tp])
+
+    def drop(self, tp: TopicPartition, offset: int) -> None:
+        """Kafka drops an offset: a record that is in no object yet may be missing from now on."""
+        if not self.is_copied(tp, offset):
+            self.dropped[tp].add(offset)
+
+    @property
+    def lost_records(self) -> bool:
+        return any(self.dropped.values())
+
+    def committed(self, tp: TopicPartition, offset: int, mark: str) -> None:
+        """The sink commits: never above what is visible in the generation of the commit (P5)."""
+        number = generation_of(mark) or 1
+        if number > len(self.generations):
+            self.fail(Violation("group ahead", f"{tp}: a commit of generation {number}, which there is not"))
+            return
+        generation = self.generations[number - 1]
+        if tp not in generation.starts:
+            return
+        frontier = self.frontier(generation, tp)
+        if frontier is not None and offset > frontier:
+            message = (
+                f"{tp}: offset {offset} is committed, and {frontier} is in no visible object of generation {number}"
+            )
+            self.fail(Violation("group ahead", message))
+
+    def frontier(self, generation: Generation, tp: TopicPartition) -> int | None:
+        """The first record that was never visible in the generation; None where all were."""
+        records = self.accepted[tp]
+        index = generation.frontier.get(tp, 0)
+        start, seen, dropped = generation.starts[tp], generation.seen[tp], self.dropped[tp]
+        while index < len(records) and (records[index] < start or records[index] in seen or records[index] in dropped):
+            index += 1
+        generation.frontier[tp] = index
+        return records[index] if index < len(records) else None
+
+    # -- the store -----------------------------------------------------------------------------------------------------
+
+    def put(self, key: str, body: bytes) -> None:
+        """An object was put: a record of the ledger names objects from here on."""
+        if "/ledger/" not in key or "/_s3sink/" not in f"/{key}":
+            return
+        record = self._decoder.decode(gzip.decompress(body))
+        if self.records.setdefault(record.number, body) != body:
+            if record.number > self.head - 1:
+                self.fail(Violation("two records", f"record {record.number} was written twice"))
+            self.claims.append((record.number, record.attempt))
+            return
+        if record.kind == "claim" and record.reset is None:
+            self.claims.append((record.number, record.attempt))
+        if record.number <= self.head:
+            return
+        self.head = record.number
+        if record.clock > self.now() + CLOCK_BOUND_MS and record.clock > self.clock:
+            self.fail(
+                Violation("clock", f"the clock of record {record.number} is {record.clock - self.now()} ms ahead")
+            )
+        self.clock = record.clock
+        if record.reset is not None:
+            self.claims.append((record.number, record.attempt))
+            ended = {TopicPartition.parse(name): p.committable for name, p in record.reset.ended.items()}
+            self.current.ended = ended
+            self.generations.append(Generation(record.reset.generation))
+        generation = self.current
+        for name, change in record.partitions.items():
+            tp = TopicPartition.parse(name)
+            if tp not in generation.starts:
+                start = generation.starts[tp] = change.state.next
+                gone = range(start, self.kafka.logs[tp].start if tp in self.kafka.logs else start)
+                self.dropped[tp].update(gone)  # since the start was chosen
+                self._expect_not_ahead(generation, tp)
+        for o in record.named:
+            self.named[o.key] = generation.number
+        self.acknowledged.update(record.acknowledged)
+
+    def _expect_not_ahead(self, generation: Generation, tp: TopicPartition) -> None:
+        offset, mark, ours = self.kafka.group.get(tp, (0, "", False))
+        if ours and generation.number == 1:
+            self.committed(tp, offset, mark)
+
+    def completed(self, key: str, body: bytes) -> None:
+        """An upload was completed: an object became visible."""
+        if "/_s3sink/" in f"/{key}":
+            return
+        generation = self.named.get(key)
+        if generation is None:
+            self.fail(Violation("unnamed", f"{key} is visible, and no record names it"))
+            return
+        if generation != self.current.number:
+            message = f"{key} of generation {generation} becomes visible in generation {self.current.number}"
+            self.fail(Violation("late", message))
+            return
+        sources = self._sources(key, body)
+        if not sources:
+            return
+        tp, offsets = sources[0].tp, [source.offset for source in sources]
+        doubled = [offset for offset in offsets if offset in self.current.seen[tp]]
+        if doubled:
+            self.fail(Violation("doubled", f"{key}: offset {doubled[0]} of {tp} was visible in another object before"))
+        self.current.seen[tp].update(offsets)
+        self.visible[key] = Visible(tp, offsets, generation, body)
+        self._expect_key(key, sources)
+
+    def _sources(self, key: str, body: bytes) -> list[Source]:
+        lines = (gzip.decompress(body) if key.endswith(".gz") else body).split(b"\n")
+        if lines.pop() or not lines:
+            self.fail(Violation("bytes", f"{key} does not end with a whole line"))
+            return []
+        found = [self.sources.get(line) for line in lines]
+        known = [source for source in found if source is not None]
+        if len(known) < len(found):
+            self.fail(Violation("bytes", f"{key} has a line that is no record: {lines[found.index(None)]!r}"))
+            return []
+        return known
+
+    def _expect_key(self, key: str, sources: list[Source]) -> None:
+        tp = sources[0].tp
+        offsets = [source.offset for source in sources]
+        named = _FILE.fullmatch(key.rsplit("/", 1)[-1])
+        if named is None or (named[1], int(named[2]), int(named[3])) != (tp.topic, tp.partition, offsets[0]):
+            self.fail(Violation("wrong key", f"{key} begins with offset {offsets[0]} of {tp}"))
+        if any(source.tp != tp for source in sources) or offsets != sorted(set(offsets)):
+            self.fail(Violation("wrong key", f"{key} holds {[(str(s.tp), s.offset) for s in sources]}"))
+        kind, time = _KIND_PATH.search(key), _TIME_PATH.search(key)
+        if kind is not None and any(source.kind != kind[1] for source in sources):
+            self.fail(Violation("wrong key", f"{key} holds records of other kinds"))
+        if time is not None and not self.wallclock and any(_hour(s.time) != (time[1], time[2]) for s in sources):
+            self.fail(Violation("wrong key", f"{key} holds records of other hours"))
+
+
+def generation_of(mark: str) -> int | None:
+    """The generation that the metadata of a commit names; None where it names none."""
+    found = _MARK.fullmatch(mark)
+    return int(found[1]) if found else None
+
+
+def _hour(ms: int) -> tuple[str, str]:
+    from datetime import UTC, datetime
+
+    at = datetime.fromtimestamp(ms / 1000, UTC)
+    return at.strftime("%Y%m%d"), at.strftime("%H")

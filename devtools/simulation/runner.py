@@ -1,0 +1,157 @@
+"""Runs many worlds, and makes what a failure needs: the smallest set of features that still fails, and its trace."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import count
+from multiprocessing import get_context
+from pathlib import Path
+
+from devtools.simulation.oracle import Violation
+from devtools.simulation.shape import FEATURES, choose
+from devtools.simulation.world import simulate
+
+CHUNK = 20
+"""Worlds that a process runs before it reports."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A world: its seed, and the features that are left out of it or put in."""
+
+    seed: int
+    without: frozenset[str] = frozenset()
+    include: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        """As a line of the file of seeds."""
+        changed = [f"-{name}" for name in sorted(self.without)] + [f"+{name}" for name in sorted(self.include)]
+        return " ".join([str(self.seed), *changed])
+
+    @property
+    def command(self) -> str:
+        """What runs it again."""
+        words = [f"python -m devtools.chaos --worlds 1 --seed {self.seed}"]
+        words += [f"--without {','.join(sorted(self.without))}"] if self.without else []
+        words += [f"--include {','.join(sorted(self.include))}"] if self.include else []
+        return " ".join([*words, "--trace"])
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A case that breaks an invariant: which (`kind`), and how."""
+
+    case: Case
+    kind: str
+    message: str
+
+
+def fails(case: Case, log: Callable[[str], None] | None = None) -> Failed | None:
+    """Runs one world."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        simulate(choose(case.seed, without=case.without, include=case.include), log=log)
+    except Violation as violation:
+        return Failed(case, violation.kind, str(violation))
+    finally:
+        logging.disable(before)
+    return None
+
+
+def shrunken(failed: Failed) -> Failed:
+    """The same failure with as few features as possible."""
+    features = choose(failed.case.seed, without=failed.case.without, include=failed.case.include).features
+    for name in sorted(features):
+        smaller = Case(failed.case.seed, failed.case.without | {name}, failed.case.include - {name})
+        again = fails(smaller)
+        if again is not None and again.kind == failed.kind:
+            failed = again
+    return failed
+
+
+def trace(case: Case) -> list[str]:
+    """Everything that happens in a world."""
+    lines: list[str] = []
+    failed = fails(case, lines.append)
+    return [*lines, f"=> {failed.message}" if failed else "=> all invariants hold"]
+
+
+def explore(cases: Iterator[Case], *, jobs: int = 1, until: float | None = None) -> Iterator[tuple[int, list[Failed]]]:
+    """Runs worlds until there are no more, or until that time (`time.monotonic`); yields after each chunk how many
+    have been run in all, and which of the chunk failed."""
+    done = 0
+    if jobs == 1:
+        for chunk in _chunks(cases):
+            found = _run(chunk)
+            done += len(chunk)
+            yield done, found
+            if until is not None and time.monotonic() >= until:
+                return
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        chunks = _chunks(cases)
+        waiting = [(len(chunk), pool.submit(_run, chunk)) for _, chunk in zip(range(2 * jobs), chunks, strict=False)]
+        while waiting:
+            size, future = waiting.pop(0)
+            found = future.result()
+            done += size
+            if until is None or time.monotonic() < until:
+                chunk = next(chunks, [])
+                if chunk:
+                    waiting.append((len(chunk), pool.submit(_run, chunk)))
+            yield done, found
+
+
+def _run(chunk: Sequence[Case]) -> list[Failed]:
+    return [failed for case in chunk if (failed := fails(case)) is not None]
+
+
+def _chunks(cases: Iterator[Case]) -> Iterator[list[Case]]:
+    chunk: list[Case] = []
+    for case in cases:
+        chunk.append(case)
+        if len(chunk) == CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def fresh(
+    base: int, worlds: int | None, without: Collection[str] = (), include: Collection[str] = ()
+) -> Iterator[Case]:
+    """So many worlds (None: no end) from a base seed on."""
+    numbers = count(base) if worlds is None else range(base, base + worlds)
+    return (Case(seed, frozenset(without), frozenset(include)) for seed in numbers)
+
+
+def read_cases(path: Path) -> list[Case]:
+    """The cases of a file: a line each, `SEED [-FEATURE…] [+FEATURE…]  # reason`."""
+    lines = [line.partition("#")[0].split() for line in path.read_text().splitlines()]
+    return [_case(words) for words in lines if words]
+
+
+def _case(words: Sequence[str]) -> Case:
+    seed, *changed = words
+    for word in changed:
+        if word[1:] not in FEATURES or word[0] not in "+-":
+            raise ValueError(f"{word} is neither -FEATURE nor +FEATURE; features are {', '.join(FEATURES)}")
+    names = {sign: frozenset(word[1:] for word in changed if word[0] == sign) for sign in "+-"}
+    return Case(int(seed), names["-"], names["+"])
+
+
+def usual_jobs() -> int:
+    """Processes at a time: the processors of this machine."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def hash_of(base: int, worlds: int) -> int:
+    """A checksum of everything that happens in some worlds."""
+    return zlib.crc32("\n".join(line for case in fresh(base, worlds) for line in trace(case)).encode())

@@ -1,0 +1,178 @@
+"""What a seed chooses before anything happens: the sink's settings, its topics, which faults there are, how often."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from devtools.simulation.client import CALL_FAULTS
+from sink_job.api.spec import Sink, parse_sink
+
+EVENTS = {
+    "kill": 6,
+    "sleep": 6,
+    "second-driver": 2,
+    "stop": 1,
+    "growth": 12,
+    "new-partition": 0.5,
+    "reader": 8,
+    "lifecycle": 3,
+    "retention": 4,
+    "group-back": 1,
+    "group-forward": 1,
+    "group-forgotten": 1,
+    "clock": 1,
+    "reset": 0.7,
+    "discard": 0.7,
+    "edit": 2,
+    "long-idle": 1,
+}
+"""What happens at a step, with its weight."""
+
+TRAITS = (
+    "late-tasks",
+    "kafka",
+    "bad-records",
+    "holes",
+    "foreign-etags",
+    "lenient-store",
+    "pages",
+    "data-loss",
+    "continue",
+    "pattern",
+    "transactions",
+    "eager-reader",
+    "slow-records",
+)
+"""What a world has all the time or not at all. `data-loss`: retention drops records that are in no object yet."""
+
+FEATURES = (*EVENTS, *CALL_FAULTS, *TRAITS)
+
+RARE = {"data-loss": 0.08, "foreign-etags": 0.1, "group-forward": 0.2, "reset": 0.3, "discard": 0.3, "clock": 0.3}
+"""How likely a world has a feature; others half the time."""
+
+DAY_MS = 86_400_000
+BEGIN_MS = 1_700_000_000_000
+
+FOREIGN_KEY = "topics/log/somebody-else's"
+"""An object and an upload that no sink may touch."""
+
+
+@dataclass
+class Shape:
+    """`rate` is how likely an event happens at a step, `fault_rate` how likely something goes wrong with a call."""
+
+    seed: int
+    features: frozenset[str]
+    partitions: dict[str, int]
+    steps: int
+    rate: float
+    fault_rate: float
+    stay: float
+    tick: int
+    page: int
+    snapshot_every: int
+    look_every: int
+    kinds: int
+    pad: int
+    first: dict[str, int]
+    scattered_times: bool
+    group_begins: bool
+    latest: bool
+    rng: random.Random = field(repr=False)
+
+    def has(self, feature: str) -> bool:
+        return feature in self.features
+
+    def sink(self) -> Sink:
+        """A manifest: the next one, where settings are edited."""
+        return parse_sink(_manifest(self, self.rng))
+
+
+def choose(seed: int, *, without: Collection[str] = (), include: Collection[str] = ()) -> Shape:
+    """The world of a seed, some of its features left out or put in."""
+    rng = random.Random(f"{seed}/shape")
+    features = {name for name in FEATURES if random.Random(f"{seed}/{name}").random() < RARE.get(name, 0.5)}
+    features = (features | {"growth"} | set(include)) - set(without)
+    topics = ["log", "other"][: rng.choice((1, 1, 2))]
+    partitions = {name: rng.choice((1, 1, 2, 3, 4)) for name in topics}
+    return Shape(
+        seed=seed,
+        features=frozenset(features),
+        partitions=partitions,
+        steps=rng.choice((80, 150, 300, 500)),
+        rate=rng.choice((0.02, 0.05, 0.1)),
+        fault_rate=rng.choice((0.0, 0.005, 0.02, 0.05)),
+        stay=rng.choice((0.5, 0.9, 0.97)),
+        tick=rng.choice((5, 40, 200, 700)),
+        page=2 if "pages" in features else 1000,
+        snapshot_every=rng.choice((2, 3, 6, 100)),
+        look_every=rng.choice((1_000, 5_000, 30_000)),
+        kinds=rng.choice((1, 2, 3)),
+        pad=rng.choice((0, 20, 60)),
+        first={name: rng.choice((0, 0, 7)) for name in topics},
+        scattered_times=rng.random() < 0.5,
+        group_begins=rng.random() < 0.1,
+        latest=rng.random() < 0.15,
+        rng=rng,
+    )
+
+
+def _manifest(shape: Shape, rng: random.Random) -> dict[str, Any]:
+    partitioner = _partitioner(rng)
+    kafka: dict[str, Any] = {"bootstrapServers": "127.0.0.1:9", "groupId": "group"}
+    if shape.has("pattern"):
+        kafka["topicsPattern"] = ".*"
+    else:
+        kafka["topics"] = sorted(shape.partitions)
+    if shape.latest:
+        kafka["startingOffsets"] = "Latest"
+    spec: dict[str, Any] = {
+        "kafka": kafka,
+        "format": {"compression": rng.choice(("None", "None", "Gzip"))},
+        "partitioner": partitioner,
+        "rotation": _rotation(rng, partitioner),
+        "rounds": {"minBytes": 0, "maxDelay": rng.choice(("1ms", "2s")), "maxRecords": rng.choice((2, 3, 5, 20))},
+        "s3": {
+            "bucket": "archive",
+            "endpoint": "http://127.0.0.1:9",
+            "region": "us-east-1",
+            "partSize": rng.choice((1, 150, 400, 2000)),
+        },
+        "onDataLoss": "Continue" if shape.has("continue") else "Fail",
+    }
+    if shape.has("bad-records"):
+        spec["errors"] = {"tolerance": "All", "onNullValue": "Ignore"}
+    head = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "metadata": {"name": "sink"}}
+    return {**head, "spec": spec}
+
+
+def _partitioner(rng: random.Random) -> dict[str, Any]:
+    kind = rng.choice(("Default", "Default", "Field", "Field", "Time", "FieldAndTime"))
+    found: dict[str, Any] = {"type": kind, "timezone": "UTC"}
+    if kind in ("Field", "FieldAndTime"):
+        found["fields"] = ["kind"]
+    if kind in ("Time", "FieldAndTime"):
+        found |= {"duration": "1h", "pathFormat": "'d'=YYYYMMdd/'h'=HH"}
+        found["timestampExtractor"] = rng.choice(("Wallclock", "Record"))
+    return found
+
+
+def _rotation(rng: random.Random, partitioner: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {"flushSize": rng.choice((1, 2, 3, 5, 30))}
+    if rng.random() < 0.25:
+        found["maxBytes"] = rng.choice((100, 500))
+    if "duration" in partitioner and rng.random() < 0.5:
+        found["interval"] = rng.choice(("10m", "1h"))
+        found["onPathChange"] = rng.random() < 0.5
+    if rng.random() < 0.2:
+        found["scheduleInterval"] = rng.choice(("1m", "1h"))
+    if rng.random() < 0.3:
+        found["maxOpenTime"] = rng.choice(("30s", "10m"))
+    if rng.random() < 0.2:
+        found["maxOpenObjects"] = 2
+    if rng.random() < 0.4:
+        found["scope"] = "Object"
+    return found

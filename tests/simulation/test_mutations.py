@@ -1,0 +1,21 @@
+"""The simulation is sensitive: it finds deliberate defects within a bounded number of worlds."""
+
+from __future__ import annotations
+
+import pytest
+
+from devtools.simulation.mutations import MUTATIONS, search
+
+pytestmark = pytest.mark.model
+
+WORLDS = 1_500
+BASE = 0
+
+UNFOUND = {"staging_of_others_removed"}
+"""Needs more worlds than a test may take: `python -m devtools.simulation.mutations`."""
+
+
+@pytest.mark.parametrize("name", sorted(MUTATIONS.keys() - UNFOUND))
+def test_a_deliberate_defect_is_found(name: str) -> None:
+    found = search(name, WORLDS, BASE)
+    assert found is not None, f"{name} was not found in {WORLDS} worlds"

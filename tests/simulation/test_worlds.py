@@ -1,0 +1,61 @@
+"""Whole sinks in simulated time: fresh seeds, the seeds that once failed, and that a seed reproduces a run.
+
+`S3SINK_SEED` is the base seed (default: random), `S3SINK_WORLDS` how many fresh worlds there are.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from devtools.simulation.runner import Case, Failed, fails, fresh, read_cases, shrunken, trace
+
+SEEDS = Path(__file__).parent / "seeds.txt"
+BASE = int(os.environ.get("S3SINK_SEED") or random.SystemRandom().randrange(1 << 32))
+WORLDS = int(os.environ.get("S3SINK_WORLDS") or 300)
+GROUPS = 6
+TRACE_LINES = 40
+
+
+def description(failed: Failed) -> str:
+    """A failure: the invariant, the end of the smallest trace, and how to run it again."""
+    smallest = shrunken(failed)
+    lines = trace(smallest.case)[-TRACE_LINES:]
+    return "\n".join([f"base seed {BASE}, {failed.message}", *lines, f"again: {smallest.case.command}"])
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_every_invariant_holds_in_fresh_worlds(group: int) -> None:
+    print(f"base seed {BASE}: run again by S3SINK_SEED={BASE}")
+    worlds = WORLDS // GROUPS
+    for case in fresh(BASE + group * worlds, worlds):
+        failed = fails(case)
+        assert failed is None, description(failed)
+
+
+@pytest.mark.parametrize("case", read_cases(SEEDS), ids=str)
+def test_every_invariant_holds_in_a_world_that_once_failed(case: Case) -> None:
+    failed = fails(case)
+    assert failed is None, description(failed)
+
+
+def test_a_seed_reproduces_a_run() -> None:
+    for case in fresh(BASE, 5):
+        assert trace(case) == trace(case)
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "1"])
+def test_a_run_does_not_depend_on_the_hashes_of_the_process(hash_seed: str) -> None:
+    code = "import sys; from devtools.simulation.runner import *; print(hash_of(int(sys.argv[1]), 10))"
+    environ = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(BASE)], env=environ, capture_output=True, text=True, check=True
+    )
+    from devtools.simulation.runner import hash_of
+
+    assert int(done.stdout) == hash_of(BASE, 10)
