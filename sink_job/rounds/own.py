@@ -137,12 +137,13 @@ def expect_same_topics(known: Kafka | None, now: Kafka) -> Kafka:
 
 def expect_no_other_ledger(place: str, group: str, marks: Mapping[TopicPartition, str]) -> None:
     """Without a ledger at `place` (a URL): raises ConfigurationError when the metadata of the group's offsets, `marks`,
-    names another one. A new ledger would start at these offsets, and know nothing of what is open in that one."""
+    names one in another bucket or topicsDir. A new ledger would start at these offsets, and not know what is open
+    in that one. Of another sinkId in the same topicsDir the owner of the topics decides (`claim_topics`)."""
     for tp, mark in sorted(marks.items()):
         other = ledger_of(mark)
-        if other in (None, place):
+        if other is None or _parent(other) == _parent(place):
             continue
-        was, now = _fields(other or ""), _fields(place)
+        was, now = _fields(other), _fields(place)
         edits = [f"{field} was {was[field]} and is {now[field]}" for field in was if was[field] != now[field]]
         raise ConfigurationError(
             f"there is no ledger at {place}, and the offsets of consumer group {group} were committed with the ledger "
@@ -152,6 +153,10 @@ def expect_no_other_ledger(place: str, group: str, marks: Mapping[TopicPartition
             "(s3sink run --publish-open), then start once with --start-new-ledger, which continues at the group's "
             "offsets; or copy with another sinkId and kafka.groupId from kafka.startingOffsets on."
         )
+
+
+def _parent(ledger: str) -> str:
+    return ledger.rstrip("/").rpartition("/")[0]
 
 
 def _fields(ledger: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Edits of what keys and the ledger's place are made of.
 
-`s3.directoryDelimiter` is a change of settings like any other; edits of `s3.topicsDir`, `s3.bucket` and `sinkId` would
-lose sight of the ledger, and are refused.
+`s3.directoryDelimiter` is a change of settings like any other; edits of `s3.topicsDir` and `s3.bucket` would lose sight
+of the ledger, and are refused.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def test_an_object_under_a_former_delimiter_is_in_the_way_of_a_reset(place: Plac
         place.reset(log, "Earliest", spec=new)
 
 
-# -- topicsDir, bucket, sinkId ----------------------------------------------------------------------------------------
+# -- topicsDir and bucket ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("goal", [DONE, ALL])
@@ -102,7 +102,7 @@ def test_an_object_under_a_former_delimiter_is_in_the_way_of_a_reset(place: Plac
     [
         ("spec.s3.topicsDir", "topics", {"topicsDir": "lake"}),
         ("spec.s3.topicsDir", "topics", {"topicsDir": ""}),
-        ("spec.sinkId", "default.log", {"sink_id": "other"}),
+        ("spec.s3.topicsDir", "topics", {"topicsDir": "lake", "sink_id": "other"}),
     ],
 )
 def test_an_edit_that_loses_sight_of_the_ledger_is_refused_and_nothing_is_written(
