@@ -30,7 +30,7 @@ N = TypeVar("N", Record, State)
 LOAD_ATTEMPTS = 20
 
 READERS = 16
-"""Claims that are read at a time."""
+"""Records that are read at a time."""
 
 
 class _Versioned(Protocol):
@@ -104,11 +104,22 @@ class Ledger:
     def _read(self, chain: history.Chain) -> State | None:
         try:
             state = self._snapshot(chain.snapshot) if chain.snapshot else State()
-            for number in chain.records:
-                state = apply(state, self.record(number))
+            with pool(READERS, "s3sink-records") as readers:
+                for record in readers.map(self.record, chain.records):
+                    state = apply(state, record)
         except NotFound:
             return None
         return state
+
+    def catch_up(self, state: State) -> State:
+        """The state after the records that follow it, read one by one without a listing: a driver that is at work
+        writes another one while all is listed and read. What it gives may be out of date, as a listing may: a claim on
+        it has to be confirmed (`is_head`)."""
+        begun = state.number
+        with contextlib.suppress(NotFound):
+            while True:
+                state = apply(state, self.record(state.number + 1))
+        return state if state.number > begun else self.load()
 
     def record(self, number: int) -> Record:
         return self._numbered(self._get(self._record_name(number), Record), number, self._record_name(number))

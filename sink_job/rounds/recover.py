@@ -18,7 +18,7 @@ from sink_job.rounds.staging import is_past
 from sink_job.rounds.state import Record, State, apply
 from sink_job.s3 import S3
 
-CLAIM_ATTEMPTS = 10
+CLAIM_ATTEMPTS = 50
 INTENT_KEPT_MS = 24 * 3_600_000
 """How long the intents of earlier epochs are kept: what their late tasks begin is cleared away as long."""
 
@@ -28,22 +28,25 @@ _log = logging.getLogger(__name__)
 def take_over(ledger: Ledger, claim: Callable[[State], Record]) -> State:
     """Claims the ledger and returns its state, the claim applied.
 
-    `claim` makes the record that follows a state. Whoever claims at the same time makes this one start over, also
-    where `claim` raises: what it found may be what the other one has made since.
+    `claim` makes the record that follows a state. Whoever appends a record at the same time makes this one try again,
+    also where `claim` raises: what it found may be what the other one has made since. A driver that is at work appends
+    two records a round, so the next try follows without a listing.
     Raises LedgerFenced when others keep winning.
     """
+    state = ledger.load()
     for _ in range(CLAIM_ATTEMPTS):
-        state = ledger.load()
         try:
             record = _claimed(ledger, claim, state)
             ledger.append(record)
         except LedgerFenced:
+            state = ledger.catch_up(state)
             continue
         if ledger.is_head(record.number):
             return apply(state, record)
+        state = ledger.load()
     raise LedgerFenced(
-        f"other drivers claimed s3://{ledger.s3.bucket}/{ledger.root} {CLAIM_ATTEMPTS} times in a row while this one "
-        "tried. Run one driver per sink."
+        f"other drivers appended to s3://{ledger.s3.bucket}/{ledger.root} each of the {CLAIM_ATTEMPTS} times that this "
+        "one tried to claim it. Run one driver per sink."
     )
 
 
