@@ -105,13 +105,9 @@ class Oracle:
         start = self.current.starts.get(tp)
         return start is not None and (offset < start or offset in self.current.seen[tp])
 
-    def drop(self, tp: TopicPartition, offset: int) -> None:
-        """Kafka drops an offset: a record that is in no object yet may be missing from now on."""
-        if not self.is_copied(tp, offset):
-            self.dropped[tp].add(offset)
-
     @property
     def lost_records(self) -> bool:
+        """Whether Kafka has dropped records before they were in an object."""
         return any(self.dropped.values())
 
     def committed(self, tp: TopicPartition, offset: int, mark: str) -> None:
