@@ -36,6 +36,7 @@ class Surroundings(Protocol):
     def trace(self, text: str) -> None: ...
     def draw(self) -> str | None: ...
     def pause_before(self, what: str) -> int: ...
+    def writes(self, actor: Actor, what: str) -> None: ...
 
 
 class SimulatedS3(S3):
@@ -72,6 +73,8 @@ class SimulatedS3(S3):
         actor = scheduler.current
         if actor is None:
             return effect()
+        if writes:
+            self._world.writes(actor, what)
         self._expect_answer(actor, what, writes)
         fault = self._world.draw()
         if (

@@ -196,9 +196,8 @@ class Events:
         gone = records[: self._rng.randint(0, safe)]
         if not gone:
             return
+        world.oracle.dropped[tp].update(offset for offset in gone if not self._is_safe(tp, offset))
         for offset in gone:
-            if offset in world.oracle.accepted[tp]:
-                world.oracle.drop(tp, offset)
             del log.values[offset]
         log.start = gone[-1] + 1
         world.trace(f"{tp}: Kafka drops what is below {log.start}")

@@ -67,9 +67,9 @@ def committed_before_acknowledged() -> Patches:
     """The group's offsets pass objects that are visible and not acknowledged yet."""
     original = Commits._acknowledge
 
-    def acknowledge(self: Commits, clock: int, visible: set[str], **given: Any) -> None:
+    def acknowledge(self: Commits, clock: int, visible: set[str], *rest: Any, **given: Any) -> None:
         self._commit(state.committed(self.state, visible))
-        original(self, clock, visible, **given)
+        original(self, clock, visible, *rest, **given)
 
     return [patch.object(Commits, "_acknowledge", acknowledge)]
 

@@ -83,6 +83,7 @@ class Oracle:
         self.named: dict[str, int] = {}
         self.claims: list[tuple[int, str]] = []
         self.records: dict[int, bytes] = {}
+        self.stale: set[str] = set()
         self.head = 0
         self.visible: dict[str, Visible] = {}
         self.acknowledged: set[str] = set()
@@ -104,13 +105,9 @@ class Oracle:
         start = self.current.starts.get(tp)
         return start is not None and (offset < start or offset in self.current.seen[tp])
 
-    def drop(self, tp: TopicPartition, offset: int) -> None:
-        """Kafka drops an offset: a record that is in no object yet may be missing from now on."""
-        if not self.is_copied(tp, offset):
-            self.dropped[tp].add(offset)
-
     @property
     def lost_records(self) -> bool:
+        """Whether Kafka has dropped records before they were in an object."""
         return any(self.dropped.values())
 
     def committed(self, tp: TopicPartition, offset: int, mark: str) -> None:
@@ -150,11 +147,14 @@ class Oracle:
             if record.number > self.head - 1:
                 self.fail(Violation("two records", f"record {record.number} was written twice"))
             self.claims.append((record.number, record.attempt))
+            self.stale.add(record.attempt)
             return
         if record.kind == "claim" and record.reset is None:
             self.claims.append((record.number, record.attempt))
         if record.number <= self.head:
+            self.stale.add(record.attempt)
             return
+        self.stale.discard(record.attempt)
         self.head = record.number
         if record.clock > self.now() + CLOCK_BOUND_MS and record.clock > self.clock:
             self.fail(
@@ -177,6 +177,11 @@ class Oracle:
         for o in record.named:
             self.named[o.key] = generation.number
         self.acknowledged.update(record.acknowledged)
+
+    def writes(self, attempt: str, what: str) -> None:
+        """A driver changes the bucket: never after its claim has fallen into numbers that were dropped (P4)."""
+        if attempt in self.stale and "/ledger/" not in what:
+            self.fail(Violation("stale claim", f"{what} by a driver whose claim is not the head of the ledger"))
 
     def _expect_not_ahead(self, generation: Generation, tp: TopicPartition) -> None:
         offset, mark, ours = self.kafka.group.get(tp, (0, "", False))

@@ -153,12 +153,11 @@ class Store:
     def _check(self, key: str, upload: Unfinished, parts: Sequence[Part]) -> None:
         if not parts:
             raise InvalidPart(f"{key}: no part is named", key, "InvalidPart")
-        for part in parts:
+        for index, part in enumerate(parts, start=1):
             stored = upload.parts.get(part.number)
             if stored is None or stored[0].etag != part.etag or stored[0].crc != part.crc:
                 raise InvalidPart(f"{key}: part {part.number} is another one", key, "InvalidPart")
-        for part in parts[:-1]:
-            if upload.parts[part.number][0].size < self._least_part:
+            if index < len(parts) and stored[0].size < self._least_part:
                 raise EntityTooSmall(f"{key}: part {part.number} is too small", key, "EntityTooSmall")
 
     def abort(self, key: str, upload_id: str) -> bool:

@@ -103,10 +103,20 @@ class World:
         return self._faults[self._fault_rng.randrange(len(self._faults))]
 
     def pause_before(self, what: str) -> int:
-        """How long (ms) a call waits in its process before it is sent: some records are put late."""
+        """How long (ms) a call waits in its process before it is sent: some records and claims are put late."""
         if self.calm or not self.shape.has("slow-records") or "/ledger/" not in what or not what.startswith("put"):
             return 0
-        return self._fault_rng.choice((500, 10_000, 120_000)) if self._fault_rng.random() < 0.1 else 0
+        role = next((role for role in self.roles if role.actor is self.scheduler.current), None)
+        claims = role is not None and all(attempt != role.attempt for _, attempt in self.oracle.claims)
+        if self._fault_rng.random() >= (0.4 if claims else 0.05):
+            return 0
+        return self._fault_rng.choice((500, 10_000, 120_000))
+
+    def writes(self, actor: Actor, what: str) -> None:
+        if self.oracle.stale:
+            for role in self.roles:
+                if role.actor is actor:
+                    self.oracle.writes(role.attempt, what)
 
     def _committed(self, tp: TopicPartition, offset: int, mark: str) -> None:
         self.oracle.committed(tp, offset, mark)

@@ -12,7 +12,7 @@ WORLDS = 1_500
 BASE = 0
 
 UNFOUND = {"staging_of_others_removed"}
-"""Needs more worlds than a test may take: `python -m devtools.simulation.mutations`."""
+"""Needs more worlds than a test may take; the model (`tests/model`) finds what it leaves out."""
 
 
 @pytest.mark.parametrize("name", sorted(MUTATIONS.keys() - UNFOUND))

@@ -11,7 +11,7 @@ import pytest
 
 from devtools.s3 import S3Server
 from devtools.simulation.client import SimulatedS3
-from devtools.simulation.scheduler import Scheduler
+from devtools.simulation.scheduler import Actor, Scheduler
 from devtools.simulation.store import Store
 from sink_job.s3 import S3, Head, Listed, Part, PutResult, S3Outcome
 from tests.support.place import Place
@@ -36,6 +36,9 @@ class Nothing:
 
     def draw(self) -> None:
         return None
+
+    def writes(self, actor: Actor, what: str) -> None:
+        """Anybody may."""
 
     def pause_before(self, what: str) -> int:
         return 0
