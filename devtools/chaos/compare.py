@@ -144,6 +144,8 @@ class Settings:
         formats = {"Daily": "year=%Y/month=%m/day=%d", "Hourly": "year=%Y/month=%m/day=%d/hour=%H"}
         if kind in formats:
             return local.strftime(formats[kind])
+        duration = MINUTES[self.partitioner["duration"]]
+        local = local.replace(minute=local.minute - local.minute % duration)
         return local.strftime(STRFTIME[self.partitioner["pathFormat"]])
 
     def too_large(self, lines: list[bytes]) -> str | None:
@@ -163,7 +165,10 @@ STRFTIME = {
     "'year'=YYYY/'month'=MM/'at'=HH-mm": "year=%Y/month=%m/at=%H-%M",
     "'minute'=HH-mm": "minute=%H-%M",
 }
-"""Joda patterns whose durations are whole hours or minutes, as strftime writes them."""
+"""Joda patterns, as strftime writes them."""
+
+MINUTES = {"1h": 60, "30m": 30, "1m": 1}
+"""Durations that divide an hour, in minutes. The zones that they are used with are whole such durations from UTC."""
 
 
 def _field(fields: Any, name: str) -> Any:

@@ -181,6 +181,16 @@ def test_an_object_that_vanishes_or_changes_is_found_and_one_that_a_reader_moved
             },
             "year=2023/month=11/day=14/hour=17",
         ),
+        (
+            {
+                "type": "Time",
+                "timezone": "UTC",
+                "duration": "30m",
+                "pathFormat": "'year'=YYYY/'month'=MM/'at'=HH-mm",
+                "timestampExtractor": "Record",
+            },
+            "year=2023/month=11/at=22-00",
+        ),
     ],
 )
 def test_directories_are_computed_from_the_documentation(partitioner: Mapping[str, Any], path: str) -> None:
