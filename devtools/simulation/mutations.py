@@ -17,7 +17,7 @@ import msgspec
 
 from devtools.simulation.runner import Failed, fails, fresh
 from devtools.simulation.store import Store
-from sink_job.rounds import commit, history, objects, publish, recover, state, taken
+from sink_job.rounds import generations, history, objects, publish, recover, state, taken
 from sink_job.rounds.commit import Commits
 from sink_job.rounds.ledger import Ledger
 from sink_job.rounds.publish import Outcome, publish_all
@@ -140,7 +140,8 @@ def reset_before_published() -> Patches:
 
 def commits_without_generation() -> Patches:
     """Commits do not carry their generation."""
-    return [patch.object(commit, "mark", lambda generation: "")]
+    original = generations.commit_mark
+    return [patch("sink_job.rounds.commit.commit_mark", lambda generation, ledger: original(1, ledger))]
 
 
 def claims_are_dropped() -> Patches:
@@ -181,9 +182,19 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
 }
 
 
+INCLUDE = {
+    "no_listing_after_the_claim": ("slow-records", "second-driver"),
+    "committed_before_acknowledged": ("eager-reader", "kill"),
+    "reset_before_published": ("reset", "second-driver"),
+    "commits_without_generation": ("reset",),
+    "claims_are_dropped": ("slow-records",),
+}
+"""Features that all worlds have in which a defect is searched for."""
+
+
 def search(name: str, worlds: int, base: int = 0) -> tuple[int, Failed] | None:
     """After how many worlds the defect is found, and how; None if it is not within `worlds`."""
-    for number, case in enumerate(fresh(base, worlds), start=1):
+    for number, case in enumerate(fresh(base, worlds, include=INCLUDE.get(name, ())), start=1):
         with ExitStack() as stack:
             for each in MUTATIONS[name]():
                 stack.enter_context(each)

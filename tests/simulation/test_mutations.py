@@ -8,7 +8,7 @@ from devtools.simulation.mutations import MUTATIONS, search
 
 pytestmark = pytest.mark.model
 
-WORLDS = 1_500
+WORLDS = 600
 BASE = 0
 
 UNFOUND = {"staging_of_others_removed"}
