@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +22,7 @@ from sink_job.rounds.world import Goal
 from tests.support.ended import end_before_publishing
 from tests.support.function_log import CLOCK_MS, FileGroup, FunctionLog
 from tests.support.place import Place
+from tests.support.running import running
 
 pytestmark = pytest.mark.data
 
@@ -58,18 +57,6 @@ def with_admin(place: Place, log: FunctionLog, admin: type[FileGroup], **given: 
     driver = place.driver(log, given.pop("goal", DONE), flush_size=10, **given)
     kafka = admin(log, place.folder / "group.json")
     return Driver(driver.sink, replace(driver.world, admin=kafka), driver.goal, driver.tracker)
-
-
-@contextmanager
-def running(driver: Driver) -> Iterator[None]:
-    """The driver in a thread of its own, until the block ends."""
-    thread = threading.Thread(target=driver.run)
-    thread.start()
-    try:
-        yield
-    finally:
-        driver.stop()
-        thread.join()
 
 
 # -- objects that readers have moved, offsets that others have set ---------------------------------------------------

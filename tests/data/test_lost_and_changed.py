@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +18,7 @@ from sink_job.rounds.loop import Driver
 from sink_job.rounds.world import Goal
 from tests.support.function_log import FileGroup, FunctionEngine, FunctionLog
 from tests.support.place import Place
+from tests.support.running import running
 
 pytestmark = pytest.mark.data
 
@@ -32,18 +31,6 @@ SECOND = "topics/log/partition=0/log+0+0000000015.json"
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Driver, "short_wait_ms", 1)
-
-
-@contextmanager
-def running(driver: Driver) -> Iterator[None]:
-    """The driver in a thread of its own, until the block ends."""
-    thread = threading.Thread(target=driver.run)
-    thread.start()
-    try:
-        yield
-    finally:
-        driver.stop()
-        thread.join()
 
 
 # -- settings change while something is lost -----------------------------------------------------------------------
