@@ -161,7 +161,7 @@ class Run:
             self._found(plan, number, fault, Finding(f"the harness failed: {error!r}", traceback.format_exc()))
             self._restart_servers()
         finally:
-            world.close()
+            world.close(keep=self.keep)
             self._count(world)
             if not self.keep:
                 shutil.rmtree(self.folder / name, ignore_errors=True)
