@@ -15,7 +15,7 @@ from devtools import tree
 from devtools.chaos import limits
 from devtools.chaos.drivers import Driver, is_record
 from devtools.chaos.load import Burst
-from devtools.chaos.world import FENCED, KILLED, OK, TRY_AGAIN, Finding, World, sleep
+from devtools.chaos.world import FENCED, KILLED, OK, START_SECONDS, TRY_AGAIN, Finding, World, sleep
 from devtools.chaos.worlds import plan
 from devtools.fault_proxy import Answer, Drop, Hold, Kill, Point
 from devtools.processes import in_session
@@ -366,28 +366,37 @@ def s3_outage(world: World, rng: random.Random) -> None:
 
 
 def disk_full(world: World, rng: random.Random) -> None:
-    """The folder for temporary files has no byte left for some seconds."""
+    """The folder for temporary files has no byte left for some seconds, often in the first round, which is large."""
     if not limits.may_mount():
         file_limit(world, rng)
         return
-    if world.driver is not None:
-        world.killed(world.driver)
-    driver = world.driver = world.fleet.start(small_folder=32 << 20)
-    world.progress(driver)
-    with limits.filled(driver.process.pid, driver.temp):
-        time.sleep(rng.uniform(3, 6))
-        world.survived(driver)
-    world.fired["full disks"] += 1
+    size = 24 << 20
+    driver = _with_claim(world, rng, small_folder=size)
+    with limits.filled(driver.process.pid, driver.temp, size) as full:
+        world.fired["full disks"] += full
+        time.sleep(rng.uniform(4, 10))
     world.survived(driver)
 
 
 def file_limit(world: World, rng: random.Random) -> None:
-    """Files cannot grow for some seconds."""
-    driver = world.running()
+    """Files cannot grow for some seconds, often in the first round, which is large."""
+    driver = _with_claim(world, rng, small_folder=None)
     with limits.limited_files(driver.process.pid, 1 << 12):
-        time.sleep(rng.uniform(3, 6))
-        world.survived(driver)
+        time.sleep(rng.uniform(4, 10))
     world.fired["file limits"] += 1
+    world.survived(driver)
+
+
+def _with_claim(world: World, rng: random.Random, *, small_folder: int | None) -> Driver:
+    """A new driver that has claimed the ledger just now, or has made a round."""
+    if world.driver is not None:
+        world.killed(world.driver)
+    driver = world.driver = world.fleet.start(small_folder=small_folder)
+    if rng.random() < 0.3:
+        world.progress(driver)
+    else:
+        world.until(lambda: driver.records() > 0 or not driver.process.running(), START_SECONDS)
+    return driver
 
 
 def out_of_memory(world: World, rng: random.Random) -> None:

@@ -17,6 +17,7 @@ class Figures:
     """Counts of a run; `fired` are the single harms, `exits` how drivers ended, `kinds` what the worlds were."""
 
     seed: int
+    planned: int
     seconds: float = 0.0
     worlds: int = 0
     cycles: int = 0
@@ -55,7 +56,7 @@ def write(path: Path, figures: Figures) -> None:
 def markdown(figures: Figures) -> str:
     """The figures as a page."""
     lines = ["# Chaos with real processes", "", figures.line() + ".", ""]
-    lines += [f"`python -m devtools.chaos --real --cycles {figures.cycles} --seed {figures.seed}`", ""]
+    lines += [f"`python -m devtools.chaos --real --cycles {figures.planned} --seed {figures.seed}`", ""]
     lines += _table("Fault", figures.faults) + _table("Harm done", figures.fired)
     lines += _table("Exit code of a driver", figures.exits) + _table("Load", figures.load)
     lines += _table("Worlds with", figures.kinds)

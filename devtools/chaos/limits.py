@@ -6,6 +6,7 @@ Whatever is mounted is mounted in a namespace of the process itself, so nothing 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 import shutil
@@ -37,14 +38,18 @@ def in_small_folder(folder: Path, size: int) -> list[str]:
 
 
 @contextlib.contextmanager
-def filled(pid: int, folder: Path) -> Iterator[None]:
-    """The small folder of the process `pid` has no byte left, until the block ends."""
+def filled(pid: int, folder: Path, size: int) -> Iterator[bool]:
+    """The small folder of the process `pid` has no byte left, until the block ends; whether that was possible."""
     filler = Path(f"/proc/{pid}/root{folder}/filler")
     try:
-        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as out:
-            while True:
-                out.write(bytes(1 << 16))
-        yield
+        full = False
+        try:
+            with filler.open("wb", buffering=0) as out:
+                for _ in range(0, size + 1, 1 << 12):
+                    out.write(bytes(1 << 12))
+        except OSError as error:
+            full = error.errno == errno.ENOSPC
+        yield full
     finally:
         with contextlib.suppress(OSError):
             filler.unlink()

@@ -58,11 +58,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the plan; 0 when nothing was found."""
     args = _parser().parse_args(arguments)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves it
+            signal.signal(number, _interrupt)
     seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 32)
     _remove_old()
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
-    run = Run(seed=seed, folder=folder, keep=args.keep)
+    run = Run(seed=seed, planned=args.cycles, folder=folder, keep=args.keep)
     run.say(f"seed {seed}, {args.cycles} cycles, in {folder}")
     plans = worlds.plan(seed, args.cycles, only=args.only)
     try:
@@ -73,7 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         run.servers.kill()
         limits.remove_old_groups()
-        if not args.keep:
+        if args.keep:
+            run.say(f"kept: {folder.rename(folder.with_name(f'kept-{folder.name}'))}")
+        else:
             shutil.rmtree(folder, ignore_errors=True)
         if args.report is not None:
             write(args.report, run.figures)
@@ -98,13 +101,14 @@ class Run:
     """One run of a plan."""
 
     seed: int
+    planned: int
     folder: Path
     keep: bool = False
     figures: Figures = field(init=False)
     servers: Servers = field(init=False)
 
     def __post_init__(self) -> None:
-        self.figures = Figures(seed=self.seed)
+        self.figures = Figures(seed=self.seed, planned=self.planned)
         self.servers = Servers(self.folder)
         self._begun = time.monotonic()
 
@@ -157,7 +161,7 @@ class Run:
             self._found(plan, number, fault, Finding(f"the harness failed: {error!r}", traceback.format_exc()))
             self._restart_servers()
         finally:
-            world.close()
+            world.close(keep=self.keep)
             self._count(world)
             if not self.keep:
                 shutil.rmtree(self.folder / name, ignore_errors=True)

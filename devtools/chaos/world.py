@@ -81,10 +81,12 @@ class World:
             self.client.put_bucket_versioning(Bucket=self.bucket, VersioningConfiguration={"Status": "Enabled"})
         self.topics.create(self.topic, partitions=self.partitions, settings={"segment.bytes": "1048576"})
 
-    def close(self) -> None:
-        """Ends all processes, and removes the data."""
+    def close(self, *, keep: bool = False) -> None:
+        """Ends all processes, and removes the data unless it is to be kept."""
         self.loader.close()
         self.fleet.close()
+        if keep:
+            return
         with contextlib.suppress(Exception):
             tree.clear(self.client, self.bucket)
         with contextlib.suppress(Exception):

@@ -92,6 +92,9 @@ GROWS_FROM = 24
 FILLS_DISKS = ("disk-full", "file-limit")
 """Faults that need more bytes in open objects than a task keeps in memory."""
 
+LEAST_MEMORY = 1_560 << 20
+"""Little more than two tasks at a time need with parts of 5 MiB."""
+
 OUTAGE_EVERY = 60
 """Cycles to one outage of the store that is longer than requests are tried again, which takes three minutes."""
 
@@ -175,13 +178,19 @@ def _world(rng: random.Random, number: int, faults: list[str], *, first: int) ->
         "errors": {"onNullValue": "Ignore", "tolerance": "All"} if tolerant else {},
     }
     large = rng.random() < 0.25
+    memory = rng.choice((LEAST_MEMORY, 1_800 << 20)) if rng.random() < 0.3 else None
+    if set(faults) & set(FILLS_DISKS):
+        # Hundreds of open objects, none of which fills a part: more than a task may keep in memory.
+        spec |= {"partitioner": PARTITIONERS[4], "rotation": {"flushSize": 20_000, "scope": rotation["scope"]}}
+        spec |= {"format": FORMATS[rng.randrange(2)], "rounds": {"minBytes": 0, "maxDelay": "500ms"}}
+        partitions, memory = max(partitions, 24), LEAST_MEMORY
     cycles = []
     for place, fault in enumerate(faults):
         burst = _burst(rng, partitions, place, large=large, tolerant=tolerant)
         if fault == "growth":
             burst = replace(burst, records=150, active=tuple(range(5)))
         if fault in FILLS_DISKS:
-            burst = replace(burst, records=1_500, active=tuple(range(partitions)), smallest=20_000, largest=60_000)
+            burst = replace(burst, records=2_500, active=tuple(range(partitions)), smallest=20_000, largest=60_000)
         cycles.append(Cycle(number=first + place, fault=fault, seed=rng.getrandbits(48), burst=burst))
     return WorldPlan(
         number=number,
@@ -189,7 +198,7 @@ def _world(rng: random.Random, number: int, faults: list[str], *, first: int) ->
         partitions=partitions,
         zone=ZONES[number % len(ZONES)],
         versioning=rng.random() < 0.4,
-        memory=rng.choice((1_560 << 20, 1_800 << 20)) if rng.random() < 0.3 else None,
+        memory=memory,
         cycles=tuple(cycles),
     )
 

@@ -202,7 +202,7 @@ def test_directories_are_computed_from_the_documentation(partitioner: Mapping[st
 
 
 def test_the_report_names_each_finding_with_its_cycle_and_how_to_run_it_again(tmp_path: Path) -> None:
-    figures = Figures(seed=5, cycles=3)
+    figures = Figures(seed=5, planned=9, cycles=3)
     figures.faults["kill"] += 1
     figures.findings.append(Known(5, 0, 2, "kill", "a driver ended with 1", "log"))
     write(tmp_path / "report", figures)
@@ -210,5 +210,5 @@ def test_the_report_names_each_finding_with_its_cycle_and_how_to_run_it_again(tm
     assert written["faults"] == {"kill": 1}
     assert written["findings"][0]["what"] == "a driver ended with 1"
     page = (tmp_path / "report.md").read_text()
-    assert "--cycles 3 --seed 5" in page
+    assert "--cycles 9 --seed 5" in page
     assert "| 2 | kill | a driver ended with 1 |" in page
