@@ -60,7 +60,7 @@ def checked(host: Clock, store_clock: Callable[[], int | None], store: Store) ->
     raise ClockSkew(
         f"this host's clock is at {shown(now)}, the clock of {store.url} at {shown(there)}: they are "
         f"{abs(now - there) // 1000:,} s apart, and the sink allows {CLOCK_BOUND_MS // 1000} s. Nothing was written "
-        "with this clock. Synchronize the host's clock (NTP, chrony) and start again."
+        "with this clock. Synchronize the clock that is wrong (NTP, chrony) and start again."
     )
 
 
