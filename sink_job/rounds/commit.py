@@ -83,6 +83,7 @@ class Commits:
         self.state = state
         self.epoch = state.epoch
         self.published = 0
+        self._inherited = frozenset(state.pending)
         self._offsets = offsets
         self._group = group
         self._rebuild = rebuild
@@ -143,7 +144,7 @@ class Commits:
         visible: set[str] = set()
         for _ in range(REBUILD_ATTEMPTS):
             todo = [o for o in self.state.pending.values() if o.key not in visible]
-            outcomes = publish_all(self.s3, todo, self._pool)
+            outcomes = publish_all(self.s3, todo, self._pool, self._inherited)
             visible |= {key for key, outcome in outcomes.items() if outcome is Outcome.VISIBLE}
             lost = [o for o in todo if o.key not in visible]
             if not lost:

@@ -7,7 +7,7 @@ be tried again by anyone at any time. What stands at the key decides, not what a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from concurrent.futures import Executor
 from enum import Enum, auto
 
@@ -34,20 +34,23 @@ class Outcome(Enum):
     LOST = auto()
 
 
-def publish_all(s3: S3, objects: Iterable[NamedObject], pool: Executor) -> dict[str, Outcome]:
-    """Completes each object; by key what became of it. One that is neither uploaded nor at its key is lost.
+def publish_all(
+    s3: S3, objects: Iterable[NamedObject], pool: Executor, tried: Container[str] = frozenset()
+) -> dict[str, Outcome]:
+    """Completes each object; by key what became of it. One that is neither uploaded nor at its key is lost. `tried` are
+    the keys whose completion another driver may have tried before: a success is confirmed by what is stored.
 
     Raises ObjectConflict when a key holds other content; the other objects have been tried by then.
     """
     todo = list(objects)
-    futures = [pool.submit(publish, s3, o) for o in todo]
+    futures = [pool.submit(publish, s3, o, o.key in tried) for o in todo]
     failures = [error for error in (future.exception() for future in futures) if error is not None]
     if failures:
         raise failures[0]
     return {o.key: future.result() for o, future in zip(todo, futures, strict=True)}
 
 
-def publish(s3: S3, o: NamedObject) -> Outcome:
+def publish(s3: S3, o: NamedObject, was_tried: bool = False) -> Outcome:
     """Completes one object; see `publish_all`."""
     try:
         s3.complete(o.key, o.upload, [Part(p.number, p.etag, p.crc, p.size) for p in o.parts], o.crc)
@@ -60,7 +63,7 @@ def publish(s3: S3, o: NamedObject) -> Outcome:
     except (InvalidPart, EntityTooSmall, ChecksumMismatch, Conflict, NotFound):
         s3.abort(o.key, o.upload)  # before it is made again: nobody may complete it any more
         return _outcome_at_key(s3, o)
-    return Outcome.VISIBLE
+    return _outcome_at_key(s3, o) if was_tried else Outcome.VISIBLE
 
 
 def _outcome_at_key(s3: S3, o: NamedObject) -> Outcome:

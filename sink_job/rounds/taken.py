@@ -78,7 +78,7 @@ class Taken:
         if not pending:
             return 0
         with pool(PUBLISHERS, "s3sink-publish") as publishers:
-            outcomes = publish_all(self.s3, pending, publishers)
+            outcomes = publish_all(self.s3, pending, publishers, self.state.pending)
         lost = [key for key, outcome in outcomes.items() if outcome is Outcome.LOST]
         if lost:
             raise lost_error(self.s3.bucket, lost)

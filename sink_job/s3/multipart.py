@@ -5,14 +5,16 @@ another complete it. Each part is verified by the store when it arrives, the who
 completion never replaces an object (`If-None-Match: *`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from botocore.parsers import ResponseParserError
 
 from sink_job.s3 import checksums
 from sink_job.s3.body import Body, Pieces
 from sink_job.s3.bucket import millis
-from sink_job.s3.errors import NoSuchUpload
+from sink_job.s3.errors import NoSuchUpload, NotFound
 from sink_job.s3.transport import Transport
 
 __all__ = ["MultipartCalls", "Part", "Upload"]
@@ -84,24 +86,46 @@ class MultipartCalls:
 
         Raises PreconditionFailed (there is an object at the key; the upload is still there), NoSuchUpload, InvalidPart,
         EntityTooSmall, ChecksumMismatch, Conflict. After a lost reply the answer to the next try may be
-        PreconditionFailed or NoSuchUpload although the object is ours: compare what is stored.
+        PreconditionFailed or NoSuchUpload although the object is ours: compare what is stored. A success after a failed
+        try is confirmed by a HEAD: a server that was killed inside a completion may answer so although there is no
+        object (VersityGW 1.8 does); that is NoSuchUpload.
         """
         whole = checksums.combine_all((part.crc, part.size) for part in parts) if crc is None else crc
         named = [
             {"PartNumber": part.number, "ETag": part.etag, "ChecksumCRC64NVME": checksums.b64(part.crc)}
             for part in parts
         ]
-        answer = self._transport.call(
-            "complete_multipart_upload",
-            key=key,
-            expects="ETag",
-            UploadId=upload_id,
-            MultipartUpload={"Parts": named},
-            IfNoneMatch="*",
-            ChecksumCRC64NVME=checksums.b64(whole),
-            ChecksumType="FULL_OBJECT",
-        )
+        tries: list[bool] = []
+
+        def attempt(again: bool) -> Mapping[str, Any]:
+            tries.append(again)
+            answer = self._transport.once(
+                "complete_multipart_upload",
+                key=key,
+                again=again,
+                UploadId=upload_id,
+                MultipartUpload={"Parts": named},
+                IfNoneMatch="*",
+                ChecksumCRC64NVME=checksums.b64(whole),
+                ChecksumType="FULL_OBJECT",
+            )
+            if "ETag" not in answer:
+                raise ResponseParserError("the answer lacks ETag")
+            return answer
+
+        answer = self._transport.persist("complete_multipart_upload", key, attempt)
+        if tries[-1]:
+            self._expect_object(key)
         return str(answer["ETag"])
+
+    def _expect_object(self, key: str) -> None:
+        try:
+            self._transport.call("head_object", key=key)
+        except NotFound:
+            where = f"{self._transport.settings.url}/{key}"
+            raise NoSuchUpload(
+                f"{where}: the completion succeeded when it was repeated, and no object is there", key
+            ) from None
 
     def abort(self, key: str, upload_id: str) -> bool:
         """Throws an upload and its parts away. False: it was gone already."""

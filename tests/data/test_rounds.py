@@ -152,10 +152,10 @@ complete = publishing.publish
 def never_completed(key: str) -> Callable[..., Outcome]:
     """`publish`, but the process ends before `key` is completed; its neighbours are."""
 
-    def publish(s3: S3, o: NamedObject) -> Outcome:
+    def publish(s3: S3, o: NamedObject, was_tried: bool) -> Outcome:
         if o.key == key:
             raise BreakError
-        return complete(s3, o)
+        return complete(s3, o, was_tried)
 
     return publish
 

@@ -22,7 +22,7 @@ class EndedError(Exception):
 def end_before_publishing(place: Place, monkeypatch: pytest.MonkeyPatch, log: FunctionLog, **given: Any) -> None:
     """Runs the sink to the point where its first objects are named and none is visible."""
 
-    def end(s3: S3, o: NamedObject) -> Outcome:
+    def end(s3: S3, o: NamedObject, was_tried: bool) -> Outcome:
         raise EndedError
 
     with monkeypatch.context() as patched:

@@ -1,10 +1,11 @@
-"""When a stored object is the one that was named."""
+"""When a stored object is the one that was named, and when a completion is believed."""
 
 import hashlib
+from typing import Any
 
 import pytest
 
-from sink_job.rounds.publish import equals
+from sink_job.rounds.publish import Outcome, equals, publish
 from sink_job.rounds.state import NamedObject, Part, Tally
 from sink_job.s3 import Head
 
@@ -38,3 +39,23 @@ def test_an_object_is_ours_by_size_and_checksum_or_by_the_etag_of_its_parts(stor
 def test_where_nothing_can_be_compared_the_object_is_not_taken_for_ours() -> None:
     unlike_md5 = named('"opaque"', '"opaque"')
     assert not equals(unlike_md5, Head(size=10, crc64nvme=None, etag='"opaque-2"', last_modified_ms=0))
+
+
+class Forgetful:
+    """A store that answers a completion with success and keeps nothing."""
+
+    bucket = "archive"
+
+    def complete(self, *_: object) -> str:
+        return "etag"
+
+    def head(self, key: str) -> None:
+        return None
+
+
+@pytest.mark.parametrize(("was_tried", "outcome"), [(False, Outcome.VISIBLE), (True, Outcome.LOST)])
+def test_a_completion_that_another_driver_may_have_tried_is_confirmed_by_what_is_stored(
+    was_tried: bool, outcome: Outcome
+) -> None:
+    store: Any = Forgetful()
+    assert publish(store, OURS, was_tried) is outcome

@@ -166,6 +166,21 @@ def test_an_error_inside_a_200_of_a_completion_is_an_error(s3: S3, store: Script
     assert s3.meter.snapshot().failures == {"InternalError": 1, "NoSuchUpload": 1}
 
 
+def test_a_completion_that_succeeds_when_it_is_repeated_and_leaves_no_object_is_no_success(
+    s3: S3, store: ScriptedStore
+) -> None:
+    """A server that was killed inside a completion may answer so: it renames the upload before it makes the object."""
+    store.replies.extend([Reply(lost=True), COMPLETED, Reply(404), Reply(body="<ListBucketResult/>")])
+    with pytest.raises(NoSuchUpload, match="succeeded when it was repeated, and no object is there"):
+        s3.complete("k", "u", [PART])
+
+
+def test_a_completion_that_succeeds_at_once_is_one_request(s3: S3, store: ScriptedStore) -> None:
+    store.replies.append(COMPLETED)
+    s3.complete("k", "u", [PART])
+    assert s3.meter.snapshot().requests == {"CompleteMultipartUpload": 1}
+
+
 @pytest.mark.parametrize("body", ["", "<html>a proxy's page</html>", "<CompleteMultipartUploadResult><ETag>&quot;e"])
 def test_a_completion_that_does_not_say_what_became_of_it_is_asked_again(
     s3: S3, store: ScriptedStore, body: str
