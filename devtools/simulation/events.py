@@ -59,11 +59,14 @@ class Events:
         if due:
             world.echoes = [each for each in world.echoes if each[0] > world.scheduler.now]
         for _, what, effect in due:
+            world.oracle.late = True
             try:
                 effect()
                 world.trace(f"{what} arrives")
             except Exception as error:
                 world.trace(f"{what} arrives -> {type(error).__name__}")
+            finally:
+                world.oracle.late = False
 
     def arrive_all(self) -> None:
         """Every copy of a request that is still on its way arrives."""

@@ -39,7 +39,7 @@ def visible_before_recorded() -> Patches:
 
 def no_listing_after_the_claim() -> Patches:
     """A claim is taken for the head without listing the ledger once more."""
-    return [patch.object(Ledger, "is_head", lambda self, claim: True)]
+    return [patch.object(Ledger, "is_head", lambda self, claim, state: True)]
 
 
 def unconditional_records() -> Patches:

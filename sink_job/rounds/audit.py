@@ -288,8 +288,9 @@ class _Partition:
         return self.state.next - self.state.rotation_start - self.state.written.count
 
     def _was_left_open(self) -> bool:
-        """Whether some objects were open when the generation ended, and others closed behind them."""
-        return self.ended and self.state.written.count > total(self._lost_since()).count
+        """Whether some objects were open when the generation ended, and what was written behind them stays: in others
+        that were closed, or lost."""
+        return self.ended and self.state.committable < self.state.next
 
     def _lost_since(self) -> list[Lost]:
         """What was given up since the last rotation."""

@@ -32,11 +32,15 @@ def chain(records: Collection[int], snapshots: Collection[int]) -> Chain | None:
     return Chain(snapshot, head) if len(after) == head - snapshot else None
 
 
-def is_head(claim: int, records: Collection[int], snapshots: Collection[int]) -> bool:
+def is_head(claim: int, records: Collection[int], snapshots: Collection[int], read_from: int | None = None) -> bool:
     """Whether the record `claim`, just written, is the head: nothing above it, and no snapshot at or above it.
 
-    A snapshot at or above means that the claim fell into numbers which had been dropped: it fences nobody.
+    A snapshot at or above means that the claim fell into numbers which had been dropped: it fences nobody. `read_from`:
+    the snapshot behind which the records were read that led to the claim. With two snapshots above it, some of them may
+    have been dropped by then, and such a claim read in their place: what it was built on may never have been decided.
     """
+    if read_from is not None and sum(number > read_from for number in snapshots) > 1:
+        return False
     return max(records, default=0) == claim and max(snapshots, default=0) < claim
 
 

@@ -113,8 +113,9 @@ class Ledger:
 
     def catch_up(self, state: State) -> State:
         """The state after the records that follow it, read one by one without a listing: a driver that is at work
-        writes another one while all is listed and read. What it gives may be out of date, as a listing may: a claim on
-        it has to be confirmed (`is_head`)."""
+        writes another one while all is listed and read. What it gives may be out of date, as a listing may, and a claim
+        that fell into a dropped number may have been read for a record: a claim on it has to be confirmed
+        (`is_head`)."""
         begun = state.number
         with contextlib.suppress(NotFound):
             while True:
@@ -175,9 +176,10 @@ class Ledger:
                 f"(epoch {record.epoch}) stops. Run one driver per sink, or give the second sink its own sinkId."
             )
 
-    def is_head(self, claim: int) -> bool:
-        """Whether the claim just written is the head of the ledger; to be asked before anything is done on it."""
-        return history.is_head(claim, self._numbers("ledger/"), self._numbers("snapshot/"))
+    def is_head(self, claim: int, state: State) -> bool:
+        """Whether the claim just written on `state` is the head of the ledger, and `state` what the ledger has decided;
+        to be asked before anything is done on it."""
+        return history.is_head(claim, self._numbers("ledger/"), self._numbers("snapshot/"), state.audited_to)
 
     def check_head(self, state: State) -> None:
         """Raises LedgerFenced when another driver has taken the number after the state."""

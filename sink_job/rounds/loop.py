@@ -424,16 +424,16 @@ class Driver:
     # -- what is gone ------------------------------------------------------------------------------------------------
 
     def _skip_lost(self, planned: Plan) -> bool:
-        """Records that offsets which Kafka has dropped will never be in an object; returns whether there are any."""
+        """Records that offsets which Kafka has dropped will never be in an object; returns whether there are any. What
+        was planned may be recorded by now, where an object of it could not be rebuilt: that is not read again."""
         held = self.world.admin.starts(list(planned.ranges))
-        states = {}
-        for tp, (start, _) in planned.ranges.items():
-            if held[tp] > start:
-                _log.warning("%s: offsets %d to %d are lost: going on behind them", tp, start, held[tp] - 1)
-                states[tp] = losses.skipped(self._state_of(tp), held[tp])
+        before = {tp: self._state_of(tp) for tp in planned.ranges}
+        states = {tp: losses.skipped(p, held[tp]) for tp, p in before.items() if held[tp] > p.next}
+        for tp in states:
+            _log.warning("%s: offsets %d to %d are lost: going on behind them", tp, before[tp].next, held[tp] - 1)
         if states:
             self._commits.record(clock=self._now, partitions=states)
-            self.tracker.lost(sum(states[tp].next - planned.ranges[tp][0] for tp in states))
+            self.tracker.lost(sum(p.next - before[tp].next for tp, p in states.items()))
         return bool(states)
 
     def _rebuild_named(self, objects: Sequence[NamedObject]) -> losses.Rebuilt:

@@ -41,7 +41,7 @@ def take_over(ledger: Ledger, claim: Callable[[State], Record]) -> State:
         except LedgerFenced:
             state = ledger.catch_up(state)
             continue
-        if ledger.is_head(record.number):
+        if ledger.is_head(record.number, state):
             return apply(state, record)
         state = ledger.load()
     raise LedgerFenced(

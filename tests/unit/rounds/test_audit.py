@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from sink_job.api.types import TopicPartition
 from sink_job.rounds.audit import Bucket, Finding, Lists, Log, Unknown, Verdict, Wrong, audit
+from sink_job.rounds.generations import ended
 from sink_job.rounds.state import Lost, NamedObject, OpenObject, PartitionState, Rotation, State, Tally
 from sink_job.rounds.sums import find, overlap, uncovered
 from sink_job.rounds.tally import holes, tally, tally_range
@@ -494,3 +495,15 @@ def test_what_no_object_spans_is_listed_in_order() -> None:
 def test_the_first_overlap_is_told() -> None:
     assert overlap([named([0, 9]), named([5, 20], "b"), named([7], "c")]) == 5
     assert overlap([named([0, 4]), named([5, 20], "b")]) is None
+
+
+def test_what_was_open_beside_losses_when_a_generation_ended_is_no_hole_of_it() -> None:
+    book = Book()
+    book.leave_open(opened(range(4, 10)), written=range(10))
+    book.lose(opened(range(10)), range(4))
+    lists = book.lists()
+    states = {name: ended(p) for name, p in lists.state.partitions.items()}
+    end = replace(lists, state=msgspec.structs.replace(lists.state, partitions=states), ended=True)
+    (verdict,) = audit(end, book.bucket, book.log)
+    assert (verdict.wrong, verdict.lost, verdict.holes) == ((), 4, 4)
+    assert any("what was open from offset 4 on" in note for note in verdict.notes)

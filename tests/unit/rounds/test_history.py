@@ -55,6 +55,11 @@ def test_a_claim_below_another_record_is_not_the_head() -> None:
     assert not is_head(7, {1, 7, 8}, {5})
 
 
+def test_a_claim_on_records_that_two_snapshots_cover_is_not_the_head() -> None:
+    assert is_head(9, {1, 7, 8, 9}, {5, 6}, 5)
+    assert not is_head(9, {1, 7, 8, 9}, {6, 8}, 5)
+
+
 def test_a_claim_that_fell_into_dropped_numbers_is_not_the_head() -> None:
     assert not is_head(7, {1, 7}, {7})
     assert not is_head(7, {1, 7}, {9})

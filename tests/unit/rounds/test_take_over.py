@@ -10,7 +10,7 @@ import pytest
 from sink_job.api.errors import LedgerFenced
 from sink_job.rounds.ledger import Ledger
 from sink_job.rounds.recover import take_over
-from sink_job.rounds.state import Record, State, apply
+from sink_job.rounds.state import Kafka, Record, State, apply
 from tests.support.memory_s3 import MemoryS3
 
 
@@ -22,8 +22,8 @@ class Rival:
         self.ledger = Ledger(store, "ledger-of/", uuid.uuid4().hex)
         self.state = take_over(self.ledger, lambda state: claim_of(state, self.ledger.attempt))
 
-    def appends(self) -> None:
-        record = Record(self.state.number + 1, self.state.epoch, self.ledger.attempt, "round", clock=0)
+    def appends(self, kafka: Kafka | None = None) -> None:
+        record = Record(self.state.number + 1, self.state.epoch, self.ledger.attempt, "round", clock=0, kafka=kafka)
         self.ledger.append(record)
         self.state = apply(self.state, record)
 
@@ -89,6 +89,28 @@ def test_where_the_next_record_was_dropped_everything_is_listed_again(s3: Memory
     rival.appends()
     rival.state = rival.ledger.snapshot(rival.state)
     assert ledger.catch_up(state).number == rival.state.number
+
+
+def test_a_claim_that_fell_into_a_dropped_number_is_not_taken_for_the_record_that_was_there(
+    s3: MemoryS3, rival: Rival
+) -> None:
+    """Two drivers have read the same state and sleep. One claims a number that was dropped meanwhile; the other one
+    finds that claim where the record was, and all records behind it."""
+    both = newcomer(s3).load()
+    sleepers = [newcomer(s3), newcomer(s3)]
+
+    def claim(state: State) -> Record:
+        if state == both and rival.state == both:
+            rival.appends(kafka=Kafka("cluster", {"log": "its id"}))
+            rival.state = rival.ledger.snapshot(rival.state)
+            rival.appends()
+            rival.state = rival.ledger.snapshot(rival.state)
+            sleepers[0].append(claim_of(both, sleepers[0].attempt))
+        return claim_of(state, sleepers[1].attempt)
+
+    state = take_over(sleepers[1], claim)
+    assert state.kafka == rival.state.kafka
+    assert rival.state.number < state.number == state.epoch
 
 
 def test_whoever_loses_every_try_is_fenced(s3: MemoryS3, rival: Rival) -> None:
