@@ -77,7 +77,7 @@ class Source:
         if members:
             raise ConfigurationError(
                 f"consumer group {group} has {members} active members, such as a connector that is still running. "
-                "Nothing was written. Stop them and start the sink again, or choose another spec.kafka.groupId."
+                "No ledger was begun. Stop them and start the sink again, or choose another spec.kafka.groupId."
             )
 
     def ends(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
