@@ -9,7 +9,7 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, chdir
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,15 +95,25 @@ def sink_of(tmp_path: Path) -> Iterator[SinkFactory]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """Spark in this process, shared by all tests of this worker: leave it running."""
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the shared Spark was started; nothing is written there."""
+    return tmp_path_factory.mktemp("elsewhere")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, elsewhere: Path) -> Iterator[SparkSession]:
+    """Spark in this process, shared by all tests of this worker: leave it running. It leaves no file behind."""
     from sink_job.spark.conf import SparkSettings
     from sink_job.spark.jars import connector_jars
     from sink_job.spark.session import session
 
-    settings = SparkSettings(app_name="tests", jars=connector_jars(), cores=2, heap=512 << 20)
-    with session(settings) as running:
+    temp = tmp_path_factory.mktemp("spark")
+    settings = SparkSettings(app_name="tests", jars=connector_jars(), cores=2, heap=512 << 20, temp_dir=temp)
+    with ExitStack() as stack:
+        with chdir(elsewhere):
+            running = stack.enter_context(session(settings))
         yield running
+    assert list(temp.iterdir()) == []
 
 
 @pytest.fixture

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, chdir, contextmanager
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,7 @@ from devtools.processes import wait_until
 from devtools.topics import Record, Topics
 from sink_job.api.errors import CredentialsInvalid, DataError, DataLoss, SinkError, TryAgainLater
 from sink_job.api.types import TopicPartition
-from sink_job.spark.conf import SparkSettings
 from sink_job.spark.engine import SparkEngine
-from sink_job.spark.jars import connector_jars
-from sink_job.spark.session import session
 from sink_job.spark.types import Cancelled, Columns, Function, Range, each
 from tests.support import spark_tasks
 
@@ -30,29 +26,6 @@ pytestmark = [pytest.mark.data, pytest.mark.spark]
 
 _NO_MORE = Columns()
 LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
-
-
-@pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty folder in which the session is started."""
-    return tmp_path_factory.mktemp("elsewhere")
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory, elsewhere: Path) -> Iterator[SparkSession]:
-    temp = tmp_path_factory.mktemp("spark")
-    settings = SparkSettings(app_name="test", jars=connector_jars(), cores=2, heap=512 << 20, temp_dir=temp)
-    with session_from(elsewhere, settings) as made:
-        yield made
-    assert list(temp.iterdir()) == []
-
-
-@contextmanager
-def session_from(folder: Path, settings: SparkSettings) -> Iterator[SparkSession]:
-    with ExitStack() as stack:
-        with chdir(folder):
-            made = stack.enter_context(session(settings))
-        yield made
 
 
 def engine_of(spark: SparkSession, properties: Mapping[str, str], poll_timeout_ms: int = 10_000) -> SparkEngine:
