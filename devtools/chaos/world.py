@@ -223,7 +223,7 @@ class World:
             return
         start = output.find("{\n")
         if code not in (5, 6) or start < 0:
-            raise Finding(f"verify --deep ended with {code}", output[-3000:])
+            raise Finding(f"verify --deep ended with {code}", f"{output[:3000]}\n...\n{output[-3000:]}")
         wrong = [
             f"{p['topic']}-{p['partition']}: {each}"
             for p in json.loads(output[start : output.rindex("}") + 1])["partitions"]

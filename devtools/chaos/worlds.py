@@ -98,7 +98,7 @@ LEAST_MEMORY = 1_560 << 20
 OUTAGE_EVERY = 60
 """Cycles to one outage of the store that is longer than requests are tried again, which takes three minutes."""
 
-SHORT = ("kill-at-request", "takeover", "s3-dropped", "broker-kill")
+SHORT = ("kill-at-request", "takeover-of-paused", "s3-dropped", "broker-kill")
 """The faults of the first cycles when a run has no more cycles than these."""
 
 
