@@ -9,9 +9,10 @@ from __future__ import annotations
 import gzip
 import logging
 import re
+import threading
 import zlib
 from collections.abc import Iterator
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -32,6 +33,9 @@ NAMES: Final = {
 
 RESTORE: Final = "Restore that object (an earlier version of it, or a backup), or delete it if no sink wrote it"
 _BROKEN: Final = (OSError, EOFError, zlib.error, ValueError, msgspec.MsgspecError)
+
+_making: Final = threading.Lock()
+_decoders: Final[dict[type, Any]] = {}
 
 _log = logging.getLogger(__name__)
 
@@ -87,8 +91,19 @@ def _body(s3: S3, key: str) -> bytes:
         raise unreadable(s3, key, f"not gzip: {error}") from None
 
 
+def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    """The decoder of a type, made by one thread: msgspec 0.22 may crash where threads decode a type for the first time
+    at once."""
+    with _making:
+        if kind not in _decoders:
+            _decoders[kind] = msgspec.json.Decoder(kind)
+    decoder: msgspec.json.Decoder[T] = _decoders[kind]
+    return decoder
+
+
 def _decoded(s3: S3, key: str, kind: type[T], texts: list[bytes]) -> list[T]:
+    decoder = _decoder(kind)
     try:
-        return [msgspec.json.decode(text, type=kind) for text in texts]
+        return [decoder.decode(text) for text in texts]
     except _BROKEN as error:
         raise unreadable(s3, key, error) from None

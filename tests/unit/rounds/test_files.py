@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from sink_job.api.errors import LedgerUnreadable
+from sink_job.rounds import files
 from sink_job.rounds.world import Goal
 from tests.support.function_log import FunctionLog
 from tests.support.memory_place import MemoryPlace, ended_by
@@ -113,3 +116,14 @@ def test_an_owners_file_that_cannot_be_read_is_named_and_take_over_writes_it_aga
     assert "--take-over" in str(error)
     place.run(LOG, goal=Goal(until_caught_up=True, publish_open=True, take_over=True))
     assert sum(map(len, place.offsets().values())) == 12
+
+
+def test_a_decoder_is_made_once_however_many_threads_read_the_first_files_of_a_type() -> None:
+    """msgspec 0.22 may crash where threads decode a type for the first time at once."""
+
+    class Fresh(msgspec.Struct):
+        number: int
+
+    with ThreadPoolExecutor(16) as readers:
+        made = list(readers.map(lambda _: files._decoder(Fresh), range(64)))
+    assert all(each is made[0] for each in made)
