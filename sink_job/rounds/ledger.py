@@ -107,7 +107,7 @@ class Ledger:
             with pool(READERS, "s3sink-records") as readers:
                 for record in readers.map(self.record, chain.records):
                     state = apply(state, record)
-        except NotFound:
+        except (NotFound, KeyError):  # dropped meanwhile, or another's claim read in the place of a dropped record
             return None
         return state
 
@@ -117,10 +117,13 @@ class Ledger:
         that fell into a dropped number may have been read for a record: a claim on it has to be confirmed
         (`is_head`)."""
         begun = state.number
-        with contextlib.suppress(NotFound):
+        try:
             while True:
                 state = apply(state, self.record(state.number + 1))
-        return state if state.number > begun else self.load()
+        except NotFound:
+            return state if state.number > begun else self.load()
+        except KeyError:
+            return self.load()
 
     def record(self, number: int) -> Record:
         return self._numbered(self._get(self._record_name(number), Record), number, self._record_name(number))

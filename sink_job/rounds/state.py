@@ -324,10 +324,10 @@ def merge(old: PartitionState | None, change: PartitionChange) -> PartitionState
     for path in change.gone:
         objects.pop(path, None)
     for o, keep in zip(change.state.open, change.kept, strict=True):
-        was = objects.get(o.path)
-        if was is None:
+        if not any(msgspec.structs.astuple(keep)):
             objects[o.path] = o
             continue
+        was = objects[o.path]
         objects[o.path] = msgspec.structs.replace(
             o,
             parts=was.parts[: keep.parts] + o.parts,

@@ -377,3 +377,13 @@ def test_a_partition_that_is_new_supersedes_nothing() -> None:
     before = apply(State(), claim())
     record = round_(2, partitions={str(TP): staged_at("s1")})
     assert superseded(before, apply(before, record), record.partitions) == []
+
+
+def test_a_change_that_keeps_parts_of_an_object_that_is_not_there_is_no_change_of_this_state() -> None:
+    p = PartitionState(next=1, committable=0, rotation_start=0)
+    opened = OpenObject("a", 0, 0, 1, 0, 1, Tally(1, 1), upload="u", parts=(Part(1, "e", 0, 1),))
+    before = msgspec.structs.replace(p, open=(opened,))
+    grown = msgspec.structs.replace(opened, parts=(*opened.parts, Part(2, "f", 0, 1)))
+    change = difference(before, msgspec.structs.replace(p, open=(grown,)))
+    with pytest.raises(KeyError):
+        merge(p, change)
