@@ -18,6 +18,7 @@ _TRACE_END = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Ite
 _LOSSES = ("Some data may have been lost", "OffsetOutOfRangeException")
 _EXECUTOR_LOST = re.compile(r"ExecutorLostFailure \(.*?\) Reason: ([^\n]*)")
 _KILLED = re.compile(r"exit code 137|OOMKilled|OOM\b")
+_DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded|(?:IOException|OSError)[^\n]*File too large")
 _WORKER_GONE = ("Python worker exited unexpectedly", "Python worker failed to connect back")
 
 
@@ -37,6 +38,11 @@ def job_error(error: Exception, *, servers: str, redact: Callable[[str], str]) -
         if _KILLED.search(lost[1]):
             return OutOfMemory(f"an executor was killed, most likely for lack of memory: {lost[1]}")
         return TryAgainLater(f"an executor was lost, more often than a task is tried: {lost[1]}")
+    if full := _DISK_FULL.search(text):
+        return TryAgainLater(
+            f"the local disk of a task is full or limited ({full[0]}): give the pods, or TMPDIR on a laptop, more room "
+            "for what tasks spill. Nothing is lost"
+        )
     if "java.lang.OutOfMemoryError" in text:
         return ConfigurationError("Spark's JVM ran out of memory; give it more, or lower spec.rounds.maxBytes")
     chain = [Thrown.of(name, message or "") for name, message in _THROWN.findall(_IN_TASK.sub("\n: ", text))]

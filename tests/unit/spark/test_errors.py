@@ -60,6 +60,22 @@ def test_a_killed_worker_is_worth_another_try(said: str) -> None:
     assert isinstance(error_of(f"org.apache.spark.SparkException: {said}"), TryAgainLater)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "java.io.IOException: No space left on device",
+        "java.io.IOException: File too large",
+        "OSError: [Errno 28] No space left on device",
+        "OSError: [Errno 122] Disk quota exceeded",
+        "OSError: [Errno 27] File too large",
+    ],
+)
+def test_a_local_disk_that_is_full_is_worth_another_try(said: str) -> None:
+    error = error_of(f"org.apache.spark.SparkException: Job aborted\nCaused by: {said}")
+    assert type(error) is TryAgainLater
+    assert "the local disk of a task is full" in str(error)
+
+
 def test_a_jvm_without_memory_asks_for_more() -> None:
     assert isinstance(error_of("java.lang.OutOfMemoryError: Java heap space"), ConfigurationError)
 
