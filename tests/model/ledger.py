@@ -136,13 +136,17 @@ def read(
     snapshots: tuple[tuple[int, Kept[State]], ...],
     chain: Chain,
 ) -> Kept[State] | None:
-    """The state that a chain of numbers stands for; None when one of them is no longer there."""
+    """The state that a chain of numbers stands for; None when one of them is no longer there, or another's claim is in
+    the place of one that was dropped."""
     there, snapped = dict(records), dict(snapshots)
     state = snapped.get(chain.snapshot) if chain.snapshot else EMPTY
     for number in chain.records:
         if state is None or number not in there:
             return None
-        state = after(state, there[number])
+        try:
+            state = after(state, there[number])
+        except KeyError:
+            return None
     return state
 
 
