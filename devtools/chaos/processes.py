@@ -164,7 +164,7 @@ def takeover_of_paused(world: World, rng: random.Random) -> None:
 
 
 def two_at_once(world: World, rng: random.Random) -> None:
-    """Two drivers start together; the later claim wins, and one goes on."""
+    """Two drivers start together; the later claim wins, and one continues."""
     if world.driver is not None:
         world.killed(world.driver)
     both = world.fleet.start(cores=1), world.fleet.start(cores=1)

@@ -2,7 +2,7 @@
 
 Worlds follow each other; each is one sink with a topic of its own, and lives for a few cycles. A cycle is load and one
 fault, after which all that is visible is compared with Kafka. At a world's end everything is published, compared once
-more, and proved by `s3sink verify --deep`. A finding ends its world; the run goes on with the next one.
+more, and proved by `s3sink verify --deep`. A finding ends its world; the run continues with the next one.
 """
 
 from __future__ import annotations

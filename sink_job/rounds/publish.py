@@ -67,7 +67,7 @@ def publish(s3: S3, o: NamedObject, was_tried: bool = False) -> Outcome:
 
 
 def _outcome_at_key(s3: S3, o: NamedObject) -> Outcome:
-    """The outcome by what is stored at the object's key, when its upload cannot be completed. Raises ObjectConflict."""
+    """The outcome by what is stored at the object's key, whatever the completion's reply. Raises ObjectConflict."""
     stored = s3.head(o.key)
     if stored is None:
         return Outcome.LOST

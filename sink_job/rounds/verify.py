@@ -258,7 +258,7 @@ class _Look:
         return Bucket(frozenset(missing), other, unknown)
 
     def notes(self) -> Iterator[str]:
-        """What stands beside the sink's objects and is nothing wrong."""
+        """What is beside the sink's objects and is nothing wrong."""
         if self.older_strays:
             yield f"{self.older_strays:,} objects are of partitions that the ledger does not know, and older than it"
         if self.other_sinks:
