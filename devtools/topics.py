@@ -74,7 +74,8 @@ class Topics:
         """A new topic, ready to be written to; gives its name back."""
         new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(settings or {}))
         _all_done(self.admin.create_topics([new], operation_timeout=_SECONDS))
-        self.ends(name)
+        # A broker that has not applied the controller's record yet answers with a topic of no partitions.
+        wait_until(lambda: len(self.ends(name)) == partitions, f"{partitions} partitions of {name}", seconds=_SECONDS)
         return name
 
     def delete(self, name: str) -> None:
