@@ -95,7 +95,7 @@ COPY sink_job/__init__.py /src/sink_job/
 COPY sink_job/api /src/sink_job/api
 COPY sink_job/kafka /src/sink_job/kafka
 COPY sink_job/spark /src/sink_job/spark
-COPY container/bake.py /src/
+COPY container/prepare_image.py /src/
 RUN /opt/s3sink/bin/python /src/bake.py /baked && chmod -R a+rX /baked
 
 # ---- the job's image: drivers and executors ------------------------------------------------------------------------

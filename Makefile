@@ -37,7 +37,7 @@ demo-down: setup ## ends what demo-up started
 
 test: setup ## all tests, with a real Kafka broker, a real S3 server and Spark
 	@echo "test: an archive of Spark's classes, so that each of the tests' JVMs starts sooner (a minute, the first time)"
-	@$(BIN)/python -m sink_job.spark.archive
+	@$(BIN)/python -m sink_job.spark.class_data_sharing
 	@echo "test: simulated worlds from S3SINK_SEED=$(S3SINK_SEED) on"
 	@$(PYTEST) $(ARGS)
 

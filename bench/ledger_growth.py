@@ -16,14 +16,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from sink_job.api.data_sections import Errors
+from sink_job.api.job_sections import Errors
 from sink_job.api.spec import Shaping
-from sink_job.api.types import TopicPartition
-from sink_job.rounds.commit import SNAPSHOT_EVERY
-from sink_job.rounds.objects import MAX_TAIL, extend_seen
-from sink_job.rounds.pipeline import Pipeline
-from sink_job.rounds.staging import new_prefix
-from sink_job.rounds.state import (
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.committer import SNAPSHOT_EVERY
+from sink_job.ledger.staging import new_prefix
+from sink_job.ledger.state import (
     Extent,
     OpenObject,
     Part,
@@ -35,6 +33,8 @@ from sink_job.rounds.state import (
     Tally,
     difference,
 )
+from sink_job.writer.object_writer import MAX_TAIL, extend_seen
+from sink_job.writer.record_pipeline import Pipeline
 
 DAY_MS = 86_400_000
 MIDNIGHT = 1_700_006_400_000

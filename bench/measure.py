@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from bench.data import PARTITIONS, Case
+from bench.resource_sampler import Look, Peaks, Sampler, spent
 from bench.servers import BUCKET
-from bench.usage import Look, Peaks, Sampler, spent
 from devtools.kafka import KafkaBroker
 from devtools.processes import kill_session
 from devtools.s3 import S3Server, credentials_environment
-from devtools.sink import local_spec, manifest
-from devtools.sink import sink as sink_command
+from devtools.sink_process import local_spec, manifest
+from devtools.sink_process import sink as sink_command
 
 Result = dict[str, Any]
 SERVERS = ("broker", "s3")
@@ -58,10 +58,10 @@ class Bench:
 
     @contextlib.contextmanager
     def passes(self, folder: Path, made_for: Mapping[str, Any], **conf: str) -> Iterator[PassRunner]:
-        """A process of `bench.passes`."""
+        """A process of `bench.spark_pass`."""
         with (folder / "passes.log").open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "bench.passes"],
+                [sys.executable, "-m", "bench.spark_pass"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -94,7 +94,7 @@ class Bench:
 
 
 class PassRunner:
-    """The other end of `bench.passes`."""
+    """The other end of `bench.spark_pass`."""
 
     def __init__(self, process: subprocess.Popen[str], sampler: Sampler, log: Path) -> None:
         self._process = process
@@ -136,7 +136,7 @@ class PassRunner:
                 heard: dict[str, Any] = json.loads(line)
                 if heard.pop("event") == event:
                     return heard
-        raise RuntimeError(f"bench.passes ended:\n{self._log.read_text()[-3000:]}")
+        raise RuntimeError(f"bench.spark_pass ended:\n{self._log.read_text()[-3000:]}")
 
 
 def _result(case: Case, seconds: float, before: Look, after: Look, peaks: Peaks) -> Result:

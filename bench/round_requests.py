@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from devtools.s3 import s3_server
-from sink_job.rounds.loop import Driver
-from sink_job.rounds.world import Goal
-from tests.support.function_log import CLOCK_MS, FunctionLog
-from tests.support.place import Place
+from sink_job.coordinator.context import Goal
+from sink_job.coordinator.coordinator import Driver
+from tests.support.sink_fixture import Place
+from tests.support.synthetic_log import CLOCK_MS, FunctionLog
 
 RECORDS = 10
 """Records of a topic-partition in a round."""

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.data import Case, Cases
-from bench.limits import backlog, open_paths
 from bench.measure import Bench, Result
-from bench.overhead import overhead
+from bench.memory_limits import backlog, open_paths
+from bench.round_overhead import overhead
 from bench.servers import BUCKET, target
 from devtools.kafka import KafkaBroker
 

@@ -8,10 +8,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from demo.console import Show
 from demo.flights import Flights
+from demo.scenario import play
 from demo.servers import ROOT, Servers, forget, remembered
-from demo.show import Show
-from demo.story import play
 from sink_job.spark.jars import cache_dir
 
 LEFT_RUNNING = cache_dir() / "demo"

@@ -20,16 +20,16 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from demo.console import Show
 from demo.flights import Flights
 from demo.kube import CHART, ROOT, Given, Kube, kubernetes
+from demo.scenario import query
 from demo.servers import Servers
-from demo.show import Show
-from demo.story import query
-from devtools import tree
-from devtools.kube.reports import REPORT_PORT
+from devtools import bucket_listing
+from devtools.kube.fake_driver_report import REPORT_PORT
 from devtools.processes import ServerFailedError, wait_until
 from devtools.s3 import ACCESS_KEY, SECRET_KEY
-from devtools.sink import Sink
+from devtools.sink_process import Sink
 from devtools.topics import Topics
 from sink_job.api.report import Report
 
@@ -155,12 +155,12 @@ class _Story:
     def lose_the_driver(self) -> None:
         self.show.step("kubectl delete pod --force: the driver is gone in the middle of it all")
         client, bucket = self.servers.s3.client(), self.servers.bucket
-        self._watch(lambda: len(tree.objects(client, bucket)) >= _DELETE_AFTER_OBJECTS)
+        self._watch(lambda: len(bucket_listing.objects(client, bucket)) >= _DELETE_AFTER_OBJECTS)
         before = self._uid()
         self._kubectl("delete", "pod", self.driver, "--force", "--grace-period=0")
         self.show.say(
-            f"left behind: {len(tree.objects(client, bucket))} whole objects, "
-            f"{len(tree.uploads(client, bucket))} uploads under way (nobody can see them)"
+            f"left behind: {len(bucket_listing.objects(client, bucket))} whole objects, "
+            f"{len(bucket_listing.uploads(client, bucket))} uploads under way (nobody can see them)"
         )
         with self.show.spinner("waiting for the next driver"):
             wait_until(lambda: self._uid() not in (before, None), "the next driver", seconds=_PATIENCE_S)

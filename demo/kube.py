@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from demo.show import Show
+from demo.console import Show
 from devtools.images import TARGETS, built
 from devtools.kube.build import helm_program, kubernetes_programs
 from devtools.kube.node import node_cluster, reason_against

@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
+from demo.console import Show
 from demo.flights import Flights
-from demo.show import Show
 from devtools.jars import broker_class_path
 from devtools.kafka import KafkaBroker
 from devtools.processes import LOOPBACK, accepts_connections, in_session, kill_session, wait_until

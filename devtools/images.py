@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from devtools.builders import Builder, builder_here, say
+from devtools.image_builders import Builder, builder_here, say
 from devtools.processes import ServerFailedError
 from sink_job.spark.jars import cache_dir
 

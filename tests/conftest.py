@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-from devtools.fault_proxy import FaultProxy
+from devtools.faults.s3_proxy import FaultProxy
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.s3 import S3Server, s3_server
-from devtools.sink import Sink, sink
+from devtools.sink_process import Sink, sink
 from devtools.topics import Topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.support.site import Site
+    from tests.support.spark_fixture import Site
 
 settings.register_profile("ci", deadline=None, print_blob=True)
 settings.register_profile("dev", deadline=None)
@@ -119,6 +119,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory, elsewhere: Path) -> Iterator
 @pytest.fixture
 def site(spark: SparkSession, kafka: KafkaBroker, topics: Topics, s3: S3Server, bucket: str, tmp_path: Path) -> Site:
     """Where a test runs a sink's driver in this process, on the shared servers and a bucket of its own."""
-    from tests.support.site import Site
+    from tests.support.spark_fixture import Site
 
     return Site(spark=spark, topics=topics, bootstrap=kafka.bootstrap, s3=s3, bucket=bucket, folder=tmp_path)

@@ -15,12 +15,12 @@ from typing import Any
 
 import yaml
 
-from bench.operator.players import Players
 from bench.operator.run import NAMESPACES, Result, run
+from bench.operator.simulated_users import Players
 from bench.report import save
 from devtools.kube.control_plane import ControlPlane
-from devtools.kube.reports import ReportServer
-from devtools.operator import Operator
+from devtools.kube.fake_driver_report import ReportServer
+from devtools.operator_process import Operator
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZES = (10, 100, 500, 1000)

@@ -13,11 +13,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.operator.players import Players
+from bench.operator.simulated_users import Players
 from devtools.kube.client import Json
-from devtools.operator import Operator
+from devtools.operator_process import Operator
 from sink_job.api.report import RunState
-from tests.support.operated import SPEC, manifest
+from tests.support.operator_fixture import SPEC, manifest
 
 Result = dict[str, Any]
 

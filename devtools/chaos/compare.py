@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from devtools import tree
+from devtools import bucket_listing
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -270,7 +270,7 @@ class Comparison:
         name = self._key.fullmatch(key)
         if name is None:
             return [f"{key}: no key of this sink"]
-        content = tree.unpacked(tree.body(self._client, self._bucket, key), key)
+        content = bucket_listing.unpacked(bucket_listing.body(self._client, self._bucket, key), key)
         lines = content.removesuffix(b"\n").split(b"\n")
         self.seen[key] = Seen(etag, len(lines), size)
         partition, offset = int(name["partition"]), int(name["first"]) - 1

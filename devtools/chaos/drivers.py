@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from devtools.chaos import limits
-from devtools.fault_proxy import FaultProxy
+from devtools.faults.s3_proxy import FaultProxy
+from devtools.faults.s3_requests import Request
 from devtools.kafka import KafkaBroker
 from devtools.processes import Process, ServerFailedError, in_session, wait_until
 from devtools.s3 import VersityGW, credentials_environment
-from devtools.s3_requests import Request
-from devtools.sink import local_spec, manifest
+from devtools.sink_process import local_spec, manifest
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from devtools.chaos.drivers import Driver
 from devtools.chaos.world import World
-from devtools.fault_proxy import Kill, Point
-from devtools.s3_requests import Request
+from devtools.faults.s3_proxy import Kill, Point
+from devtools.faults.s3_requests import Request
 
 TARGETS: tuple[tuple[str, str], ...] = (
     ("PutObject", "/intent/"),

@@ -9,7 +9,7 @@ import time
 
 from devtools.chaos.moments import REQUEST_SECONDS, TARGETS, any_point, kill_at, target, terminated
 from devtools.chaos.world import FENCED, KILLED, OK, TRY_AGAIN, Finding, World, sleep
-from devtools.fault_proxy import Hold
+from devtools.faults.s3_proxy import Hold
 from devtools.processes import in_session
 
 _GONE_SECONDS = 30.0

@@ -8,9 +8,9 @@ import time
 from devtools.chaos.drivers import is_record
 from devtools.chaos.moments import REQUEST_SECONDS, any_point, target
 from devtools.chaos.world import TRY_AGAIN, World, sleep
-from devtools.fault_proxy import Answer, Drop, Hold, Point
-from devtools.relay import Delay
-from devtools.s3_requests import Request, mutating
+from devtools.faults.proxy import Delay
+from devtools.faults.s3_proxy import Answer, Drop, Hold, Point
+from devtools.faults.s3_requests import Request, mutating
 
 # -- Kafka ---------------------------------------------------------------------------------------------------------
 

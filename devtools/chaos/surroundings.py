@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 
-from devtools import tree
+from devtools import bucket_listing
 from devtools.chaos import limits
 from devtools.chaos.drivers import Driver, is_record
 from devtools.chaos.load import Burst
@@ -75,7 +75,7 @@ def out_of_memory(world: World, rng: random.Random) -> None:
 def lost_uploads(world: World, rng: random.Random) -> None:
     """The driver is killed between record and completion, and a lifecycle rule aborts all uploads."""
     kill_at(world, world.running(), rng, is_record, "after", rng.randint(1, 3))
-    for upload_id, key in tree.uploads(world.client, world.bucket).items():
+    for upload_id, key in bucket_listing.uploads(world.client, world.bucket).items():
         world.client.abort_multipart_upload(Bucket=world.bucket, Key=key, UploadId=upload_id)
         world.fired["uploads aborted by hand"] += 1
 
@@ -83,7 +83,7 @@ def lost_uploads(world: World, rng: random.Random) -> None:
 def lost_staging(world: World, rng: random.Random) -> None:
     """The driver is killed, and somebody deletes what was staged."""
     kill_at(world, world.running(), rng, is_record, "after", rng.randint(1, 3))
-    for key in tree.objects(world.client, world.bucket, ledger=True):
+    for key in bucket_listing.objects(world.client, world.bucket, ledger=True):
         if "/staging/" in key:
             world.client.delete_object(Bucket=world.bucket, Key=key)
             world.fired["staging objects deleted by hand"] += 1

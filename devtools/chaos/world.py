@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from devtools import tree
+from devtools import bucket_listing
 from devtools.chaos.compare import Comparison, Log, Settings
 from devtools.chaos.drivers import Driver, Fleet, Servers
 from devtools.chaos.load import Loader
@@ -88,7 +88,7 @@ class World:
         if keep:
             return
         with contextlib.suppress(Exception):
-            tree.clear(self.client, self.bucket)
+            bucket_listing.clear(self.client, self.bucket)
         with contextlib.suppress(Exception):
             self.topics.delete(self.topic)
 
@@ -209,10 +209,10 @@ class World:
                 raise Finding("three runs to the end ended with 75", driver.process.last_lines(TAIL_LINES))
         log = driver.process.last_lines(TAIL_LINES)
         _raise(self.comparison.all_of_it(self.committed(), range(self.partitions)), log)
-        uploads = tree.uploads(self.client, self.bucket)
+        uploads = bucket_listing.uploads(self.client, self.bucket)
         if uploads:
             raise Finding(f"{len(uploads)} unfinished uploads are left: {sorted(uploads.values())[:3]}", log)
-        staged = [key for key in tree.objects(self.client, self.bucket, ledger=True) if "/staging/" in key]
+        staged = [key for key in bucket_listing.objects(self.client, self.bucket, ledger=True) if "/staging/" in key]
         if staged:
             raise Finding(f"{len(staged)} staging objects are left: {staged[:3]}", log)
 

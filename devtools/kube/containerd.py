@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from devtools.images import Image
-from devtools.kube.capsule import Capsule
-from devtools.kube.packages import cni_folder, find_program
+from devtools.kube.host_packages import cni_folder, find_program
+from devtools.kube.node_namespaces import Capsule
 from devtools.processes import Process, ServerFailedError, wait_until
 from sink_job.spark.jars import cache_dir
 

@@ -1,5 +1,5 @@
 """A real Kubernetes control plane on the loopback address, without root: etcd, the API server, and those controllers
-that tests of an operator lean on. No scheduler and no kubelet: `devtools.kube.harness` plays them.
+that tests of an operator lean on. No scheduler and no kubelet: `devtools.kube.fake_kubelet` plays them.
 
 It is as strict as a cluster: RBAC, the default admission plug-ins (Pod Security, quotas and limits among them), service
 accounts with tokens that the server signs. Who has a cluster of their own sets `S3SINK_TEST_CLUSTER=1` beside

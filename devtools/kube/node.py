@@ -21,12 +21,12 @@ from pathlib import Path
 import yaml
 
 from devtools.images import TARGETS, Image, built
-from devtools.kube import packages
+from devtools.kube import host_packages
 from devtools.kube.build import Programs, kubernetes_programs
-from devtools.kube.capsule import Capsule, capsule
 from devtools.kube.client import Json
 from devtools.kube.containerd import Containerd, image_store
 from devtools.kube.control_plane import CONTROLLERS, ControlPlane, write_kubeconfig
+from devtools.kube.node_namespaces import Capsule, capsule
 from devtools.processes import Process, ServerFailedError, in_session, wait_until
 from sink_job.spark.jars import cache_dir
 
@@ -248,7 +248,7 @@ def _container_id(pod: Json) -> str:
 
 def reason_against() -> str | None:
     """Why no node can run on this machine, in a sentence that says what to do; None where one can."""
-    return packages.Machine.here().reason_against()
+    return host_packages.Machine.here().reason_against()
 
 
 @contextlib.contextmanager
@@ -256,7 +256,7 @@ def node_cluster(
     images: Sequence[Image] = (), *, crds: Sequence[Json] = (), folder: Path | None = None
 ) -> Iterator[NodeCluster]:
     """A running cluster of one node with `images` in it; at the end nothing of it is left but the images."""
-    packages.require()
+    host_packages.require()
     (pause,) = built("pause")
     with contextlib.ExitStack() as stack:
         if folder is None:

@@ -6,7 +6,7 @@ import copy
 import datetime
 
 from devtools.kube.client import Json
-from devtools.kube.reports import REPORT_PORT
+from devtools.kube.fake_driver_report import REPORT_PORT
 
 
 def container_status(pod: Json, container: Json, state: Json, *, ready: bool) -> Json:

@@ -17,9 +17,9 @@ from sink_job.api.errors import (
     SpecError,
     TryAgainLater,
 )
-from sink_job.api.types import TopicPartition
-from sink_job.rounds.verify import gather
+from sink_job.api.topic_partition import TopicPartition
 from sink_job.s3 import S3Outcome
+from sink_job.verify.evidence import gather
 
 if TYPE_CHECKING:
     from devtools.simulation.world import Role, World

@@ -11,8 +11,8 @@ from devtools.simulation.scheduler import Actor, Scheduler
 from devtools.simulation.store import Store
 from sink_job.api.errors import TryAgainLater
 from sink_job.s3 import S3, Conflict, Head, Listed, Meter, NoSuchUpload, NotFound, Part, PutResult, S3Settings, Upload
-from sink_job.s3.body import Body, Pieces
 from sink_job.s3.checksums import combine_all
+from sink_job.s3.request_body import Body, Pieces
 
 T = TypeVar("T")
 

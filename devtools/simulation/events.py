@@ -10,8 +10,8 @@ from devtools.simulation.kafka import Log
 from devtools.simulation.oracle import generation_of
 from devtools.simulation.scheduler import Actor
 from devtools.simulation.shape import BEGIN_MS, DAY_MS, EVENTS, FOREIGN_KEY
-from sink_job.api.types import TopicPartition
-from sink_job.rounds.world import Goal
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.context import Goal
 
 if TYPE_CHECKING:
     from devtools.simulation.world import World

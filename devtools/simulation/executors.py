@@ -8,7 +8,8 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
-from sink_job.rounds import objects, pools
+from sink_job.engine import thread_pools
+from sink_job.writer import object_writer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -71,10 +72,10 @@ def without_threads(rng: random.Random) -> Iterator[None]:
     def make(count: int, name: str) -> Executor:
         return AtOnce() if name == "s3sink-upload" else Shuffled(rng)
 
-    objects._pool.cache_clear()
-    before = pools.use(make)
+    object_writer._pool.cache_clear()
+    before = thread_pools.use(make)
     try:
         yield
     finally:
-        pools.use(before)
-        objects._pool.cache_clear()
+        thread_pools.use(before)
+        object_writer._pool.cache_clear()

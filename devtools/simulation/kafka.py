@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from devtools.simulation.scheduler import Scheduler
 from sink_job.api.errors import DataLoss, SinkError, TopicMissing, TryAgainLater
-from sink_job.api.types import TopicPartition
-from sink_job.kafka.types import TopicInfo
-from sink_job.spark.types import Cancelled, Columns, Range, Work
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.engine.kafka_admin import TopicInfo
+from sink_job.engine.types import Cancelled, Columns, Range, Work
 
 Commit = Callable[[TopicPartition, int, str], None]
 

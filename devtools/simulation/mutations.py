@@ -17,11 +17,12 @@ import msgspec
 
 from devtools.simulation.runner import Failed, fails, fresh
 from devtools.simulation.store import Store
-from sink_job.rounds import generations, history, objects, publish, recover, state, taken
-from sink_job.rounds.commit import Commits
-from sink_job.rounds.ledger import Ledger
-from sink_job.rounds.publish import Outcome, publish_all
+from sink_job.coordinator.committer import Commits
+from sink_job.ledger import generations, publisher, sequence, session, state, takeover
+from sink_job.ledger.publisher import Outcome, publish_all
+from sink_job.ledger.store import Ledger
 from sink_job.s3 import Part
+from sink_job.writer import object_writer
 
 Patches = Sequence[AbstractContextManager[Any]]
 
@@ -76,13 +77,13 @@ def committed_before_acknowledged() -> Patches:
 
 def lost_is_taken_for_moved() -> Patches:
     """An object that is neither uploaded nor at its key passes for visible."""
-    original = publish.publish
+    original = publisher.publish
 
     def lenient(*given: Any) -> Outcome:
         original(*given)
         return Outcome.VISIBLE
 
-    return [patch.object(publish, "publish", lenient)]
+    return [patch.object(publisher, "publish", lenient)]
 
 
 def completed_over_objects() -> Patches:
@@ -129,34 +130,39 @@ def no_intents() -> Patches:
 
 def clocks_forgotten() -> Patches:
     """The members of an object do not hold the round clocks under which they were seen."""
-    original = objects.extend_seen
-    return [patch("sink_job.rounds.write.extend_seen", lambda seen, start, end, clock: original(seen, start, end, 0))]
+    original = object_writer.extend_seen
+    return [
+        patch(
+            "sink_job.writer.partition_writer.extend_seen",
+            lambda seen, start, end, clock: original(seen, start, end, 0),
+        )
+    ]
 
 
 def reset_before_published() -> Patches:
     """A reset does not make visible first what was named."""
-    return [patch.object(taken.Taken, "publish", lambda self, *given: 0)]
+    return [patch.object(session.Taken, "publish", lambda self, *given: 0)]
 
 
 def commits_without_generation() -> Patches:
     """Commits do not carry their generation."""
     original = generations.commit_mark
-    return [patch("sink_job.rounds.commit.commit_mark", lambda generation, ledger: original(1, ledger))]
+    return [patch("sink_job.coordinator.committer.commit_mark", lambda generation, ledger: original(1, ledger))]
 
 
 def claims_are_dropped() -> Patches:
     """Records that two snapshots cover are dropped, claims too."""
-    original = history.droppable
+    original = sequence.droppable
 
     def droppable(records: Any, snapshots: Any, claims: Any, *rest: Any) -> Any:
         return original(records, snapshots, (), *rest)
 
-    return [patch.object(history, "droppable", droppable)]
+    return [patch.object(sequence, "droppable", droppable)]
 
 
 def staging_of_others_removed() -> Patches:
     """Clean-up deletes staging objects of any epoch and round."""
-    return [patch.object(recover, "is_past", lambda name, epoch, recorded: True)]
+    return [patch.object(takeover, "is_past", lambda name, epoch, recorded: True)]
 
 
 MUTATIONS: dict[str, Callable[[], Patches]] = {

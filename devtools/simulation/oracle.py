@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from devtools.simulation.kafka import Kafka
-from sink_job.api.types import TopicPartition
-from sink_job.rounds.state import Record
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.ledger.state import Record
 
 _MARK = re.compile(r"generation ([0-9]+), ledger s3://.+")
 _FILE = re.compile(r"([A-Za-z0-9._-]+)\+([0-9]+)\+([0-9]+)\.json(?:\.gz)?")

@@ -21,21 +21,21 @@ from devtools.simulation.oracle import Oracle, Violation
 from devtools.simulation.scheduler import Actor, Killed, Pause, Scheduler
 from devtools.simulation.shape import BEGIN_MS, EVENTS, FOREIGN_KEY, Shape
 from devtools.simulation.store import Store
-from sink_job.api.data_sections import S3Names
 from sink_job.api.errors import SinkError
+from sink_job.api.job_sections import S3Names
 from sink_job.api.operator_sections import OffsetReset
+from sink_job.api.quantities import Size
 from sink_job.api.spec import Sink
-from sink_job.api.types import TopicPartition
-from sink_job.api.units import Size
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.context import Goal
+from sink_job.coordinator.context import World as Given
+from sink_job.coordinator.coordinator import Driver
+from sink_job.coordinator.progress import Tracker
 from sink_job.formats.compression import Gzip
-from sink_job.rounds.discard import discard_open
-from sink_job.rounds.loop import Driver
-from sink_job.rounds.own import Owner, ledger_root
-from sink_job.rounds.reset import Resetter
-from sink_job.rounds.taken import Hands
-from sink_job.rounds.tracker import Tracker
-from sink_job.rounds.world import Goal
-from sink_job.rounds.world import World as Given
+from sink_job.ledger.ownership import Owner, ledger_root
+from sink_job.ledger.session import Hands
+from sink_job.maintenance.discard_open import discard_open
+from sink_job.maintenance.offset_reset import Resetter
 from sink_job.s3 import S3Settings
 from sink_job.s3 import client as clients
 

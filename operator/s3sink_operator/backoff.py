@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 
-from s3sink_operator.model import Kind
+from s3sink_operator.types import Kind
 
 MINUTE = 60_000
 LONGEST = 60 * MINUTE

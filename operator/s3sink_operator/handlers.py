@@ -13,8 +13,8 @@ import kopf
 from kubernetes.aio.client import ApiClient
 
 from s3sink_operator import names
-from s3sink_operator.model import Json
-from s3sink_operator.store import SinkKey, Store, sink_of
+from s3sink_operator.object_cache import SinkKey, Store, sink_of
+from s3sink_operator.types import Json
 from s3sink_operator.workqueue import URGENT, WorkQueue
 from sink_job.api.spec import GROUP, VERSION
 

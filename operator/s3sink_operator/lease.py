@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from s3sink_operator.api import Api, ApiError
+from s3sink_operator.kube_api import Api, ApiError
 from s3sink_operator.metrics import LEADING
-from s3sink_operator.model import Json
+from s3sink_operator.types import Json
 
 _log = logging.getLogger(__name__)
 

@@ -19,18 +19,18 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient
 
 from s3sink_operator import handlers, lease, logs, names
-from s3sink_operator.api import Api, ApiError
-from s3sink_operator.execute import Executor
-from s3sink_operator.kubelet import Kubelet
-from s3sink_operator.model import Settings
+from s3sink_operator.apply import Executor
+from s3sink_operator.http_server import Heartbeat, serving
+from s3sink_operator.kube_api import Api, ApiError
+from s3sink_operator.object_cache import SinkKey, Store
 from s3sink_operator.observe import Observer, Reports
+from s3sink_operator.pod_events import Kubelet
 from s3sink_operator.reconcile import Reconciler
-from s3sink_operator.reports import ByPod, ByProxy
-from s3sink_operator.server import Heartbeat, serving
-from s3sink_operator.store import SinkKey, Store
+from s3sink_operator.report_client import ByPod, ByProxy
+from s3sink_operator.types import Settings
 from s3sink_operator.workqueue import WorkQueue
+from sink_job.api.quantities import parse_duration
 from sink_job.api.spec import GROUP, VERSION
-from sink_job.api.units import parse_duration
 
 _log = logging.getLogger("s3sink_operator")
 _ENVIRONMENT: Final = "S3SINK_OPERATOR_"

@@ -10,10 +10,11 @@ from typing import Protocol
 from pydantic import ValidationError
 
 from s3sink_operator import names
-from s3sink_operator.api import Api, ApiError
-from s3sink_operator.identity import Claims, claim_of
-from s3sink_operator.kubelet import Kubelet
-from s3sink_operator.model import (
+from s3sink_operator.conflicts import Claims, claim_of
+from s3sink_operator.kube_api import Api, ApiError
+from s3sink_operator.object_cache import SinkKey, Store
+from s3sink_operator.pod_events import Kubelet
+from s3sink_operator.types import (
     Claim,
     Json,
     Observed,
@@ -25,7 +26,6 @@ from s3sink_operator.model import (
     label,
     uid_of,
 )
-from s3sink_operator.store import SinkKey, Store
 from sink_job.api.errors import SpecError
 from sink_job.api.report import Report
 from sink_job.api.spec import Sink, parse_sink

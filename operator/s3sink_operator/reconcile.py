@@ -14,13 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from s3sink_operator import status
-from s3sink_operator.api import ApiError
+from s3sink_operator.apply import Executor
 from s3sink_operator.decide import decide
-from s3sink_operator.execute import Executor
+from s3sink_operator.kube_api import ApiError
 from s3sink_operator.metrics import RECONCILE_SECONDS, RECONCILES
-from s3sink_operator.model import Decision, Settings
+from s3sink_operator.object_cache import SinkKey
 from s3sink_operator.observe import CHILDREN, TOLD, Gist, Observer, gist_of
-from s3sink_operator.store import SinkKey
+from s3sink_operator.types import Decision, Settings
 
 _log = logging.getLogger(__name__)
 

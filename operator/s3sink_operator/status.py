@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from s3sink_operator.crd.status import ATTEMPTS, WORST
-from s3sink_operator.model import Json, to_ms, to_stamp
+from s3sink_operator.types import Json, to_ms, to_stamp
 from sink_job.api.report import Ending, PartitionReport, Report
 
 MOST: Final = 2**63 - 1

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, StrictInt
 
-from sink_job.api.choices import ExecutorMode, MemoryMode, OnExisting, ResetTo
-from sink_job.api.names import ObjectName, TopicName
-from sink_job.api.section import Section, about
-from sink_job.api.units import GI, MI, Size
+from sink_job.api.base_model import Section, about
+from sink_job.api.enums import ExecutorMode, MemoryMode, OnExisting, ResetTo
+from sink_job.api.field_types import ObjectName, TopicName
+from sink_job.api.quantities import GI, MI, Size
 
 # Never printed: the environment of a container may hold secrets.
 PodTemplate = Annotated[

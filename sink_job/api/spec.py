@@ -12,8 +12,9 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from sink_job.api import loading
-from sink_job.api.choices import (
+from sink_job.api import parser
+from sink_job.api.base_model import Section, about
+from sink_job.api.enums import (
     Compression,
     Converter,
     DeletionPolicy,
@@ -31,7 +32,8 @@ from sink_job.api.choices import (
     TimestampExtractor,
     Tolerance,
 )
-from sink_job.api.data_sections import (
+from sink_job.api.field_types import RESERVED, DnsLabel, SinkId
+from sink_job.api.job_sections import (
     S3,
     Errors,
     Format,
@@ -44,10 +46,8 @@ from sink_job.api.data_sections import (
     SecretKey,
     SecretRef,
 )
-from sink_job.api.names import RESERVED, DnsLabel, SinkId
 from sink_job.api.operator_sections import Driver, Executor, LocalRef, Offsets, ServiceAccount
-from sink_job.api.properties import redacted
-from sink_job.api.section import Section, about
+from sink_job.api.reserved_properties import redacted
 
 __all__ = [
     "S3",
@@ -243,9 +243,9 @@ def load_sink(text: str, *, for_job: bool = True) -> Sink:
 
     `for_job`: also refuse, by name, what this version of the job cannot do yet.
     """
-    return loading.load(text, Sink, for_job=for_job)
+    return parser.load(text, Sink, for_job=for_job)
 
 
 def parse_sink(document: object, *, for_job: bool = True) -> Sink:
     """`load_sink` for a manifest that is already plain data, as a Kubernetes client gives it."""
-    return loading.parse(document, Sink, for_job=for_job)
+    return parser.parse(document, Sink, for_job=for_job)

@@ -6,16 +6,19 @@ import argparse
 import json
 import os
 import sys
+import time
 import traceback
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sink_job.api.errors import SecretMissing, SinkError, SpecError
-from sink_job.driver.redaction import SECRETS, secrets_of
+from sink_job.driver.secret_registry import SECRETS, secrets_of
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
+    from sink_job.ledger.session import Hands
 
 SECRETS_DIR = "S3SINK_SECRETS_DIR"
 
@@ -48,6 +51,12 @@ def add_sink(parser: argparse.ArgumentParser) -> None:
         help="a secret of the manifest and the directory it is in, one file a key, as Kubernetes mounts it; may be "
         f"given again. ${SECRETS_DIR} names a directory of such directories",
     )
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say how results and logs look."""
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
+    parser.add_argument("--log", choices=("text", "json"), default="text", help="how log lines look (default: text)")
 
 
 def _secret(text: str) -> tuple[str, Path]:
@@ -88,6 +97,26 @@ def secret_dirs(args: argparse.Namespace, sink: Sink, environ: Mapping[str, str]
         found[name] = directory
     SECRETS.hide(secrets_of(sink, found, environ))
     return found
+
+
+def hands_of(sink: Sink, secrets: Mapping[str, Path]) -> Hands:
+    """Connects to the bucket. Raises what that raises."""
+    from sink_job.driver.run import owner_of
+    from sink_job.ledger.ownership import ledger_root
+    from sink_job.ledger.session import Hands
+    from sink_job.s3 import S3Settings, connect
+
+    names = sink.spec.s3
+    s3 = connect(S3Settings.of(names, secrets))
+    s3.look()
+    return Hands(
+        s3=s3,
+        root=ledger_root(names.topics_dir, sink.sink_id),
+        owner=owner_of(sink, os.environ),
+        attempt=uuid.uuid4().hex,
+        clock=lambda: time.time_ns() // 1_000_000,
+        store_clock=s3.clock_ms,
+    )
 
 
 def tell(error: BaseException, *, debug: bool = False, as_json: bool = False) -> int:

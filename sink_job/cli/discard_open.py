@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from sink_job.cli.common import EXIT_CODES, add_sink, read_sink, secret_dirs
-from sink_job.cli.hands import add_output, hands_of
+from sink_job.cli.common import EXIT_CODES, add_output, add_sink, hands_of, read_sink, secret_dirs
 
 if TYPE_CHECKING:
-    from sink_job.rounds.discard import Discarded
+    from sink_job.maintenance.discard_open import Discarded
 
 DESCRIPTION = """\
 Gives up the open objects of SINK.yaml: aborts their uploads and deletes what is
@@ -41,13 +40,13 @@ def run(args: argparse.Namespace) -> int:
 
     import msgspec
 
-    from sink_job.driver import logs, termination
-    from sink_job.rounds.discard import discard_open
+    from sink_job.driver import logs, termination_message
+    from sink_job.maintenance.discard_open import discard_open
 
     logs.set_up(args.log)
     found = discard_open(hands_of(sink, secrets))
     text = as_text(sink.sink_id, found)
-    termination.write(text.splitlines()[0])
+    termination_message.write(text.splitlines()[0])
     print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode() if args.output == "json" else text)
     return 0
 

@@ -29,7 +29,7 @@ COMMANDS: Final = {
 """The commands and what each is for. Each is a module with `add_parser(subparsers)` and `run(args) -> exit code`."""
 
 _ELSEWHERE: Final = {
-    "operator": ("s3sink_operator.command", "operator"),
+    "operator": ("s3sink_operator.cli", "operator"),
     "reset-offsets": ("sink_job.cli.reset_offsets", "job"),
     "discard-open": ("sink_job.cli.discard_open", "job"),
 }
@@ -59,9 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except Exception as error:
         known = _known(error, asked)
-        from sink_job.driver import termination
+        from sink_job.driver import termination_message
 
-        termination.failed(known)
+        termination_message.failed(known)
         return tell(known, debug=args.debug, as_json=getattr(args, "log", "text") == "json")
     return code
 

@@ -6,10 +6,9 @@ import argparse
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from sink_job.api.choices import OnExisting, ResetTo
+from sink_job.api.enums import OnExisting, ResetTo
 from sink_job.api.errors import SpecError
-from sink_job.cli.common import EXIT_CODES, add_sink, read_sink, secret_dirs
-from sink_job.cli.hands import add_output, hands_of
+from sink_job.cli.common import EXIT_CODES, add_output, add_sink, hands_of, read_sink, secret_dirs
 
 if TYPE_CHECKING:
     from sink_job.api.operator_sections import OffsetReset
@@ -69,16 +68,16 @@ def run(args: argparse.Namespace) -> int:
     sink, request = _requested(sink, args)
     secrets = secret_dirs(args, sink)
 
-    from sink_job.driver import logs, termination
-    from sink_job.driver.kafka import admin
+    from sink_job.driver import logs, termination_message
+    from sink_job.driver.standalone_admin import admin
     from sink_job.kafka.properties import KafkaProperties
-    from sink_job.rounds.reset import Resetter
+    from sink_job.maintenance.offset_reset import Resetter
 
     logs.set_up(args.log)
     hands = hands_of(sink, secrets)
     with admin(KafkaProperties.of(sink.spec.kafka, secrets)) as kafka:
         report = Resetter(sink, hands, kafka, request).run()
-    termination.write(report.termination_message())
+    termination_message.write(report.termination_message())
     print(report.model_dump_json(indent=2) if args.output == "json" else as_text(sink.sink_id, report))
     return 0
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from sink_job.api.errors import SpecError
-from sink_job.api.units import parse_size
+from sink_job.api.quantities import parse_size
 from sink_job.cli.common import EXIT_CODES, add_sink, read_sink, secret_dirs
 
 HTTP_HOST = "127.0.0.1"
@@ -81,9 +81,9 @@ def run(args: argparse.Namespace) -> int:
     from sink_job.driver.signals import StopSignals
 
     with StopSignals() as signals:
-        from sink_job.driver.progress import summary
+        from sink_job.coordinator.context import Goal
+        from sink_job.driver.console import summary
         from sink_job.driver.run import Options, run_sink
-        from sink_job.rounds.world import Goal
 
         goal = Goal(
             until_caught_up=args.until_caught_up,

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from sink_job.api.choices import Converter
+from sink_job.api.enums import Converter
 from sink_job.api.errors import SpecError
-from sink_job.api.types import TopicPartition
+from sink_job.api.topic_partition import TopicPartition
 from sink_job.cli.common import EXIT_CODES, add_sink, read_sink
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
-    from sink_job.rounds.simulation import Delivered, StepReport
+    from sink_job.simulate.simulation import Delivered, StepReport
 
 _DESCRIPTION: Final = """\
 Says what the settings of SINK.yaml would do to the records in FILE: which
@@ -111,7 +111,7 @@ def simulate(
     `offsets`: whether each object's offsets are listed; `name` is what errors call the lines' source. Raises SpecError
     for the first line that is wrong, after the reports of those before it.
     """
-    from sink_job.rounds.simulation import Simulation
+    from sink_job.simulate.simulation import Simulation
 
     simulation, clock = Simulation(sink, offsets=offsets), clock_start_ms
     for number, line in enumerate(lines, start=1):
@@ -158,7 +158,7 @@ def _delivered(
 ) -> dict[TopicPartition, list[Delivered]]:
     """The records by topic-partition. Raises ValueError for offsets that do not ascend and values that are not
     clear."""
-    from sink_job.rounds.simulation import Delivered
+    from sink_job.simulate.simulation import Delivered
 
     found: dict[TopicPartition, list[Delivered]] = {}
     for record in records:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from sink_job.api.errors import SinkError, SpecError, TryAgainLater
 from sink_job.cli.common import EXIT_CODES, add_sink, read_sink, secret_dirs
-from sink_job.driver.redaction import SECRETS
+from sink_job.driver.secret_registry import SECRETS
 
 if TYPE_CHECKING:
     from sink_job.api.report import Report
     from sink_job.api.spec import Sink
-    from sink_job.api.types import TopicPartition
-    from sink_job.cli.standing import Standing
-    from sink_job.rounds.ledger import Ledger
-    from sink_job.rounds.state import State
+    from sink_job.api.topic_partition import TopicPartition
+    from sink_job.cli.status_output import Standing
+    from sink_job.ledger.state import State
+    from sink_job.ledger.store import Ledger
 
 KAFKA_TIMEOUT_MS = 15_000
 
@@ -49,18 +49,18 @@ def run(args: argparse.Namespace) -> int:
     """Prints the status; returns 0, also when only the ledger answers."""
     sink = read_sink(args.manifest)
 
-    from sink_job.cli import standing
+    from sink_job.cli import status_output
 
     secrets = secret_dirs(args, sink)
-    found = standing.of_report(_fetch(args.source, sink)) if args.source else _of_ledger(sink, secrets)
-    print(standing.as_json(found) if args.output == "json" else standing.as_table(found))
+    found = status_output.of_report(_fetch(args.source, sink)) if args.source else _of_ledger(sink, secrets)
+    print(status_output.as_json(found) if args.output == "json" else status_output.as_table(found))
     return 0
 
 
 def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> Standing:
-    from sink_job.api.types import TopicPartition
-    from sink_job.cli import standing
-    from sink_job.driver.kafka import admin
+    from sink_job.api.topic_partition import TopicPartition
+    from sink_job.cli import status_output
+    from sink_job.driver.standalone_admin import admin
     from sink_job.kafka.properties import KafkaProperties
 
     properties = KafkaProperties.of(sink.spec.kafka, secrets)
@@ -73,7 +73,9 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> Standing:
         group: Mapping[TopicPartition, int],
         unknown: str | None = None,
     ) -> Standing:
-        return standing.of_ledger(sink, state, ends=ends, group=group, unknown=unknown, now=time.time_ns() // 1_000_000)
+        return status_output.of_ledger(
+            sink, state, ends=ends, group=group, unknown=unknown, now=time.time_ns() // 1_000_000
+        )
 
     if not state.partitions:
         return told(state, {}, {})
@@ -86,7 +88,7 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> Standing:
                 tps = [TopicPartition.parse(name) for name in state.partitions]
                 return told(state, kafka.ends(tps, committed=committed), kafka.group_offsets(sink.group_id, tps))
 
-            return standing.settled(look)
+            return status_output.settled(look)
     except SinkError as error:
         unknown = SECRETS(str(error))
         print(f"s3sink: only what the ledger says: {unknown}", file=sys.stderr)
@@ -94,8 +96,8 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> Standing:
 
 
 def _ledger(sink: Sink, secrets: Mapping[str, Path]) -> Ledger:
-    from sink_job.rounds.ledger import Ledger
-    from sink_job.rounds.own import ledger_root
+    from sink_job.ledger.ownership import ledger_root
+    from sink_job.ledger.store import Ledger
     from sink_job.s3 import S3Settings, connect
 
     s3 = connect(S3Settings.of(sink.spec.s3, secrets))

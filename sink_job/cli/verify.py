@@ -16,11 +16,11 @@ from sink_job.cli.common import add_sink, read_sink, secret_dirs
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
-    from sink_job.cli.proof import Proof
+    from sink_job.cli.verify_output import Proof
+    from sink_job.engine.types import Engine
     from sink_job.kafka.admin import Admin
     from sink_job.kafka.properties import KafkaProperties
-    from sink_job.rounds.verify import Tell
-    from sink_job.spark.types import Engine
+    from sink_job.verify.evidence import Tell
 
 DESCRIPTION = """\
 Proves from the ledger's lists, the bucket and Kafka's own offsets that every
@@ -76,22 +76,22 @@ def run(args: argparse.Namespace) -> int:
     sink = read_sink(args.manifest)
     secrets = secret_dirs(args, sink)
 
-    from sink_job.cli import proof
+    from sink_job.cli import verify_output
 
     found = _verify(sink, secrets, deep=args.deep)
     if args.output == "json":
-        print(proof.as_json(found))
+        print(verify_output.as_json(found))
     else:
-        proof.show(found)
-    return proof.exit_code(found)
+        verify_output.show(found)
+    return verify_output.exit_code(found)
 
 
 def _verify(sink: Sink, secrets: Mapping[str, Path], *, deep: bool) -> Proof:
-    from sink_job.cli.proof import Proof
+    from sink_job.cli.verify_output import Proof
     from sink_job.driver import logs
     from sink_job.kafka.properties import KafkaProperties
-    from sink_job.rounds import verify
     from sink_job.s3 import S3Settings, connect
+    from sink_job.verify.evidence import gather
 
     logs.set_up("text")
     settings = S3Settings.of(sink.spec.s3, secrets)
@@ -99,10 +99,10 @@ def _verify(sink: Sink, secrets: Mapping[str, Path], *, deep: bool) -> Proof:
     s3 = connect(settings)
     s3.look()
     with _telling() as tell, _kafka(sink, properties, deep=deep) as (admin, engine):
-        evidence = verify.gather(sink, s3, admin, tell)
+        evidence = gather(sink, s3, admin, tell)
         verdicts = evidence.verdicts()
         if engine is not None:
-            from sink_job.rounds.deep import World, compare
+            from sink_job.verify.compare_job import World, compare
 
             verdicts = compare(
                 evidence, verdicts, World(s3=settings, admin=admin, engine=engine), sink.spec.errors, tell
@@ -121,7 +121,7 @@ def _verify(sink: Sink, secrets: Mapping[str, Path], *, deep: bool) -> Proof:
 def _kafka(sink: Sink, properties: KafkaProperties, *, deep: bool) -> Iterator[tuple[Admin, Engine | None]]:
     """Kafka's admin client, and with `deep` Spark to read records with; both end at the end."""
     if not deep:
-        from sink_job.driver.kafka import admin
+        from sink_job.driver.standalone_admin import admin
 
         with admin(properties) as client:
             yield client, None

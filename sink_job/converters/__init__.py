@@ -4,7 +4,7 @@ One file for each converter. A converter looks at a batch's values as one column
 something is wrong.
 """
 
-from sink_job.api import choices
+from sink_job.api import enums
 from sink_job.converters.base import Converted, Converter
 from sink_job.converters.bytes import BytesConverter
 from sink_job.converters.json import JsonConverter
@@ -13,16 +13,16 @@ from sink_job.converters.text import TextConverter
 __all__ = ["Converted", "Converter", "converter_for"]
 
 
-def converter_for(choice: choices.Converter, fields: tuple[str, ...]) -> Converter:
+def converter_for(choice: enums.Converter, fields: tuple[str, ...]) -> Converter:
     """The converter that the spec names, made to give these `fields` (dotted where nested).
 
     Raises ValueError for one that is not built.
     """
     match choice:
-        case choices.Converter.JSON:
+        case enums.Converter.JSON:
             return JsonConverter(fields)
-        case choices.Converter.TEXT:
+        case enums.Converter.TEXT:
             return TextConverter(fields)
-        case choices.Converter.BYTES:
+        case enums.Converter.BYTES:
             return BytesConverter(fields)
     raise ValueError(f"converter {choice} is not built yet")

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sink_job.cutting import columns
-from sink_job.cutting.fields import MISSING, Refusals
+from sink_job.partitioning import arrow_columns
+from sink_job.partitioning.field_values import MISSING, Refusals
 
 Mask = npt.NDArray[np.bool_]
 
@@ -42,7 +42,7 @@ class Converter(Protocol):
 
 def null_mask(values: pa.BinaryArray) -> Mask | None:
     """Which rows are null; None when none is."""
-    return columns.truths(values.is_null()) if values.null_count else None
+    return arrow_columns.truths(values.is_null()) if values.null_count else None
 
 
 def no_fields(fields: tuple[str, ...], n: int) -> dict[str, list[object]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from sink_job.converters.base import Converted, no_fields, null_mask
-from sink_job.cutting import columns
+from sink_job.partitioning import arrow_columns
 
 
 class BytesConverter:
@@ -16,5 +16,5 @@ class BytesConverter:
 
     def convert(self, values: pa.BinaryArray) -> Converted:
         return Converted(
-            columns.without_nulls(values), nulls=null_mask(values), fields=no_fields(self._fields, len(values))
+            arrow_columns.without_nulls(values), nulls=null_mask(values), fields=no_fields(self._fields, len(values))
         )

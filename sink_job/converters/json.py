@@ -20,10 +20,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.converters.base import Converted, Mask, null_mask
-from sink_job.converters.extract import Extraction
+from sink_job.converters.json_fields import Extraction
 from sink_job.converters.text import is_utf8, utf8_complaint
-from sink_job.cutting import columns
-from sink_job.cutting.fields import MISSING, Refusals
+from sink_job.partitioning import arrow_columns
+from sink_job.partitioning.field_values import MISSING, Refusals
 
 _SPACE: Final = b" \t\r\n"
 
@@ -54,10 +54,10 @@ class JsonConverter:
         """Converts values among which there is no null."""
         if not len(values):
             return Converted(values, fields=self._extraction.columns([]))
-        text = columns.text(values)
+        text = arrow_columns.text(values)
         odd = _odd(values, text)
         plain, text = (values, text) if odd is None else _without(values, odd)
-        lines = columns.joined(plain, after=b"\n")
+        lines = arrow_columns.joined(plain, after=b"\n")
         records = self._extraction.read_lines(lines) if len(plain) and is_utf8(plain, text) else None
         if odd is None and records is not None:
             nulls = _first_bytes(values) == ord("n")
@@ -87,7 +87,7 @@ class JsonConverter:
             rows[row], nulls[row] = one.value, one.is_null
             records.append(one.record)
         fields = self._extraction.columns(records)
-        return Converted(columns.binaries(rows), nulls if nulls.any() else None, refused, fields)
+        return Converted(arrow_columns.binaries(rows), nulls if nulls.any() else None, refused, fields)
 
     def _one(self, value: bytes) -> _One:
         """Converts one value. Raises ValueError with what is wrong about it."""
@@ -108,19 +108,19 @@ class _One(NamedTuple):
 
 def _first_bytes(values: pa.BinaryArray) -> npt.NDArray[np.uint8]:
     """The first byte of each value; none may be empty."""
-    return columns.content(values)[columns.bounds(values)[:-1]]
+    return arrow_columns.content(values)[arrow_columns.bounds(values)[:-1]]
 
 
 def _without(values: pa.BinaryArray, odd: Mask) -> tuple[pa.BinaryArray, bytes]:
     """The other values, and what they are, one behind the other."""
-    plain = values.filter(columns.booleans(~odd))
-    return plain, columns.text(plain)
+    plain = values.filter(arrow_columns.booleans(~odd))
+    return plain, arrow_columns.text(plain)
 
 
 def _odd(values: pa.BinaryArray, text: bytes) -> Mask | None:
     """The values that cannot be read together with others: empty, not beginning and ending as JSON does, or with line
     breaks in them. None when there are none. `text` is what the values are, one behind the other."""
-    data, bounds = columns.content(values), columns.bounds(values)
+    data, bounds = arrow_columns.content(values), arrow_columns.bounds(values)
     odd = bounds[1:] == bounds[:-1]
     if odd.any():
         full = np.flatnonzero(~odd)
@@ -139,7 +139,7 @@ def _spread(dense: Converted, nulls: Mask) -> Converted:
     places = np.flatnonzero(~nulls)
     index = np.zeros(len(nulls), np.int64)
     index[places] = np.arange(len(places))
-    values = columns.without_nulls(dense.values.take(columns.integers(index, nulls)))
+    values = arrow_columns.without_nulls(dense.values.take(arrow_columns.integers(index, nulls)))
     no_value = nulls.copy()
     if dense.nulls is not None:
         no_value[places] = dense.nulls

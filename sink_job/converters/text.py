@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from sink_job.converters.base import Converted, no_fields, null_mask
-from sink_job.cutting import columns
-from sink_job.cutting.fields import Refusals
+from sink_job.partitioning import arrow_columns
+from sink_job.partitioning.field_values import Refusals
 
 
 class TextConverter:
@@ -16,13 +16,13 @@ class TextConverter:
         self._fields = fields
 
     def convert(self, values: pa.BinaryArray) -> Converted:
-        whole = columns.without_nulls(values)
-        refused = [] if is_utf8(whole, columns.text(whole)) else _not_utf8(whole)
+        whole = arrow_columns.without_nulls(values)
+        refused = [] if is_utf8(whole, arrow_columns.text(whole)) else _not_utf8(whole)
         if refused:
             rows = whole.to_pylist()
             for row, _ in refused:
                 rows[row] = b""
-            whole = columns.binaries(rows)
+            whole = arrow_columns.binaries(rows)
         return Converted(whole, nulls=null_mask(values), refused=refused, fields=no_fields(self._fields, len(values)))
 
 

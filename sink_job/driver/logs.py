@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TextIO
 
-from sink_job.driver.redaction import SECRETS
+from sink_job.driver.secret_registry import SECRETS
 
 Write = Callable[[str], None]
 
@@ -21,7 +21,7 @@ _QUIET = ("botocore", "boto3", "urllib3", "py4j", "pyspark", "asyncio")
 
 
 class TextFormatter(logging.Formatter):
-    """`2025-11-03T12:00:00.000Z INFO    rounds.loop: …`, times in UTC."""
+    """`2025-11-03T12:00:00.000Z INFO    coordinator.coordinator: …`, times in UTC."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = f"{_time(record)} {record.levelname:<7} {_name(record)}: {record.getMessage()}"

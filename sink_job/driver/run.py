@@ -21,26 +21,27 @@ from typing import Any
 
 from rich.console import Console
 
+from sink_job.api import memory_budget
 from sink_job.api.errors import ExecutorsFailed, SinkError, TryAgainLater
 from sink_job.api.report import Failure, Report
 from sink_job.api.spec import Sink
-from sink_job.driver import budget, logs, metrics, progress, termination
-from sink_job.driver.container import GivenMemory
-from sink_job.driver.health import SILENCE_S, Heart, LiveTracker
-from sink_job.driver.processes import peaks
-from sink_job.driver.reach import wait_for_broker
-from sink_job.driver.redaction import SECRETS
-from sink_job.driver.server import JSON, TEXT, Answer, ReportServer, Routes
+from sink_job.coordinator.context import Goal, World
+from sink_job.coordinator.coordinator import Driver
+from sink_job.driver import console, logs, metrics, termination_message
+from sink_job.driver.broker_check import wait_for_broker
+from sink_job.driver.cgroup_memory import GivenMemory
+from sink_job.driver.liveness import SILENCE_S, Heart, LiveTracker
+from sink_job.driver.process_memory import peaks
+from sink_job.driver.report_server import JSON, TEXT, Answer, ReportServer, Routes
+from sink_job.driver.secret_registry import SECRETS
 from sink_job.driver.signals import StopSignals
 from sink_job.kafka.admin import Admin
 from sink_job.kafka.properties import KafkaProperties
-from sink_job.rounds.loop import Driver
-from sink_job.rounds.own import Owner
-from sink_job.rounds.world import Goal, World
+from sink_job.ledger.ownership import Owner
 from sink_job.s3 import S3, S3Settings, connect
-from sink_job.spark.cluster import read_cluster
 from sink_job.spark.conf import SparkSettings
 from sink_job.spark.engine import SparkEngine
+from sink_job.spark.executor_pods import read_cluster
 from sink_job.spark.jars import connector_jars
 from sink_job.spark.session import session
 
@@ -112,7 +113,7 @@ class _Run:
             except Exception as error:
                 failure = self._meant(error)
             self.tracker.ended(None if failure is None else failure_of(failure))
-            termination.write(self.tracker.report().ending().termination_message())
+            termination_message.write(self.tracker.report().ending().termination_message())
         if failure is not None:
             raise failure
         return self.tracker.report()
@@ -152,7 +153,7 @@ class _Run:
         except subprocess.TimeoutExpired:
             return None
 
-    def _memory(self) -> budget.Memory:
+    def _memory(self) -> memory_budget.Memory:
         """Of this process tree or, with executors of their own, of each of those."""
         if self.cluster is None:
             return memory_of(self.sink, cores=self.cores, total=self.options.memory)
@@ -215,7 +216,7 @@ class _Run:
             app_name=f"s3sink-{self.sink.sink_id}",
             jars=jars,
             cores=self.cores,
-            heap=self.memory.heap if self.cluster is None else budget.heap_beside_executors(self.options.memory),
+            heap=self.memory.heap if self.cluster is None else memory_budget.heap_beside_executors(self.options.memory),
             conf=self.sink.spec.spark_conf,
             cluster=self.cluster,
         )
@@ -273,12 +274,17 @@ class _Run:
         return Answer(200 if state == "Running" else 503, TEXT, f"{state.value}\n".encode())
 
     def _progress(self) -> AbstractContextManager[None]:
-        console = Console(stderr=True)
-        if self.options.screen and self.options.log == "text" and console.is_terminal and not console.is_dumb_terminal:
-            return progress.live(self.tracker.report, self._tasks, self.s3_settings.url, self.handler, console)
-        return progress.plain(self.tracker.report, self._tasks)
+        terminal = Console(stderr=True)
+        if (
+            self.options.screen
+            and self.options.log == "text"
+            and terminal.is_terminal
+            and not terminal.is_dumb_terminal
+        ):
+            return console.live(self.tracker.report, self._tasks, self.s3_settings.url, self.handler, terminal)
+        return console.plain(self.tracker.report, self._tasks)
 
-    def _tasks(self) -> progress.Tasks | None:
+    def _tasks(self) -> console.Tasks | None:
         """The round under way, as Spark sees it; None between rounds."""
         if self.context is None:
             return None
@@ -287,14 +293,14 @@ class _Run:
             jobs = [status.getJobInfo(job) for job in status.getActiveJobsIds()]
             stages = [status.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
             if known := [stage for stage in stages if stage]:
-                return progress.Tasks(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))
+                return console.Tasks(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))
         return None
 
 
 def usual_cores() -> int:
-    """Tasks at a time when nobody says: the CPUs of this process, at most `budget.MOST_CORES`."""
+    """Tasks at a time when nobody says: the CPUs of this process, at most `memory_budget.MOST_CORES`."""
     available = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return min(available, budget.MOST_CORES)
+    return min(available, memory_budget.MOST_CORES)
 
 
 def machine_memory() -> int | None:
@@ -305,11 +311,11 @@ def machine_memory() -> int | None:
         return None
 
 
-def memory_of(sink: Sink, *, cores: int, total: int | None) -> budget.Memory:
+def memory_of(sink: Sink, *, cores: int, total: int | None) -> memory_budget.Memory:
     """How a run divides `total` bytes, or the usual. Raises ConfigurationError when a part does not fit."""
     part_size, bounds = sink.spec.s3.part_size, sink.spec.executor.memory
-    usual = budget.usual_total(cores=cores, part_size=part_size, least=bounds.min, most=bounds.max)
-    return budget.divide(total or usual, cores=cores, part_size=part_size)
+    usual = memory_budget.usual_total(cores=cores, part_size=part_size, least=bounds.min, most=bounds.max)
+    return memory_budget.divide(total or usual, cores=cores, part_size=part_size)
 
 
 def owner_of(sink: Sink, environ: Mapping[str, str]) -> Owner:

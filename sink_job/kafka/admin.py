@@ -1,7 +1,7 @@
 """What the driver asks Kafka, in bulk, through the JVM's own client: one call a question, however many partitions.
 
-The JVM's client, because it takes the very properties that Spark's reader takes. The loops are in Bridge.java: entry by
-entry from Python, 1,000 partitions cost one to two seconds; so they cost some 10 ms.
+The JVM's client, because it takes the very properties that Spark's reader takes. The loops are in AdminBridge.java:
+entry by entry from Python, 1,000 partitions cost one to two seconds; so they cost some 10 ms.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from urllib.parse import unquote_plus
 from py4j.java_gateway import JavaGateway
 
 from sink_job.api.errors import AccessDenied, ConfigurationError, SinkError, TopicMissing, TryAgainLater
-from sink_job.api.types import TopicPartition
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.engine.kafka_admin import TopicInfo
 from sink_job.kafka.errors import domain_error, parse_chain
 from sink_job.kafka.jvm import new_instance
 from sink_job.kafka.properties import KafkaProperties
-from sink_job.kafka.types import TopicInfo
 
 _LEAST_TIMEOUT_MS = 1_000
 _PATIENCE_S = (0.2, 0.8)
@@ -42,7 +42,7 @@ class Admin:
         settings = gateway.jvm.java.util.HashMap()
         for name, value in _client_settings(properties, timeout_ms).items():
             settings.put(name, value)
-        self._bridge = new_instance(gateway, files("sink_job.kafka") / "Bridge.java", "s3sink.Bridge")
+        self._bridge = new_instance(gateway, files("sink_job.kafka") / "AdminBridge.java", "s3sink.AdminBridge")
         self._answer(self._bridge.open(settings, timeout_ms), "make a client")
 
     def ends(self, partitions: Iterable[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
@@ -181,7 +181,7 @@ def _client_settings(properties: KafkaProperties, timeout_ms: int) -> dict[str, 
 
 
 def _format(partitions: Mapping[TopicPartition, int | None]) -> str:
-    """The text of Bridge.java: a line for each topic, its partitions or its pairs of partition and offset."""
+    """The text of AdminBridge.java: a line for each topic, its partitions or its pairs of partition and offset."""
     lines: dict[str, list[str]] = defaultdict(list)
     for (topic, partition), offset in partitions.items():
         lines[topic].append(str(partition) if offset is None else f"{partition} {offset}")

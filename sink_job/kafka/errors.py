@@ -64,7 +64,7 @@ class Thrown:
 
 
 def parse_chain(text: str) -> list[Thrown]:
-    """The chain of exceptions as Bridge.java writes it, outermost first."""
+    """The chain of exceptions as AdminBridge.java writes it, outermost first."""
     chain = []
     for line in text.splitlines():
         name, _, message = line.partition(" ")

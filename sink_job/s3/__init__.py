@@ -1,7 +1,6 @@
 """The object store: one client a process, the calls that the protocol needs, and their outcomes as errors of the
 domain."""
 
-from sink_job.s3.checks import lifecycle_warning, probe
 from sink_job.s3.client import S3, connect
 from sink_job.s3.errors import (
     ChecksumMismatch,
@@ -13,11 +12,12 @@ from sink_job.s3.errors import (
     PreconditionFailed,
     S3Outcome,
 )
-from sink_job.s3.meter import Meter, Usage
 from sink_job.s3.multipart import Part, Upload
 from sink_job.s3.objects import Head, Listed, PutResult
+from sink_job.s3.request_metrics import Meter, Usage
 from sink_job.s3.retry import RetryPolicy
 from sink_job.s3.settings import S3Settings
+from sink_job.s3.store_probe import lifecycle_warning, probe
 
 __all__ = [
     "S3",

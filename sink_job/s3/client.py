@@ -7,9 +7,9 @@ one. A forked process makes its own: connections cannot be shared.
 import os
 import threading
 
-from sink_job.s3.meter import Meter
 from sink_job.s3.multipart import MultipartCalls
 from sink_job.s3.objects import ObjectCalls
+from sink_job.s3.request_metrics import Meter
 from sink_job.s3.settings import S3Settings
 from sink_job.s3.transport import Transport
 

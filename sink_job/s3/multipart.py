@@ -12,9 +12,9 @@ from typing import Any
 from botocore.parsers import ResponseParserError
 
 from sink_job.s3 import checksums
-from sink_job.s3.body import Body, Pieces
 from sink_job.s3.bucket import millis
 from sink_job.s3.errors import NoSuchUpload, NotFound
+from sink_job.s3.request_body import Body, Pieces
 from sink_job.s3.transport import Transport
 
 __all__ = ["MultipartCalls", "Part", "Upload"]

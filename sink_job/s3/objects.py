@@ -10,9 +10,9 @@ from botocore.exceptions import ClientError
 
 from sink_job.api.errors import AccessDenied
 from sink_job.s3 import checksums
-from sink_job.s3.body import Body, Pieces
 from sink_job.s3.bucket import BucketCalls, millis
 from sink_job.s3.errors import ChecksumMismatch, NotFound
+from sink_job.s3.request_body import Body, Pieces
 
 __all__ = ["Head", "Listed", "ObjectCalls", "PutResult"]
 

@@ -19,10 +19,10 @@ from botocore.credentials import CredentialResolver
 from botocore.parsers import ResponseParserError
 
 from sink_job.api.errors import SecretMissing
-from sink_job.s3.body import Pieces
 from sink_job.s3.credentials import DirectoryProvider
 from sink_job.s3.errors import Kind, Trouble, translate, trouble_of
-from sink_job.s3.meter import Meter
+from sink_job.s3.request_body import Pieces
+from sink_job.s3.request_metrics import Meter
 from sink_job.s3.settings import S3Settings
 
 __all__ = ["Transport"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import sink_job
 from sink_job.api.errors import ConfigurationError
-from sink_job.spark.cluster import Cluster
+from sink_job.spark.executor_pods import Cluster
 from sink_job.spark.jars import archive_path
 
 POD_SOCKETS = "/tmp"

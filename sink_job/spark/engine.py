@@ -18,20 +18,20 @@ from pyspark import Broadcast, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from sink_job.api.errors import SinkError
-from sink_job.api.types import TopicPartition
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.engine.types import Cancelled, Columns, Range, Work
 from sink_job.spark.errors import job_error
 from sink_job.spark.fetch import FetchSize
-from sink_job.spark.layout import Layout, lay_out
-from sink_job.spark.read import RangeReader
+from sink_job.spark.range_reader import RangeReader
 from sink_job.spark.task import OUTCOMES_DDL, Failure, Inline, Task
-from sink_job.spark.types import Cancelled, Columns, Range, Work
+from sink_job.spark.task_packing import Layout, lay_out
 
 _log = logging.getLogger(__name__)
 _INLINE_BYTES = 512 << 10  # more goes to the executors once each, not with every task
 
 
 class SparkEngine:
-    """See `sink_job.spark.types.Engine`."""
+    """See `sink_job.engine.types.Engine`."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class SparkEngine:
         columns: Columns,
         work: Work,
     ) -> dict[TopicPartition, bytes]:
-        """See `sink_job.spark.types.Engine.run`."""
+        """See `sink_job.engine.types.Engine.run`."""
         if self._cancelled.is_set():
             raise Cancelled("cancelled before it began")
         layout = lay_out(ranges, idle, cores=self._cores)
@@ -87,7 +87,7 @@ class SparkEngine:
         return self._results(outcomes, layout)
 
     def cancel(self) -> None:
-        """See `sink_job.spark.types.Engine.cancel`."""
+        """See `sink_job.engine.types.Engine.cancel`."""
         self._cancelled.set()
         self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
 

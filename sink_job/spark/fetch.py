@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sink_job.api.types import TopicPartition
+from sink_job.api.topic_partition import TopicPartition
 
 SIZES = (4 << 20, 2 << 20, 1 << 20)
 """Bytes, the largest first. A smaller one costs as many requests as it saves memory."""

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from sink_job.api.errors import SinkError
-from sink_job.api.types import TopicPartition
-from sink_job.spark.pack import Pack, unpack
-from sink_job.spark.types import Work
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.engine.types import Work
+from sink_job.spark.columnar_batch import Pack, unpack
 
 if TYPE_CHECKING:
     from pyspark import Broadcast

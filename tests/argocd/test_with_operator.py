@@ -9,7 +9,7 @@ import pytest
 from s3sink_operator import names
 from sink_job.api.errors import BucketMissing, TryAgainLater
 from tests.argocd.test_customization import ACTIONS, FOLDER, run
-from tests.operator.cluster import Cluster, document, running
+from tests.operator.fake_cluster import Cluster, document, running
 
 
 def health(cluster: Cluster) -> str:

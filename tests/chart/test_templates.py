@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from s3sink_operator import main, names, objects
-from s3sink_operator.model import Settings
 from s3sink_operator.names import Component
+from s3sink_operator.types import Settings
 from sink_job.api.spec import parse_sink
 from tests.chart.conftest import EVERYTHING, MINIMAL, PROMETHEUS, Helm, Json, Rendered
 from tools.chart import CHART, CRD, ROOT

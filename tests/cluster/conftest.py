@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from devtools.faults.kube_proxy import KubeFaults
 from devtools.kube.client import ApiError, Json, Kube
 from devtools.kube.control_plane import Cluster, ExistingCluster, cluster
-from devtools.kube.faults import KubeFaults
-from devtools.kube.harness import Harness
-from devtools.kube.reports import ReportServer
-from devtools.operator import Operator, operator
-from tests.support.operated import Operated, StartOperator
+from devtools.kube.fake_driver_report import ReportServer
+from devtools.kube.fake_kubelet import Harness
+from devtools.operator_process import Operator, operator
+from tests.support.operator_fixture import Operated, StartOperator
 
 CRDS = Path(__file__).resolve().parents[2] / "crds"
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import urllib3
 
+from devtools.faults.kube_proxy import Delay, Drop, Hold, Kill, KubeFaults, Refuse, call, writes
 from devtools.kube.client import ApiError, Json, Kube
 from devtools.kube.control_plane import Cluster, ControlPlane
-from devtools.kube.faults import Delay, Drop, Hold, Kill, KubeFaults, Refuse, call, writes
-from devtools.kube.harness import Harness
+from devtools.kube.fake_kubelet import Harness
 from devtools.processes import wait_until
 from sink_job.api.report import Report, RunState
 

@@ -14,7 +14,7 @@ from devtools.kube.client import ApiError, Json, Kube
 from devtools.kube.control_plane import Cluster
 from s3sink_operator import crd
 from sink_job.api.spec import parse_sink
-from tests.operator.refusals import CHANGED, REFUSED
+from tests.operator.rejected_manifests import CHANGED, REFUSED
 from tests.support.sinks import causes, place_for_sinks, tried
 from tests.unit.api.manifests import HOURLY, TIME, document
 

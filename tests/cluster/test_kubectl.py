@@ -15,11 +15,11 @@ import pytest
 from devtools.kube.build import control_plane_programs
 from devtools.kube.client import Json, Kube
 from devtools.kube.control_plane import Cluster
-from devtools.kube.harness import Harness
+from devtools.kube.fake_kubelet import Harness
 from s3sink_operator import names
 from sink_job.api.errors import BucketMissing, ObjectsInTheWay
 from sink_job.api.report import Ending, Failure, ResetReport, StartReport
-from tests.support.operated import DRIVER, SINK, TASK, Operated, report
+from tests.support.operator_fixture import DRIVER, SINK, TASK, Operated, report
 
 pytestmark = pytest.mark.cluster
 

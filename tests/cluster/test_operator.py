@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from devtools.kube.faults import KubeFaults, Refuse
-from devtools.operator import IMAGE, Operator
+from devtools.faults.kube_proxy import KubeFaults, Refuse
+from devtools.operator_process import IMAGE, Operator
 from devtools.processes import wait_until
 from s3sink_operator import names
 from sink_job.api.report import RunState
-from tests.support.operated import (
+from tests.support.operator_fixture import (
     CHILD,
     CHILDREN,
     DRIVER,

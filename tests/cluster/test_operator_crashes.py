@@ -13,22 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from devtools.faults.kube_proxy import Delay, Drop, Kill, KubeFaults, Point, Refuse, call
 from devtools.kube.client import Json, Kube
 from devtools.kube.control_plane import Cluster
-from devtools.kube.faults import Delay, Drop, Kill, KubeFaults, Point, Refuse, call
-from devtools.kube.harness import Harness
-from devtools.operator import Operator, operator
+from devtools.kube.fake_kubelet import Harness
+from devtools.operator_process import Operator, operator
 from devtools.processes import ServerFailedError, wait_until
-from tests.support.operated import (
-    CHILD,
-    DRIVER,
-    SINK,
-    Operated,
-    changes,
-    condition,
-    is_ready,
-    within,
-)
+from tests.support.operator_fixture import CHILD, DRIVER, SINK, Operated, changes, condition, is_ready, within
 
 pytestmark = pytest.mark.cluster
 

@@ -9,18 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
-from devtools.kube.faults import KubeFaults, Refuse, call
+from devtools.faults.kube_proxy import KubeFaults, Refuse, call
 from devtools.processes import wait_until
 from s3sink_operator import names
-from tests.support.operated import (
-    CHILD,
-    DRIVER,
-    SINK,
-    TASK,
-    Operated,
-    StartOperator,
-    condition,
-)
+from tests.support.operator_fixture import CHILD, DRIVER, SINK, TASK, Operated, StartOperator, condition
 
 pytestmark = pytest.mark.cluster
 

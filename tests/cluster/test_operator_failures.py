@@ -7,16 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from sink_job.api.quantities import parse_size
 from sink_job.api.report import Ending, Failure
-from sink_job.api.units import parse_size
-from tests.support.operated import (
-    DRIVER,
-    Operated,
-    StartOperator,
-    condition,
-    is_ready,
-    report,
-)
+from tests.support.operator_fixture import DRIVER, Operated, StartOperator, condition, is_ready, report
 
 pytestmark = pytest.mark.cluster
 

@@ -18,11 +18,11 @@ import yaml
 from devtools.kube.build import helm_program
 from devtools.kube.client import Json, Kube
 from devtools.kube.control_plane import Cluster
-from devtools.kube.harness import Harness
-from devtools.operator import Operator
+from devtools.kube.fake_kubelet import Harness
+from devtools.operator_process import Operator
 from devtools.processes import wait_until
 from sink_job.api.report import MemoryReport
-from tests.support.operated import DRIVER, SINK, Operated, condition, report
+from tests.support.operator_fixture import DRIVER, SINK, Operated, condition, report
 from tools.chart import CHART
 
 pytestmark = pytest.mark.cluster

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from devtools.faults.kube_proxy import KubeFaults, call
 from devtools.kube.client import Kube
-from devtools.kube.faults import KubeFaults, call
-from devtools.kube.harness import Harness
-from devtools.kube.reports import machine_address, of_sink
-from devtools.operator import operator
+from devtools.kube.fake_driver_report import machine_address, of_sink
+from devtools.kube.fake_kubelet import Harness
+from devtools.operator_process import operator
 from sink_job.api.report import RunState
-from tests.support.operated import DRIVER, SINK, Operated, report
+from tests.support.operator_fixture import DRIVER, SINK, Operated, report
 
 pytestmark = pytest.mark.cluster
 

@@ -11,7 +11,7 @@ from devtools.processes import wait_until
 from s3sink_operator import names
 from sink_job.api.errors import ObjectsInTheWay, SinkError, TopicRecreated
 from sink_job.api.report import Ending, Failure, ResetReport, StartReport, StuckReport
-from tests.support.operated import DRIVER, SINK, TASK, Operated, condition, report
+from tests.support.operator_fixture import DRIVER, SINK, TASK, Operated, condition, report
 
 pytestmark = pytest.mark.cluster
 

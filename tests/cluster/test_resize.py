@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from devtools.faults.kube_proxy import KubeFaults, Refuse, Replay, call
 from devtools.kube.client import Json, Kube
-from devtools.kube.faults import KubeFaults, Refuse, Replay, call
-from devtools.kube.harness import Harness
-from devtools.operator import operator
+from devtools.kube.fake_kubelet import Harness
+from devtools.operator_process import operator
 from devtools.processes import wait_until
+from sink_job.api.quantities import parse_size
 from sink_job.api.report import MemoryReport
-from sink_job.api.units import parse_size
-from tests.support.operated import DRIVER, Operated, condition, is_ready, report
+from tests.support.operator_fixture import DRIVER, Operated, condition, is_ready, report
 
 pytestmark = pytest.mark.cluster
 

@@ -10,8 +10,8 @@ import pytest
 
 from devtools.kube.client import Json, Kube
 from devtools.kube.control_plane import Cluster
-from devtools.operator import Operator, operator
-from tests.support.operated import DRIVER, Operated, manifest
+from devtools.operator_process import Operator, operator
+from tests.support.operator_fixture import DRIVER, Operated, manifest
 
 pytestmark = pytest.mark.cluster
 

@@ -12,9 +12,9 @@ import pytest
 
 from devtools.kube.client import Json, Kube
 from devtools.kube.control_plane import Cluster
-from devtools.kube.harness import Harness
-from devtools.operator import operator
-from tests.support.operated import CHILD, Operated
+from devtools.kube.fake_kubelet import Harness
+from devtools.operator_process import operator
+from tests.support.operator_fixture import CHILD, Operated
 
 pytestmark = pytest.mark.cluster
 ROLE = {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/lake"}

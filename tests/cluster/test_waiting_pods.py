@@ -9,9 +9,9 @@ import pytest
 
 from devtools.kube.client import Kube
 from devtools.kube.control_plane import Cluster
-from devtools.kube.harness import Harness
-from devtools.operator import operator
-from tests.support.operated import DRIVER, SINK, SPEC, Operated, condition
+from devtools.kube.fake_kubelet import Harness
+from devtools.operator_process import operator
+from tests.support.operator_fixture import DRIVER, SINK, SPEC, Operated, condition
 
 pytestmark = pytest.mark.cluster
 MOUNT = 'MountVolume.SetUp failed for volume "secret-0" : secret "s3-login" not found'

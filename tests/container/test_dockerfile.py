@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from devtools.builders import stages_beside
+from devtools.image_builders import stages_beside
 from tools import locks
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from devtools import builders, images
+from devtools import image_builders, images
 from devtools.images import Image
 
 pytestmark = pytest.mark.e2e
@@ -64,7 +64,7 @@ class Content:
 @pytest.fixture(scope="module")
 def content() -> Callable[[str], Content]:
     """What is in the image of a target. Skips where images cannot be built."""
-    if reason := builders.reason_against():
+    if reason := image_builders.reason_against():
         pytest.skip(reason)
     built = dict(zip(images.TARGETS, images.built(*images.TARGETS), strict=True))
     return cache(lambda target: _read(built[target]))
@@ -109,7 +109,7 @@ def test_no_tools_for_building_are_installed(content: Callable[[str], Content], 
 @TARGETS
 def test_no_layer_tells_where_the_image_was_built(content: Callable[[str], Content], target: str) -> None:
     found = content(target)
-    hosts = [each.encode() for each in builders.hosts_of_this_machine()]
+    hosts = [each.encode() for each in image_builders.hosts_of_this_machine()]
     told = [path for layer in found.layers for path, text in layer.texts.items() if any(host in text for host in hosts)]
     assert told == []
     assert not any(host.decode() in json.dumps(found.config) for host in hosts)

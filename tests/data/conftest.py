@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from devtools.s3 import S3Server
-from tests.support.place import Place
+from tests.support.sink_fixture import Place
 
 
 @pytest.fixture

@@ -15,19 +15,19 @@ from pathlib import Path
 
 import pytest
 
-from devtools import tree
+from devtools import bucket_listing
 from devtools.certificates import self_signed
-from devtools.fault_proxy import Answer, FaultProxy, Hold
+from devtools.faults.s3_proxy import Answer, FaultProxy, Hold
+from devtools.faults.s3_requests import Request, kind
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.s3 import S3Server, s3_server
-from devtools.s3_requests import Request, kind
-from devtools.sink import Sink, local_spec, manifest
+from devtools.sink_process import Sink, local_spec, manifest
 from devtools.topics import Topics
 from sink_job.api.errors import ConfigurationError, CredentialsInvalid, TryAgainLater
 from tests.conftest import SinkFactory
-from tests.support.function_log import FunctionLog
-from tests.support.place import Place
-from tests.support.site import ALL, SOON, Site
+from tests.support.sink_fixture import Place
+from tests.support.spark_fixture import ALL, SOON, Site
+from tests.support.synthetic_log import FunctionLog
 
 pytestmark = pytest.mark.data
 
@@ -64,7 +64,7 @@ def test_a_store_that_fails_for_a_while_delays_and_changes_nothing(
         assert len(rule.fired) == 12
     assert in_objects(site) == values(25) * 2
     assert site.committed(sink, topic) == {0: 25, 1: 25}
-    assert tree.uploads(site.s3.client(), site.bucket) == {}
+    assert bucket_listing.uploads(site.s3.client(), site.bucket) == {}
 
 
 @pytest.mark.spark
@@ -245,8 +245,12 @@ def test_sigterm_in_the_middle_of_an_upload_ends_the_run_with_0_and_the_next_run
     os.kill(process.pid, signal.SIGTERM)
     assert process.wait(30) == 0, process.log
     hold.release.set()
-    assert tree.objects(s3.client(), bucket) == {}
+    assert bucket_listing.objects(s3.client(), bucket) == {}
     sink.catch_up()
-    lines = [line for key in tree.objects(s3.client(), bucket) for line in tree.lines(s3.client(), bucket, key)]
+    lines = [
+        line
+        for key in bucket_listing.objects(s3.client(), bucket)
+        for line in bucket_listing.lines(s3.client(), bucket, key)
+    ]
     assert [json.loads(line)["n"] for line in lines] == list(range(25))
-    assert tree.uploads(s3.client(), bucket) == {}
+    assert bucket_listing.uploads(s3.client(), bucket) == {}

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
+from devtools.bucket_listing import objects, uploads
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.processes import free_ports, in_session, wait_until
 from devtools.s3 import S3Server, credentials_secret
-from devtools.sink import Sink, local_spec, manifest
+from devtools.sink_process import Sink, local_spec, manifest
 from devtools.topics import Topics
-from devtools.tree import objects, uploads
 
 pytestmark = pytest.mark.data
 

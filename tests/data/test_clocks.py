@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import ClockSkew
-from sink_job.rounds.ledger import Ledger
-from sink_job.rounds.state import Record
-from sink_job.rounds.world import Goal
-from tests.support.ended import EndedError
-from tests.support.function_log import CLOCK_MS, FunctionLog
-from tests.support.place import Place
+from sink_job.coordinator.context import Goal
+from sink_job.ledger.state import Record
+from sink_job.ledger.store import Ledger
+from tests.support.crash_points import EndedError
+from tests.support.sink_fixture import Place
+from tests.support.synthetic_log import CLOCK_MS, FunctionLog
 
 pytestmark = pytest.mark.data
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from devtools.fault_proxy import FaultProxy, Kill, Point
+from devtools.faults.s3_proxy import FaultProxy, Kill, Point
+from devtools.faults.s3_requests import Predicate
 from devtools.s3 import S3Server
-from devtools.s3_requests import Predicate
-from sink_job.rounds.world import Goal
-from tests.support.ended import end_before_publishing
-from tests.support.function_log import FunctionLog
-from tests.support.place import Place
+from sink_job.coordinator.context import Goal
+from tests.support.crash_points import end_before_publishing
+from tests.support.sink_fixture import Place
+from tests.support.synthetic_log import FunctionLog
 
 pytestmark = pytest.mark.data
 
@@ -43,7 +43,7 @@ EFFECTS: dict[str, Predicate] = {
 @pytest.fixture(scope="module")
 def processes() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "sink_job.rounds.loop"])
+    context.set_forkserver_preload([__name__, "sink_job.coordinator.coordinator"])
     return context
 
 

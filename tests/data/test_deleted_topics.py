@@ -11,14 +11,14 @@ import pytest
 
 from sink_job.api.errors import DataLoss
 from sink_job.api.spec import load_sink
-from sink_job.rounds.audit import Verdict
-from sink_job.rounds.loop import Driver
-from sink_job.rounds.verify import gather
-from sink_job.rounds.world import Goal
-from tests.support.ended import end_before_publishing
-from tests.support.function_log import FileGroup, FunctionLog
-from tests.support.place import Place, manifest
-from tests.support.site import ALL, SOON, Site
+from sink_job.coordinator.context import Goal
+from sink_job.coordinator.coordinator import Driver
+from sink_job.verify.audit import Verdict
+from sink_job.verify.evidence import gather
+from tests.support.crash_points import end_before_publishing
+from tests.support.sink_fixture import Place, manifest
+from tests.support.spark_fixture import ALL, SOON, Site
+from tests.support.synthetic_log import FileGroup, FunctionLog
 
 pytestmark = pytest.mark.data
 

@@ -8,10 +8,10 @@ import pytest
 
 from devtools.processes import wait_until
 from sink_job.api.errors import ConfigurationError, LedgerFenced, OwnedByAnother
-from sink_job.rounds.world import Goal
-from tests.support.ended import end_before_publishing
-from tests.support.function_log import FunctionLog
-from tests.support.place import Place, Ticking
+from sink_job.coordinator.context import Goal
+from tests.support.crash_points import end_before_publishing
+from tests.support.sink_fixture import Place, Ticking
+from tests.support.synthetic_log import FunctionLog
 
 pytestmark = pytest.mark.data
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import ConfigurationError
-from sink_job.rounds.world import Goal
-from tests.support.function_log import FunctionLog
-from tests.support.place import Place
+from sink_job.coordinator.context import Goal
+from tests.support.sink_fixture import Place
+from tests.support.synthetic_log import FunctionLog
 
 pytestmark = pytest.mark.data
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from devtools.fault_proxy import Answer, Drop, FaultProxy, Hold, Point
-from devtools.s3_requests import Predicate, Request, kind
-from sink_job.rounds.world import Goal
-from tests.support.function_log import FunctionLog
-from tests.support.place import Forked, Place
+from devtools.faults.s3_proxy import Answer, Drop, FaultProxy, Hold, Point
+from devtools.faults.s3_requests import Predicate, Request, kind
+from sink_job.coordinator.context import Goal
+from tests.support.sink_fixture import Forked, Place
+from tests.support.synthetic_log import FunctionLog
 
 pytestmark = pytest.mark.data
 

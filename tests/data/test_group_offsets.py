@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from devtools.fault_proxy import FaultProxy
+from devtools.faults.s3_proxy import FaultProxy
+from devtools.faults.s3_requests import kind
 from devtools.processes import wait_until
 from devtools.s3 import S3Server
-from devtools.s3_requests import kind
 from sink_job.api.errors import ConfigurationError
-from sink_job.api.types import TopicPartition
-from sink_job.rounds.commit import COMMIT_EVERY_MS
-from sink_job.rounds.ledger import Intent, Ledger
-from sink_job.rounds.loop import Driver
-from sink_job.rounds.recover import CleanUp
-from sink_job.rounds.world import Goal
-from tests.support.ended import end_before_publishing
-from tests.support.function_log import CLOCK_MS, FileGroup, FunctionLog
-from tests.support.place import Place
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.committer import COMMIT_EVERY_MS
+from sink_job.coordinator.context import Goal
+from sink_job.coordinator.coordinator import Driver
+from sink_job.ledger.orphan_cleanup import CleanUp
+from sink_job.ledger.store import Intent, Ledger
+from tests.support.crash_points import end_before_publishing
 from tests.support.running import running
+from tests.support.sink_fixture import Place
+from tests.support.synthetic_log import CLOCK_MS, FileGroup, FunctionLog
 
 pytestmark = pytest.mark.data
 

@@ -10,11 +10,11 @@ from pyspark.sql import SparkSession
 
 from devtools.kafka import kafka_broker
 from devtools.topics import Record, Topics
-from sink_job.api.types import TopicPartition
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.engine.types import Columns, Range, each
 from sink_job.spark.engine import SparkEngine
-from sink_job.spark.types import Columns, Range, each
 from tests.support import spark_tasks
-from tests.support.site import Running, Site
+from tests.support.spark_fixture import Running, Site
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
 

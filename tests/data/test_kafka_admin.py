@@ -20,7 +20,7 @@ from sink_job.api.errors import (
     TopicMissing,
     TryAgainLater,
 )
-from sink_job.api.types import TopicPartition
+from sink_job.api.topic_partition import TopicPartition
 from sink_job.kafka.admin import Admin
 from sink_job.kafka.jvm import plain_jvm
 from sink_job.kafka.properties import KafkaProperties

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from devtools.processes import wait_until
 from devtools.topics import Record, Topics
 from sink_job.api.errors import ConfigurationError, DataLoss, TopicMissing, TopicRecreated
-from tests.support.site import ALL, SOON, Site
+from tests.support.spark_fixture import ALL, SOON, Site
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
 

@@ -11,14 +11,14 @@ import pytest
 
 from devtools.processes import wait_until
 from sink_job.api.errors import DataLoss, TopicMissing
-from sink_job.api.types import TopicPartition
-from sink_job.kafka.types import TopicInfo
-from sink_job.rounds.commit import Commits
-from sink_job.rounds.loop import Driver
-from sink_job.rounds.world import Goal
-from tests.support.function_log import FileGroup, FunctionEngine, FunctionLog
-from tests.support.place import Place
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.committer import Commits
+from sink_job.coordinator.context import Goal
+from sink_job.coordinator.coordinator import Driver
+from sink_job.engine.kafka_admin import TopicInfo
 from tests.support.running import running
+from tests.support.sink_fixture import Place
+from tests.support.synthetic_log import FileGroup, FunctionEngine, FunctionLog
 
 pytestmark = pytest.mark.data
 

@@ -10,20 +10,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from devtools.fault_proxy import Answer, FaultProxy
+from devtools.faults.s3_proxy import Answer, FaultProxy
+from devtools.faults.s3_requests import kind
 from devtools.processes import wait_until
 from devtools.s3 import S3Server
-from devtools.s3_requests import kind
 from sink_job.api.errors import LedgerFenced, LedgerLost, OwnedByAnother, TopicRecreated
-from sink_job.api.types import TopicPartition
-from sink_job.kafka.types import TopicInfo
-from sink_job.rounds.ledger import Ledger
-from sink_job.rounds.state import Record
-from sink_job.rounds.world import Goal
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.context import Goal
+from sink_job.engine.kafka_admin import TopicInfo
+from sink_job.ledger.state import Record
+from sink_job.ledger.store import Ledger
 from sink_job.s3 import S3
-from tests.support.ended import end_before_publishing
-from tests.support.function_log import FileGroup, FunctionEngine, FunctionLog
-from tests.support.place import Place
+from tests.support.crash_points import end_before_publishing
+from tests.support.sink_fixture import Place
+from tests.support.synthetic_log import FileGroup, FunctionEngine, FunctionLog
 
 pytestmark = pytest.mark.data
 

@@ -17,9 +17,9 @@ from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.processes import wait_until
 from devtools.topics import Record, Topics
 from sink_job.api.errors import CredentialsInvalid, DataError, DataLoss, SinkError, TryAgainLater
-from sink_job.api.types import TopicPartition
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.engine.types import Cancelled, Columns, Function, Range, each
 from sink_job.spark.engine import SparkEngine
-from sink_job.spark.types import Cancelled, Columns, Function, Range, each
 from tests.support import spark_tasks
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]

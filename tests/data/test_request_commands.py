@@ -11,10 +11,10 @@ import pytest
 
 from devtools.kafka import KafkaBroker
 from devtools.s3 import S3Server
-from devtools.sink import Sink, local_spec, manifest
+from devtools.sink_process import Sink, local_spec, manifest
 from devtools.topics import Topics
 from sink_job.api.report import Ending, ResetReport
-from sink_job.driver import termination
+from sink_job.driver import termination_message
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
 
@@ -26,7 +26,7 @@ def last_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The termination message's file, as a kubelet makes it."""
     path = tmp_path / "termination-log"
     path.touch()
-    monkeypatch.setenv(termination.PATH, str(path))
+    monkeypatch.setenv(termination_message.PATH, str(path))
     return path
 
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from devtools.fault_proxy import Drop, FaultProxy, Kill, Point
+from devtools.faults.s3_proxy import Drop, FaultProxy, Kill, Point
+from devtools.faults.s3_requests import Request
 from devtools.s3 import S3Server
-from devtools.s3_requests import Request
-from sink_job.rounds.world import Goal
-from tests.support.ended import end_before_publishing
-from tests.support.function_log import FunctionLog
-from tests.support.place import Place
+from sink_job.coordinator.context import Goal
+from tests.support.crash_points import end_before_publishing
+from tests.support.sink_fixture import Place
+from tests.support.synthetic_log import FunctionLog
 
 pytestmark = pytest.mark.data
 

@@ -16,12 +16,12 @@ from sink_job.api.errors import (
     SpecError,
     TopicRecreated,
 )
-from sink_job.api.types import TopicPartition
-from sink_job.rounds.audit import Verdict
-from sink_job.rounds.generations import mark
-from sink_job.rounds.world import Goal
-from tests.support.function_log import CLOCK_MS, FileGroup, FunctionLog
-from tests.support.place import Place, Ticking
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.context import Goal
+from sink_job.ledger.generations import mark
+from sink_job.verify.audit import Verdict
+from tests.support.sink_fixture import Place, Ticking
+from tests.support.synthetic_log import CLOCK_MS, FileGroup, FunctionLog
 
 pytestmark = pytest.mark.data
 
@@ -265,7 +265,7 @@ class _Ended(Exception):
 
 
 def _run_to_the_first_completion(place: Place) -> None:
-    from sink_job.rounds import publish as publishing
+    from sink_job.ledger import publisher as publishing
 
     def end(*_: Any) -> None:
         raise _Ended

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from devtools.s3 import S3Server
 from sink_job.api.errors import DataError, DataLoss, ObjectConflict
-from sink_job.rounds import publish as publishing
-from sink_job.rounds.publish import Outcome
-from sink_job.rounds.state import NamedObject
-from sink_job.rounds.world import Goal
+from sink_job.coordinator.context import Goal
+from sink_job.ledger import publisher as publishing
+from sink_job.ledger.publisher import Outcome
+from sink_job.ledger.state import NamedObject
 from sink_job.s3 import S3
-from tests.support.function_log import FunctionLog
-from tests.support.place import Place
+from tests.support.sink_fixture import Place
+from tests.support.synthetic_log import FunctionLog
 
 pytestmark = pytest.mark.data
 
@@ -168,7 +168,7 @@ def test_an_object_whose_upload_was_aborted_by_hand_is_rebuilt_alone_with_the_sa
     untouched = place.sibling()
     untouched.run(FunctionLog(records=40), DONE, flush_size=10, compression=compression)
     with monkeypatch.context() as patched:
-        patched.setattr("sink_job.rounds.publish.publish", never_completed(key))
+        patched.setattr("sink_job.ledger.publisher.publish", never_completed(key))
         with pytest.raises(BreakError):
             place.run(FunctionLog(records=40), DONE, flush_size=10, compression=compression)
     assert place.keys() == untouched.keys()[1:]

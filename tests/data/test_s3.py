@@ -30,8 +30,8 @@ from sink_job.s3 import (
     lifecycle_warning,
     probe,
 )
-from sink_job.s3.body import Body
 from sink_job.s3.checksums import combine_all, crc64nvme
+from sink_job.s3.request_body import Body
 
 pytestmark = pytest.mark.data
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from devtools import tree
-from devtools.fault_proxy import FaultProxy, Kill
+from devtools import bucket_listing
+from devtools.faults.s3_proxy import FaultProxy, Kill
+from devtools.faults.s3_requests import Predicate, kind
 from devtools.kafka import KafkaBroker
 from devtools.s3 import S3Server
-from devtools.s3_requests import Predicate, kind
-from devtools.sink import Sink, local_spec, manifest
+from devtools.sink_process import Sink, local_spec, manifest
 from devtools.topics import Topics
 from tests.conftest import SinkFactory
 
@@ -70,7 +70,7 @@ class Scenario:
 
     @property
     def visible(self) -> list[str]:
-        return list(tree.objects(self.server.client(), self.bucket))
+        return list(bucket_listing.objects(self.server.client(), self.bucket))
 
     def request(self, name: str, part: int | None = None) -> Predicate:
         return kind(name, key=self.key, part=part)
@@ -87,7 +87,7 @@ class Scenario:
         """One object of four parts with the very records, nothing else; all of it committed."""
         client = self.server.client()
         assert self.visible == [self.key]
-        assert tree.lines(client, self.bucket, self.key) == [value(n) for n in range(self.start, self.end)]
+        assert bucket_listing.lines(client, self.bucket, self.key) == [value(n) for n in range(self.start, self.end)]
         assert client.head_object(Bucket=self.bucket, Key=self.key)["ETag"].strip('"').endswith("-4")
         assert self.committed == self.end
         assert self.litter() == []
@@ -95,8 +95,8 @@ class Scenario:
     def litter(self) -> list[str]:
         """Uploads that nobody will complete, and leftovers that nobody needs."""
         client = self.server.client()
-        kept = tree.objects(client, self.bucket, ledger=True)
-        return [*tree.uploads(client, self.bucket).values(), *(key for key in kept if "/staging/" in key)]
+        kept = bucket_listing.objects(client, self.bucket, ledger=True)
+        return [*bucket_listing.uploads(client, self.bucket).values(), *(key for key in kept if "/staging/" in key)]
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError
 
-from devtools import tree
+from devtools import bucket_listing
 from devtools.certificates import self_signed
-from devtools.fault_proxy import Answer, Drop, FaultProxy, Hold, Kill
+from devtools.faults.s3_proxy import Answer, Drop, FaultProxy, Hold, Kill
+from devtools.faults.s3_requests import kind, mutating
 from devtools.kafka import KafkaBroker
 from devtools.processes import Process, in_session, killed_at_end
 from devtools.s3 import Moto, S3Server, s3_server
-from devtools.s3_requests import kind, mutating
 from devtools.topics import Record, Topics
 
 pytestmark = pytest.mark.data
@@ -70,7 +70,7 @@ def test_the_fallback_server_holds_objects(kind_of_server: type[S3Server]) -> No
         client = server.client()
         client.create_bucket(Bucket="bucket")
         client.put_object(Bucket="bucket", Key="k", Body=b"x")
-        assert tree.objects(client, "bucket") == {"k": 1}
+        assert bucket_listing.objects(client, "bucket") == {"k": 1}
 
 
 def test_a_server_keeps_its_objects_through_a_restart_and_speaks_tls(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_server_keeps_its_objects_through_a_restart_and_speaks_tls(tmp_path: P
         client.put_object(Bucket="bucket", Key="k", Body=b"one\ntwo\n")
         server.restart()
         assert server.endpoint.startswith("https:")
-        assert tree.lines(client, "bucket", "k") == [b"one", b"two"]
+        assert bucket_listing.lines(client, "bucket", "k") == [b"one", b"two"]
 
 
 def test_the_proxy_counts_requests_and_passes_large_bodies_unharmed(
@@ -102,7 +102,7 @@ def test_the_proxy_counts_requests_and_passes_large_bodies_unharmed(
         MultipartUpload={"Parts": parts},  # type: ignore[typeddict-item]
     )
 
-    assert tree.body(client, bucket, "a/b c+d") == large + large
+    assert bucket_listing.body(client, bucket, "a/b c+d") == large + large
     assert s3_proxy.kinds() == {
         "CreateMultipartUpload": 1,
         "UploadPart": 2,
@@ -130,7 +130,7 @@ def test_a_lost_request_never_reached_the_server_and_a_lost_reply_did(
         with pytest.raises(ConnectionClosedError):
             client.put_object(Bucket=bucket, Key=key, Body=b"x")
 
-    assert list(tree.objects(client, bucket)) == ["lost-reply"]
+    assert list(bucket_listing.objects(client, bucket)) == ["lost-reply"]
 
 
 def test_the_second_and_third_request_are_answered_slow_down(s3: S3Server, s3_proxy: FaultProxy, bucket: str) -> None:
@@ -154,10 +154,10 @@ def test_a_held_request_goes_on_when_it_is_released(s3: S3Server, s3_proxy: Faul
         putting = threading.Thread(target=client.put_object, kwargs={"Bucket": bucket, "Key": "k", "Body": b"x"})
         putting.start()
         assert rule.wait().key == "k"
-        assert tree.objects(client, bucket) == {}
+        assert bucket_listing.objects(client, bucket) == {}
         hold.release.set()
         putting.join()
-    assert tree.objects(client, bucket) == {"k": 1}
+    assert bucket_listing.objects(client, bucket) == {"k": 1}
 
 
 CLIENT = """
@@ -180,9 +180,9 @@ def test_a_process_is_killed_at_a_request_with_all_that_it_started(
         rule.wait()
         assert process.wait(10) == -9
         assert in_session(process.pid) == []
-    assert list(tree.objects(s3.client(), bucket)) == [f"{number}" for number in range(left)]
+    assert list(bucket_listing.objects(s3.client(), bucket)) == [f"{number}" for number in range(left)]
 
     with pytest.raises((ConnectionClosedError, EndpointConnectionError)):
-        tree.objects(s3.client(s3_proxy.endpoint), bucket)
+        bucket_listing.objects(s3.client(s3_proxy.endpoint), bucket)
     s3_proxy.resume()
-    assert len(tree.objects(s3.client(s3_proxy.endpoint), bucket)) == left
+    assert len(bucket_listing.objects(s3.client(s3_proxy.endpoint), bucket)) == left

@@ -12,20 +12,20 @@ from typing import Any
 
 import pytest
 
-from devtools import tree
-from devtools.fault_proxy import Drop, FaultProxy, Hold, Point, Rule
+from devtools import bucket_listing
+from devtools.faults.s3_proxy import Drop, FaultProxy, Hold, Point, Rule
+from devtools.faults.s3_requests import Predicate, kind
 from devtools.kafka import KafkaBroker
 from devtools.processes import wait_until
 from devtools.s3 import S3Server
-from devtools.s3_requests import Predicate, kind
-from devtools.sink import Sink, local_spec, manifest
+from devtools.sink_process import Sink, local_spec, manifest
 from devtools.topics import Topics
 from sink_job.api.errors import LedgerFenced, OwnedByAnother
-from sink_job.rounds.loop import Driver
-from sink_job.rounds.world import Goal
+from sink_job.coordinator.context import Goal
+from sink_job.coordinator.coordinator import Driver
 from tests.conftest import SinkFactory
-from tests.support.function_log import FunctionLog
-from tests.support.place import Forked, Place, Ticking
+from tests.support.sink_fixture import Forked, Place, Ticking
+from tests.support.synthetic_log import FunctionLog
 
 pytestmark = pytest.mark.data
 
@@ -272,6 +272,10 @@ def test_a_command_that_was_stopped_ends_with_3_when_another_has_taken_over_mean
     stopped.resume()
     assert stopped.wait(60) == 3, stopped.log
     assert "LedgerFenced: another driver has written record" in stopped.log
-    lines = [line for key in tree.objects(s3.client(), bucket) for line in tree.lines(s3.client(), bucket, key)]
+    lines = [
+        line
+        for key in bucket_listing.objects(s3.client(), bucket)
+        for line in bucket_listing.lines(s3.client(), bucket, key)
+    ]
     assert lines == [b'{"n":%d}' % n for n in range(25)]
     assert topics.committed("s3sink-default.twice", topic) == {0: 25}

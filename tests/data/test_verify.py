@@ -14,16 +14,16 @@ from devtools.processes import wait_until
 from devtools.s3 import S3Server
 from sink_job.api.errors import ConfigurationError
 from sink_job.api.spec import load_sink
-from sink_job.api.types import TopicPartition
-from sink_job.rounds.audit import Verdict, Wrong
-from sink_job.rounds.deep import World, compare
-from sink_job.rounds.ledger import Audit, Ledger
-from sink_job.rounds.state import State
-from sink_job.rounds.tally import tally_range
-from sink_job.rounds.verify import Evidence, gather
-from sink_job.rounds.world import Goal
-from tests.support.function_log import FileGroup, FunctionEngine, FunctionLog
-from tests.support.place import Place, manifest
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.context import Goal
+from sink_job.ledger.offset_checksum import tally_range
+from sink_job.ledger.state import State
+from sink_job.ledger.store import Audit, Ledger
+from sink_job.verify.audit import Verdict, Wrong
+from sink_job.verify.compare_job import World, compare
+from sink_job.verify.evidence import Evidence, gather
+from tests.support.sink_fixture import Place, manifest
+from tests.support.synthetic_log import FileGroup, FunctionEngine, FunctionLog
 
 pytestmark = pytest.mark.data
 

@@ -10,7 +10,7 @@ import pytest
 
 from devtools.kafka import KafkaBroker
 from devtools.s3 import S3Server
-from devtools.sink import Sink, local_spec, manifest
+from devtools.sink_process import Sink, local_spec, manifest
 from devtools.topics import Record, Topics
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]

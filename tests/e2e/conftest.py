@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from devtools import builders, images
+from devtools import image_builders, images
 from devtools.kafka import kafka_broker
 from devtools.kube import node
 from devtools.processes import ServerFailedError
 from devtools.s3 import s3_server
 from devtools.topics import Topics
-from tests.e2e.site import NAMESPACE, RELEASE, Site
+from tests.e2e.node_fixture import NAMESPACE, RELEASE, Site
 
 CHART = Path(__file__).resolve().parents[2] / "charts" / "s3sink-operator"
 
@@ -26,7 +26,7 @@ CHART = Path(__file__).resolve().parents[2] / "charts" / "s3sink-operator"
 @pytest.fixture(scope="session")
 def site() -> Iterator[Site]:
     """The node with the operator installed and ready, a broker and an S3 server. Skips where no node can be had."""
-    if reason := node.reason_against() or builders.reason_against():
+    if reason := node.reason_against() or image_builders.reason_against():
         pytest.skip(reason)
     with ExitStack() as stack:
         operator, job = images.built("operator", "job")

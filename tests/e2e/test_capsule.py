@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from devtools.kube.capsule import Addresses, Capsule, capsule, sweep_cgroups
-from devtools.kube.packages import Machine
+from devtools.kube.host_packages import Machine
+from devtools.kube.node_namespaces import Addresses, Capsule, capsule, sweep_cgroups
 from devtools.processes import Process, wait_until
 
 pytestmark = pytest.mark.e2e
@@ -18,7 +18,7 @@ needs_root = pytest.mark.skipif(bool(reason := Machine.here().reason_against()),
 _KILLED = """
 import sys, time
 from pathlib import Path
-from devtools.kube.capsule import Capsule
+from devtools.kube.node_namespaces import Capsule
 capsule = Capsule(Path(sys.argv[1]))
 capsule.start()
 capsule.run("mount", "-t", "tmpfs", "tmpfs", "/mnt")

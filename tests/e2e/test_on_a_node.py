@@ -20,8 +20,8 @@ from devtools.processes import wait_until
 from s3sink_operator import names
 from s3sink_operator.objects.pods import quantity
 from sink_job.api.report import Ending
-from tests.e2e.site import NAMESPACE, RELEASE, PodSink, Shared, Site
-from tests.support.operated import reason_is
+from tests.e2e.node_fixture import NAMESPACE, RELEASE, PodSink, Shared, Site
+from tests.support.operator_fixture import reason_is
 
 pytestmark = pytest.mark.e2e
 

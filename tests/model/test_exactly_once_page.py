@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.model.cases import COVERED, MISSED, Missed
-from tests.model.sentences import SENTENCES
+from model.cases import COVERED, MISSED, Missed
+from model.protocol_rules import SENTENCES
 
 TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs" / "exactly-once.md").read_text()

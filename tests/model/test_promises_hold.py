@@ -5,9 +5,9 @@ A crash is a driver that never moves again; each case is searched until there is
 
 import pytest
 
-from tests.model.cases import LARGE, QUICK
-from tests.model.protocol import explore
-from tests.model.world import Case
+from model.cases import LARGE, QUICK
+from model.model_state import Case
+from model.protocol import explore
 
 
 @pytest.mark.parametrize("case", QUICK.values(), ids=QUICK.keys())

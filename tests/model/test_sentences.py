@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.model.cases import COVERED, MISSED, Missed
-from tests.model.protocol import explore
-from tests.model.sentences import SENTENCES
-from tests.model.world import Case
+from model.cases import COVERED, MISSED, Missed
+from model.model_state import Case
+from model.protocol import explore
+from model.protocol_rules import SENTENCES
 
 SLOW = {
     "p10.intent-names",

@@ -13,10 +13,10 @@ import yaml
 from hypothesis import strategies as st
 
 from s3sink_operator import crd
-from s3sink_operator.model import Json
+from s3sink_operator.types import Json
 from sink_job.api.errors import SpecError
 from sink_job.api.spec import parse_sink
-from tests.operator.cluster import SPEC, document
+from tests.operator.fake_cluster import SPEC, document
 
 Path = tuple[str, ...]
 # The identity of a sink cannot change, and a request about offsets is carried out, not kept.

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3sink_operator.backoff import LONGEST, MINUTE, SHORTEST_SPELL, failures_after, pause_ms, spell_ms
-from s3sink_operator.model import Kind
+from s3sink_operator.types import Kind
 
 kinds = st.sampled_from(list(Kind))
 counts = st.integers(1, 1000)

@@ -10,14 +10,14 @@ from typing import Any, cast
 import pytest
 
 from s3sink_operator import names, status
-from s3sink_operator.execute import Executor, Outcome
-from s3sink_operator.model import Decision, Json, Observed, Refusal, to_ms, to_stamp
+from s3sink_operator.apply import Executor, Outcome
+from s3sink_operator.object_cache import SinkKey
 from s3sink_operator.objects.pods import EXECUTOR_MEMORY
 from s3sink_operator.observe import Observer
 from s3sink_operator.reconcile import Reconciler
-from s3sink_operator.store import SinkKey
+from s3sink_operator.types import Decision, Json, Observed, Refusal, to_ms, to_stamp
 from sink_job.api.report import MemoryReport, PartitionReport
-from tests.operator.cluster import ALL_BUILT, SETTINGS, START, report, running
+from tests.operator.fake_cluster import ALL_BUILT, SETTINGS, START, report, running
 
 MOST = 2**63 - 1
 KEY = SinkKey("data", "flights")

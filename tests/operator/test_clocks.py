@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from s3sink_operator import backoff, memory
-from s3sink_operator.memory import DAY, Bounds, Inputs, State
+from s3sink_operator import backoff, memory_sizing
+from s3sink_operator.memory_sizing import DAY, Bounds, Inputs, State
 from sink_job.api.errors import ConfigurationError
-from sink_job.api.units import GI
-from tests.operator.cluster import MINUTE, START, report, running
+from sink_job.api.quantities import GI
+from tests.operator.fake_cluster import MINUTE, START, report, running
 
 
 def test_a_pause_that_is_longer_than_any_is_not_waited_for() -> None:
@@ -54,5 +54,7 @@ def test_progress_is_told_at_the_usual_pace() -> None:
 def test_what_a_kill_taught_about_memory_and_the_changes_of_a_day_count_from_now() -> None:
     later = START + 365 * DAY
     state = State(driver_floor=3 * GI, floor_at=later, low_since=later, changes=(later,))
-    made = memory.plan(Inputs(slots=2, part_size=25 << 20), Bounds(most=8 * GI), state, current=4 * GI, now=START)
+    made = memory_sizing.plan(
+        Inputs(slots=2, part_size=25 << 20), Bounds(most=8 * GI), state, current=4 * GI, now=START
+    )
     assert (made.state.floor_at, made.state.low_since, made.state.changes) == (START, START, (START,))

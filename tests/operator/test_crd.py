@@ -17,10 +17,16 @@ from s3sink_operator.crd import __main__ as command
 from s3sink_operator.crd.rules import RULES, Rule
 from s3sink_operator.crd.schema import attach, fields
 from sink_job.api.errors import SpecError
-from sink_job.api.mistakes import every_field
-from sink_job.api.properties import KAFKA_OWNED, SPARK_OWNED, SPARK_OWNED_PREFIXES, kafka_complaint, spark_complaint
+from sink_job.api.field_errors import every_field
+from sink_job.api.reserved_properties import (
+    KAFKA_OWNED,
+    SPARK_OWNED,
+    SPARK_OWNED_PREFIXES,
+    kafka_complaint,
+    spark_complaint,
+)
 from sink_job.api.spec import Spec, parse_sink
-from tests.operator.refusals import CHANGED, REFUSED
+from tests.operator.rejected_manifests import CHANGED, REFUSED
 from tests.unit.api.manifests import HOURLY, TIME, accepted, document
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,19 @@ import copy
 import pytest
 
 from s3sink_operator import names
-from s3sink_operator.model import Claim, Json, to_stamp
-from tests.operator.cluster import MINUTE, RESTARTED, SPEC, START, Cluster, actions, attempt, document, report, running
+from s3sink_operator.types import Claim, Json, to_stamp
+from tests.operator.fake_cluster import (
+    MINUTE,
+    RESTARTED,
+    SPEC,
+    START,
+    Cluster,
+    actions,
+    attempt,
+    document,
+    report,
+    running,
+)
 
 CREATED = ["status", "apply ConfigMap", "apply ServiceAccount", "apply RoleBinding", "create flights-s3sink-driver"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from s3sink_operator.model import Json
-from tests.operator.cluster import Cluster, actions, running
+from s3sink_operator.types import Json
+from tests.operator.fake_cluster import Cluster, actions, running
 
 NO_NODE = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available: 3 Insufficient cpu."}
 NO_IMAGE = {"name": "s3sink", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from s3sink_operator import names
-from s3sink_operator.model import FINALIZERS, Refusal, Unreachable, to_stamp
+from s3sink_operator.types import FINALIZERS, Refusal, Unreachable, to_stamp
 from sink_job.api.errors import BucketMissing, DataLoss, ObjectConflict, TryAgainLater
 from sink_job.api.report import RunState, Totals
-from tests.operator.cluster import MINUTE, RESTARTED, START, Cluster, actions, attempt, document, report, running
+from tests.operator.fake_cluster import MINUTE, RESTARTED, START, Cluster, actions, attempt, document, report, running
 
 
 def _evict(cluster: Cluster) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from s3sink_operator import objects
-from s3sink_operator.memory import MOST_OF_DRIVER
-from s3sink_operator.model import Settings, to_stamp
+from s3sink_operator.memory_sizing import MOST_OF_DRIVER
+from s3sink_operator.types import Settings, to_stamp
 from sink_job.api.errors import OutOfMemory
 from sink_job.api.report import MemoryReport
-from tests.operator.cluster import MINUTE, SETTINGS, START, Cluster, actions, report, running
+from tests.operator.fake_cluster import MINUTE, SETTINGS, START, Cluster, actions, report, running
 
 HUNGRY = MemoryReport(open_objects=20, most_open_objects=20, buffered_bytes=900 << 20)
 

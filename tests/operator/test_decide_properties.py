@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from s3sink_operator import names
 from s3sink_operator.crd.status import STATUS
-from s3sink_operator.model import Json, Unreachable
+from s3sink_operator.types import Json, Unreachable
 from sink_job.api.errors import BucketMissing, TryAgainLater
 from sink_job.api.report import MemoryReport
-from tests.operator.cluster import ALL_BUILT, MINUTE, SPEC, Cluster, document, report, running
+from tests.operator.fake_cluster import ALL_BUILT, MINUTE, SPEC, Cluster, document, report, running
 
 FLAGS = st.fixed_dictionaries(
     {},

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from s3sink_operator.model import Json, Unreachable, to_stamp
 from s3sink_operator.objects import CONTAINER
-from tests.operator.cluster import MINUTE, Cluster, running, stopping
+from s3sink_operator.types import Json, Unreachable, to_stamp
+from tests.operator.fake_cluster import MINUTE, Cluster, running, stopping
 
 
 def end_beside_a_sidecar(cluster: Cluster, pod: Json | None, *, exit_code: int, reason: str = "Error") -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from s3sink_operator import names
-from s3sink_operator.model import Refusal, Request, Settings
 from s3sink_operator.objects import request_of
+from s3sink_operator.types import Refusal, Request, Settings
 from sink_job.api.errors import AccessDenied
 from sink_job.api.report import Ending, RunState, Totals
-from tests.operator.cluster import ALL_BUILT, MINUTE, SETTINGS, Cluster, actions, document, report, running
+from tests.operator.fake_cluster import ALL_BUILT, MINUTE, SETTINGS, Cluster, actions, document, report, running
 
 END = "delete flights-s3sink-driver"
 PUBLISH = ["create flights-s3sink-task", "delete flights-s3sink-task"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.operator.cluster import MINUTE, Cluster, actions
-from tests.operator.cluster import stopping as being_stopped
+from tests.operator.fake_cluster import MINUTE, Cluster, actions
+from tests.operator.fake_cluster import stopping as being_stopped
 
 
 @pytest.fixture

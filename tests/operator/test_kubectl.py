@@ -12,13 +12,13 @@ from s3sink_operator import names
 from s3sink_operator.kubectl import actions, command, view
 from s3sink_operator.kubectl.actions import RefusedError
 from s3sink_operator.kubectl.client import refusal
-from s3sink_operator.kubectl.text import age, span, table
-from s3sink_operator.kubectl.waiting import Ended, wait_for
-from s3sink_operator.model import Json, annotation, to_stamp
-from sink_job.api.choices import ResetTo
+from s3sink_operator.kubectl.formatting import age, span, table
+from s3sink_operator.kubectl.wait import Ended, wait_for
+from s3sink_operator.types import Json, annotation, to_stamp
+from sink_job.api.enums import ResetTo
 from sink_job.api.errors import BucketMissing
 from tests.argocd.test_customization import ACTIONS, run
-from tests.operator.cluster import MINUTE, START, Cluster, document, report, running
+from tests.operator.fake_cluster import MINUTE, START, Cluster, document, report, running
 
 # -- what is shown -----------------------------------------------------------------------------------------------------
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from s3sink_operator.api import Api, ApiError
+from s3sink_operator.kube_api import Api, ApiError
 from s3sink_operator.lease import LEASE_S, RENEW_S, RETRY_S, Lease
-from s3sink_operator.model import Json
+from s3sink_operator.types import Json
 
 
 class Server:

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from s3sink_operator import names, objects
-from s3sink_operator.model import Json
 from s3sink_operator.objects import Shape
+from s3sink_operator.types import Json
+from sink_job.api.quantities import GI
 from sink_job.api.spec import Sink, load_sink, parse_sink
-from sink_job.api.units import GI
-from tests.operator.cluster import SETTINGS, SPEC, document
+from tests.operator.fake_cluster import SETTINGS, SPEC, document
 
 OWNER = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "name": "flights", "uid": "u", "controller": True}
 SHAPE = Shape(attempt=3, memory=2 * GI, spec_hash="abc")
@@ -321,7 +321,7 @@ def test_what_others_add_is_no_difference_and_what_they_change_is() -> None:
 
 
 def test_properties_are_written_so_that_java_reads_them_back() -> None:
-    from s3sink_operator.objects.spark import properties_file
+    from s3sink_operator.objects.spark_properties import properties_file
 
     text = properties_file({"a": " x", "b": "c:\\d", "e": "f\ng"})
     assert text == "a=\\ x\nb=c:\\\\d\ne=f\\ng\n"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from s3sink_operator import names
-from s3sink_operator.model import Json
 from s3sink_operator.objects import request_of
-from tests.operator.cluster import ALL_BUILT, Cluster, running
+from s3sink_operator.types import Json
+from tests.operator.fake_cluster import ALL_BUILT, Cluster, running
 
 
 def stopped(**spec: Json) -> Cluster:

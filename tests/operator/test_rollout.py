@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from s3sink_operator.model import Settings
-from tests.operator.cluster import MINUTE, SETTINGS, Cluster, actions, running
+from s3sink_operator.types import Settings
+from tests.operator.fake_cluster import MINUTE, SETTINGS, Cluster, actions, running
 
 
 def after_an_update(cluster: Cluster) -> Settings:

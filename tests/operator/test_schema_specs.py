@@ -6,8 +6,8 @@ import copy
 
 from hypothesis import given
 
-from s3sink_operator.model import Json
-from tests.operator.cluster import ALL_BUILT, Cluster, document
+from s3sink_operator.types import Json
+from tests.operator.fake_cluster import ALL_BUILT, Cluster, document
 from tests.operator.schema_specs import specs
 from tests.operator.test_decide_properties import created, shown
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3sink_operator import status
-from s3sink_operator.model import Json, to_ms, to_stamp
 from s3sink_operator.status import Condition
+from s3sink_operator.types import Json, to_ms, to_stamp
 from sink_job.api.report import PartitionReport, RunState, Totals
-from tests.operator.cluster import START, report
+from tests.operator.fake_cluster import START, report
 
 READY = Condition(type="Ready", status="True", reason="Running", message="copies 1 topic-partition")
 

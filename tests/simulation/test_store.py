@@ -14,7 +14,7 @@ from devtools.simulation.client import SimulatedS3
 from devtools.simulation.scheduler import Actor, Scheduler
 from devtools.simulation.store import Store
 from sink_job.s3 import S3, Head, Listed, Part, PutResult, S3Outcome
-from tests.support.place import Place
+from tests.support.sink_fixture import Place
 
 pytestmark = pytest.mark.data
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sink_job.rounds.loop import Driver
+from sink_job.coordinator.coordinator import Driver
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from sink_job.api.errors import DataError, TryAgainLater
-from sink_job.api.types import TopicPartition
+from sink_job.api.topic_partition import TopicPartition
 
 Batches = Iterator[pa.RecordBatch]
 

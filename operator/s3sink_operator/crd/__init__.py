@@ -7,7 +7,7 @@ the final word: what it alone can tell is refused by the operator, in the condit
 - control characters and blanks around texts; a port above 65535; an endpoint with a path, credentials or no host;
 - keys of secrets that begin with `..`; what a property of Kafka or Spark is set to; what a pod template holds;
 - sizes with a fraction that are not a whole number of bytes; durations of more than 100 years;
-- settings that this version of the job cannot do yet (`sink_job.api.built`);
+- settings that this version of the job cannot do yet (`sink_job.api.unsupported`);
 - what other sinks of the cluster claim, and everything that only Kafka and S3 know.
 """
 

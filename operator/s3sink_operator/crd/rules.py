@@ -15,9 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from s3sink_operator.names import LONGEST_SINK
-from sink_job.api.choices import Converter, PartitionerType, ResetTo, TimestampExtractor, Tolerance
-from sink_job.api.names import RESERVED
-from sink_job.api.properties import (
+from sink_job.api.cross_field_rules import MOST_PARTS
+from sink_job.api.enums import Converter, PartitionerType, ResetTo, TimestampExtractor, Tolerance
+from sink_job.api.field_types import RESERVED
+from sink_job.api.quantities import DAY, HOUR, format_duration, parse_duration
+from sink_job.api.reserved_properties import (
     BY_POD,
     BY_SECRET,
     KAFKA_OWNED,
@@ -27,8 +29,6 @@ from sink_job.api.properties import (
     SPARK_OWNED,
     SPARK_OWNED_PREFIXES,
 )
-from sink_job.api.rules import MOST_PARTS
-from sink_job.api.units import DAY, HOUR, format_duration, parse_duration
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sink_job.api.choices import ResetTo, State
+from sink_job.api.enums import ResetTo, State
 
 Json = dict[str, Any]
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from s3sink_operator import failures, names, objects, status
-from s3sink_operator.decide import running, sizes, wanted
+from s3sink_operator import names, objects, pod_failures, status
+from s3sink_operator.decide import driver_policies, lifecycle_policies, memory_status
+from s3sink_operator.decide.attempt_history import Story
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.executors import executors_of
-from s3sink_operator.decide.story import Story
-from s3sink_operator.decide.verdict import Verdict
-from s3sink_operator.model import FINALIZERS, Decision, Event, EventType, Json, Observed, Settings, is_ending, to_stamp
+from s3sink_operator.decide.policy_result import Verdict
 from s3sink_operator.names import Component
 from s3sink_operator.status import Condition
+from s3sink_operator.types import FINALIZERS, Decision, Event, EventType, Json, Observed, Settings, is_ending, to_stamp
+from sink_job.api.quantities import format_size
 from sink_job.api.report import RunState, StuckReport
-from sink_job.api.units import format_size
 
 __all__ = ["decide"]
 
@@ -29,21 +29,21 @@ STUCK_TOLD = 3
 """Topic-partitions with an open transaction that are named."""
 
 POLICIES: tuple[Policy, ...] = (
-    wanted.held,
-    wanted.deleted,
-    wanted.invalid,
-    wanted.colliding,
-    wanted.foreign,
-    running.lost,
-    wanted.paused,
-    wanted.stopped,
-    running.absent,
-    running.ending,
-    running.ended,
-    running.edited,
-    running.not_starting,
-    running.sized,
-    running.watched,
+    lifecycle_policies.held,
+    lifecycle_policies.deleted,
+    lifecycle_policies.invalid,
+    lifecycle_policies.colliding,
+    lifecycle_policies.foreign,
+    driver_policies.lost,
+    lifecycle_policies.paused,
+    lifecycle_policies.stopped,
+    driver_policies.absent,
+    driver_policies.ending,
+    driver_policies.ended,
+    driver_policies.edited,
+    driver_policies.not_starting,
+    driver_policies.sized,
+    driver_policies.watched,
 )
 
 
@@ -56,7 +56,7 @@ def decide(observed: Observed, settings: Settings, now: int) -> Decision:
     written, wait = status.to_write(ctx.old, _status(ctx, verdict), now=now, pause_ms=settings.progress_ms)
     finalizers = verdict.finalizers
     if finalizers is None and "deletionTimestamp" not in ctx.metadata and verdict.reason != "ReconcilePaused":
-        finalizers = wanted.finalizers(ctx)
+        finalizers = lifecycle_policies.finalizers(ctx)
     made = Decision(
         apply=tuple(verdict.apply),
         create=tuple(verdict.create),
@@ -138,7 +138,7 @@ def _conditions(ctx: Context, verdict: Verdict, story: Story) -> list[Json]:
         flag("Stalled", verdict.stalled),
         *_of_data(ctx, story),
         *verdict.conditions,
-        *wanted.notes(ctx),
+        *lifecycle_policies.notes(ctx),
     ]
     old = ctx.old.get("conditions") or ()
     return status.conditions(old, wanted_ones, generation=ctx.generation, now=ctx.now)
@@ -198,7 +198,7 @@ def _connector(ctx: Context, verdict: Verdict) -> Json:
         made = {name: value for name, value in kept.items() if not (edited and name in ("topics", "worst", "lag"))}
     else:
         made = status.connector(report)
-    if verdict.published and ctx.task is not None and (ending := failures.ending_of(ctx.task)) is not None:
+    if verdict.published and ctx.task is not None and (ending := pod_failures.ending_of(ctx.task)) is not None:
         made = status.connector_after(made, ending)
     return made | {"phase": verdict.phase} | dict(verdict.connector)
 
@@ -209,9 +209,9 @@ def _memory(ctx: Context, verdict: Verdict) -> Json | None:
         return old or None
     current = (objects.memory_of(ctx.driver) if ctx.driver is not None else None) or ctx.start_size
     if verdict.plan is not None:
-        return sizes.section(old, verdict.plan, ctx.inputs, current=current, now=ctx.now)
+        return memory_status.section(old, verdict.plan, ctx.inputs, current=current, now=ctx.now)
     kept = {name: old[name] for name in ("wanted", "inputs", "lastChange", "nextAllowed") if name in old}
-    return kept | {"current": format_size(current)} | sizes.state_section(ctx.story.state)
+    return kept | {"current": format_size(current)} | memory_status.state_section(ctx.story.state)
 
 
 def _replicas(ctx: Context) -> int:

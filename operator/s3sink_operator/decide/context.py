@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from s3sink_operator import backoff, failures, identity, memory, names, objects
-from s3sink_operator.decide.story import Key, Story, story_of
-from s3sink_operator.memory import Bounds, Inputs
-from s3sink_operator.model import (
+from s3sink_operator import backoff, conflicts, memory_sizing, names, objects, pod_failures
+from s3sink_operator.decide.attempt_history import Key, Story, story_of
+from s3sink_operator.memory_sizing import Bounds, Inputs
+from s3sink_operator.objects import Shape
+from s3sink_operator.status import MOST
+from s3sink_operator.types import (
     Claim,
     Delete,
     Json,
@@ -26,9 +28,7 @@ from s3sink_operator.model import (
     uid_of,
     wanted_state,
 )
-from s3sink_operator.objects import Shape
-from s3sink_operator.status import MOST
-from sink_job.api.choices import ExecutorMode, MemoryMode, State
+from sink_job.api.enums import ExecutorMode, MemoryMode, State
 from sink_job.api.errors import SpecError
 from sink_job.api.report import Report
 from sink_job.api.spec import GROUP, KIND, VERSION, Sink, parse_sink
@@ -158,12 +158,12 @@ class Context:
 
     @cached_property
     def claim(self) -> Claim:
-        return identity.claim_of(self.valid, self.seen.sink)
+        return conflicts.claim_of(self.valid, self.seen.sink)
 
     @cached_property
-    def conflict(self) -> identity.Conflict | None:
+    def conflict(self) -> conflicts.Conflict | None:
         """The older sink that claims what this one does, or may."""
-        return None if self.sink is None else identity.conflict(self.claim, self.seen.others)
+        return None if self.sink is None else conflicts.conflict(self.claim, self.seen.others)
 
     @property
     def owner(self) -> Json:
@@ -277,14 +277,14 @@ class Context:
         """What an executor, or the whole sink in Local mode, is started with."""
         bounds = self.bounds
         assert bounds is not None
-        return memory.start_size(self.inputs, bounds, self.story.state, self.now)
+        return memory_sizing.start_size(self.inputs, bounds, self.story.state, self.now)
 
     @property
     def is_driver_capped(self) -> bool:
         """Whether a driver beside executors has the most that it gets without a person's word."""
         if self.sink is None or self.is_local or self.sink.spec.driver.memory is not None:
             return False
-        return memory.is_driver_capped(self.story.state, self.now)
+        return memory_sizing.is_driver_capped(self.story.state, self.now)
 
     def shape(self) -> Shape:
         """What the next driver is made with."""
@@ -293,7 +293,9 @@ class Context:
         local = self.start_size
         if not self.is_local:
             known = ((self.old.get("connector") or {}).get("partitions") or {}).get("assigned")
-            local = self.valid.spec.driver.memory or memory.driver_size(_whole(known), self.story.state, self.now)
+            local = self.valid.spec.driver.memory or memory_sizing.driver_size(
+                _whole(known), self.story.state, self.now
+            )
         return Shape(
             attempt=self.story.next,
             memory=local,
@@ -346,8 +348,8 @@ class Context:
     def lost(self) -> tuple[Json, str] | None:
         """The driver or the task whose node is gone or not ready, and that node."""
         nodes = dict(self.seen.nodes)
-        found = ((pod, failures.lost_node(pod, nodes)) for pod in (self.driver, self.task) if pod is not None)
-        return next(((pod, node) for pod, node in found if node is not None and failures.ended(pod) is None), None)
+        found = ((pod, pod_failures.lost_node(pod, nodes)) for pod in (self.driver, self.task) if pod is not None)
+        return next(((pod, node) for pod, node in found if node is not None and pod_failures.ended(pod) is None), None)
 
 
 @lru_cache(maxsize=4096)

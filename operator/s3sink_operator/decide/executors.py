@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from s3sink_operator import failures, names
+from s3sink_operator import names, pod_failures
 from s3sink_operator.decide.context import Context
-from s3sink_operator.failures import Failure
-from s3sink_operator.model import Json, attempt_of, is_controlled, uid_of
+from s3sink_operator.pod_failures import Failure
+from s3sink_operator.types import Json, attempt_of, is_controlled, uid_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ def executors_of(ctx: Context) -> Executors:
     """Those of the driver that is there; those of an attempt before it are on their way out."""
     pods = _own(ctx)
     running = [pod for pod in pods if _phase(pod) == "Running"]
-    waiting = (failures.not_starting(pod) for pod in pods if _phase(pod) != "Running")
+    waiting = (pod_failures.not_starting(pod) for pod in pods if _phase(pod) != "Running")
     failure = next((each for each in waiting if each is not None), None)
     return Executors(running=len(running), wanted=ctx.valid.spec.executor.instances, failure=failure)
 

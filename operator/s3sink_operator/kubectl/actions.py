@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 
 from s3sink_operator import names
 from s3sink_operator.kubectl.view import condition, unseen
-from s3sink_operator.model import Json, annotation, is_ending, wanted_state
 from s3sink_operator.objects import RESTARTED_FOR
-from sink_job.api.choices import ResetTo, State
+from s3sink_operator.types import Json, annotation, is_ending, wanted_state
+from sink_job.api.enums import ResetTo, State
 from sink_job.api.errors import SpecError
 from sink_job.api.spec import parse_sink
 

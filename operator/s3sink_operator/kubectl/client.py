@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from s3sink_operator import names
-from s3sink_operator.model import Json
+from s3sink_operator.types import Json
 from sink_job.api.spec import GROUP, KIND
 
 RESOURCE: Final = f"{names.PLURAL}.{GROUP}"

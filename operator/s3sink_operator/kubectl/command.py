@@ -16,12 +16,12 @@ from s3sink_operator import names
 from s3sink_operator.kubectl import actions, view
 from s3sink_operator.kubectl.actions import Action, RefusedError
 from s3sink_operator.kubectl.client import RESOURCE, Kubectl, KubectlError
-from s3sink_operator.kubectl.waiting import Ended, wait_for
-from s3sink_operator.model import Json, is_ending
+from s3sink_operator.kubectl.wait import Ended, wait_for
 from s3sink_operator.names import Component
 from s3sink_operator.objects import CONTAINER
-from sink_job.api.choices import OnExisting, ResetTo
-from sink_job.api.units import parse_duration
+from s3sink_operator.types import Json, is_ending
+from sink_job.api.enums import OnExisting, ResetTo
+from sink_job.api.quantities import parse_duration
 
 EXIT_CODES: Final = """\
 exit codes:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from s3sink_operator.kubectl.text import NONE, age, ahead, count, many, size, span, table
-from s3sink_operator.model import Json, is_ending
+from s3sink_operator.kubectl.formatting import NONE, age, ahead, count, many, size, span, table
+from s3sink_operator.types import Json, is_ending
 
 INTENDED: Final = frozenset(
     {"SpecChanged", "RestartAsked", "MemoryChanged", "Pausing", "Stopping", "Deleting", "Restarting"}

@@ -4,8 +4,9 @@ What is built says all that it needs and nothing that the API server fills in, s
 there: `differs` tells whether an apply would change anything.
 """
 
-from s3sink_operator.objects.accounts import account, account_of, binding
-from s3sink_operator.objects.config import base, config_map, manifest, spec_hash
+from s3sink_operator.objects.configmap import base, config_map, manifest, spec_hash
+from s3sink_operator.objects.diff import differs
+from s3sink_operator.objects.pod_template import CONTAINER, merged
 from s3sink_operator.objects.pods import (
     EXECUTOR_MEMORY,
     RESTARTED_FOR,
@@ -20,9 +21,8 @@ from s3sink_operator.objects.pods import (
     size_of,
     task_pod,
 )
-from s3sink_operator.objects.same import differs
-from s3sink_operator.objects.spark import spark_properties
-from s3sink_operator.objects.template import CONTAINER, merged
+from s3sink_operator.objects.rbac import account, account_of, binding
+from s3sink_operator.objects.spark_properties import spark_properties
 
 __all__ = [
     "CONTAINER",

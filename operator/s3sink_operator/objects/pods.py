@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from s3sink_operator import names
-from s3sink_operator.model import Json, Request, Settings, annotation
 from s3sink_operator.names import Component
-from s3sink_operator.objects.accounts import account_of
-from s3sink_operator.objects.spark import (
+from s3sink_operator.objects.pod_template import CONTAINER, asked_cpu, merged
+from s3sink_operator.objects.rbac import account_of
+from s3sink_operator.objects.spark_properties import (
     BLOCK_MANAGER_PORT,
     CONFIG_DIR,
     DRIVER_PORT,
@@ -21,10 +21,10 @@ from s3sink_operator.objects.spark import (
     PROPERTIES,
     PROPERTIES_FILE,
 )
-from s3sink_operator.objects.template import CONTAINER, asked_cpu, merged
-from sink_job.api.choices import ExecutorMode
+from s3sink_operator.types import Json, Request, Settings, annotation
+from sink_job.api.enums import ExecutorMode
+from sink_job.api.quantities import format_size, parse_size
 from sink_job.api.spec import GROUP, Sink
-from sink_job.api.units import format_size, parse_size
 
 SECRETS_DIR: Final = f"{CONFIG_DIR}/secrets"
 TMP: Final = "/tmp"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.errors import SpecError
-from sink_job.api.mistakes import every_field
+from sink_job.api.field_errors import every_field
 from sink_job.api.spec import Sink, Spec, load_sink, parse_sink
 from tests.unit.api.manifests import document
 

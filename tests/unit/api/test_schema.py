@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 import yaml
 
-from sink_job.api import docs
-from sink_job.api.mistakes import Path as FieldPath
-from sink_job.api.mistakes import connector_key, dotted, every_field
+from sink_job.api import spec_reference
+from sink_job.api.field_errors import Path as FieldPath
+from sink_job.api.field_errors import connector_key, dotted, every_field
 from sink_job.api.spec import Sink, Spec, load_sink, parse_sink
 from tests.unit.api.manifests import HOURLY, TIME, document
 
@@ -95,7 +95,7 @@ def test_every_key_of_the_connector_that_we_stand_for_is_named() -> None:
 
 
 def test_the_field_reference_is_made_from_the_models() -> None:
-    assert (ROOT / "docs" / "spec.md").read_text(encoding="utf-8") == docs.reference()
+    assert (ROOT / "docs" / "spec.md").read_text(encoding="utf-8") == spec_reference.reference()
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)

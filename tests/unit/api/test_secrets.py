@@ -7,7 +7,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from sink_job.api.properties import is_secret
+from sink_job.api.reserved_properties import is_secret
 from sink_job.api.spec import Kafka, Shaping
 from tests.unit.api.manifests import accepted, mistakes
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.api.choices import Compression, Converter, Output, PartitionerType, RotationScope, TimestampExtractor
+from sink_job.api.enums import Compression, Converter, Output, PartitionerType, RotationScope, TimestampExtractor
+from sink_job.api.quantities import DAY, GI, MI
 from sink_job.api.spec import Format, Partitioner, Rotation, S3Names, Shaping
-from sink_job.api.units import DAY, GI, MI
 from tests.unit.api.manifests import HOURLY, accepted
 
 _TEXT = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=12)

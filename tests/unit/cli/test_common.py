@@ -11,7 +11,7 @@ import pytest
 from sink_job.api.errors import SecretMissing, SpecError
 from sink_job.api.spec import Sink, load_sink
 from sink_job.cli import common
-from sink_job.driver.redaction import SECRETS
+from sink_job.driver.secret_registry import SECRETS
 
 MANIFEST = """
 apiVersion: s3sink.io/v1alpha1

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sink_job.api.units import GI
+from sink_job.api.quantities import GI
 from sink_job.cli.main import main
 
 MANIFEST = """
@@ -72,7 +72,7 @@ def test_arguments_become_options(
 
 
 def test_arguments_become_the_goal(manifest: Path, options: list[Any]) -> None:
-    from sink_job.rounds.world import Goal
+    from sink_job.coordinator.context import Goal
 
     main(["run", str(manifest), "--until-caught-up", "--publish-open", "--take-over", "--start-new-ledger"])
     assert options[0].goal == Goal(until_caught_up=True, publish_open=True, take_over=True, start_new_ledger=True)

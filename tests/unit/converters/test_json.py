@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sink_job.converters.base import Converted
 from sink_job.converters.json import JsonConverter
-from sink_job.cutting.fields import MISSING
+from sink_job.partitioning.field_values import MISSING
 
 
 def convert(values: list[bytes | None], *fields: str) -> Converted:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from sink_job.api.choices import Converter
+from sink_job.api.enums import Converter
 from sink_job.converters import converter_for
 from sink_job.converters.bytes import BytesConverter
 from sink_job.converters.text import TextConverter
-from sink_job.cutting.fields import MISSING
+from sink_job.partitioning.field_values import MISSING
 
 
 def test_text_has_to_be_utf8() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from sink_job.driver import logs
-from sink_job.driver.redaction import SECRETS
+from sink_job.driver.secret_registry import SECRETS
 
 
 @pytest.fixture(autouse=True)
@@ -33,14 +33,14 @@ def written(kind: str, name: str, message: str, *, debug: bool = False, level: i
 
 
 def test_a_text_line_has_time_level_and_module() -> None:
-    time, rest = written("text", "sink_job.rounds.loop", "hello").split(" ", 1)
-    assert rest == "INFO    rounds.loop: hello\n"
+    time, rest = written("text", "sink_job.coordinator.coordinator", "hello").split(" ", 1)
+    assert rest == "INFO    coordinator.coordinator: hello\n"
     assert time.endswith("Z")
 
 
 def test_a_json_line_is_one_object() -> None:
-    line = json.loads(written("json", "sink_job.rounds.loop", 'two\nlines, "ü"'))
-    assert line["logger"] == "rounds.loop"
+    line = json.loads(written("json", "sink_job.coordinator.coordinator", 'two\nlines, "ü"'))
+    assert line["logger"] == "coordinator.coordinator"
     assert line["level"] == "INFO"
     assert line["message"] == 'two\nlines, "ü"'
 

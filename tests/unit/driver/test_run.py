@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import DataError, LedgerFenced, SinkError, TryAgainLater
+from sink_job.api.quantities import GI, MI
 from sink_job.api.spec import Sink, load_sink
-from sink_job.api.units import GI, MI
 from sink_job.driver import logs, run
-from sink_job.driver.redaction import SECRETS
+from sink_job.driver.secret_registry import SECRETS
 from sink_job.driver.signals import StopSignals
 from sink_job.s3 import connect
-from sink_job.spark.cluster import Cluster
+from sink_job.spark.executor_pods import Cluster
 
 SINK = """
 apiVersion: s3sink.io/v1alpha1

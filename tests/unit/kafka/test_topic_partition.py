@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.api.types import TopicPartition
+from sink_job.api.topic_partition import TopicPartition
 
 topic_names = st.from_regex(r"[A-Za-z0-9._-]{1,40}", fullmatch=True)
 

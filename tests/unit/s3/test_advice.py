@@ -2,7 +2,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from sink_job.s3.checks import advice
+from sink_job.s3.store_probe import advice
 
 ABORT = {"DaysAfterInitiation": 7}
 

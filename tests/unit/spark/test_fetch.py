@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.api.types import TopicPartition
+from sink_job.api.topic_partition import TopicPartition
 from sink_job.spark.fetch import CONSUMER_BYTES, SIZES, FetchSize, fetch_bytes, pool_group
 
 MIB = 1 << 20

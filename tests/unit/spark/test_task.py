@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.errors import DataError, ObjectConflict, SinkError, TryAgainLater
-from sink_job.api.types import TopicPartition
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.engine.types import Function, Work, each
 from sink_job.spark import task as tasks
 from sink_job.spark.task import Failure, Inline, Task
-from sink_job.spark.types import Function, Work, each
-from tests.support.packs import Read, rows
+from tests.support.columnar_batches import Read, rows
 
 A, B, C = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 1)
 Outcome = tuple[TopicPartition, bool, bytes]

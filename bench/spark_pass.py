@@ -1,0 +1,201 @@
+"""The measured process: one Spark session as `s3sink run` makes it, and passes over a topic, one after the other.
+
+A pass is a *stage*: `consumer` (a plain Java consumer into nothing, no Spark), `reader` (Spark's own reader, a row for
+each record, into a function that only counts), `packed` (the sink's own engine with such a function), `sink` (the whole
+driver, until it has caught up and published what is open). It is told what to do on standard input, a pass a line, and
+says `begin` and `end` on standard output, waiting for a line after each, so that the bench can look at the clocks of
+all processes in between. `python -m bench.spark_pass < …`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from sink_job.api.spec import Sink, load_sink
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.context import Goal, World
+from sink_job.coordinator.coordinator import Driver
+from sink_job.coordinator.progress import Tracker
+from sink_job.driver.run import memory_of, owner_of
+from sink_job.engine.types import Columns, Range, each
+from sink_job.kafka.admin import Admin
+from sink_job.kafka.jvm import new_instance
+from sink_job.kafka.properties import KafkaProperties
+from sink_job.s3 import S3Settings, connect
+from sink_job.spark.conf import SparkSettings
+from sink_job.spark.engine import SparkEngine
+from sink_job.spark.jars import connector_jars
+from sink_job.spark.session import session
+
+Pass = Mapping[str, Any]
+_DESERIALIZER = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+
+
+def count(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
+    """The engine's function: nothing but the number of records and of bytes."""
+    records = size = 0
+    for batch in batches:
+        records += batch.num_rows
+        size += batch.nbytes
+    return json.dumps([records, size]).encode()
+
+
+def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same for what Spark's reader gives: one row of the number of records and of bytes."""
+    records = size = 0
+    for batch in batches:
+        records += batch.num_rows
+        size += batch.nbytes
+    yield pa.RecordBatch.from_pydict({"records": [records], "bytes": [size]})
+
+
+class RoundLog(Tracker):
+    """A tracker that keeps what each round took, in ms: tasks and record, publish."""
+
+    def __init__(self, sink: Sink) -> None:
+        super().__init__(sink, clock)
+        self.rounds: list[tuple[int, int]] = []
+
+    def round_done(self, results: Any, commits: Any, *, started: int, recorded: int, ended: int) -> None:
+        super().round_done(results, commits, started=started, recorded=recorded, ended=ended)
+        self.rounds.append((recorded - started, ended - recorded))
+
+
+class Passes:
+    """Runs passes in one session; `sink` says how the session is made."""
+
+    def __init__(self, spark: Any, sink: Sink, *, cores: int) -> None:
+        self.cores = cores
+        self.spark = spark
+        self.gateway = spark.sparkContext._gateway
+        self.properties = KafkaProperties.of(sink.spec.kafka, {})
+        self.admin = Admin(self.gateway, self.properties, timeout_ms=50_000)
+        self.engine = SparkEngine(spark, self.properties.client(), group_id=sink.group_id, cores=cores)
+
+    def run(self, what: Pass) -> dict[str, Any]:
+        """What the pass found out, besides its time."""
+        stages = {"consumer": self.consumer, "reader": self.reader, "packed": self.packed, "sink": self.sink}
+        return stages[what["stage"]](what)
+
+    def consumer(self, what: Pass) -> dict[str, Any]:
+        properties = self.consumer_properties({"max.poll.records": "5000"})
+        consume = new_instance(self.gateway, files("bench") / "Consume.java", "bench.Consume")
+        per_partition = what["records"] // what["partitions"]
+        return {"bytes": consume.read(properties, what["topic"], what["partitions"], per_partition, self.cores)}
+
+    def consumer_properties(self, more: Mapping[str, str]) -> Any:
+        properties = self.gateway.jvm.java.util.HashMap()
+        for name, value in {
+            "bootstrap.servers": self.properties.client()["bootstrap.servers"],
+            "key.deserializer": _DESERIALIZER,
+            "value.deserializer": _DESERIALIZER,
+            "max.partition.fetch.bytes": str(4 << 20),
+            "receive.buffer.bytes": str(1 << 20),
+            "enable.auto.commit": "false",
+            **more,
+        }.items():
+            properties.put(name, value)
+        return properties
+
+    def reader(self, what: Pass) -> dict[str, Any]:
+        """As lean as rows can be: no data source around the RDD, and only the columns that a sink needs."""
+        partitions = [TopicPartition(what["topic"], n) for n in range(what["partitions"])]
+        held = self.admin.ends(partitions)
+        ends = self.gateway.jvm.java.util.ArrayList()
+        for tp in partitions:
+            ends.add(held[tp])
+        more = {"group.id": "rows", "auto.offset.reset": "none", "max.poll.records": "50000"}
+        read = new_instance(self.gateway, files("bench") / "Rows.java", "bench.Rows").read
+        rows = DataFrame(
+            read(self.spark._jsparkSession, self.consumer_properties(more), what["topic"], ends), self.spark
+        )
+        columns = ["offset", "value", *(["timestamp"] if what.get("timestamp") else [])]
+        counted = rows.select(*columns).mapInArrow(count_rows, "records long, bytes long").toArrow()
+        return {"records_read": sum(counted["records"].to_pylist())}
+
+    def packed(self, what: Pass) -> dict[str, Any]:
+        ranges = {TopicPartition(what["topic"], n): Range(0, 0) for n in range(what["partitions"])}
+        ends = self.admin.ends(list(ranges))
+        results = self.engine.run(
+            ranges={tp: Range(0, ends[tp]) for tp in ranges},
+            idle=[],
+            inputs={},
+            columns=Columns(timestamp=what.get("timestamp", False)),
+            work=each(count),
+        )
+        return {"records_read": sum(json.loads(result)[0] for result in results.values())}
+
+    def sink(self, what: Pass) -> dict[str, Any]:
+        sink = load_sink(json.dumps(what["manifest"]))
+        settings = S3Settings.of(sink.spec.s3, {})
+        memory = memory_of(sink, cores=self.cores, total=None)
+        world = World(
+            s3=settings,
+            admin=self.admin,
+            engine=self.engine,
+            clock=clock,
+            owner=owner_of(sink, {}),
+            attempt=uuid.uuid4().hex,
+            budget=memory.budget,
+            threads=memory.bodies,
+            bodies=memory.bodies,
+        )
+        tracker = RoundLog(sink)
+        before = connect(settings).meter.snapshot()
+        goal = Goal(until_caught_up=True, publish_open=what.get("publish_open", True))
+        Driver(sink, world, goal, tracker).run()
+        asked = connect(settings).meter.snapshot() - before
+        report = tracker.report()
+        return {
+            "requests": dict(Counter(asked.requests) + Counter(tracker.requests)),
+            "rounds_ms": tracker.rounds,
+            "records_written": report.totals.records,
+            "objects": report.totals.objects,
+            "spilled_bytes": report.memory.spilled_bytes,
+            "buffered_bytes": report.memory.buffered_bytes,
+        }
+
+
+def clock() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def main() -> None:
+    """The first line of input is how the session is made; an empty pass ends it."""
+    first = json.loads(sys.stdin.readline())
+    sink = load_sink(json.dumps(first["manifest"]))
+    cores = first["cores"]
+    memory = memory_of(sink, cores=cores, total=None)
+    conf = {**sink.spec.spark_conf, **first.get("conf", {})}
+    settings = SparkSettings(app_name="bench", jars=connector_jars(), cores=cores, heap=memory.heap, conf=conf)
+    with session(settings) as spark:
+        passes = Passes(spark, sink, cores=cores)
+        _tell({"event": "ready"})
+        while line := sys.stdin.readline().strip():
+            what = json.loads(line)
+            _tell({"event": "begin"})
+            started = time.monotonic()
+            found = passes.run(what)
+            seconds = time.monotonic() - started
+            _tell({"event": "end", "seconds": seconds, **found})
+
+
+def _tell(event: Mapping[str, Any]) -> None:
+    """An event, and the bench's word that it has looked; the word after `ready` and `end` is the next pass."""
+    print(json.dumps(event), flush=True)
+    if event["event"] == "begin":
+        sys.stdin.readline()
+
+
+if __name__ == "__main__":
+    main()

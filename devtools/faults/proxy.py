@@ -1,0 +1,410 @@
+"""Stands between an HTTP client and its server, counts what passes, and makes the faults that tests are about.
+
+A rule says at which request something happens and whether before the server has seen it or after the server has done it
+but the client has not heard. Between these two points of every request lie all the moments at which a crash can leave
+the outside world in another state. What a request is, say the proxies on top of this one: `devtools.faults.s3_proxy`
+for S3, `devtools.faults.kube_proxy` for a Kubernetes API server. Headers go on as they are, and bodies stream through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import ssl
+import threading
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Generic, Literal, Protocol, Self, TypeVar
+from urllib.parse import urlsplit
+
+from devtools.certificates import Certificate
+from devtools.faults.http1 import Head, body_of, read_head
+from devtools.processes import Process, ServerFailedError, kill_session, signal_session
+
+Point = Literal["before", "after"]
+_BUFFER = 1 << 20
+_HELD_POLL_SECONDS = 0.005
+
+
+class Request(Protocol):
+    """What a proxy knows of a request: `number` counts all from 1, `mutating` ones change something at the server."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def mutating(self) -> bool: ...
+
+
+R = TypeVar("R", bound=Request)
+
+
+class Reply(ABC):
+    """Answer in the server's place."""
+
+    @abstractmethod
+    def encode(self) -> bytes:
+        """The whole message; it has to end the connection."""
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Close the client's connection without an answer: the request or, after the server did it, its reply is lost."""
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Keep the request, or its reply, until `release` is set."""
+
+    release: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(frozen=True)
+class Delay:
+    """Let it pass after so many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Signal a process (its whole session for a `Process`), then drop the connection, then refuse whoever comes.
+
+    What runs in this process is ended by a call instead, which comes from the proxy's thread. Nothing passes from there
+    on until `Relay.resume`, so that what the server holds is what it held at that point.
+    """
+
+    target: Process | int | Callable[[], object]
+    signal_number: int = signal.SIGKILL
+    session: bool = True
+
+    def __call__(self) -> None:
+        if not isinstance(self.target, Process | int):
+            self.target()
+            return
+        pid = self.target if isinstance(self.target, int) else self.target.pid
+        if not self.session:
+            os.kill(pid, self.signal_number)
+        elif self.signal_number == signal.SIGKILL:
+            kill_session(pid)
+        else:
+            signal_session(pid, self.signal_number)
+
+
+Fault = Reply | Drop | Hold | Delay | Kill | Callable[[R], None]
+
+
+class Rule(Generic[R]):
+    """A fault waiting for its request. As a context manager it is removed at the end."""
+
+    def __init__(
+        self, proxy: Relay[R], matches: Callable[[R], bool], fault: Fault[R], point: Point, nth: int, times: int | None
+    ) -> None:
+        self.matches = matches
+        self.fault = fault
+        self.point = point
+        self.seen = 0
+        self.fired: list[R] = []
+        self._nth = nth
+        self._times = times
+        self._proxy = proxy
+
+    def takes(self, request: R) -> bool:
+        """Whether this request is one to act on; counts it."""
+        if not self.matches(request):
+            return False
+        self.seen += 1
+        if self.seen < self._nth or (self._times is not None and len(self.fired) >= self._times):
+            return False
+        self.fired.append(request)
+        return True
+
+    def wait(self, seconds: float = 60) -> R:
+        """The first request that it acted on; `ServerFailedError` when there is none in time."""
+        self._proxy.wait_for(lambda: bool(self.fired), "the rule's request", seconds)
+        return self.fired[0]
+
+    def remove(self) -> None:
+        self._proxy.remove(self)
+
+    def __enter__(self) -> Rule[R]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+class Relay(ABC, Generic[R]):
+    """A proxy in a thread of its own, listening on a port of the loopback address; a context manager.
+
+    `upstream` is the server's endpoint. With a `certificate` clients speak TLS to it. `requests` are all that came, in
+    order; `answered` those that the server has answered, with its status.
+    """
+
+    def __init__(self, upstream: str, *, certificate: Certificate | None = None) -> None:
+        address = urlsplit(upstream)
+        self._upstream_host = address.hostname or "127.0.0.1"
+        self._upstream_port = address.port or 80
+        self._upstream_tls = _trusting_all() if address.scheme == "https" else None
+        self._certificate = certificate
+        self._changed = threading.Condition()
+        self._rules: list[Rule[R]] = []
+        self._refusing = False
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="fault-proxy", daemon=True)
+        self.requests: list[R] = []
+        self.answered: list[tuple[R, int]] = []
+        self.port = 0
+
+    @property
+    def endpoint(self) -> str:
+        return f"{'https' if self._certificate else 'http'}://127.0.0.1:{self.port}"
+
+    def when(
+        self,
+        matches: Callable[[R], bool],
+        fault: Fault[R],
+        *,
+        point: Point = "before",
+        nth: int = 1,
+        times: int | None = 1,
+    ) -> Rule[R]:
+        """From the `nth` matching request on, `times` times (None: until removed), `fault` happens at `point`.
+
+        A callable is called with the request and then lets it pass. Only the first rule that takes a request acts.
+        """
+        rule = Rule(self, matches, fault, point, nth, times)
+        with self._changed:
+            self._rules.append(rule)
+        return rule
+
+    def remove(self, rule: Rule[R]) -> None:
+        with self._changed:
+            if rule in self._rules:
+                self._rules.remove(rule)
+
+    def refuse(self) -> None:
+        """From now on every connection is closed unanswered: the network is down."""
+        with self._changed:
+            self._refusing = True
+
+    def resume(self) -> None:
+        """Let requests pass again, after `refuse` or a `Kill`, and forget all rules."""
+        with self._changed:
+            self._refusing = False
+            self._rules.clear()
+
+    def forget(self) -> None:
+        """Count anew from here."""
+        with self._changed:
+            self.requests.clear()
+            self.answered.clear()
+
+    def count(self, matches: Callable[[R], bool]) -> int:
+        """How many of the requests so far match."""
+        with self._changed:
+            return sum(map(matches, self.requests))
+
+    def kinds(self) -> Counter[str]:
+        """How many requests of each kind have come so far."""
+        with self._changed:
+            return Counter(request.kind for request in self.requests)
+
+    def wait_for(self, is_so: Callable[[], bool], what: str, seconds: float = 60) -> None:
+        """Waits until `is_so`, looked at after each request and answer; `ServerFailedError` when not in time."""
+        with self._changed:
+            if not self._changed.wait_for(is_so, seconds):
+                raise ServerFailedError(f"{what}: not within {seconds:g} s; so far {self.kinds()}")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    async def _listen(self) -> None:
+        context = None
+        if self._certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self._certificate.certificate, self._certificate.key)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, limit=_BUFFER, ssl=context)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _close(self) -> None:
+        self._server.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One client connection: its requests one after the other, over one connection to the server."""
+        link = _Link(self._upstream_host, self._upstream_port, self._upstream_tls)
+        try:
+            while (head := await read_head(reader)) and await self._exchange(head, reader, writer, link):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            link.close()
+            writer.close()
+
+    async def _exchange(
+        self, head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, link: _Link
+    ) -> bool:
+        """Passes one request and its answer on; False when the client's connection has to be closed."""
+        request = self._arrived(head)
+        if request is None:
+            return False
+        waits = (head.get("expect") or "").lower() == "100-continue"
+        # A client which sends its body unasked reads an error only after that.
+        if not await self._fault(request, "before", writer, unread=None if waits else body_of(reader, head)):
+            return False
+        if waits:
+            writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        server_reader, server_writer = await link.open()
+        sending = asyncio.create_task(_send(self._forwarded(head), reader, server_writer))
+        try:
+            answer = await read_head(server_reader)
+            if answer is None:
+                return False
+            body = b""
+            has_body = head.first[0] != "HEAD" and answer.first[1] not in ("204", "304")
+            whole = has_body and self._is_read_whole(request)
+            if whole:
+                body = b"".join([piece async for piece in body_of(server_reader, answer)])
+                self._was_read(request, answer, body)
+            self._was_answered(request, int(answer.first[1]))
+            if not await self._fault(request, "after", writer):
+                return False
+            writer.write(answer.encode() + body)
+            if has_body and not whole:
+                async for piece in self._streamed(request, answer, body_of(server_reader, answer, until_close=True)):
+                    writer.write(piece)
+                    await writer.drain()
+            await writer.drain()
+            await sending
+        finally:
+            sending.cancel()
+        # Where the server ends its connection to end a body, the client's has to end too.
+        return "close" not in (answer.get("connection") or "").lower() and not server_reader.at_eof()
+
+    @abstractmethod
+    def _classify(self, number: int, head: Head) -> R:
+        """The request that begins with `head`."""
+
+    def _forwarded(self, head: Head) -> Head:
+        """The head as the server gets it."""
+        return head.without("expect")
+
+    def _is_read_whole(self, request: R) -> bool:
+        """Whether the answer is read to its end before any of it is passed on: done is what was answered to the end.
+
+        Answers to what changes something are short.
+        """
+        return request.mutating
+
+    def _was_read(self, request: R, answer: Head, body: bytes) -> None:
+        """Called with what was read whole; `body` is as it stands on the wire."""
+
+    def _streamed(self, request: R, answer: Head, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """What the client gets of a body that is passed on piece by piece."""
+        return body
+
+    def _arrived(self, head: Head) -> R | None:
+        with self._changed:
+            if self._refusing:
+                return None
+            request = self._classify(len(self.requests) + 1, head)
+            self.requests.append(request)
+            self._changed.notify_all()
+            return request
+
+    def _was_answered(self, request: R, status: int) -> None:
+        with self._changed:
+            self.answered.append((request, status))
+            self._changed.notify_all()
+
+    async def _fault(
+        self,
+        request: R,
+        point: Point,
+        writer: asyncio.StreamWriter,
+        *,
+        unread: AsyncIterator[bytes] | None = None,
+    ) -> bool:
+        """Lets the rules act; False when the request, or its answer, goes no further."""
+        with self._changed:
+            if self._refusing:
+                return False
+            rule = next((each for each in self._rules if each.point == point and each.takes(request)), None)
+            if rule and isinstance(rule.fault, Kill):
+                rule.fault()
+                self._refusing = True
+            self._changed.notify_all()
+        match rule.fault if rule else None:
+            case Reply() as answer:
+                if unread:
+                    async for _ in unread:
+                        pass
+                writer.write(answer.encode())
+                await writer.drain()
+                return False
+            case Drop() | Kill():
+                return False
+            case Hold(release):
+                while not release.is_set():
+                    await asyncio.sleep(_HELD_POLL_SECONDS)
+            case Delay(seconds):
+                await asyncio.sleep(seconds)
+            case None:
+                pass
+            case call:
+                await asyncio.to_thread(call, request)
+        return True
+
+
+class _Link:
+    """The connection to the server that belongs to one client connection; opened anew when the server has ended it."""
+
+    def __init__(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
+        self._host = host
+        self._port = port
+        self._tls = tls
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if self._streams and (self._streams[0].at_eof() or self._streams[1].is_closing()):
+            self.close()
+        if not self._streams:
+            self._streams = await asyncio.open_connection(self._host, self._port, limit=_BUFFER, ssl=self._tls)
+        return self._streams
+
+    def close(self) -> None:
+        if self._streams:
+            self._streams[1].close()
+            self._streams = None
+
+
+async def _send(head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(head.encode())
+    async for piece in body_of(reader, head):
+        writer.write(piece)
+        await writer.drain()
+    await writer.drain()
+
+
+def _trusting_all() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

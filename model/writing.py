@@ -1,0 +1,274 @@
+"""What the task of a round makes of a topic-partition's records: parts, leftovers, open and closed objects.
+
+Parts depend on the records alone (P3): a part is full with `case.part` records, and numbers are consecutive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from model.ledger import TP, below
+from model.model_state import Case, Driver, Upload, World, checksum, content_of, directory_of, key_of
+from sink_job.ledger.offset_checksum import tally_range
+from sink_job.ledger.state import Extent, NamedObject, OpenObject, Part, PartitionState, Rotation, Seen, Tally
+
+TALLIES = [tally_range(offset, offset + 1) for offset in range(10)]
+
+
+class Lost(Exception):
+    """An upload or a staging object that the ledger names is gone, or is not what was recorded; `path` is of the object
+    that was looked at, `given_up` whether a command has done it."""
+
+    def __init__(self, message: str, path: str, *, given_up: bool = False) -> None:
+        super().__init__(message)
+        self.path = path
+        self.given_up = given_up
+
+
+class Cut(NamedTuple):
+    """What a task did: the state to record, the objects to name, the uploads with their parts as they are now (`begun`
+    tells which are new), the leftovers to stage, and the rotation that ended."""
+
+    state: PartitionState
+    named: tuple[NamedObject, ...]
+    uploads: tuple[Upload, ...]
+    begun: tuple[str, ...]
+    staging: tuple[str, str] | None
+    rotations: tuple[Rotation, ...] = ()
+
+
+def path_of(case: Case, offset: int, clock: int) -> str:
+    """Where a record belongs, under a round's clock."""
+    return {"one": "p", "data": "pq"[offset % 2], "clock": "pq"[clock % 2]}[case.paths]
+
+
+def seen_clock(case: Case, clock: int) -> int:
+    """The clock as an object's members note it: 0 where it plays no part."""
+    return clock if case.paths == "clock" else 0
+
+
+def members(case: Case, o: OpenObject | NamedObject) -> str:
+    """The records of an object, found again from what the ledger says of it (P2)."""
+    return "".join(
+        str(offset)
+        for stretch in o.seen
+        for offset in range(stretch.start, stretch.end)
+        if path_of(case, offset, stretch.clock) == o.path
+    )
+
+
+class Task:
+    """One attempt at one round's share: takes the state it was given, and yields a `Cut`."""
+
+    def __init__(self, case: Case, world: World, d: Driver, name: str, clock: int) -> None:
+        """New uploads are called after the driver, with numbers that go on; `name` is the staging object to write."""
+        self._case = case
+        self._world = world
+        self._driver = d.name
+        self._serial = d.begun
+        self._settings = d.state.value.current_settings()
+        self._below = below(d.state.value.settings[self._settings])
+        self._name = name
+        self._clock = clock
+        self._uploads: dict[str, Upload] = {}
+        self._begun: list[str] = []
+        self._staged = ""
+
+    def cut(self, state: PartitionState, end: int, closing: Sequence[str]) -> Cut:
+        """Reads up to `end`, then closes the objects of the paths `closing`.
+
+        Raises Lost when what it builds on is gone.
+        """
+        fresh: dict[str, str] = {}
+        for offset in range(state.next, end):
+            path = path_of(self._case, offset, self._clock)
+            fresh[path] = fresh.get(path, "") + str(offset)
+        inherited = {o.path: o for o in state.open}
+        paths = [*inherited, *(path for path in fresh if path not in inherited)]
+        open_: list[OpenObject] = []
+        named: list[NamedObject] = []
+        for path in paths:
+            o, new = inherited.get(path), fresh.get(path, "")
+            if o is not None and not new and path not in closing:
+                open_.append(o)
+                continue
+            grown, left = self._write(o, path, new, path in closing)
+            if path in closing:
+                named.append(self.name(grown))
+            else:
+                open_.append(self._leave(grown, o, left, len(new)))
+        return self._done(_state(state, end, open_), named, _rotations(state, end, open_))
+
+    def rebuild_open(self, state: PartitionState, path: str | None = None) -> Cut:
+        """Makes open objects again from their members: all, or the one of `path`."""
+        open_ = []
+        for o in state.open:
+            if path not in (None, o.path):
+                open_.append(o)
+                continue
+            bare = replace(o, upload=None, parts=(), loose=())
+            grown, left = self._send(bare, members(self._case, o), closing=False)
+            open_.append(self._leave(grown, None, left, len(left)))
+        return self._done(replace(state, open=tuple(open_)), [])
+
+    def rebuild(self, state: PartitionState, o: NamedObject) -> Cut:
+        """Makes a named object again; with sentences of P2 taken out, from what a careless reader would take."""
+        rules = self._case.rules
+        records = members(self._case, o)
+        if not rules.say("p2.runs"):
+            records = "".join(str(i) for i in range(o.first, o.last + 1))
+        if not rules.say("p2.clocks"):
+            records = "".join(i for i in records if path_of(self._case, int(i), self._clock) == o.path)
+        first = o.first if rules.say("p2.same-key") else o.last
+        self._below = directory_of(o.key)
+        bare = OpenObject(
+            path=o.path,
+            first=first,
+            last=o.last,
+            size=0,
+            opened_at=0,
+            settings=o.settings,
+            offsets=o.offsets,
+            seen=o.seen,
+        )
+        grown, _ = self._send(bare, records, closing=True)
+        again = replace(self.name(grown), first=o.first, record=o.record)
+        return self._done(state, [again] if records else [])
+
+    def _write(self, o: OpenObject | None, path: str, new: str, closing: bool) -> tuple[OpenObject, str]:
+        """An object with its new records, full parts sent; and what is left of them."""
+        clock = seen_clock(self._case, self._clock)
+        if o is None:
+            first = int(new[0])
+            o = OpenObject(
+                path=path, first=first, last=first, size=0, opened_at=0, settings=self._settings, offsets=Tally()
+            )
+        elif not o.parts and not o.tail:
+            raise Lost(f"what {key_of(o.path, o.first, self._below)} held was given up", o.path, given_up=True)
+        left = "".join(self._fetch(extent, o.path) for extent in o.loose)
+        if new:
+            offsets = sum((TALLIES[int(offset)] for offset in new), o.offsets)
+            seen = extend_seen(o.seen, int(new[0]), int(new[-1]) + 1, clock)
+            o = replace(o, last=int(new[-1]), offsets=offsets, seen=seen)
+        return self._send(o, left + new, closing)
+
+    def _send(self, o: OpenObject, content: str, closing: bool) -> tuple[OpenObject, str]:
+        """Sends full parts, and at the close the rest."""
+        size = self._case.part
+        parts = list(o.parts)
+        upload = self._upload(o, needed=len(content) >= size or (closing and bool(content)))
+        while upload is not None and (len(content) >= size or (closing and content)):
+            number, part, content = len(parts) + 1, content[:size], content[size:]
+            parts.append(Part(number, part, 0, len(part)))
+            upload = put_part(upload, number, part)
+        if upload is not None:
+            self._uploads[upload.id] = upload
+        return replace(o, upload=upload.id if upload else o.upload, parts=tuple(parts)), content
+
+    def _upload(self, o: OpenObject, *, needed: bool) -> Upload | None:
+        if not needed:
+            return None
+        if o.upload is None:
+            begun = Upload(
+                f"{self._driver}{self._serial + len(self._begun)}",
+                key_of(o.path, o.first, self._below),
+                self._world.now,
+            )
+            self._begun.append(begun.id)
+            return begun
+        found = self._world.upload(o.upload)
+        if found is None:
+            raise Lost(f"upload {o.upload} is gone", o.path)
+        return found
+
+    def _leave(self, o: OpenObject, was: OpenObject | None, left: str, new: int) -> OpenObject:
+        """Stages this round's leftovers only, behind those of earlier rounds; gathers a chain that grew too long."""
+        chain = was.loose if was and len(left) > new and len(was.loose) < self._case.chain else ()
+        mine = left[-new:] if chain else left
+        if not mine:
+            return replace(o, loose=chain)
+        extent = Extent(self._name, len(self._staged), len(mine), checksum(mine))
+        self._staged += mine
+        return replace(o, loose=(*chain, extent))
+
+    def _fetch(self, extent: Extent, path: str) -> str:
+        rules = self._case.rules
+        stored = self._world.staged(extent.name)
+        data = (stored or "")[extent.offset : extent.offset + extent.length]
+        sound = stored is not None and checksum(data) == extent.crc
+        if not sound and (rules.say("p6.verified") if stored is not None else rules.say("p6.gone")):
+            gone = "not what was staged" if stored is not None else "gone"
+            raise Lost(f"staging object {extent.name} is {gone}", path)
+        return data
+
+    def _done(self, state: PartitionState, named: Iterable[NamedObject], rotations: tuple[Rotation, ...] = ()) -> Cut:
+        staging = (self._name, self._staged) if self._staged else None
+        return Cut(state, tuple(named), tuple(self._uploads.values()), tuple(self._begun), staging, rotations)
+
+    def name(self, o: OpenObject) -> NamedObject:
+        body = "".join(content_of(part.etag) for part in o.parts)
+        return NamedObject(
+            key=key_of(o.path, o.first, self._below),
+            topic=TP.topic,
+            partition=TP.partition,
+            path=o.path,
+            first=o.first,
+            last=o.last,
+            bytes=len(body),
+            crc=checksum(body),
+            upload=o.upload or "",
+            parts=o.parts,
+            seen=o.seen,
+            offsets=o.offsets,
+            settings=o.settings,
+        )
+
+
+def content(o: NamedObject) -> str:
+    """What an object holds, as its record says it."""
+    return "".join(content_of(part.etag) for part in o.parts)
+
+
+def put_part(upload: Upload, number: int, etag: str) -> Upload:
+    parts = dict(upload.parts) | {number: etag}
+    return upload._replace(parts=tuple(sorted(parts.items())))
+
+
+def closings(case: Case, paths: Sequence[str], *, last: bool) -> Iterator[tuple[str, ...]]:
+    """What a round may close at its end: all or nothing; with `scope: Object` each path by itself, too."""
+    if not last:
+        yield ()
+        if case.scope == "object" and len(paths) > 1:
+            yield from ((path,) for path in paths)
+    if paths or last:
+        yield tuple(paths)
+
+
+def extend_seen(seen: tuple[Seen, ...], start: int, end: int, clock: int) -> tuple[Seen, ...]:
+    """The stretches an object's records came from; a stretch under the same clock goes on."""
+    if seen and seen[-1].clock == clock:
+        return (*seen[:-1], replace(seen[-1], end=end))
+    return (*seen, Seen(start, end, clock))
+
+
+def _state(before: PartitionState, end: int, open_: Sequence[OpenObject]) -> PartitionState:
+    committable = min([end, *(o.first for o in open_)])
+    written = sum((TALLIES[offset] for offset in range(before.next, end)), before.written)
+    return PartitionState(
+        next=end,
+        committable=committable,
+        rotation_start=before.rotation_start if open_ else end,
+        written=written if open_ else Tally(),
+        written_to=end,
+        open=tuple(open_),
+    )
+
+
+def _rotations(before: PartitionState, end: int, open_: Sequence[OpenObject]) -> tuple[Rotation, ...]:
+    """Nothing is open: from the end of the last rotation to here each offset is in an object; there are no holes."""
+    if open_ or end == before.rotation_start:
+        return ()
+    return (Rotation(TP.topic, TP.partition, before.rotation_start, end, Tally()),)

@@ -1,0 +1,78 @@
+"""`/metrics`, `/healthz` (the reconcile heartbeat) and `/readyz` of the operator."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from s3sink_operator.metrics import QUEUE, REGISTRY, SINKS
+from s3sink_operator.object_cache import SinkKey, Store
+from s3sink_operator.workqueue import WorkQueue
+
+SILENCE_S = 120.0
+"""A worker that has not moved for so long is stuck: no call to the API server takes so long."""
+
+
+@dataclass
+class Heartbeat:
+    """When the workers have last done something, or had nothing to do. `ready`: the watches and workers are started;
+    `waiting`: another replica has the Lease, which is all that can be wanted of this one."""
+
+    ready: bool = False
+    waiting: bool = False
+    _beat: float = field(default_factory=time.monotonic)
+
+    def beat(self) -> None:
+        self._beat = time.monotonic()
+
+    @property
+    def silence_s(self) -> float:
+        return time.monotonic() - self._beat
+
+
+@asynccontextmanager
+async def serving(port: int, heartbeat: Heartbeat, store: Store, queue: WorkQueue[SinkKey]) -> AsyncIterator[int]:
+    """Serves until left; gives the port, which is a free one for 0."""
+
+    async def metrics(_: web.Request) -> web.Response:
+        QUEUE.set(len(queue))
+        _count_sinks(store)
+        return web.Response(body=generate_latest(REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def healthz(_: web.Request) -> web.Response:
+        silence = heartbeat.silence_s
+        stuck = silence > SILENCE_S
+        return web.Response(
+            status=503 if stuck else 200, text=f"no reconcile for {silence:.0f} s\n" if stuck else "ok\n"
+        )
+
+    async def readyz(_: web.Request) -> web.Response:
+        ready = heartbeat.ready or heartbeat.waiting
+        return web.Response(status=200 if ready else 503, text="ok\n" if ready else "starting\n")
+
+    app = web.Application()
+    app.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz), web.get("/readyz", readyz)])
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        # Of all addresses, each would get a free port of its own for 0.
+        await web.TCPSite(runner, None if port else "0.0.0.0", port).start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+def _count_sinks(store: Store) -> None:
+    counts: Counter[tuple[str, str]] = Counter()
+    for sink in store.all("S3Sink"):
+        for condition in sink.get("status", {}).get("conditions") or ():
+            counts[condition["type"], condition["status"]] += 1
+    SINKS.clear()
+    for (kind, status), count in counts.items():
+        SINKS.labels(condition=kind, status=status).set(count)

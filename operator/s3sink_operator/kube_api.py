@@ -1,0 +1,224 @@
+"""The API server as raw JSON: server-side apply, creates, deletes with a uid, patches; refusals as one typed error.
+
+Typed models would cost more than the requests themselves with a thousand sinks, and would drop fields that a newer
+server knows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import aiohttp
+from kubernetes.aio.client import ApiClient
+
+from s3sink_operator.metrics import API_WRITES
+from s3sink_operator.names import FIELD_MANAGER, PLURAL
+from s3sink_operator.types import Json
+from sink_job.api.spec import GROUP, VERSION
+
+_PATHS: Mapping[str, tuple[str, str]] = {
+    "S3Sink": (f"/apis/{GROUP}/{VERSION}", PLURAL),
+    "ConfigMap": ("/api/v1", "configmaps"),
+    "Event": ("/api/v1", "events"),
+    "Lease": ("/apis/coordination.k8s.io/v1", "leases"),
+    "Namespace": ("/api/v1", "namespaces"),
+    "Node": ("/api/v1", "nodes"),
+    "Pod": ("/api/v1", "pods"),
+    "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
+    "SelfSubjectAccessReview": ("/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews"),
+    "ServiceAccount": ("/api/v1", "serviceaccounts"),
+}
+_CLUSTER_WIDE = {"Namespace", "Node"}
+_ASIDE = {"Lease", "SelfSubjectAccessReview"}  # no writes for any sink
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=30.0)
+
+
+class ApiError(Exception):
+    """What the API server refused: its HTTP `status`, `reason` and own `message`; `retry_after_s` where it said so."""
+
+    def __init__(self, status: int, reason: str, message: str, retry_after_s: float | None = None) -> None:
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after_s = retry_after_s
+        super().__init__(status, reason, message)
+
+    def __str__(self) -> str:
+        return f"{self.status} {self.reason}: {self.message}"
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the object is not there."""
+        return self.status == 404
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether somebody else was faster: the object exists, has another uid, or has changed since it was read."""
+        return self.status == 409
+
+    @property
+    def is_worth_another_try(self) -> bool:
+        """Whether the server is only busy or out of order."""
+        return self.status in (408, 429) or (self.status >= 500 and not self.is_unknown_field)
+
+    @property
+    def is_unknown_field(self) -> bool:
+        """Whether a field is written that the CustomResourceDefinition there does not know: an apply answers 500."""
+        return "field not declared in schema" in self.message
+
+
+class Api:
+    """The calls that the operator makes. Each raises ApiError, and OSError or TimeoutError without an answer."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+
+    async def get(self, kind: str, namespace: str | None, name: str) -> Json | None:
+        """The object, None where it is not there."""
+        try:
+            return await self._call("GET", kind, namespace, name)
+        except ApiError as error:
+            if error.is_gone:
+                return None
+            raise
+
+    async def list(self, kind: str, namespace: str | None, selector: str = "", *, fields: str = "") -> list[Json]:
+        """The objects that match a label selector and a field selector."""
+        query = {name: each for name, each in (("labelSelector", selector), ("fieldSelector", fields)) if each}
+        found = await self._call("GET", kind, namespace, query=query)
+        return [{"kind": kind, **item} for item in found.get("items") or ()]
+
+    async def apply(self, manifest: Json, *, subresource: str = "") -> Json:
+        """Server-side apply by our field manager, which takes over the fields that it sets."""
+        meta = manifest["metadata"]
+        return await self._call(
+            "PATCH",
+            manifest["kind"],
+            meta.get("namespace"),
+            meta["name"],
+            subresource=subresource,
+            query={"fieldManager": FIELD_MANAGER, "force": "true"},
+            body=manifest,
+            content="application/apply-patch+yaml",
+        )
+
+    async def create(self, manifest: Json) -> Json:
+        """A new object; 409 where the name is taken."""
+        meta = manifest["metadata"]
+        query = {"fieldManager": FIELD_MANAGER}
+        return await self._call("POST", manifest["kind"], meta.get("namespace"), query=query, body=manifest)
+
+    async def replace(self, manifest: Json) -> Json:
+        """The whole object anew; 409 where it has changed since the `resourceVersion` that the manifest names."""
+        meta = manifest["metadata"]
+        return await self._call("PUT", manifest["kind"], meta.get("namespace"), meta["name"], body=manifest)
+
+    async def resources(self, group_version: str) -> set[str]:
+        """What the API server offers in a group's version, such as `v1`: `pods`, `pods/resize` and so on."""
+        path = f"/{'apis' if '/' in group_version else 'api'}/{group_version}"
+        return {each["name"] for each in json.loads(await self.raw(path))["resources"]}
+
+    async def may(self, verb: str, resource: str) -> bool:
+        """Whether the operator may do so to a resource of the core group everywhere."""
+        attributes = {"verb": verb, "resource": resource}
+        body: Json = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "metadata": {},
+            "spec": {"resourceAttributes": attributes},
+        }
+        answer = await self._call("POST", "SelfSubjectAccessReview", None, body=body)
+        return bool(answer.get("status", {}).get("allowed"))
+
+    async def delete(self, kind: str, namespace: str, name: str, *, uid: str, grace_s: int | None = None) -> None:
+        """Deletes the object with this uid and no other: 409 where it has another one."""
+        body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        body["propagationPolicy"] = "Background"
+        if grace_s is not None:
+            body["gracePeriodSeconds"] = grace_s
+        await self._call("DELETE", kind, namespace, name, body=body)
+
+    async def merge(self, kind: str, namespace: str, name: str, body: Json, *, subresource: str = "") -> Json:
+        """A merge patch."""
+        content = "application/merge-patch+json"
+        query = {"fieldManager": FIELD_MANAGER}
+        return await self._call(
+            "PATCH", kind, namespace, name, subresource=subresource, query=query, body=body, content=content
+        )
+
+    async def strategic(self, kind: str, namespace: str, name: str, body: Json, *, subresource: str) -> Json:
+        """A strategic merge patch, which tells containers by their names."""
+        content = "application/strategic-merge-patch+json"
+        return await self._call("PATCH", kind, namespace, name, subresource=subresource, body=body, content=content)
+
+    async def raw(self, path: str, *, most: int | None = None) -> bytes:
+        """What stands at a path; OSError where that is longer than `most` bytes."""
+        return await self._send("GET", path, None, "application/json", most=most)
+
+    async def _call(
+        self,
+        method: str,
+        kind: str,
+        namespace: str | None,
+        name: str = "",
+        *,
+        subresource: str = "",
+        query: Mapping[str, str] | None = None,
+        body: Json | None = None,
+        content: str = "application/json",
+    ) -> Json:
+        path = path_of(kind, namespace, name, subresource)
+        if method != "GET" and kind not in _ASIDE:
+            API_WRITES.labels(kind=kind if not subresource else f"{kind}/{subresource}", verb=method.lower()).inc()
+        answer = await self._send(method, f"{path}?{urlencode(query)}" if query else path, body, content)
+        found: Json = json.loads(answer) if answer else {}
+        return found
+
+    async def _send(self, method: str, path: str, body: Json | None, content: str, *, most: int | None = None) -> bytes:
+        headers: dict[str, Any] = {"Accept": "application/json", "Content-Type": content}
+        await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+        url = self._client.configuration.host + path
+        try:
+            response = await self._client.rest_client.request(
+                method, url, headers=headers, body=body, _request_timeout=_TIMEOUT
+            )
+            answer: bytes = await (response.read() if most is None else read_at_most(response.response, most))
+        except aiohttp.ClientError as error:  # not all of them are an OSError
+            raise ConnectionError(f"{method} {path}: {str(error) or type(error).__name__}") from error
+        except TimeoutError:
+            raise TimeoutError(f"{method} {path}: no answer within {_TIMEOUT.total:g} s") from None
+        if response.status >= 300:
+            raise _refused(response.status, answer, response.getheaders().get("Retry-After"))
+        return answer
+
+
+async def read_at_most(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """What the answer holds; OSError as soon as it is longer than `most` bytes."""
+    found = bytearray()
+    async for chunk in response.content.iter_any():
+        found += chunk
+        if len(found) > most:
+            response.close()
+            raise OSError(f"{response.url.path}: the answer is longer than {most >> 20} MiB")
+    return bytes(found)
+
+
+def path_of(kind: str, namespace: str | None, name: str = "", subresource: str = "") -> str:
+    """The path of an object, or of a collection without a name."""
+    group, plural = _PATHS[kind]
+    within = f"/namespaces/{namespace}" if namespace and kind not in _CLUSTER_WIDE else ""
+    tail = "".join(f"/{each}" for each in (name, subresource) if each)
+    return f"{group}{within}/{plural}{tail}"
+
+
+def _refused(status: int, answer: bytes, retry_after: str | None) -> ApiError:
+    try:
+        said = json.loads(answer)
+    except ValueError:
+        said = {}
+    reason, message = said.get("reason") or "Unknown", said.get("message") or answer[:300].decode(errors="replace")
+    wait = float(retry_after) if retry_after and retry_after.isdigit() else None
+    return ApiError(status, reason, message, wait)

@@ -1,0 +1,146 @@
+"""What the watches have told last: objects by kind, namespace and name, and which sink each belongs to.
+
+It may be old. So a decision that leads to a write is made again from a fresh look (see `reconcile`). Answers to our own
+calls are kept as well, and may be used later than a watch's word that the object is gone: so that is remembered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from s3sink_operator import names
+from s3sink_operator.status import reason_of
+from s3sink_operator.types import Json, label
+
+
+class SinkKey(NamedTuple):
+    """A sink's namespace and name."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+_GRAVES = 10_000
+
+
+class Store:
+    """The last word of each watch."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, dict[tuple[str, str], Json]] = {}
+        self._gone: dict[str, None] = {}
+        self._pods: dict[SinkKey, dict[tuple[str, str], Json]] = {}
+        self._changed: set[SinkKey] = set()
+        self._yielding: set[SinkKey] = set()
+        self._states: Counter[SinkKey] = Counter()
+
+    def put(self, obj: Json) -> SinkKey | None:
+        """Keeps what a watch tells, unless a later state of it is known; returns the sink that it belongs to."""
+        meta = obj["metadata"]
+        self._gone.pop(meta.get("uid", ""), None)  # where a selector matches it again
+        kept = self._objects.setdefault(obj["kind"], {})
+        place = (meta.get("namespace", ""), meta["name"])
+        if not _is_older(obj, kept.get(place)):
+            self._remove(obj["kind"], place)
+            self._keep(obj, place)
+        return sink_of(obj)
+
+    def learn(self, obj: Json) -> None:
+        """Keeps what a call of ours answered, unless a watch has told since then that it is gone."""
+        if obj["metadata"].get("uid") not in self._gone:
+            self.put(obj)
+
+    def drop(self, obj: Json) -> SinkKey | None:
+        """Forgets an object that is gone; returns the sink that it belonged to. One that came after it stays."""
+        meta = obj["metadata"]
+        kept = self._objects.get(obj["kind"], {})
+        place = (meta.get("namespace", ""), meta["name"])
+        if uid := meta.get("uid"):
+            self._gone[uid] = None
+            if len(self._gone) > _GRAVES:
+                del self._gone[next(iter(self._gone))]
+        if place in kept and kept[place]["metadata"].get("uid") == meta.get("uid"):
+            self._remove(obj["kind"], place)
+        return sink_of(obj)
+
+    def forget(self, kind: str, namespace: str, name: str, known: Json | None) -> None:
+        """Forgets what was not there when it was asked for; what was told since then, other than `known`, stays."""
+        if self.get(kind, namespace, name) is known:
+            self._remove(kind, (namespace, name))
+
+    def get(self, kind: str, namespace: str, name: str) -> Json | None:
+        return self._objects.get(kind, {}).get((namespace, name))
+
+    def all(self, kind: str) -> Iterator[Json]:
+        yield from list(self._objects.get(kind, {}).values())
+
+    def executors(self, sink: SinkKey) -> list[Json]:
+        """The executor pods of a sink."""
+        wanted = names.Component.EXECUTOR.value
+        return [pod for pod in self._pods.get(sink, {}).values() if label(pod, names.COMPONENT) == wanted]
+
+    def yielding(self) -> list[SinkKey]:
+        """Sinks that do not run since an older one claims the same."""
+        return list(self._yielding)
+
+    def take_changed(self) -> set[SinkKey]:
+        """The sinks that came, went or changed since the last call."""
+        found, self._changed = self._changed, set()
+        return found
+
+    def state(self, sink: SinkKey) -> int:
+        """A number that is another one after anything of the sink has changed here."""
+        return self._states[sink]
+
+    def touch(self, sink: SinkKey) -> None:
+        """Something has changed that the sink depends on."""
+        self._states[sink] += 1
+
+    def _keep(self, obj: Json, place: tuple[str, str]) -> None:
+        self._objects[obj["kind"]][place] = obj
+        sink = sink_of(obj)
+        if sink is not None:
+            self.touch(sink)
+        if obj["kind"] == "S3Sink":
+            self._changed.add(SinkKey(*place))
+            if reason_of(obj.get("status") or {}, "Ready") == "Conflict":
+                self._yielding.add(SinkKey(*place))
+        elif obj["kind"] == "Pod" and sink is not None:
+            self._pods.setdefault(sink, {})[place] = obj
+
+    def _remove(self, kind: str, place: tuple[str, str]) -> None:
+        obj = self._objects.get(kind, {}).pop(place, None)
+        if obj is None:
+            return
+        sink = sink_of(obj)
+        if sink is not None:
+            self.touch(sink)
+        if kind == "S3Sink":
+            self._changed.add(SinkKey(*place))
+            self._yielding.discard(SinkKey(*place))
+        elif kind == "Pod" and sink is not None:
+            del self._pods[sink][place]
+            if not self._pods[sink]:
+                del self._pods[sink]
+
+
+def sink_of(obj: Json) -> SinkKey | None:
+    """The sink that an object is, or belongs to by its label."""
+    meta = obj["metadata"]
+    if obj["kind"] == "S3Sink":
+        return SinkKey(meta["namespace"], meta["name"])
+    name = label(obj, names.SINK)
+    return SinkKey(meta["namespace"], name) if name and meta.get("namespace") else None
+
+
+def _is_older(obj: Json, known: Json | None) -> bool:
+    """Whether a later state of the same object is known. Versions are numbers that grow, wherever both are numbers."""
+    if known is None or known["metadata"].get("uid") != obj["metadata"].get("uid"):
+        return False
+    new, old = obj["metadata"].get("resourceVersion", ""), known["metadata"].get("resourceVersion", "")
+    return bool(new.isdigit() and old.isdigit() and int(new) < int(old))

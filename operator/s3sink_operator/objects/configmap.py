@@ -1,0 +1,80 @@
+"""The objects beside the pods, and what the job reads of its sink."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import yaml
+
+from s3sink_operator import names
+from s3sink_operator.objects.pods import executor_template
+from s3sink_operator.objects.rbac import account, binding, child
+from s3sink_operator.objects.spark_properties import EXECUTOR_TEMPLATE, PROPERTIES, properties_file, spark_properties
+from s3sink_operator.types import Json, Settings
+from sink_job.api.enums import ExecutorMode
+from sink_job.api.spec import GROUP, KIND, VERSION, Sink
+
+_NOT_THE_JOBS: Final = (
+    "state", "restartNonce", "offsets", "deletionPolicy", "executor", "driver", "image", "imagePullSecrets",
+    "serviceAccount",
+)  # fmt: skip
+_NOT_THE_DRIVERS: Final = ("state", "offsets", "deletionPolicy")
+
+
+def manifest(sink: Sink) -> Json:
+    """The sink as the job reads it: without what is the operator's business, and without what is the default anyway."""
+    spec = _spec(sink)
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": KIND,
+        "metadata": {"name": sink.name, "namespace": sink.namespace},
+        "spec": {key: inner for key, inner in spec.items() if key not in _NOT_THE_JOBS},
+    }
+
+
+def spec_hash(sink: Sink, settings: Settings) -> str:
+    """A digest of all that a driver is started with. Two ways to write the same settings have the same one."""
+    spec = {key: inner for key, inner in _spec(sink).items() if key not in _NOT_THE_DRIVERS}
+    if sink.spec.executor.mode is ExecutorMode.LOCAL and "executor" in spec:
+        spec["executor"].pop("instances", None)
+    started_with = {"id": [sink.namespace, sink.name], "spec": spec, "image": sink.spec.image or settings.image}
+    text = json.dumps(started_with, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def config_map(sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int) -> Json:
+    """What the job reads. With executors of their own also Spark's properties, for this attempt."""
+    data = {"sink.yaml": _yaml(manifest(sink))}
+    if sink.spec.executor.mode is ExecutorMode.CLUSTER:
+        data[PROPERTIES] = properties_file(spark_properties(sink, settings, attempt=attempt, memory=memory))
+        template = executor_template(sink, settings, attempt=attempt)
+        data[EXECUTOR_TEMPLATE] = _yaml(template)
+    return child("v1", "ConfigMap", names.config_name(sink.name), sink, owner) | {"data": data}
+
+
+def base(sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int) -> Sequence[Json]:
+    """All objects beside the pods, in the order in which a driver needs them."""
+    return (
+        config_map(sink, owner, settings, attempt=attempt, memory=memory),
+        account(sink, owner),
+        binding(sink, owner, settings),
+    )
+
+
+def _spec(sink: Sink) -> Json:
+    document = sink.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return dict(document["spec"])
+
+
+def _yaml(document: Json) -> str:
+    return _yaml_of(json.dumps(document))
+
+
+@lru_cache(maxsize=4096)
+def _yaml_of(text: str) -> str:
+    """Writing YAML takes longer than all the rest of a look, and the text seldom changes."""
+    return yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True)

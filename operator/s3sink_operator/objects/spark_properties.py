@@ -1,0 +1,81 @@
+"""Spark's properties of a sink whose tasks run in executor pods: client mode, from inside the driver pod."""
+
+from __future__ import annotations
+
+from s3sink_operator import names
+from s3sink_operator.objects.pod_template import asked_cpu
+from s3sink_operator.objects.rbac import account_of
+from s3sink_operator.types import Settings
+from sink_job.api import memory_budget
+from sink_job.api.quantities import MI
+from sink_job.api.spec import Sink
+
+API_SERVER = "https://kubernetes.default.svc"
+ACCOUNT_DIR = "/var/run/secrets/kubernetes.io/serviceaccount"
+CONFIG_DIR = "/etc/s3sink"
+PROPERTIES = "spark.properties"
+EXECUTOR_TEMPLATE = "executor.yaml"
+PROPERTIES_FILE = f"{CONFIG_DIR}/{PROPERTIES}"
+EXECUTOR_TEMPLATE_FILE = f"{CONFIG_DIR}/{EXECUTOR_TEMPLATE}"
+DRIVER_PORT = 7078
+BLOCK_MANAGER_PORT = 7079
+
+
+def spark_properties(sink: Sink, settings: Settings, *, attempt: int, memory: int) -> dict[str, str]:
+    """All that Spark must know beyond the session's own settings. `memory`: bytes of one executor, all of it.
+
+    `spark.driver.host` is left to the driver, which knows its address as $POD_IP. The secret of `spark.authenticate` is
+    made by Spark itself, for each application, and handed to executors through their environment.
+    """
+    spec = sink.spec
+    heap = memory_budget.heap_of(spec.executor.cores)
+    name = names.attempt_name(sink.name, attempt)
+    ours = {
+        "spark.master": f"k8s://{API_SERVER}",
+        "spark.submit.deployMode": "client",
+        "spark.app.id": name,
+        "spark.app.name": f"s3sink-{sink.sink_id}",
+        "spark.driver.bindAddress": "0.0.0.0",
+        "spark.driver.host": "${POD_IP}",
+        "spark.driver.port": str(DRIVER_PORT),
+        "spark.driver.blockManager.port": str(BLOCK_MANAGER_PORT),
+        "spark.blockManager.port": str(BLOCK_MANAGER_PORT),
+        "spark.executor.instances": str(spec.executor.instances),
+        "spark.executor.cores": str(spec.executor.cores),
+        "spark.executor.memory": f"{heap // MI}m",
+        "spark.executor.memoryOverhead": f"{max(384 * MI, memory - heap) // MI}m",
+        "spark.kubernetes.namespace": sink.namespace,
+        "spark.kubernetes.driver.pod.name": names.driver_name(sink.name),
+        "spark.kubernetes.executor.podNamePrefix": name,
+        "spark.kubernetes.executor.podTemplateFile": EXECUTOR_TEMPLATE_FILE,
+        "spark.kubernetes.executor.podTemplateContainerName": "s3sink",
+        "spark.kubernetes.container.image": spec.image or settings.image,
+        "spark.kubernetes.container.image.pullPolicy": settings.image_pull_policy,
+        "spark.kubernetes.authenticate.executor.serviceAccountName": account_of(sink),
+        "spark.kubernetes.authenticate.oauthTokenFile": f"{ACCOUNT_DIR}/token",
+        "spark.kubernetes.authenticate.caCertFile": f"{ACCOUNT_DIR}/ca.crt",
+        "spark.authenticate": "true",
+        "spark.network.crypto.enabled": "true",
+        "spark.speculation": "false",
+        # Executors take their settings from the driver, have no volumes that outlive them and no service in front, so
+        # the driver has to be allowed nothing but pods.
+        "spark.kubernetes.executor.disableConfigMap": "true",
+        "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
+        "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
+        "spark.kubernetes.driver.service.deleteOnTermination": "false",
+    }
+    if cpu := asked_cpu(spec.executor.pod_template):
+        ours["spark.kubernetes.executor.request.cores"] = cpu
+    if spec.image_pull_secrets:
+        ours["spark.kubernetes.container.image.pullSecrets"] = ",".join(ref.name for ref in spec.image_pull_secrets)
+    return dict(sorted((spec.spark_conf | ours).items()))
+
+
+def properties_file(properties: dict[str, str]) -> str:
+    """The text of a Java properties file."""
+    return "".join(f"{key}={_escaped(value)}\n" for key, value in properties.items())
+
+
+def _escaped(value: str) -> str:
+    text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    return f"\\{text}" if text.startswith(" ") else text

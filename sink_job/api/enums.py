@@ -1,0 +1,150 @@
+"""The closed lists of values that a manifest can choose from. Values are CamelCase, as they are written."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from sink_job.api.quantities import DAY, HOUR
+
+
+class StartingOffsets(StrEnum):
+    EARLIEST = "Earliest"
+    LATEST = "Latest"
+
+
+class IsolationLevel(StrEnum):
+    READ_COMMITTED = "ReadCommitted"
+    READ_UNCOMMITTED = "ReadUncommitted"
+
+
+class Converter(StrEnum):
+    JSON = "Json"
+    JSON_ENVELOPE = "JsonEnvelope"
+    TEXT = "Text"
+    BYTES = "Bytes"
+    CBOR = "Cbor"
+    AVRO = "Avro"
+    PROTOBUF = "Protobuf"
+    JSON_SCHEMA = "JsonSchema"
+
+
+class Output(StrEnum):
+    JSON = "Json"
+    BYTES = "Bytes"
+    AVRO = "Avro"
+    PARQUET = "Parquet"
+
+
+class Compression(StrEnum):
+    NONE = "None"
+    GZIP = "Gzip"
+    ZSTD = "Zstd"
+    SNAPPY = "Snappy"
+    LZ4 = "Lz4"
+    BROTLI = "Brotli"
+
+
+class PartitionerType(StrEnum):
+    DEFAULT = "Default"
+    FIELD = "Field"
+    TIME = "Time"
+    HOURLY = "Hourly"
+    DAILY = "Daily"
+    FIELD_AND_TIME = "FieldAndTime"
+
+    @property
+    def uses_time(self) -> bool:
+        """Whether a record's path depends on its time."""
+        return self not in (PartitionerType.DEFAULT, PartitionerType.FIELD)
+
+    @property
+    def uses_fields(self) -> bool:
+        """Whether a record's path depends on fields of its value."""
+        return self in (PartitionerType.FIELD, PartitionerType.FIELD_AND_TIME)
+
+    @property
+    def duration(self) -> int | None:
+        """Milliseconds that a path spans where the type fixes it; None where the manifest says."""
+        return {PartitionerType.HOURLY: HOUR, PartitionerType.DAILY: DAY}.get(self)
+
+    def path_format(self, directory_delimiter: str) -> str | None:
+        """The date pattern where the type fixes it, as the connector builds it; None where the manifest says."""
+        elements = ["'year'=YYYY", "'month'=MM", "'day'=dd", "'hour'=HH"]
+        count = {PartitionerType.HOURLY: 4, PartitionerType.DAILY: 3}.get(self)
+        return directory_delimiter.join(elements[:count]) if count else None
+
+
+class TimestampExtractor(StrEnum):
+    WALLCLOCK = "Wallclock"
+    RECORD = "Record"
+    RECORD_FIELD = "RecordField"
+
+
+class SchemaNamePosition(StrEnum):
+    NONE = "None"
+    PREFIX = "Prefix"
+    SUFFIX = "Suffix"
+
+
+class RotationScope(StrEnum):
+    PARTITION = "Partition"
+    OBJECT = "Object"
+
+
+class SchemaCompatibility(StrEnum):
+    NONE = "None"
+    BACKWARD = "Backward"
+    FORWARD = "Forward"
+    FULL = "Full"
+
+
+class Tolerance(StrEnum):
+    NONE = "None"
+    ALL = "All"
+
+
+class OnNullValue(StrEnum):
+    FAIL = "Fail"
+    IGNORE = "Ignore"
+    WRITE = "Write"
+
+
+class OnDataLoss(StrEnum):
+    FAIL = "Fail"
+    CONTINUE = "Continue"
+
+
+class ExecutorMode(StrEnum):
+    LOCAL = "Local"
+    CLUSTER = "Cluster"
+
+
+class MemoryMode(StrEnum):
+    OFF = "Off"
+    RECOMMEND = "Recommend"
+    AUTO = "Auto"
+
+
+class State(StrEnum):
+    RUNNING = "Running"
+    PAUSED = "Paused"
+    STOPPED = "Stopped"
+
+
+class DeletionPolicy(StrEnum):
+    RETAIN = "Retain"
+    PUBLISH = "Publish"
+    DISCARD = "Discard"
+
+
+class ResetTo(StrEnum):
+    EARLIEST = "Earliest"
+    LATEST = "Latest"
+    TIMESTAMP = "Timestamp"
+    OFFSETS = "Offsets"
+
+
+class OnExisting(StrEnum):
+    FAIL = "Fail"
+    OVERWRITE = "Overwrite"
+    NEW_PREFIX = "NewPrefix"

@@ -1,0 +1,266 @@
+"""Mistakes of a manifest as sentences: `spec.s3.partSize: 4Mi is below S3's minimum of 5Mi`.
+
+A sentence has the path as the user wrote it, the value, and what is allowed. A value that may be a secret is not shown.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from sink_job.api.reserved_properties import HIDDEN, is_secret, kafka_complaint, looks_secret, spark_complaint
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+Path = tuple[int | str, ...]
+
+_MAPS_OF_USER: Final = ("properties", "sparkConf")
+_NEVER_SHOWN: Final = ("credentials", "caSecret", "propertySecrets", "podTemplate")
+_LONGEST: Final = 80
+_CLASS_SUFFIXES: Final = ("Converter", "Format", "Partitioner", "TimestampExtractor")
+_CONNECTOR_NAMES: Final = {"TimeBased": "Time", "ByteArray": "Bytes", "String": "Text"}
+
+_WRONG_TYPE: Final = {
+    "string_type": "is not text",
+    "int_type": "is not a whole number",
+    "bool_type": "is not true or false",
+    "list_type": "is not a list",
+    "dict_type": "is not a mapping",
+    "model_type": "is not a mapping",
+    "model_attributes_type": "is not a mapping",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Mistake:
+    """One mistake. `path` is where the user would mend it, `sentence` begins with the value where there is one.
+
+    `depends` are further paths whose values led to it: if one of those is itself wrong, this mistake may not be one.
+    """
+
+    path: Path
+    sentence: str
+    depends: tuple[Path, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{dotted(self.path)}: {self.sentence}"
+
+
+def dotted(path: Path) -> str:
+    """`path` in one word: spec.kafka.topics[0], spec.kafka.properties[sasl.jaas.config]."""
+    words = ""
+    for step in path:
+        plain = isinstance(step, str) and re.fullmatch(r"[\w-]+", step)
+        words += f".{step}" if plain else f"[{in_a_line(str(step))}]"
+    return words.removeprefix(".") or "the manifest"
+
+
+def shown(path: Path, value: object) -> str:
+    """`value` as the user would recognise it, or a word for it: secrets and whole sections are not shown."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple | set):
+        return "a list"
+    if _hidden(path):
+        return HIDDEN
+    if value is None or isinstance(value, bool | int | float):
+        return json.dumps(value)
+    return in_a_line(str(value))
+
+
+def in_a_line(text: str) -> str:
+    """`text` for a sentence: shortened, in quotes where it would not stand by itself, hidden if it may be a secret."""
+    if looks_secret(text):
+        return HIDDEN
+    plain = re.fullmatch(r"[^\s\"]+", text) and text.isprintable()
+    return _shortened(text) if plain else _quoted(text)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(_shortened(text), ensure_ascii=not text.isprintable())
+
+
+def _hidden(path: Path) -> bool:
+    if any(step in _NEVER_SHOWN for step in path):
+        return True
+    return len(path) > 1 and path[-2] in _MAPS_OF_USER and is_secret(str(path[-1]))
+
+
+def of_pydantic(error: ErrorDetails, root: type[BaseModel]) -> Mistake:
+    """What pydantic found, as a mistake of the manifest whose model is `root`."""
+    path, kind, value = error["loc"], error["type"], error.get("input")
+    bounds = error.get("ctx", {})
+    if kind == "missing":
+        return Mistake(path, _missing(field_at(root, path)))
+    if kind == "extra_forbidden":
+        return _unknown(path, root)
+    if kind in _WRONG_TYPE:
+        return Mistake(path, _wrong_type(path, kind, value))
+    if kind == "enum":
+        return Mistake(path, _not_one_of(path, value, str(bounds["expected"])))
+    said = str(bounds["error"]) if kind == "value_error" else _out_of_bounds(kind, bounds) or error["msg"]
+    return Mistake(path, said if value in ("", []) else f"{shown(path, value)} {said}")
+
+
+def _missing(field: FieldInfo | None) -> str:
+    if field is None:
+        return "is missing"
+    what = " ".join((field.description or "").split()).rstrip(".")
+    example = f", such as {field.examples[0]}" if field.examples and isinstance(field.examples[0], str) else ""
+    return f"is missing: {what[:1].lower()}{what[1:]}{example}"
+
+
+def _wrong_type(path: Path, kind: str, value: object) -> str:
+    complaint = _property_complaint(path)
+    if complaint:
+        return complaint
+    written = shown(path, value)
+    if isinstance(value, str) and written != HIDDEN:
+        written = _quoted(value)
+        if kind == "list_type" and (items := re.split(r"[,\s]+", value.strip(", \n"))) != [""]:
+            return f"{written} {_WRONG_TYPE[kind]}: write [{_shortened(', '.join(map(in_a_line, items)))}]"
+    quote = ": put it in quotes" if kind == "string_type" and isinstance(value, bool | int | float) else ""
+    return f"{written} {_WRONG_TYPE[kind]}{quote}"
+
+
+def _property_complaint(path: Path) -> str | None:
+    """Why a property may not stand here at all, which goes before what is wrong with its value."""
+    *_, section, name = ("", *path)
+    ours = {"properties": kafka_complaint, "sparkConf": spark_complaint}.get(str(section))
+    return ours(str(name)) if ours else None
+
+
+def _not_one_of(path: Path, value: object, expected: str) -> str:
+    allowed = re.findall(r"'([^']*)'", expected)
+    near = _of_connector(str(value), allowed) or _nearest(str(value), allowed)
+    hint = f"; did you mean {near}?" if near else ""
+    return f"{shown(path, value)} is not one of {', '.join(allowed)}{hint}"
+
+
+def _of_connector(value: str, allowed: Sequence[str]) -> str | None:
+    """The value that stands for a class of Kafka Connect: Time for …partitioner.TimeBasedPartitioner."""
+    name = value.rpartition(".")[2]
+    for suffix in _CLASS_SUFFIXES:
+        name = name.removesuffix(suffix)
+    name = _CONNECTOR_NAMES.get(name, name)
+    return name if name in allowed else None
+
+
+def _out_of_bounds(kind: str, bounds: dict[str, Any]) -> str | None:
+    sentences = {
+        "greater_than_equal": "is below the minimum of {ge}",
+        "less_than_equal": "is above the maximum of {le}",
+        "string_too_short": "is empty",
+        "string_too_long": "is longer than {max_length} characters",
+        "too_short": "is empty: give at least one",
+        "too_long": "has more than {max_length} entries",
+        "int_parsing_size": "is too large",
+    }
+    return sentences[kind].format(**bounds) if kind in sentences else None
+
+
+def _unknown(path: Path, root: type[BaseModel]) -> Mistake:
+    """A field that there is not: rests on the field that was probably meant."""
+    said = f"is not a field of {dotted(path[:-1])}"
+    meant = _meant(str(path[-1]), path[:-1], root)
+    if meant is None:
+        return Mistake(path, said)
+    near = meant[-1] if meant[:-1] == path[:-1] else dotted(meant)
+    return Mistake(path, f"{said}; did you mean {near}?", (meant,))
+
+
+def _meant(name: str, parent: Path, root: type[BaseModel]) -> Path | None:
+    """The field that `name` in the section `parent` stands for: one there that reads alike, or one elsewhere."""
+    elsewhere = _elsewhere(root).get(_plain(name))
+    if elsewhere and "." in name:  # a key of the connector
+        return elsewhere
+    model = model_at(root, parent)
+    near = _nearest(name, [str(field.alias) for field in model.model_fields.values()]) if model else None
+    return (*parent, near) if near else elsewhere
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", word.lower())
+
+
+def _nearest(word: str, words: Sequence[str]) -> str | None:
+    by_plain = {_plain(each): each for each in words}
+    near = difflib.get_close_matches(_plain(word), by_plain, n=1, cutoff=0.7)
+    return by_plain[near[0]] if near else None
+
+
+@cache
+def _elsewhere(root: type[BaseModel]) -> dict[str, Path]:
+    """Fields by their plain names and connector keys, for those who look for one in the wrong place."""
+    found: dict[str, Path] = {}
+    for path, field in every_field(root):
+        for name in (str(field.alias), *connector_key(field).split(", ")):
+            found.setdefault(_plain(name), path)
+    found.pop("", None)
+    return found
+
+
+def every_field(model: type[BaseModel], path: Path = ()) -> Iterator[tuple[Path, FieldInfo]]:
+    """Every field below `model` with its path; items of lists stand under 0."""
+    for field in model.model_fields.values():
+        here = (*path, str(field.alias))
+        yield here, field
+        inner = section_of(field)
+        if inner:
+            yield from every_field(inner, (*here, 0) if is_list(field) else here)
+
+
+def section_of(field: FieldInfo) -> type[BaseModel] | None:
+    """The section that a field holds, be it optional or an item of a list; None for a plain value."""
+    pending: list[Any] = [field.annotation]
+    while pending:
+        kind = pending.pop()
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            return kind
+        pending.extend(get_args(kind))
+    return None
+
+
+def connector_key(field: FieldInfo) -> str:
+    """The connector's name for a field; empty where it has none."""
+    extra = field.json_schema_extra
+    return str(extra.get("x-s3sink-connector-key", "")) if isinstance(extra, dict) else ""
+
+
+def is_list(field: FieldInfo) -> bool:
+    """Whether a field holds a list."""
+    return any(getattr(kind, "__origin__", None) is list for kind in (field.annotation, *get_args(field.annotation)))
+
+
+def model_at(root: type[BaseModel], path: Path) -> type[BaseModel] | None:
+    """The section at `path`; None where there is none."""
+    model: type[BaseModel] | None = root
+    for step in path:
+        if model is None:
+            return None
+        if isinstance(step, int):
+            continue
+        field = next((field for field in model.model_fields.values() if field.alias == step), None)
+        model = section_of(field) if field else None
+    return model
+
+
+def field_at(root: type[BaseModel], path: Path) -> FieldInfo | None:
+    """The field at `path`; None where there is none."""
+    model = model_at(root, path[:-1])
+    if model is None:
+        return None
+    return next((field for field in model.model_fields.values() if field.alias == path[-1]), None)

@@ -1,0 +1,190 @@
+"""What the driver has done so far, in numbers: kept by the loop, read by the report, the metrics and the screen.
+
+Thread-safe: the loop writes, servers read. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from sink_job.api.report import Failure, MemoryReport, PartitionReport, Report, RunState, StuckReport, Timing, Totals
+from sink_job.api.spec import Sink
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.committer import Commits
+from sink_job.ledger.state import State, committed
+from sink_job.writer.partition_writer import TaskResult
+
+
+class Tracker:
+    """Numbers of one driver. `clock` gives ms since the epoch."""
+
+    def __init__(self, sink: Sink, clock: Callable[[], int], *, slots: int = 1) -> None:
+        self._sink = sink
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._started = clock()
+        self._state = RunState.STARTING
+        self._ledger = State()
+        self._committed: dict[TopicPartition, int] = {}
+        self._ends: dict[TopicPartition, int] = {}
+        self._stuck: list[StuckReport] = []
+        self._active = 0
+        self._totals = Totals()
+        self._rounds = Timing()
+        self._publishes = Timing()
+        self._memory = MemoryReport(slots=slots, part_size=sink.spec.s3.part_size)
+        self._requests: Counter[str] = Counter()
+        self._last_publish: int | None = None
+        self._failure: Failure | None = None
+
+    # -- written by the driver ---------------------------------------------------------------------------------------
+
+    def claimed(self, state: State) -> None:
+        with self._lock:
+            self._state = RunState.RECOVERING
+            self._follow(state, committed(state))
+
+    def recovered(self, commits: Commits | None = None) -> None:
+        """The rounds begin, from what `commits` has found and made visible."""
+        with self._lock:
+            self._state = RunState.RUNNING
+            if commits is not None:
+                self._follow(commits.state, commits.committed)
+                self._published(commits.published, self._clock())
+
+    def sees(self, ends: Mapping[TopicPartition, int]) -> None:
+        """The log ends, as just asked."""
+        with self._lock:
+            self._ends = dict(ends)
+
+    def stands(self, stuck: Sequence[StuckReport]) -> None:
+        """Where an open transaction holds everything up, as just looked."""
+        with self._lock:
+            self._stuck = list(stuck)
+
+    def round_done(
+        self, results: Mapping[TopicPartition, TaskResult], commits: Commits, *, started: int, recorded: int, ended: int
+    ) -> None:
+        """A round is recorded and published; times in ms."""
+        with self._lock:
+            self._follow(commits.state, commits.committed)
+            self._active = sum(1 for r in results.values() if r.counts.records)
+            self._count(results)
+            self._rounds = _timed(self._rounds, recorded - started)
+            self._publishes = _timed(self._publishes, ended - recorded)
+            self._published(commits.published, ended)
+
+    def _follow(self, state: State, visible_to: Mapping[TopicPartition, int]) -> None:
+        self._ledger = state
+        self._committed = dict(visible_to)
+        opened = [len(p.open) for p in state.partitions.values()]
+        self._memory.open_objects, self._memory.most_open_objects = sum(opened), max(opened, default=0)
+
+    def _published(self, objects: int, now: int) -> None:
+        if objects > self._totals.objects:
+            self._last_publish = now
+            self._totals.objects = objects
+
+    def _count(self, results: Mapping[TopicPartition, TaskResult]) -> None:
+        totals, memory = self._totals, self._memory
+        counts = [r.counts for r in results.values()]
+        totals.records += sum(c.records for c in counts)
+        totals.bytes += sum(c.bytes for c in counts)
+        totals.parts += sum(c.parts for c in counts)
+        totals.uploaded_bytes += sum(c.part_bytes for c in counts)
+        totals.ignored += sum(c.ignored for c in counts)
+        totals.dropped += sum(c.refused for c in counts)
+        totals.retries += sum(c.retries for c in counts)
+        for c in counts:
+            self._requests.update(c.requests)
+        memory.buffered_bytes = sum(c.buffered_bytes for c in counts)
+        memory.spilled_bytes = sum(c.spilled_bytes for c in counts)
+
+    def rebuilt(self, objects: int) -> None:
+        with self._lock:
+            self._totals.rebuilt += objects
+
+    def lost(self, offsets: int) -> None:
+        """Offsets given up because Kafka no longer held them."""
+        with self._lock:
+            self._totals.lost += offsets
+
+    def clock_jumps(self, count: int) -> None:
+        """How often the host's clock has jumped so far."""
+        with self._lock:
+            self._totals.clock_jumps = count
+
+    def stopping(self) -> None:
+        with self._lock:
+            self._state = RunState.STOPPING
+
+    def ended(self, failure: Failure | None) -> None:
+        with self._lock:
+            self._failure = failure
+            self._state = RunState.FAILED if failure else RunState.ENDED
+
+    # -- read by servers -----------------------------------------------------------------------------------------------
+
+    @property
+    def requests(self) -> dict[str, int]:
+        """Requests to S3 by the tasks, by kind."""
+        with self._lock:
+            return dict(self._requests)
+
+    @property
+    def lost_offsets(self) -> int:
+        with self._lock:
+            return self._totals.lost
+
+    def report(self) -> Report:
+        """The `/report`, as of now."""
+        with self._lock:
+            return Report(
+                sink_id=self._sink.sink_id,
+                name=self._sink.name,
+                namespace=self._sink.namespace,
+                state=self._state,
+                epoch=self._ledger.epoch or None,
+                round=self._ledger.number or None,
+                now=self._clock(),
+                started_at=self._started,
+                assigned_partitions=len(self._ledger.partitions),
+                active_partitions=self._active,
+                partitions=self._partitions(),
+                stuck=list(self._stuck),
+                totals=self._totals.model_copy(),
+                last_publish=self._last_publish,
+                rounds=self._rounds,
+                publishes=self._publishes,
+                memory=self._memory.model_copy(),
+                failure=self._failure,
+            )
+
+    def _partitions(self) -> list[PartitionReport]:
+        reports = []
+        for name, p in self._ledger.partitions.items():
+            tp = TopicPartition.parse(name)
+            committed, end = self._committed.get(tp, p.committable), self._ends.get(tp)
+            reports.append(
+                PartitionReport(
+                    topic=tp.topic,
+                    partition=tp.partition,
+                    committed=committed,
+                    next=p.next,
+                    end=end,
+                    lag=None if end is None else max(0, end - committed),
+                    open_objects=len(p.open),
+                )
+            )
+        return reports
+
+
+def _timed(timing: Timing, ms: int) -> Timing:
+    return Timing(
+        count=timing.count + 1,
+        total_ms=timing.total_ms + ms,
+        last_ms=ms,
+        longest_ms=max(ms, timing.longest_ms or 0),
+    )

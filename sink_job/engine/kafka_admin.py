@@ -1,0 +1,53 @@
+"""The interface to a Kafka cluster's administration: implemented by the JVM's client in `sink_job.kafka`, and by
+tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from sink_job.api.errors import TopicMissing
+from sink_job.api.topic_partition import TopicPartition
+
+
+class TopicInfo(NamedTuple):
+    """A topic of the cluster. `id` is Kafka's topic id: another id under the same name is another topic."""
+
+    id: str
+    partitions: int
+
+
+class KafkaAdmin(Protocol):
+    """The administrative requests of drivers and commands. See `sink_job.kafka.admin` for each method."""
+
+    def ends(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> Mapping[TopicPartition, int]: ...
+    def starts(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]: ...
+    def offsets_at(self, partitions: Sequence[TopicPartition], ms: int) -> Mapping[TopicPartition, int]: ...
+    def topics(self, names: Sequence[str] | None = None, *, pattern: str | None = None) -> Mapping[str, TopicInfo]: ...
+    def cluster_id(self) -> str: ...
+    def group_offsets(
+        self, group: str, partitions: Sequence[TopicPartition], *, mark: str = ""
+    ) -> Mapping[TopicPartition, int]: ...
+    def group_members(self, group: str) -> int: ...
+    def group_marks(self, group: str, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, str]: ...
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None: ...
+    def sizes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int] | None: ...
+
+
+def describe_topics(
+    topics: Callable[[Sequence[str]], Mapping[str, TopicInfo]], names: Collection[str]
+) -> dict[str, TopicInfo | None]:
+    """The answer of `KafkaAdmin.topics` for each name; None for a topic that does not exist."""
+    found = _existing(topics, sorted(names))
+    if found is None:
+        return {name: (_existing(topics, [name]) or {}).get(name) for name in names}
+    return {name: found.get(name) for name in names}
+
+
+def _existing(
+    topics: Callable[[Sequence[str]], Mapping[str, TopicInfo]], names: Sequence[str]
+) -> Mapping[str, TopicInfo] | None:
+    try:
+        return topics(names) if names else {}
+    except TopicMissing:
+        return None

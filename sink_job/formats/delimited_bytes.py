@@ -1,0 +1,18 @@
+"""Bytes with a separator: a record is its value and the separator behind it, which may be empty."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from sink_job.partitioning import arrow_columns
+
+
+class RawBytes:
+    """Rows of bytes as they came."""
+
+    def __init__(self, separator: str) -> None:
+        self._separator = separator.encode()
+
+    def frame(self, values: pa.BinaryArray) -> pa.BinaryArray:
+        """The rows of `values`."""
+        return arrow_columns.joined(values, after=self._separator) if self._separator else values

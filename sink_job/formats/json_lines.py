@@ -1,0 +1,45 @@
+"""JSON lines: a record is one JSON text and a newline.
+
+JSON values stand as they came. Text becomes a JSON string, bytes a string of base64, as the connector's own converters
+have it.
+"""
+
+from __future__ import annotations
+
+import binascii
+from typing import Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from sink_job.api.enums import Converter
+from sink_job.partitioning import arrow_columns
+
+_ESCAPED: Final = np.isin(np.arange(256), [*range(32), ord('"'), ord("\\")])
+"""The bytes that a JSON string cannot hold as they are."""
+
+
+class JsonLines:
+    """Rows of JSON, made of what `converter` gives."""
+
+    def __init__(self, converter: Converter) -> None:
+        self._converter = converter
+
+    def frame(self, values: pa.BinaryArray) -> pa.BinaryArray:
+        """The rows of `values`; of text, those that are UTF-8."""
+        match self._converter:
+            case Converter.TEXT:
+                return _strings(values)
+            case Converter.BYTES:
+                encoded = (binascii.b2a_base64(value, newline=False) for value in values.to_pylist())
+                return arrow_columns.binaries([b'"%b"\n' % text for text in encoded])
+        return arrow_columns.joined(values, after=b"\n")
+
+
+def _strings(values: pa.BinaryArray) -> pa.BinaryArray:
+    data, bounds = arrow_columns.content(values), arrow_columns.bounds(values)
+    if not _ESCAPED[data[bounds[0] : bounds[-1]]].any():
+        return arrow_columns.joined(values, before=b'"', after=b'"\n')
+    encode = msgspec.json.Encoder().encode
+    return arrow_columns.binaries([encode(value.decode()) + b"\n" for value in values.to_pylist()])

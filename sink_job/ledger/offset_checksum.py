@@ -1,0 +1,61 @@
+"""Counting offsets so that sets can be compared without listing them: a count, and the sum of a hash of each.
+
+Sums of disjoint sets add up, so the objects of a rotation and its holes must sum to the rotation's whole range, in
+whatever way the paths interleave. The hash is the finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable
+pseudorandom number generators, 2014), which spreads neighbouring offsets over all 64 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sink_job.ledger.state import Tally
+
+CHUNK = 1 << 16
+
+
+class Counted(Protocol):
+    """An object as the lists have it: `first` to `last`, inclusive, and the tally of the offsets in it."""
+
+    @property
+    def first(self) -> int: ...
+    @property
+    def last(self) -> int: ...
+    @property
+    def offsets(self) -> Tally: ...
+
+
+def hashes(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """The hash of each of these offsets."""
+    x = offsets.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    x ^= x >> np.uint64(31)
+    return x
+
+
+def tally(offsets: npt.NDArray[np.int64]) -> Tally:
+    """The tally of these offsets."""
+    return Tally(len(offsets), int(hashes(offsets).sum(dtype=np.uint64)))
+
+
+def tally_range(start: int, end: int) -> Tally:
+    """The tally of every offset in `[start, end)`."""
+    total = Tally()
+    for chunk in range(start, end, CHUNK):
+        total += tally(np.arange(chunk, min(chunk + CHUNK, end), dtype=np.int64))
+    return total
+
+
+def holes(start: int, end: int, written: Tally) -> Tally:
+    """The tally of the offsets in `[start, end)` that are not among those `written`, all of which lie in it."""
+    return tally_range(start, end) - written if written.count < end - start else Tally()
+
+
+def total(objects: Sequence[Counted]) -> Tally:
+    """The tally of all that is in these objects."""
+    return sum((o.offsets for o in objects), Tally())

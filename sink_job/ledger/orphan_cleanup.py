@@ -1,0 +1,104 @@
+"""Removes what crashed rounds left behind: uploads, staged data and intents that the ledger does not reference
+(P10)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from sink_job.api.spec import Shaping
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.ledger.staging import is_past
+from sink_job.ledger.state import State
+from sink_job.ledger.store import Intent, Ledger, Written
+from sink_job.partitioning.object_keys import parse_key, topic_prefix
+from sink_job.s3 import S3
+
+INTENT_KEPT_MS = 24 * 3_600_000
+"""Retention of the intents of earlier epochs, in ms. Uploads that their late tasks start are aborted within this
+time."""
+
+_log = logging.getLogger(__name__)
+
+
+class CleanUp:
+    """Removes what crashed rounds left behind: ours, and nobody else's (P10)."""
+
+    def __init__(self, s3: S3, ledger: Ledger, epoch: int) -> None:
+        self.s3 = s3
+        self.ledger = ledger
+        self.epoch = epoch
+
+    def run(self, state: State, recorded: int) -> int:
+        """Aborts uploads and deletes staging objects that the state does not name; returns how many.
+
+        `recorded` is the record (the claim, or the last round) that the server wrote before all that is removed.
+        """
+        before = self.ledger.claimed_at(recorded)
+        intents, superseded = self.ledger.intents()
+        removed = self._abort_uploads(state, [each.intent for each in intents], before)
+        removed += self._delete_staging(state)
+        self._clear_probes(before)
+        self._forget_intents(intents, before)
+        self.s3.delete(superseded)
+        return removed
+
+    def _abort_uploads(self, state: State, intents: Iterable[Intent], before: int) -> int:
+        named = state.uploads()
+        texts = {*state.settings.values(), *(text for intent in intents for text in intent.settings)}
+        shapings = [Shaping.model_validate_json(text) for text in sorted(texts)]
+        ranges = _ranges(intents)
+        topics = {tp.topic for tp in ranges}
+        prefixes = {topic_prefix(shaping, topic) for shaping in shapings for topic in topics}
+        removed = 0
+        for prefix in sorted(prefixes):
+            for upload in self.s3.list_uploads(prefix):
+                if upload.upload_id in named or upload.initiated_ms >= before:
+                    continue
+                if any(_could_open(shaping, upload.key, ranges) for shaping in shapings):
+                    self.s3.abort(upload.key, upload.upload_id)
+                    removed += 1
+        if removed:
+            _log.info("aborted %d unfinished uploads of earlier rounds", removed)
+        return removed
+
+    def _delete_staging(self, state: State) -> int:
+        prefix = f"{self.ledger.root}staging/"
+        named = state.staged()
+        gone = [
+            listed.key
+            for listed in self.s3.list(prefix)
+            if listed.key not in named and is_past(listed.key.removeprefix(prefix), self.epoch, state.number)
+        ]
+        self.s3.delete(gone)
+        return len(gone)
+
+    def _clear_probes(self, before: int) -> None:
+        """What a driver left that ended while it tried out the store; the folder is the ledger's own."""
+        prefix = f"{self.ledger.root}probe/"
+        for upload in self.s3.list_uploads(prefix):
+            if upload.initiated_ms < before:
+                self.s3.abort(upload.key, upload.upload_id)
+        self.s3.delete([old.key for old in self.s3.list(prefix) if old.last_modified_ms < before])
+
+    def _forget_intents(self, intents: Iterable[Written], before: int) -> None:
+        """By the server's clock: the host's may be wrong, and what an intent leads to is found by no other way."""
+        wanted = before - INTENT_KEPT_MS
+        self.s3.delete([each.key for each in intents if each.intent.epoch < self.epoch and each.at < wanted])
+
+
+def _ranges(intents: Iterable[Intent]) -> dict[TopicPartition, list[tuple[int, int]]]:
+    ranges: dict[TopicPartition, list[tuple[int, int]]] = {}
+    for intent in intents:
+        for name, (start, end) in intent.ranges.items():
+            ranges.setdefault(TopicPartition.parse(name), []).append((start, end))
+    return ranges
+
+
+def _could_open(shaping: Shaping, key: str, ranges: Mapping[TopicPartition, list[tuple[int, int]]]) -> bool:
+    """Whether a round under way could have opened an object at `key`."""
+    parsed = parse_key(shaping, key)
+    if parsed is None:
+        return False
+    spans = ranges.get(TopicPartition(parsed.topic, parsed.partition), ())
+    return any(start <= parsed.first < end for start, end in spans)

@@ -1,0 +1,96 @@
+"""Names of objects (SEMANTICS section 4), and what a name says about its object.
+
+`[topicsDir D] topic D path D topic F partition F offset extension`, where D stands between directories and F between
+the parts of the file's name; the offset is the object's first one, padded with zeros.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from sink_job.api.enums import Compression, Output
+from sink_job.api.spec import Shaping
+
+MAX_KEY_BYTES: Final = 1024
+"""S3's limit."""
+
+MAX_PARTITION: Final = 2**31 - 1
+MAX_OFFSET: Final = 2**63 - 1
+"""Kafka's limits."""
+
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+_SUFFIXES: Final = {Compression.NONE: "", Compression.GZIP: ".gz", Compression.ZSTD: ".zst"}
+_PARQUET: Final = {
+    Compression.NONE: "",
+    Compression.SNAPPY: ".snappy",
+    Compression.GZIP: ".gz",
+    Compression.ZSTD: ".zstd",
+    Compression.LZ4: ".lz4",
+    Compression.BROTLI: ".br",
+}
+
+
+class ObjectName(NamedTuple):
+    """What a key says: the topic, the path, the Kafka partition and the first offset of its object."""
+
+    topic: str
+    path: str
+    partition: int
+    first: int
+
+
+def extension(shaping: Shaping) -> str:
+    """What keys end in, with its dot: format and compression."""
+    settings = shaping.format
+    if settings.output is Output.PARQUET:
+        return f"{_PARQUET[settings.compression]}.parquet"
+    if settings.output is Output.AVRO:
+        return ".avro"
+    name = settings.bytes_extension if settings.output is Output.BYTES else ".json"
+    return name + _SUFFIXES[settings.compression]
+
+
+def topic_prefix(shaping: Shaping, topic: str) -> str:
+    """What the keys of a topic's objects begin with, up to and with the delimiter before the path."""
+    return "".join(f"{name}{shaping.s3.directory_delimiter}" for name in (shaping.s3.topics_dir, topic) if name)
+
+
+def object_key(shaping: Shaping, topic: str, path: str, partition: int, first: int) -> str:
+    """The key of the object of `topic` and `partition` under `path` whose first offset is `first`."""
+    names = shaping.s3
+    file = names.file_delimiter.join((topic, str(partition), padded(shaping, first)))
+    return f"{topic_prefix(shaping, topic)}{path}{names.directory_delimiter}{file}{extension(shaping)}"
+
+
+def padded(shaping: Shaping, offset: int) -> str:
+    """An offset as it stands in a key."""
+    return str(offset).rjust(shaping.s3.offset_pad_width, "0")
+
+
+def path_elements(shaping: Shaping, path: str) -> list[str]:
+    """The directories that `path` is made of."""
+    return path.split(shaping.s3.directory_delimiter)
+
+
+def parse_key(shaping: Shaping, key: str) -> ObjectName | None:
+    """What an object's key says, or None when these settings do not make such keys.
+
+    With a delimiter that may stand in a topic's name more than one topic can fit; the longest is taken.
+    """
+    names, end = shaping.s3, extension(shaping)
+    delimiter, number = names.directory_delimiter, re.escape(names.file_delimiter) + "([0-9]+)"
+    file = re.fullmatch(f"(.*){number}{number}", key.removesuffix(end), re.DOTALL) if key.endswith(end) else None
+    front = f"{names.topics_dir}{delimiter}" if names.topics_dir else ""
+    if not file or not file[1].startswith(front):
+        return None
+    middle = file[1].removeprefix(front)
+    at = middle.rfind(delimiter)
+    while at > 0:
+        topic, ending = middle[:at], delimiter + middle[:at]
+        path = middle[at + len(delimiter) :].removesuffix(ending)
+        found = ObjectName(topic, path, int(file[2]), int(file[3]))
+        if path and _TOPIC.fullmatch(topic) and object_key(shaping, *found) == key:
+            return found if found.partition <= MAX_PARTITION and found.first <= MAX_OFFSET else None
+        at = middle.rfind(delimiter, 0, at)
+    return None

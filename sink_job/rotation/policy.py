@@ -1,0 +1,110 @@
+"""The settings that close objects, and the open objects of one topic-partition within a round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from sink_job.api.enums import RotationScope
+from sink_job.api.spec import Shaping
+from sink_job.partitioning.time_zones import zone
+from sink_job.rotation.schedule import Schedule
+from sink_job.rotation.types import Close, CutState, OpenCut
+
+MOST_PARTS: Final = 9_900
+"""Parts of an object when it is closed whatever the settings say: S3 takes 10,000, and no part is below its size."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutSettings:
+    """When objects are closed; None is off. Counts are records, sizes encoded bytes, times milliseconds.
+
+    An object that no setting ends is closed before S3's 10,000 parts are used up.
+    """
+
+    flush_size: int | None = None
+    interval: int | None = None
+    schedule: Schedule | None = None
+    on_path_change: bool = True
+    max_open_objects: int | None = None
+    max_bytes: int | None = None
+    max_open_time: int | None = None
+    per_object: bool = False
+
+    @classmethod
+    def of(cls, shaping: Shaping) -> CutSettings:
+        """The rotation of a sink. Raises ValueError for an unknown time zone."""
+        rotation, timezone = shaping.rotation, shaping.partitioner.timezone
+        most = MOST_PARTS * shaping.s3.part_size
+        schedule = rotation.schedule_interval and Schedule(zone(timezone or "UTC"), rotation.schedule_interval)
+        return cls(
+            flush_size=rotation.flush_size,
+            interval=rotation.interval,
+            schedule=schedule or None,
+            on_path_change=rotation.on_path_change,
+            max_open_objects=rotation.max_open_objects,
+            max_bytes=min(rotation.max_bytes or most, most),
+            max_open_time=rotation.max_open_time,
+            per_object=rotation.scope is RotationScope.OBJECT,
+        )
+
+
+class Rotation:
+    """The state of one topic-partition while a round changes it."""
+
+    def __init__(self, settings: CutSettings, state: CutState, now: int) -> None:
+        """Works on a copy of `state`."""
+        self.settings = settings
+        self.now = now
+        copies = {path: msgspec.structs.replace(cut) for path, cut in state.open.items()}
+        self.state = msgspec.structs.replace(state, open=copies)
+
+    @property
+    def due(self) -> bool:
+        """Whether the schedule is: `now` is at or past its next point."""
+        next_schedule = self.state.next_schedule
+        return self.settings.schedule is not None and next_schedule is not None and self.now >= next_schedule
+
+    def renew_schedule(self) -> None:
+        if self.settings.schedule is not None:
+            self.state.next_schedule = self.settings.schedule.after(self.now)
+
+    def open(self, path: str, first: int, *, base: int | None = None) -> OpenCut:
+        """The open object of `path`; when there is none, one that starts at the offset `first`."""
+        cut = self.state.open.get(path)
+        if cut is None:
+            cut = OpenCut(path=path, first=first, last=first, count=0, size=0, opened_at=self.now, base=base)
+            self.state.open[path] = cut
+        return cut
+
+    def add(self, cut: OpenCut, *, last: int, count: int, size: int) -> None:
+        """`count` records of `size` bytes up to the offset `last` go to `cut`."""
+        cut.last = last
+        cut.count += count
+        cut.size += size
+        self.state.n += count
+
+    def close(self, cuts: Sequence[OpenCut]) -> Close:
+        for cut in cuts:
+            del self.state.open[cut.path]
+            self.state.n -= cut.count
+        return Close(tuple(cuts))
+
+    def close_all(self) -> Close:
+        """Closes what is open, at least one object, and moves the committable offset behind it."""
+        closed = self.close(list(self.state.open.values()))
+        self.state.committable = max(cut.last for cut in closed.objects) + 1
+        self.state.base = None
+        return closed
+
+    @property
+    def committable(self) -> int:
+        """The first offset that is not in a closed object; with nothing open the next offset to read."""
+        if not self.state.open:
+            return self.state.next
+        if self.settings.per_object:
+            return min(cut.first for cut in self.state.open.values())
+        return self.state.committable

@@ -1,0 +1,83 @@
+"""The cutter: which record goes to which object, and when objects are closed. SEMANTICS sections 2, 3 and 9.
+
+A cutter lives for one round of one topic-partition: `start_round`, any number of `feed`, then `end_round`. How the
+round's records are spread over batches does not matter. It turns once per close and per new path, not per record; the
+rules themselves stand in `by_partition` and `by_object`, one for each rotation scope.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sink_job.partitioning.batch import REFUSED, Rows
+from sink_job.rotation.per_object import cut_by_object
+from sink_job.rotation.per_partition import cut_by_partition
+from sink_job.rotation.policy import CutSettings, Rotation
+from sink_job.rotation.types import Close, CutState, Step
+
+
+class Cutter:
+    """Cuts one topic-partition's records of one round."""
+
+    def __init__(self, settings: CutSettings, state: CutState, now: int) -> None:
+        """`state` is left as it is; `now` is the round's clock in milliseconds, never before an earlier round's."""
+        self._rotation = Rotation(settings, state, now)
+
+    @property
+    def state(self) -> CutState:
+        """The state so far. Belongs to the cutter until the round has ended."""
+        return self._rotation.state
+
+    @property
+    def committable(self) -> int:
+        """The first offset that is not in a closed object; with nothing open the next offset to read."""
+        return self._rotation.committable
+
+    def start_round(self) -> list[Close]:
+        """Closes what has been open for maxOpenTime; after an idle spell renews the schedule.
+
+        It looks at the clock alone, so that an object without new records is closed by a round that reads nothing.
+        """
+        rotation, limit = self._rotation, self._rotation.settings.max_open_time
+        closed: list[Close] = []
+        if limit is not None:
+            late = [cut for cut in self.state.open.values() if rotation.now - cut.opened_at >= limit]
+            if late:
+                closed.append(rotation.close(late) if rotation.settings.per_object else rotation.close_all())
+        if self.state.next_schedule is None or (self.state.n == 0 and rotation.due):
+            rotation.renew_schedule()
+        return closed
+
+    def feed(self, rows: Rows) -> list[Step]:
+        """Takes the next records, in the order of their offsets, and says what to append and to close, in order.
+
+        A path's rows come before the Close of the object they belong to. Rows are numbered within this batch.
+        """
+        if not len(rows):
+            return []
+        cut = cut_by_object if self._rotation.settings.per_object else cut_by_partition
+        steps = cut(self._rotation, rows)
+        self.state.next = int(rows.offsets[-1]) + 1
+        if rows.times is not None:
+            looked_at = np.flatnonzero(rows.codes != REFUSED)
+            if len(looked_at):
+                self.state.last_time = int(rows.times[looked_at[-1]])
+        return steps
+
+    def end_round(self, planned_end: int) -> list[Close]:
+        """Ends the round at its planned end, the next offset to read: closes everything when the schedule is due."""
+        closed: list[Close] = []
+        if self.state.n and self._rotation.due:
+            closed.append(self._rotation.close_all())
+            self._rotation.renew_schedule()
+        self.stop_at(planned_end)
+        return closed
+
+    def stop_at(self, next_offset: int) -> None:
+        """Ends the round before its planned end, as a data error does: nothing is closed for that."""
+        self.state.next = next_offset
+        self.state.committable = self.committable
+
+    def close_all(self) -> list[Close]:
+        """Closes what is open, for a sink that ends and publishes it, or before other settings apply."""
+        return [self._rotation.close_all()] if self.state.open else []

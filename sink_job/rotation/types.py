@@ -1,0 +1,66 @@
+"""What the cutter takes and gives: a batch's rows, a partition's state, and what to do with which rows.
+
+Offsets are Kafka's; `first` and `last` are inclusive, times milliseconds since the epoch, sizes bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+
+class OpenCut(msgspec.Struct):
+    """An open object: its first and last offset, how many records and bytes (encoded, uncompressed) it holds, the round
+    clock it was opened at, and with scope Object the time of its first record."""
+
+    path: str
+    first: int
+    last: int
+    count: int
+    size: int
+    opened_at: int
+    base: int | None = None
+
+
+class CutState(msgspec.Struct):
+    """A topic-partition between two rounds (SEMANTICS section 2).
+
+    `next` is the next offset to read. `committable` is the first offset that is not in a closed object: with scope
+    Partition it moves at a close, to the last written offset + 1, and with nothing open at the end of a round to
+    `next`. `open` is in the order of opening, which is that of the first offsets. `n` counts the records in it.
+    """
+
+    next: int
+    committable: int
+    last_time: int | None = None
+    base: int | None = None
+    n: int = 0
+    current_path: str | None = None
+    next_schedule: int | None = None
+    open: dict[str, OpenCut] = {}
+
+    @classmethod
+    def start(cls, offset: int) -> CutState:
+        """The state of a topic-partition of which nothing has been read: `offset` is the first to read."""
+        return cls(next=offset, committable=offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """These rows of the batch go to the open object of `path`, or open it."""
+
+    path: str
+    rows: slice | npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """These objects are complete; in the order in which they were opened."""
+
+    objects: tuple[OpenCut, ...]
+
+
+Step = Append | Close

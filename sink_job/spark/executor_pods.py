@@ -1,0 +1,87 @@
+"""Executors in pods of their own, as the operator describes them in a file of Spark's properties."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sink_job.api.errors import ConfigurationError
+from sink_job.api.quantities import MI
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+_MEBIBYTES = re.compile(r"(\d+)m")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """`instances` executors of `cores` tasks at a time and `memory` bytes each, all of their processes together."""
+
+    properties: Mapping[str, str]
+    instances: int
+    cores: int
+    memory: int
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Cluster:
+        """Raises ConfigurationError for properties that don't say how many executors there are, and of what size."""
+        return cls(
+            properties=properties,
+            instances=_whole(properties, "spark.executor.instances"),
+            cores=_whole(properties, "spark.executor.cores"),
+            memory=_mebibytes(properties, "spark.executor.memory")
+            + _mebibytes(properties, "spark.executor.memoryOverhead"),
+        )
+
+    @property
+    def slots(self) -> int:
+        """Tasks at a time, in all executors."""
+        return self.instances * self.cores
+
+
+def read_cluster(path: Path, environ: Mapping[str, str]) -> Cluster:
+    """The executors that the properties in `path` describe; `${NAME}` in a value is the environment's.
+
+    Raises ConfigurationError for a file that can't be read, and for a variable that is not set.
+    """
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise ConfigurationError(f"--spark-properties {path}: {error.strerror}") from None
+    return Cluster.of({name: _filled(name, value, environ) for name, value in parse_properties(text)})
+
+
+def parse_properties(text: str) -> Iterator[tuple[str, str]]:
+    """Names and values of a Java properties file with one `name=value` a line, escapes by backslash."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith(("#", "!")):
+            continue
+        name, equals, value = line.partition("=")
+        if not equals:
+            raise ConfigurationError(f"--spark-properties: line {number} is not NAME=VALUE")
+        yield name.strip(), re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), value.lstrip(" "))
+
+
+def _filled(name: str, value: str, environ: Mapping[str, str]) -> str:
+    def of(match: re.Match[str]) -> str:
+        if not environ.get(match[1]):
+            raise ConfigurationError(f"--spark-properties: {name} needs ${match[1]}, which is not set here")
+        return environ[match[1]]
+
+    return _VARIABLE.sub(of, value)
+
+
+def _whole(properties: Mapping[str, str], name: str) -> int:
+    text = properties.get(name, "")
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise ConfigurationError(f"--spark-properties: {name} has to be a whole number above 0, not {text!r}")
+    return int(text)
+
+
+def _mebibytes(properties: Mapping[str, str], name: str) -> int:
+    match = _MEBIBYTES.fullmatch(properties.get(name, ""))
+    if match is None:
+        raise ConfigurationError(f"--spark-properties: {name} has to be a size such as 1024m")
+    return int(match[1]) * MI

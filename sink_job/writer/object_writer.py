@@ -1,0 +1,182 @@
+"""The writing end of objects in a task: parts go up while records come in, leftovers are staged at the end.
+
+An upload is begun when its first part is full, or at the close: an object that grows slowly costs a staging object a
+round and no upload. Parts are sent by a few threads of the process; how many bodies are in memory is bounded by a
+semaphore, so a slow server slows the task down instead of filling its memory (P7).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor, Future, wait
+from functools import cache
+
+import msgspec
+
+from sink_job.engine.thread_pools import pool
+from sink_job.formats.compression import Compression
+from sink_job.formats.part_assembler import Inherited, Leftover, PartStream
+from sink_job.formats.spill_buffer import Spool
+from sink_job.ledger.staging import Staged, StagingLost
+from sink_job.ledger.state import Extent, OpenObject, Part, Seen, Tally
+from sink_job.rotation.types import OpenCut
+from sink_job.s3 import S3
+from sink_job.s3.checksums import crc64nvme
+from sink_job.writer.row_slices import Piece
+
+MAX_TAIL = 16
+"""Staged extents an object may refer to before they are gathered into one (P6)."""
+
+
+@cache
+def _pool(threads: int) -> Executor:
+    return pool(threads, "s3sink-upload")
+
+
+class Uploads:
+    """Sends the parts of one task's objects, a bounded number of bodies at a time."""
+
+    def __init__(self, s3: S3, *, threads: int, bodies: int) -> None:
+        """`bodies` is how many part bodies may be in memory at once, waiting or on their way."""
+        self.s3 = s3
+        self.parts = 0
+        self.bytes = 0
+        self._pool = _pool(threads)
+        self._room = threading.BoundedSemaphore(bodies)
+
+    def submit(self, send: Callable[[], Part], size: int) -> Future[Part]:
+        self._room.acquire()
+        self.parts += 1
+        self.bytes += size
+        future = self._pool.submit(send)
+        future.add_done_callback(lambda _: self._room.release())
+        return future
+
+
+class ObjectWriter:
+    """One object in one task: rows in, recorded parts and leftovers out."""
+
+    def __init__(
+        self,
+        *,
+        key: str,
+        uploads: Uploads,
+        staged: Staged,
+        spool: Spool,
+        compression: Compression,
+        part_size: int,
+        was: OpenObject | None,
+    ) -> None:
+        """`was` is the object as the ledger has it, None for one that this task opens.
+
+        Raises StagingLost for one whose bytes were given up.
+        """
+        if was and was.size and not was.parts and not was.tail:
+            raise StagingLost(f"what s3://{uploads.s3.bucket}/{key} held was given up")
+        self.key = key
+        self.offsets = was.offsets if was else Tally()
+        self.start: int | None = None
+        self.last = -1
+        self._was = was
+        self._uploads = uploads
+        self._staged = staged
+        self._upload = was.upload if was else None
+        self._begin = threading.Lock()
+        self._parts: list[Part] = list(was.parts) if was else []
+        self._sent: list[Future[Part]] = []
+        self._stream = PartStream(
+            part_size=part_size,
+            compression=compression,
+            spool=spool,
+            sealed=self._inherited(was.sealed if was else ()),
+            loose=self._inherited(was.loose if was else ()),
+        )
+        if was and len(was.tail) > MAX_TAIL:
+            self._stream.gather()
+
+    def append(self, piece: Piece) -> None:
+        """Takes rows, and sends the parts that they fill."""
+        if self.start is None:
+            self.start = int(piece.offsets[0])
+        self.last = int(piece.offsets[-1])
+        self.offsets += piece.tally
+        for body in self._stream.append(piece.data, piece.ends):
+            self._send(body)
+
+    def _send(self, body: bytes) -> None:
+        number = len(self._parts) + len(self._sent) + 1
+        self._sent.append(self._uploads.submit(lambda: self._put(number, body), len(body)))
+
+    def _put(self, number: int, body: bytes) -> Part:
+        with self._begin:
+            if self._upload is None:
+                self._upload = self._uploads.s3.create_upload(self.key)
+        sent = self._uploads.s3.upload_part(self.key, self._upload, number, body, crc64nvme(body))
+        return Part(sent.number, sent.etag, sent.crc, sent.size)
+
+    def settle(self) -> None:
+        """Waits until no part is on its way any more, whatever becomes of them."""
+        if self._sent:
+            wait(self._sent)
+
+    def finish(self) -> None:
+        """Sends the last part."""
+        body = self._stream.finish()
+        if body:
+            self._send(body)
+
+    def leave(self) -> Leftover:
+        return self._stream.leave()
+
+    @property
+    def begun(self) -> str | None:
+        """The upload that this writer has begun itself, if any."""
+        return self._upload if not (self._was and self._was.upload) else None
+
+    def result(self) -> tuple[str | None, tuple[Part, ...]]:
+        """The upload and all its parts, once they are there.
+
+        Raises what sending raised: NoSuchUpload when the upload is gone.
+        """
+        parts = (*self._parts, *(future.result() for future in self._sent))
+        return self._upload, parts
+
+    def opened(
+        self,
+        cut: OpenCut,
+        *,
+        settings: int,
+        seen: tuple[Seen, ...],
+        sealed: tuple[Extent, ...],
+        loose: tuple[Extent, ...],
+    ) -> OpenObject:
+        """The object as the ledger keeps it, its leftovers staged at `sealed` and `loose`."""
+        upload, parts = self.result()
+        return OpenObject(
+            path=cut.path,
+            first=cut.first,
+            last=cut.last,
+            size=cut.size,
+            opened_at=cut.opened_at,
+            settings=settings,
+            offsets=self.offsets,
+            base=cut.base,
+            upload=upload,
+            parts=parts,
+            seen=seen,
+            sealed=sealed,
+            loose=loose,
+        )
+
+    def _inherited(self, extents: tuple[Extent, ...]) -> Inherited:
+        return Inherited(sum(e.length for e in extents), lambda: self._staged.read(extents))
+
+
+def extend_seen(seen: Iterable[Seen], start: int, end: int, clock: int) -> tuple[Seen, ...]:
+    """The stretches that an object's records came from, `[start, end)` under `clock` added; a stretch under the same
+    clock goes on."""
+    stretches = tuple(seen)
+    if stretches and stretches[-1].clock == clock:
+        return (*stretches[:-1], msgspec.structs.replace(stretches[-1], end=end))
+    return (*stretches, Seen(start, end, clock))

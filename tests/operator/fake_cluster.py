@@ -1,0 +1,376 @@
+"""A tiny cluster in memory: an API server's locks on names and uids, a kubelet that does as it is told, and a clock.
+
+It carries out decisions in the order that `Decision` promises, as many of their writes as a test allows: so an
+operator is killed after each of them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from s3sink_operator import names
+from s3sink_operator.decide import decide
+from s3sink_operator.objects import CONTAINER, has_executors
+from s3sink_operator.types import (
+    Claim,
+    Decision,
+    Delete,
+    Json,
+    Observed,
+    Refusal,
+    Request,
+    Resize,
+    Settings,
+    Unreachable,
+    to_stamp,
+)
+from sink_job.api.quantities import format_size
+from sink_job.api.report import Ending, Failure, MemoryReport, PartitionReport, Report, RunState
+
+START = 1_760_000_000_000
+MINUTE = 60_000
+SETTINGS = Settings(image="registry.example.com/s3sink-job:1", cluster="c1")
+ALL_BUILT = Settings(image="registry.example.com/s3sink-job:1", cluster="c1", requests=frozenset(Request))
+
+SPEC: Json = {
+    "kafka": {"bootstrapServers": "kafka:9092", "topics": ["flights"]},
+    "rotation": {"flushSize": 100},
+    "s3": {"bucket": "archive"},
+    "executor": {"mode": "Local"},
+}
+
+
+LOAD = MemoryReport(slots=1, open_objects=1, most_open_objects=1, part_size=25 << 20, buffered_bytes=1 << 20)
+"""A small sink at work."""
+
+
+def document(name: str = "flights", uid: str = "sink-uid", **spec: Any) -> Json:
+    """An S3Sink as the API server gives it. `spec` replaces whole sections; None takes one away."""
+    merged = {key: value for key, value in (SPEC | spec).items() if value is not None}
+    return {
+        "apiVersion": "s3sink.io/v1alpha1",
+        "kind": "S3Sink",
+        "metadata": {
+            "name": name,
+            "namespace": "data",
+            "uid": uid,
+            "generation": 1,
+            "creationTimestamp": to_stamp(START),
+        },
+        "spec": copy.deepcopy(merged),
+    }
+
+
+def report(state: RunState = RunState.RUNNING, *, now: int = START, lag: int = 0, **changes: Any) -> Report:
+    """What a driver of one topic-partition tells."""
+    partition = PartitionReport(topic="flights", partition=0, committed=100, next=100, end=100 + lag, lag=lag, lag_ms=0)
+    given: dict[str, Any] = {
+        "sink_id": "data.flights",
+        "name": "flights",
+        "namespace": "data",
+        "state": state,
+        "epoch": 3,
+        "round": 7,
+        "now": now,
+        "started_at": START,
+        "assigned_partitions": 1,
+        "partitions": [partition],
+        "memory": MemoryReport(
+            slots=1, open_objects=1, most_open_objects=1, part_size=25 << 20, buffered_bytes=1 << 20
+        ),
+    }
+    return Report(**(given | changes))
+
+
+RESTARTED = ["delete flights-s3sink-driver", "create flights-s3sink-driver"]
+
+
+@dataclass
+class Cluster:
+    """One sink and what belongs to it. `lingers`: a deleted pod takes its time to go."""
+
+    sink: Json = field(default_factory=document)
+    settings: Settings = SETTINGS
+    now: int = START
+    lingers: bool = False
+    things: dict[tuple[str, str], Json] = field(default_factory=dict)
+    report: Report | Unreachable | None = None
+    others: Sequence[Claim] = ()
+    refusals: Sequence[Refusal] = ()
+    nodes: dict[str, bool | None] = field(default_factory=dict)
+    executors: Sequence[Json] | None = None
+    log: list[str] = field(default_factory=list)
+    events: list[tuple[str, str]] = field(default_factory=list)
+    gone: bool = False
+    load: MemoryReport = field(default_factory=lambda: LOAD)
+    _uids: int = 0
+
+    # -- looking -------------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return str(self.sink["metadata"]["name"])
+
+    def get(self, kind: str, name: str) -> Json | None:
+        return self.things.get((kind, name))
+
+    @property
+    def driver(self) -> Json | None:
+        return self.get("Pod", names.driver_name(self.name))
+
+    @property
+    def task(self) -> Json | None:
+        return self.get("Pod", names.task_name(self.name))
+
+    @property
+    def status(self) -> Json:
+        return dict(self.sink.get("status") or {})
+
+    def condition(self, kind: str) -> Json:
+        return next((each for each in self.status["conditions"] if each["type"] == kind), {})
+
+    @property
+    def ready(self) -> tuple[str, str]:
+        found = self.condition("Ready")
+        return found["status"], found["reason"]
+
+    def observe(self) -> Observed:
+        return Observed(
+            sink=copy.deepcopy(self.sink),
+            config=self.get("ConfigMap", names.config_name(self.name)),
+            account=self.get("ServiceAccount", names.account_name(self.name)),
+            binding=self.get("RoleBinding", names.binding_name(self.name)),
+            driver=self.driver,
+            task=self.task,
+            executors=self.executors if self.executors is not None else self._usual_executors(),
+            report=self.report if self.driver is not None else None,
+            others=self.others,
+            refusals=self.refusals,
+            nodes=self.nodes,
+        )
+
+    def _usual_executors(self) -> Sequence[Json]:
+        """What Spark makes as soon as the driver runs, and the kubelet starts."""
+        driver = self.driver
+        if driver is None or not has_executors(driver) or driver["status"]["phase"] != "Running":
+            return ()
+        count = self.sink["spec"]["executor"].get("instances", 1)
+        return [self.executor(number) for number in range(1, count + 1)]
+
+    def executor(self, number: int, **status: Any) -> Json:
+        """An executor of the driver that is there."""
+        assert self.driver is not None
+        labels = {**self.driver["metadata"]["labels"], names.COMPONENT: names.Component.EXECUTOR.value}
+        name = f"{self.name}-{labels[names.ATTEMPT]}-exec-{number}"
+        owner = {"apiVersion": "v1", "kind": "Pod", "uid": self.driver["metadata"]["uid"], "controller": True}
+        return {
+            "metadata": {"name": name, "namespace": "data", "labels": labels, "ownerReferences": [owner]},
+            "status": {"phase": "Running"} | status,
+        }
+
+    def decide(self) -> Decision:
+        return decide(self.observe(), self.settings, self.now)
+
+    # -- the operator --------------------------------------------------------------------------------------------------
+
+    def look(self, writes: int | None = None) -> int:
+        """One look, of whose writes the first `writes` are done. How many there were."""
+        decision = self.decide()
+        done = 0
+        for write in self._writes(decision):
+            if writes is not None and done >= writes:
+                break
+            write()
+            done += 1
+        return done
+
+    def settle(self, *, most: int = 20) -> int:
+        """Looks until nothing is left to write, without time passing. The number of writes."""
+        total = 0
+        for _ in range(most):
+            done = self.look()
+            if not done:
+                return total
+            total += done
+        raise AssertionError(f"nothing settles: {self.log[-12:]}")
+
+    def live(self, *, most: int = 40) -> int:
+        """Looks while the kubelet starts what there is and tasks succeed, until nothing happens any more."""
+        total = 0
+        for _ in range(most):
+            done = self.look()
+            moved = self.kubelet()
+            total += done
+            if not done and not moved:
+                return total
+        raise AssertionError(f"nothing settles: {self.log[-12:]}")
+
+    def _writes(self, decision: Decision) -> Iterator[Any]:
+        adds = decision.finalizers is not None and names.FINALIZER in decision.finalizers
+        if adds:
+            yield lambda: self._finalizers(decision.finalizers or ())
+        if decision.status is not None:
+            yield lambda: self._status(decision.status or {})
+        for each in decision.apply:
+            yield lambda each=each: self._apply(each)
+        for gone in decision.delete:
+            yield lambda gone=gone: self._delete(gone)
+        for size in decision.resize:
+            yield lambda size=size: self._resize(size)
+        for pod in decision.create:
+            yield lambda pod=pod: self._create(pod)
+        for event in decision.events:
+            yield lambda event=event: self.events.append((event.type.value, event.reason))
+        if decision.finalizers is not None and not adds:
+            yield lambda: self._finalizers(decision.finalizers or ())
+
+    def _status(self, status: Json) -> None:
+        self.sink["status"] = copy.deepcopy(status)
+        self.log.append("status")
+
+    def _finalizers(self, finalizers: Sequence[str]) -> None:
+        self.sink["metadata"]["finalizers"] = list(finalizers)
+        self.log.append(f"finalizers {len(finalizers)}")
+        self.gone = self.gone or ("deletionTimestamp" in self.sink["metadata"] and not finalizers)
+
+    def _apply(self, obj: Json) -> None:
+        key = obj["kind"], obj["metadata"]["name"]
+        self.things[key] = _merged(self.things.get(key, {}), obj)
+        if "data" in obj:  # what the operator has written before and does not any more, the API server takes away
+            self.things[key]["data"] = dict(obj["data"])
+        if obj["kind"] == "ServiceAccount":
+            self.things[key]["metadata"]["annotations"] = dict(obj["metadata"].get("annotations") or {})
+        self._named(self.things[key])
+        self.log.append(f"apply {obj['kind']}")
+
+    def _create(self, pod: Json) -> None:
+        key = pod["kind"], pod["metadata"]["name"]
+        assert key not in self.things, f"{key} is there already"
+        made = copy.deepcopy(pod)
+        made["status"] = {"phase": "Pending"}
+        self.things[key] = self._named(made)
+        self.log.append(f"create {pod['metadata']['name']}")
+
+    def _named(self, obj: Json) -> Json:
+        if "uid" not in obj["metadata"]:
+            self._uids += 1
+            obj["metadata"] |= {"uid": f"uid-{self._uids}", "creationTimestamp": to_stamp(self.now)}
+        return obj
+
+    def _delete(self, gone: Delete) -> None:
+        key = gone.kind, gone.name
+        there = self.things.get(key)
+        assert there is not None, f"{key} is not there"
+        assert there["metadata"]["uid"] == gone.uid
+        self.log.append(f"delete {gone.name}{' by force' if gone.grace_s == 0 else ''}")
+        if self.lingers and gone.grace_s != 0:
+            there["metadata"]["deletionTimestamp"] = to_stamp(self.now + 60_000)
+        else:
+            self.remove(*key)
+
+    def _resize(self, size: Resize) -> None:
+        pod = self.things[("Pod", size.pod)]
+        assert pod["metadata"]["uid"] == size.uid
+        container = next(each for each in pod["spec"]["containers"] if each["name"] == size.container)
+        for kind in ("requests", "limits"):
+            container["resources"][kind]["memory"] = format_size(size.memory)
+        self.log.append("resize")
+
+    # -- the kubelet, people and time ----------------------------------------------------------------------------------
+
+    def remove(self, kind: str, name: str) -> None:
+        """Takes an object away, if it is there."""
+        self.things.pop((kind, name), None)
+        if name == names.driver_name(self.name):
+            self.report = None
+
+    def kubelet(self) -> bool:
+        """Starts what waits, lets tasks succeed and what ends be gone. Whether anything happened."""
+        for key, pod in [each for each in self.things.items() if each[0][0] == "Pod"]:
+            if "deletionTimestamp" in pod["metadata"]:
+                self.remove(*key)
+                return True
+            if pod["status"]["phase"] == "Pending":
+                if key[1] == names.task_name(self.name):
+                    self.end(pod, exit_code=0)
+                else:
+                    self.run()
+                return True
+        return False
+
+    def run(self, state: RunState = RunState.RUNNING, **changes: Any) -> None:
+        """The driver's process runs, and tells so."""
+        assert self.driver is not None
+        started = {"name": CONTAINER, "started": True, "state": {"running": {"startedAt": to_stamp(self.now)}}}
+        self.driver["status"] = {"phase": "Running", "containerStatuses": [started]}
+        self.driver["spec"]["nodeName"] = "node-1"
+        given: dict[str, Any] = {"now": self.now, "memory": self.load} | changes
+        self.report = report(state, **given)
+
+    def fail(self, error: Exception | None = None, **how: Any) -> None:
+        """The driver's process ends, if there is one; with `error` it says why."""
+        if self.driver is None:
+            return
+        failure = None if error is None else Failure.of(error)
+        ending = None if failure is None else Ending(epoch=3, round=9, failure=failure).termination_message()
+        code = how.pop("exit_code", 1 if failure is None else failure.exit_code)
+        self.end(self.driver, exit_code=code, message=ending, **how)
+        self.report = None
+
+    def end(self, pod: Json, *, exit_code: int, message: str | None = None, reason: str = "") -> None:
+        ended = {"exitCode": exit_code, "reason": reason, "finishedAt": to_stamp(self.now), "message": message}
+        phase = "Succeeded" if exit_code == 0 else "Failed"
+        pod["status"] = {"phase": phase, "containerStatuses": [{"name": CONTAINER, "state": {"terminated": ended}}]}
+
+    def edit(self, **sections: Any) -> None:
+        """Somebody edits the spec: whole sections, None takes one away."""
+        spec = self.sink["spec"] | sections
+        self.sink["spec"] = copy.deepcopy({key: value for key, value in spec.items() if value is not None})
+        self.sink["metadata"]["generation"] += 1
+
+    def annotate(self, annotations: Mapping[str, str]) -> None:
+        self.sink["metadata"].setdefault("annotations", {}).update(annotations)
+
+    def delete_sink(self) -> None:
+        self.sink["metadata"]["deletionTimestamp"] = to_stamp(self.now)
+
+    def wait(self, ms: int) -> None:
+        self.now += ms
+
+
+def _merged(old: Any, new: Any) -> Any:
+    if isinstance(old, dict) and isinstance(new, dict):
+        return {**old, **{key: _merged(old.get(key), value) for key, value in new.items()}}
+    return copy.deepcopy(new)
+
+
+def running(**spec: Any) -> Cluster:
+    """A sink that runs, and of which all is told."""
+    cluster = Cluster(sink=document(**spec))
+    cluster.live()
+    assert cluster.ready == ("True", "Running"), cluster.status
+    cluster.log.clear()
+    cluster.events.clear()
+    return cluster
+
+
+def actions(cluster: Cluster) -> list[str]:
+    return [each for each in cluster.log if each != "status"]
+
+
+def stopping() -> Cluster:
+    """A sink that is being stopped: the pod that publishes what is open is there."""
+    cluster = running()
+    cluster.settings = ALL_BUILT
+    cluster.edit(state="Stopped")
+    while cluster.task is None:
+        cluster.look()
+    return cluster
+
+
+def attempt(cluster: Cluster) -> str:
+    assert cluster.driver is not None
+    return str(cluster.driver["metadata"]["labels"][names.ATTEMPT])

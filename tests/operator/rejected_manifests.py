@@ -1,0 +1,223 @@
+"""Manifests that the API server itself has to refuse: one for each rule of the CRD, with what its sentence says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from sink_job.api.reserved_properties import KAFKA_OWNED, SPARK_OWNED, SPARK_OWNED_PREFIXES
+from tests.unit.api.manifests import ABSENT, HOURLY, TIME, document
+
+Changes = dict[str, object]
+
+_NO_END: Final[Changes] = {"spec.rotation": {"maxOpenTime": "5m"}}
+_RESET: Final[Changes] = {"spec.offsets.reset": {"nonce": "1", "to": "Earliest"}}
+_FIELD: Final[Changes] = {"spec.partitioner": {"type": "Field", "fields": ["a"]}}
+_ONE: Final = [{"topic": "a", "partition": 0, "offset": 7}]
+
+
+def _secret(name: str) -> Changes:
+    return {"spec.kafka.propertySecrets": [{"name": name, "secret": "login", "key": "value"}]}
+
+
+_WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
+    ("a name of 41 characters", [{"metadata.name": "a" * 41}], "metadata.name is longer than 40 characters"),
+    ("a name with a dot", [{"metadata.name": "a.b"}], "metadata.name has a dot"),
+    ("brokers without a port", [{"spec.kafka.bootstrapServers": "kafka"}], "bootstrapServers is not a list of brokers"),
+    ("no topic", [{"spec.kafka.topics": ABSENT}], "spec.kafka says no topic to copy"),
+    ("topics and a pattern", [{"spec.kafka.topicsPattern": ".*"}], "topicsPattern cannot stand beside topics"),
+    ("the topic of the ledgers", [{"spec.kafka.topics": ["_s3sink"]}], "spec.kafka.topics has . or .."),
+    (
+        "a property with a prefix",
+        [{"spec.kafka.properties": {"kafka.client.id": "a"}}],
+        "spec.kafka.properties are written without the prefix",
+    ),
+    ("a secret for what the sink sets", [_secret("group.id")], "spec.kafka.propertySecrets has a property that cannot"),
+    (
+        "a property in both places",
+        [_secret("client.rack"), {"spec.kafka.properties": {"client.rack": "a"}}],
+        "spec.kafka.propertySecrets has a property that is also in",
+    ),
+    (
+        "a password among the properties",
+        [{"spec.kafka.properties": {"ssl.key.password": "a"}}],
+        "spec.kafka.properties has a password",
+    ),
+    (
+        "a login with a password",
+        [{"spec.kafka.properties": {"sasl.jaas.config": 'X required password="a";'}}],
+        "sasl.jaas.config with a password cannot be written here",
+    ),
+    (
+        "a secret for Spark",
+        [{"spec.sparkConf": {"spark.hadoop.fs.s3a.secret.key": "a"}}],
+        "spec.sparkConf has a password",
+    ),
+    (
+        "a field twice",
+        [{"spec.partitioner": {"type": "Field", "fields": ["a", "a"]}}],
+        "spec.partitioner.fields lists a field twice",
+    ),
+    (
+        "a field with an empty segment",
+        [{"spec.partitioner": {"type": "Field", "fields": ["a..b"]}}],
+        "spec.partitioner.fields has an empty segment",
+    ),
+    ("Field without fields", [{"spec.partitioner": {"type": "Field"}}], "spec.partitioner.fields is missing"),
+    ("fields without Field", [HOURLY, {"spec.partitioner.fields": ["a"]}], "spec.partitioner.fields has no effect"),
+    ("Time without duration", [TIME, {"spec.partitioner.duration": ABSENT}], "spec.partitioner.duration is missing"),
+    ("Time without a path", [TIME, {"spec.partitioner.pathFormat": ABSENT}], "spec.partitioner.pathFormat is missing"),
+    ("a duration without a time", [_FIELD, {"spec.partitioner.duration": "1h"}], "partitioner.duration has no effect"),
+    ("a path without a time", [_FIELD, {"spec.partitioner.pathFormat": "HH"}], "partitioner.pathFormat has no effect"),
+    (
+        "time paths without a zone",
+        [HOURLY, {"spec.partitioner.timezone": ABSENT}],
+        "spec.partitioner.timezone is missing: a type that has a time",
+    ),
+    ("two hours for Hourly", [HOURLY, {"spec.partitioner.duration": "2h"}], "duration cannot be: the type Hourly"),
+    (
+        "two days for Daily",
+        [{"spec.partitioner": {"type": "Daily", "timezone": "UTC", "duration": "2d"}}],
+        "duration cannot be: the type Daily",
+    ),
+    (
+        "a path of its own for Hourly",
+        [HOURLY, {"spec.partitioner.pathFormat": "HH"}],
+        "pathFormat cannot be: the type Hourly",
+    ),
+    (
+        "a path of its own for Daily",
+        [{"spec.partitioner": {"type": "Daily", "timezone": "UTC", "pathFormat": "dd"}}],
+        "pathFormat cannot be: the type Daily",
+    ),
+    ("fields of plain text", [_FIELD, {"spec.format.converter": "Text"}], "spec.partitioner.type needs fields"),
+    (
+        "the time in a field of plain bytes",
+        [HOURLY, {"spec.partitioner.timestampExtractor": "RecordField", "spec.format.converter": "Bytes"}],
+        "spec.partitioner.timestampExtractor RecordField needs fields",
+    ),
+    ("nothing that ends objects", [_NO_END], "spec.rotation: nothing says when objects are complete"),
+    ("an interval without a time", [{"spec.rotation.interval": "10m"}], "spec.rotation.interval would have no effect"),
+    (
+        "a schedule without a zone",
+        [{"spec.rotation.scheduleInterval": "1h"}],
+        "spec.partitioner.timezone is missing: spec.rotation.scheduleInterval",
+    ),
+    (
+        "an object of more parts than S3 takes",
+        [{"spec.rotation.maxBytes": "60Gi", "spec.s3.partSize": "5Mi"}],
+        "spec.rotation.maxBytes does not fit",
+    ),
+    ("a bucket with two dots in a row", [{"spec.s3.bucket": "a..b"}], "spec.s3.bucket has two dots"),
+    ("a folder with an empty element", [{"spec.s3.topicsDir": "a//b"}], "spec.s3.topicsDir has an element"),
+    (
+        "a folder that ends in the delimiter",
+        [{"spec.s3.topicsDir": "lake-", "spec.s3.directoryDelimiter": "-"}],
+        "spec.s3.topicsDir has directoryDelimiter",
+    ),
+    ("a store without TLS", [{"spec.s3.endpoint": "http://store:9000"}], "spec.s3.endpoint is not encrypted"),
+    (
+        "a store that only looks local",
+        [{"spec.s3.endpoint": "http://localhost.example.com"}],
+        "spec.s3.endpoint is not encrypted",
+    ),
+    ("a percent sign in names", [{"spec.s3.fileDelimiter": "%"}], "spec.s3.fileDelimiter has a %"),
+    ("a percent sign in paths", [{"spec.s3.directoryDelimiter": "%"}], "spec.s3.directoryDelimiter has a %"),
+    ("ledgers in paths", [{"spec.s3.directoryDelimiter": "/_s3sink/"}], "spec.s3.directoryDelimiter has _s3sink"),
+    ("a digit between numbers", [{"spec.s3.fileDelimiter": "0"}], "spec.s3.fileDelimiter has a digit"),
+    ("one delimiter for two things", [{"spec.s3.fileDelimiter": "/"}], "spec.s3.fileDelimiter cannot be told from"),
+    (
+        "dead letters that stop the sink",
+        [{"spec.errors.deadLetterTopic": "refused"}],
+        "spec.errors.deadLetterTopic would never be used",
+    ),
+    (
+        "dead letters that are read again",
+        [{"spec.errors": {"deadLetterTopic": "flights", "tolerance": "All"}}],
+        "spec.errors.deadLetterTopic is one of",
+    ),
+    ("more to wait for than is read", [{"spec.rounds.minBytes": "1Gi"}], "spec.rounds.minBytes is above"),
+    (
+        "least memory above most",
+        [{"spec.executor.memory": {"min": "2Gi", "max": "1536Mi"}}],
+        "spec.executor.memory.min is above",
+    ),
+    (
+        "annotations of an account that exists",
+        [{"spec.serviceAccount": {"name": "writer", "annotations": {"a": "b"}}}],
+        "spec.serviceAccount.annotations has no effect with name",
+    ),
+    ("a ledger by a name that is taken", [{"spec.sinkId": "topics"}], "spec.sinkId holds .."),
+    ("a reset to no time", [_RESET, {"spec.offsets.reset.to": "Timestamp"}], "reset.timestamp is missing"),
+    ("a reset to no offsets", [_RESET, {"spec.offsets.reset.to": "Offsets"}], "reset.partitions is missing"),
+    ("a time without a reset to it", [_RESET, {"spec.offsets.reset.timestamp": 1}], "reset.timestamp has no effect"),
+    (
+        "offsets without a reset to them",
+        [_RESET, {"spec.offsets.reset.partitions": _ONE}],
+        "reset.partitions has no effect",
+    ),
+    ("a property that is not Spark's", [{"spec.sparkConf": {"zebra": "1"}}], "spec.sparkConf has a name that is not"),
+    ("a part below S3's minimum", [{"spec.s3.partSize": "4Mi"}], "spec.s3.partSize is below"),
+    ("a part of few bytes, as a number", [{"spec.s3.partSize": 4194304}], "spec.s3.partSize is below"),
+    ("a part above the maximum", [{"spec.s3.partSize": "2.5Gi"}], "spec.s3.partSize is above"),
+    ("objects of no bytes", [{"spec.rotation.maxBytes": 0}], "spec.rotation.maxBytes is below"),
+    ("rounds of no bytes", [{"spec.rounds": {"minBytes": 0, "maxBytes": 0}}], "spec.rounds.maxBytes is below"),
+    ("rounds two days apart", [{"spec.rounds.maxDelay": "1d1ms"}], "spec.rounds.maxDelay is above"),
+    ("paths of no time", [TIME, {"spec.partitioner.duration": "0s"}], "spec.partitioner.duration is below"),
+    ("an interval of no time", [HOURLY, {"spec.rotation.interval": "0h0m"}], "spec.rotation.interval is below"),
+    ("a schedule of no time", [HOURLY, {"spec.rotation.scheduleInterval": "0s"}], "rotation.scheduleInterval is below"),
+    ("a schedule of 25 hours", [HOURLY, {"spec.rotation.scheduleInterval": "25h"}], "scheduleInterval is above"),
+    ("objects open for no time", [{"spec.rotation.maxOpenTime": "0s"}], "spec.rotation.maxOpenTime is below"),
+    ("little memory at least", [{"spec.executor.memory.min": "256Mi"}], "spec.executor.memory.min is below"),
+    (
+        "little memory at most",
+        [{"spec.executor.memory": {"min": "512Mi", "max": "511Mi"}}],
+        "spec.executor.memory.max is below",
+    ),
+    ("a driver of little memory", [{"spec.driver.memory": "256M"}], "spec.driver.memory is below"),
+]
+
+
+def _owned() -> Iterator[tuple[str, Changes, str]]:
+    """For every property that a rule names: what sets it, and the sentence."""
+    for path, owned, whose in (
+        ("spec.kafka.properties", KAFKA_OWNED, "Kafka's"),
+        ("spec.sparkConf", SPARK_OWNED, "Spark's"),
+    ):
+        for name, why in owned.items():
+            others = sorted(other for other in owned if owned[other] == why)
+            said = f"{path}: {', '.join(others)} cannot be set here: {why}"
+            yield f"{whose} {name}, which the sink or its operator sets", {path: {name: "1"}}, said
+    for start, why in SPARK_OWNED_PREFIXES.items():
+        said = f"spec.sparkConf: {start}* cannot be set here: {why}"
+        yield f"Spark's {start}*, which the sink or its operator sets", {"spec.sparkConf": {f"{start}a": "1"}}, said
+
+
+REFUSED: Final[list[Any]] = [
+    *(pytest.param(document(*changes), said, id=sentence) for sentence, changes, said in _WRITTEN),
+    *(pytest.param(document(changes), said, id=sentence) for sentence, changes, said in _owned()),
+]
+"""A manifest, and what a sentence has that refuses it."""
+
+CHANGED: Final[list[Any]] = [
+    pytest.param({}, {"spec": {"s3": {"bucket": "other"}}}, "spec.s3.bucket cannot be changed", id="another bucket"),
+    pytest.param({}, {"spec": {"s3": {"topicsDir": "b"}}}, "spec.s3.topicsDir cannot be changed", id="another folder"),
+    pytest.param({}, {"spec": {"kafka": {"groupId": "a"}}}, "spec.kafka.groupId cannot be changed", id="a first group"),
+    pytest.param(
+        {"spec.kafka.groupId": "a"},
+        {"spec": {"kafka": {"groupId": "b"}}},
+        "spec.kafka.groupId cannot be changed",
+        id="another group",
+    ),
+    pytest.param(
+        {"spec.kafka.groupId": "a"},
+        {"spec": {"kafka": {"groupId": None}}},
+        "spec.kafka.groupId cannot be changed",
+        id="a group taken away",
+    ),
+    pytest.param({}, {"spec": {"sinkId": "a"}}, "spec.sinkId cannot be changed", id="a first ledger's name"),
+    pytest.param({"spec.sinkId": "a"}, {"spec": {"sinkId": "b"}}, "spec.sinkId cannot be changed", id="another ledger"),
+]
+"""Changes to a right manifest, a merge patch to it, and words of the sentence that refuses the patch."""

@@ -1,0 +1,216 @@
+"""What comes of requests about offsets, and what is told of topics that stand still or were made anew."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any
+
+from s3sink_operator.objects import request_of
+from s3sink_operator.types import Json
+from sink_job.api.errors import ObjectsInTheWay, SinkError, TopicRecreated, TryAgainLater
+from sink_job.api.report import Ending, Failure, ResetReport, StartReport, StuckReport
+from sink_job.cli import reset_offsets
+from tests.operator.fake_cluster import MINUTE, START, Cluster, running, stopping
+
+RESET: Json = {"nonce": "n1", "to": "Earliest"}
+REPORT = ResetReport(
+    generation=2,
+    record=42,
+    topics_dir="topics/generation=2",
+    copied_again=100,
+    partitions=[StartReport(topic="flights", partition=n, previous=100, start=0) for n in range(25)],
+)
+
+
+def stopped_with(reset: Json) -> Cluster:
+    """A sink whose driver is gone and whose open objects are published, when the pod of the reset is there."""
+    cluster = running()
+    cluster.edit(state="Stopped")
+    cluster.live()
+    cluster.edit(offsets={"reset": reset})
+    cluster.settle()
+    assert task(cluster) == f"Reset:{reset['nonce']}"
+    return cluster
+
+
+def task(cluster: Cluster) -> str | None:
+    return None if cluster.task is None else request_of(cluster.task)
+
+
+def ends(cluster: Cluster, error: SinkError | None = None) -> None:
+    """The task's process ends: with this error, or well and with a report."""
+    assert cluster.task
+    message = REPORT.termination_message() if error is None else Ending(failure=Failure.of(error)).termination_message()
+    cluster.end(cluster.task, exit_code=0 if error is None else error.exit_code, message=message)
+    cluster.settle()
+
+
+def offsets(cluster: Cluster) -> dict[str, Any]:
+    return dict(cluster.status["offsets"])
+
+
+def test_the_result_and_the_new_offsets_are_in_the_status_and_told_by_an_event() -> None:
+    cluster = stopped_with(RESET)
+    ends(cluster)
+    told = offsets(cluster)
+    assert (told["nonce"], told["result"], told["generation"]) == ("n1", "Done", 2)
+    assert (told["topicsDir"], told["copiedAgain"], told["skipped"]) == ("topics/generation=2", 100, 0)
+    assert told["partitions"][1] == {"topic": "flights", "partition": 1, "offset": 0}
+    assert len(told["partitions"]) == 20
+    assert "flights-0 at 0, flights-1 at 0" in told["message"]
+    assert ("Normal", "OffsetsReset") in cluster.events
+    assert cluster.ready == ("False", "Stopped")
+
+
+def test_a_request_that_failed_says_what_is_wrong_and_what_to_do() -> None:
+    cluster = stopped_with(RESET)
+    ends(cluster, ObjectsInTheWay("3 objects hold records at or above the new offsets"))
+    held_up = cluster.condition("OffsetsReset")
+    assert (held_up["status"], held_up["reason"]) == ("False", "ObjectsInTheWay")
+    assert "3 objects hold records" in held_up["message"]
+    assert "Edit the request" in held_up["message"]
+    assert cluster.ready == ("False", "ObjectsInTheWay")
+    assert "offsets" not in cluster.status
+
+
+def test_an_edit_of_a_request_that_failed_is_tried_at_once() -> None:
+    cluster = stopped_with(RESET)
+    ends(cluster, ObjectsInTheWay("no"))
+    before = cluster.task
+    cluster.edit(offsets={"reset": RESET | {"onExisting": "NewPrefix"}})
+    cluster.settle()
+    assert cluster.task not in (None, before)
+    assert cluster.task is not None
+    assert "NewPrefix" in cluster.task["spec"]["containers"][0]["args"]
+    ends(cluster)
+    assert offsets(cluster)["result"] == "Done"
+    assert cluster.condition("OffsetsReset") == {}
+
+
+def test_a_reset_that_was_interrupted_may_have_been_recorded_and_is_not_to_be_edited() -> None:
+    cluster = stopped_with(RESET)
+    ends(cluster, TryAgainLater("S3 did not answer"))
+    held_up = cluster.condition("OffsetsReset")["message"]
+    assert "S3 did not answer" in held_up
+    assert "goes on where it was interrupted" in held_up
+    assert "not carried out" not in held_up
+    assert "Edit" not in held_up
+
+
+def test_a_request_that_was_carried_out_before_is_told_as_such() -> None:
+    cluster = stopped_with(RESET)
+    assert cluster.task
+    again = REPORT.model_copy(update={"repeated": True})
+    cluster.end(cluster.task, exit_code=0, message=again.termination_message())
+    cluster.settle()
+    assert (offsets(cluster)["result"], offsets(cluster)["generation"]) == ("Done", 2)
+    assert "was carried out before, by record 42" in offsets(cluster)["message"]
+
+
+def test_taking_back_a_request_that_failed_leaves_a_stopped_sink() -> None:
+    cluster = stopped_with(RESET)
+    ends(cluster, ObjectsInTheWay("no"))
+    cluster.edit(offsets=None)
+    cluster.settle()
+    assert cluster.ready == ("False", "Stopped")
+
+
+def test_a_request_that_failed_is_tried_again_after_a_while() -> None:
+    cluster = stopped_with(RESET)
+    ends(cluster, ObjectsInTheWay("no"))
+    cluster.wait(3 * MINUTE)
+    cluster.settle()
+    ends(cluster)
+    assert offsets(cluster)["result"] == "Done"
+
+
+def test_the_nonce_goes_with_the_request_so_that_the_ledger_knows_it() -> None:
+    cluster = stopped_with(RESET)
+    assert cluster.task
+    args = cluster.task["spec"]["containers"][0]["args"]
+    assert "--nonce=n1" in args
+
+
+def test_the_job_reads_nonces_and_topics_of_any_characters_as_they_were_written() -> None:
+    """As Kubernetes hands the words to it: it puts variables in for $(NAME), and makes one $ of two."""
+    wanted = {
+        "nonce": "-$(POD_IP) $$",
+        "to": "Offsets",
+        "partitions": [{"topic": "-flights", "partition": 0, "offset": 5}],
+    }
+    cluster = stopped_with(wanted)
+    assert cluster.task
+    words = cluster.task["spec"]["containers"][0]["args"][1:]
+    handed = [re.sub(r"\$(\$)|\$\(\w+\)", lambda found: found[1] or "expanded", word) for word in words]
+    commands = argparse.ArgumentParser().add_subparsers()
+    reset_offsets.add_parser(commands)
+    args = commands.choices["reset-offsets"].parse_args(handed[1:])
+    assert args.nonce == wanted["nonce"]
+    assert args.offsets == wanted["partitions"]
+
+
+def test_after_a_reset_nothing_is_open_and_nothing_is_published_again() -> None:
+    cluster = stopped_with(RESET)
+    ends(cluster)
+    assert cluster.task is None
+    assert cluster.settle() == 0
+
+
+def test_a_request_that_failed_is_forgotten_once_the_sink_runs_again() -> None:
+    cluster = stopping()
+    assert cluster.task
+    cluster.end(cluster.task, exit_code=7)
+    cluster.settle()
+    assert cluster.status["retry"]["pod"] == "task"
+    cluster.edit(state="Running")
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+    assert "retry" not in cluster.status
+
+
+def test_of_a_topic_that_was_made_anew_the_offsets_can_be_reset_though_nothing_can_be_published() -> None:
+    cluster = running()
+    cluster.edit(state="Stopped", offsets={"reset": RESET})
+    cluster.settle()
+    assert task(cluster) == "Publish"
+    ends(cluster, TopicRecreated("topic flights was deleted and created again"))
+    cluster.settle()
+    assert task(cluster) == "Reset:n1"
+    ends(cluster)
+    assert cluster.ready == ("False", "Stopped")
+
+
+def test_a_topic_that_was_made_anew_is_named_in_a_condition() -> None:
+    cluster = running()
+    cluster.fail(TopicRecreated("topic flights was deleted and created again"))
+    cluster.settle()
+    assert "topic flights" in cluster.condition("TopicRecreated")["message"]
+
+
+def test_a_transaction_that_stays_open_is_named_with_the_command_that_ends_it() -> None:
+    cluster = running()
+    cluster.run(stuck=[StuckReport(topic="flights", partition=3, offset=17, end=40, since=START)])
+    cluster.settle()
+    found = cluster.condition("StuckTransaction")
+    assert (found["status"], found["reason"]) == ("True", "TransactionStaysOpen")
+    assert "open in flights-3 from offset 17 on since 2025-10-09T" in found["message"]
+    assert "abort --topic flights --partition 3 --start-offset 17" in found["message"]
+    assert cluster.ready == ("True", "Running")
+
+
+def test_what_follows_an_open_transaction_does_not_change_what_is_told() -> None:
+    cluster = running()
+    cluster.run(stuck=[StuckReport(topic="flights", partition=3, offset=17, end=40, since=START)])
+    cluster.settle()
+    cluster.run(stuck=[StuckReport(topic="flights", partition=3, offset=17, end=99, since=START)])
+    assert cluster.settle() == 0
+
+
+def test_once_the_transaction_has_ended_the_condition_is_gone() -> None:
+    cluster = running()
+    cluster.run(stuck=[StuckReport(topic="flights", partition=3, offset=17, end=40, since=START)])
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    assert cluster.condition("StuckTransaction") == {}

@@ -1,0 +1,126 @@
+"""What is taken for a driver's report: what answers at its pod's address, whoever that is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from s3sink_operator import report_client
+from s3sink_operator.kube_api import Api
+from s3sink_operator.object_cache import SinkKey, Store
+from s3sink_operator.observe import MISSES, Observer, is_of
+from s3sink_operator.pod_events import Kubelet
+from s3sink_operator.report_client import ByPod
+from s3sink_operator.types import Json, Unreachable
+from tests.operator.fake_cluster import document, report, running
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def fetched(handler: Handler) -> bytes:
+    """What a driver that answers so is heard to say."""
+
+    async def ask() -> bytes:
+        app = web.Application()
+        app.router.add_get("/report", handler)
+        app.router.add_get("/elsewhere", _elsewhere)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            port = runner.addresses[0][1]
+            ports = [{"name": "report", "containerPort": port}]
+            pod: Json = {"status": {"podIP": "127.0.0.1"}, "spec": {"containers": [{"ports": ports}]}}
+            async with aiohttp.ClientSession() as http:
+                return await ByPod(http).fetch(pod)
+        finally:
+            await runner.cleanup()
+
+    return asyncio.run(ask())
+
+
+async def _elsewhere(_: web.Request) -> web.Response:
+    return web.Response(text="another's")
+
+
+def test_a_drivers_answer_is_taken_as_the_bytes_that_it_is() -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=b"\xff\xfe{}", content_type="application/json")
+
+    assert fetched(answer) == b"\xff\xfe{}"
+
+
+def test_an_answer_that_is_longer_than_any_report_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_client, "MOST_BYTES", 2 << 20)
+    sent = 0
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(200):
+            await response.write(b" " * (1 << 20))
+            sent += 1
+        return response
+
+    with pytest.raises(OSError, match="longer than 2 MiB"):
+        fetched(answer)
+    assert sent < 200
+
+
+def test_a_driver_sends_nobody_elsewhere() -> None:
+    async def answer(_: web.Request) -> web.Response:
+        raise web.HTTPFound("/elsewhere")
+
+    with pytest.raises(OSError, match="302"):
+        fetched(answer)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"name": "trains"}, {"namespace": "elsewhere"}, {"sink_id": "data.trains"}],
+    ids=["name", "namespace", "id"],
+)
+def test_a_report_of_another_sink_is_not_this_ones(other: dict[str, Any]) -> None:
+    assert is_of(report(), document())
+    assert not is_of(report(**other), document())
+
+
+def test_a_sink_with_an_id_of_its_own_tells_that_one() -> None:
+    assert is_of(report(sink_id="archive"), document(sinkId="archive"))
+    assert not is_of(report(), document(sinkId="archive"))
+
+
+def test_a_driver_is_said_to_be_silent_for_long_after_some_looks_in_a_row() -> None:
+    cluster = running()
+    answers: list[str | None] = [None, "", None, *[None] * MISSES]
+
+    class Answers:
+        async def fetch(self, pod: Json) -> bytes:
+            if answers.pop(0) is None:
+                raise TimeoutError
+            return report().model_dump_json(by_alias=True).encode()
+
+    class NoWarnings:
+        async def warning(self, pod: Json) -> None:
+            return None
+
+    store = Store()
+    for each in (cluster.sink, *cluster.things.values()):
+        store.learn(each)
+    observer = Observer(cast("Api", None), store, Answers(), cast("Kubelet", NoWarnings()))
+
+    async def looks() -> list[bool | None]:
+        found = []
+        while answers:
+            seen = await observer.look(SinkKey("data", "flights"), asking=None)
+            assert seen is not None
+            found.append(seen.report.lasts if isinstance(seen.report, Unreachable) else None)
+        return found
+
+    assert asyncio.run(looks()) == [False, None, *[False] * (MISSES - 1), True, True]

@@ -1,0 +1,217 @@
+"""A sink's driver over a log that is a function of its offsets: the real rounds, ledger and S3 client, without a JVM.
+
+A process that runs it can be killed at any point and started again: the consumer group is a file, and the clock stands
+still unless a test says otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sink_job.api.errors import DataLoss, TopicMissing
+from sink_job.api.spec import load_sink
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.context import Goal, World
+from sink_job.coordinator.coordinator import Driver
+from sink_job.coordinator.progress import Tracker
+from sink_job.engine.kafka_admin import TopicInfo
+from sink_job.engine.types import Columns, Range, Work
+from sink_job.ledger.ownership import Owner
+from sink_job.s3 import RetryPolicy, S3Settings
+
+BATCH = 7
+CLOCK_MS = 1_700_000_000_000
+
+
+@dataclass(frozen=True)
+class FunctionLog:
+    """Records `0 … records - 1` of each partition of one topic, but for the `holes`; values of about `value_bytes`.
+    `beside`: further topics and their ids, with the same records."""
+
+    topic: str = "log"
+    partitions: int = 1
+    records: int = 100
+    value_bytes: int = 100
+    paths: int = 1
+    holes: frozenset[int] = frozenset()
+    starts_at: int = 0
+    topic_id: str = "topic-id"
+    beside: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def topics(self) -> dict[str, str]:
+        """The topics and their ids."""
+        return {self.topic: self.topic_id, **self.beside}
+
+    def value(self, partition: int, offset: int) -> bytes:
+        head = json.dumps({"partition": partition, "offset": offset, "kind": f"k{offset % self.paths}"})[:-1]
+        pad = "x" * (self.value_bytes - len(head) - 10)
+        return f'{head}, "pad": "{pad}"}}'.encode()
+
+    def end(self, partition: int) -> int:
+        """Where a partition's log ends: all alike, unless a test says otherwise."""
+        return self.records
+
+    def timestamp(self, offset: int) -> int:
+        return 1_700_000_000_000 + offset * 60_000
+
+    def batches(self, tp: TopicPartition, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        offsets = [offset for offset in range(start, end) if offset not in self.holes]
+        for first in range(0, len(offsets), BATCH):
+            chosen = offsets[first : first + BATCH]
+            yield pa.RecordBatch.from_pydict(
+                {
+                    "offset": pa.array(chosen, pa.int64()),
+                    "value": pa.array([self.value(tp.partition, o) for o in chosen], pa.binary()),
+                    "timestamp": pa.array([self.timestamp(o) for o in chosen], pa.int64()),
+                }
+            )
+
+
+@dataclass
+class FunctionEngine:
+    """Runs a round's tasks in this process, one after the other."""
+
+    log: FunctionLog
+    cancelled: bool = field(default=False)
+
+    def run(
+        self,
+        *,
+        ranges: Mapping[TopicPartition, Range],
+        idle: Sequence[TopicPartition],
+        inputs: Mapping[TopicPartition, bytes],
+        columns: Columns,
+        work: Work,
+    ) -> dict[TopicPartition, bytes]:
+        for tp, r in ranges.items():
+            if r.start < self.log.starts_at:
+                raise DataLoss(f"{tp}: offsets from {r.start} are gone")
+        share = work()
+        results = {tp: share(tp, inputs[tp], self.log.batches(tp, r.start, r.end)) for tp, r in ranges.items()}
+        results |= {tp: share(tp, inputs[tp], iter(())) for tp in idle}
+        share.end()
+        return results
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class FileGroup:
+    """A Kafka of the log's topics whose consumer group is a file. Other topics do not exist."""
+
+    def __init__(self, log: FunctionLog, path: Path) -> None:
+        self.log = log
+        self.path = path
+
+    def _partitions(self) -> list[TopicPartition]:
+        return [TopicPartition(topic, n) for topic in self.log.topics for n in range(self.log.partitions)]
+
+    def _expect(self, topics: Iterable[str]) -> None:
+        if missing := sorted(set(topics) - {tp.topic for tp in self._partitions()}):
+            raise TopicMissing(f"topic {', '.join(missing)} does not exist")
+
+    def ends(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
+        self._expect(tp.topic for tp in partitions)
+        return {tp: self.log.end(tp.partition) for tp in self._partitions() if tp in partitions}
+
+    def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        self._expect(tp.topic for tp in partitions)
+        return {tp: self.log.starts_at for tp in self._partitions() if tp in partitions}
+
+    def topics(self, names: Sequence[str] | None = None, *, pattern: str | None = None) -> dict[str, TopicInfo]:
+        self._expect(names or ())
+        return {topic: TopicInfo(topic_id, self.log.partitions) for topic, topic_id in self.log.topics.items()}
+
+    def offsets_at(self, partitions: Sequence[TopicPartition], ms: int) -> dict[TopicPartition, int]:
+        later = [o for o in range(self.log.starts_at, self.log.records) if self.log.timestamp(o) >= ms]
+        return {tp: min(later, default=self.log.end(tp.partition)) for tp in self._partitions() if tp in partitions}
+
+    def cluster_id(self) -> str:
+        return "function"
+
+    def group_offsets(
+        self, group: str, partitions: Sequence[TopicPartition], *, mark: str = ""
+    ) -> dict[TopicPartition, int]:
+        stored, marks = self._read(self.path), self._read(self._marks)
+        known = {tp: stored[str(tp)] for tp in partitions if str(tp) in stored}
+        return {tp: o for tp, o in known.items() if not mark or f"{marks.get(str(tp))},".startswith(f"{mark},")}
+
+    def group_marks(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
+        marks = self._read(self._marks)
+        return {tp: marks[str(tp)] for tp in partitions if str(tp) in marks}
+
+    members = 0
+
+    def group_members(self, group: str) -> int:
+        return self.members
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None:
+        self._expect(tp.topic for tp in offsets)
+        self._add(self._marks, {str(tp): mark for tp in offsets})
+        self._add(self.path, {str(tp): offset for tp, offset in offsets.items()})
+
+    @property
+    def _marks(self) -> Path:
+        return self.path.with_suffix(".marks")
+
+    @staticmethod
+    def _read(path: Path) -> dict[str, Any]:
+        stored: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        return stored
+
+    def _add(self, path: Path, values: Mapping[str, Any]) -> None:
+        fresh = path.with_suffix(f"{path.suffix}.new")
+        fresh.write_text(json.dumps(self._read(path) | dict(values)))
+        fresh.rename(path)
+
+    def sizes(self, topics: Sequence[str]) -> None:
+        return None
+
+
+def quick(endpoint: str, bucket: str, credentials: Path) -> S3Settings:
+    """Settings for a server on loopback, with a little patience."""
+    return S3Settings(
+        bucket=bucket,
+        region="us-east-1",
+        endpoint=endpoint,
+        path_style=True,
+        credentials_dir=credentials,
+        retry=RetryPolicy(patience_s=5, first_s=0.02, cap_s=0.2),
+    )
+
+
+def driver(
+    manifest: str,
+    log: FunctionLog,
+    s3: S3Settings,
+    group: Path,
+    *,
+    goal: Goal,
+    clock: Callable[[], int] | None = None,
+    world: Mapping[str, Any] | None = None,
+) -> Driver:
+    """A driver of `manifest` over `log`; `clock` (ms) stands still unless it is given."""
+    sink = load_sink(manifest)
+    clock = clock or (lambda: CLOCK_MS)
+    return Driver(
+        sink,
+        World(
+            s3=s3,
+            admin=FileGroup(log, group),
+            engine=FunctionEngine(log),
+            clock=clock,
+            owner=Owner("function", sink.namespace, sink.name, sink.sink_id),
+            attempt=uuid.uuid4().hex,
+            **(world or {}),
+        ),
+        goal,
+        Tracker(sink, clock),
+    )

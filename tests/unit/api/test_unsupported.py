@@ -1,0 +1,126 @@
+"""A setting that is not built yet is refused by name, never ignored; what is built is accepted in every combination."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from sink_job.api.enums import (
+    Compression,
+    Converter,
+    OnNullValue,
+    Output,
+    PartitionerType,
+    SchemaCompatibility,
+    SchemaNamePosition,
+    State,
+    TimestampExtractor,
+    Tolerance,
+)
+from tests.unit.api.manifests import accepted, mistakes
+
+UNBUILT = [
+    ({"spec.format.converter": "Avro"}, "spec.format.converter: Avro is not built yet; these are: Json, Text, Bytes"),
+    ({"spec.format.output": "Parquet"}, "spec.format.output: Parquet is not built yet; these are: Json, Bytes"),
+    ({"spec.format.compression": "Zstd"}, "spec.format.compression: Zstd is not built yet; these are: None, Gzip"),
+    (
+        {"spec.format.keyConverter": "Text"},
+        "spec.format.keyConverter: Text is not built yet; leave it out, keys are not read yet",
+    ),
+    ({"spec.format.envelope": True}, "spec.format.envelope: true is not built yet; leave it out"),
+    (
+        {"spec.partitioner.schemaName": "Prefix"},
+        "spec.partitioner.schemaName: Prefix is not built yet; only one is: None",
+    ),
+    ({"spec.schemaCompatibility": "Full"}, "spec.schemaCompatibility: Full is not built yet; only one is: None"),
+    ({"spec.errors.onNullValue": "Write"}, "spec.errors.onNullValue: Write is not built yet; these are: Fail, Ignore"),
+    (
+        {"spec.errors": {"tolerance": "All", "deadLetterTopic": "refused"}},
+        "spec.errors.deadLetterTopic: refused is not built yet; leave it out, tolerance: All drops such records with a "
+        "count",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "sentence"), UNBUILT, ids=[sentence.split(":")[0] for _, sentence in UNBUILT])
+def test_what_is_not_built_yet_is_refused_by_name(changes: dict[str, object], sentence: str) -> None:
+    assert mistakes(changes) == [sentence]
+
+
+@pytest.mark.parametrize(("changes", "sentence"), UNBUILT, ids=[sentence.split(":")[0] for _, sentence in UNBUILT])
+def test_what_is_not_built_yet_can_still_be_read(changes: dict[str, object], sentence: str) -> None:
+    assert "not built yet" in sentence
+    accepted(changes, for_job=False)
+
+
+def test_every_value_that_the_job_could_meet_is_either_built_or_refused() -> None:
+    choices = {
+        "spec.format.converter": Converter,
+        "spec.format.output": Output,
+        "spec.format.compression": Compression,
+        "spec.partitioner.schemaName": SchemaNamePosition,
+        "spec.schemaCompatibility": SchemaCompatibility,
+        "spec.errors.onNullValue": OnNullValue,
+        "spec.errors.tolerance": Tolerance,
+    }
+    refused = {
+        str(value)
+        for field, kind in choices.items()
+        for value in kind
+        if (field, str(value)) not in _built() and mistakes({field: str(value)})
+    }
+    built = {value for _, value in _built()}
+    assert refused | built == {str(value) for kind in choices.values() for value in kind}
+
+
+def _built() -> set[tuple[str, str]]:
+    built = {
+        "spec.format.converter": ("Json", "Text", "Bytes"),
+        "spec.format.output": ("Json", "Bytes"),
+        "spec.format.compression": ("None", "Gzip"),
+        "spec.partitioner.schemaName": ("None",),
+        "spec.schemaCompatibility": ("None",),
+        "spec.errors.onNullValue": ("Fail", "Ignore"),
+        "spec.errors.tolerance": ("None", "All"),
+    }
+    return {(field, value) for field, values in built.items() for value in values}
+
+
+@pytest.mark.parametrize(("kind", "extractor"), list(itertools.product(PartitionerType, TimestampExtractor)), ids=str)
+def test_every_partitioner_with_every_extractor_is_built(kind: PartitionerType, extractor: TimestampExtractor) -> None:
+    partitioner: dict[str, object] = {"type": str(kind), "timezone": "UTC", "timestampExtractor": str(extractor)}
+    if kind.uses_fields:
+        partitioner["fields"] = ["carrier"]
+    if kind.uses_time and kind.duration is None:
+        partitioner |= {"duration": "1h", "pathFormat": "HH"}
+    accepted({"spec.partitioner": partitioner})
+
+
+def test_the_settings_of_the_operator_are_no_business_of_the_job() -> None:
+    spec = accepted(
+        {
+            "spec.executor": {"mode": "Local", "instances": 3, "memory": {"mode": "Off", "max": "4Gi"}},
+            "spec.driver": {"cores": 2, "memory": "2Gi"},
+            "spec.image": "registry.example.com/job:1",
+            "spec.imagePullSecrets": [{"name": "login"}],
+            "spec.deletionPolicy": "Publish",
+            "spec.restartNonce": "1",
+        }
+    ).spec
+    assert spec.executor.memory.max == 4 * 1024**3
+
+
+def test_a_sink_that_should_run_has_no_reason_not_to() -> None:
+    assert accepted().reason_not_to_run() is None
+
+
+@pytest.mark.parametrize("state", [State.PAUSED, State.STOPPED])
+def test_a_sink_that_is_not_running_says_so(state: State) -> None:
+    reason = accepted({"spec.state": str(state)}).reason_not_to_run()
+    assert reason == f"spec.state is {state}: write Running to run this sink"
+
+
+def test_a_sink_with_a_reset_does_not_run_as_if_there_were_none() -> None:
+    reset = {"nonce": "1", "to": "Earliest"}
+    assert "done only while spec.state is Stopped" in str(accepted({"spec.offsets.reset": reset}).reason_not_to_run())

@@ -1,0 +1,63 @@
+"""When a topic-partition counts as held up by an open transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from sink_job.api.report import StuckReport
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.hanging_transactions import Standstill
+from sink_job.engine.kafka_admin import KafkaAdmin
+
+TP = TopicPartition("log", 0)
+
+
+class Log:
+    """One topic-partition and a clock; counts how often its end is asked for."""
+
+    def __init__(self) -> None:
+        self.now, self.stable, self.end, self.asked = 0, 10, 10, 0
+        self.standstill = Standstill(cast("KafkaAdmin", self), lambda: self.now, every=1_000, after=60_000)
+
+    def ends(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> Mapping[TopicPartition, int]:
+        assert not committed
+        self.asked += 1
+        return {TP: self.end}
+
+    def at(self, ms: int, *, stable: int, end: int) -> list[StuckReport]:
+        self.now, self.end = ms, end
+        return self.standstill.look({TP: stable})
+
+
+def test_an_offset_that_stands_while_records_come_in_behind_it_is_told_after_a_while() -> None:
+    log = Log()
+    assert log.at(0, stable=10, end=15) == []
+    assert log.at(59_000, stable=10, end=20) == []
+    [found] = log.at(60_000, stable=10, end=25)
+    assert (found.topic, found.partition, found.offset, found.end, found.since) == ("log", 0, 10, 25, 0)
+
+
+def test_transactions_that_follow_each_other_are_not_told() -> None:
+    log = Log()
+    assert [log.at(n * 30_000, stable=10 + n, end=15 + n) for n in range(5)] == [[]] * 5
+
+
+def test_an_idle_log_is_not_told() -> None:
+    log = Log()
+    assert [log.at(n * 60_000, stable=10, end=10) for n in range(3)] == [[]] * 3
+
+
+def test_it_is_no_longer_told_once_the_transaction_has_ended() -> None:
+    log = Log()
+    log.at(0, stable=10, end=15)
+    assert log.at(60_000, stable=10, end=15) != []
+    assert log.at(61_000, stable=16, end=16) == []
+
+
+def test_it_asks_now_and_then_only_and_tells_the_same_between() -> None:
+    log = Log()
+    log.at(0, stable=10, end=15)
+    first = log.at(60_000, stable=10, end=15)
+    assert log.at(60_500, stable=10, end=15) == first
+    assert log.asked == 2

@@ -1,0 +1,125 @@
+"""A driver with nothing to do still finds out that another has taken its ledger over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sink_job.api.errors import LedgerFenced
+from sink_job.api.spec import load_sink
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator import coordinator
+from sink_job.coordinator.context import Goal, World
+from sink_job.coordinator.progress import Tracker
+from sink_job.ledger.ownership import Owner
+from sink_job.s3 import Head, Listed, NotFound, PreconditionFailed
+from tests.support.sink_fixture import manifest
+from tests.support.synthetic_log import FileGroup, FunctionEngine, FunctionLog
+
+NOW = 1_700_000_000_000
+HOUR = 3_600_000
+LOG = FunctionLog(records=0)
+
+
+class MemoryS3:
+    """As much of a bucket as a driver needs that has no records."""
+
+    bucket = "archive"
+
+    def __init__(self) -> None:
+        self._bodies: dict[str, bytes] = {}
+
+    def put(self, key: str, body: bytes, *, only_if_absent: bool = False) -> None:
+        if only_if_absent and key in self._bodies:
+            raise PreconditionFailed(key)
+        self._bodies[key] = body
+
+    def get(self, key: str) -> bytes:
+        if key not in self._bodies:
+            raise NotFound(key)
+        return self._bodies[key]
+
+    def head(self, key: str) -> Head | None:
+        body = self._bodies.get(key)
+        return None if body is None else Head(size=len(body), crc64nvme=None, etag="", last_modified_ms=NOW)
+
+    def list(self, prefix: str) -> Iterator[Listed]:
+        for key in sorted(self._bodies):
+            if key.startswith(prefix):
+                yield Listed(key=key, size=0, etag="", last_modified_ms=NOW)
+
+    def list_uploads(self, prefix: str) -> Iterable[Any]:
+        return ()
+
+    def delete(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self._bodies.pop(key, None)
+
+
+class Interrupted(FileGroup):
+    """A Kafka that does something else between two questions for the log ends, and loses patience after many."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(LOG, path)
+        self.asked = 0
+        self.meanwhile: Callable[[], object] = lambda: None
+
+    def ends(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
+        self.asked += 1
+        assert self.asked < 50, "the idle driver has not noticed"
+        if self.asked == 5:
+            self.meanwhile()
+        return super().ends(partitions, committed=committed)
+
+
+MakeDriver = Callable[..., coordinator.Driver]
+
+
+@pytest.fixture
+def kafka(tmp_path: Path) -> Interrupted:
+    return Interrupted(tmp_path / "group.json")
+
+
+@pytest.fixture
+def make_driver(monkeypatch: pytest.MonkeyPatch, kafka: Interrupted) -> MakeDriver:
+    """Makes drivers of one sink, each with an attempt id and a clock."""
+    s3 = MemoryS3()
+    monkeypatch.setattr(coordinator, "connect", lambda settings: s3)
+    monkeypatch.setattr(coordinator, "probe", lambda s3, root: None)
+    monkeypatch.setattr(coordinator, "lifecycle_warning", lambda s3, root: None)
+    sink = load_sink(manifest("archive", "http://127.0.0.1:9", flush_size=5))
+
+    def make(attempt: str, clock: Callable[[], int]) -> coordinator.Driver:
+        settings: Any = None
+        world = World(
+            s3=settings,
+            admin=kafka,
+            engine=FunctionEngine(LOG),
+            clock=clock,
+            owner=Owner("function", sink.namespace, sink.name, sink.sink_id),
+            attempt=attempt,
+            look_every=10_000,
+        )
+        return coordinator.Driver(sink, world, Goal(), Tracker(sink, clock))
+
+    return make
+
+
+def ticking(start: int) -> Callable[[], int]:
+    """A clock that goes on by a second with each look."""
+    return iter(range(start, start + 10**9, 1_000)).__next__
+
+
+@pytest.mark.parametrize("ahead", [0, HOUR], ids=["as always", "the ledger's clock is ahead of this host's"])
+def test_an_idle_driver_that_was_fenced_ends_and_says_by_whom(
+    make_driver: MakeDriver, kafka: Interrupted, ahead: int
+) -> None:
+    make_driver("first", lambda: NOW + ahead)._claim()
+    idle = make_driver("second", ticking(NOW))
+    kafka.meanwhile = make_driver("third", lambda: NOW + 2 * HOUR)._claim
+    with pytest.raises(LedgerFenced) as fenced:
+        idle.run()
+    assert "(record 3, epoch 3, attempt third, of 2023-11-15T00:13:20Z)" in str(fenced.value)

@@ -1,0 +1,126 @@
+"""Every answer of S3 to every request of a driver: it ends well or with a code that says what to do, and the next
+driver makes the same objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sink_job.coordinator.context import Goal
+from sink_job.maintenance.discard_open import discard_open
+from sink_job.s3 import (
+    ChecksumMismatch,
+    Conflict,
+    EntityTooSmall,
+    InvalidPart,
+    NoSuchUpload,
+    NotFound,
+    PreconditionFailed,
+    S3Outcome,
+)
+from tests.support.memory_sink import MemoryPlace, ended_by
+from tests.support.synthetic_log import FunctionLog
+
+LOG = FunctionLog(records=12)
+OBJECTS = {
+    f"topics/log/partition=0/log+0+{first:010d}.json": list(range(first, min(first + 5, 12))) for first in (0, 5, 10)
+}
+KNOWN = (3, 7, 75)
+"""Fenced; unsuitable, or a gap in the ledger; try again."""
+OUTCOMES = [
+    PreconditionFailed, Conflict, NotFound, NoSuchUpload, InvalidPart, EntityTooSmall, ChecksumMismatch
+]  # fmt: skip
+REQUESTS = {
+    "the put of a try-out": ("put", "/probe/"),
+    "the put of an owner": ("put", "owner.json"),
+    "the put of a topic's owner": ("put", "/topics/log/"),
+    "the put of the first claim": ("put", f"/ledger/{1:020d}"),
+    "the put of a record": ("put", f"/ledger/{4:020d}"),
+    "the put of a snapshot": ("put", "/snapshot/"),
+    "the put of a published list": ("put", "/published/"),
+    "the put of an intent": ("put", "/intent/"),
+    "the put of a staging object": ("put", "/staging/"),
+    "the get of a record": ("get", "/ledger/"),
+    "the get of a snapshot": ("get", "/snapshot/"),
+    "the get of an intent": ("get", "/intent/"),
+    "the get of an owner": ("get", "owner.json"),
+    "the get of a staged remainder": ("get_range", "/staging/"),
+    "the head of a record": ("head", "/ledger/"),
+    "the head of an object": ("head", "log+0+"),
+    "the listing of the ledger": ("list", "/ledger/"),
+    "the listing of staging objects": ("list", "/staging/"),
+    "the listing of uploads": ("list_uploads", ""),
+    "the deletion of a staging object": ("delete", "/staging/"),
+    "the deletion of a record": ("delete", "/ledger/"),
+    "the beginning of an upload": ("create_upload", "log+0+"),
+    "a part": ("upload_part", "log+0+"),
+    "a completion": ("complete", "log+0+"),
+    "an abort": ("abort", "log+0+"),
+}
+
+
+class Answers:
+    """The store's fault: `outcome` to the `times` first requests of this kind, or to all of them."""
+
+    def __init__(self, call: str, key: str, outcome: type[S3Outcome], times: int | None) -> None:
+        self._call = call
+        self._key = key
+        self._outcome = outcome
+        self._left = times
+
+    def __call__(self, call: str, key: str) -> None:
+        if call != self._call or self._key not in key or self._left == 0:
+            return
+        if self._left is not None:
+            self._left -= 1
+        raise self._outcome(f"s3://archive/{key}: {call}: by the test", key, self._outcome.__name__)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryPlace:
+    return MemoryPlace(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("times", [1, None], ids=["once", "always"])
+@pytest.mark.parametrize("outcome", OUTCOMES)
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_whatever_the_store_answers_the_driver_ends_with_a_known_code_and_the_next_one_is_exact(
+    place: MemoryPlace, request_: str, outcome: type[S3Outcome], times: int | None
+) -> None:
+    call, key = REQUESTS[request_]
+    with place.faults(Answers(call, key, outcome, times)):
+        error = ended_by(lambda: place.run(LOG))
+    assert error is None or error.exit_code in KNOWN, error
+    place.run(LOG)
+    assert place.offsets() == OBJECTS
+    assert place.remainder() == []
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_whatever_the_store_answers_a_driver_that_takes_over_ends_with_a_known_code(
+    place: MemoryPlace, request_: str, outcome: type[S3Outcome]
+) -> None:
+    place.run(FunctionLog(records=8), goal=Goal(until_caught_up=True))
+    call, key = REQUESTS[request_]
+    with place.faults(Answers(call, key, outcome, None)):
+        error = ended_by(lambda: place.run(LOG))
+    assert error is None or error.exit_code in KNOWN, error
+    place.run(LOG)
+    assert place.offsets() == OBJECTS
+    assert place.remainder() == []
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_whatever_the_store_answers_a_command_ends_with_a_known_code(
+    place: MemoryPlace, request_: str, outcome: type[S3Outcome]
+) -> None:
+    place.run(FunctionLog(records=8), goal=Goal(until_caught_up=True))
+    call, key = REQUESTS[request_]
+    with place.faults(Answers(call, key, outcome, None)):
+        error = ended_by(lambda: discard_open(place.hands()))
+    assert error is None or error.exit_code in KNOWN, error
+    place.run(LOG)
+    assert sorted(offset for offsets in place.offsets().values() for offset in offsets) == list(range(12))

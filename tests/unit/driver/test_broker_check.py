@@ -1,0 +1,80 @@
+"""Whether any broker can be reached, and why not."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from sink_job.api.errors import TryAgainLater
+from sink_job.driver.broker_check import wait_for_broker
+
+
+def listening() -> tuple[socket.socket, int]:
+    server = socket.create_server(("127.0.0.1", 0))
+    return server, server.getsockname()[1]
+
+
+def closed_port() -> int:
+    server, port = listening()
+    server.close()
+    return port
+
+
+def seconds(step: float) -> Callable[[], float]:
+    """A clock that goes on by `step` at each look."""
+    return itertools.count(0, step).__next__
+
+
+def test_one_broker_that_answers_is_enough() -> None:
+    server, port = listening()
+    with server:
+        wait_for_broker(f"127.0.0.1:{closed_port()}, 127.0.0.1:{port}", clock=seconds(100))
+
+
+def test_each_broker_that_cannot_be_reached_is_named_with_its_reason() -> None:
+    port = closed_port()
+    with pytest.raises(TryAgainLater) as told:
+        wait_for_broker(f"127.0.0.1:{port}", clock=seconds(100))
+    assert str(told.value) == (
+        f"spec.kafka.bootstrapServers: no broker can be reached (127.0.0.1:{port}: Connection refused)"
+    )
+
+
+def test_a_name_that_does_not_exist_is_told_so() -> None:
+    with pytest.raises(TryAgainLater, match=r"broker\.invalid:9092: "):
+        wait_for_broker("broker.invalid:9092", clock=seconds(100))
+
+
+def test_a_broker_that_comes_up_late_is_waited_for() -> None:
+    server, port = listening()
+    tries = itertools.count()
+
+    def connect(address: tuple[str, int], timeout: float) -> socket.socket:
+        if next(tries) < 1:
+            raise ConnectionRefusedError(111, "Connection refused")
+        return socket.create_connection(address, timeout)
+
+    with server:
+        wait_for_broker(f"127.0.0.1:{port}", connect=connect, clock=seconds(0))
+
+
+def test_a_stop_ends_the_waiting() -> None:
+    stop = threading.Event()
+    stop.set()
+    wait_for_broker(f"127.0.0.1:{closed_port()}", stop=stop, clock=seconds(0))
+
+
+def test_addresses_with_brackets_or_a_protocol_are_understood() -> None:
+    seen: list[tuple[str, int]] = []
+
+    def connect(address: tuple[str, int], timeout: float) -> socket.socket:
+        seen.append(address)
+        raise TimeoutError("timed out")
+
+    with pytest.raises(TryAgainLater, match="timed out"):
+        wait_for_broker("[::1]:9092,PLAINTEXT://kafka:9093", connect=connect, clock=seconds(100))
+    assert seen == [("::1", 9092), ("kafka", 9093)]

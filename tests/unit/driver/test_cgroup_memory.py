@@ -1,0 +1,48 @@
+"""What a driver takes for its memory when its container is given more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sink_job.driver.cgroup_memory import GivenMemory, memory_limit
+
+V1, V2 = "memory/memory.limit_in_bytes", "memory.max"
+
+
+def say(root: Path, file: str, text: str) -> None:
+    (root / file).parent.mkdir(exist_ok=True)
+    (root / file).write_text(f"{text}\n")
+
+
+@pytest.mark.parametrize("file", [V1, V2])
+def test_the_limit_is_read_from_either_kind_of_cgroup(tmp_path: Path, file: str) -> None:
+    say(tmp_path, file, "1073741824")
+    assert memory_limit(tmp_path) == 1 << 30
+
+
+def test_no_limit_is_none(tmp_path: Path) -> None:
+    assert memory_limit(tmp_path) is None
+    say(tmp_path, V2, "max")
+    assert memory_limit(tmp_path) is None
+
+
+def test_more_that_the_container_is_given_is_the_drivers(tmp_path: Path) -> None:
+    say(tmp_path, V1, str(1 << 30))
+    memory = GivenMemory(1 << 30, tmp_path)
+    assert memory.grown() is None
+    say(tmp_path, V1, str(3 << 30))
+    assert memory.grown() == 3 << 30
+
+
+def test_a_limit_that_was_another_than_what_is_given_is_not_followed(tmp_path: Path) -> None:
+    say(tmp_path, V1, str(8 << 30))
+    memory = GivenMemory(1 << 30, tmp_path)
+    say(tmp_path, V1, str(9 << 30))
+    assert memory.grown() is None
+
+
+def test_a_run_that_was_given_nothing_follows_nothing(tmp_path: Path) -> None:
+    say(tmp_path, V1, str(8 << 30))
+    assert GivenMemory(None, tmp_path).grown() is None

@@ -1,0 +1,85 @@
+"""The driver's HTTP server."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from sink_job.api.errors import ConfigurationError
+from sink_job.driver.report_server import JSON, TEXT, Answer, ReportServer
+
+
+def broken() -> Answer:
+    raise RuntimeError("no report")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ReportServer]:
+    routes = {
+        "/report": lambda: Answer(200, JSON, b"{}\n"),
+        "/readyz": lambda: Answer(503, TEXT, b"Recovering\n"),
+        "/broken": broken,
+    }
+    with ReportServer("127.0.0.1", 0, routes) as running:
+        yield running
+
+
+def ask(server: ReportServer, path: str, method: str = "GET") -> tuple[int, str | None, bytes]:
+    connection = http.client.HTTPConnection(server.address, timeout=20)
+    connection.request(method, path)
+    answer = connection.getresponse()
+    return answer.status, answer.getheader("Content-Type"), answer.read()
+
+
+def test_a_route_is_answered_with_its_type(server: ReportServer) -> None:
+    assert ask(server, "/report") == (200, JSON, b"{}\n")
+    assert ask(server, "/report?pretty=1")[0] == 200
+
+
+def test_a_route_decides_its_status(server: ReportServer) -> None:
+    assert ask(server, "/readyz") == (503, TEXT, b"Recovering\n")
+
+
+def test_head_has_no_body(server: ReportServer) -> None:
+    assert ask(server, "/report", "HEAD") == (200, JSON, b"")
+
+
+def test_an_unknown_path_is_told_which_there_are(server: ReportServer) -> None:
+    status, _, body = ask(server, "/")
+    assert status == 404
+    assert b"/report" in body
+
+
+def test_a_report_that_cannot_be_made_is_an_answer_too(server: ReportServer) -> None:
+    assert ask(server, "/broken")[0] == 500
+
+
+def test_requests_do_not_wait_for_each_other() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow() -> Answer:
+        entered.set()
+        leave.wait(20)
+        return Answer(200, TEXT, b"")
+
+    with ReportServer("127.0.0.1", 0, {"/slow": slow, "/quick": lambda: Answer(200, TEXT, b"")}) as server:
+        first = threading.Thread(target=ask, args=(server, "/slow"))
+        first.start()
+        assert entered.wait(20)
+        assert ask(server, "/quick")[0] == 200
+        leave.set()
+        first.join()
+
+
+def test_an_address_that_is_taken_is_a_configuration_error(server: ReportServer) -> None:
+    host, port = server.address.split(":")
+    with pytest.raises(ConfigurationError, match=f"cannot listen on {server.address}: Address already in use"):
+        ReportServer(host, int(port), {})
+
+
+def test_an_address_of_another_host_is_a_configuration_error() -> None:
+    with pytest.raises(ConfigurationError, match="cannot listen on"):
+        ReportServer("192.0.2.1", 0, {})

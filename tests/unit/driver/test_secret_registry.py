@@ -1,0 +1,78 @@
+"""No secret leaves the process in a text for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sink_job.api.spec import Sink, load_sink
+from sink_job.driver.secret_registry import Redactor, secrets_of
+
+JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+def sink_with(kafka: str, s3: str = "") -> Sink:
+    return load_sink(f"""
+apiVersion: s3sink.io/v1alpha1
+kind: S3Sink
+metadata: {{name: flights}}
+spec:
+  kafka: {{bootstrapServers: "localhost:9092", topics: [flights], {kafka}}}
+  rotation: {{flushSize: 100}}
+  s3: {{bucket: archive, {s3}}}
+""")
+
+
+def test_a_hidden_value_is_gone_wherever_it_stands() -> None:
+    redact = Redactor()
+    redact.hide(["hunter22", "hunter22-longer"])
+    assert redact("a hunter22, b hunter22-longer.") == "a [hidden], b [hidden]."
+
+
+def test_texts_that_any_line_could_hold_are_left_alone() -> None:
+    redact = Redactor()
+    redact.hide(["", " ", "abc"])
+    assert redact("abc is not hidden") == "abc is not hidden"
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ('username="alice" password="s3 cr,et";', 'username="alice" password=[hidden];'),
+        ("password='s3cret' serviceName=kafka", "password=[hidden] serviceName=kafka"),
+        ("ssl.key.password = changeit\n\tssl.protocol = x", "ssl.key.password = [hidden]\n\tssl.protocol = x"),
+        ('clientSecret="abc\\"def" scope="x"', 'clientSecret=[hidden] scope="x"'),
+        ("aws_session_token=abc&x=y", "aws_session_token=[hidden]&x=y"),
+        ("give --secret minio=DIRECTORY", "give --secret minio=DIRECTORY"),
+        ("s3.credentials.secret: s3-keys is not there", "s3.credentials.secret: s3-keys is not there"),
+    ],
+    ids=["jaas", "single quotes", "java properties", "an escaped quote", "a query", "our own advice", "a field's path"],
+)  # fmt: skip
+def test_values_named_like_secrets_are_hidden_without_being_known(text: str, safe: str) -> None:
+    assert Redactor()(text) == safe
+
+
+def test_of_a_jaas_line_the_password_is_a_secret_and_the_user_is_not(tmp_path: Path) -> None:
+    (tmp_path / "jaas").write_text(f'{JAAS} username="kafka" password="pass;word";\n')
+    sink = sink_with("propertySecrets: [{name: sasl.jaas.config, secret: login, key: jaas}]")
+    assert secrets_of(sink, {"login": tmp_path}, {}) == ["pass;word"]
+
+
+def test_a_property_from_a_secret_is_hidden_whole(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("changeit\n")
+    sink = sink_with("propertySecrets: [{name: ssl.keystore.password, secret: login, key: password}]")
+    assert secrets_of(sink, {"login": tmp_path}, {}) == ["changeit"]
+
+
+def test_the_secret_key_of_s3_is_hidden_and_its_id_is_not(tmp_path: Path) -> None:
+    for key, value in (("AWS_ACCESS_KEY_ID", "AKIA"), ("AWS_SECRET_ACCESS_KEY", "sk"), ("AWS_SESSION_TOKEN", "st")):
+        (tmp_path / key).write_text(value)
+    assert secrets_of(sink_with("", "credentials: {secret: keys}"), {"keys": tmp_path}, {}) == ["sk", "st"]
+
+
+def test_what_is_not_there_hides_nothing() -> None:
+    sink = sink_with(
+        "propertySecrets: [{name: ssl.keystore.password, secret: login, key: password}]", "credentials: {secret: keys}"
+    )
+    assert secrets_of(sink, {}, {"AWS_SECRET_ACCESS_KEY": "from-the-environment"}) == ["from-the-environment"]

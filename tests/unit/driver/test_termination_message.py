@@ -1,0 +1,47 @@
+"""The termination message: where it goes, and whose word counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sink_job.api.errors import AccessDenied
+from sink_job.api.report import Ending
+from sink_job.driver import termination_message
+from sink_job.driver.secret_registry import SECRETS
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "log"
+    monkeypatch.setenv(termination_message.PATH, str(path))
+    return path
+
+
+def test_a_failure_is_told_in_the_words_that_the_operator_reads(file: Path) -> None:
+    file.touch()
+    termination_message.failed(AccessDenied("S3 says no"))
+    failure = Ending.model_validate_json(file.read_text()).failure
+    assert failure is not None
+    assert (failure.reason, failure.message, failure.exit_code) == ("AccessDenied", "S3 says no", 7)
+
+
+def test_what_a_command_has_said_itself_stands(file: Path) -> None:
+    file.touch()
+    termination_message.write("its own word")
+    termination_message.failed(AccessDenied("S3 says no"))
+    assert file.read_text() == "its own word"
+
+
+def test_where_no_kubelet_has_made_the_file_nothing_is_written(file: Path) -> None:
+    termination_message.write("nobody listens")
+    termination_message.failed(AccessDenied("S3 says no"))
+    assert not file.exists()
+
+
+def test_a_secret_is_left_out(file: Path) -> None:
+    file.touch()
+    SECRETS.hide(["hunter2hunter2"])
+    termination_message.failed(AccessDenied("hunter2hunter2 is refused"))
+    assert "hunter2" not in file.read_text()

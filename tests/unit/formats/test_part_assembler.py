@@ -1,0 +1,115 @@
+"""Parts are a function of the records: however rows are fed, spilled, or left over between rounds."""
+
+import gzip
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sink_job.formats.compression import Compression, Gzip, Uncompressed
+from sink_job.formats.part_assembler import Inherited, PartStream
+from sink_job.formats.spill_buffer import Spool
+
+
+class SmallGzip(Gzip):
+    """Gzip with members of 40 bytes, so that a few rows show what a megabyte would."""
+
+    block_size = 40
+
+
+ROWS = st.lists(st.binary(min_size=1, max_size=30), min_size=1, max_size=40)
+COMPRESSIONS = st.sampled_from([Uncompressed(), SmallGzip(2)])
+
+
+def feed(stream: PartStream, rows: list[bytes]) -> list[bytes]:
+    ends = np.cumsum([len(r) for r in rows], dtype=np.int64)
+    return list(stream.append(memoryview(b"".join(rows)), ends))
+
+
+def inherited(chunks: list[bytes]) -> Inherited:
+    return Inherited(sum(map(len, chunks)), lambda: b"".join(chunks))
+
+
+def in_one_go(rows: list[bytes], compression: Compression, part_size: int) -> list[bytes]:
+    with Spool(1 << 30) as spool:
+        stream = PartStream(part_size=part_size, compression=compression, spool=spool)
+        parts = feed(stream, rows)
+        last = stream.finish()
+    return [*parts, last] if last else parts
+
+
+@given(
+    ROWS, COMPRESSIONS, st.integers(20, 200), st.integers(0, 60), st.lists(st.integers(0, 40), max_size=6), st.data()
+)
+def test_parts_do_not_depend_on_batches_rounds_or_memory(
+    rows: list[bytes], compression: Compression, part_size: int, limit: int, cuts: list[int], data: st.DataObject
+) -> None:
+    parts: list[bytes] = []
+    sealed: list[bytes] = []
+    loose: list[bytes] = []
+    bounds = sorted({0, len(rows), *(c for c in cuts if c < len(rows))})
+    for start, end in pairwise(bounds):
+        with Spool(limit) as spool:
+            stream = PartStream(
+                part_size=part_size,
+                compression=compression,
+                spool=spool,
+                sealed=inherited(sealed),
+                loose=inherited(loose),
+            )
+            middle = data.draw(st.integers(start, end))
+            for batch in (rows[start:middle], rows[middle:end]):
+                if batch:
+                    parts += feed(stream, batch)
+            if end == len(rows):
+                last = stream.finish()
+                parts += [last] if last else []
+                break
+            if data.draw(st.booleans()):
+                stream.gather()
+            left = stream.leave()
+            sealed = (sealed if left.keeps_sealed else []) + [left.sealed]
+            loose = (loose if left.keeps_loose else []) + [left.loose]
+    assert parts == in_one_go(rows, compression, part_size)
+
+
+@given(ROWS, COMPRESSIONS, st.integers(20, 200))
+def test_every_part_but_the_last_reaches_the_part_size_and_none_has_a_block_too_many(
+    rows: list[bytes], compression: Compression, part_size: int
+) -> None:
+    parts = in_one_go(rows, compression, part_size)
+    assert all(len(part) >= part_size for part in parts[:-1])
+    if isinstance(compression, Uncompressed):
+        longest = max(len(r) for r in rows)
+        assert all(len(part) < part_size + longest for part in parts)
+
+
+@given(ROWS, st.integers(20, 200))
+def test_the_parts_of_a_gzip_object_decompress_to_its_rows(rows: list[bytes], part_size: int) -> None:
+    assert gzip.decompress(b"".join(in_one_go(rows, SmallGzip(2), part_size))) == b"".join(rows)
+
+
+def test_leftovers_of_earlier_rounds_are_not_read_before_a_part_needs_them() -> None:
+    def never() -> bytes:
+        raise AssertionError("read too early")
+
+    with Spool(1 << 20) as spool:
+        stream = PartStream(part_size=100, compression=Uncompressed(), spool=spool, sealed=Inherited(50, never))
+        assert feed(stream, [b"x" * 49]) == []
+        with pytest.raises(AssertionError, match="too early"):
+            feed(stream, [b"x"])
+
+
+def test_past_its_limit_a_spool_keeps_bytes_on_disk_and_gives_them_back_in_order() -> None:
+    with Spool(100) as spool:
+        first, second = spool.hold(), spool.hold()
+        for n in range(50):
+            first.add(b"a%02d" % n)
+            second.add(b"b%02d" % n)
+        assert spool.spilled > 0
+        assert spool.used <= 100
+        assert b"".join(first.take()) == b"".join(b"a%02d" % n for n in range(50))
+        assert b"".join(second.take()) == b"".join(b"b%02d" % n for n in range(50))
+        assert spool.used == 0

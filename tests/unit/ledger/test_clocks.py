@@ -1,0 +1,153 @@
+"""The host's clock against the store's, against a steady one, and against the ledger's."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from sink_job.api.errors import ClockSkew
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.ledger.clocks import CLOCK_BOUND_MS, JUMP_MS, HostClock, checked, without_clock
+from sink_job.ledger.state import OpenObject, PartitionState, Record, State, Tally, apply
+
+NOW = 1_700_000_000_000
+YEAR = 31_536_000_000
+TP = TopicPartition("log", 0)
+
+
+class Store:
+    """A store whose clock is read from its last answer."""
+
+    url = "s3://archive"
+
+    def __init__(self, clock: int | None, then: int | None = None) -> None:
+        self.clock = clock
+        self.then = then
+        self.asked = 0
+
+    def look(self) -> None:
+        self.asked += 1
+        if self.then is not None:
+            self.clock = self.then
+
+
+def clock_of(now: int, store: Store) -> int:
+    return checked(lambda: now, lambda: store.clock, store)
+
+
+@pytest.mark.parametrize("apart", [0, CLOCK_BOUND_MS, -CLOCK_BOUND_MS])
+def test_a_host_clock_within_the_bound_is_used_and_asks_the_store_nothing(apart: int) -> None:
+    store = Store(NOW)
+    assert clock_of(NOW + apart, store) == NOW + apart
+    assert store.asked == 0
+
+
+@pytest.mark.parametrize("apart", [CLOCK_BOUND_MS + 1, -CLOCK_BOUND_MS - 1, YEAR])
+def test_a_host_clock_outside_the_bound_is_refused_with_both_clocks(apart: int) -> None:
+    with pytest.raises(ClockSkew) as skew:
+        clock_of(NOW + apart, Store(NOW))
+    assert skew.value.exit_code == 7
+    assert "the clock of s3://archive at 2023-11-14T22:13:20Z" in str(skew.value)
+    assert "Synchronize the clock that is wrong (NTP, chrony)" in str(skew.value)
+
+
+def test_an_answer_from_before_the_host_was_suspended_is_not_compared() -> None:
+    store = Store(NOW - YEAR, then=NOW)
+    assert clock_of(NOW, store) == NOW
+    assert store.asked == 1
+
+
+def test_a_store_that_refuses_requests_for_their_clock_does_not_hide_both_clocks() -> None:
+    class Refusing(Store):
+        def look(self) -> None:
+            raise ClockSkew("RequestTimeTooSkewed")
+
+    with pytest.raises(ClockSkew, match="2023-11-14T22:13:20Z"):
+        clock_of(NOW + YEAR, Refusing(NOW))
+
+
+def test_a_store_without_a_date_is_not_compared() -> None:
+    assert clock_of(NOW + YEAR, Store(None)) == NOW + YEAR
+
+
+# -- jumps -----------------------------------------------------------------------------------------------------------
+
+
+def steps(*pairs: tuple[int, int]) -> tuple[HostClock, Callable[[], None]]:
+    """A host's clock that shows these (clock, steady clock), one pair after the other."""
+    at = [0]
+    host = HostClock(lambda: pairs[at[0]][0], lambda: None, Store(None), lambda: pairs[at[0]][1])
+
+    def step() -> None:
+        host.now()
+        at[0] += 1
+
+    return host, step
+
+
+@pytest.mark.parametrize("by", [JUMP_MS + 1, -JUMP_MS - 1])
+def test_a_clock_that_is_set_while_the_driver_runs_is_reported_once_with_both_values(
+    by: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    host, step = steps((NOW, 0), (NOW + 10_000, 10_000), (NOW + 20_000 + by, 20_000), (NOW + 30_000 + by, 30_000))
+    with caplog.at_level(logging.WARNING):
+        for _ in range(4):
+            step()
+    assert host.jumps == 1
+    (line,) = caplog.messages
+    assert f"jumped by {by / 1000:+.1f} s" in line
+    assert "should be at 2023-11-14T22:13:40Z" in line
+
+
+def test_a_clock_that_drifts_is_not_reported() -> None:
+    host, step = steps((NOW, 0), (NOW + 14_000, 10_000), (NOW + 28_000, 20_000), (NOW + 42_000, 30_000))
+    for _ in range(4):
+        step()
+    assert host.jumps == 0
+
+
+# -- a ledger that is ahead --------------------------------------------------------------------------------------------
+
+
+def host_at(now: int, store: int | None) -> HostClock:
+    return HostClock(lambda: now, lambda: store, Store(store))
+
+
+def test_a_ledger_that_is_far_ahead_is_set_back_to_the_hosts_clock() -> None:
+    assert host_at(NOW, NOW).to_set_back(NOW + CLOCK_BOUND_MS + 1) == NOW
+
+
+def test_a_ledger_that_is_a_little_ahead_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    assert host_at(NOW, NOW).to_set_back(NOW + CLOCK_BOUND_MS) is None
+    assert "the ledger's clock is 300 s ahead of this host's" in caplog.text
+
+
+def test_a_ledger_is_not_set_back_where_no_store_confirms_the_hosts_clock(caplog: pytest.LogCaptureFixture) -> None:
+    assert host_at(NOW, None).to_set_back(NOW + YEAR) is None
+    assert "ahead of this host's" in caplog.text
+
+
+def test_a_clock_is_not_set_back_while_something_is_open() -> None:
+    o = OpenObject(path="p", first=0, last=0, size=1, opened_at=NOW, settings=1, offsets=Tally(1, 1))
+    p = PartitionState(next=1, committable=0, rotation_start=0, n=1, open=(o,))
+    with pytest.raises(ValueError, match="nothing is open"):
+        without_clock({TP: p})
+
+
+def test_partitions_are_left_without_values_of_the_clock() -> None:
+    bare = PartitionState(next=5, committable=5, rotation_start=5, written_to=5, settings=1)
+    used = PartitionState(
+        next=5, committable=5, rotation_start=5, written_to=5, settings=1, last_time=NOW + YEAR,
+        next_schedule=NOW + YEAR, path_clock=NOW + YEAR, current_path="p",
+    )  # fmt: skip
+    assert without_clock({TP: used, TopicPartition("log", 1): bare}) == {TP: bare}
+
+
+def test_only_a_record_that_says_so_sets_the_ledgers_clock_back() -> None:
+    state = State(number=1, clock=NOW)
+    record = Record(number=2, epoch=1, attempt="a", kind="round", clock=NOW - 1)
+    assert apply(state, record).clock == NOW
+    said = Record(number=2, epoch=1, attempt="a", kind="round", clock=NOW - 1, sets_clock_back=True)
+    assert apply(state, said).clock == NOW - 1

@@ -1,0 +1,129 @@
+"""Files in the ledger's folder that the sink did not write, or can no longer read."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sink_job.api.errors import LedgerUnreadable
+from sink_job.coordinator.context import Goal
+from sink_job.ledger import files
+from tests.support.memory_sink import MemoryPlace, ended_by
+from tests.support.synthetic_log import FunctionLog
+
+LOG = FunctionLog(records=12)
+FOREIGN = [
+    "ledger/",
+    "ledger/notes.txt",
+    "ledger/backup/00000000000000000001.json.gz",
+    "ledger/00000000000000000001.json.gz.bak",
+    "ledger/1.json.gz",
+    "snapshot/",
+    "snapshot/copy of 00000000000000000001.json.gz",
+    "intent/",
+    "intent/README",
+    "published/",
+    "published/list.jsonl.gz",
+]
+DAMAGED: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda body: b"",
+    "not gzip": lambda body: b"not gzip",
+    "cut short": lambda body: body[: len(body) // 2],
+    "not JSON": lambda body: gzip.compress(b"not JSON"),
+    "other JSON": lambda body: gzip.compress(b'{"kind": 1}'),
+    "not text": lambda body: gzip.compress(b'{"attempt": "\xff"}'),
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryPlace:
+    return MemoryPlace(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_file_that_no_sink_writes_is_ignored_with_one_warning(
+    place: MemoryPlace, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    place.run(FunctionLog(records=8), goal=Goal(until_caught_up=True))
+    place.s3.put(place.root + name, b"")
+    place.run(LOG)
+    warnings = [each.getMessage() for each in caplog.records if "is ignored" in each.getMessage()]
+    wanted = [] if name.startswith("published/") else [f"s3://archive/{place.root}{name}"]  # a driver reads no lists
+    assert [said.split(" is ignored")[0] for said in warnings] == wanted
+    assert sum(map(len, place.offsets().values())) == 12
+    assert place.root + name in place.s3.objects
+
+
+def test_a_folder_marker_alone_is_no_ledger(place: MemoryPlace) -> None:
+    place.s3.put(f"{place.root}ledger/", b"")
+    assert not place.hands().ledger.exists()
+
+
+@pytest.mark.parametrize("folder", ["ledger/", "snapshot/", "intent/"])
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_file_of_the_ledger_that_cannot_be_read_is_named(place: MemoryPlace, folder: str, damage: str) -> None:
+    every = 3 if folder == "snapshot/" else 1_000
+    place.run(FunctionLog(records=8), goal=Goal(until_caught_up=True), snapshot_every=every)
+    key = max(key for key in place.s3.objects if key.startswith(place.root + folder))
+    place.s3.put(key, DAMAGED[damage](place.s3.get(key)))
+    error = ended_by(lambda: place.run(LOG))
+    assert isinstance(error, LedgerUnreadable)
+    assert error.exit_code == 7
+    assert f"s3://archive/{key} cannot be read" in str(error)
+    assert "Restore that object" in str(error)
+
+
+def test_a_record_under_the_number_of_another_is_named(place: MemoryPlace) -> None:
+    place.run(FunctionLog(records=8), goal=Goal(until_caught_up=True))
+    last = max(key for key in place.s3.objects if key.startswith(f"{place.root}ledger/"))
+    number = int(last.rsplit("/", 1)[1][:20])
+    copy = last.replace(f"{number:020d}", f"{number + 1:020d}")
+    place.s3.put(copy, place.s3.get(last))
+    error = ended_by(lambda: place.run(LOG))
+    assert isinstance(error, LedgerUnreadable)
+    assert f"{copy} cannot be read (it holds number {number})" in str(error)
+
+
+@pytest.mark.parametrize("damage", ["empty", "not gzip", "cut short", "not JSON"])
+def test_a_published_list_that_cannot_be_read_is_named(place: MemoryPlace, damage: str) -> None:
+    place.run(LOG)
+    key = max(key for key in place.s3.objects if "/published/" in key)
+    ledger = place.hands().ledger
+    state = ledger.load()
+    assert len(ledger.published(state)) > 0
+    place.s3.put(key, DAMAGED[damage](place.s3.get(key)))
+    error = ended_by(lambda: ledger.published(state))
+    assert isinstance(error, LedgerUnreadable)
+    assert key in str(error)
+
+
+@pytest.mark.parametrize("name", ["owner", "topic"])
+@pytest.mark.parametrize("damage", ["empty", "not gzip", "cut short"])
+def test_an_owners_file_that_cannot_be_read_is_named_and_take_over_writes_it_again(
+    place: MemoryPlace, name: str, damage: str
+) -> None:
+    place.run(FunctionLog(records=8))
+    key = f"{place.root}owner.json" if name == "owner" else "topics/_s3sink/topics/log/json.json"
+    place.s3.put(key, DAMAGED[damage](place.s3.get(key)))
+    error = ended_by(lambda: place.run(LOG))
+    assert isinstance(error, LedgerUnreadable)
+    assert f"s3://archive/{key} cannot be read" in str(error)
+    assert "--take-over" in str(error)
+    place.run(LOG, goal=Goal(until_caught_up=True, publish_open=True, take_over=True))
+    assert sum(map(len, place.offsets().values())) == 12
+
+
+def test_a_decoder_is_made_once_however_many_threads_read_the_first_files_of_a_type() -> None:
+    """msgspec 0.22 may crash where threads decode a type for the first time at once."""
+
+    class Fresh(msgspec.Struct):
+        number: int
+
+    with ThreadPoolExecutor(16) as readers:
+        made = list(readers.map(lambda _: files._decoder(Fresh), range(64)))
+    assert all(each is made[0] for each in made)

@@ -1,0 +1,127 @@
+"""Leftovers of many objects in few staging objects: what is asked of the store, and what is noticed when reading."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+
+from sink_job.ledger import staging
+from sink_job.ledger.staging import Staged, Staging, StagingLost, is_past, new_prefix
+from sink_job.ledger.state import Extent
+from sink_job.s3 import S3, NotFound
+
+
+class Store:
+    """Keeps what is put, and counts what is read."""
+
+    bucket = "bucket"
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.reads: list[tuple[str, int, int]] = []
+
+    def put(self, key: str, body: Sequence[bytes]) -> None:
+        self.objects[key] = b"".join(body)
+
+    def get_range(self, key: str, offset: int, length: int) -> bytes:
+        self.reads.append((key, offset, length))
+        if offset >= len(self.objects.get(key, b"")):
+            raise NotFound(key)
+        return self.objects[key][offset : offset + length]
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store()
+
+
+def staged(store: Store, *leftovers: bytes, prefix: str = "s") -> list[tuple[Extent, ...]]:
+    writing = Staging(cast("S3", store), prefix)
+    extents = [writing.add(data) for data in leftovers]
+    writing.flush()
+    return extents
+
+
+def reader(store: Store) -> Staged:
+    return Staged(cast("S3", store))
+
+
+def test_leftovers_go_into_one_object_and_are_found_again(store: Store) -> None:
+    extents = staged(store, b"one", b"", b"three")
+    assert store.objects == {"s-0": b"onethree"}
+    assert [reader(store).read(each) for each in extents] == [b"one", b"", b"three"]
+
+
+def test_a_staging_object_that_is_full_is_put_and_the_next_one_begun(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging, "STAGING_BYTES", 8)
+    extents = staged(store, b"12345", b"678", b"9")
+    assert store.objects == {"s-0": b"12345678", "s-1": b"9"}
+    assert [each[0].name for each in extents] == ["s-0", "s-0", "s-1"]
+
+
+def test_nothing_is_put_where_nothing_is_left(store: Store) -> None:
+    staged(store, b"")
+    assert store.objects == {}
+
+
+def test_small_leftovers_of_one_staging_object_are_read_with_one_request(store: Store) -> None:
+    extents = staged(store, *(b"%3d" % n for n in range(100)))
+    reading = reader(store)
+    assert [reading.read(each) for each in extents] == [b"%3d" % n for n in range(100)]
+    assert len(store.reads) == 1
+
+
+def test_a_large_leftover_is_read_by_itself(store: Store) -> None:
+    _, large = staged(store, b"a", b"b" * staging.WINDOW)
+    assert reader(store).read(large) == b"b" * staging.WINDOW
+    assert store.reads == [("s-0", 1, staging.WINDOW)]
+
+
+def test_a_leftover_that_runs_over_two_windows_is_whole(store: Store) -> None:
+    fill = bytes(staging.WINDOW // 8)
+    extents = staged(store, *[fill] * 7, fill[:-5], b"0123456789")
+    assert reader(store).read(extents[-1]) == b"0123456789"
+
+
+def test_only_so_many_windows_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "WINDOWS", 2)
+    first, *others = [staged(store, b"x", prefix=name)[0] for name in "abc"]
+    reading = reader(store)
+    for extents in (first, *others, first):
+        assert reading.read(extents) == b"x"
+    assert [name for name, _, _ in store.reads] == ["a-0", "b-0", "c-0", "a-0"]
+
+
+def test_each_reader_notices_by_itself_that_its_leftover_was_altered(store: Store) -> None:
+    mine, other = staged(store, b"mine", b"other")
+    store.objects["s-0"] = b"minEother"
+    reading = reader(store)
+    with pytest.raises(StagingLost, match="s3://bucket/s-0 is not what was staged"):
+        reading.read(mine)
+    assert reading.read(other) == b"other"
+
+
+@pytest.mark.parametrize("kept", [None, b"", b"first"])
+def test_a_staging_object_that_is_gone_or_cut_short_is_noticed(store: Store, kept: bytes | None) -> None:
+    _, last = staged(store, b"first", b"last")
+    store.objects = {} if kept is None else {"s-0": kept}
+    with pytest.raises(StagingLost):
+        reader(store).read(last)
+
+
+def test_no_two_attempts_stage_under_one_name() -> None:
+    assert new_prefix("root/", 3, 7) != new_prefix("root/", 3, 7)
+
+
+@pytest.mark.parametrize(("epoch", "number", "past"), [(2, 99, True), (3, 7, True), (3, 8, False), (4, 1, False)])
+def test_staging_objects_of_lower_epochs_and_of_recorded_rounds_are_past(epoch: int, number: int, past: bool) -> None:
+    name = f"{new_prefix('root/', epoch, number)}-0".removeprefix("root/staging/")
+    assert is_past(name, epoch=3, recorded=7) is past
+
+
+def test_a_name_that_is_not_ours_is_never_past() -> None:
+    assert not is_past("somebody-else-s", epoch=3, recorded=7)

@@ -1,0 +1,121 @@
+"""Names of objects: SEMANTICS section 4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sink_job.partitioning.object_keys import ObjectName, extension, object_key, parse_key, path_elements, topic_prefix
+from tests.unit.rotation.settings import shaping
+
+
+def test_a_key_is_topics_dir_topic_path_and_a_file_that_says_where_it_begins() -> None:
+    assert object_key(shaping(), "flights", "year=2024/month=05", 3, 17) == (
+        "topics/flights/year=2024/month=05/flights+3+0000000017.json"
+    )
+
+
+def test_without_a_topics_dir_its_element_is_left_out() -> None:
+    bare = shaping(s3={"topicsDir": ""})
+    assert object_key(bare, "t", "p", 0, 0) == "t/p/t+0+0000000000.json"
+    assert topic_prefix(bare, "t") == "t/"
+
+
+def test_delimiters_and_the_pad_width_can_be_chosen() -> None:
+    chosen = shaping(s3={"directoryDelimiter": "|", "fileDelimiter": "_", "offsetPadWidth": 3, "topicsDir": "a/b"})
+    assert object_key(chosen, "t", "x=1|y=2", 0, 5) == "a/b|t|x=1|y=2|t_0_005.json"
+    assert topic_prefix(chosen, "t") == "a/b|t|"
+    assert path_elements(chosen, "x=1|y=2") == ["x=1", "y=2"]
+
+
+@pytest.mark.parametrize(("width", "expected"), [(0, "12345"), (3, "12345"), (5, "12345"), (8, "00012345")])
+def test_an_offset_is_padded_and_never_cut(width: int, expected: str) -> None:
+    key = object_key(shaping(s3={"offsetPadWidth": width}), "t", "p", 0, 12345)
+    assert key == f"topics/t/p/t+0+{expected}.json"
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, ".json"),
+        ({"compression": "Gzip"}, ".json.gz"),
+        ({"compression": "Zstd"}, ".json.zst"),
+        ({"output": "Bytes"}, ".bin"),
+        ({"output": "Bytes", "bytesExtension": ".dat", "compression": "Gzip"}, ".dat.gz"),
+        ({"output": "Avro", "compression": "Snappy"}, ".avro"),
+        ({"output": "Parquet"}, ".parquet"),
+        ({"output": "Parquet", "compression": "Gzip"}, ".gz.parquet"),
+        ({"output": "Parquet", "compression": "Zstd"}, ".zstd.parquet"),
+        ({"output": "Parquet", "compression": "Brotli"}, ".br.parquet"),
+    ],
+)
+def test_a_key_ends_in_format_and_compression(settings: dict[str, Any], expected: str) -> None:
+    assert extension(shaping(format=settings)) == expected
+
+
+delimiters = st.sampled_from(["/", "|", "--", "::"])
+
+
+@given(
+    directory=delimiters,
+    file=st.sampled_from(["+", "_", "-x-", "~"]),
+    topics_dir=st.sampled_from(["", "topics", "a/b"]),
+    width=st.integers(0, 12),
+    topic=st.text("ab.", min_size=1, max_size=6),
+    path=st.lists(st.text("xy=1+_", min_size=1, max_size=4), min_size=1, max_size=3),
+    partition=st.integers(0, 2000),
+    first=st.integers(0, 2**63 - 1),
+)
+def test_a_key_says_what_it_was_made_of(
+    directory: str,
+    file: str,
+    topics_dir: str,
+    width: int,
+    topic: str,
+    path: list[str],
+    partition: int,
+    first: int,
+) -> None:
+    settings = shaping(
+        s3={"directoryDelimiter": directory, "fileDelimiter": file, "topicsDir": topics_dir, "offsetPadWidth": width}
+    )
+    key = object_key(settings, topic, directory.join(path), partition, first)
+    assert parse_key(settings, key) == ObjectName(topic, directory.join(path), partition, first)
+    assert key.startswith(topic_prefix(settings, topic))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "",
+        "topics/t/p/t+0+0000000000.json.gz",
+        "topics/t/p/u+0+0000000000.json",
+        "topics/t/t+0+0000000000.json",
+        "topics/t/p/t+0+00.json",
+        "topics/t/p/t+0+x.json",
+        "topics/t/p/t+00+0000000000.json",
+        "other/t/p/t+0+0000000000.json",
+        "topics/_s3sink/default.t/ledger/00000000000000000001.json.gz",
+    ],
+)
+def test_a_key_that_these_settings_do_not_make_is_not_ours(key: str) -> None:
+    assert parse_key(shaping(), key) is None
+
+
+def test_a_path_that_looks_like_the_topic_is_told_from_it() -> None:
+    key = object_key(shaping(), "t", "t/x/t", 0, 5)
+    assert parse_key(shaping(), key) == ObjectName("t", "t/x/t", 0, 5)
+
+
+def test_a_topic_with_the_delimiter_in_its_name_is_found() -> None:
+    settings = shaping(s3={"directoryDelimiter": "-", "fileDelimiter": "+"})
+    key = object_key(settings, "a-b-a", "partition=0", 0, 5)
+    assert parse_key(settings, key) == ObjectName("a-b-a", "partition=0", 0, 5)
+
+
+@pytest.mark.parametrize("numbers", [f"{2**31}+0000000000", f"0+{2**63}"])
+def test_numbers_that_kafka_does_not_have_are_in_no_key_of_ours(numbers: str) -> None:
+    assert parse_key(shaping(), f"topics/t/p/t+{numbers}.json") is None

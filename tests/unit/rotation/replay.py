@@ -1,0 +1,88 @@
+"""Runs the real cutter over rounds of records and gathers what it does, in the words of the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sink_job.partitioning.batch import REFUSED, REFUSED_PATH, Rows
+from sink_job.rotation.policy import CutSettings
+from sink_job.rotation.rotator import Cutter
+from sink_job.rotation.types import Append, Close, CutState, OpenCut, Step
+from tests.unit.rotation.oracle import NaiveCutter, NaiveObject, OneRecord
+
+Cut = tuple[str, list[int], int, int, int | None]
+"""An object: its path, offsets, bytes, the clock it was opened at, and its base."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round: its clock, its records spread over batches, and its planned end."""
+
+    now: int
+    batches: list[list[OneRecord]]
+    end: int
+
+
+def rows_of(records: Sequence[OneRecord]) -> Rows:
+    """The columns of `records`; times are there when any record has one."""
+    paths = list(dict.fromkeys(r.path for r in records if r.path is not None))
+    codes = [(REFUSED_PATH if r.path_refused else REFUSED) if r.path is None else paths.index(r.path) for r in records]
+    timed = any(r.time is not None for r in records)
+    return Rows(
+        offsets=np.array([r.offset for r in records], np.int64),
+        codes=np.array(codes, np.int32),
+        paths=paths,
+        times=np.array([r.time or 0 for r in records], np.int64) if timed else None,
+        sizes=np.array([r.size for r in records], np.int64),
+    )
+
+
+@dataclass
+class Replay:
+    """A partition that goes through rounds; keeps its objects' offsets beside the cutter's state."""
+
+    settings: CutSettings
+    state: CutState = field(default_factory=lambda: CutState.start(0))
+    offsets: dict[str, list[int]] = field(default_factory=dict)
+    closed: list[list[Cut]] = field(default_factory=list)
+
+    def round(self, this: Round) -> None:
+        cutter = Cutter(self.settings, self.state, this.now)
+        self.take(cutter.start_round())
+        for batch in this.batches:
+            rows = rows_of(batch)
+            self.take(cutter.feed(rows), rows)
+        self.take(cutter.end_round(this.end))
+        self.state = cutter.state
+
+    def take(self, steps: Iterable[Step], rows: Rows | None = None) -> None:
+        for step in steps:
+            if isinstance(step, Append):
+                assert rows is not None
+                self.offsets.setdefault(step.path, []).extend(rows.offsets[step.rows].tolist())
+            elif isinstance(step, Close):
+                self.closed.append([self.cut(cut, self.offsets.pop(cut.path)) for cut in step.objects])
+
+    @staticmethod
+    def cut(cut: OpenCut, offsets: list[int]) -> Cut:
+        assert (cut.first, cut.last, cut.count) == (offsets[0], offsets[-1], len(offsets))
+        return cut.path, offsets, cut.size, cut.opened_at, cut.base
+
+    @property
+    def open(self) -> list[Cut]:
+        return [self.cut(cut, self.offsets[path]) for path, cut in self.state.open.items()]
+
+
+def naive(settings: CutSettings, rounds: Iterable[Round]) -> NaiveCutter:
+    """The oracle after the same rounds."""
+    cutter = NaiveCutter(settings)
+    for this in rounds:
+        cutter.round(this.now, [record for batch in this.batches for record in batch], this.end)
+    return cutter
+
+
+def naive_cut(o: NaiveObject) -> Cut:
+    return o.path, o.offsets, o.size, o.opened_at, o.base

@@ -1,0 +1,88 @@
+"""Which objects beside a sink's own hold its records, by their keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.partitioning.object_keys import object_key
+from sink_job.verify.duplicate_objects import Beside, Other, Place
+from tests.unit.rotation.settings import shaping
+
+PLAIN, GZIPPED = shaping(), shaping(format={"compression": "Gzip"})
+HERE = Place(TopicPartition("log", 3), 10)
+
+
+def place(name: str, *, settings: Any = PLAIN, claimed: set[tuple[str, str]] | None = None) -> Place | Other:
+    return Beside([settings], ["log"], claimed or ()).place(f"topics/log/{name}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "p/log+3+0000000010.json",
+        "p/log+3+0000000010.json.gz",
+        "p/log+3+0000000010.json.gz.gz",
+        "p/log+3+10.json",
+        "p/log+3+000000000000000000010.json",
+        "p/log+03+0000000010.json",
+        "p/log+3+0000000010 (1).json",
+        "log+3+0000000010.json",
+        "_id=7/log+3+10.json",
+    ],
+)
+def test_a_key_that_readers_take_for_one_of_ours_says_where_its_records_come_from(name: str) -> None:
+    assert place(name) == HERE
+
+
+def test_the_copy_of_a_compressed_object_without_its_compression_is_of_ours() -> None:
+    assert place("p/log+3+0000000010.json", settings=GZIPPED) == HERE
+
+
+def test_a_partition_below_zero_is_said_as_it_is() -> None:
+    assert place("p/log+-1+0000000010.json") == Place(TopicPartition("log", -1), 10)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "README.txt",
+        "p/log+3+0000000010.csv",
+        "p/log+3+0000000010.json.md5",
+        "p/log+3.json",
+        "p/log+x+0000000010.json",
+        "p/blog+3+0000000010.json",
+        "p/log2+3+0000000010.json",
+        f"p/log+3+{2**63}.json",
+        f"p/log+{2**63}+10.json",
+    ],
+)
+def test_other_keys_are_foreign(name: str) -> None:
+    assert place(name) is Other.FOREIGN
+
+
+@pytest.mark.parametrize("name", ["_old/log+3+10.json", "p/.log+3+10.json", "p/_log+3+10.json", ".tmp/x"])
+def test_names_that_readers_pass_over_are_hidden(name: str) -> None:
+    assert place(name) is Other.HIDDEN
+
+
+def test_an_extension_that_another_sink_has_claimed_for_the_topic_is_that_sinks() -> None:
+    claimed = {("log", ".json"), ("log", ".json.gz"), ("other", ".json.zst")}
+    assert place("p/log+3+0000000010.json.gz", claimed=claimed) is Other.ANOTHER_SINKS
+    assert place("p/log+3+0000000010.json.zst", claimed=claimed) == HERE
+    assert place("p/log+3+10.json", claimed=claimed) == HERE
+
+
+@given(
+    settings=st.sampled_from([PLAIN, GZIPPED, shaping(s3={"directoryDelimiter": "+", "fileDelimiter": "-"})]),
+    path=st.text("ab=_.", min_size=1),
+    partition=st.integers(0, 2**31 - 1),
+    first=st.integers(0, 2**63 - 1),
+)
+def test_every_key_of_the_sink_is_known(settings: Any, path: str, partition: int, first: int) -> None:
+    key = object_key(settings, "log", path, partition, first)
+    assert Beside([settings], ["log"]).place(key) == Place(TopicPartition("log", partition), first)

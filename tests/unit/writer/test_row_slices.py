@@ -1,0 +1,49 @@
+"""A batch taken apart: each choice of rows gives its bytes, ends, offsets and tally, views or copies alike."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sink_job.ledger.offset_checksum import tally
+from sink_job.partitioning.batch import Rows
+from sink_job.writer.record_pipeline import Prepared
+from sink_job.writer.row_slices import Chosen, pieces
+
+
+def prepared(values: list[bytes], lead: int) -> Prepared:
+    """A batch of these rows; `lead` rows stand before them in the same buffers."""
+    framed = pa.array([b"before"] * lead + values, pa.binary())[lead:]
+    offsets = np.arange(len(values), dtype=np.int64) * 3 + 10
+    rows = Rows(offsets=offsets, codes=np.zeros(len(values), np.int32), paths=["p"])
+    return Prepared(rows=rows, framed=framed, errors=[], ignored=0)
+
+
+@st.composite
+def choices(draw: st.DrawFn) -> tuple[list[bytes], int, list[Chosen]]:
+    values = draw(st.lists(st.binary(min_size=1, max_size=9), min_size=1, max_size=30))
+    made: list[Chosen] = []
+    for _ in range(draw(st.integers(1, 5))):
+        if draw(st.booleans()):
+            start = draw(st.integers(0, len(values) - 1))
+            made.append(slice(start, draw(st.integers(start + 1, len(values)))))
+        else:
+            rows = draw(st.sets(st.integers(0, len(values) - 1), min_size=1))
+            made.append(np.array(sorted(rows), np.intp))
+    return values, draw(st.integers(0, 3)), made
+
+
+@given(choices())
+def test_each_choice_gives_its_rows_and_nothing_else(given: tuple[list[bytes], int, list[Chosen]]) -> None:
+    values, lead, made = given
+    batch = prepared(values, lead)
+    for chosen, piece in zip(made, pieces(batch, made), strict=True):
+        rows = list(range(len(values)))[chosen] if isinstance(chosen, slice) else chosen.tolist()
+        starts = [0, *piece.ends.tolist()]
+        assert [bytes(piece.data[a:b]) for a, b in pairwise(starts)] == [values[n] for n in rows]
+        assert piece.offsets.tolist() == batch.rows.offsets[rows].tolist()
+        assert piece.tally == tally(batch.rows.offsets[rows])
