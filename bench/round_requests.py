@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from devtools.s3 import s3_server
-from sink_job.coordinator.context import Goal
-from sink_job.coordinator.coordinator import Driver
+from sink_job.coordinator.context import StopCondition
+from sink_job.coordinator.coordinator import Coordinator
 from tests.support.sink_fixture import Place
 from tests.support.synthetic_log import CLOCK_MS, FunctionLog
 
@@ -28,7 +28,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def rounds(driver: Driver) -> Iterator[Counter[str]]:
+def rounds(driver: Coordinator) -> Iterator[Counter[str]]:
     """The requests of each round, the last one (which finds nothing to read) included."""
     while True:
         before = Counter(driver._s3.meter.snapshot().requests)
@@ -44,13 +44,15 @@ def measure(endpoint: str, partitions: int, given: dict[str, Any]) -> tuple[Coun
     with tempfile.TemporaryDirectory(prefix="s3sink-bench-") as folder:
         place = Place.new(endpoint, Path(folder))
         log = FunctionLog(records=3 * RECORDS, partitions=partitions)
-        driver = place.driver(log, Goal(until_caught_up=True), max_records=RECORDS, clock=lambda: now[0], **given)
+        driver = place.driver(
+            log, StopCondition(until_caught_up=True), max_records=RECORDS, clock=lambda: now[0], **given
+        )
         driver._claim()
         driver._recover()
         made = list(rounds(driver))
         hour: Counter[str] = Counter()
         for _ in range(120):
-            now[0] += driver.world.look_every
+            now[0] += driver.context.discovery_interval_ms
             hour += next(rounds(driver))
         return made[2], made[-1], hour
 

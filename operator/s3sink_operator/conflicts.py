@@ -154,7 +154,7 @@ def sentence(mine: Claim, found: Conflict) -> str:
     if not found.certain:
         return (
             f"{mine.title} and {found.other.title} may both copy {found.what}: whether a topic matches both is only "
-            "seen when there is one; then this sink stops with OwnedByAnother"
+            "seen when there is one; then this sink stops with OwnershipConflict"
         )
     return (
         f"{found.other.title}, which is older, has {found.what}: {mine.title} does not run. Take from one of "

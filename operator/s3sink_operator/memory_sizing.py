@@ -89,7 +89,7 @@ def need(inputs: Inputs) -> int:
     """Bytes of an executor, or of the whole sink in Local mode."""
     slots = max(1, inputs.slots)
     part = inputs.part_size
-    held = max(memory_budget.LEAST_BUDGET, min(inputs.open_objects * part, -(-inputs.held // slots)))
+    held = max(memory_budget.MIN_TASK_MEMORY, min(inputs.open_objects * part, -(-inputs.held // slots)))
     return memory_budget.beside_tasks(slots) + slots * (memory_budget.BATCHES + (PARTS_UNDER_WAY + 1) * part + held)
 
 
@@ -172,7 +172,7 @@ def _forgets(state: State, now: int) -> State:
 
 
 def _usual(inputs: Inputs) -> int:
-    size = memory_budget.usual_total(cores=max(1, inputs.slots), part_size=inputs.part_size, least=0, most=1 << 60)
+    size = memory_budget.default_total(cores=max(1, inputs.slots), part_size=inputs.part_size, least=0, most=1 << 60)
     return _whole(size)
 
 

@@ -26,7 +26,7 @@ from s3sink_operator.types import (
     label,
     uid_of,
 )
-from sink_job.api.errors import SpecError
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.report import Report
 from sink_job.api.spec import Sink, parse_sink
 
@@ -170,7 +170,7 @@ class Observer:
         if self._read.get(key, ("", None))[0] != version:
             try:
                 self._read[key] = version, parse_sink(sink, for_job=False)
-            except SpecError:
+            except InvalidSpec:
                 self._read[key] = version, None
         read = self._read[key][1]
         return None if read is None else claim_of(read, sink)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from s3sink_operator.types import Json, Kind, PodWarning, Refusal, to_ms
 from sink_job.api import errors
-from sink_job.api.report import Ending
+from sink_job.api.report import FinalReport
 
 OOM_KILLED = "OOMKilled"
 _CONTAINER = "s3sink"
@@ -22,13 +22,13 @@ _USER_CODES = {2, 3, 4, 5, 6, 7}
 _SPARK_TOO_MANY_EXECUTORS = 11
 
 _BY_CODE = {
-    2: (errors.SpecError.reason, "the job refuses the manifest: look at the driver's log"),
+    2: (errors.InvalidSpec.reason, "the job refuses the manifest: look at the driver's log"),
     3: (errors.LedgerFenced.reason, "another driver has claimed this sink's ledger: look for a second cluster or host"),
     4: ("DataError", "a record cannot be written: mend its producer, or set spec.errors.tolerance"),
     5: (errors.DataLoss.reason, "Kafka no longer holds records that are not in S3 yet: see spec.onDataLoss"),
     6: (errors.ObjectConflict.reason, "an object with other content stands where one has to be written"),
     7: (errors.ConfigurationError.reason, "the surroundings do not fit the manifest: look at the driver's log"),
-    75: (errors.TryAgainLater.reason, "Kafka, S3 or the network did not answer in time"),
+    75: (errors.TransientError.reason, "Kafka, S3 or the network did not answer in time"),
     137: ("Killed", "the driver was killed from outside"),
     143: ("Terminated", "the driver was told to stop from outside"),
     _SPARK_TOO_MANY_EXECUTORS: (
@@ -138,7 +138,7 @@ def _missing(pod: Json, found: re.Match[str]) -> Failure:
     if found["key"]:
         lacks = f"the {what} of the namespace {namespace} has no key {found['key']}"
     sentence = f"{lacks}, which the pod {_name(pod)} needs: make it, and the pod starts by itself; or mend the spec"
-    return Failure(kind=Kind.USER, reason=f"{kind}Missing", sentence=sentence)
+    return Failure(kind=Kind.USER, reason=f"{kind}NotFound", sentence=sentence)
 
 
 def refused(refusal: Refusal) -> Failure:
@@ -165,7 +165,7 @@ def is_by_namespace(refusal: Refusal) -> bool:
     return refusal.status == 403 and "because it is being terminated" in refusal.message
 
 
-def ending_of(pod: Json) -> Ending | None:
+def ending_of(pod: Json) -> FinalReport | None:
     """What the pod's process left for us when it ended."""
     return _ending(_terminated(pod) or {})
 
@@ -182,7 +182,7 @@ def lost_node(pod: Json, nodes: dict[str, bool | None]) -> str | None:
     return node if node in nodes and not nodes[node] else None
 
 
-def _by_word(ending: Ending | None, state: Json) -> Failure | None:
+def _by_word(ending: FinalReport | None, state: Json) -> Failure | None:
     if ending is None or ending.failure is None:
         return None
     said = ending.failure
@@ -235,12 +235,12 @@ def _terminated(pod: Json) -> Json | None:
     return None
 
 
-def _ending(state: Json) -> Ending | None:
+def _ending(state: Json) -> FinalReport | None:
     text = state.get("message")
     if not text:
         return None
     try:
-        return Ending.model_validate_json(text)
+        return FinalReport.model_validate_json(text)
     except ValidationError:  # the kernel's or a foreign process's word, not the job's
         return None
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from s3sink_operator.crd.status import ATTEMPTS, WORST
 from s3sink_operator.types import Json, to_ms, to_stamp
-from sink_job.api.report import Ending, PartitionReport, Report
+from sink_job.api.report import FinalReport, PartitionReport, Report
 
 MOST: Final = 2**63 - 1
 """The largest number that the API server takes."""
@@ -100,7 +100,7 @@ def connector(report: Report) -> Json:
     )
 
 
-def connector_after(known: Json, ending: Ending) -> Json:
+def connector_after(known: Json, ending: FinalReport) -> Json:
     """What is known of a connector when the pod that published what was open has ended, and nothing runs any more."""
     kept = {name: value for name, value in known.items() if name not in ("topics", "worst", "lag")}
     return kept | without_none(

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from s3sink_operator import names
-from sink_job.api.enums import State
+from sink_job.api.enums import DesiredState
 from sink_job.api.report import Report
 
 Json = dict[str, Any]
@@ -250,14 +250,14 @@ def annotation(obj: Json, name: str) -> str | None:
     return None if found is None else str(found)
 
 
-def wanted_state(sink: Json) -> tuple[State, str]:
+def wanted_state(sink: Json) -> tuple[DesiredState, str]:
     """The state that is wanted, and what says so: the annotation, else the spec. What is no state says Running."""
     asked = annotation(sink, names.STATE)
-    if asked in list(State):
-        return State(asked), f"the annotation {names.STATE}"
+    if asked in list(DesiredState):
+        return DesiredState(asked), f"the annotation {names.STATE}"
     spec = sink.get("spec")
-    written = spec.get("state", State.RUNNING.value) if isinstance(spec, dict) else State.RUNNING.value
-    return State(written) if written in list(State) else State.RUNNING, "spec.state"
+    written = spec.get("state", DesiredState.RUNNING.value) if isinstance(spec, dict) else DesiredState.RUNNING.value
+    return DesiredState(written) if written in list(DesiredState) else DesiredState.RUNNING, "spec.state"
 
 
 def label(obj: Json, name: str) -> str | None:

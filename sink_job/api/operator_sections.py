@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StrictInt
 
-from sink_job.api.base_model import Section, about
+from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import ExecutorMode, MemoryMode, OnExisting, ResetTo
 from sink_job.api.field_types import ObjectName, TopicName
 from sink_job.api.quantities import GI, MI, Size
@@ -20,7 +20,7 @@ PodTemplate = Annotated[
 ]
 
 
-class Memory(Section):
+class MemorySpec(SpecModel):
     """How the memory of executors is chosen."""
 
     mode: MemoryMode = MemoryMode.AUTO
@@ -31,74 +31,74 @@ class Memory(Section):
     """Most memory of an executor, all of its processes together."""
 
 
-class Executor(Section):
+class ExecutorSpec(SpecModel):
     """The processes that read, encode and upload."""
 
     mode: ExecutorMode = ExecutorMode.CLUSTER
     """Cluster: executors are pods of their own. Local: everything runs in the driver's pod, for small topics."""
-    instances: Annotated[StrictInt, about(ge=1, le=10000)] = 1
+    instances: Annotated[StrictInt, description(ge=1, le=10000)] = 1
     """Number of executor pods. In Local mode there are none, and this is not used."""
-    cores: Annotated[StrictInt, about(ge=1, le=256)] = 1
+    cores: Annotated[StrictInt, description(ge=1, le=256)] = 1
     """Tasks that an executor runs at a time."""
-    memory: Memory = Memory()
+    memory: MemorySpec = MemorySpec()
     """How the memory of executors is chosen."""
     pod_template: PodTemplate = None
     """Pod template of executors: node selectors, tolerations, volumes, labels and so on; of resources the CPU request
     of the container s3sink, which is a CPU a task otherwise."""
 
 
-class Driver(Section):
+class DriverSpec(SpecModel):
     """The process that plans, records and publishes."""
 
-    cores: Annotated[StrictInt, about(ge=1, le=256)] = 1
+    cores: Annotated[StrictInt, description(ge=1, le=256)] = 1
     """CPUs of the driver."""
-    memory: Annotated[Annotated[int, Size(minimum=512 * MI)] | None, about(example="2Gi")] = None
+    memory: Annotated[Annotated[int, Size(minimum=512 * MI)] | None, description(example="2Gi")] = None
     """Memory of the driver. Without it: by the number of topic-partitions."""
     pod_template: PodTemplate = None
     """Pod template of the driver and of requests: node selectors, tolerations, volumes, labels and so on; of resources
     the CPU request of the container s3sink, which is one CPU or more otherwise."""
 
 
-class ServiceAccount(Section):
+class ServiceAccountSpec(SpecModel):
     """Who the sink's pods are, to Kubernetes and to the cloud."""
 
-    name: Annotated[ObjectName | None, about(example="lake-writer")] = None
+    name: Annotated[ObjectName | None, description(example="lake-writer")] = None
     """One that exists. Without it: <sink>-s3sink, which the operator makes."""
     annotations: Annotated[
-        dict[str, str], about(example={"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/lake"}, max_length=50)
+        dict[str, str], description(example={"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/lake"}, max_length=50)
     ] = Field(default_factory=dict)
     """Annotations of the one that the operator makes: the cloud's role, for one."""
 
 
-class LocalRef(Section):
+class LocalRef(SpecModel):
     """An object in the same namespace, by name."""
 
-    name: Annotated[ObjectName, about(example="registry-login")]
+    name: Annotated[ObjectName, description(example="registry-login")]
     """Its name."""
 
 
-class PartitionOffset(Section):
+class PartitionOffset(SpecModel):
     """Where to start in one topic-partition."""
 
-    topic: Annotated[TopicName, about(example="flights")]
+    topic: Annotated[TopicName, description(example="flights")]
     """The topic."""
-    partition: Annotated[StrictInt, about(example=0, ge=0, le=2**31 - 1)]
+    partition: Annotated[StrictInt, description(example=0, ge=0, le=2**31 - 1)]
     """The partition."""
-    offset: Annotated[StrictInt, about(example=180, ge=0, le=2**53 - 1)]
+    offset: Annotated[StrictInt, description(example=180, ge=0, le=2**53 - 1)]
     """The first offset to copy."""
 
 
-class OffsetReset(Section):
+class OffsetResetSpec(SpecModel):
     """A request to start elsewhere. Carried out once for each nonce, and only while the sink is Stopped. What is open
     is published before; status.offsets says what came of it."""
 
-    nonce: Annotated[str, about(example="2025-11-03", min_length=1, max_length=63)]
+    nonce: Annotated[str, description(example="2025-11-03", min_length=1, max_length=63)]
     """Any new text: each is carried out once."""
-    to: Annotated[ResetTo, about(example="Earliest")]
+    to: Annotated[ResetTo, description(example="Earliest")]
     """Where to start: at the first record that Kafka holds, behind the last one, at a time, or at given offsets."""
-    timestamp: Annotated[StrictInt | None, about(ge=0, le=2**53 - 1)] = None
+    timestamp: Annotated[StrictInt | None, description(ge=0, le=2**53 - 1)] = None
     """With Timestamp: the first record at or after this time, in milliseconds since 1970. Not in the future."""
-    partitions: Annotated[list[PartitionOffset] | None, about(min_length=1, max_length=10000)] = None
+    partitions: Annotated[list[PartitionOffset] | None, description(min_length=1, max_length=10000)] = None
     """With Offsets: where to start in each topic-partition. Those that are not named go on where they are."""
     on_existing: OnExisting = OnExisting.FAIL
     """What happens where objects hold records at or above the new offsets. Fail: nothing is changed, and the first of
@@ -106,8 +106,8 @@ class OffsetReset(Section):
     after the first reset. Overwrite is not built yet: move the objects away and use Fail, or use NewPrefix."""
 
 
-class Offsets(Section):
+class OffsetsSpec(SpecModel):
     """Requests about the offsets of the sink."""
 
-    reset: OffsetReset | None = None
+    reset: OffsetResetSpec | None = None
     """Start elsewhere."""

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from sink_job.api.errors import ConfigurationError
-from sink_job.cli.common import EXIT_CODES, tell
+from sink_job.cli.common import EXIT_CODES, report_failure
 
 COMMANDS: Final = {
     "run": "copy topics into objects, in the foreground, on local Spark",
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         module = _module(asked) if asked in COMMANDS else None
         parser = _parser(asked, module)
     except ModuleNotFoundError as error:
-        return tell(_known(error, asked), debug="--debug" in words)
+        return report_failure(_known(error, asked), debug="--debug" in words)
     args = parser.parse_args(words)
     if module is None:
         parser.print_help()
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from sink_job.driver import termination_message
 
         termination_message.failed(known)
-        return tell(known, debug=args.debug, as_json=getattr(args, "log", "text") == "json")
+        return report_failure(known, debug=args.debug, as_json=getattr(args, "log", "text") == "json")
     return code
 
 

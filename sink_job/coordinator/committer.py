@@ -12,59 +12,59 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 import msgspec
 
-from sink_job.api.errors import LedgerFenced, TopicMissing, TryAgainLater
+from sink_job.api.errors import LedgerFenced, TopicNotFound, TransientError
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.engine.thread_pools import pool
-from sink_job.ledger.data_loss import Rebuilt
-from sink_job.ledger.generations import commit_mark
-from sink_job.ledger.publisher import Outcome, publish_all
+from sink_job.ledger.data_loss import RebuildOutcome
+from sink_job.ledger.generations import commit_metadata
+from sink_job.ledger.publisher import PublishOutcome, publish_all
 from sink_job.ledger.state import (
-    Kafka,
-    Lost,
-    NamedObject,
+    ClosedObject,
+    KafkaIdentity,
+    LedgerState,
+    LostObject,
     PartitionState,
     Record,
-    Rotation,
-    State,
+    RotationRange,
     apply,
-    committed,
-    difference,
-    superseded,
+    committable_offsets,
+    diff,
+    superseded_staging,
 )
 from sink_job.ledger.store import Ledger
-from sink_job.s3 import S3
+from sink_job.s3 import S3Client
 
-SNAPSHOT_EVERY = 100
-REBUILD_ATTEMPTS = 5
+SNAPSHOT_INTERVAL_RECORDS = 100
+MAX_REBUILD_ATTEMPTS = 5
 
-COMMIT_EVERY_MS = 3_600_000
+COMMIT_INTERVAL_MS = 3_600_000
 """How often all offsets are committed again, also while idle: well within the shortest usual retention of a group's
 offsets (`offsets.retention.minutes`: one day before Kafka 2.0, seven days since)."""
 
 _log = logging.getLogger(__name__)
 
 
-Rebuild = Callable[[Sequence[NamedObject]], Rebuilt]
+RebuildFunction = Callable[[Sequence[ClosedObject]], RebuildOutcome]
 """Makes named objects again under new uploads, and says what of them is given up; raises DataLoss when Kafka no longer
 holds their records and they may not be given up."""
 
 
-class Commits:
+class Committer:
     """What is decided, and what has become of it."""
 
     def __init__(
         self,
         *,
         ledger: Ledger,
-        s3: S3,
+        s3: S3Client,
         offsets: KafkaAdmin,
         group: str,
-        state: State,
-        rebuild: Rebuild,
+        state: LedgerState,
+        rebuild: RebuildFunction,
         clock: Callable[[], int],
         publishers: int = 16,
-        snapshot_every: int = SNAPSHOT_EVERY,
+        snapshot_every: int = SNAPSHOT_INTERVAL_RECORDS,
     ) -> None:
         """`state` is the one after this driver's claim; `clock` gives ms since the epoch, by the host."""
         self.ledger = ledger
@@ -87,12 +87,12 @@ class Commits:
         *,
         clock: int,
         partitions: Mapping[TopicPartition, PartitionState],
-        named: Sequence[NamedObject] = (),
-        rotations: Sequence[Rotation] = (),
+        closed: Sequence[ClosedObject] = (),
+        rotations: Sequence[RotationRange] = (),
         acknowledged: Iterable[str] = (),
-        lost: Sequence[Lost] = (),
-        begun: Sequence[tuple[str, str]] = (),
-        kafka: Kafka | None = None,
+        lost: Sequence[LostObject] = (),
+        started_uploads: Sequence[tuple[str, str]] = (),
+        kafka: KafkaIdentity | None = None,
         sets_clock_back: bool = False,
     ) -> None:
         """Writes the next record: from here on it is decided. `acknowledged` are the keys of named objects that are
@@ -109,8 +109,8 @@ class Commits:
             kind="round",
             clock=clock,
             kafka=kafka,
-            partitions={str(tp): difference(self.state.partition(tp), new) for tp, new in partitions.items()},
-            named=tuple(msgspec.structs.replace(o, record=o.record or number) for o in named),
+            partitions={str(tp): diff(self.state.partition(tp), new) for tp, new in partitions.items()},
+            closed=tuple(msgspec.structs.replace(o, record=o.record or number) for o in closed),
             rotations=tuple(msgspec.structs.replace(r, record=number) for r in rotations),
             acknowledged=tuple(sorted(acknowledged)),
             lost=tuple(msgspec.structs.replace(each, record=number) for each in lost),
@@ -119,22 +119,22 @@ class Commits:
         try:
             self.ledger.append(record)
         except LedgerFenced:
-            for key, upload in begun:
+            for key, upload in started_uploads:
                 self.s3.abort(key, upload)
             raise
         before, self.state = self.state, apply(self.state, record)
-        self.s3.delete(superseded(before, self.state, record.partitions))
+        self.s3.delete(superseded_staging(before, self.state, record.partitions))
 
     def publish(self, clock: int) -> None:
         """Makes all named objects visible, acknowledges them in the ledger, then commits the group's offsets.
 
-        Lost objects are rebuilt and named again first. Raises ObjectConflict, DataLoss, LedgerFenced, TryAgainLater.
+        Lost objects are rebuilt and named again first. Raises ObjectConflict, DataLoss, LedgerFenced, TransientError.
         """
         visible: set[str] = set()
-        for _ in range(REBUILD_ATTEMPTS):
+        for _ in range(MAX_REBUILD_ATTEMPTS):
             todo = [o for o in self.state.pending.values() if o.key not in visible]
             outcomes = publish_all(self.s3, todo, self._pool, self._inherited)
-            visible |= {key for key, outcome in outcomes.items() if outcome is Outcome.VISIBLE}
+            visible |= {key for key, outcome in outcomes.items() if outcome is PublishOutcome.VISIBLE}
             lost = [o for o in todo if o.key not in visible]
             if not lost:
                 break
@@ -144,19 +144,20 @@ class Commits:
             self._acknowledge(clock, visible, rebuilt)
             visible = set()
         else:
-            raise TryAgainLater(
-                f"uploads to s3://{self.s3.bucket} vanish while being written ({REBUILD_ATTEMPTS} times in a row)"
+            raise TransientError(
+                f"uploads to s3://{self.s3.bucket} disappear while they are written "
+                f"({MAX_REBUILD_ATTEMPTS} times in a row)"
             )
         if visible:
             self._acknowledge(clock, visible)
-        wanted = committed(self.state)
+        wanted = committable_offsets(self.state)
         self._commit({tp: offset for tp, offset in wanted.items() if self._committed.get(tp) != offset})
 
-    def _acknowledge(self, clock: int, visible: Set[str], rebuilt: Rebuilt | None = None) -> None:
+    def _acknowledge(self, clock: int, visible: Set[str], rebuilt: RebuildOutcome | None = None) -> None:
         """Records that these objects are visible: before this the group's offset does not pass them (P5)."""
-        named, lost = (rebuilt.named, rebuilt.lost) if rebuilt else ((), ())
+        named, lost = (rebuilt.closed, rebuilt.lost) if rebuilt else ((), ())
         begun = [(o.key, o.upload) for o in named]
-        self.record(clock=clock, partitions={}, named=named, lost=lost, begun=begun, acknowledged=visible)
+        self.record(clock=clock, partitions={}, closed=named, lost=lost, started_uploads=begun, acknowledged=visible)
         self.published += len(visible)
 
     def refresh_offsets(self, partitions: Iterable[TopicPartition]) -> None:
@@ -165,11 +166,11 @@ class Commits:
 
         Raises LedgerFenced when another driver has claimed the ledger.
         """
-        wanted = committed(self.state)
+        wanted = committable_offsets(self.state)
         wanted = {tp: wanted[tp] for tp in partitions}
         now = self._clock()
-        is_due = abs(now - self._committed_at) >= COMMIT_EVERY_MS
-        known = {} if is_due else self._offsets.group_offsets(self._group, list(wanted), mark=self._mark)
+        is_due = abs(now - self._committed_at) >= COMMIT_INTERVAL_MS
+        known = {} if is_due else self._offsets.group_offsets(self._group, list(wanted), metadata=self._mark)
         differing = {tp: offset for tp, offset in wanted.items() if known.get(tp) != offset}
         if differing:
             self.ledger.check_head(self.state)
@@ -179,7 +180,7 @@ class Commits:
 
     @property
     def _mark(self) -> str:
-        return commit_mark(self.state.generation, self.ledger.url)
+        return commit_metadata(self.state.generation, self.ledger.url)
 
     def _commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Commits these offsets. A record was appended or the head checked before, so a fenced driver rarely gets here;
@@ -187,8 +188,8 @@ class Commits:
         if not offsets:
             return
         try:
-            self._offsets.commit(self._group, offsets, mark=self._mark)
-        except TopicMissing:
+            self._offsets.alter_group_offsets(self._group, offsets, metadata=self._mark)
+        except TopicNotFound:
             self._commit_by_topic(offsets)
         self._committed |= offsets
 
@@ -197,16 +198,16 @@ class Commits:
         for topic in sorted({tp.topic for tp in offsets}):
             try:
                 mine = {tp: o for tp, o in offsets.items() if tp.topic == topic}
-                self._offsets.commit(self._group, mine, mark=self._mark)
-            except TopicMissing as missing:
+                self._offsets.alter_group_offsets(self._group, mine, metadata=self._mark)
+            except TopicNotFound as missing:
                 _log.warning("its offsets are not committed: %s", missing)
 
     @property
     def committed(self) -> dict[TopicPartition, int]:
         """The first offset of each partition that is not in an acknowledged object."""
-        return committed(self.state)
+        return committable_offsets(self.state)
 
-    def maintain(self) -> bool:
+    def maybe_snapshot(self) -> bool:
         """Takes a snapshot when it is time; returns whether one was taken."""
         if self.state.number - self.state.audited_to < self._snapshot_every:
             return False

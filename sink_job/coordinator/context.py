@@ -6,19 +6,19 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sink_job.coordinator.committer import SNAPSHOT_EVERY
-from sink_job.coordinator.hanging_transactions import STUCK_MS
+from sink_job.coordinator.committer import SNAPSHOT_INTERVAL_RECORDS
+from sink_job.coordinator.hanging_transactions import HANGING_AFTER_MS
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.engine.types import Engine
 from sink_job.ledger.ownership import Owner
 from sink_job.s3 import S3Settings
 
-LOOK_EVERY_MS = 30_000
+DISCOVERY_INTERVAL_MS = 30_000
 """How often new partitions and topics are looked for, and an idle driver looks whether it has been fenced."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class World:
+class CoordinatorContext:
     """What the driver works with. `clock` gives ms since the epoch; `attempt` is unique to this process. `budget`,
     `threads` and `bodies` are per task: bytes held back, uploaders, part bodies in memory. `grown`: budget and bodies
     by now, where there is more memory than at the start; each round asks. `snapshot_every` is in records of the ledger,
@@ -36,18 +36,18 @@ class World:
     attempt: str
     budget: int = 128 << 20
     threads: int = 6
-    bodies: int = 3
-    grown: Callable[[], tuple[int, int] | None] = lambda: None
-    snapshot_every: int = SNAPSHOT_EVERY
-    look_every: int = LOOK_EVERY_MS
-    stuck_after: int = STUCK_MS
+    part_buffers: int = 3
+    current_task_memory: Callable[[], tuple[int, int] | None] = lambda: None
+    snapshot_every: int = SNAPSHOT_INTERVAL_RECORDS
+    discovery_interval_ms: int = DISCOVERY_INTERVAL_MS
+    hanging_after_ms: int = HANGING_AFTER_MS
     store_clock: Callable[[], int | None] = lambda: None
     steady_clock: Callable[[], int] | None = None
     stop: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Goal:
+class StopCondition:
     """When to end: never, or when the log ends seen at the start are recorded; `publish_open` then closes what is open,
     and alone it does only that: nothing more is read, and where there is no ledger none is begun.
 

@@ -10,40 +10,42 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from sink_job.api.report import StuckReport
+from sink_job.api.report import HangingTransactionReport
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.kafka_admin import KafkaAdmin
 
-STUCK_MS = 5 * 60_000
+HANGING_AFTER_MS = 5 * 60_000
 """How long a last stable offset stands before that is told; producers end their transactions within a minute, unless
 they ask for more."""
 
 _log = logging.getLogger(__name__)
 
 
-class _Standing(NamedTuple):
+class _Stall(NamedTuple):
     offset: int
     since: int
 
 
-class Standstill:
+class HangingTransactionDetector:
     """Looks now and then. `clock` gives ms since the epoch; `every` and `after` are ms."""
 
-    def __init__(self, admin: KafkaAdmin, clock: Callable[[], int], *, every: int, after: int = STUCK_MS) -> None:
+    def __init__(
+        self, admin: KafkaAdmin, clock: Callable[[], int], *, every: int, after: int = HANGING_AFTER_MS
+    ) -> None:
         self._admin = admin
         self._clock = clock
         self._every = min(every, after)
         self._after = after
         self._looked_at: int | None = None
-        self._standing: dict[TopicPartition, _Standing] = {}
-        self._told: list[StuckReport] = []
+        self._standing: dict[TopicPartition, _Stall] = {}
+        self._told: list[HangingTransactionReport] = []
 
-    def look(self, stable: Mapping[TopicPartition, int]) -> list[StuckReport]:
+    def check(self, stable: Mapping[TopicPartition, int]) -> list[HangingTransactionReport]:
         """The topic-partitions that stand; `stable` are their last stable offsets, as just asked."""
         now = self._clock()
         if self._looked_at is None or abs(now - self._looked_at) >= self._every:
             self._looked_at = now
-            self._compare(stable, self._admin.ends(list(stable), committed=False), now)
+            self._compare(stable, self._admin.end_offsets(list(stable), committed=False), now)
         return self._told
 
     def _compare(self, stable: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], now: int) -> None:
@@ -56,10 +58,12 @@ class Standstill:
                 continue
             was = before.get(tp)
             since = was.since if was is not None and was.offset == offset else now
-            self._standing[tp] = _Standing(offset, since)
+            self._standing[tp] = _Stall(offset, since)
             if now - since >= self._after:
                 self._told.append(
-                    StuckReport(topic=tp.topic, partition=tp.partition, offset=offset, end=end, since=since)
+                    HangingTransactionReport(
+                        topic=tp.topic, partition=tp.partition, offset=offset, end=end, since=since
+                    )
                 )
                 if (tp.topic, tp.partition) not in told:
                     _log.warning(

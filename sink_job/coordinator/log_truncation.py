@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 Ends = Mapping[TopicPartition, int]
 
 
-class Tails:
+class TruncationDetector:
     """What is known of logs that are too short. `next_of`: the first offset of a topic-partition that was not read."""
 
     def __init__(self, policy: OnDataLoss, next_of: Callable[[TopicPartition], int]) -> None:
@@ -21,11 +21,11 @@ class Tails:
         self._next_of = next_of
         self._told: set[TopicPartition] = set()
 
-    def short(self, ends: Ends) -> Ends:
+    def truncated(self, ends: Ends) -> Ends:
         """Those of the log ends that are before what was read, and that nobody has been told of."""
         return {tp: end for tp, end in ends.items() if end < self._next_of(tp) and tp not in self._told}
 
-    def lost(self, short: Ends) -> None:
+    def report(self, short: Ends) -> None:
         """Raises DataLoss; with `onDataLoss: Continue` tells each of them once instead."""
         for tp, end in sorted(short.items()):
             read = self._next_of(tp)

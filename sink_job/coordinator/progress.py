@@ -9,15 +9,24 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from sink_job.api.report import Failure, MemoryReport, PartitionReport, Report, RunState, StuckReport, Timing, Totals
+from sink_job.api.report import (
+    Failure,
+    HangingTransactionReport,
+    MemoryReport,
+    PartitionReport,
+    Report,
+    RunState,
+    Timing,
+    Totals,
+)
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.committer import Commits
-from sink_job.ledger.state import State, committed
+from sink_job.coordinator.committer import Committer
+from sink_job.ledger.state import LedgerState, committable_offsets
 from sink_job.writer.partition_writer import TaskResult
 
 
-class Tracker:
+class Progress:
     """Numbers of one driver. `clock` gives ms since the epoch."""
 
     def __init__(self, sink: Sink, clock: Callable[[], int], *, slots: int = 1) -> None:
@@ -26,10 +35,10 @@ class Tracker:
         self._lock = threading.Lock()
         self._started = clock()
         self._state = RunState.STARTING
-        self._ledger = State()
+        self._ledger = LedgerState()
         self._committed: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
-        self._stuck: list[StuckReport] = []
+        self._stuck: list[HangingTransactionReport] = []
         self._active = 0
         self._totals = Totals()
         self._rounds = Timing()
@@ -41,12 +50,12 @@ class Tracker:
 
     # -- written by the driver ---------------------------------------------------------------------------------------
 
-    def claimed(self, state: State) -> None:
+    def claimed(self, state: LedgerState) -> None:
         with self._lock:
             self._state = RunState.RECOVERING
-            self._follow(state, committed(state))
+            self._follow(state, committable_offsets(state))
 
-    def recovered(self, commits: Commits | None = None) -> None:
+    def recovered(self, commits: Committer | None = None) -> None:
         """The rounds begin, from what `commits` has found and made visible."""
         with self._lock:
             self._state = RunState.RUNNING
@@ -54,18 +63,24 @@ class Tracker:
                 self._follow(commits.state, commits.committed)
                 self._published(commits.published, self._clock())
 
-    def sees(self, ends: Mapping[TopicPartition, int]) -> None:
+    def log_ends(self, ends: Mapping[TopicPartition, int]) -> None:
         """The log ends, as just asked."""
         with self._lock:
             self._ends = dict(ends)
 
-    def stands(self, stuck: Sequence[StuckReport]) -> None:
+    def hanging(self, stuck: Sequence[HangingTransactionReport]) -> None:
         """Where an open transaction holds everything up, as just looked."""
         with self._lock:
             self._stuck = list(stuck)
 
-    def round_done(
-        self, results: Mapping[TopicPartition, TaskResult], commits: Commits, *, started: int, recorded: int, ended: int
+    def round_completed(
+        self,
+        results: Mapping[TopicPartition, TaskResult],
+        commits: Committer,
+        *,
+        started: int,
+        recorded: int,
+        ended: int,
     ) -> None:
         """A round is recorded and published; times in ms."""
         with self._lock:
@@ -76,11 +91,11 @@ class Tracker:
             self._publishes = _timed(self._publishes, ended - recorded)
             self._published(commits.published, ended)
 
-    def _follow(self, state: State, visible_to: Mapping[TopicPartition, int]) -> None:
+    def _follow(self, state: LedgerState, visible_to: Mapping[TopicPartition, int]) -> None:
         self._ledger = state
         self._committed = dict(visible_to)
         opened = [len(p.open) for p in state.partitions.values()]
-        self._memory.open_objects, self._memory.most_open_objects = sum(opened), max(opened, default=0)
+        self._memory.open_objects, self._memory.max_open_objects = sum(opened), max(opened, default=0)
 
     def _published(self, objects: int, now: int) -> None:
         if objects > self._totals.objects:
@@ -95,18 +110,18 @@ class Tracker:
         totals.parts += sum(c.parts for c in counts)
         totals.uploaded_bytes += sum(c.part_bytes for c in counts)
         totals.ignored += sum(c.ignored for c in counts)
-        totals.dropped += sum(c.refused for c in counts)
+        totals.dropped += sum(c.rejected for c in counts)
         totals.retries += sum(c.retries for c in counts)
         for c in counts:
             self._requests.update(c.requests)
         memory.buffered_bytes = sum(c.buffered_bytes for c in counts)
         memory.spilled_bytes = sum(c.spilled_bytes for c in counts)
 
-    def rebuilt(self, objects: int) -> None:
+    def add_rebuilt(self, objects: int) -> None:
         with self._lock:
             self._totals.rebuilt += objects
 
-    def lost(self, offsets: int) -> None:
+    def add_lost(self, offsets: int) -> None:
         """Offsets given up because Kafka no longer held them."""
         with self._lock:
             self._totals.lost += offsets

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from sink_job.api.errors import TryAgainLater
+from sink_job.api.errors import TransientError
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.committer import REBUILD_ATTEMPTS
-from sink_job.coordinator.task_dispatcher import Tasks
-from sink_job.ledger.data_loss import Rebuilt, with_open
-from sink_job.ledger.state import Lost, NamedObject, OpenObject, PartitionState, State
-from sink_job.writer.object_rebuilder import Missing, RebuildInput
+from sink_job.coordinator.committer import MAX_REBUILD_ATTEMPTS
+from sink_job.coordinator.task_dispatcher import TaskDispatcher
+from sink_job.ledger.data_loss import RebuildOutcome, with_open
+from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, OpenObject, PartitionState
+from sink_job.writer.object_rebuilder import MissingRecords, RebuildInput
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -21,32 +21,33 @@ V = TypeVar("V")
 _log = logging.getLogger(__name__)
 
 
-class Mender:
+class Rebuilder:
     """Makes one sink's lost objects again. Each method raises DataLoss when Kafka no longer holds their records, and
-    TryAgainLater when what it makes keeps vanishing; with `onDataLoss: Continue` it makes of each object what Kafka
+    TransientError when what it makes keeps vanishing; with `onDataLoss: Continue` it makes of each object what Kafka
     still holds, and returns what is lost of them."""
 
-    def __init__(self, tasks: Tasks) -> None:
+    def __init__(self, tasks: TaskDispatcher) -> None:
         self._tasks = tasks
         self._in_a_row: Counter[TopicPartition] = Counter()
 
-    def named(self, objects: Sequence[NamedObject], state: State, now: int) -> Rebuilt:
+    def closed(self, objects: Sequence[ClosedObject], state: LedgerState, now: int) -> RebuildOutcome:
         """The objects under new uploads, same keys, same bytes; one that has lost records under the key of the first
         that is left, and without any record none."""
-        rebuilt: list[NamedObject] = []
-        lost: list[Lost] = []
+        rebuilt: list[ClosedObject] = []
+        lost: list[LostObject] = []
         for settings, group in _grouped(objects, lambda o: o.settings).items():
             wanted = {
-                tp: RebuildInput(named=tuple(mine)) for tp, mine in _grouped(group, lambda o: o.topic_partition).items()
+                tp: RebuildInput(closed=tuple(mine))
+                for tp, mine in _grouped(group, lambda o: o.topic_partition).items()
             }
             results = self._tasks.rebuild(wanted, state, now=now, settings=settings)
-            rebuilt += [o for result in results.values() for o in result.named]
+            rebuilt += [o for result in results.values() for o in result.closed]
             lost += self._given_up({tp: result.missing for tp, result in results.items()}, state, settings)
-        return Rebuilt(rebuilt, lost)
+        return RebuildOutcome(rebuilt, lost)
 
     def open(
-        self, lost: Mapping[TopicPartition, str], state: State, now: int
-    ) -> tuple[dict[TopicPartition, PartitionState], list[Lost]]:
+        self, lost: Mapping[TopicPartition, str], state: LedgerState, now: int
+    ) -> tuple[dict[TopicPartition, PartitionState], list[LostObject]]:
         """The states of these partitions, their open objects under new uploads.
 
         What is left of the old uploads may go when a record has replaced them, not before: a driver may be fenced and
@@ -54,15 +55,16 @@ class Mender:
         """
         self._in_a_row.update(lost.keys())
         for tp, why in lost.items():
-            if self._in_a_row[tp] > REBUILD_ATTEMPTS:
-                raise TryAgainLater(
-                    f"{tp}: {why}: its open objects were made again {REBUILD_ATTEMPTS} times, and each time the next "
-                    "round found them lost. Does a lifecycle rule or another program delete from the ledger's folder?"
+            if self._in_a_row[tp] > MAX_REBUILD_ATTEMPTS:
+                raise TransientError(
+                    f"{tp}: {why}: its open objects were rebuilt {MAX_REBUILD_ATTEMPTS} times, and each time the next "
+                    "round found them lost. Check whether a lifecycle rule or another program deletes from the "
+                    "ledger's folder."
                 )
             _log.warning("%s: %s: rebuilding its open objects from Kafka", tp, why)
         before = {tp: state.partitions[str(tp)] for tp in lost}
         fresh: dict[TopicPartition, list[OpenObject]] = {tp: [] for tp in before}
-        given_up: list[Lost] = []
+        given_up: list[LostObject] = []
         for settings in sorted({o.settings for p in before.values() for o in p.open}):
             mine = {tp: tuple(o for o in p.open if o.settings == settings) for tp, p in before.items()}
             wanted = {tp: RebuildInput(open=objects) for tp, objects in mine.items() if objects}
@@ -73,31 +75,31 @@ class Mender:
         return {tp: with_open(p, fresh[tp]) for tp, p in before.items()}, given_up
 
     def _given_up(
-        self, missing: Mapping[TopicPartition, Sequence[Missing]], state: State, settings: int
-    ) -> Iterator[Lost]:
+        self, missing: Mapping[TopicPartition, Sequence[MissingRecords]], state: LedgerState, settings: int
+    ) -> Iterator[LostObject]:
         """What the objects begun under these settings have lost; each is reported."""
         pipeline = self._tasks.pipeline(state, settings)
         for tp, each in ((tp, each) for tp, several in sorted(missing.items()) for each in several):
             key = pipeline.key(tp, each.path, each.first)
-            lost = each.wanted - each.found
+            lost = each.expected - each.found
             _log.warning(
                 "%s: Kafka no longer holds %d of the %d records of %s (offsets %d to %d), which was not visible yet "
                 "and has to be rebuilt: they are lost, and the sink continues without them (onDataLoss: Continue)",
                 tp,
                 lost.count,
-                each.wanted.count,
+                each.expected.count,
                 key,
                 each.first,
                 each.last,
             )
-            yield Lost(tp.topic, tp.partition, key, each.path, each.first, each.last, lost)
+            yield LostObject(tp.topic, tp.partition, key, each.path, each.first, each.last, lost)
 
     def written(self, partitions: Iterable[TopicPartition]) -> None:
         """Takes note of topic-partitions that a round has written: nothing of theirs was lost."""
         for tp in partitions:
             del self._in_a_row[tp]
 
-    def uploads(self, partitions: Mapping[TopicPartition, PartitionState], state: State) -> list[tuple[str, str]]:
+    def uploads(self, partitions: Mapping[TopicPartition, PartitionState], state: LedgerState) -> list[tuple[str, str]]:
         """Key and upload of the open objects that have one; `state` holds their settings."""
         return [
             (self._tasks.pipeline(state, o.settings).key(tp, o.path, o.first), o.upload)

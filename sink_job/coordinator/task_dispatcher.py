@@ -12,40 +12,40 @@ from functools import partial
 
 import msgspec
 
-from sink_job.api.errors import DataLoss, TopicMissing, TryAgainLater
-from sink_job.api.spec import OnDataLoss, Shaping, Sink, Tolerance
+from sink_job.api.errors import DataLoss, TopicNotFound, TransientError
+from sink_job.api.spec import ObjectSettings, OnDataLoss, Sink, Tolerance
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.committer import REBUILD_ATTEMPTS
-from sink_job.coordinator.context import World
-from sink_job.coordinator.planner import Plan
-from sink_job.coordinator.retention import Held
-from sink_job.engine.types import Range, Share
-from sink_job.ledger.state import NamedObject, OpenObject, PartitionState, State
+from sink_job.coordinator.committer import MAX_REBUILD_ATTEMPTS
+from sink_job.coordinator.context import CoordinatorContext
+from sink_job.coordinator.planner import RoundPlan
+from sink_job.coordinator.retention import RetentionChecker
+from sink_job.engine.types import Range, TaskProcessor
+from sink_job.ledger.state import ClosedObject, LedgerState, OpenObject, PartitionState
 from sink_job.ledger.store import Intent, Ledger
-from sink_job.writer.object_rebuilder import Missing, RebuildInput, RebuildResult, RebuildShare, nothing_held
-from sink_job.writer.partition_writer import TaskInput, TaskResult, WriteShare
-from sink_job.writer.record_pipeline import Pipeline
-from sink_job.writer.task_attempt import RoundSettings
+from sink_job.writer.object_rebuilder import MissingRecords, RebuildInput, RebuildResult, RebuildTask, nothing_held
+from sink_job.writer.partition_writer import TaskInput, TaskResult, WriteTask
+from sink_job.writer.record_pipeline import RecordPipeline
+from sink_job.writer.task_attempt import RoundParameters
 
 _log = logging.getLogger(__name__)
 
-REBUILD_TRIES = 5
+MAX_REBUILD_ROUNDS = 5
 """How often a rebuild is begun while retention removes what it is about to read."""
 
 
-class Tasks:
+class TaskDispatcher:
     """Runs the tasks of one driver's rounds."""
 
-    def __init__(self, sink: Sink, world: World, ledger: Ledger, held: Held) -> None:
+    def __init__(self, sink: Sink, world: CoordinatorContext, ledger: Ledger, held: RetentionChecker) -> None:
         self._sink = sink
         self._world = world
         self._ledger = ledger
-        self._held = held
+        self._retention = held
         self._intended: dict[str, tuple[int, int]] = {}
         self._intents = 0
 
     def write(
-        self, planned: Plan, state: State, *, now: int, settings: int, close: bool
+        self, planned: RoundPlan, state: LedgerState, *, now: int, settings: int, close: bool
     ) -> dict[TopicPartition, TaskResult]:
         """Cuts and uploads what is planned, from `state`, under the settings of claim `settings`.
 
@@ -53,10 +53,10 @@ class Tasks:
         """
         ends = {tp: end for tp, (_, end) in planned.ranges.items()}
         before = {tp: state.partitions[str(tp)] for tp in (*planned.ranges, *planned.idle)}
-        self._intend(state, now, {tp: (_oldest(p), ends.get(tp, p.next)) for tp, p in before.items()})
+        self._write_intent(state, now, {tp: (_oldest(p), ends.get(tp, p.next)) for tp, p in before.items()})
         inputs = {tp: msgspec.msgpack.encode(TaskInput(p, ends.get(tp, p.next), close)) for tp, p in before.items()}
         raw = self._run(
-            WriteShare,
+            WriteTask,
             state,
             now=now,
             settings=settings,
@@ -67,19 +67,19 @@ class Tasks:
         return {tp: msgspec.msgpack.decode(result, type=TaskResult) for tp, result in raw.items()}
 
     def rebuild(
-        self, wanted: Mapping[TopicPartition, RebuildInput], state: State, *, now: int, settings: int
+        self, wanted: Mapping[TopicPartition, RebuildInput], state: LedgerState, *, now: int, settings: int
     ) -> dict[TopicPartition, RebuildResult]:
         """Makes objects again from their members, of many topic-partitions in one go: what they shared is gone for all
         of them. With `onDataLoss: Continue` from what Kafka still holds: the results say what is missing. Where a new
         upload is gone before it is recorded, that topic-partition is tried again.
 
-        Raises DataLoss when Kafka no longer holds the records, or holds others; TryAgainLater when new uploads keep
+        Raises DataLoss when Kafka no longer holds the records, or holds others; TransientError when new uploads keep
         vanishing.
         """
         partial = self._sink.spec.on_data_loss is OnDataLoss.CONTINUE
         done: dict[TopicPartition, RebuildResult] = {}
         left = dict(wanted)
-        for _ in range(REBUILD_ATTEMPTS):
+        for _ in range(MAX_REBUILD_ATTEMPTS):
             done |= self._rebuild_held(left, state, now=now, settings=settings, partial=partial)
             missing = ((tp, each) for tp, result in sorted(done.items()) for each in result.missing)
             loss = next(((tp, each) for tp, each in missing if not (partial and each.is_loss)), None)
@@ -92,37 +92,37 @@ class Tasks:
             self._abort(lost.values())
             left = {tp: wanted[tp] for tp in lost}
         self._abort(result for tp, result in done.items() if tp not in left)
-        raise TryAgainLater(
-            f"uploads to s3://{self._ledger.s3.bucket} vanish while lost objects are made again, {REBUILD_ATTEMPTS} "
+        raise TransientError(
+            f"uploads to s3://{self._ledger.s3.bucket} disappear during rebuilds, {MAX_REBUILD_ATTEMPTS} "
             f"times in a row: {done[min(left)].lost}"
         )
 
     def _abort(self, results: Iterable[RebuildResult]) -> None:
         """Aborts what these have begun and no record will name. What a store that does not answer keeps of it, a
         clean-up finds by the intent."""
-        with contextlib.suppress(TryAgainLater):
-            for key, upload in (upload for result in results for upload in result.begun):
+        with contextlib.suppress(TransientError):
+            for key, upload in (upload for result in results for upload in result.started_uploads):
                 self._ledger.s3.abort(key, upload)
 
     def _rebuild_held(
         self,
         wanted: Mapping[TopicPartition, RebuildInput],
-        state: State,
+        state: LedgerState,
         *,
         now: int,
         settings: int,
         partial: bool,
     ) -> dict[TopicPartition, RebuildResult]:
         """One try, with `partial` of what Kafka still holds."""
-        for attempt in range(1, REBUILD_TRIES + 1):
-            gone = self._held.gone(wanted, state.kafka)
+        for attempt in range(1, MAX_REBUILD_ROUNDS + 1):
+            gone = self._retention.deleted(wanted, state.kafka)
             for tp in sorted(gone) if not partial else ():
                 raise self._deleted(tp, gone[tp], wanted[tp], self.pipeline(state, settings))
             for why in sorted(set(gone.values())):
                 _log.warning("%s: its unpublished objects that have to be rebuilt are given up", why)
-            stretches = {tp: one.stretch() for tp, one in wanted.items() if tp not in gone}
+            stretches = {tp: one.offset_range() for tp, one in wanted.items() if tp not in gone}
             try:
-                held = self._held.of(stretches) if partial and stretches else stretches
+                held = self._retention.retained(stretches) if partial and stretches else stretches
                 inputs = {
                     tp: msgspec.structs.replace(wanted[tp], partial=partial)
                     for tp, (start, end) in held.items()
@@ -130,17 +130,17 @@ class Tasks:
                 }
                 results = self._rebuild(inputs, held, state, now=now, settings=settings)
                 break
-            except TopicMissing:
-                if attempt == REBUILD_TRIES:
+            except TopicNotFound:
+                if attempt == MAX_REBUILD_ROUNDS:
                     raise
             except DataLoss:
-                if not partial or attempt == REBUILD_TRIES:
+                if not partial or attempt == MAX_REBUILD_ROUNDS:
                     raise
         return {tp: results.get(tp) or nothing_held(one) for tp, one in wanted.items()}
 
-    def _deleted(self, tp: TopicPartition, why: str, wanted: RebuildInput, pipeline: Pipeline) -> DataLoss:
+    def _deleted(self, tp: TopicPartition, why: str, wanted: RebuildInput, pipeline: RecordPipeline) -> DataLoss:
         """What is said of the first object of a topic-partition that is in Kafka no longer."""
-        objects: tuple[NamedObject | OpenObject, ...] = (*wanted.named, *wanted.open)
+        objects: tuple[ClosedObject | OpenObject, ...] = (*wanted.closed, *wanted.open)
         o = min(objects, key=lambda each: each.first)
         more = f", and {len(objects) - 1:,} more of this topic-partition" if len(objects) > 1 else ""
         key = f"s3://{self._world.s3.bucket}/{pipeline.key(tp, o.path, o.first)}"
@@ -155,16 +155,16 @@ class Tasks:
         self,
         inputs: Mapping[TopicPartition, RebuildInput],
         ranges: Mapping[TopicPartition, tuple[int, int]],
-        state: State,
+        state: LedgerState,
         *,
         now: int,
         settings: int,
     ) -> dict[TopicPartition, RebuildResult]:
         if not inputs:
             return {}
-        self._intend(state, now, {tp: ranges[tp] for tp in inputs})
+        self._write_intent(state, now, {tp: ranges[tp] for tp in inputs})
         raw = self._run(
-            RebuildShare,
+            RebuildTask,
             state,
             now=now,
             settings=settings,
@@ -174,14 +174,14 @@ class Tasks:
         )
         return {tp: msgspec.msgpack.decode(result, type=RebuildResult) for tp, result in raw.items()}
 
-    def pipeline(self, state: State, settings: int) -> Pipeline:
+    def pipeline(self, state: LedgerState, settings: int) -> RecordPipeline:
         """What the settings of claim `settings` make of records."""
-        return Pipeline.of(Shaping.model_validate_json(state.settings[settings]), self._sink.spec.errors)
+        return RecordPipeline.of(ObjectSettings.model_validate_json(state.settings[settings]), self._sink.spec.errors)
 
     def _run(
         self,
-        share: Callable[[RoundSettings], Share],
-        state: State,
+        share: Callable[[RoundParameters], TaskProcessor],
+        state: LedgerState,
         *,
         now: int,
         settings: int,
@@ -191,21 +191,21 @@ class Tasks:
     ) -> dict[TopicPartition, bytes]:
         columns = self.pipeline(state, settings).columns
         work = partial(share, self._settings(state, now, settings))
-        self._expect_held({tp: r.start for tp, r in ranges.items()})
+        self._check_retention({tp: r.start for tp, r in ranges.items()})
         try:
-            return self._world.engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, work=work)
-        except (DataLoss, TryAgainLater):
-            self._expect_held({tp: r.start for tp, r in ranges.items()})
+            return self._world.engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, factory=work)
+        except (DataLoss, TransientError):
+            self._check_retention({tp: r.start for tp, r in ranges.items()})
             raise
 
-    def _settings(self, state: State, now: int, settings: int) -> RoundSettings:
+    def _settings(self, state: LedgerState, now: int, settings: int) -> RoundParameters:
         world, errors = self._world, self._sink.spec.errors
-        budget, bodies = world.grown() or (world.budget, world.bodies)
-        return RoundSettings(
+        budget, bodies = world.current_task_memory() or (world.budget, world.part_buffers)
+        return RoundParameters(
             s3=world.s3,
             root=self._ledger.root,
-            shaping=state.settings[settings],
-            settings=settings,
+            shaping_json=state.settings[settings],
+            settings_record=settings,
             tolerant=errors.tolerance is Tolerance.ALL,
             on_null=errors.on_null_value,
             epoch=state.epoch,
@@ -213,12 +213,12 @@ class Tasks:
             now=now,
             budget=budget,
             threads=max(world.threads, bodies),
-            bodies=bodies,
+            part_buffers=bodies,
         )
 
-    def _expect_held(self, starts: Mapping[TopicPartition, int]) -> None:
+    def _check_retention(self, starts: Mapping[TopicPartition, int]) -> None:
         """Raises DataLoss when Kafka's logs begin behind these offsets."""
-        held = self._world.admin.starts(list(starts)) if starts else {}
+        held = self._world.admin.beginning_offsets(list(starts)) if starts else {}
         gone = {tp: held[tp] for tp, start in starts.items() if held.get(tp, start) > start}
         if not gone:
             return
@@ -228,13 +228,13 @@ class Tasks:
             "a longer retention; to go on without them, set spec.onDataLoss: Continue."
         )
 
-    def _intend(self, state: State, now: int, ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
+    def _write_intent(self, state: LedgerState, now: int, ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """Writes down where this epoch's tasks may begin uploads: what it said before, and `ranges`."""
         for tp, (start, end) in ranges.items():
             first, last = self._intended.get(str(tp), (start, end))
             self._intended[str(tp)] = (min(first, start), max(last, end))
         self._intents += 1
-        self._ledger.intend(
+        self._ledger.write_intent(
             Intent(
                 epoch=state.epoch,
                 sequence=self._intents,
@@ -246,16 +246,16 @@ class Tasks:
         )
 
 
-def _loss(tp: TopicPartition, missing: Missing) -> DataLoss:
+def _loss(tp: TopicPartition, missing: MissingRecords) -> DataLoss:
     what = f"the unpublished object of {tp} with offsets {missing.first} to {missing.last} (path {missing.path})"
     if not missing.is_loss:
         return DataLoss(
             f"{what} has to be rebuilt, and its offsets hold other records in Kafka than those that were read: "
-            f"{missing.found.count} belong to it now, {missing.wanted.count} did. Nothing was changed. Was the topic "
+            f"{missing.found.count} belong to it now, {missing.expected.count} did. Nothing was changed. Was the topic "
             "created again, or its log replaced? Then reset the sink's offsets, or choose another sinkId and topicsDir."
         )
     return DataLoss(
-        f"{what} has to be rebuilt, and Kafka holds {missing.found.count} of its {missing.wanted.count} records. "
+        f"{what} has to be rebuilt, and Kafka holds {missing.found.count} of its {missing.expected.count} records. "
         "Nothing was changed. To keep those and give up the others, set spec.onDataLoss: Continue."
     )
 

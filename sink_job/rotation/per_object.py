@@ -15,15 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from sink_job.partitioning.batch import Rows
-from sink_job.rotation.policy import Rotation
-from sink_job.rotation.row_index import Group, Places, Written, first_true
-from sink_job.rotation.types import OpenCut, Step
+from sink_job.rotation.policy import RotationContext
+from sink_job.rotation.row_index import AcceptedRows, PathGroup, Places, first_true
+from sink_job.rotation.types import OpenObjectState, Step
 
 _BEFORE, _OPENING, _AFTER = 0, 1, 2
 _SMALLEST_WINDOW = 64
 
 
-def cut_by_object(rotation: Rotation, rows: Rows) -> list[Step]:
+def rotate_per_object(rotation: RotationContext, rows: Rows) -> list[Step]:
     """Gives `rows` to the open objects of `rotation`, and what that appends and closes, in order."""
     return _Batch(rotation, rows).steps()
 
@@ -32,22 +32,22 @@ class _Piece(NamedTuple):
     """What a window does to one object: the records at `places` (there may be none) go to it, then it is closed at
     (place, before or after that record), if at all. `cut` is the object with them; `opened` the place that opens it."""
 
-    cut: OpenCut
+    cut: OpenObjectState
     places: Places | range
     opened: int | None
     closed: tuple[int, int] | None
 
 
 class _Batch:
-    def __init__(self, rotation: Rotation, rows: Rows) -> None:
+    def __init__(self, rotation: RotationContext, rows: Rows) -> None:
         self._rotation = rotation
         self._settings = rotation.settings
-        self._written = Written(rows)
+        self._written = AcceptedRows(rows)
 
     def steps(self) -> list[Step]:
         steps: list[Step] = []
         rotation, written = self._rotation, self._written
-        if len(written) and rotation.state.n and rotation.due:
+        if len(written) and rotation.state.open_records and rotation.due:
             steps.append(rotation.close_all())
             rotation.renew_schedule()
         at, window = 0, len(written)
@@ -71,7 +71,7 @@ class _Batch:
             return []
         return [piece for group in self._written.groups(start, end) for piece in self._cut(group)]
 
-    def _cut(self, group: Group) -> list[_Piece]:
+    def _cut(self, group: PathGroup) -> list[_Piece]:
         """Cuts one path's records."""
         was = self._rotation.state.open.get(group.path)
         whole = self._grown(was, group)
@@ -100,42 +100,48 @@ class _Batch:
             at = end
         return pieces
 
-    def _grown(self, was: OpenCut | None, group: Group) -> OpenCut:
+    def _grown(self, was: OpenObjectState | None, group: PathGroup) -> OpenObjectState:
         """The object of a path, open or not, with all of its records."""
-        return OpenCut(
+        return OpenObjectState(
             path=group.path,
             first=was.first if was else group.first,
             last=group.last,
             count=(was.count if was else 0) + len(group.places),
             size=(was.size if was else 0) + group.size,
             opened_at=was.opened_at if was else self._rotation.now,
-            base=was.base if was else group.time,
+            interval_start=was.interval_start if was else group.time,
         )
 
-    def _is_over(self, cut: OpenCut, latest: int | None) -> bool:
+    def _is_over(self, cut: OpenObjectState, latest: int | None) -> bool:
         """Whether an object with these records, the latest of that time, has to be closed somewhere among them."""
         settings = self._settings
         if settings.flush_size is not None and cut.count >= settings.flush_size:
             return True
         if settings.max_bytes is not None and cut.size >= settings.max_bytes:
             return True
-        if settings.interval is None or latest is None or cut.base is None:
+        if settings.interval is None or latest is None or cut.interval_start is None:
             return False
-        return latest - cut.base >= settings.interval
+        return latest - cut.interval_start >= settings.interval
 
-    def _opened(self, path: _Path, at: int) -> OpenCut:
+    def _opened(self, path: _Path, at: int) -> OpenObjectState:
         offset = path.offset(at)
         base = path.time(at)
-        return OpenCut(
-            path=path.path, first=offset, last=offset, count=0, size=0, opened_at=self._rotation.now, base=base
+        return OpenObjectState(
+            path=path.path,
+            first=offset,
+            last=offset,
+            count=0,
+            size=0,
+            opened_at=self._rotation.now,
+            interval_start=base,
         )
 
-    def _grow(self, path: _Path, cut: OpenCut, at: int, end: int) -> None:
+    def _grow(self, path: _Path, cut: OpenObjectState, at: int, end: int) -> None:
         cut.last = path.offset(end - 1)
         cut.count += end - at
         cut.size += path.size(at, end)
 
-    def _full(self, path: _Path, cut: OpenCut, at: int) -> int:
+    def _full(self, path: _Path, cut: OpenObjectState, at: int) -> int:
         """The number of the record behind the one that fulfils flushSize or maxBytes; past all when none does."""
         full = path.count + 1
         if self._settings.flush_size is not None:
@@ -165,7 +171,7 @@ class _Batch:
         stay = (len(self._written), _AFTER)
         for piece in sorted(pieces, key=lambda piece: (piece.closed or stay, piece.cut.first)):
             before = state.open.get(piece.cut.path)
-            state.n += piece.cut.count - (before.count if before else 0)
+            state.open_records += piece.cut.count - (before.count if before else 0)
             state.open[piece.cut.path] = piece.cut
             if len(piece.places):
                 steps.append(self._written.append(piece.cut.path, piece.places))
@@ -178,7 +184,7 @@ class _Batch:
 class _Path:
     """The records of one path in a window, numbered from 0."""
 
-    def __init__(self, written: Written, group: Group, interval: int | None) -> None:
+    def __init__(self, written: AcceptedRows, group: PathGroup, interval: int | None) -> None:
         self.path = group.path
         self.count = len(group.places)
         self._places = group.places
@@ -209,9 +215,9 @@ class _Path:
         sums = self._sums[start + 1 :]
         return start + int(np.searchsorted(sums, self._sums[start] + room))
 
-    def until_elapsed(self, cut: OpenCut, start: int, end: int) -> int:
+    def until_elapsed(self, cut: OpenObjectState, start: int, end: int) -> int:
         """The first record in [start, end) whose time is the interval or more past the object's first, else `end`."""
-        interval, base, times = self._interval, cut.base, self._times
+        interval, base, times = self._interval, cut.interval_start, self._times
         if interval is None or base is None or times is None:
             return end
         return first_true(start, end, lambda a, b: times[a:b] - base >= interval)

@@ -11,13 +11,13 @@ import enum
 import numpy as np
 import numpy.typing as npt
 
-from sink_job.partitioning.batch import REFUSED_PATH, TOMBSTONE, Rows
-from sink_job.rotation.policy import Rotation
-from sink_job.rotation.row_index import Group, Written, first_looked_at, first_true
+from sink_job.partitioning.batch import REJECTED_PATH, TOMBSTONE, Rows
+from sink_job.rotation.policy import RotationContext
+from sink_job.rotation.row_index import AcceptedRows, PathGroup, first_times, first_true
 from sink_job.rotation.types import Step
 
 
-class _Why(enum.Enum):
+class CloseReason(enum.Enum):
     """What ends a stretch. TIME and CAP are seen at the record behind it, FULL at its last record."""
 
     TIME = enum.auto()
@@ -26,23 +26,23 @@ class _Why(enum.Enum):
     NOTHING = enum.auto()
 
 
-def cut_by_partition(rotation: Rotation, rows: Rows) -> list[Step]:
+def rotate_per_partition(rotation: RotationContext, rows: Rows) -> list[Step]:
     """Gives `rows` to the open objects of `rotation`, and what that appends and closes, in order."""
     return _Batch(rotation, rows).steps()
 
 
 class _Batch:
-    def __init__(self, rotation: Rotation, rows: Rows) -> None:
+    def __init__(self, rotation: RotationContext, rows: Rows) -> None:
         self._rotation = rotation
         self._settings = rotation.settings
         self._state = rotation.state
-        self._written = Written(rows)
+        self._written = AcceptedRows(rows)
         self._rows = rows
         self._switch = 0
         self._bases: npt.NDArray[np.int64] | None = self._written.times
         self._base_behind: int | None = None
-        if rows.times is not None and bool((rows.codes == REFUSED_PATH).any()):
-            self._bases, self._base_behind = first_looked_at(rows)
+        if rows.times is not None and bool((rows.codes == REJECTED_PATH).any()):
+            self._bases, self._base_behind = first_times(rows)
         if self._settings.max_open_objects is not None:
             self._previous = self._written.previous()
             self._was_open = np.array([path in self._state.open for path in rows.paths], np.bool_)
@@ -54,49 +54,49 @@ class _Batch:
     def steps(self) -> list[Step]:
         steps: list[Step] = []
         written, state = self._written, self._state
-        at, why = 0, _Why.NOTHING
+        at, why = 0, CloseReason.NOTHING
         while at < len(written):
-            if state.base is None and written.times is not None and self._bases is not None:
-                again = why in (_Why.TIME, _Why.CAP)
-                state.base = int(written.times[at] if again else self._bases[at])
+            if state.interval_start is None and written.times is not None and self._bases is not None:
+                again = why in (CloseReason.TIME, CloseReason.CAP)
+                state.interval_start = int(written.times[at] if again else self._bases[at])
             end, why = self._stretch(at)
             groups = list(written.groups(at, end)) if end > at else []
             steps += [self._append(group) for group in groups]
             if end > at:
                 state.current_path = written.path(end - 1)
-            if why is not _Why.NOTHING:
+            if why is not CloseReason.NOTHING:
                 steps.append(self._rotation.close_all())
                 self._left(groups)
-            if why is _Why.TIME:
+            if why is CloseReason.TIME:
                 self._rotation.renew_schedule()
             at = end
-        if state.base is None:
-            state.base = self._base_behind
+        if state.interval_start is None:
+            state.interval_start = self._base_behind
         return steps
 
-    def _append(self, group: Group) -> Step:
+    def _append(self, group: PathGroup) -> Step:
         cut = self._rotation.open(group.path, group.first)
         self._rotation.add(cut, last=group.last, count=len(group.places), size=group.size)
         return self._written.append(group.path, group.places)
 
-    def _stretch(self, at: int) -> tuple[int, _Why]:
+    def _stretch(self, at: int) -> tuple[int, CloseReason]:
         """Where the stretch that starts at `at` ends (exclusive), and why."""
-        watched = at if self._state.n else at + 1  # the first record of all cannot close anything
+        watched = at if self._state.open_records else at + 1  # the first record of all cannot close anything
         full = self._full(at)
         end = min(full, len(self._written))
         time = self._time(watched, end)
         capped = self._capped(at, watched, time)
         if capped < time:
-            return capped, _Why.CAP
+            return capped, CloseReason.CAP
         if time < end:
-            return time, _Why.TIME
-        return end, _Why.FULL if full <= len(self._written) else _Why.NOTHING
+            return time, CloseReason.TIME
+        return end, CloseReason.FULL if full <= len(self._written) else CloseReason.NOTHING
 
     def _full(self, at: int) -> int:
         """The place behind the record that fulfils flushSize or maxBytes; past the batch when none does."""
         full = len(self._written) + 1
         if self._settings.flush_size is not None:
-            full = min(full, max(at + self._settings.flush_size - self._state.n, at + 1))
+            full = min(full, max(at + self._settings.flush_size - self._state.open_records, at + 1))
         limit = self._settings.max_bytes
         if limit is None:
             return full
@@ -105,7 +105,7 @@ class _Batch:
         hit = first_true(at, end, lambda a, b: sizes[a:b] - left_behind[codes[a:b]] >= limit)
         return hit + 1 if hit < end else full
 
-    def _left(self, groups: list[Group]) -> None:
+    def _left(self, groups: list[PathGroup]) -> None:
         """After a close: what was written before it counts for no object any more."""
         if self._settings.max_open_objects is not None:
             self._was_open[:] = False
@@ -118,7 +118,7 @@ class _Batch:
         """The first place in [start, end) at which rule 2 holds, else `end`."""
         if self._rotation.due:
             return min(start, end)
-        interval, base, times = self._settings.interval, self._state.base, self._written.times
+        interval, base, times = self._settings.interval, self._state.interval_start, self._written.times
         if interval is None or base is None or times is None:
             return end
         if self._settings.on_path_change:

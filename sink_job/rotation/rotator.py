@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from sink_job.partitioning.batch import REFUSED, Rows
-from sink_job.rotation.per_object import cut_by_object
-from sink_job.rotation.per_partition import cut_by_partition
-from sink_job.rotation.policy import CutSettings, Rotation
-from sink_job.rotation.types import Close, CutState, Step
+from sink_job.partitioning.batch import REJECTED, Rows
+from sink_job.rotation.per_object import rotate_per_object
+from sink_job.rotation.per_partition import rotate_per_partition
+from sink_job.rotation.policy import RotationContext, RotationPolicy
+from sink_job.rotation.types import Close, RotationState, Step
 
 
-class Cutter:
+class Rotator:
     """Cuts one topic-partition's records of one round."""
 
-    def __init__(self, settings: CutSettings, state: CutState, now: int) -> None:
+    def __init__(self, settings: RotationPolicy, state: RotationState, now: int) -> None:
         """`state` is left as it is; `now` is the round's clock in milliseconds, never before an earlier round's."""
-        self._rotation = Rotation(settings, state, now)
+        self._rotation = RotationContext(settings, state, now)
 
     @property
-    def state(self) -> CutState:
+    def state(self) -> RotationState:
         """The state so far. Belongs to the cutter until the round has ended."""
         return self._rotation.state
 
@@ -33,7 +33,7 @@ class Cutter:
         """The first offset that is not in a closed object; with nothing open the next offset to read."""
         return self._rotation.committable
 
-    def start_round(self) -> list[Close]:
+    def open_round(self) -> list[Close]:
         """Closes what has been open for maxOpenTime; after an idle spell renews the schedule.
 
         It looks at the clock alone, so that an object without new records is closed by a round that reads nothing.
@@ -44,30 +44,30 @@ class Cutter:
             late = [cut for cut in self.state.open.values() if rotation.now - cut.opened_at >= limit]
             if late:
                 closed.append(rotation.close(late) if rotation.settings.per_object else rotation.close_all())
-        if self.state.next_schedule is None or (self.state.n == 0 and rotation.due):
+        if self.state.next_schedule is None or (self.state.open_records == 0 and rotation.due):
             rotation.renew_schedule()
         return closed
 
-    def feed(self, rows: Rows) -> list[Step]:
+    def add(self, rows: Rows) -> list[Step]:
         """Takes the next records, in the order of their offsets, and says what to append and to close, in order.
 
         A path's rows come before the Close of the object they belong to. Rows are numbered within this batch.
         """
         if not len(rows):
             return []
-        cut = cut_by_object if self._rotation.settings.per_object else cut_by_partition
+        cut = rotate_per_object if self._rotation.settings.per_object else rotate_per_partition
         steps = cut(self._rotation, rows)
         self.state.next = int(rows.offsets[-1]) + 1
         if rows.times is not None:
-            looked_at = np.flatnonzero(rows.codes != REFUSED)
+            looked_at = np.flatnonzero(rows.codes != REJECTED)
             if len(looked_at):
                 self.state.last_time = int(rows.times[looked_at[-1]])
         return steps
 
-    def end_round(self, planned_end: int) -> list[Close]:
+    def close_round(self, planned_end: int) -> list[Close]:
         """Ends the round at its planned end, the next offset to read: closes everything when the schedule is due."""
         closed: list[Close] = []
-        if self.state.n and self._rotation.due:
+        if self.state.open_records and self._rotation.due:
             closed.append(self._rotation.close_all())
             self._rotation.renew_schedule()
         self.stop_at(planned_end)

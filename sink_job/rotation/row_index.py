@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sink_job.partitioning.batch import REFUSED, Rows
+from sink_job.partitioning.batch import REJECTED, Rows
 from sink_job.rotation.types import Append
 
 Ints = npt.NDArray[np.int64]
@@ -18,7 +18,7 @@ Places = npt.NDArray[np.intp]
 _WINDOW = 1024
 
 
-class Group(NamedTuple):
+class PathGroup(NamedTuple):
     """One path's records within a stretch: their places, ascending, what they are in bytes, their first and last
     offset, and, with times, that of the first one and the latest."""
 
@@ -32,7 +32,7 @@ class Group(NamedTuple):
     latest: int | None
 
 
-class Written:
+class AcceptedRows:
     """A batch without its refused rows. A *place* counts the written rows, from 0."""
 
     def __init__(self, rows: Rows) -> None:
@@ -63,7 +63,7 @@ class Written:
         start, end = int(rows[0]), int(rows[-1]) + 1
         return Append(path, slice(start, end) if end - start == len(rows) else rows)
 
-    def groups(self, start: int, end: int) -> Iterator[Group]:
+    def groups(self, start: int, end: int) -> Iterator[PathGroup]:
         """The records from place `start` to `end` by path, in the order of each path's first one."""
         segment = self.codes[start:end]
         if not self.switches or not bool((segment != segment[0]).any()):
@@ -91,12 +91,12 @@ class Written:
         )
         for code, low, high, first, last, *rest in sorted(columns, key=itemgetter(3)):
             places = range(first, last + 1) if last - first == high - low - 1 else order[low:high]
-            yield Group(self.paths[code], code, places, *rest)
+            yield PathGroup(self.paths[code], code, places, *rest)
 
-    def _group(self, start: int, end: int) -> Group:
+    def _group(self, start: int, end: int) -> PathGroup:
         """The records of one path from place `start` to `end`."""
         code = int(self.codes[start])
-        return Group(
+        return PathGroup(
             path=self.paths[code],
             code=code,
             places=range(start, end),
@@ -135,11 +135,11 @@ class Written:
         return previous
 
 
-def first_looked_at(rows: Rows) -> tuple[Ints, int | None]:
+def first_times(rows: Rows) -> tuple[Ints, int | None]:
     """For each written place the time of the first row looked at since the written row before it (itself, unless a
     refused path comes between), and that of the first row looked at behind the last written one."""
     assert rows.times is not None
-    looked = np.flatnonzero(rows.codes != REFUSED)
+    looked = np.flatnonzero(rows.codes != REJECTED)
     written = np.flatnonzero(rows.codes >= 0)
     since = np.concatenate(([0], written + 1))
     found = np.searchsorted(looked, since)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-class OpenCut(msgspec.Struct):
+class OpenObjectState(msgspec.Struct):
     """An open object: its first and last offset, how many records and bytes (encoded, uncompressed) it holds, the round
     clock it was opened at, and with scope Object the time of its first record."""
 
@@ -22,10 +22,10 @@ class OpenCut(msgspec.Struct):
     count: int
     size: int
     opened_at: int
-    base: int | None = None
+    interval_start: int | None = None
 
 
-class CutState(msgspec.Struct):
+class RotationState(msgspec.Struct):
     """A topic-partition between two rounds (SEMANTICS section 2).
 
     `next` is the next offset to read. `committable` is the first offset that is not in a closed object: with scope
@@ -36,14 +36,14 @@ class CutState(msgspec.Struct):
     next: int
     committable: int
     last_time: int | None = None
-    base: int | None = None
-    n: int = 0
+    interval_start: int | None = None
+    open_records: int = 0
     current_path: str | None = None
     next_schedule: int | None = None
-    open: dict[str, OpenCut] = {}
+    open: dict[str, OpenObjectState] = {}
 
     @classmethod
-    def start(cls, offset: int) -> CutState:
+    def start(cls, offset: int) -> RotationState:
         """The state of a topic-partition of which nothing has been read: `offset` is the first to read."""
         return cls(next=offset, committable=offset)
 
@@ -60,7 +60,7 @@ class Append:
 class Close:
     """These objects are complete; in the order in which they were opened."""
 
-    objects: tuple[OpenCut, ...]
+    objects: tuple[OpenObjectState, ...]
 
 
 Step = Append | Close

@@ -20,14 +20,14 @@ from pyspark.sql import SparkSession
 
 from sink_job.api.errors import SinkError
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.engine.types import Columns, Range, each
+from sink_job.engine.types import Columns, Range, stateless
 from sink_job.spark.conf import SparkSettings
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.jars import archive_path, connector_jars
 from sink_job.spark.session import session
 
 
-def make_archive() -> Path:
+def build_cds_archive() -> Path:
     """Make the archive unless it is there: starts a session, runs a round, and takes down what that loaded (150 MB)."""
     jars = connector_jars()
     path = archive_path(jars)
@@ -41,10 +41,10 @@ def make_archive() -> Path:
         nobody = {"bootstrap.servers": "127.0.0.1:1"}
         engine = SparkEngine(spark, nobody, group_id="archive", poll_timeout_ms=100)
         here, there = TopicPartition("archive", 0), TopicPartition("archive", 1)
-        engine.run(ranges={}, idle=[here], inputs={}, columns=Columns(), work=each(_nothing))
+        engine.run(ranges={}, idle=[here], inputs={}, columns=Columns(), factory=stateless(_nothing))
         with suppress(SinkError):  # nobody answers there, but a consumer has been made
             columns = Columns(timestamp=True)
-            engine.run(ranges={there: Range(0, 1)}, idle=[], inputs={}, columns=columns, work=each(_nothing))
+            engine.run(ranges={there: Range(0, 1)}, idle=[], inputs={}, columns=columns, factory=stateless(_nothing))
         _ask_kubernetes(spark)
     made.replace(path)
     for other in path.parent.glob("spark-*.jsa"):
@@ -70,4 +70,4 @@ def _nothing(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{make_archive()}\n")
+    sys.stdout.write(f"{build_cds_archive()}\n")

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sink_job.api.errors import TryAgainLater
+from sink_job.api.errors import TransientError
 
 if TYPE_CHECKING:
     from sink_job.spark.jars import Jar
@@ -29,7 +29,7 @@ _SETTINGS = """<ivysettings>
 def fetch(jars: Sequence[Jar], folder: Path) -> None:
     """Puts each of `jars`, without what it depends on, into `folder` as `Jar.file_name`; checksums are the caller's.
 
-    `$S3SINK_MAVEN_ROOT` names a mirror. Raises `TryAgainLater`, with Ivy's own words, when one cannot be had.
+    `$S3SINK_MAVEN_ROOT` names a mirror. Raises `TransientError`, with Ivy's own words, when one cannot be had.
     """
     with tempfile.TemporaryDirectory(prefix=".ivy-", dir=folder) as name:
         work = Path(name)
@@ -60,7 +60,7 @@ def _resolve(jars: Sequence[Jar], work: Path) -> list[Path]:
         try:
             found = utils.resolveMavenCoordinates(coordinates, ivy, none, False, nothing, False, out)
         except Py4JJavaError as error:
-            raise TryAgainLater(f"cannot fetch {coordinates}: {_last_words(log)}") from error
+            raise TransientError(f"cannot fetch {coordinates}: {_last_words(log)}") from error
         return [Path(found.apply(i)) for i in range(found.size())]
     finally:
         gateway.shutdown()

@@ -70,7 +70,7 @@ def connector_jars(report: Report | None = None) -> list[Path]:
 
     Looked for in `$S3SINK_JARS`, in Spark's own jars folder and in the cache, in this order. `report` takes a line for
     people when something is fetched; it goes to standard error when left out. Raises `ConfigurationError` when a file
-    has another checksum than pinned and `TryAgainLater` when the registry cannot be reached.
+    has another checksum than pinned and `TransientError` when the registry cannot be reached.
     """
     for folder in (os.environ.get("S3SINK_JARS"), _spark_jars()):
         present = _present(Path(folder), CONNECTOR) if folder else None

@@ -17,44 +17,44 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.formats.spill_buffer import Spool
-from sink_job.ledger.state import NamedObject, OpenObject, Tally
+from sink_job.formats.spill_buffer import SpillPool
+from sink_job.ledger.state import ClosedObject, OffsetChecksum, OpenObject
 from sink_job.s3 import NoSuchUpload
 from sink_job.s3.checksums import combine_all
-from sink_job.writer.object_writer import ObjectWriter, Uploads
-from sink_job.writer.row_slices import pieces
-from sink_job.writer.task_attempt import TaskShare
+from sink_job.writer.object_writer import ObjectWriter, PartUploader
+from sink_job.writer.row_slices import row_slices
+from sink_job.writer.task_attempt import TaskAttempt
 
-Object = TypeVar("Object", NamedObject, OpenObject)
+Object = TypeVar("Object", ClosedObject, OpenObject)
 
 
 class RebuildInput(msgspec.Struct, frozen=True):
     """The objects of one topic-partition to make again, all begun under the same settings. `partial`: also those of
     which Kafka holds some records only."""
 
-    named: tuple[NamedObject, ...] = ()
+    closed: tuple[ClosedObject, ...] = ()
     open: tuple[OpenObject, ...] = ()
     partial: bool = False
 
-    def stretch(self) -> tuple[int, int]:
+    def offset_range(self) -> tuple[int, int]:
         """The offsets `[start, end)` to read."""
-        objects: tuple[NamedObject | OpenObject, ...] = (*self.named, *self.open)
+        objects: tuple[ClosedObject | OpenObject, ...] = (*self.closed, *self.open)
         return min(o.first for o in objects), max(o.last for o in objects) + 1
 
 
-class Missing(msgspec.Struct, frozen=True):
+class MissingRecords(msgspec.Struct, frozen=True):
     """An object that cannot be made again as it was: how many of its records Kafka still holds."""
 
     path: str
     first: int
     last: int
-    found: Tally
-    wanted: Tally
+    found: OffsetChecksum
+    expected: OffsetChecksum
 
     @property
     def is_loss(self) -> bool:
         """Whether records are missing; otherwise they are others than those that were read."""
-        return self.found.count < self.wanted.count
+        return self.found.count < self.expected.count
 
 
 class RebuildResult(msgspec.Struct, frozen=True):
@@ -64,46 +64,48 @@ class RebuildResult(msgspec.Struct, frozen=True):
     `begun` are the uploads that this try began, as (key, upload id).
     """
 
-    named: tuple[NamedObject, ...] = ()
+    closed: tuple[ClosedObject, ...] = ()
     open: tuple[OpenObject, ...] = ()
-    missing: tuple[Missing, ...] = ()
-    begun: tuple[tuple[str, str], ...] = ()
+    missing: tuple[MissingRecords, ...] = ()
+    started_uploads: tuple[tuple[str, str], ...] = ()
     lost: str | None = None
 
 
 def nothing_held(wanted: RebuildInput) -> RebuildResult:
     """What comes of objects of which Kafka holds nothing any more."""
-    objects: tuple[NamedObject | OpenObject, ...] = (*wanted.named, *wanted.open)
-    return RebuildResult(missing=tuple(Missing(o.path, o.first, o.last, Tally(), o.offsets) for o in objects))
+    objects: tuple[ClosedObject | OpenObject, ...] = (*wanted.closed, *wanted.open)
+    return RebuildResult(
+        missing=tuple(MissingRecords(o.path, o.first, o.last, OffsetChecksum(), o.offsets) for o in objects)
+    )
 
 
-class RebuildShare(TaskShare):
+class RebuildTask(TaskAttempt):
     """A task's share of the rebuilding: takes a `RebuildInput` for each topic-partition and returns a `RebuildResult`,
     both msgpack."""
 
     def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
         wanted = msgspec.msgpack.decode(given, type=RebuildInput)
-        with Spool(self.settings.budget) as spool:
+        with SpillPool(self.settings.budget) as spool:
             rebuilder = _Rebuilder(self, tp, wanted, spool)
             try:
                 result = rebuilder.run(batches)
             except NoSuchUpload as gone:
-                result = RebuildResult(begun=rebuilder.begun(), lost=str(gone))
+                result = RebuildResult(started_uploads=rebuilder.begun(), lost=str(gone))
         return msgspec.msgpack.encode(result)
 
 
 class _Rebuilder:
-    def __init__(self, share: TaskShare, tp: TopicPartition, wanted: RebuildInput, spool: Spool) -> None:
+    def __init__(self, share: TaskAttempt, tp: TopicPartition, wanted: RebuildInput, spool: SpillPool) -> None:
         settings = share.settings
         self._share = share
         self._tp = tp
         self._wanted = wanted
         self._spool = spool
         self._pipeline = share.pipeline
-        self._uploads = Uploads(share.s3, threads=settings.threads, bodies=settings.bodies)
-        self._named = [_Again(o) for o in wanted.named]
-        self._open = [_Again(o) for o in wanted.open]
-        self._again: Sequence[_Again[NamedObject] | _Again[OpenObject]] = (*self._named, *self._open)
+        self._uploads = PartUploader(share.s3, threads=settings.threads, bodies=settings.part_buffers)
+        self._named = [_RebuiltObject(o) for o in wanted.closed]
+        self._open = [_RebuiltObject(o) for o in wanted.open]
+        self._again: Sequence[_RebuiltObject[ClosedObject] | _RebuiltObject[OpenObject]] = (*self._named, *self._open)
 
     def _writer(self, path: str, first: int) -> ObjectWriter:
         return ObjectWriter(
@@ -120,8 +122,8 @@ class _Rebuilder:
         """The uploads that were begun, once nothing of them is on its way any more."""
         writers = [each.writer for each in self._again if each.writer is not None]
         for writer in writers:
-            writer.settle()
-        return tuple((writer.key, writer.begun) for writer in writers if writer.begun)
+            writer.drain()
+        return tuple((writer.key, writer.started_upload) for writer in writers if writer.started_upload)
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> RebuildResult:
         """Raises NoSuchUpload when an upload that it began is gone."""
@@ -131,12 +133,12 @@ class _Rebuilder:
                 self._take(batch, clock)
         missing = tuple(each.missing() for each in self._again if each.found != each.o.offsets)
         if missing and not (self._wanted.partial and all(each.is_loss for each in missing)):
-            return RebuildResult(missing=missing, begun=self.begun())
+            return RebuildResult(missing=missing, started_uploads=self.begun())
         return RebuildResult(self._finished(), self._left_open(), missing, self.begun())
 
     def _clocks(self, first: int, last: int) -> list[int]:
         """The round clocks under which records between these offsets were seen."""
-        stretches = (s for each in self._again for s in each.o.seen)
+        stretches = (s for each in self._again for s in each.o.sources)
         return sorted({s.clock for s in stretches if s.start <= last and s.end > first})
 
     def _take(self, batch: pa.RecordBatch, clock: int) -> None:
@@ -150,13 +152,13 @@ class _Rebuilder:
             if each.o.path in codes
         ]
         chosen = [(each, mine) for each, mine in chosen if len(mine)]
-        for (each, _), piece in zip(chosen, pieces(prepared, [mine for _, mine in chosen]), strict=True):
+        for (each, _), piece in zip(chosen, row_slices(prepared, [mine for _, mine in chosen]), strict=True):
             if each.writer is None:
                 each.writer = self._writer(each.o.path, int(piece.offsets[0]))
             each.writer.append(piece)
             each.size += len(piece.data)
 
-    def _finished(self) -> tuple[NamedObject, ...]:
+    def _finished(self) -> tuple[ClosedObject, ...]:
         written = [each for each in self._named if each.writer is not None]
         for each in written:
             each.finish()
@@ -169,7 +171,7 @@ class _Rebuilder:
             writer = each.writer
             if writer is None or writer.start is None:
                 continue
-            left = writer.leave()
+            left = writer.stage()
             upload, parts = writer.result()
             again = msgspec.structs.replace(
                 each.o,
@@ -179,14 +181,14 @@ class _Rebuilder:
                 offsets=writer.offsets,
                 upload=upload,
                 parts=parts,
-                sealed=staging.add(left.sealed),
-                loose=staging.add(left.loose),
+                blocks=staging.add(left.blocks),
+                partial_block=staging.add(left.partial_block),
             )
             opened.append(again)
         return tuple(opened)
 
 
-class _Again(Generic[Object]):
+class _RebuiltObject(Generic[Object]):
     """An object that is made again: its records go to the writer, which the first of them begins. `size` is in encoded,
     uncompressed bytes."""
 
@@ -196,27 +198,27 @@ class _Again(Generic[Object]):
         self.size = 0
 
     @property
-    def found(self) -> Tally:
-        return self.writer.offsets if self.writer else Tally()
+    def found(self) -> OffsetChecksum:
+        return self.writer.offsets if self.writer else OffsetChecksum()
 
     def finish(self) -> None:
         """Sends the last part."""
         if self.writer is not None:
             self.writer.finish()
 
-    def missing(self) -> Missing:
-        return Missing(self.o.path, self.o.first, self.o.last, self.found, self.o.offsets)
+    def missing(self) -> MissingRecords:
+        return MissingRecords(self.o.path, self.o.first, self.o.last, self.found, self.o.offsets)
 
 
-def _seen(o: NamedObject | OpenObject, clock: int, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _seen(o: ClosedObject | OpenObject, clock: int, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     chosen = np.zeros(len(offsets), dtype=np.bool_)
-    for stretch in o.seen:
+    for stretch in o.sources:
         if stretch.clock == clock:
             chosen |= (offsets >= stretch.start) & (offsets < stretch.end)
     return chosen
 
 
-def _renamed(again: _Again[NamedObject]) -> NamedObject:
+def _renamed(again: _RebuiltObject[ClosedObject]) -> ClosedObject:
     writer = again.writer
     assert writer is not None, "it has at least one record"
     assert writer.start is not None, "and so a first one"

@@ -16,14 +16,14 @@ import msgspec
 
 from sink_job.engine.thread_pools import pool
 from sink_job.formats.compression import Compression
-from sink_job.formats.part_assembler import Inherited, Leftover, PartStream
-from sink_job.formats.spill_buffer import Spool
-from sink_job.ledger.staging import Staged, StagingLost
-from sink_job.ledger.state import Extent, OpenObject, Part, Seen, Tally
-from sink_job.rotation.types import OpenCut
-from sink_job.s3 import S3
+from sink_job.formats.part_assembler import PartAssembler, Remainder, StagedPrefix
+from sink_job.formats.spill_buffer import SpillPool
+from sink_job.ledger.staging import StagedDataLost, StagingReader
+from sink_job.ledger.state import Extent, OffsetChecksum, OpenObject, Part, SourceRange
+from sink_job.rotation.types import OpenObjectState
+from sink_job.s3 import S3Client
 from sink_job.s3.checksums import crc64nvme
-from sink_job.writer.row_slices import Piece
+from sink_job.writer.row_slices import RowSlice
 
 MAX_TAIL = 16
 """Staged extents an object may refer to before they are gathered into one (P6)."""
@@ -34,10 +34,10 @@ def _pool(threads: int) -> Executor:
     return pool(threads, "s3sink-upload")
 
 
-class Uploads:
+class PartUploader:
     """Sends the parts of one task's objects, a bounded number of bodies at a time."""
 
-    def __init__(self, s3: S3, *, threads: int, bodies: int) -> None:
+    def __init__(self, s3: S3Client, *, threads: int, bodies: int) -> None:
         """`bodies` is how many part bodies may be in memory at once, waiting or on their way."""
         self.s3 = s3
         self.parts = 0
@@ -61,9 +61,9 @@ class ObjectWriter:
         self,
         *,
         key: str,
-        uploads: Uploads,
-        staged: Staged,
-        spool: Spool,
+        uploads: PartUploader,
+        staged: StagingReader,
+        spool: SpillPool,
         compression: Compression,
         part_size: int,
         was: OpenObject | None,
@@ -72,30 +72,30 @@ class ObjectWriter:
 
         Raises StagingLost for one whose bytes were given up.
         """
-        if was and was.size and not was.parts and not was.tail:
-            raise StagingLost(f"what s3://{uploads.s3.bucket}/{key} held was given up")
+        if was and was.size and not was.parts and not was.staged:
+            raise StagedDataLost(f"what s3://{uploads.s3.bucket}/{key} held was given up")
         self.key = key
-        self.offsets = was.offsets if was else Tally()
+        self.offsets = was.offsets if was else OffsetChecksum()
         self.start: int | None = None
         self.last = -1
-        self._was = was
+        self._previous = was
         self._uploads = uploads
         self._staged = staged
         self._upload = was.upload if was else None
         self._begin = threading.Lock()
         self._parts: list[Part] = list(was.parts) if was else []
         self._sent: list[Future[Part]] = []
-        self._stream = PartStream(
+        self._stream = PartAssembler(
             part_size=part_size,
             compression=compression,
             spool=spool,
-            sealed=self._inherited(was.sealed if was else ()),
-            loose=self._inherited(was.loose if was else ()),
+            sealed=self._inherited(was.blocks if was else ()),
+            loose=self._inherited(was.partial_block if was else ()),
         )
-        if was and len(was.tail) > MAX_TAIL:
-            self._stream.gather()
+        if was and len(was.staged) > MAX_TAIL:
+            self._stream.compact()
 
-    def append(self, piece: Piece) -> None:
+    def append(self, piece: RowSlice) -> None:
         """Takes rows, and sends the parts that they fill."""
         if self.start is None:
             self.start = int(piece.offsets[0])
@@ -115,7 +115,7 @@ class ObjectWriter:
         sent = self._uploads.s3.upload_part(self.key, self._upload, number, body, crc64nvme(body))
         return Part(sent.number, sent.etag, sent.crc, sent.size)
 
-    def settle(self) -> None:
+    def drain(self) -> None:
         """Waits until no part is on its way any more, whatever becomes of them."""
         if self._sent:
             wait(self._sent)
@@ -126,13 +126,13 @@ class ObjectWriter:
         if body:
             self._send(body)
 
-    def leave(self) -> Leftover:
-        return self._stream.leave()
+    def stage(self) -> Remainder:
+        return self._stream.take_remainder()
 
     @property
-    def begun(self) -> str | None:
+    def started_upload(self) -> str | None:
         """The upload that this writer has begun itself, if any."""
-        return self._upload if not (self._was and self._was.upload) else None
+        return self._upload if not (self._previous and self._previous.upload) else None
 
     def result(self) -> tuple[str | None, tuple[Part, ...]]:
         """The upload and all its parts, once they are there.
@@ -142,12 +142,12 @@ class ObjectWriter:
         parts = (*self._parts, *(future.result() for future in self._sent))
         return self._upload, parts
 
-    def opened(
+    def to_open_object(
         self,
-        cut: OpenCut,
+        cut: OpenObjectState,
         *,
         settings: int,
-        seen: tuple[Seen, ...],
+        seen: tuple[SourceRange, ...],
         sealed: tuple[Extent, ...],
         loose: tuple[Extent, ...],
     ) -> OpenObject:
@@ -161,22 +161,22 @@ class ObjectWriter:
             opened_at=cut.opened_at,
             settings=settings,
             offsets=self.offsets,
-            base=cut.base,
+            interval_start=cut.interval_start,
             upload=upload,
             parts=parts,
-            seen=seen,
-            sealed=sealed,
-            loose=loose,
+            sources=seen,
+            blocks=sealed,
+            partial_block=loose,
         )
 
-    def _inherited(self, extents: tuple[Extent, ...]) -> Inherited:
-        return Inherited(sum(e.length for e in extents), lambda: self._staged.read(extents))
+    def _inherited(self, extents: tuple[Extent, ...]) -> StagedPrefix:
+        return StagedPrefix(sum(e.length for e in extents), lambda: self._staged.read(extents))
 
 
-def extend_seen(seen: Iterable[Seen], start: int, end: int, clock: int) -> tuple[Seen, ...]:
+def extend_sources(seen: Iterable[SourceRange], start: int, end: int, clock: int) -> tuple[SourceRange, ...]:
     """The stretches that an object's records came from, `[start, end)` under `clock` added; a stretch under the same
     clock goes on."""
     stretches = tuple(seen)
     if stretches and stretches[-1].clock == clock:
         return (*stretches[:-1], msgspec.structs.replace(stretches[-1], end=end))
-    return (*stretches, Seen(start, end, clock))
+    return (*stretches, SourceRange(start, end, clock))

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sink_job.ledger.state import Seen
+from sink_job.ledger.state import SourceRange
 from sink_job.partitioning.batch import Rows
 
 Indices = npt.NDArray[np.intp]
@@ -24,13 +24,13 @@ class Member(Protocol):
     @property
     def path(self) -> str: ...
     @property
-    def seen(self) -> tuple[Seen, ...]: ...
+    def sources(self) -> tuple[SourceRange, ...]: ...
 
 
 Object = TypeVar("Object", bound=Member)
 
 
-def by_path(objects: Sequence[Object]) -> dict[str, list[Object]]:
+def group_by_path(objects: Sequence[Object]) -> dict[str, list[Object]]:
     """The objects of each path, in their order."""
     found: dict[str, list[Object]] = {}
     for o in objects:
@@ -38,12 +38,12 @@ def by_path(objects: Sequence[Object]) -> dict[str, list[Object]]:
     return found
 
 
-def spans(objects: Sequence[Member], first: int, last: int) -> dict[int, tuple[int, int]]:
+def clock_ranges(objects: Sequence[Member], first: int, last: int) -> dict[int, tuple[int, int]]:
     """By round clock, the offsets `[start, end)` within `first` to `last` (inclusive) that objects were chosen from
     under it: a batch has to be looked at once for each clock, and no further than this."""
     found: dict[int, tuple[int, int]] = {}
     for o in objects:
-        for stretch in o.seen:
+        for stretch in o.sources:
             start, end = max(stretch.start, first), min(stretch.end, last + 1)
             if start < end:
                 before = found.get(stretch.clock, (start, end))
@@ -51,7 +51,7 @@ def spans(objects: Sequence[Member], first: int, last: int) -> dict[int, tuple[i
     return found
 
 
-def choose(objects: Mapping[str, Sequence[Object]], rows: Rows, clock: int) -> Iterator[tuple[Object, Indices]]:
+def select_rows(objects: Mapping[str, Sequence[Object]], rows: Rows, clock: int) -> Iterator[tuple[Object, Indices]]:
     """Each object that has records among `rows`, prepared under `clock`, with their indices, ascending.
 
     `objects` are those of one topic-partition, by path.
@@ -70,7 +70,7 @@ def choose(objects: Mapping[str, Sequence[Object]], rows: Rows, clock: int) -> I
 
 def _seen(o: Member, clock: int, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     seen = np.zeros(len(offsets), dtype=np.bool_)
-    for stretch in o.seen:
+    for stretch in o.sources:
         if stretch.clock == clock:
             seen[np.searchsorted(offsets, stretch.start) : np.searchsorted(offsets, stretch.end)] = True
     return seen

@@ -6,14 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from sink_job.api.spec import Errors, OnNullValue, Shaping, Tolerance
-from sink_job.ledger.staging import Staged, Staging, new_prefix
+from sink_job.api.spec import ErrorsSpec, ObjectSettings, OnNullValue, Tolerance
+from sink_job.ledger.staging import StagingReader, StagingWriter, new_prefix
 from sink_job.s3 import S3Settings, connect
-from sink_job.writer.record_pipeline import Pipeline
+from sink_job.writer.record_pipeline import RecordPipeline
 
 
 @dataclass(frozen=True)
-class RoundSettings:
+class RoundParameters:
     """What all tasks of a round share; picklable, and without a secret in it.
 
     `shaping` is the JSON of the settings in force and `settings` the number of the claim that holds them. `root` is
@@ -22,8 +22,8 @@ class RoundSettings:
 
     s3: S3Settings
     root: str
-    shaping: str
-    settings: int
+    shaping_json: str
+    settings_record: int
     tolerant: bool
     on_null: OnNullValue
     epoch: int
@@ -31,47 +31,47 @@ class RoundSettings:
     now: int
     budget: int
     threads: int
-    bodies: int
+    part_buffers: int
 
 
-class TaskShare:
+class TaskAttempt:
     """One try of one task. Its leftovers are staged when it ends, before a result leaves it; a try that fails leaves at
     most a staging object that nobody names, for the clean-up."""
 
-    def __init__(self, settings: RoundSettings) -> None:
+    def __init__(self, settings: RoundParameters) -> None:
         self.settings = settings
-        self.shaping, self.pipeline = shaped(settings)
+        self.shaping, self.pipeline = parsed_shaping(settings)
         self.s3 = connect(settings.s3)
-        self.staging = Staging(self.s3, new_prefix(settings.root, settings.epoch, settings.round))
-        self.staged = Staged(self.s3)
-        self._told = self.s3.meter.snapshot()
+        self.staging = StagingWriter(self.s3, new_prefix(settings.root, settings.epoch, settings.round))
+        self.staged = StagingReader(self.s3)
+        self._reported = self.s3.meter.snapshot()
         self._promised = 0
 
-    def asked(self) -> tuple[dict[str, int], int]:
+    def request_counts(self) -> tuple[dict[str, int], int]:
         """Requests to the store since the last call, by kind, and how many of them were repeats.
 
         The put of the staging object under way counts already: when it is sent, nobody tells of it any more.
         """
         now, promised = self.s3.meter.snapshot(), int(self.staging.waiting)
-        used = now - self._told
+        used = now - self._reported
         requests = dict(used.requests)
         if promised != self._promised:
             requests["PutObject"] = requests.get("PutObject", 0) + promised - self._promised
-        self._told, self._promised = now, promised
+        self._reported, self._promised = now, promised
         return requests, sum(used.retries.values())
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Stages what is left. Raises what the store raises."""
         self.staging.flush()
 
 
-def shaped(settings: RoundSettings) -> tuple[Shaping, Pipeline]:
+def parsed_shaping(settings: RoundParameters) -> tuple[ObjectSettings, RecordPipeline]:
     """The settings that shape bytes and keys, and what they make of a batch; parsed once a process."""
-    return _shaped(settings.shaping, settings.tolerant, settings.on_null)
+    return _shaped(settings.shaping_json, settings.tolerant, settings.on_null)
 
 
 @cache
-def _shaped(shaping: str, tolerant: bool, on_null: OnNullValue) -> tuple[Shaping, Pipeline]:
-    settings = Shaping.model_validate_json(shaping)
-    errors = Errors(tolerance=Tolerance.ALL if tolerant else Tolerance.NONE, on_null_value=on_null)
-    return settings, Pipeline.of(settings, errors)
+def _shaped(shaping: str, tolerant: bool, on_null: OnNullValue) -> tuple[ObjectSettings, RecordPipeline]:
+    settings = ObjectSettings.model_validate_json(shaping)
+    errors = ErrorsSpec(tolerance=Tolerance.ALL if tolerant else Tolerance.NONE, on_null_value=on_null)
+    return settings, RecordPipeline.of(settings, errors)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from devtools.kube.client import Json, Kube
 from devtools.kube.control_plane import Cluster
-from sink_job.api.errors import SpecError
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.spec import parse_sink
 from tests.support.sinks import place_for_sinks, tried
 from tests.unit.api.manifests import ABSENT, document
@@ -92,6 +92,6 @@ def test_no_rule_refuses_what_the_parser_takes(sinks: Kube, data: st.DataObject)
     manifest = changed({path: data.draw(st.sampled_from(VALUES[path]), label=path) for path in sorted(paths)})
     try:
         parse_sink(manifest, for_job=False)
-    except SpecError:
+    except InvalidSpec:
         return
     tried(sinks, manifest)

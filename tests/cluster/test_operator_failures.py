@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from sink_job.api.quantities import parse_size
-from sink_job.api.report import Ending, Failure
+from sink_job.api.report import Failure, FinalReport
 from tests.support.operator_fixture import DRIVER, Operated, StartOperator, condition, is_ready, report
 
 pytestmark = pytest.mark.cluster
@@ -17,11 +17,11 @@ pytestmark = pytest.mark.cluster
 def ended(code: int, reason: str, message: str) -> str:
     """What a driver leaves as its termination message."""
     failure = Failure(reason=reason, message=message, exit_code=code)
-    return Ending(failure=failure).termination_message()
+    return FinalReport(failure=failure).termination_message()
 
 
 @pytest.mark.parametrize(
-    ("code", "reason"), [(2, "SpecError"), (5, "DataLoss"), (6, "ObjectConflict"), (7, "ConfigurationError")]
+    ("code", "reason"), [(2, "InvalidSpec"), (5, "DataLoss"), (6, "ObjectConflict"), (7, "ConfigurationError")]
 )
 def test_a_driver_that_ends_for_its_users_sake_is_told_and_waits(sink: Operated, code: int, reason: str) -> None:
     said = ended(code, reason, "the bucket is not there")
@@ -46,12 +46,12 @@ def test_an_edit_ends_the_wait_after_a_failure(sink: Operated) -> None:
 
 
 def test_a_driver_that_could_not_reach_its_servers_is_started_again_at_once(sink: Operated) -> None:
-    said = ended(75, "TryAgainLater", "Kafka did not answer")
+    said = ended(75, "TransientError", "Kafka did not answer")
     sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, 75, said), sink.starts)
     sink.apply()
     sink.wait_ready()
     first = sink.status["attempts"][1]
-    assert (first["reason"], first["exitCode"], first["number"]) == ("TryAgainLater", 75, 1)
+    assert (first["reason"], first["exitCode"], first["number"]) == ("TransientError", 75, 1)
     assert sink.status["retry"]["failures"] == 1
 
 

@@ -74,7 +74,7 @@ def test_patterns_of_which_nothing_is_known_may_collide_and_are_not_refused() ->
     found = conflicts.conflict(OUR_PATTERN, [replace(PATTERN, pattern=".*b")])
     assert found is not None
     assert not found.certain
-    assert "OwnedByAnother" in conflicts.sentence(OUR_PATTERN, found)
+    assert "OwnershipConflict" in conflicts.sentence(OUR_PATTERN, found)
 
 
 def test_a_pattern_that_takes_too_long_to_match_may_collide_and_holds_nobody_up() -> None:

@@ -16,7 +16,7 @@ from s3sink_operator import crd
 from s3sink_operator.crd import __main__ as command
 from s3sink_operator.crd.rules import RULES, Rule
 from s3sink_operator.crd.schema import attach, fields
-from sink_job.api.errors import SpecError
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.field_errors import every_field
 from sink_job.api.reserved_properties import (
     KAFKA_OWNED,
@@ -237,7 +237,7 @@ def test_what_is_expected_of_a_refusal_is_in_one_rule_alone(said: str) -> None:
 @pytest.mark.parametrize(("manifest", "said"), [case for case in REFUSED if "40 characters" not in case.values[-1]])
 def test_what_a_rule_refuses_the_parser_refuses_too(manifest: dict[str, Any], said: str) -> None:
     assert said
-    with pytest.raises(SpecError):
+    with pytest.raises(InvalidSpec):
         parse_sink(manifest)
 
 

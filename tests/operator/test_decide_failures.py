@@ -8,7 +8,7 @@ import pytest
 
 from s3sink_operator import names
 from s3sink_operator.types import FINALIZERS, Refusal, Unreachable, to_stamp
-from sink_job.api.errors import BucketMissing, DataLoss, ObjectConflict, TryAgainLater
+from sink_job.api.errors import BucketNotFound, DataLoss, ObjectConflict, TransientError
 from sink_job.api.report import RunState, Totals
 from tests.operator.fake_cluster import MINUTE, RESTARTED, START, Cluster, actions, attempt, document, report, running
 
@@ -22,12 +22,12 @@ def _evict(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("fail", "reason", "stalled", "pause_min"),
     [
-        pytest.param(lambda c: c.fail(BucketMissing("no bucket: make it")), "BucketMissing", True, 2, id="no bucket"),
+        pytest.param(lambda c: c.fail(BucketNotFound("no bucket: make it")), "BucketNotFound", True, 2, id="no bucket"),
         pytest.param(lambda c: c.fail(DataLoss("gone")), "DataLoss", True, 2, id="data lost"),
         pytest.param(lambda c: c.fail(ObjectConflict("other")), "ObjectConflict", True, 2, id="an object in the way"),
         pytest.param(lambda c: c.fail(exit_code=2), "InvalidSpec", True, 2, id="a manifest that the job refuses"),
         pytest.param(lambda c: c.fail(exit_code=3), "LedgerFenced", True, 2, id="another driver"),
-        pytest.param(lambda c: c.fail(TryAgainLater("slow")), "TryAgainLater", False, 0, id="Kafka that is away"),
+        pytest.param(lambda c: c.fail(TransientError("slow")), "TransientError", False, 0, id="Kafka that is away"),
         pytest.param(lambda c: c.fail(exit_code=0), "EndedByItself", False, 0, id="success though it should run"),
         pytest.param(lambda c: c.fail(exit_code=137, reason="OOMKilled"), "OOMKilled", False, 0, id="want of memory"),
         pytest.param(lambda c: c.fail(exit_code=137), "Killed", False, 0, id="a kill"),
@@ -57,20 +57,20 @@ def test_a_driver_that_ended_is_started_again_after_a_pause(
 
 def test_the_status_says_why_with_which_code_and_where_the_next_attempt_starts() -> None:
     cluster = running()
-    cluster.fail(BucketMissing("no bucket archive: make it"))
+    cluster.fail(BucketNotFound("no bucket archive: make it"))
     cluster.settle()
     told = cluster.status["attempts"][0]
     assert (told["exitCode"], told["next"]) == (7, "after round 9 of the ledger")
     message = cluster.condition("Ready")["message"]
     assert message.startswith("no bucket archive: make it. Failed once, next try at ")
-    assert cluster.events == [("Warning", "BucketMissing")]
+    assert cluster.events == [("Warning", "BucketNotFound")]
 
 
 def test_pauses_grow_with_failures_in_a_row_and_are_forgotten_after_a_stable_spell() -> None:
     cluster = running()
     for failures in (1, 2, 3):
         cluster.wait(MINUTE)
-        cluster.fail(BucketMissing("no bucket"))
+        cluster.fail(BucketNotFound("no bucket"))
         cluster.look()
         assert cluster.status["retry"]["failures"] == failures
         cluster.wait(70 * MINUTE)
@@ -85,7 +85,7 @@ def test_pauses_grow_with_failures_in_a_row_and_are_forgotten_after_a_stable_spe
 
 def test_a_failure_is_counted_once_however_often_it_is_looked_at() -> None:
     cluster = running()
-    cluster.fail(BucketMissing("no bucket"))
+    cluster.fail(BucketNotFound("no bucket"))
     for _ in range(5):
         cluster.look()
         cluster.wait(1000)
@@ -97,7 +97,7 @@ def test_an_edit_ends_a_pause() -> None:
     cluster = running()
     cluster.edit(s3={"bucket": "missing"})
     cluster.live()
-    cluster.fail(BucketMissing("no bucket"))
+    cluster.fail(BucketNotFound("no bucket"))
     cluster.settle()
     cluster.edit(s3={"bucket": "archive"})
     cluster.live()
@@ -107,7 +107,7 @@ def test_an_edit_ends_a_pause() -> None:
 
 def test_a_restart_by_annotation_ends_a_pause() -> None:
     cluster = running()
-    cluster.fail(BucketMissing("no bucket"))
+    cluster.fail(BucketNotFound("no bucket"))
     cluster.settle()
     cluster.annotate({names.RESTART: "now"})
     cluster.live()
@@ -116,7 +116,7 @@ def test_a_restart_by_annotation_ends_a_pause() -> None:
 
 def test_a_failed_driver_deleted_by_hand_does_not_shorten_the_pause() -> None:
     cluster = running()
-    cluster.fail(BucketMissing("no bucket"))
+    cluster.fail(BucketNotFound("no bucket"))
     cluster.settle()
     cluster.remove("Pod", "flights-s3sink-driver")
     assert not cluster.decide().create

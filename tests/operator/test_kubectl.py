@@ -16,7 +16,7 @@ from s3sink_operator.kubectl.formatting import age, span, table
 from s3sink_operator.kubectl.wait import Ended, wait_for
 from s3sink_operator.types import Json, annotation, to_stamp
 from sink_job.api.enums import ResetTo
-from sink_job.api.errors import BucketMissing
+from sink_job.api.errors import BucketNotFound
 from tests.argocd.test_customization import ACTIONS, run
 from tests.operator.fake_cluster import MINUTE, START, Cluster, document, report, running
 
@@ -51,14 +51,14 @@ def test_all_of_a_running_sink_names_the_partitions_that_are_furthest_behind() -
 
 def test_a_failed_sink_says_what_failed_and_when_it_is_tried_again() -> None:
     cluster = running()
-    cluster.fail(BucketMissing("there is no bucket archive"))
+    cluster.fail(BucketNotFound("there is no bucket archive"))
     cluster.settle()
     text = view.detail(cluster.sink, cluster.now)
-    assert "Last failure: attempt 1, 0s ago, exit code 7: BucketMissing: there is no bucket archive" in text
+    assert "Last failure: attempt 1, 0s ago, exit code 7: BucketNotFound: there is no bucket archive" in text
     assert "It goes on after round 9 of the ledger" in text
     assert "Next try:     in 2m" in text
     assert ", after 1 failure in a row" in text
-    assert view.as_data(cluster.sink)["lastFailure"]["reason"] == "BucketMissing"
+    assert view.as_data(cluster.sink)["lastFailure"]["reason"] == "BucketNotFound"
 
 
 def test_a_restart_that_was_asked_for_is_no_failure() -> None:
@@ -197,7 +197,7 @@ def test_waiting_ends_at_a_failure_that_needs_a_person() -> None:
     before = json.loads(json.dumps(cluster.sink))
     cluster.settle()
     cluster.kubelet()
-    cluster.fail(BucketMissing("there is no bucket archive"))
+    cluster.fail(BucketNotFound("there is no bucket archive"))
     cluster.settle()
     outcome = wait_for(
         action,
@@ -249,7 +249,7 @@ def test_what_may_pass_is_told_from_what_does_not(said: str, passes: bool) -> No
 
 def test_what_had_failed_before_the_action_does_not_end_the_wait() -> None:
     cluster = running()
-    cluster.fail(BucketMissing("there is no bucket archive"))
+    cluster.fail(BucketNotFound("there is no bucket archive"))
     cluster.settle()
     assert waited(cluster, actions.restart(cluster.sink, "r1")) == (Ended.DONE, "")
 

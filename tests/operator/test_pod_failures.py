@@ -11,7 +11,7 @@ from s3sink_operator import pod_failures
 from s3sink_operator.kube_api import ApiError
 from s3sink_operator.types import Json, Kind, PodWarning, Refusal
 from sink_job.api import errors
-from sink_job.api.report import Ending, Failure
+from sink_job.api.report import Failure, FinalReport
 
 
 def pod(phase: str = "Failed", *, code: int | None = 1, message: str = "", **status: Any) -> Json:
@@ -25,11 +25,11 @@ def pod(phase: str = "Failed", *, code: int | None = 1, message: str = "", **sta
 
 
 def told(error: Exception) -> str:
-    return Ending(epoch=2, round=9, failure=Failure.of(error)).termination_message()
+    return FinalReport(epoch=2, round=9, failure=Failure.of(error)).termination_message()
 
 
 NAMED = [
-    errors.SpecError(["spec.s3: is missing"]),
+    errors.InvalidSpec(["spec.s3: is missing"]),
     errors.LedgerFenced("another"),
     errors.DataError("t", 1, 5, "no JSON"),
     errors.DataLoss("gone"),
@@ -48,7 +48,7 @@ def test_what_a_person_has_to_mend_is_told_in_the_jobs_own_words(error: errors.S
     assert found.ended_ms == 1_762_164_000_000
 
 
-@pytest.mark.parametrize("error", [errors.TryAgainLater("slow"), ValueError("a bug")], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("error", [errors.TransientError("slow"), ValueError("a bug")], ids=lambda e: type(e).__name__)
 def test_what_nobody_can_mend_is_tried_again(error: Exception) -> None:
     found = pod_failures.ended(pod(code=getattr(error, "exit_code", 1), message=told(error)))
     assert found is not None
@@ -57,7 +57,7 @@ def test_what_nobody_can_mend_is_tried_again(error: Exception) -> None:
 
 def test_a_driver_that_lost_its_jvm_to_the_kernel_was_killed_for_want_of_memory_whatever_it_says() -> None:
     state = {"reason": "OOMKilled"}
-    found = pod_failures.ended(pod(code=75, message=told(errors.TryAgainLater("the JVM is gone")), state=state))
+    found = pod_failures.ended(pod(code=75, message=told(errors.TransientError("the JVM is gone")), state=state))
     assert found is not None
     assert (found.reason, found.exit_code, found.round) == ("OOMKilled", 75, 9)
     mended = pod_failures.ended(pod(code=5, message=told(errors.DataLoss("gone")), state=state))
@@ -121,16 +121,16 @@ MOUNT = 'MountVolume.SetUp failed for volume "secret-0" : '
     [
         pytest.param(
             MOUNT + 'secret "kafka-login" not found',
-            "SecretMissing",
+            "SecretNotFound",
             "there is no Secret kafka-login in the namespace data",
             id="a Secret that is not there",
         ),
         pytest.param(
-            MOUNT + 'configmap "extra" not found', "ConfigMapMissing", "there is no ConfigMap extra", id="a ConfigMap"
+            MOUNT + 'configmap "extra" not found', "ConfigMapNotFound", "there is no ConfigMap extra", id="a ConfigMap"
         ),
         pytest.param(
             "couldn't find key password in Secret data/kafka-login",
-            "SecretMissing",
+            "SecretNotFound",
             "the Secret kafka-login of the namespace data has no key password",
             id="a key in a Secret",
         ),
@@ -154,7 +154,7 @@ def test_a_container_that_lacks_a_secret_names_it() -> None:
     waits["status"]["containerStatuses"] = [{"name": "s3sink", "state": {"waiting": waiting}}]
     found = pod_failures.not_starting(waits)
     assert found is not None
-    assert found.reason == "SecretMissing"
+    assert found.reason == "SecretNotFound"
     assert "there is no Secret extra" in found.sentence
 
 

@@ -12,7 +12,7 @@ from sink_job.api import errors
 from sink_job.api.field_errors import connector_key, dotted, every_field
 from sink_job.api.spec import Spec, load_sink
 from sink_job.cli.simulate import simulate
-from sink_job.verify.audit import Wrong
+from sink_job.verify.audit import FindingType
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -34,8 +34,8 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("wrong", Wrong)
-def test_every_finding_of_verify_has_a_row_with_its_exit_code_and_what_to_do(wrong: Wrong) -> None:
+@pytest.mark.parametrize("wrong", FindingType)
+def test_every_finding_of_verify_has_a_row_with_its_exit_code_and_what_to_do(wrong: FindingType) -> None:
     found = [row for row in rows("docs/failure-modes.md") if row[0] == f"`{wrong}`"]
     assert [(row[1], bool(row[2] and row[3])) for row in found] == [(str(wrong.exit_code), True)]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sink_job.api.enums import ResetTo, State
+from sink_job.api.enums import DesiredState, ResetTo
 
 Json = dict[str, Any]
 
@@ -196,7 +196,7 @@ STATUS: Final = _section(
         "state": _section(
             "What is wanted, and who says so.",
             {
-                "wanted": _text("What is wanted.", enum=[state.value for state in State]),
+                "wanted": _text("What is wanted.", enum=[state.value for state in DesiredState]),
                 "by": _text("What says so: spec.state or an annotation."),
             },
         ),

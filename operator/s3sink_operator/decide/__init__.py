@@ -19,7 +19,7 @@ from s3sink_operator.names import Component
 from s3sink_operator.status import Condition
 from s3sink_operator.types import FINALIZERS, Decision, Event, EventType, Json, Observed, Settings, is_ending, to_stamp
 from sink_job.api.quantities import format_size
-from sink_job.api.report import RunState, StuckReport
+from sink_job.api.report import HangingTransactionReport, RunState
 
 __all__ = ["decide"]
 
@@ -156,11 +156,13 @@ def _of_data(ctx: Context, story: Story) -> list[Condition]:
         found.append(Condition(type="DataLoss", status="True", reason="OffsetsLost", message=message))
     if report is not None and report.stuck:
         message = _stuck(report.stuck)
-        found.append(Condition(type="StuckTransaction", status="True", reason="TransactionStaysOpen", message=message))
+        found.append(
+            Condition(type="HangingTransaction", status="True", reason="TransactionStaysOpen", message=message)
+        )
     return found
 
 
-def _stuck(found: Sequence[StuckReport]) -> str:
+def _stuck(found: Sequence[HangingTransactionReport]) -> str:
     """Where a transaction stays open, and the way out; the same words as long as it does."""
     first = found[0]
     more = "".join(f"; {each.topic}-{each.partition} from offset {each.offset} on" for each in found[1:STUCK_TOLD])

@@ -228,7 +228,7 @@ def _with_refusal(retry: Json | None, seen: Observed, key: Key | None, now: int)
         return retry
     last = max(refusals, key=lambda refusal: (refusal.at_ms, refusal.kind, refusal.name))
     failure = pod_failures.refused(last)
-    of_task = is_ending(seen.sink) or wanted_state(seen.sink)[0] is enums.State.STOPPED
+    of_task = is_ending(seen.sink) or wanted_state(seen.sink)[0] is enums.DesiredState.STOPPED
     component = Component.TASK if of_task else Component.DRIVER
     return _failed(
         retry, failure, of=f"refusal at {last.at_ms}", component=component, ran_ms=0, now=last.at_ms, seen=seen, key=key

@@ -28,8 +28,8 @@ from s3sink_operator.types import (
     uid_of,
     wanted_state,
 )
-from sink_job.api.enums import ExecutorMode, MemoryMode, State
-from sink_job.api.errors import SpecError
+from sink_job.api.enums import DesiredState, ExecutorMode, MemoryMode
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.report import Report
 from sink_job.api.spec import GROUP, KIND, VERSION, Sink, parse_sink
 
@@ -147,7 +147,7 @@ class Context:
         return bool(state.get("published")) and state.get("publishedTo", "") == self.store
 
     @cached_property
-    def wanted(self) -> tuple[State, str]:
+    def wanted(self) -> tuple[DesiredState, str]:
         """The state that is wanted, and what says so."""
         return wanted_state(self.seen.sink)
 
@@ -266,7 +266,7 @@ class Context:
         spec = self.valid.spec
         if self.report is not None:
             seen = self.report.memory
-            opened, held = seen.most_open_objects, min(seen.buffered_bytes + seen.spilled_bytes, MOST)
+            opened, held = seen.max_open_objects, min(seen.buffered_bytes + seen.spilled_bytes, MOST)
         else:
             known = (self.old.get("memory") or {}).get("inputs") or {}
             opened, held = _whole(known.get("openObjects")), _whole(known.get("heldBytes"))
@@ -357,7 +357,7 @@ def _parsed(text: str) -> tuple[Sink | None, str]:
     """The sink in a JSON document, or its mistakes in a line. A spec is looked at much more often than it changes."""
     try:
         sink = parse_sink({"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND} | json.loads(text))
-    except SpecError as error:
+    except InvalidSpec as error:
         return None, "; ".join(error.mistakes)
     except RecursionError:
         return None, "it is nested too deeply"

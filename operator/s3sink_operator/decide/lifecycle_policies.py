@@ -15,13 +15,13 @@ from s3sink_operator.names import Component
 from s3sink_operator.objects import request_of
 from s3sink_operator.status import Condition
 from s3sink_operator.types import EventType, Json, Kind, Request, annotation, is_ending, to_ms
-from sink_job.api.enums import DeletionPolicy, State
+from sink_job.api.enums import DeletionPolicy, DesiredState
 from sink_job.api.quantities import format_size
 from sink_job.api.report import Report, RunState
 
 _HELD = ("true", "True", "TRUE")
 _KNOWN = (
-    (names.STATE, tuple(each.value for each in State), "spec.state holds"),
+    (names.STATE, tuple(each.value for each in DesiredState), "spec.state holds"),
     (names.PAUSED, (*_HELD, "false", "False", "FALSE"), "the operator is not held"),
 )
 _SHOWN = 40
@@ -38,7 +38,7 @@ def held(ctx: Context) -> Verdict | None:
     if left is not None and left <= 0:
         return None
     report = ctx.report
-    as_wanted = ctx.wanted[0] is State.RUNNING and ctx.is_up_to_date
+    as_wanted = ctx.wanted[0] is DesiredState.RUNNING and ctx.is_up_to_date
     running = report is not None and report.state is RunState.RUNNING and as_wanted
     message = f"the operator touches nothing while the annotation {names.PAUSED} is true"
     if ctx.driver is not None and not as_wanted:
@@ -94,7 +94,7 @@ def invalid(ctx: Context) -> Verdict | None:
     """A spec that cannot be read. A driver of before goes on, unless it should not run at all."""
     if ctx.sink is not None:
         return None
-    unwanted = ctx.wanted[0] is not State.RUNNING and ctx.driver is not None
+    unwanted = ctx.wanted[0] is not DesiredState.RUNNING and ctx.driver is not None
     message = ctx.mistakes if unwanted else f"{ctx.mistakes}; {_without_spec(ctx)}"
     return Verdict(
         reason="InvalidSpec",
@@ -159,7 +159,7 @@ def foreign(ctx: Context) -> Verdict | None:
 
 def paused(ctx: Context) -> Verdict | None:
     """Paused: the driver is ended, what is open stays open."""
-    if ctx.wanted[0] is not State.PAUSED:
+    if ctx.wanted[0] is not DesiredState.PAUSED:
         return None
     said = f"{ctx.wanted[1]} is Paused"
     if ctx.driver is not None or ctx.task is not None:
@@ -174,7 +174,7 @@ def paused(ctx: Context) -> Verdict | None:
 
 def stopped(ctx: Context) -> Verdict | None:
     """Stopped: the driver is ended, what is open is published; then offsets can be reset."""
-    if ctx.wanted[0] is not State.STOPPED:
+    if ctx.wanted[0] is not DesiredState.STOPPED:
         return None
     said = f"{ctx.wanted[1]} is Stopped"
     reset = offset_reset.wanted(ctx) if Request.RESET in ctx.settings.requests else None
@@ -278,8 +278,8 @@ def _odd(ctx: Context, name: str, values: Sequence[str], instead: str) -> str | 
 def _not_wanted(ctx: Context) -> list[tuple[str, str]]:
     """Pods that nobody asks for any more: that one was refused is past."""
     state, ending = ctx.wanted[0], is_ending(ctx.seen.sink)
-    driver = [] if state is State.RUNNING and not ending else [("Pod", names.driver_name(ctx.name))]
-    return driver if state is State.STOPPED or ending else [*driver, ("Pod", names.task_name(ctx.name))]
+    driver = [] if state is DesiredState.RUNNING and not ending else [("Pod", names.driver_name(ctx.name))]
+    return driver if state is DesiredState.STOPPED or ending else [*driver, ("Pod", names.task_name(ctx.name))]
 
 
 def finalizers(ctx: Context) -> list[str] | None:

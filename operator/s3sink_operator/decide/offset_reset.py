@@ -12,19 +12,19 @@ from s3sink_operator.decide.context import BY_ANNOTATION, RESET_OF, Context
 from s3sink_operator.names import Component
 from s3sink_operator.status import Condition
 from s3sink_operator.types import Json, Kind, Request, to_stamp
-from sink_job.api.enums import State
+from sink_job.api.enums import DesiredState
 from sink_job.api.errors import TopicRecreated
-from sink_job.api.operator_sections import OffsetReset
+from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.report import ResetReport
 
 
-def wanted(ctx: Context) -> OffsetReset | None:
+def wanted(ctx: Context) -> OffsetResetSpec | None:
     """The request that was not carried out yet."""
     reset = ctx.sink.spec.offsets.reset if ctx.sink is not None else None
     return None if reset is None or reset.nonce == ctx.carried_out.get(ctx.reset_by) else reset
 
 
-def request(reset: OffsetReset) -> str:
+def request(reset: OffsetResetSpec) -> str:
     """What a task pod for it is annotated with."""
     return f"{Request.RESET}:{reset.nonce}"
 
@@ -44,7 +44,7 @@ def is_all_there_is_to_do(ctx: Context) -> bool:
     return (ctx.story.retry or {}).get("reason") == TopicRecreated.reason
 
 
-def done(ctx: Context, reset: OffsetReset, task: Json) -> Json:
+def done(ctx: Context, reset: OffsetResetSpec, task: Json) -> Json:
     """`status.offsets` once the task has succeeded."""
     said = pod_failures.said_by(task)
     told: Json = {"nonce": reset.nonce, "to": reset.to.value, "time": to_stamp(ctx.now), "result": "Done"}
@@ -85,7 +85,7 @@ def condition(ctx: Context) -> Condition | None:
     if reset is None or Request.RESET not in ctx.settings.requests:
         return None
     where = RESET_OF[ctx.reset_by]
-    if ctx.wanted[0] is not State.STOPPED:
+    if ctx.wanted[0] is not DesiredState.STOPPED:
         message = f"{where} waits until the sink is Stopped"
         return Condition(type="OffsetsReset", status="False", reason="WaitsForStopped", message=message)
     retry = ctx.story.retry or {}

@@ -14,8 +14,8 @@ from s3sink_operator import names
 from s3sink_operator.kubectl.view import condition, unseen
 from s3sink_operator.objects import RESTARTED_FOR
 from s3sink_operator.types import Json, annotation, is_ending, wanted_state
-from sink_job.api.enums import ResetTo, State
-from sink_job.api.errors import SpecError
+from sink_job.api.enums import DesiredState, ResetTo
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.spec import parse_sink
 
 _RESET = "spec.offsets.reset"
@@ -44,7 +44,7 @@ def restart(sink: Json, stamp: str) -> Action:
     """Another attempt, from where the ledger says. Raises RefusedError."""
     _may(sink)
     state, by = wanted_state(sink)
-    if state is not State.RUNNING:
+    if state is not DesiredState.RUNNING:
         raise RefusedError(f"it is {state} by {by}, so there is nothing to restart: resume starts it")
 
     def is_done(now: Json, driver: Json | None) -> bool:
@@ -60,24 +60,24 @@ def restart(sink: Json, stamp: str) -> Action:
 
 def pause(sink: Json) -> Action:
     """The driver is ended, uploads stay open. Raises RefusedError."""
-    return _halt(sink, State.PAUSED, "is being paused: what is open stays open")
+    return _halt(sink, DesiredState.PAUSED, "is being paused: what is open stays open")
 
 
 def stop(sink: Json) -> Action:
     """What is open is published, and no driver runs. Raises RefusedError."""
-    return _halt(sink, State.STOPPED, "is being stopped: what is open is published first")
+    return _halt(sink, DesiredState.STOPPED, "is being stopped: what is open is published first")
 
 
 def resume(sink: Json) -> Action:
     """The override goes; where the spec itself says Paused or Stopped, it is overridden. Raises RefusedError."""
     _may(sink)
-    written = (sink.get("spec") or {}).get("state", State.RUNNING.value)
+    written = (sink.get("spec") or {}).get("state", DesiredState.RUNNING.value)
     return Action(
-        annotations={names.STATE: None if written == State.RUNNING else State.RUNNING.value},
+        annotations={names.STATE: None if written == DesiredState.RUNNING else DesiredState.RUNNING.value},
         said="is being resumed"
-        if written == State.RUNNING
+        if written == DesiredState.RUNNING
         else f"is being resumed, though its spec.state is {written}",
-        is_done=lambda now, driver: driver is not None and _is_ready(now) and _seen_as(now, State.RUNNING),
+        is_done=lambda now, driver: driver is not None and _is_ready(now) and _seen_as(now, DesiredState.RUNNING),
         trouble=_stalled,
     )
 
@@ -86,7 +86,7 @@ def reset_offsets(sink: Json, request: Json) -> Action:
     """A request about offsets, as spec.offsets.reset has it. Raises RefusedError, with all that is wrong with it."""
     _may(sink)
     state, by = wanted_state(sink)
-    if state is not State.STOPPED:
+    if state is not DesiredState.STOPPED:
         name = sink["metadata"]["name"]
         raise RefusedError(
             f"it is {state} by {by}, and offsets are reset only while it is Stopped: kubectl s3sink stop {name} --wait"
@@ -127,7 +127,7 @@ def reset_request(nonce: str, *, to: ResetTo, on_existing: str, timestamp: str |
     return request
 
 
-def _halt(sink: Json, state: State, said: str) -> Action:
+def _halt(sink: Json, state: DesiredState, said: str) -> Action:
     _may(sink)
 
     def is_done(now: Json, driver: Json | None) -> bool:
@@ -151,7 +151,7 @@ def _is_ready(sink: Json) -> bool:
     return unseen(sink) is None and condition(sink, "Ready").get("status") == "True"
 
 
-def _seen_as(sink: Json, state: State) -> bool:
+def _seen_as(sink: Json, state: DesiredState) -> bool:
     told = (sink.get("status") or {}).get("state") or {}
     return told.get("wanted") == state.value
 
@@ -167,7 +167,7 @@ def _mistakes(sink: Json, request: Json) -> list[str]:
     spec = {**(sink.get("spec") or {}), "offsets": {"reset": request}}
     try:
         parse_sink({"apiVersion": sink["apiVersion"], "kind": sink["kind"], "metadata": meta, "spec": spec})
-    except SpecError as error:
+    except InvalidSpec as error:
         return [each.removeprefix(f"{_RESET}.") for each in error.mistakes if each.startswith(_RESET)]
     return []
 
