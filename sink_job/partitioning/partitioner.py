@@ -104,7 +104,7 @@ class PathPartitioner:
             if skip is not None:
                 codes[skip] = REJECTED
             return PathColumns(codes, [f"partition={partition}"], None, [])
-        work = _Batch(n, fields or {}, skip)
+        work = _PathColumnsBuilder(n, fields or {}, skip)
         times = self._times(work, now, timestamps)
         by_field = [work.elements(name, self.delimiter) for name in self.names]
         if len(work.rows):
@@ -114,7 +114,7 @@ class PathPartitioner:
             paths = []
         return PathColumns(work.codes, paths, times, sorted(work.refused))
 
-    def _times(self, work: _Batch, now: int, timestamps: Times | None) -> Times | None:
+    def _times(self, work: _PathColumnsBuilder, now: int, timestamps: Times | None) -> Times | None:
         if self._time is None:
             return None
         if self.extractor is TimestampExtractor.WALLCLOCK:
@@ -130,7 +130,7 @@ class PathPartitioner:
         work.refuse(refused, REJECTED)
         return times
 
-    def _time_labels(self, work: _Batch, times: Times | None) -> list[_Labels]:
+    def _time_labels(self, work: _PathColumnsBuilder, times: Times | None) -> list[_Labels]:
         if self._time is None or times is None:
             return []
         slots, labels = self._time.of_times(times[work.rows])
@@ -144,7 +144,7 @@ class _Labels(NamedTuple):
     labels: list[str]
 
 
-class _Batch:
+class _PathColumnsBuilder:
     """What is left of a batch while its paths are made: `rows` that are not refused, and the codes of all."""
 
     def __init__(self, n: int, fields: Fields, skip: Mask | None) -> None:

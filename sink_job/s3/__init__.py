@@ -12,7 +12,7 @@ from sink_job.s3.errors import (
     PreconditionFailed,
     S3Outcome,
 )
-from sink_job.s3.multipart import Part, Upload
+from sink_job.s3.multipart import Upload, UploadedPart
 from sink_job.s3.objects import Head, Listed, PutResult
 from sink_job.s3.request_metrics import RequestMetrics, Usage
 from sink_job.s3.retry import RetryPolicy
@@ -28,7 +28,6 @@ __all__ = [
     "Listed",
     "NoSuchUpload",
     "NotFound",
-    "Part",
     "PreconditionFailed",
     "PutResult",
     "RequestMetrics",
@@ -37,6 +36,7 @@ __all__ = [
     "S3Outcome",
     "S3Settings",
     "Upload",
+    "UploadedPart",
     "Usage",
     "connect",
     "lifecycle_warning",

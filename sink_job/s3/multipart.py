@@ -17,15 +17,11 @@ from sink_job.s3.errors import NoSuchUpload, NotFound
 from sink_job.s3.request_body import Body, ChunkedBody
 from sink_job.s3.transport import Transport
 
-__all__ = ["MultipartCalls", "Part", "Upload"]
-
-MAX_PARTS = 10_000
-MIN_PART_SIZE = 5 << 20
-"""S3's limits: parts an upload, and bytes a part that is not the last."""
+__all__ = ["MultipartCalls", "Upload", "UploadedPart"]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class UploadedPart:
     """A part as the store acknowledged it: what completion has to name. `crc` is its CRC64NVME, `size` in bytes."""
 
     number: int
@@ -61,7 +57,7 @@ class MultipartCalls:
         )
         return str(answer["UploadId"])
 
-    def upload_part(self, key: str, upload_id: str, number: int, body: Body, crc: int | None = None) -> Part:
+    def upload_part(self, key: str, upload_id: str, number: int, body: Body, crc: int | None = None) -> UploadedPart:
         """Uploads part `number` (from 1); `crc`, if known, is the CRC64NVME of `body`. The same number again replaces
         it.
 
@@ -78,9 +74,9 @@ class MultipartCalls:
             PartNumber=number,
             ChecksumCRC64NVME=checksums.b64(crc),
         )
-        return Part(number=number, etag=answer["ETag"], crc=crc, size=len(pieces))
+        return UploadedPart(number=number, etag=answer["ETag"], crc=crc, size=len(pieces))
 
-    def complete(self, key: str, upload_id: str, parts: Sequence[Part], crc: int | None = None) -> str:
+    def complete(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int | None = None) -> str:
         """Makes the object of `parts`, in order of their numbers, and returns its ETag; `crc` is that of the whole
         object (by default combined from the parts').
 

@@ -22,11 +22,11 @@ from sink_job.s3 import (
     InvalidPart,
     NoSuchUpload,
     NotFound,
-    Part,
     PreconditionFailed,
     RetryPolicy,
     S3Client,
     S3Settings,
+    UploadedPart,
     lifecycle_warning,
     probe,
 )
@@ -84,7 +84,7 @@ def key(request: pytest.FixtureRequest) -> str:
     return f"topics/a=b %2F+é/{request.node.name}+0+0000000000.json"
 
 
-def _upload(s3: S3Client, key: str, *bodies: bytes) -> tuple[str, list[Part]]:
+def _upload(s3: S3Client, key: str, *bodies: bytes) -> tuple[str, list[UploadedPart]]:
     upload_id = s3.create_upload(key)
     return upload_id, [s3.upload_part(key, upload_id, n, body) for n, body in enumerate(bodies, start=1)]
 
@@ -231,7 +231,7 @@ def test_completing_over_an_object_is_refused_and_the_upload_survives(s3: S3Clie
 def test_of_two_uploads_of_a_key_one_is_completed(s3: S3Client, key: str) -> None:
     uploads = [_upload(s3, key, b"the same bytes") for _ in range(2)]
 
-    def attempt(upload: tuple[str, list[Part]]) -> bool:
+    def attempt(upload: tuple[str, list[UploadedPart]]) -> bool:
         try:
             s3.complete(key, *upload)
         except PreconditionFailed:

@@ -23,11 +23,11 @@ from sink_job.s3 import (
     Conflict,
     NoSuchUpload,
     NotFound,
-    Part,
     PreconditionFailed,
     RetryPolicy,
     S3Client,
     S3Settings,
+    UploadedPart,
     lifecycle_warning,
     probe,
 )
@@ -37,7 +37,7 @@ from tests.unit.s3.conftest import Reply, ScriptedStore, refusal
 SLOW_DOWN = refusal(503, "SlowDown")
 LOST = Reply(lost=True)
 COMPLETED = Reply(body="<CompleteMultipartUploadResult><ETag>&quot;e-1&quot;</ETag></CompleteMultipartUploadResult>")
-PART = Part(number=1, etag='"e"', crc=crc64nvme(b"part"), size=4)
+PART = UploadedPart(number=1, etag='"e"', crc=crc64nvme(b"part"), size=4)
 
 
 def test_a_body_is_not_hashed_for_the_signature_but_checked_by_its_crc(s3: S3Client, store: ScriptedStore) -> None:
