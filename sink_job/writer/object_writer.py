@@ -89,8 +89,8 @@ class ObjectWriter:
             part_size=part_size,
             compression=compression,
             spool=spool,
-            sealed=self._inherited(was.blocks if was else ()),
-            loose=self._inherited(was.partial_block if was else ()),
+            blocks=self._inherited(was.blocks if was else ()),
+            partial_block=self._inherited(was.partial_block if was else ()),
         )
         if was and len(was.staged) > MAX_TAIL:
             self._stream.compact()
