@@ -1,5 +1,8 @@
-"""The object store: one client a process, the calls that the protocol needs, and their outcomes as errors of the
-domain."""
+"""The object store: one S3 client per process, the requests that the protocol needs, and typed errors for their
+outcomes.
+
+Runs in every process of a sink: driver, commands and Spark's Python workers.
+"""
 
 from sink_job.s3.client import S3Client, connect
 from sink_job.s3.errors import (

@@ -382,8 +382,8 @@ def test_a_missing_bucket_is_told(settings: S3Settings) -> None:
 @pytest.mark.parametrize(
     ("access_key", "secret_key", "told"),
     [
-        (ACCESS_KEY, "not-the-secret", "the secret key does not belong to the access key"),
-        ("nobodys-access", SECRET_KEY, "the store does not know the access key"),
+        (ACCESS_KEY, "not-the-secret", "the secret key does not match the access key"),
+        ("nobodys-access", SECRET_KEY, "unknown access key"),
     ],
 )
 def test_wrong_keys_are_told_without_repeating_them(
