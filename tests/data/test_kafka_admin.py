@@ -308,8 +308,8 @@ def test_missing_rights_are_told_by_operation(jvm: JavaGateway, guarded: KafkaBr
     Topics(guarded.bootstrap).create(topic)
     [partition] = of(topic, 0)
     with logged_in(jvm, guarded, "guest", USERS["guest"]) as client:
-        with pytest.raises(AccessDenied, match="does not allow us to read the end offsets"):
+        with pytest.raises(AccessDenied, match="cannot read the end offsets: access denied"):
             client.end_offsets([partition])
-        with pytest.raises(AccessDenied, match="does not allow us to commit the offsets of group g"):
+        with pytest.raises(AccessDenied, match="cannot commit the offsets of group g: access denied"):
             client.alter_group_offsets("g", {partition: 1})
         assert client.log_sizes([topic]) is None
