@@ -15,7 +15,7 @@ import pytest
 from sink_job.api.errors import DataLoss
 from sink_job.api.spec import load_sink
 from sink_job.coordinator.context import StopCondition
-from sink_job.coordinator.coordinator import Coordinator
+from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.verify.audit import PartitionResult
 from sink_job.verify.compare_job import CompareContext, compare
 from sink_job.verify.evidence import collect_evidence
@@ -35,7 +35,7 @@ LARGE = 1_000_000
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Coordinator, "short_wait_ms", 1)
+    monkeypatch.setattr(RoundLoop, "truncation_check_ms", 1)
 
 
 def key(first: int, path: str = "partition=0") -> str:
