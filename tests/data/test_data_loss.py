@@ -107,7 +107,7 @@ def test_records_that_are_lost_are_a_note_of_verify_and_not_a_finding(place: Pla
     place.run(held, DONE, **OPEN)
     verdict = proved(place, held, **OPEN)
     assert (verdict.lost, verdict.gaps, verdict.pending_records) == (10, 10, 15)
-    (note,) = (note for note in verdict.notes if "lost" in note)
+    (note,) = (note for note in verdict.notes if "onDataLoss" in note)
     assert "10 records" in note
     place.run(held, ALL, **OPEN)
     verdict = proved(place, held, **OPEN)
