@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sink_job.api import errors
 from sink_job.api.field_errors import connector_key, dotted, every_field
@@ -15,7 +16,7 @@ from sink_job.cli.simulate import simulate
 from sink_job.verify.audit import FindingType
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 SAMPLE = ROOT / "examples" / "flights-records.jsonl"
 
 
@@ -32,6 +33,13 @@ def rows(name: str) -> Iterator[list[str]]:
 
 def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize(
+    "file", [*sorted((ROOT / ".github").rglob("*.y*ml")), ROOT / ".pre-commit-config.yaml"], ids=lambda file: file.name
+)
+def test_the_settings_of_the_repository_are_valid_yaml(file: Path) -> None:
+    assert yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("wrong", FindingType)
