@@ -16,7 +16,7 @@ from sink_job.cli.simulate import simulate
 from sink_job.verify.audit import FindingType
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
 SAMPLE = ROOT / "examples" / "flights-records.jsonl"
 
 
