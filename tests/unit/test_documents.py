@@ -73,6 +73,17 @@ def test_the_page_about_the_command_line_shows_the_sample_as_it_is() -> None:
     assert SAMPLE.read_text(encoding="utf-8") in text("docs/cli.md")
 
 
+def test_the_manifest_of_the_readme_is_valid() -> None:
+    blocks = re.findall(r"(?s)```yaml\n(.*?)```", text("README.md"))
+    assert [load_sink(block).name for block in blocks] == ["flights"]
+
+
+def test_the_make_targets_of_the_quick_starts_exist() -> None:
+    named = {name for page in ("README.md", "docs/demo.md") for name in re.findall(r"\bmake ([a-z-]+)", text(page))}
+    assert {"demo", "demo-up", "demo-down", "demo-cluster"} <= named
+    assert named <= set(re.findall(r"(?m)^([a-z-]+):.* ## ", text("Makefile")))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     broken = []
