@@ -25,7 +25,7 @@ from devtools.topics import Topics
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.support.spark_fixture import Site
+    from tests.support.spark_fixture import SparkFixture
 
 settings.register_profile("ci", deadline=None, print_blob=True)
 settings.register_profile("dev", deadline=None)
@@ -95,13 +95,13 @@ def sink_of(tmp_path: Path) -> Iterator[SinkFactory]:
 
 
 @pytest.fixture(scope="session")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def spark_working_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which the shared Spark was started; nothing is written there."""
     return tmp_path_factory.mktemp("elsewhere")
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, elsewhere: Path) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory, spark_working_dir: Path) -> Iterator[SparkSession]:
     """Spark in this process, shared by all tests of this worker: leave it running. It leaves no file behind."""
     from sink_job.spark.conf import SparkSettings
     from sink_job.spark.jars import connector_jars
@@ -110,15 +110,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory, elsewhere: Path) -> Iterator
     temp = tmp_path_factory.mktemp("spark")
     settings = SparkSettings(app_name="tests", jars=connector_jars(), cores=2, heap=512 << 20, temp_dir=temp)
     with ExitStack() as stack:
-        with chdir(elsewhere):
+        with chdir(spark_working_dir):
             running = stack.enter_context(session(settings))
         yield running
     assert list(temp.iterdir()) == []
 
 
 @pytest.fixture
-def site(spark: SparkSession, kafka: KafkaBroker, topics: Topics, s3: S3Server, bucket: str, tmp_path: Path) -> Site:
+def spark_fixture(
+    spark: SparkSession, kafka: KafkaBroker, topics: Topics, s3: S3Server, bucket: str, tmp_path: Path
+) -> SparkFixture:
     """Where a test runs a sink's driver in this process, on the shared servers and a bucket of its own."""
-    from tests.support.spark_fixture import Site
+    from tests.support.spark_fixture import SparkFixture
 
-    return Site(spark=spark, topics=topics, bootstrap=kafka.bootstrap, s3=s3, bucket=bucket, folder=tmp_path)
+    return SparkFixture(spark=spark, topics=topics, bootstrap=kafka.bootstrap, s3=s3, bucket=bucket, folder=tmp_path)

@@ -71,7 +71,7 @@ def content() -> Callable[[str], Content]:
 
 
 @TARGETS
-def test_an_image_runs_as_a_user_by_number_and_its_entry_point_is_a_process_of_its_own(
+def test_an_image_runs_as_a_numeric_user_and_its_entry_point_is_a_process(
     content: Callable[[str], Content], target: str
 ) -> None:
     config = content(target).config["config"]
@@ -83,7 +83,7 @@ def test_an_image_runs_as_a_user_by_number_and_its_entry_point_is_a_process_of_i
 
 
 @TARGETS
-def test_what_is_installed_is_roots_and_everyone_may_read_it_and_nobody_write(
+def test_installed_files_belong_to_root_and_are_readable_but_not_writable(
     content: Callable[[str], Content], target: str
 ) -> None:
     wrong = [
@@ -101,13 +101,13 @@ def test_what_is_installed_is_roots_and_everyone_may_read_it_and_nobody_write(
 
 
 @TARGETS
-def test_no_tools_for_building_are_installed(content: Callable[[str], Content], target: str) -> None:
+def test_no_build_tools_are_installed(content: Callable[[str], Content], target: str) -> None:
     assert [name for name in ("pip", "setuptools", "wheel", "pytest") if content(target).package(name)] == []
     assert not any(path.startswith(("src/", "dist/", "build/", "baked/")) for path in content(target).members)
 
 
 @TARGETS
-def test_no_layer_tells_where_the_image_was_built(content: Callable[[str], Content], target: str) -> None:
+def test_no_layer_contains_the_path_of_the_build_host(content: Callable[[str], Content], target: str) -> None:
     found = content(target)
     hosts = [each.encode() for each in image_builders.hosts_of_this_machine()]
     told = [path for layer in found.layers for path, text in layer.texts.items() if any(host in text for host in hosts)]
@@ -119,7 +119,7 @@ def test_no_layer_tells_where_the_image_was_built(content: Callable[[str], Conte
 
 
 @TARGETS
-def test_modules_are_compiled_once_and_for_good(content: Callable[[str], Content], target: str) -> None:
+def test_modules_are_compiled_at_build_time(content: Callable[[str], Content], target: str) -> None:
     own = content(target).own
     modules = {path for path in own if path.endswith(".py") and "/sink_job/" in path}
     compiled = {path for path in own if path.endswith(".cpython-311.pyc") and "/sink_job/" in path}
@@ -127,7 +127,7 @@ def test_modules_are_compiled_once_and_for_good(content: Callable[[str], Content
     assert len(modules) == len(compiled)
 
 
-def test_the_operators_image_is_small_and_knows_neither_spark_nor_java(content: Callable[[str], Content]) -> None:
+def test_the_operator_image_is_small_and_contains_neither_spark_nor_java(content: Callable[[str], Content]) -> None:
     found = content("operator")
     assert not found.package("pyspark")
     assert not any(path.endswith((".jar", "/java")) for path in found.members)
@@ -136,7 +136,7 @@ def test_the_operators_image_is_small_and_knows_neither_spark_nor_java(content: 
     assert base.size < 180 * MB
 
 
-def test_the_jobs_image_holds_the_connector_and_the_archive_of_classes(content: Callable[[str], Content]) -> None:
+def test_the_job_image_contains_the_connector_and_the_cds_archive(content: Callable[[str], Content]) -> None:
     found = content("job")
     names = {Path(path).name for path in found.package("pyspark") if path.endswith(".jar")}
     assert any(name.startswith("spark-sql-kafka-0-10") for name in names)
@@ -145,7 +145,7 @@ def test_the_jobs_image_holds_the_connector_and_the_archive_of_classes(content: 
     assert not found.package("kopf")
 
 
-def test_an_edit_of_code_changes_a_layer_of_a_few_megabytes(content: Callable[[str], Content]) -> None:
+def test_a_code_change_changes_a_layer_of_a_few_megabytes(content: Callable[[str], Content]) -> None:
     for target in images.TARGETS:
         with_code = [layer for layer in content(target).layers if any("/sink_job/" in path for path in layer.members)]
         assert len(with_code) == 1

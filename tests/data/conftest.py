@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from devtools.s3 import S3Server
-from tests.support.sink_fixture import Place
+from tests.support.sink_fixture import SinkFixture
 
 
 @pytest.fixture
-def place(s3: S3Server, tmp_path: Path) -> Place:
+def sink_fixture(s3: S3Server, tmp_path: Path) -> SinkFixture:
     """A bucket of the test's own."""
-    return Place.new(s3.endpoint, tmp_path)
+    return SinkFixture.new(s3.endpoint, tmp_path)

@@ -43,7 +43,7 @@ def written(kafka: KafkaBroker, topics: Topics, s3: S3Server, topic: str, bucket
     return sink
 
 
-def test_offsets_are_reset_and_everything_is_copied_and_proved_again(
+def test_after_reset_offsets_everything_is_copied_and_verified_again(
     written: Sink, topics: Topics, topic: str, last_word: Path
 ) -> None:
     told = written.must("reset-offsets", "--to", "Earliest", exit_code=7)
@@ -72,7 +72,7 @@ def test_offsets_are_reset_and_everything_is_copied_and_proved_again(
     assert "GENERATION" in written.must("verify")
 
 
-def test_what_is_open_is_given_up_and_copied_by_the_next_run(written: Sink, last_word: Path) -> None:
+def test_after_discard_open_the_next_run_copies_the_discarded_records(written: Sink, last_word: Path) -> None:
     told = written.must("discard-open")
     assert "gave up 1 open objects with 10 records" in told
     assert "a later run goes on at 90" in told

@@ -147,7 +147,7 @@ def test_success_makes_one_object_of_four_parts_and_commits_offset_270(scenario:
 
 
 @scenarios(270, maxRecords=SMALLER)
-def test_killed_in_part_4_a_sink_of_small_rounds_goes_on_with_part_4_alone(scenario: Scenario) -> None:
+def test_after_a_kill_in_part_4_a_sink_of_small_rounds_repeats_only_part_4(scenario: Scenario) -> None:
     scenario.killed_at(scenario.request("UploadPart", part=4))
     assert scenario.visible == []
     assert scenario.committed == 270
@@ -159,7 +159,7 @@ def test_killed_in_part_4_a_sink_of_small_rounds_goes_on_with_part_4_alone(scena
 
 
 @scenarios(270)
-def test_killed_in_part_4_a_sink_of_one_round_writes_the_same_bytes_again_and_leaves_no_litter(
+def test_after_a_kill_in_part_4_a_sink_of_one_round_writes_the_same_bytes(
     scenario: Scenario,
 ) -> None:
     scenario.killed_at(scenario.request("UploadPart", part=4))
@@ -173,7 +173,7 @@ def test_killed_in_part_4_a_sink_of_one_round_writes_the_same_bytes_again_and_le
 
 
 @scenarios(360)
-def test_when_the_commit_is_lost_after_the_object_is_complete_nothing_is_published_twice(scenario: Scenario) -> None:
+def test_nothing_is_published_twice_if_the_commit_is_lost_after_the_completion(scenario: Scenario) -> None:
     scenario.killed_at(scenario.request("CompleteMultipartUpload"), after=True)
     assert scenario.visible == [scenario.key]
     assert scenario.committed == 360

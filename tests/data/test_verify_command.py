@@ -46,7 +46,7 @@ def _value(n: int) -> bytes:
     return json.dumps({"n": n, "kind": f"k{n % 3}"}).encode()
 
 
-def test_what_was_written_is_proved_and_damage_ends_with_its_exit_code(
+def test_verify_passes_and_reports_damage_with_its_exit_code(
     written: tuple[Sink, str, str], s3: S3Server, topics: Topics
 ) -> None:
     sink, topic, bucket = written
@@ -81,7 +81,7 @@ def test_what_was_written_is_proved_and_damage_ends_with_its_exit_code(
     assert "ObjectMissing" in told
 
 
-def test_a_sink_that_never_ran_is_told_so(
+def test_a_sink_that_never_ran_is_reported(
     kafka: KafkaBroker, topics: Topics, s3: S3Server, topic: str, bucket: str, sink_of: SinkFactory
 ) -> None:
     topics.create(topic)

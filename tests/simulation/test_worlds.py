@@ -30,7 +30,7 @@ def description(failed: Failed) -> str:
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
-def test_every_invariant_holds_in_fresh_worlds(group: int) -> None:
+def test_every_invariant_holds_in_new_simulations(group: int) -> None:
     print(f"base seed {BASE}: run again by S3SINK_SEED={BASE}")
     worlds = WORLDS // GROUPS
     for case in fresh(BASE + group * worlds, worlds):
@@ -39,7 +39,7 @@ def test_every_invariant_holds_in_fresh_worlds(group: int) -> None:
 
 
 @pytest.mark.parametrize("case", read_cases(SEEDS), ids=str)
-def test_every_invariant_holds_in_a_world_that_once_failed(case: Case) -> None:
+def test_every_invariant_holds_in_a_simulation_that_once_failed(case: Case) -> None:
     failed = fails(case)
     assert failed is None, description(failed)
 
@@ -50,7 +50,7 @@ def test_a_seed_reproduces_a_run() -> None:
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "1"])
-def test_a_run_does_not_depend_on_the_hashes_of_the_process(hash_seed: str) -> None:
+def test_a_run_does_not_depend_on_hash_randomization(hash_seed: str) -> None:
     code = "import sys; from devtools.simulation.runner import *; print(hash_of(int(sys.argv[1]), 10))"
     environ = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(

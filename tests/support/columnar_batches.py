@@ -14,7 +14,7 @@ from sink_job.api.topic_partition import TopicPartition
 _GARBAGE = b"behind the end"
 
 
-class Read(NamedTuple):
+class ConsumedRecord(NamedTuple):
     """A record as a consumer gives it."""
 
     tp: TopicPartition
@@ -25,8 +25,12 @@ class Read(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]] = ()
 
 
-def rows(
-    *packs: Sequence[Read], timestamp: bool = False, key: bool = False, headers: bool = False, garbage: bool = False
+def batch_rows(
+    *packs: Sequence[ConsumedRecord],
+    timestamp: bool = False,
+    key: bool = False,
+    headers: bool = False,
+    garbage: bool = False,
 ) -> pa.RecordBatch:
     """A batch of rows, one for each pack; `garbage`: bytes go on behind the last value."""
     tail = _GARBAGE if garbage else b""
@@ -38,7 +42,7 @@ def rows(
     )
 
 
-def _row(pack: Sequence[Read], *, timestamp: bool, key: bool, headers: bool, tail: bytes) -> dict[str, Any]:
+def _row(pack: Sequence[ConsumedRecord], *, timestamp: bool, key: bool, headers: bool, tail: bytes) -> dict[str, Any]:
     tp = pack[0].tp if pack else TopicPartition("", 0)
     pairs = list(chain.from_iterable(record.headers for record in pack))
     return {

@@ -10,7 +10,7 @@ from sink_job.coordinator.coordinator import Coordinator
 
 
 @contextmanager
-def running(driver: Coordinator) -> Iterator[None]:
+def running_driver(driver: Coordinator) -> Iterator[None]:
     """The driver in a thread of its own, until the block ends."""
     thread = threading.Thread(target=driver.run)
     thread.start()

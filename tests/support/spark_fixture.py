@@ -34,16 +34,16 @@ from sink_job.ledger.ownership import Owner
 from sink_job.s3 import RetryPolicy, S3Settings
 from sink_job.spark.engine import SparkEngine
 
-SOON = StopCondition(until_caught_up=True)
-ALL = StopCondition(until_caught_up=True, publish_open=True)
-FOR_EVER = StopCondition()
+UNTIL_CAUGHT_UP = StopCondition(until_caught_up=True)
+PUBLISH_ALL = StopCondition(until_caught_up=True, publish_open=True)
+FOREVER = StopCondition()
 
 KAFKA_TIMEOUT_MS = 5_000
 """How long a question to Kafka may take in tests that don't say."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Site:
+class SparkFixture:
     """One test's share of the servers: a bucket of its own, and secrets in `folder`."""
 
     spark: SparkSession
@@ -54,8 +54,8 @@ class Site:
     folder: Path
     endpoint: str | None = None
     kafka_timeout_ms: int = KAFKA_TIMEOUT_MS
-    look_every: int = 30_000
-    stuck_after: int = HANGING_AFTER_MS
+    discovery_interval_ms: int = 30_000
+    hanging_after_ms: int = HANGING_AFTER_MS
     patience_s: float = 5.0
 
     # -- running -----------------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class Site:
             engine = SparkEngine(
                 self.spark, properties.client(), group_id=sink.group_id, redact=properties.redact, poll_timeout_ms=5_000
             )
-            world = CoordinatorContext(
+            context = CoordinatorContext(
                 s3=replace(
                     S3Settings.of(sink.spec.s3, secrets),
                     retry=RetryPolicy(patience_s=self.patience_s, first_s=0.02, cap_s=0.2),
@@ -106,10 +106,10 @@ class Site:
                 clock=lambda: time.time_ns() // 1_000_000,
                 owner=Owner("test", sink.namespace, sink.name, sink.sink_id),
                 attempt=uuid.uuid4().hex,
-                discovery_interval_ms=self.look_every,
-                hanging_after_ms=self.stuck_after,
+                discovery_interval_ms=self.discovery_interval_ms,
+                hanging_after_ms=self.hanging_after_ms,
             )
-            yield Coordinator(sink, world, goal, Progress(sink, world.clock))
+            yield Coordinator(sink, context, goal, Progress(sink, context.clock))
 
     def run(self, sink: Sink, goal: StopCondition) -> Report:
         """Runs until the goal; raises what ends the run, returns its last report."""
@@ -118,10 +118,10 @@ class Site:
             return driver.progress.report()
 
     @contextmanager
-    def running(self, sink: Sink) -> Iterator[Running]:
+    def running(self, sink: Sink) -> Iterator[RunningDriver]:
         """The sink runs in the background until the block ends; what ended it before that is raised at the end."""
-        with self.driver(sink, FOR_EVER) as driver:
-            running = Running(driver)
+        with self.driver(sink, FOREVER) as driver:
+            running = RunningDriver(driver)
             try:
                 yield running
             finally:
@@ -146,7 +146,7 @@ class Site:
         return self.topics.committed(sink.group_id, topic)
 
 
-class Running:
+class RunningDriver:
     """A driver in a thread."""
 
     def __init__(self, driver: Coordinator) -> None:

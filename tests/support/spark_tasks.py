@@ -19,7 +19,7 @@ from sink_job.api.topic_partition import TopicPartition
 Batches = Iterator[pa.RecordBatch]
 
 
-def rows(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+def rows_as_json(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
     """Every record with all its columns, as JSON; bytes as text."""
     return json.dumps([_plain(row) for batch in batches for row in batch.to_pylist()]).encode()
 
@@ -45,27 +45,27 @@ def size_of_input(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
     return str(len(given)).encode()
 
 
-def refuse(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+def reject(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
     raise DataError(tp.topic, tp.partition, 7, "not JSON")
 
 
-def busy(tries: Path, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+def fail_transiently(tries: Path, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
     """Fails always, and leaves a mark for each try."""
     with tries.open("a") as log:
         log.write("x")
     raise TransientError("S3 is slow today")
 
 
-def bug(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+def raise_bug(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
     return bytes(1 // (tp.partition - tp.partition))
 
 
-def killed(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+def kill_self(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
     os.kill(os.getpid(), signal.SIGKILL)
     return b""
 
 
-def begun_and_endless(begun: Path, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+def start_and_block(begun: Path, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
     begun.touch()
     threading.Event().wait()
     return b""

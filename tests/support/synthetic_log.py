@@ -26,12 +26,12 @@ from sink_job.engine.types import Columns, ProcessorFactory, Range
 from sink_job.ledger.ownership import Owner
 from sink_job.s3 import RetryPolicy, S3Settings
 
-BATCH = 7
+BATCH_RECORDS = 7
 CLOCK_MS = 1_700_000_000_000
 
 
 @dataclass(frozen=True)
-class FunctionLog:
+class SyntheticLog:
     """Records `0 … records - 1` of each partition of one topic, but for the `holes`; values of about `value_bytes`.
     `beside`: further topics and their ids, with the same records."""
 
@@ -40,15 +40,15 @@ class FunctionLog:
     records: int = 100
     value_bytes: int = 100
     paths: int = 1
-    holes: frozenset[int] = frozenset()
+    gaps: frozenset[int] = frozenset()
     starts_at: int = 0
     topic_id: str = "topic-id"
-    beside: Mapping[str, str] = field(default_factory=dict)
+    other_topics: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def topics(self) -> dict[str, str]:
         """The topics and their ids."""
-        return {self.topic: self.topic_id, **self.beside}
+        return {self.topic: self.topic_id, **self.other_topics}
 
     def value(self, partition: int, offset: int) -> bytes:
         head = json.dumps({"partition": partition, "offset": offset, "kind": f"k{offset % self.paths}"})[:-1]
@@ -63,9 +63,9 @@ class FunctionLog:
         return 1_700_000_000_000 + offset * 60_000
 
     def batches(self, tp: TopicPartition, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        offsets = [offset for offset in range(start, end) if offset not in self.holes]
-        for first in range(0, len(offsets), BATCH):
-            chosen = offsets[first : first + BATCH]
+        offsets = [offset for offset in range(start, end) if offset not in self.gaps]
+        for first in range(0, len(offsets), BATCH_RECORDS):
+            chosen = offsets[first : first + BATCH_RECORDS]
             yield pa.RecordBatch.from_pydict(
                 {
                     "offset": pa.array(chosen, pa.int64()),
@@ -76,10 +76,10 @@ class FunctionLog:
 
 
 @dataclass
-class FunctionEngine:
+class InlineEngine:
     """Runs a round's tasks in this process, one after the other."""
 
-    log: FunctionLog
+    log: SyntheticLog
     cancelled: bool = field(default=False)
 
     def run(
@@ -104,10 +104,10 @@ class FunctionEngine:
         self.cancelled = True
 
 
-class FileGroup:
+class FileConsumerGroup:
     """A Kafka of the log's topics whose consumer group is a file. Other topics do not exist."""
 
-    def __init__(self, log: FunctionLog, path: Path) -> None:
+    def __init__(self, log: SyntheticLog, path: Path) -> None:
         self.log = log
         self.path = path
 
@@ -140,13 +140,17 @@ class FileGroup:
     def group_offsets(
         self, group: str, partitions: Sequence[TopicPartition], *, metadata: str = ""
     ) -> dict[TopicPartition, int]:
-        stored, marks = self._read(self.path), self._read(self._marks)
+        stored, metadata_of = self._read(self.path), self._read(self._metadata)
         known = {tp: stored[str(tp)] for tp in partitions if str(tp) in stored}
-        return {tp: o for tp, o in known.items() if not metadata or f"{marks.get(str(tp))},".startswith(f"{metadata},")}
+        return {
+            tp: o
+            for tp, o in known.items()
+            if not metadata or f"{metadata_of.get(str(tp))},".startswith(f"{metadata},")
+        }
 
     def group_metadata(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
-        marks = self._read(self._marks)
-        return {tp: marks[str(tp)] for tp in partitions if str(tp) in marks}
+        metadata_of = self._read(self._metadata)
+        return {tp: metadata_of[str(tp)] for tp in partitions if str(tp) in metadata_of}
 
     members = 0
 
@@ -155,12 +159,12 @@ class FileGroup:
 
     def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], *, metadata: str = "") -> None:
         self._expect(tp.topic for tp in offsets)
-        self._add(self._marks, {str(tp): metadata for tp in offsets})
+        self._add(self._metadata, {str(tp): metadata for tp in offsets})
         self._add(self.path, {str(tp): offset for tp, offset in offsets.items()})
 
     @property
-    def _marks(self) -> Path:
-        return self.path.with_suffix(".marks")
+    def _metadata(self) -> Path:
+        return self.path.with_suffix(".metadata_of")
 
     @staticmethod
     def _read(path: Path) -> dict[str, Any]:
@@ -176,7 +180,7 @@ class FileGroup:
         return None
 
 
-def quick(endpoint: str, bucket: str, credentials: Path) -> S3Settings:
+def loopback_settings(endpoint: str, bucket: str, credentials: Path) -> S3Settings:
     """Settings for a server on loopback, with a little patience."""
     return S3Settings(
         bucket=bucket,
@@ -188,15 +192,15 @@ def quick(endpoint: str, bucket: str, credentials: Path) -> S3Settings:
     )
 
 
-def driver(
+def new_coordinator(
     manifest: str,
-    log: FunctionLog,
+    log: SyntheticLog,
     s3: S3Settings,
     group: Path,
     *,
     goal: StopCondition,
     clock: Callable[[], int] | None = None,
-    world: Mapping[str, Any] | None = None,
+    context: Mapping[str, Any] | None = None,
 ) -> Coordinator:
     """A driver of `manifest` over `log`; `clock` (ms) stands still unless it is given."""
     sink = load_sink(manifest)
@@ -205,12 +209,12 @@ def driver(
         sink,
         CoordinatorContext(
             s3=s3,
-            admin=FileGroup(log, group),
-            engine=FunctionEngine(log),
+            admin=FileConsumerGroup(log, group),
+            engine=InlineEngine(log),
             clock=clock,
             owner=Owner("function", sink.namespace, sink.name, sink.sink_id),
             attempt=uuid.uuid4().hex,
-            **(world or {}),
+            **(context or {}),
         ),
         goal,
         Progress(sink, clock),

@@ -21,7 +21,7 @@ from sink_job.api.spec import PartitionerSpec, RotationSpec
 # -- the plan ------------------------------------------------------------------------------------------------------
 
 
-def test_a_seed_gives_the_same_plan_again() -> None:
+def test_a_seed_reproduces_a_plan() -> None:
     assert plan(7, 40) == plan(7, 40)
     assert plan(7, 40) != plan(8, 40)
 
@@ -40,12 +40,12 @@ def test_a_plan_of_200_cycles_has_all_faults_partitioners_rotations_and_scopes()
     assert any(each.memory for each in worlds)
 
 
-def test_a_plan_of_given_faults_has_them_in_turn() -> None:
+def test_a_plan_of_selected_faults_repeats_them_in_order() -> None:
     cycles = [cycle for world in plan(1, 12, only=("edit", "kill")) for cycle in world.cycles]
     assert [cycle.fault for cycle in cycles] == ["edit", "kill"] * 6
 
 
-def test_activity_grows_and_shrinks_within_a_world() -> None:
+def test_activity_grows_and_shrinks_during_a_run() -> None:
     for world in plan(1, 200):
         if world.partitions >= 16:
             active = [len(cycle.burst.active) for cycle in world.cycles]
@@ -53,7 +53,7 @@ def test_activity_grows_and_shrinks_within_a_world() -> None:
             assert min(active) <= world.partitions / 4
 
 
-def test_every_planned_spec_is_a_spec_of_the_product() -> None:
+def test_every_planned_spec_is_valid() -> None:
     for world in plan(3, 200):
         PartitionerSpec.model_validate(dict(world.spec["partitioner"]))
         RotationSpec.model_validate(dict(world.spec["rotation"]))
@@ -125,7 +125,7 @@ def at(first: int, partition: int = 0) -> str:
     return KEY.format(p=partition, first=first)
 
 
-def test_records_that_are_each_in_one_object_are_right() -> None:
+def test_records_in_exactly_one_object_pass() -> None:
     compared = comparison({at(0): body(0, 1), at(2): body(2, 3)}, 4, flushSize=2)
     assert compared.all_of_it({0: 4}, [0]) == []
 
@@ -143,17 +143,17 @@ def test_records_that_are_each_in_one_object_are_right() -> None:
         ({at(0): body(0, 1, 2, 3), "topics/log/note": b""}, 4, "no key of this sink"),
     ],
 )
-def test_what_is_wrong_is_found(objects: Mapping[str, bytes], committed: int, wrong: str) -> None:
+def test_every_defect_is_found(objects: Mapping[str, bytes], committed: int, wrong: str) -> None:
     found = comparison(objects, 4).all_of_it({0: committed}, [0])
     assert any(wrong in each for each in found), found
 
 
-def test_an_object_that_the_rotation_would_have_closed_is_found() -> None:
+def test_an_overdue_open_object_is_found() -> None:
     assert "flushSize is 2" in comparison({at(0): body(0, 1, 2)}, 3, flushSize=2).look({0: 3}, [0])[0]
     assert "maxBytes is 10" in comparison({at(0): body(0, 1, 2)}, 3, maxBytes=10).look({0: 3}, [0])[0]
 
 
-def test_an_object_that_vanishes_or_changes_is_found_and_one_that_a_reader_moved_is_not() -> None:
+def test_vanished_and_changed_objects_are_found_but_not_moved_ones() -> None:
     compared = comparison({at(0): body(0), at(1): body(1), at(2): body(2)}, 3)
     assert compared.look({0: 3}, [0]) == []
     bucket = cast("Any", compared)._client.objects
@@ -201,7 +201,7 @@ def test_directories_are_computed_from_the_documentation(partitioner: Mapping[st
 # -- the report ----------------------------------------------------------------------------------------------------
 
 
-def test_the_report_names_each_finding_with_its_cycle_and_how_to_run_it_again(tmp_path: Path) -> None:
+def test_the_report_gives_the_cycle_of_each_finding_and_the_command_to_repeat_it(tmp_path: Path) -> None:
     figures = Figures(seed=5, planned=9, cycles=3)
     figures.faults["kill"] += 1
     figures.findings.append(Known(5, 0, 2, "kill", "a driver ended with 1", "log"))
