@@ -83,7 +83,7 @@ def _renamed(o: ClosedObject) -> ClosedObject:
     return replace(o, key=sink_key(o.key))
 
 
-# -- start of a generation ---------------------------------------------------------------------------------------------
+# -- start of a generation -------------------------------------------------------------------------------------------
 
 
 @cache
@@ -156,7 +156,7 @@ def record(case: Case, state: Interned[LedgerState], d: Driver) -> Interned[Reco
     )
 
 
-# -- proof of each generation ------------------------------------------------------------------------------------------
+# -- proof of each generation ----------------------------------------------------------------------------------------
 
 
 def claims(model: ModelState, state: Interned[LedgerState]) -> list[Record]:

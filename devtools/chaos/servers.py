@@ -12,7 +12,7 @@ from devtools.faults.proxy import Delay
 from devtools.faults.s3_proxy import Answer, Drop, Hold, Point
 from devtools.faults.s3_requests import Request, mutating
 
-# -- Kafka ---------------------------------------------------------------------------------------------------------
+# -- Kafka -----------------------------------------------------------------------------------------------------------
 
 
 def broker_restart(world: World, rng: random.Random) -> None:
@@ -45,7 +45,7 @@ def broker_pause(world: World, rng: random.Random) -> None:
     world.survived(driver)
 
 
-# -- S3 ------------------------------------------------------------------------------------------------------------
+# -- S3 --------------------------------------------------------------------------------------------------------------
 
 
 def _during(world: World, rng: random.Random, name: str, fault: object, point: Point, times: int, share: float) -> None:

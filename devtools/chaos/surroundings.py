@@ -15,7 +15,7 @@ from devtools.chaos.world import KILLED, OK, START_SECONDS, TRY_AGAIN, World
 from devtools.chaos.worlds import plan
 from devtools.topics import Topics
 
-# -- resources -----------------------------------------------------------------------------------------------------
+# -- resources -------------------------------------------------------------------------------------------------------
 
 
 def disk_full(world: World, rng: random.Random) -> None:
@@ -69,7 +69,7 @@ def out_of_memory(world: World, rng: random.Random) -> None:
         world.fired["kills by the kernel for want of memory"] += driver.group.kills
 
 
-# -- what others do ------------------------------------------------------------------------------------------------
+# -- what others do --------------------------------------------------------------------------------------------------
 
 
 def lost_uploads(world: World, rng: random.Random) -> None:

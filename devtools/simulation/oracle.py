@@ -95,7 +95,7 @@ class Oracle:
     def current(self) -> Generation:
         return self.generations[-1]
 
-    # -- Kafka ---------------------------------------------------------------------------------------------------------
+    # -- Kafka -------------------------------------------------------------------------------------------------------
 
     def produced(self, tp: TopicPartition, offset: int, value: bytes, time: int, kind: str) -> None:
         self.sources[value] = Source(tp, offset, time, kind)
@@ -137,7 +137,7 @@ class Oracle:
         generation.frontier[tp] = index
         return records[index] if index < len(records) else None
 
-    # -- the store -----------------------------------------------------------------------------------------------------
+    # -- the store ---------------------------------------------------------------------------------------------------
 
     def put(self, key: str, body: bytes) -> None:
         """An object was put: a record of the ledger names objects from here on."""

@@ -100,7 +100,7 @@ class Scheduler:
         self.actors.append(actor)
         return actor
 
-    # -- called by the thread of an actor --------------------------------------------------------------------------
+    # -- called by the thread of an actor ----------------------------------------------------------------------------
 
     def step(self) -> None:
         """A place where anything may happen to the actor that runs. Raises Killed. Outside of actors nothing does."""
@@ -148,7 +148,7 @@ class Scheduler:
         target = None if self.failure is not None or self.steps >= self.limit else self._choose()
         self._pass(target)
 
-    # -- called by the controlling thread ---------------------------------------------------------------------------
+    # -- called by the controlling thread ----------------------------------------------------------------------------
 
     def run(self, limit: int = NEVER) -> None:
         """Lets actors run until none is left, something failed, or `limit` further steps have passed."""
@@ -168,7 +168,7 @@ class Scheduler:
             self._pass(actor)
             self._control.acquire()
 
-    # -- turns --------------------------------------------------------------------------------------------------------
+    # -- turns -------------------------------------------------------------------------------------------------------
 
     def _choose(self) -> Actor | None:
         """Whose turn is next; time passes where all sleep."""

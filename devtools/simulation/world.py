@@ -126,7 +126,7 @@ class World:
     def _kafka_fails(self) -> bool:
         return not self.calm and self.shape.has("kafka") and self._fault_rng.random() < self.shape.fault_rate / 2
 
-    # -- actors --------------------------------------------------------------------------------------------------------
+    # -- actors ------------------------------------------------------------------------------------------------------
 
     def start_driver(self, goal: StopCondition, *, name: str = "driver", after: int = 0, ahead: int = 0) -> Role:
         self._names += 1

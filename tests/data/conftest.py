@@ -1,4 +1,4 @@
-"""What tests of the rounds over a real S3 server share."""
+"""Fixtures of the tests that run rounds against a real S3 server."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from tests.support.sink_fixture import SinkFixture
 
 @pytest.fixture
 def sink_fixture(s3: S3Server, tmp_path: Path) -> SinkFixture:
-    """A bucket of the test's own."""
+    """A sink with its own bucket."""
     return SinkFixture.new(s3.endpoint, tmp_path)

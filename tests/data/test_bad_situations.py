@@ -1,7 +1,7 @@
-"""Stores that fail for a while, brokers that go and come back, clocks that go back, a stop in the middle of an upload.
+"""Temporary store failures, broker restarts, clocks that go back, and termination during an upload.
 
-And the ways to servers that have a certificate of their own or want a login. What the user reads when the command ends
-is in test_cli_errors.
+Also connections to servers with private certificates and logins. test_cli_errors has the messages at the end of the
+command.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.data
 
 
 def values(count: int, *, start: int = 0) -> list[bytes]:
-    """Records that tell which they are."""
+    """Records that contain their number."""
     return [b'{"n":%d}' % n for n in range(start, start + count)]
 
 
@@ -43,11 +43,11 @@ def in_objects(spark_fixture: SparkFixture) -> list[bytes]:
 
 
 def beyond_the_start(request: Request) -> bool:
-    """Requests of rounds, not those that try out the store."""
+    """Requests of rounds, without those of the start-up probe."""
     return "/probe/" not in request.key and "/topics/" not in request.key
 
 
-# -- the store -----------------------------------------------------------------------------------------------------
+# -- the store -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spark
@@ -89,14 +89,14 @@ def test_a_run_that_ends_after_repeated_store_failures_resumes_without_loss(
     assert spark_fixture.committed(sink, topic) == {0: 25}
 
 
-# -- the broker ----------------------------------------------------------------------------------------------------
+# -- the broker ------------------------------------------------------------------------------------------------------
 
 JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required username='alice' password='{password}';"
 
 
 @pytest.fixture(scope="module")
 def own_kafka() -> Iterator[KafkaBroker]:
-    """A broker of this file's own, which can be killed, with a second listener for those who log in."""
+    """A broker for this module that tests can kill. Its second listener requires a login."""
     with kafka_broker(users={"alice": "wonderland"}) as broker:
         yield broker
 
@@ -124,7 +124,7 @@ def test_reading_continues_without_loss_after_a_broker_restart(
         running.wait_until(lambda: spark_fixture.committed(sink, topic) == {0: 10}, "the first records")
         own_kafka.kill()
         own_kafka.start()
-        topics = Topics(own_kafka.bootstrap)  # a client of its own: the one before is slow to find its broker again
+        topics = Topics(own_kafka.bootstrap)  # a new client: the previous one reconnects slowly
         topics.produce_values(topic, values(10, start=10))
         running.wait_until(lambda: len(spark_fixture.keys()) == 2, "the records after it")
         running.wait_until(lambda: topics.committed(sink.group_id, topic) == {0: 20}, "the commit")
@@ -157,7 +157,7 @@ def test_the_reader_and_the_admin_client_log_in_with_the_same_properties(
     assert spark_fixture.committed(sink, topic) == {0: 10}
 
 
-# -- TLS -----------------------------------------------------------------------------------------------------------
+# -- TLS -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spark
@@ -206,7 +206,7 @@ def test_brokers_with_a_private_certificate_are_trusted_only_if_configured(
         assert spark_fixture.committed(sink, topic) == {0: 10}
 
 
-# -- the clock -----------------------------------------------------------------------------------------------------
+# -- the clock -------------------------------------------------------------------------------------------------------
 
 
 def test_a_clock_that_goes_back_does_not_repeat_a_round(s3: S3Server, tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_clock_that_goes_back_does_not_repeat_a_round(s3: S3Server, tmp_path: 
     }
 
 
-# -- a stop --------------------------------------------------------------------------------------------------------
+# -- a stop ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spark

@@ -1,7 +1,4 @@
-"""What the person at the keyboard reads when something is wrong, and the exit code that goes with it.
-
-Each is the real command against a real broker and a real S3 server.
-"""
+"""The error messages and exit codes of the command, with a real broker and a real S3 server."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from devtools.topics import Topics
 
 pytestmark = pytest.mark.data
 
-PATIENCE = 240.0
+START_TIMEOUT_S = 240.0
 SECRET = "a-wrong-secret-key-of-ours"
 SinkFactory = Callable[[Mapping[str, Any]], Sink]
 Written = Callable[..., Sink]
@@ -35,7 +32,7 @@ Written = Callable[..., Sink]
 def written(
     kafka: KafkaBroker, s3: S3Server, bucket: str, topic: str, unique_name: str, sink_of: SinkFactory
 ) -> Written:
-    """Makes a sink of one topic; what is given goes over the spec's sections."""
+    """Makes a sink of one topic; arguments override sections of the spec."""
 
     def make(**sections: Mapping[str, Any]) -> Sink:
         usual: dict[str, Mapping[str, Any]] = {"rotation": {"flushSize": 10}}
@@ -128,7 +125,7 @@ def test_a_broker_failure_during_a_run_is_a_transient_error(
         )
         sink = sink_of(manifest(unique_name, spec))
         process = sink.start("run")
-        sink.wait_for(lambda: "running;" in process.log, "the sink", process, seconds=PATIENCE)
+        sink.wait_for(lambda: "running;" in process.log, "the sink", process, seconds=START_TIMEOUT_S)
         broker.kill()
         assert process.wait(180) == 75
         assert last_line(process.log).startswith(f"s3sink: TransientError: Kafka at {broker.bootstrap} did not ")
@@ -176,9 +173,9 @@ def test_a_signal_ends_the_run_with_0_and_leaves_no_process(
 ) -> None:
     topics.create(topic)
     process = (sink := written()).start("run")
-    sink.wait_for(lambda: "running;" in process.log, "the sink", process, seconds=PATIENCE)
+    sink.wait_for(lambda: "running;" in process.log, "the sink", process, seconds=START_TIMEOUT_S)
     if number is signal.SIGINT:
-        os.killpg(process.pid, number)  # a terminal sends it to all that run in the foreground
+        os.killpg(process.pid, number)  # a terminal sends it to all foreground processes
     else:
         os.kill(process.pid, number)
     assert process.wait(60) == 0
@@ -191,7 +188,7 @@ def test_sigkill_leaves_neither_a_jvm_nor_workers(
     topics.create(topic)
     topics.produce_values(topic, [b'{"n": 1}'] * 30)
     process = (sink := written()).start("run")
-    sink.wait_for(lambda: bool(objects(s3.client(), bucket)), "a round", process, seconds=PATIENCE)
+    sink.wait_for(lambda: bool(objects(s3.client(), bucket)), "a round", process, seconds=START_TIMEOUT_S)
     assert len(in_session(process.pid)) > 2
     process.kill_alone()
     wait_until(lambda: not in_session(process.pid), "the end of all processes", seconds=30)
@@ -204,7 +201,7 @@ def test_a_running_job_serves_report_metrics_and_health(
     topics.produce_values(topic, [b'{"n": 1}'] * 25)
     sink = written()
     process = sink.start("run", "--http", "0", "--log", "json")
-    sink.wait_for(lambda: len(objects(s3.client(), bucket)) == 2, "a round", process, seconds=PATIENCE)
+    sink.wait_for(lambda: len(objects(s3.client(), bucket)) == 2, "a round", process, seconds=START_TIMEOUT_S)
     sink.wait_for(lambda: "objects (+" in process.log, "its line of log", process)
     url = next(found.group() for line in process.log.splitlines() if (found := re.search(r"http://127\.[\d.:]+", line)))
 
@@ -230,7 +227,7 @@ def test_a_running_job_serves_report_metrics_and_health(
 def test_a_killed_jvm_is_a_transient_error(written: Written, topics: Topics, topic: str) -> None:
     topics.create(topic)
     process = (sink := written()).start("run")
-    sink.wait_for(lambda: "running;" in process.log, "the sink", process, seconds=PATIENCE)
+    sink.wait_for(lambda: "running;" in process.log, "the sink", process, seconds=START_TIMEOUT_S)
     names = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in in_session(process.pid)}
     os.kill(next(pid for pid, name in names.items() if name == "java"), signal.SIGKILL)
     assert process.wait(60) == 75

@@ -1,4 +1,4 @@
-"""Hosts whose clock is wrong, and ledgers whose clock is ahead of it: against a real store."""
+"""Hosts with a wrong clock, and ledgers whose clock is ahead of the host's, with a real store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PATH = "topics/log/year={}/month=11/day={}/hour={}/log+0+{:010d}.json"
 
 
 def compared(clock: int | Callable[[], int]) -> dict[str, Any]:
-    """A world in which the host's clock is compared with the store's, which is at `clock`."""
+    """Context fields that compare the host's clock with the store's, which is at `clock` (ms)."""
     return {"store_clock": clock if callable(clock) else lambda: clock}
 
 

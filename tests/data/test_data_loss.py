@@ -1,7 +1,7 @@
-"""`onDataLoss: Continue` where an object has to be rebuilt and Kafka no longer holds all of its records.
+"""`onDataLoss: Continue` when an object must be rebuilt and Kafka no longer holds all of its records.
 
-What is left of it is kept under the key of its first record, the rest is reported once and counted, and `verify` knows
-of it.
+The remaining records are written under the key of the first of them. The loss is reported once and counted, and
+`verify` takes it into account.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ALL = StopCondition(until_caught_up=True, publish_open=True)
 CONTINUE: dict[str, Any] = {"onDataLoss": "Continue"}
 OPEN: dict[str, Any] = {"flush_size": 100, "spec": CONTINUE}
 LARGE = 1_000_000
-"""Bytes of a record when parts are to be uploaded and not staged."""
+"""Record size in bytes that causes uploaded parts instead of staged remainders."""
 
 
 @pytest.fixture(autouse=True)
@@ -54,12 +54,12 @@ def contents(sink_fixture: SinkFixture) -> dict[str, list[int]]:
 
 
 def reports(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """The warnings about records that are lost."""
+    """The warnings about lost records."""
     return [r.message for r in caplog.records if r.levelno == logging.WARNING and "no longer holds" in r.message]
 
 
 def proved(sink_fixture: SinkFixture, log: SyntheticLog, **given: Any) -> PartitionResult:
-    """The verdict on the sink's topic-partition, found right with and without --deep."""
+    """The result of the sink's topic-partition, which passes with and without --deep."""
     given = {"flush_size": 10, **given}
     sink = load_sink(manifest(sink_fixture.bucket, sink_fixture.endpoint, **given))
     admin = FileConsumerGroup(log, sink_fixture.folder / "group.json")
@@ -72,13 +72,13 @@ def proved(sink_fixture: SinkFixture, log: SyntheticLog, **given: Any) -> Partit
 
 
 def lose_unpublished(sink_fixture: SinkFixture) -> None:
-    """Removes what the objects that are not visible yet consist of."""
+    """Removes the uploads and staging objects of objects that are not visible."""
     sink_fixture.delete_staging()
     for upload in list(sink_fixture.s3.list_uploads("")):
         sink_fixture.s3.abort(upload.key, upload.upload_id)
 
 
-# -- open objects ---------------------------------------------------------------------------------------------------
+# -- open objects ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value_bytes", [100, LARGE], ids=["staged", "uploaded"])
@@ -173,7 +173,7 @@ def test_lost_records_do_not_count_for_flush_size(sink_fixture: SinkFixture) -> 
 def test_each_path_keeps_the_records_that_kafka_still_holds(
     sink_fixture: SinkFixture, scope: str, starts_at: int
 ) -> None:
-    """Objects of several paths, some of which were closed already where the scope allows it."""
+    """Objects of several paths; with scope Object some of them are closed."""
     given: dict[str, Any] = {
         "flush_size": 4 if scope == "Object" else 100,
         "scope": scope,
@@ -233,7 +233,7 @@ def test_retention_during_the_rebuild_of_an_object_is_detected(
     assert contents(sink_fixture) == {key(10): list(range(10, 25))}
 
 
-# -- named objects --------------------------------------------------------------------------------------------------
+# -- closed objects --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("starts_at", [4, 14])
@@ -301,7 +301,7 @@ def test_a_rebuilt_object_can_be_lost_again(sink_fixture: SinkFixture, monkeypat
 def test_a_loss_is_still_listed_after_the_ledgers_records_are_dropped(
     sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is in the published list from the next snapshot on."""
+    """The next snapshot moves the loss into the published list."""
     given: dict[str, Any] = {"flush_size": 10, "spec": CONTINUE}
     crash_before_publishing(sink_fixture, monkeypatch, SyntheticLog(records=25), **given)
     lose_unpublished(sink_fixture)
@@ -312,7 +312,7 @@ def test_a_loss_is_still_listed_after_the_ledgers_records_are_dropped(
     assert (verdict.lost, verdict.records) == (7, 83)
 
 
-# -- with Fail, and beside other commands ---------------------------------------------------------------------------
+# -- with Fail, and with other commands ------------------------------------------------------------------------------
 
 
 def test_with_fail_nothing_is_discarded_and_the_error_recommends_continue(sink_fixture: SinkFixture) -> None:

@@ -1,4 +1,4 @@
-"""A driver that is killed while it gives up records that Kafka no longer holds: the next one comes to the same end."""
+"""A driver is killed while it records the loss of records; the next one reaches the same result."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ pytestmark = pytest.mark.data
 
 BEFORE = SyntheticLog(records=8, value_bytes=1_800_000)
 HELD = replace(BEFORE, starts_at=1, gaps=frozenset({4, 6}))
-"""Objects of three records: of the first its first record is gone, of the second one in its middle, and of the open one
+"""Three records per object. The first object has lost its first record, the second one its middle record, the open one
 its first."""
 GIVEN: dict[str, Any] = {"flush_size": 3, "part_size": "5Mi", "spec": {"onDataLoss": "Continue"}}
 ALL = StopCondition(until_caught_up=True, publish_open=True)
 LEFT = {1: [1, 2], 3: [3, 5], 7: [7]}
-"""The objects in the end, by their first offsets."""
+"""The resulting objects, by their first offsets."""
 
 EFFECTS: dict[str, Predicate] = {
     "the begin of an upload": lambda r: r.kind == "CreateMultipartUpload" and "/_s3sink/" not in r.key,
@@ -47,8 +47,8 @@ def processes() -> ForkServerContext:
     return context
 
 
-def run_when_told(sink_fixture: SinkFixture, gate: Connection) -> None:
-    """The sink's process: waits until its killer is ready."""
+def run_when_ready(sink_fixture: SinkFixture, gate: Connection) -> None:
+    """The sink's process: waits until the proxy can kill it."""
     gate.recv()
     sink_fixture.run(HELD, ALL, **GIVEN)
 
@@ -56,10 +56,10 @@ def run_when_told(sink_fixture: SinkFixture, gate: Connection) -> None:
 def killed_at(
     processes: ForkServerContext, sink_fixture: SinkFixture, proxy: FaultProxy, rule: tuple[Predicate, Point, int]
 ) -> bool:
-    """Runs the sink in a process that is killed at the `nth` such request; returns whether there was one."""
+    """Runs the sink in a process that is killed at the `nth` such request; returns whether the request occurred."""
     matches, point, nth = rule
     gate, other = processes.Pipe()
-    process = processes.Process(target=run_when_told, args=(sink_fixture.through(proxy), other))
+    process = processes.Process(target=run_when_ready, args=(sink_fixture.through(proxy), other))
     process.start()
     assert process.pid is not None
     proxy.when(matches, Kill(process.pid, signal.SIGKILL, session=False), point=point, nth=nth)
@@ -70,7 +70,7 @@ def killed_at(
 
 
 def places(s3: S3Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SinkFixture]:
-    """Sinks whose named and open objects are all gone."""
+    """Sinks whose closed and open objects have all lost their bytes."""
     number = 0
     while True:
         number += 1

@@ -1,5 +1,7 @@
-"""A topic that was removed from the manifest and deleted in Kafka, while an object of it is not published yet and its
-upload or staged remainder is lost: the object cannot be rebuilt, and the other topics are not to blame."""
+"""A topic is removed from the manifest and deleted in Kafka while it has an unpublished object with lost bytes.
+
+The object cannot be rebuilt; the other topics are not affected.
+"""
 
 from __future__ import annotations
 

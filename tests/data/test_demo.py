@@ -1,4 +1,4 @@
-"""What `make demo` promises to whoever tries the project first."""
+"""`make demo` from start to end."""
 
 from __future__ import annotations
 

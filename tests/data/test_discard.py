@@ -1,4 +1,4 @@
-"""`s3sink discard-open`: what is open is given up, what is promised becomes visible, and a later sink loses nothing."""
+"""`s3sink discard-open` discards open objects and publishes closed ones; a later run loses nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DONE = StopCondition(until_caught_up=True)
 ALL = StopCondition(until_caught_up=True, publish_open=True)
 FIRST = "topics/log/partition=0/log+0+0000000000.json"
 LARGE = SyntheticLog(records=25, value_bytes=600_000)
-"""Its open objects have parts and leftovers."""
+"""Its open objects have parts and staged remainders."""
 
 
 def test_open_objects_are_removed_and_visible_ones_stay(sink_fixture: SinkFixture) -> None:
@@ -109,7 +109,7 @@ def test_without_a_ledger_nothing_is_done(sink_fixture: SinkFixture) -> None:
 
 def test_the_ledger_of_another_sink_is_not_changed(sink_fixture: SinkFixture) -> None:
     sink_fixture.run(LARGE, DONE, flush_size=15)
-    litter, records = sink_fixture.orphans(), sink_fixture.records()
+    orphans, records = sink_fixture.orphans(), sink_fixture.records()
     with pytest.raises(OwnershipConflict):
         sink_fixture.discard(name="other", spec={"sinkId": "default.log"})
-    assert (sink_fixture.orphans(), sink_fixture.records()) == (litter, records)
+    assert (sink_fixture.orphans(), sink_fixture.records()) == (orphans, records)

@@ -1,7 +1,7 @@
-"""Edits of what keys and the ledger's place are made of.
+"""Edits of settings that determine object keys and the ledger's location.
 
-`s3.directoryDelimiter` is a change of settings like any other; edits of `s3.topicsDir` and `s3.bucket` would lose sight
-of the ledger, and are refused.
+An edit of `s3.directoryDelimiter` is an ordinary change of settings. Edits of `s3.topicsDir` and `s3.bucket` would move
+the ledger and are rejected.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def everything(sink_fixture: SinkFixture) -> dict[str, str]:
 
 
 def spark_working_dir(sink_fixture: SinkFixture, folder: Path) -> SinkFixture:
-    """Another bucket, with the same Kafka."""
+    """A second bucket with the same Kafka."""
     folder.mkdir()
     return replace(SinkFixture.new(sink_fixture.endpoint, folder), folder=sink_fixture.folder)
 
 
-# -- directoryDelimiter -----------------------------------------------------------------------------------------------
+# -- directoryDelimiter ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value_bytes", [100, 1_000_000], ids=["staged", "uploaded"])
@@ -93,7 +93,7 @@ def test_an_object_under_a_previous_delimiter_conflicts_with_a_reset(sink_fixtur
         sink_fixture.reset(log, "Earliest", spec=new)
 
 
-# -- topicsDir and bucket ----------------------------------------------------------------------------------------------
+# -- topicsDir and bucket --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("goal", [DONE, ALL])
@@ -146,7 +146,7 @@ def test_a_new_ledger_continues_after_the_published_objects(sink_fixture: SinkFi
     offsets = {key: sink_fixture.offsets(key) for key in sink_fixture.contents()}
     assert sorted(offset for each in offsets.values() for offset in each) == list(range(40))
     assert min(each for key, found in offsets.items() if key.startswith("lake/") for each in found) == 25
-    sink_fixture.run(log, ALL, flush_size=10, spec=spec)  # from here on the group's offsets name the new one
+    sink_fixture.run(log, ALL, flush_size=10, spec=spec)  # now the group's offsets refer to the new bucket
     with pytest.raises(ConfigurationError, match=r"spec.s3.topicsDir was lake"):
         sink_fixture.run(log, DONE, flush_size=10, spec=edited(sink_fixture, topicsDir="third"))
 

@@ -1,4 +1,4 @@
-"""The exit code and the reason with which a driver's process ends when the store fails it, over a real S3 server."""
+"""The exit code and reason of a driver's process after store failures, with a real S3 server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONFLICT = Answer(409, "ConditionalRequestConflict")
 
 @contextmanager
 def started(sink_fixture: SinkFixture, **given: Any) -> Iterator[ForkedDriver]:
-    """A driver in a process, which does not outlive the block."""
+    """A driver in its own process, which is killed at the end of the block."""
     driver = sink_fixture.start(LOG, ALL, **{**GIVEN, **given})
     try:
         yield driver
@@ -37,7 +37,7 @@ def started(sink_fixture: SinkFixture, **given: Any) -> Iterator[ForkedDriver]:
 
 
 def expect_exact(sink_fixture: SinkFixture) -> None:
-    """The next driver makes what an undisturbed one would have made."""
+    """The next driver produces the same objects as an undisturbed one."""
     sink_fixture.run(LOG, ALL, **GIVEN)
     assert {key: sink_fixture.offsets(key) for key in sink_fixture.contents()} == OBJECTS
     assert sink_fixture.group() == {"log-0": 14}
@@ -53,7 +53,7 @@ def a_record(nth: int) -> Predicate:
 def test_the_next_driver_finishes_a_record_stored_before_an_outage_of_puts(
     sink_fixture: SinkFixture, s3_proxy: FaultProxy, nth: int
 ) -> None:
-    """Its reply is lost, and no put answers for longer than is tried; reading works."""
+    """The reply is lost, and puts fail until the retries end; reads succeed."""
     s3_proxy.when(a_record(nth), Drop(), point="after")
     s3_proxy.when(a_record(nth), Drop(), nth=2, times=None)
     with started(sink_fixture.through(s3_proxy)) as driver:
@@ -101,12 +101,12 @@ def test_a_persistent_409_is_a_success_if_the_object_is_stored_and_else_transien
 
 
 def vanish(sink_fixture: SinkFixture, key: str) -> Callable[[Request], None]:
-    """A fault: the uploads of the object are gone before the request is passed on."""
+    """A fault: the uploads of the object are aborted before the request is forwarded."""
     return lambda request: sink_fixture.abort_uploads_of(key)
 
 
 def lose(sink_fixture: SinkFixture) -> None:
-    """A ledger that names an object whose upload is gone."""
+    """A ledger with a closed object whose upload is lost."""
     with FaultProxy(sink_fixture.endpoint) as proxy:
         proxy.when(kind("CompleteMultipartUpload", key=FIRST), Drop(), times=None)
         with started(sink_fixture.through(proxy)) as driver:

@@ -1,4 +1,4 @@
-"""The consumer group is output only (P5, P9): whoever sets its offsets, nothing is lost and nothing copied twice."""
+"""The consumer group is output only (P5, P9): whoever sets its offsets, nothing is lost or copied twice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROOT = "topics/_s3sink/default.log/"
 
 
 def killed_after_a_round(sink_fixture: SinkFixture, log: SyntheticLog) -> None:
-    """A driver that publishes what it finds and then never moves again."""
+    """A driver that publishes closed objects and then stops."""
     driver = sink_fixture.driver(log, DONE, flush_size=10)
     driver._claim()
     driver._recover()
@@ -43,14 +43,14 @@ def killed_after_a_round(sink_fixture: SinkFixture, log: SyntheticLog) -> None:
 
 
 class Watched(FileConsumerGroup):
-    """A consumer group whose commits a test follows."""
+    """A consumer group that records its commits."""
 
     def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], *, metadata: str = "") -> None:
         self.meanwhile(offsets)
         super().alter_group_offsets(group, offsets, metadata=metadata)
 
     def meanwhile(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """What a test does just before a commit takes effect."""
+        """A hook that a test runs just before a commit."""
 
 
 def with_admin(
@@ -61,7 +61,7 @@ def with_admin(
     return Coordinator(driver.sink, replace(driver.context, admin=kafka), driver.stop_condition, driver.progress)
 
 
-# -- objects that readers have moved, offsets that others have set ---------------------------------------------------
+# -- objects moved by readers, offsets set by other programs ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("group", [{"log-0": 0}, {}], ids=["set back", "expired"])
@@ -174,7 +174,7 @@ def test_equal_offsets_are_not_committed_again(sink_fixture: SinkFixture) -> Non
     assert commits == []
 
 
-# -- the very first start --------------------------------------------------------------------------------------------
+# -- the first start -------------------------------------------------------------------------------------------------
 
 
 def test_the_first_start_claims_the_ledger_before_it_commits(sink_fixture: SinkFixture) -> None:
@@ -227,7 +227,7 @@ def test_a_delayed_intent_does_not_hide_an_upload_of_a_later_round(sink_fixture:
         Intent(state.epoch, 10 + n, state.number + 1, CLOCK_MS, {"log-0": (0, end)}, settings)
         for n, end in enumerate((10, 20))
     )
-    for intent in (narrow, wide, narrow):  # the reply to the first put was lost, and a repetition of it was delayed
+    for intent in (narrow, wide, narrow):  # the reply to the first put was lost, and its repetition is delayed
         ledger.write_intent(intent)
     sink_fixture.s3.create_upload(SECOND)
     [upload] = sink_fixture.s3.list_uploads(SECOND)

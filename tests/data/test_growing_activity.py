@@ -1,4 +1,4 @@
-"""A sink whose activity grows: more and more topic-partitions have records, over the life of one driver."""
+"""More and more topic-partitions receive records while one driver runs."""
 
 from __future__ import annotations
 

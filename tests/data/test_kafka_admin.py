@@ -1,4 +1,4 @@
-"""The driver's questions to Kafka, asked of a real broker."""
+"""The driver's Kafka admin requests, with a real broker."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def admin(jvm: JavaGateway, kafka: KafkaBroker) -> Iterator[JavaKafkaAdmin]:
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[KafkaBroker]:
-    """A broker where `guest` may log in and nothing else."""
+    """A broker where `guest` can log in but has no permissions."""
     rights = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS;User:admin",
@@ -297,7 +297,7 @@ def test_the_error_for_an_invalid_jaas_line_does_not_quote_it(jvm: JavaGateway, 
         "bootstrap.servers": guarded.sasl_bootstrap,
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": "PlainLoginModule wanted password=secret-word",
+        "sasl.jaas.config": "PlainLoginModule requird password=secret-word",
     }
     with pytest.raises(ConfigurationError) as caught:
         JavaKafkaAdmin(jvm, KafkaProperties(properties))

@@ -1,4 +1,4 @@
-"""What Kafka does to a log that a sink reads: transactions, compaction, retention; topics that come, grow and go."""
+"""Logs with transactions, compaction and retention; topics that are created, extended and deleted."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ pytestmark = [pytest.mark.data, pytest.mark.spark]
 
 
 def records(numbers: Iterable[int], *, partition: int = 0, key: bytes | None = None) -> Iterator[Record]:
-    """Records that tell which they are."""
+    """Records that contain their number."""
     return (Record(value=b'{"n":%d}' % n, key=key, partition=partition) for n in numbers)
 
 
 def numbers(spark_fixture: SparkFixture) -> dict[str, list[int]]:
-    """By the last element of the visible objects' keys, the records in them."""
+    """The records of each visible object, by the last element of its key."""
     return {
         key.rpartition("+0+")[2] if "+0+" in key else key.rpartition("/")[2]: [json.loads(line)["n"] for line in lines]
         for key, lines in spark_fixture.values().items()
@@ -31,7 +31,7 @@ def numbers(spark_fixture: SparkFixture) -> dict[str, list[int]]:
 
 
 def in_objects(spark_fixture: SparkFixture) -> list[int]:
-    """The records in all visible objects, sorted: each one as often as it is there."""
+    """The records in all visible objects, sorted, with duplicates."""
     return sorted(json.loads(line)["n"] for lines in spark_fixture.values().values() for line in lines)
 
 
@@ -41,7 +41,7 @@ def log(topics: Topics, topic: str) -> str:
     return topics.create(topic)
 
 
-# -- transactions --------------------------------------------------------------------------------------------------
+# -- transactions ----------------------------------------------------------------------------------------------------
 
 
 def test_aborted_records_are_in_no_object_and_do_not_count_for_flush_size(
@@ -103,8 +103,8 @@ def test_a_hanging_transaction_is_reported_with_its_first_offset_until_it_ends(
     impatient = replace(spark_fixture, discovery_interval_ms=50, hanging_after_ms=300)
     with impatient.running(spark_fixture.sink([log])) as sink:
         sink.wait_until(lambda: sink.report().stuck != [], "the report of the transaction", seconds=60)
-        [stuck] = sink.report().stuck
-        assert (stuck.topic, stuck.partition, stuck.offset, stuck.end) == (log, 0, 2, 4)
+        [hanging] = sink.report().stuck
+        assert (hanging.topic, hanging.partition, hanging.offset, hanging.end) == (log, 0, 2, 4)
         producer.abort_transaction(30)
         sink.wait_until(lambda: sink.report().stuck == [], "the end of the report", seconds=60)
 
@@ -123,7 +123,9 @@ def test_offsets_removed_by_compaction_are_passed(spark_fixture: SparkFixture, t
         "segment.ms": "1",
     }
     topics.create(topic, settings=compacting)
-    for n in range(12):  # each one replaces the last one; a segment of its own each, which lets the cleaner at it
+    for n in range(
+        12
+    ):  # each record replaces the previous one; each has its own segment, which the cleaner can process
         topics.produce(topic, records([n], key=b"same"))
     topics.produce(topic, records([12, 13], key=b"other"))
     wait_until(lambda: len(topics.read(topic)) < 14, "compaction", seconds=30)
@@ -133,7 +135,7 @@ def test_offsets_removed_by_compaction_are_passed(spark_fixture: SparkFixture, t
     assert spark_fixture.committed(sink, topic) == topics.ends(topic) == {0: 14}
 
 
-# -- where it starts -----------------------------------------------------------------------------------------------
+# -- start offsets ---------------------------------------------------------------------------------------------------
 
 
 def test_a_new_sink_starts_at_the_earliest_offset_in_kafka(spark_fixture: SparkFixture, log: str) -> None:
@@ -160,7 +162,7 @@ def test_the_groups_offsets_take_precedence_over_starting_offsets(spark_fixture:
     assert in_objects(spark_fixture) == [2, 3, 4, 5, 6, 7]
 
 
-# -- topics that grow, come and go ---------------------------------------------------------------------------------
+# -- topics that are extended, created and deleted -------------------------------------------------------------------
 
 
 def test_partitions_added_during_a_run_are_read_from_their_beginning(spark_fixture: SparkFixture, log: str) -> None:
@@ -254,7 +256,7 @@ def test_a_topic_recreated_during_a_run_ends_the_run(spark_fixture: SparkFixture
     assert in_objects(spark_fixture) == list(range(10))
 
 
-# -- the group -----------------------------------------------------------------------------------------------------
+# -- the group -------------------------------------------------------------------------------------------------------
 
 
 def test_a_group_with_active_members_is_rejected_before_the_ledger_is_created(
@@ -276,7 +278,7 @@ def test_a_group_with_active_members_is_rejected_before_the_ledger_is_created(
     assert spark_fixture.committed(sink, log) == {0: 30}
 
 
-# -- retention -----------------------------------------------------------------------------------------------------
+# -- retention -------------------------------------------------------------------------------------------------------
 
 
 def test_offsets_removed_by_retention_stop_the_sink_with_an_error(spark_fixture: SparkFixture, log: str) -> None:

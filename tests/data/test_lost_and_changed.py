@@ -1,4 +1,4 @@
-"""What an attack on the sink found: losses that meet a change of settings, of a log, of a topic or of the clock."""
+"""Losses that coincide with a change of settings, a log, a topic or the clock."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Coordinator, "short_wait_ms", 1)
 
 
-# -- settings change while something is lost -----------------------------------------------------------------------
+# -- settings change after a loss ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("before", "after"), [("None", "Gzip"), ("Gzip", "None")])
@@ -87,7 +87,7 @@ def test_the_upload_of_a_crashed_round_is_aborted_after_a_settings_change(
     assert sink_fixture.orphans() == []
 
 
-# -- a log that loses its tail -------------------------------------------------------------------------------------
+# -- a truncated log -------------------------------------------------------------------------------------------------
 
 
 def test_a_truncated_log_stops_the_sink(sink_fixture: SinkFixture) -> None:
@@ -117,11 +117,11 @@ def test_with_on_data_loss_continue_a_truncated_log_is_read_from_the_last_positi
     assert [record.levelname for record in caplog.records if "has lost its tail" in record.message] == ["WARNING"]
 
 
-# -- a topic of a pattern that goes in the middle of a round -------------------------------------------------------
+# -- a topic of a pattern that is deleted during a round -------------------------------------------------------------
 
 
 class Two(FileConsumerGroup):
-    """A Kafka of two topics, `log` and `other`."""
+    """A Kafka with two topics, `log` and `other`."""
 
     there = frozenset({"log", "other"})
 
@@ -158,7 +158,7 @@ def test_records_read_before_the_deletion_of_a_pattern_topic_are_published(
         wait_until(lambda: published in sink_fixture.contents(), "what was read of the topic that is gone", seconds=20)
 
 
-# -- the clock -----------------------------------------------------------------------------------------------------
+# -- the clock -------------------------------------------------------------------------------------------------------
 
 
 def test_reading_continues_after_a_clock_is_set_back(

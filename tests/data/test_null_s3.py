@@ -1,4 +1,4 @@
-"""The bench's server that throws bodies away answers as S3 does where the protocol depends on it."""
+"""The bench's S3 server, which discards payloads, replies as S3 does where the protocol depends on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The promises of docs/exactly-once.md that need a hand in the bucket or in the consumer group to show."""
+"""Promises of docs/exactly-once.md whose tests change the bucket or the consumer group directly."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def records(sink_fixture: SinkFixture) -> list[Record]:
     return [msgspec.json.decode(gzip.decompress(sink_fixture.s3.get(key)), type=Record) for key in keys]
 
 
-# -- P1, P2 ------------------------------------------------------------------------------------------------------------
+# -- P1, P2 ----------------------------------------------------------------------------------------------------------
 
 
 def test_no_object_is_visible_before_a_record_lists_it(
@@ -55,7 +55,7 @@ def test_a_record_lists_every_visible_object(sink_fixture: SinkFixture) -> None:
     assert sorted(o.key for record in records(sink_fixture) for o in record.closed) == sink_fixture.keys()
 
 
-# -- P4 ----------------------------------------------------------------------------------------------------------------
+# -- P4 --------------------------------------------------------------------------------------------------------------
 
 
 def test_a_driver_that_loses_its_record_number_is_fenced_and_leaves_nothing(sink_fixture: SinkFixture) -> None:
@@ -90,7 +90,7 @@ def test_a_state_read_from_snapshots_is_the_one_read_from_all_records(sink_fixtu
     ]
 
 
-# -- P5 ----------------------------------------------------------------------------------------------------------------
+# -- P5 --------------------------------------------------------------------------------------------------------------
 
 
 def test_an_offset_changed_by_another_program_is_committed_again(sink_fixture: SinkFixture) -> None:
@@ -116,7 +116,7 @@ def test_existing_objects_below_the_groups_offset_do_not_stop_a_new_sink(sink_fi
     assert sink_fixture.offsets("topics/log/partition=0/log+0+0000000020.json") == list(range(20, 30))
 
 
-# -- P9 ----------------------------------------------------------------------------------------------------------------
+# -- P9 --------------------------------------------------------------------------------------------------------------
 
 
 def test_an_object_with_a_replaced_part_is_rebuilt(sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_a_published_object_that_was_moved_away_is_not_rebuilt(sink_fixture: Sin
     assert sink_fixture.keys() == [SECOND]
 
 
-# -- P10 ---------------------------------------------------------------------------------------------------------------
+# -- P10 -------------------------------------------------------------------------------------------------------------
 
 
 def test_foreign_uploads_are_not_aborted(sink_fixture: SinkFixture) -> None:
@@ -158,8 +158,8 @@ def test_foreign_uploads_are_not_aborted(sink_fixture: SinkFixture) -> None:
     ]
     for key in foreign:
         sink_fixture.s3.create_upload(key)
-    begun = int(time.time())
-    wait_until(lambda: int(time.time()) > begun, "the store's next second", seconds=5)
+    started = int(time.time())
+    wait_until(lambda: int(time.time()) > started, "the store's next second", seconds=5)
     sink_fixture.run(SyntheticLog(records=30), DONE, flush_size=10)
     assert sorted(upload.key for upload in sink_fixture.s3.list_uploads("")) == sorted(foreign)
 
@@ -167,8 +167,8 @@ def test_foreign_uploads_are_not_aborted(sink_fixture: SinkFixture) -> None:
 def test_the_upload_of_a_crashed_round_is_aborted(sink_fixture: SinkFixture) -> None:
     sink_fixture.run(SyntheticLog(records=25), DONE, flush_size=10)
     sink_fixture.s3.create_upload("topics/log/partition=0/log+0+0000000020.json")
-    begun = int(time.time())
-    wait_until(lambda: int(time.time()) > begun, "the store's next second", seconds=5)
+    started = int(time.time())
+    wait_until(lambda: int(time.time()) > started, "the store's next second", seconds=5)
     sink_fixture.run(SyntheticLog(records=25), DONE, flush_size=10)
     assert [upload.key for upload in sink_fixture.s3.list_uploads("")] == []
 
@@ -182,7 +182,7 @@ def test_a_missing_lifecycle_rule_is_reported_at_the_start(
     assert "AbortIncompleteMultipartUpload" in caplog.text
 
 
-# -- P11 ---------------------------------------------------------------------------------------------------------------
+# -- P11 -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_second_sink_of_the_same_directory_and_topic_is_rejected(sink_fixture: SinkFixture) -> None:

@@ -1,4 +1,4 @@
-"""A round's tasks on real Spark, reading a real broker: exact ranges, and what comes back when something fails."""
+"""A round's tasks on real Spark with a real broker: exact ranges, and the results of failures."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def offsets(engine: SparkEngine, tp: TopicPartition, start: int, end: int) -> li
     return [row["offset"] for row in rows(engine, tp, start, end)]
 
 
-# -- what is read ------------------------------------------------------------------------------------------------------
+# -- reads -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_range_is_read_from_its_start_up_to_its_end(engine: SparkEngine, topics: Topics, topic: str) -> None:
@@ -191,11 +191,11 @@ def test_records_removed_by_compaction_are_not_a_loss(engine: SparkEngine, topic
     tp = TopicPartition(topic, 0)
     topics.produce(topic, [Record(key=b"same", value=f"{number}".encode()) for number in range(20)])
 
-    def holes() -> bool:
+    def has_gaps() -> bool:
         topics.produce(topic, [Record(key=b"other", value=b"rolls the segment")])
         return len(offsets(engine, tp, 0, 20)) < 20
 
-    wait_until(holes, "compaction", seconds=60)
+    wait_until(has_gaps, "compaction", seconds=60)
     assert offsets(engine, tp, 0, 19) == []
     assert offsets(engine, tp, 0, 20) == [19]
 
@@ -218,7 +218,7 @@ def test_a_partition_added_later_is_read(engine: SparkEngine, topics: Topics, to
     assert offsets(engine, TopicPartition(topic, 1), 0, 1) == [0]
 
 
-# -- who is called -----------------------------------------------------------------------------------------------------
+# -- calls -----------------------------------------------------------------------------------------------------------
 
 
 def test_many_small_and_idle_ranges_each_get_their_own_input(engine: SparkEngine, topics: Topics, topic: str) -> None:
@@ -267,7 +267,7 @@ def test_a_round_without_ranges_ends_at_once(engine: SparkEngine) -> None:
     assert run(engine, spark_tasks.raise_bug, {}) == {}
 
 
-# -- what fails --------------------------------------------------------------------------------------------------------
+# -- failures --------------------------------------------------------------------------------------------------------
 
 
 def test_records_that_kafka_deleted_are_data_loss(engine: SparkEngine, topics: Topics, topic: str) -> None:
@@ -341,15 +341,15 @@ def test_the_reader_logs_in_and_an_error_does_not_show_the_password(spark: Spark
 
 def test_cancel_ends_a_run_and_rejects_later_ones(spark: SparkSession, tmp_path: Path) -> None:
     engine = engine_of(spark, {"bootstrap.servers": "127.0.0.1:9"})
-    begun = tmp_path / "begun"
+    started = tmp_path / "started"
 
-    def cancel_once_begun() -> None:
-        wait_until(begun.exists, "the task", seconds=60)
+    def cancel_after_start() -> None:
+        wait_until(started.exists, "the task", seconds=60)
         engine.cancel()
 
-    canceller = threading.Thread(target=cancel_once_begun)
+    canceller = threading.Thread(target=cancel_after_start)
     canceller.start()
-    endless = partial(spark_tasks.start_and_block, begun)
+    endless = partial(spark_tasks.start_and_block, started)
     with pytest.raises(Cancelled):
         run(engine, endless, {}, idle=[TopicPartition("t", 0)])
     canceller.join()

@@ -1,6 +1,6 @@
-"""`discard-open` and `reset-offsets` killed before and after each of their effects on the store, and every reply lost.
+"""`discard-open` and `reset-offsets` are killed before and after each effect on the store, and each reply is lost.
 
-The command is run again, then the sink: the same records are in the objects of each generation, and nothing is left.
+The command runs again, then the sink: the objects of each generation hold the same records, and no orphans remain.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.support.synthetic_log import SyntheticLog
 pytestmark = pytest.mark.data
 
 LOG = SyntheticLog(records=13, value_bytes=900_000)
-"""An object of seven records is named; the open one has a part on the server and leftovers beside it."""
+"""An object of seven records is closed; the open one has an uploaded part and a staged remainder."""
 GIVEN: dict[str, Any] = {"flush_size": 7}
 ALL = StopCondition(until_caught_up=True, publish_open=True)
 
@@ -45,7 +45,7 @@ COMMANDS: dict[str, tuple[Command, dict[str, list[int]]]] = {
     "discard-open": (discard, {"topics/log/": list(range(13))}),
     "reset-offsets": (reset, {"topics/log/": list(range(7)), "topics/generation=2/": list(range(13))}),
 }
-"""The commands, and the offsets that are below each directory when the sink has run to the end afterwards."""
+"""The commands, and the offsets below each directory after the sink has caught up."""
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def processes() -> ForkServerContext:
 
 
 def prepared(s3: S3Server, folder: Path) -> SinkFixture:
-    """A place with an object that is named and not visible, and one that is open."""
+    """A sink with a closed object that is not visible, and an open object."""
 
     folder.mkdir()
     sink_fixture = SinkFixture.new(s3.endpoint, folder)
@@ -81,14 +81,14 @@ def expect_done(sink_fixture: SinkFixture, left: dict[str, list[int]]) -> None:
     assert sink_fixture.orphans_after(ALL, LOG, GIVEN) == []
 
 
-def run_when_told(command: Command, sink_fixture: SinkFixture, gate: Connection) -> None:
-    """The command's process: waits until its killer is ready."""
+def run_when_ready(command: Command, sink_fixture: SinkFixture, gate: Connection) -> None:
+    """The command's process: waits until the proxy can kill it."""
     gate.recv()
     command(sink_fixture)
 
 
 def writes_of(command: Command, s3: S3Server, folder: Path) -> int:
-    """How many writes the command makes when nothing disturbs it."""
+    """The number of writes of an undisturbed command."""
     sink_fixture = prepared(s3, folder)
     with FaultProxy(s3.endpoint) as proxy:
         command(sink_fixture.through(proxy))
@@ -101,7 +101,7 @@ def killed_at(
     """Runs the command in a process and kills it at its `nth` write."""
     with FaultProxy(s3.endpoint) as proxy:
         gate, other = processes.Pipe()
-        process = processes.Process(target=run_when_told, args=(command, sink_fixture.through(proxy), other))
+        process = processes.Process(target=run_when_ready, args=(command, sink_fixture.through(proxy), other))
         process.start()
         assert process.pid is not None
         proxy.when(is_write, Kill(process.pid, signal.SIGKILL, session=False), point=point, nth=nth)
@@ -128,7 +128,7 @@ def test_a_command_killed_at_any_effect_can_be_repeated(
 def test_the_sink_continues_after_a_command_killed_at_any_effect(
     s3: S3Server, processes: ForkServerContext, tmp_path: Path, name: str
 ) -> None:
-    """Without running it again: what its record says holds, and without its record nothing has happened."""
+    """The command is not repeated: its record is in force, or without its record nothing has changed."""
     command, left = COMMANDS[name]
     undone = {"topics/log/": list(range(13)), "topics/generation=2/": []}
     for nth in range(1, writes_of(command, s3, tmp_path / "undisturbed") + 1):

@@ -1,4 +1,4 @@
-"""`s3sink reset-offsets`: a new generation starts where it was asked to, and each generation is proved for itself."""
+"""`s3sink reset-offsets`: a new generation starts at the requested offsets; each is verified separately."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NEW = "topics/generation=2/log/partition=0/log+0+0000000000.json"
 
 @pytest.fixture
 def written(sink_fixture: SinkFixture) -> SinkFixture:
-    """25 records in three objects, nothing open."""
+    """A sink with 25 records in three objects and no open object."""
     sink_fixture.run(LOG, ALL, flush_size=10)
     return sink_fixture
 
@@ -47,11 +47,11 @@ def object_at(first: int) -> str:
     return f"topics/log/partition=0/log+0+{first:010d}.json"
 
 
-def expect_right(verdicts: list[PartitionResult]) -> None:
+def expect_no_findings(verdicts: list[PartitionResult]) -> None:
     assert [finding for each in verdicts for finding in each.findings] == []
 
 
-# -- where it starts -------------------------------------------------------------------------------------------------
+# -- start offsets ---------------------------------------------------------------------------------------------------
 
 
 def test_latest_skips_records_that_are_not_copied_and_reports_their_number(written: SinkFixture) -> None:
@@ -60,7 +60,7 @@ def test_latest_skips_records_that_are_not_copied_and_reports_their_number(writt
     assert (report.generation, report.skipped, report.copied_again) == (2, 15, 0)
     written.run(replace(LOG, records=50), ALL, flush_size=10)
     assert offsets(written) == [*range(25), *range(40, 50)]
-    expect_right(written.verify(replace(LOG, records=50)))
+    expect_no_findings(written.verify(replace(LOG, records=50)))
 
 
 def test_the_groups_offset_is_the_new_start(written: SinkFixture) -> None:
@@ -93,20 +93,20 @@ def test_open_objects_are_discarded_and_count_as_skipped(sink_fixture: SinkFixtu
     assert (report.skipped, sink_fixture.orphans()) == (5, [])
     sink_fixture.run(replace(LOG, records=30), ALL, flush_size=10)
     assert offsets(sink_fixture) == [*range(20), *range(25, 30)]
-    expect_right(sink_fixture.verify(replace(LOG, records=30)))
+    expect_no_findings(sink_fixture.verify(replace(LOG, records=30)))
 
 
 def test_a_recreated_topic_can_be_copied_after_a_reset(written: SinkFixture) -> None:
-    anew = SyntheticLog(records=12, topic_id="another")
+    recreated = SyntheticLog(records=12, topic_id="another")
     with pytest.raises(TopicRecreated):
-        written.run(anew, DONE, flush_size=10)
-    written.reset(anew, "Earliest", on_existing="NewPrefix")
-    written.run(anew, ALL, flush_size=10)
+        written.run(recreated, DONE, flush_size=10)
+    written.reset(recreated, "Earliest", on_existing="NewPrefix")
+    written.run(recreated, ALL, flush_size=10)
     assert offsets(written, "topics/generation=2/") == list(range(12))
-    expect_right(written.verify(anew))
+    expect_no_findings(written.verify(recreated))
 
 
-# -- what exists -----------------------------------------------------------------------------------------------------
+# -- existing objects ------------------------------------------------------------------------------------------------
 
 
 def test_with_fail_conflicting_objects_are_reported_and_nothing_is_changed(written: SinkFixture) -> None:
@@ -129,7 +129,7 @@ def test_with_fail_an_unlisted_object_conflicts(written: SinkFixture) -> None:
 
 
 def test_with_fail_an_unlisted_object_that_may_span_the_start_conflicts(written: SinkFixture) -> None:
-    """Its key says where it begins, and nothing says where it ends, if no other one follows."""
+    """The key contains the first offset. The last offset is unknown unless another object follows."""
     written.put(object_at(25), b"{}\n")
     with pytest.raises(ExistingObjects, match=r"does not name 1 of the objects that begin below .*0000000025"):
         written.reset(replace(LOG, records=40), "Offsets", at={0: 28})
@@ -141,7 +141,7 @@ def test_with_fail_objects_older_than_the_sink_are_ignored(sink_fixture: SinkFix
     sink_fixture.put(object_at(0), b"{}\n")
     sink_fixture.run(LOG, ALL, flush_size=10)
     assert sink_fixture.reset(LOG, "Latest").generation == 2
-    expect_right(sink_fixture.verify(LOG))
+    expect_no_findings(sink_fixture.verify(LOG))
 
 
 def test_with_fail_a_start_inside_a_moved_object_is_rejected(written: SinkFixture) -> None:
@@ -154,7 +154,7 @@ def test_with_fail_a_start_inside_a_moved_object_is_rejected(written: SinkFixtur
 
 
 def test_with_fail_a_closed_object_becomes_visible_and_then_conflicts(sink_fixture: SinkFixture) -> None:
-    with pytest.raises(_Ended):
+    with pytest.raises(_Crash):
         _run_to_the_first_completion(sink_fixture)
     with pytest.raises(ExistingObjects, match=r"log\+0\+0000000000.json"):
         sink_fixture.reset(LOG, "Offsets", at={0: 5})
@@ -166,7 +166,7 @@ def test_with_fail_moved_objects_can_be_copied_again(written: SinkFixture) -> No
     assert written.reset(LOG, "Earliest").copied_again == 25
     written.run(LOG, ALL, flush_size=5)
     assert offsets(written) == list(range(25))
-    expect_right(written.verify(LOG))
+    expect_no_findings(written.verify(LOG))
 
 
 def test_with_a_new_prefix_all_records_are_copied_and_the_old_objects_stay(written: SinkFixture) -> None:
@@ -177,7 +177,7 @@ def test_with_a_new_prefix_all_records_are_copied_and_the_old_objects_stay(writt
     assert {key: body for key, body in written.contents().items() if key in before} == before
     assert offsets(written, "topics/generation=2/") == list(range(25))
     assert written.keys()[0] == NEW
-    expect_right(written.verify(LOG))
+    expect_no_findings(written.verify(LOG))
     assert {(each.generation, each.objects) for each in written.verify(LOG)} == {(1, 3), (2, 2)}
 
 
@@ -187,12 +187,12 @@ def test_a_second_new_prefix_is_the_next_one(written: SinkFixture) -> None:
     assert written.reset(LOG, "Earliest", on_existing="NewPrefix").topics_dir == "topics/generation=3"
     written.run(LOG, ALL, flush_size=10)
     assert offsets(written, "topics/generation=3/") == list(range(25))
-    expect_right(written.verify(LOG))
+    expect_no_findings(written.verify(LOG))
 
 
 def test_a_new_prefix_that_is_not_empty_is_rejected(written: SinkFixture) -> None:
-    written.put("topics/generation=2/log/somebody's", b"")
-    with pytest.raises(ExistingObjects, match="somebody's stands already"):
+    written.put("topics/generation=2/log/foreign", b"")
+    with pytest.raises(ExistingObjects, match="foreign stands already"):
         written.reset(LOG, "Earliest", on_existing="NewPrefix")
     assert written.group() == {"log-0": 25}
 
@@ -202,10 +202,10 @@ def test_a_sink_with_changed_settings_keeps_the_new_prefix(written: SinkFixture)
     written.run(LOG, DONE, flush_size=10)
     written.run(LOG, ALL, flush_size=10, compression="Gzip")
     assert offsets(written, "topics/generation=2/") == list(range(25))
-    expect_right(written.verify(LOG, compression="Gzip"))
+    expect_no_findings(written.verify(LOG, compression="Gzip"))
 
 
-# -- one writer, once ------------------------------------------------------------------------------------------------
+# -- one writer, one execution ---------------------------------------------------------------------------------------
 
 
 def test_a_running_driver_is_fenced(sink_fixture: SinkFixture) -> None:
@@ -250,9 +250,9 @@ def test_a_different_request_with_a_used_nonce_is_rejected(written: SinkFixture,
 
 
 def test_a_late_commit_of_a_previous_driver_does_not_count_as_published(written: SinkFixture) -> None:
-    """It went to sleep between its look at the ledger and its commit, and slept through the reset."""
+    """The driver sleeps between its check of the head and its commit, during the reset."""
     written.reset(LOG, "Earliest", on_existing="NewPrefix")
-    with pytest.raises(_Ended):
+    with pytest.raises(_Crash):
         _run_to_the_first_completion(written)
     FileConsumerGroup(LOG, written.folder / "group.json").alter_group_offsets(
         "group", {TopicPartition("log", 0): 25}, metadata=generation_metadata(1)
@@ -262,26 +262,26 @@ def test_a_late_commit_of_a_previous_driver_does_not_count_as_published(written:
     assert offsets(written, "topics/generation=2/") == list(range(25))
 
 
-class _Ended(Exception):
-    """Stands for the end of the process at this point."""
+class _Crash(Exception):
+    """Represents a crash of the process at this point."""
 
 
 def _run_to_the_first_completion(sink_fixture: SinkFixture) -> None:
     from sink_job.ledger import publisher as publishing
 
     def end(*_: Any) -> None:
-        raise _Ended
+        raise _Crash
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(publishing, "publish", end)
         sink_fixture.run(LOG, DONE, flush_size=10)
 
 
-# -- what cannot be done ---------------------------------------------------------------------------------------------
+# -- rejected requests -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("asked", "kind", "said"),
+    ("request", "error", "message"),
     [
         ({"to": "Offsets", "at": {3: 5}}, InvalidSpec, "log has the partitions 0 to 0, no 3"),
         ({"to": "Offsets", "at": {0: 26}}, InvalidSpec, "26 is not between 0 and 25"),
@@ -291,14 +291,14 @@ def _run_to_the_first_completion(sink_fixture: SinkFixture) -> None:
             "is in the future; to start behind all, write to: Latest",
         ),
     ],
-    ids=["a partition that does not exist", "an offset behind the log's end", "a time to come"],
+    ids=["a partition that does not exist", "an offset behind the log end", "a time to come"],
 )
 def test_an_invalid_request_is_rejected_before_anything_is_changed(
-    written: SinkFixture, asked: dict[str, Any], kind: type[SinkError], said: str
+    written: SinkFixture, request: dict[str, Any], error: type[SinkError], message: str
 ) -> None:
     before = [listed.key for listed in written.s3.list("")]
-    with pytest.raises(kind, match=said):
-        written.reset(LOG, **asked)
+    with pytest.raises(error, match=message):
+        written.reset(LOG, **request)
     assert [listed.key for listed in written.s3.list("")] == before
 
 
@@ -312,21 +312,21 @@ def test_an_offset_that_kafka_no_longer_holds_is_rejected(written: SinkFixture) 
         written.reset(replace(LOG, starts_at=10), "Offsets", at={0: 4})
 
 
-# -- what verify says of several generations ------------------------------------------------------------------------
+# -- verify with several generations ---------------------------------------------------------------------------------
 
 
-def told(verdicts: list[PartitionResult]) -> list[tuple[int, str, int]]:
-    """Generation, what is wrong, and from which offset on."""
+def findings(verdicts: list[PartitionResult]) -> list[tuple[int, str, int]]:
+    """Generation, finding type and first offset of each finding."""
     return [(each.generation, finding.type, finding.offset) for each in verdicts for finding in each.findings]
 
 
 def test_an_offset_of_the_previous_generation_is_not_a_finding(written: SinkFixture) -> None:
-    """The command was killed between its record and its commit, or a driver that slept through it commits late."""
+    """The command was killed between its record and its commit, or a driver that slept during it commits late."""
     written.reset(LOG, "Earliest", on_existing="NewPrefix")
     FileConsumerGroup(LOG, written.folder / "group.json").alter_group_offsets(
         "group", {TopicPartition("log", 0): 25}, metadata=generation_metadata(1)
     )
-    expect_right(written.verify(LOG))
+    expect_no_findings(written.verify(LOG))
 
 
 def test_objects_that_a_generation_has_not_copied_again_are_missing(written: SinkFixture) -> None:
@@ -334,15 +334,15 @@ def test_objects_that_a_generation_has_not_copied_again_are_missing(written: Sin
     written.reset(LOG, "Earliest")
     written.run(replace(LOG, records=10), ALL, flush_size=10)
     written.reset(LOG, "Latest")
-    assert told(written.verify(LOG)) == [(1, "ObjectMissing", 10), (1, "ObjectMissing", 20)]
+    assert findings(written.verify(LOG)) == [(1, "ObjectMissing", 10), (1, "ObjectMissing", 20)]
 
 
 def test_objects_are_missing_if_their_replacing_directory_was_abandoned(written: SinkFixture) -> None:
     written.reset(LOG, "Earliest", on_existing="NewPrefix")
     written.s3.delete([object_at(10)])
-    expect_right(written.verify(LOG))
+    expect_no_findings(written.verify(LOG))
     written.reset(LOG, "Latest")
-    assert told(written.verify(LOG)) == [(1, "ObjectMissing", 10)]
+    assert findings(written.verify(LOG)) == [(1, "ObjectMissing", 10)]
 
 
 def test_objects_copied_again_by_two_later_generations_may_be_absent(written: SinkFixture) -> None:
@@ -352,7 +352,7 @@ def test_objects_copied_again_by_two_later_generations_may_be_absent(written: Si
     written.reset(LOG, "Offsets", at={0: 15})
     written.run(LOG, ALL, flush_size=10)
     assert offsets(written) == list(range(25))
-    expect_right(written.verify(LOG))
+    expect_no_findings(written.verify(LOG))
 
 
 def test_a_previous_object_restored_beside_its_copies_is_a_duplicate(written: SinkFixture) -> None:
@@ -360,9 +360,9 @@ def test_a_previous_object_restored_beside_its_copies_is_a_duplicate(written: Si
     written.s3.delete([object_at(10), object_at(20)])
     written.reset(LOG, "Offsets", at={0: 10})
     written.run(LOG, ALL, flush_size=15)
-    expect_right(written.verify(LOG))
+    expect_no_findings(written.verify(LOG))
     written.put(object_at(20), before[object_at(20)])
-    assert told(written.verify(LOG)) == [(1, "DuplicateOffsets", 20)]
+    assert findings(written.verify(LOG)) == [(1, "DuplicateOffsets", 20)]
 
 
 def test_an_unlisted_object_between_two_generations_is_a_possible_duplicate(
@@ -371,6 +371,6 @@ def test_an_unlisted_object_between_two_generations_is_a_possible_duplicate(
     longer = replace(LOG, records=40)
     written.reset(longer, "Offsets", at={0: 28})
     written.run(longer, ALL, flush_size=10)
-    expect_right(written.verify(longer))
+    expect_no_findings(written.verify(longer))
     written.put(object_at(25), b"{}\n")
-    assert told(written.verify(longer)) == [(2, "UntrackedObject", 25)]
+    assert findings(written.verify(longer)) == [(2, "UntrackedObject", 25)]

@@ -1,4 +1,4 @@
-"""The rounds over a log that is a function, on a real S3 server: what they write, and what they survive."""
+"""Rounds over a synthetic log with a real S3 server: their objects, and their behaviour after faults."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_sink_without_a_ledger_starts_at_the_offsets_of_its_group(sink_fixture
 
 
 def test_intents_stay_for_a_day_whatever_the_hosts_clock_says(sink_fixture: SinkFixture) -> None:
-    """The tests' clock is years behind the store's. An intent leads to uploads that a clean-up had to leave alone."""
+    """The tests' clock is years behind the store's. An intent covers uploads that a clean-up could not remove."""
     for records in (5, 15, 25):
         sink_fixture.run(SyntheticLog(records=records), DONE, flush_size=10)
     assert len([each.key for each in sink_fixture.s3.list("") if "/intent/" in each.key]) == 3
@@ -144,7 +144,7 @@ def test_a_tolerated_rejected_record_is_skipped_and_does_not_count(sink_fixture:
 
 
 class BadLog(SyntheticLog):
-    """A log whose record 17 is no JSON."""
+    """A log whose record 17 is not JSON."""
 
     def value(self, partition: int, offset: int) -> bytes:
         return b"{" if offset == 17 else super().value(partition, offset)
@@ -153,19 +153,19 @@ class BadLog(SyntheticLog):
 FIRST = "topics/log/partition=0/log+0+0000000000.json"
 
 
-class BreakError(Exception):
-    """Stands for the end of the process at this point."""
+class SimulatedCrash(Exception):
+    """Represents a crash of the process at this point."""
 
 
 complete = publishing.publish
 
 
 def never_completed(key: str) -> Callable[..., PublishOutcome]:
-    """`publish`, but the process ends before `key` is completed; its neighbours are."""
+    """`publish` that ends the process instead of completing `key`."""
 
     def publish(s3: S3Client, o: ClosedObject, was_tried: bool) -> PublishOutcome:
         if o.key == key:
-            raise BreakError
+            raise SimulatedCrash
         return complete(s3, o, was_tried)
 
     return publish
@@ -180,7 +180,7 @@ def test_only_the_object_with_an_aborted_upload_is_rebuilt_with_the_same_bytes(
     untouched.run(SyntheticLog(records=40), DONE, flush_size=10, compression=compression)
     with monkeypatch.context() as patched:
         patched.setattr("sink_job.ledger.publisher.publish", never_completed(key))
-        with pytest.raises(BreakError):
+        with pytest.raises(SimulatedCrash):
             sink_fixture.run(SyntheticLog(records=40), DONE, flush_size=10, compression=compression)
     assert sink_fixture.keys() == untouched.keys()[1:]
     sink_fixture.abort_uploads_of(key)
@@ -224,7 +224,7 @@ def test_a_staging_object_is_kept_while_any_partition_refers_to_it(sink_fixture:
 
 
 class Ahead(SyntheticLog):
-    """A log of which the others' later records are not there yet, only those of partition 0."""
+    """A log whose later records exist in partition 0 only."""
 
     def end(self, partition: int) -> int:
         return self.records if partition == 0 else 5
@@ -288,10 +288,10 @@ def test_foreign_content_at_a_key_of_the_sink_stops_it_and_is_not_overwritten(si
     key = "topics/log/partition=0/log+0+0000000000.json"
     sink_fixture.set_group({"log-0": 0})
     sink_fixture.run(SyntheticLog(records=5), DONE, flush_size=10)
-    sink_fixture.put(key, b"somebody else's")
+    sink_fixture.put(key, b"foreign")
     with pytest.raises(ObjectConflict, match=re.escape(key)):
         sink_fixture.run(SyntheticLog(records=15), DONE, flush_size=10)
-    assert sink_fixture.content(key) == b"somebody else's"
+    assert sink_fixture.content(key) == b"foreign"
 
 
 def test_offsets_that_kafka_has_dropped_stop_the_sink(sink_fixture: SinkFixture) -> None:
@@ -315,7 +315,7 @@ def test_a_driver_with_changed_settings_first_finishes_open_objects(sink_fixture
 
 
 def test_every_round_uses_the_current_memory(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A container may be given more while a driver runs: its next round's tasks use it."""
+    """A container's memory can grow while a driver runs; the tasks of the next round use it."""
     log, asked = SyntheticLog(records=60), list[int]()
 
     def grown() -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""What the protocol rests on, shown by a real S3 server: conditional writes, checksums, and what becomes of uploads."""
+"""The S3 behaviour on which the protocol depends, with a real server: conditional writes, checksums, uploads."""
 
 import contextlib
 import dataclasses
@@ -44,7 +44,7 @@ Server = TypeVar("Server", bound=VersityGW)
 
 @contextlib.contextmanager
 def _running(server: Server) -> Iterator[Server]:
-    """With a bucket `archive`."""
+    """A server with a bucket `archive`."""
     (server.directory / "data" / "archive").mkdir(parents=True)
     server.start()
     try:
@@ -80,13 +80,13 @@ def s3(settings: S3Settings) -> Iterator[S3Client]:
 
 @pytest.fixture
 def key(request: pytest.FixtureRequest) -> str:
-    """A key of the test's own, with what keys may hold."""
+    """A key for this test, with special characters."""
     return f"topics/a=b %2F+é/{request.node.name}+0+0000000000.json"
 
 
-def _upload(s3: S3Client, key: str, *bodies: bytes) -> tuple[str, list[Part]]:
+def _upload(s3: S3Client, key: str, *contents: bytes) -> tuple[str, list[Part]]:
     upload_id = s3.create_upload(key)
-    return upload_id, [s3.upload_part(key, upload_id, n, body) for n, body in enumerate(bodies, start=1)]
+    return upload_id, [s3.upload_part(key, upload_id, n, body) for n, body in enumerate(contents, start=1)]
 
 
 def _uploads(s3: S3Client, key: str) -> list[str]:
@@ -194,9 +194,9 @@ def test_the_stores_clock_is_read(s3: S3Client, key: str) -> None:
 
 
 def test_parts_become_an_object_in_one_step(s3: S3Client, key: str) -> None:
-    bodies: list[Body] = [os.urandom(MIN_PART), [os.urandom(MIN_PART), b"and a piece"], b"the tail"]
+    contents: list[Body] = [os.urandom(MIN_PART), [os.urandom(MIN_PART), b"and a piece"], b"the tail"]
     upload_id = s3.create_upload(key, content_type="application/json", content_encoding="gzip")
-    parts = [s3.upload_part(key, upload_id, number, body) for number, body in enumerate(bodies, start=1)]
+    parts = [s3.upload_part(key, upload_id, number, body) for number, body in enumerate(contents, start=1)]
     assert s3.head(key) is None
     etag = s3.complete(key, upload_id, parts)
     head = s3.head(key)
@@ -313,10 +313,10 @@ def test_an_aborted_upload_is_not_found(s3: S3Client, key: str) -> None:
 
 
 def test_unfinished_uploads_are_listed_over_pages(s3: S3Client, key: str) -> None:
-    begun = {(name, s3.create_upload(name)) for name in [f"{key}/{n}" for n in (1, 1, 2, 3, 3)]}
+    started = {(name, s3.create_upload(name)) for name in [f"{key}/{n}" for n in (1, 1, 2, 3, 3)]}
     s3.create_upload(key.replace("topics/", "elsewhere/"))
     listed = list(s3.list_uploads(f"{key}/", page=3))
-    assert {(upload.key, upload.upload_id) for upload in listed} == begun
+    assert {(upload.key, upload.upload_id) for upload in listed} == started
     assert len(listed) == 5
 
 
@@ -337,7 +337,7 @@ def test_the_parts_of_an_upload_are_listed_over_pages(s3: S3Client, key: str) ->
     assert listed == [(part.number, part.etag, part.size) for part in parts]
 
 
-# What is found out at the start
+# The start-up probe
 
 
 def test_the_probe_leaves_nothing_behind(s3: S3Client, key: str) -> None:
@@ -380,14 +380,14 @@ def test_a_missing_bucket_is_reported(settings: S3Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    ("access_key", "secret_key", "told"),
+    ("access_key", "secret_key", "message"),
     [
         (ACCESS_KEY, "not-the-secret", "the secret key does not belong to the access key"),
         ("nobodys-access", SECRET_KEY, "the store does not know the access key"),
     ],
 )
 def test_invalid_keys_are_reported_without_quoting_them(
-    settings: S3Settings, tmp_path: Path, access_key: str, secret_key: str, told: str
+    settings: S3Settings, tmp_path: Path, access_key: str, secret_key: str, message: str
 ) -> None:
     stranger = S3Client(
         dataclasses.replace(
@@ -400,14 +400,14 @@ def test_invalid_keys_are_reported_without_quoting_them(
         lambda: stranger.head("k"),
         lambda: probe(stranger, ""),
     ):
-        with pytest.raises(InvalidCredentials, match=told) as raised:
+        with pytest.raises(InvalidCredentials, match=message) as raised:
             call()
         assert secret_key not in str(raised.value)
         assert access_key not in str(raised.value)
 
 
 class WithUsers(VersityGW):
-    """A server that keeps users beside the owner of its keys."""
+    """A server with additional users."""
 
     def command(self) -> list[str | Path]:
         (self.directory / "users").mkdir(exist_ok=True)
@@ -415,7 +415,7 @@ class WithUsers(VersityGW):
         return [binary, "--iam-dir", self.directory / "users", *words]
 
     def add_user(self, access_key: str, secret_key: str) -> None:
-        """A user who owns nothing."""
+        """A user without permissions."""
         admin = ["admin", "--access", ACCESS_KEY, "--secret", SECRET_KEY, "--endpoint-url", self.endpoint]
         user = ["create-user", "--access", access_key, "--secret", secret_key, "--role", "user"]
         subprocess.run([versitygw_binary(), *admin, *user], check=True, stdout=subprocess.DEVNULL)
@@ -436,7 +436,7 @@ def test_denied_access_is_reported_with_the_required_permission(settings: S3Sett
                 call()
 
 
-# A server that is not as it should be
+# Unavailable servers
 
 
 def test_a_short_outage_of_the_server_is_bridged_by_retries(settings: S3Settings, tmp_path: Path) -> None:
@@ -454,9 +454,9 @@ def test_a_short_outage_of_the_server_is_bridged_by_retries(settings: S3Settings
 
 
 def test_an_unreachable_server_is_a_transient_error(settings: S3Settings) -> None:
-    nobody = S3Client(dataclasses.replace(settings, endpoint=f"http://127.0.0.1:{free_ports(1)[0]}"))
+    unreachable = S3Client(dataclasses.replace(settings, endpoint=f"http://127.0.0.1:{free_ports(1)[0]}"))
     with pytest.raises(TransientError, match="Could not connect"):
-        probe(nobody, "")
+        probe(unreachable, "")
 
 
 # TLS

@@ -1,4 +1,4 @@
-"""The servers and tools the data tests stand on do what those tests take for granted."""
+"""The servers and tools behave as the data tests assume."""
 
 from __future__ import annotations
 

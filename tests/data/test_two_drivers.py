@@ -1,5 +1,5 @@
-"""Two drivers of one sink: one goes on, the other is fenced, and what they have made is exact. Two sinks in one place:
-the second is refused.
+"""Two drivers of one sink: one continues, the other is fenced, and their objects are exact. Two sinks in one directory:
+the second one is rejected.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support.synthetic_log import SyntheticLog
 pytestmark = pytest.mark.data
 
 LOG = SyntheticLog(records=14, value_bytes=1_800_000, gaps=frozenset({3}))
-"""Rounds of two records and objects of five: parts, leftovers and completions occur in most of them."""
+"""Rounds of two records and objects of five: most rounds have parts, staged remainders and completions."""
 GIVEN: dict[str, Any] = {"flush_size": 5, "max_records": 2, "part_size": "5Mi"}
 ALL = StopCondition(until_caught_up=True, publish_open=True)
 SNAPSHOTS = {"snapshot_every": 2}
@@ -38,7 +38,7 @@ SNAPSHOTS = {"snapshot_every": 2}
 
 @pytest.fixture(scope="module")
 def undisturbed(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> SinkFixture:
-    """Where one driver has done it all alone."""
+    """The result of a single driver."""
     sink_fixture = SinkFixture.new(s3.endpoint, tmp_path_factory.mktemp("undisturbed"))
     sink_fixture.run(LOG, ALL, **GIVEN)
     return sink_fixture
@@ -46,14 +46,14 @@ def undisturbed(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> SinkF
 
 @pytest.fixture
 def proxies(s3: S3Server) -> Iterator[tuple[FaultProxy, FaultProxy]]:
-    """A way to the server for each of two drivers."""
+    """A proxy for each of two drivers."""
     with FaultProxy(s3.endpoint) as one, FaultProxy(s3.endpoint) as other:
         yield one, other
 
 
 @contextmanager
 def ended(driver: ForkedDriver) -> Iterator[ForkedDriver]:
-    """The driver does not outlive the block."""
+    """Kills the driver at the end of the block."""
     try:
         yield driver
     finally:
@@ -77,7 +77,7 @@ def expect_fenced(driver: ForkedDriver) -> None:
     assert "this one" in driver.message
 
 
-# -- a driver that was stopped and goes on --------------------------------------------------------------------------
+# -- a driver that was paused and resumes ----------------------------------------------------------------------------
 
 
 def a_record(nth: int) -> Predicate:
@@ -88,7 +88,7 @@ def a_record(nth: int) -> Predicate:
 COMPLETION = kind("CompleteMultipartUpload", key="+0+")
 MOMENTS: dict[str, tuple[Predicate, Point, int]] = {
     "before an intent": (kind("PutObject", key="/intent/"), "before", 3),
-    "before a leftover is staged": (kind("PutObject", key="/staging/"), "before", 3),
+    "before a remainder is staged": (kind("PutObject", key="/staging/"), "before", 3),
     "before a record": (a_record(4), "before", 1),
     "after a record": (a_record(4), "after", 1),
     "before a completion": (COMPLETION, "before", 1),
@@ -118,7 +118,7 @@ def test_a_resumed_driver_is_fenced_although_its_records_were_dropped(
 def test_a_fenced_driver_reports_it_although_the_store_closes_its_connections(
     sink_fixture: SinkFixture, undisturbed: SinkFixture, proxies: tuple[FaultProxy, FaultProxy]
 ) -> None:
-    """As a store does that refuses a part before it has read it, when another driver has aborted the upload."""
+    """A store does so when it rejects a part before it has read it, because another driver has aborted the upload."""
     hold = Hold()
     rule = proxies[0].when(kind("PutObject", key="/intent/"), hold, nth=3)
     with ended(sink_fixture.through(proxies[0]).start(LOG, ALL, **GIVEN)) as stopped:
@@ -160,7 +160,7 @@ def test_an_idle_driver_detects_that_it_was_fenced(sink_fixture: SinkFixture) ->
 
 
 class InBackground:
-    """A driver in a thread, stopped at the end."""
+    """A driver in a thread, which is stopped at the end of the block."""
 
     def __init__(self, driver: Coordinator) -> None:
         self._driver = driver
@@ -187,14 +187,14 @@ class InBackground:
             self._error = error
 
 
-# -- two sinks in one place ----------------------------------------------------------------------------------------
+# -- two sinks in one directory --------------------------------------------------------------------------------------
 
 SHORT = SyntheticLog(records=10)
 LONGER = SyntheticLog(records=20)
 
 
-def refused(sink_fixture: SinkFixture, **given: Any) -> str:
-    """The sentence with which a sink of these settings is refused."""
+def rejection(sink_fixture: SinkFixture, **given: Any) -> str:
+    """The error message for a sink with these settings."""
     with pytest.raises(OwnershipConflict) as error:
         sink_fixture.run(LONGER, ALL, flush_size=5, **given)
     assert error.value.exit_code == 7
@@ -204,16 +204,16 @@ def refused(sink_fixture: SinkFixture, **given: Any) -> str:
 def test_another_sink_on_the_same_ledger_is_rejected_and_changes_nothing(sink_fixture: SinkFixture) -> None:
     sink_fixture.run(SHORT, ALL, flush_size=5, spec={"sinkId": "shared"})
     before = sink_fixture.etags(), sink_fixture.records()
-    told = refused(sink_fixture, name="other", spec={"sinkId": "shared"})
-    assert f"the ledger s3://{sink_fixture.bucket}/topics/_s3sink/shared/ belongs to S3Sink default/log" in told
-    assert "--take-over" in told
+    message = rejection(sink_fixture, name="other", spec={"sinkId": "shared"})
+    assert f"the ledger s3://{sink_fixture.bucket}/topics/_s3sink/shared/ belongs to S3Sink default/log" in message
+    assert "--take-over" in message
     assert (sink_fixture.etags(), sink_fixture.records()) == before
 
 
 def test_another_sink_on_the_same_topic_and_topics_dir_is_rejected(sink_fixture: SinkFixture) -> None:
     sink_fixture.run(SHORT, ALL, flush_size=5)
-    told = refused(sink_fixture, name="other")
-    assert f"topic log as .json below s3://{sink_fixture.bucket}/topics belongs to S3Sink default/log" in told
+    message = rejection(sink_fixture, name="other")
+    assert f"topic log as .json below s3://{sink_fixture.bucket}/topics belongs to S3Sink default/log" in message
     assert sink_fixture.group() == {"log-0": 10}
 
 
@@ -233,10 +233,10 @@ def test_take_over_continues_at_the_owners_position_and_the_owner_is_rejected(
     sink_fixture.run(LONGER, take, flush_size=5, **given)
     assert firsts(sink_fixture) == [0, 5, 10, 15]
     assert sink_fixture.group() == {"log-0": 20}
-    assert "belongs to S3Sink default/other" in refused(sink_fixture)
+    assert "belongs to S3Sink default/other" in rejection(sink_fixture)
 
 
-# -- with Spark ----------------------------------------------------------------------------------------------------
+# -- with Spark ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spark

@@ -18,7 +18,7 @@ from devtools.chaos.world import Known
 from devtools.chaos.worlds import PARTITIONERS, ROTATIONS, plan
 from sink_job.api.spec import PartitionerSpec, RotationSpec
 
-# -- the plan ------------------------------------------------------------------------------------------------------
+# -- the plan --------------------------------------------------------------------------------------------------------
 
 
 def test_a_seed_reproduces_a_plan() -> None:
@@ -73,7 +73,7 @@ def test_a_burst_repeats_no_record() -> None:
     assert {record.partition for record in made} == {0, 3}
 
 
-# -- the comparison ------------------------------------------------------------------------------------------------
+# -- the comparison --------------------------------------------------------------------------------------------------
 
 KEY = "topics/log/partition={p}/log+{p}+{first:010d}.json"
 
@@ -198,7 +198,7 @@ def test_directories_are_computed_from_the_documentation(partitioner: Mapping[st
     assert Settings(partitioner, {}, ".json").path(Kept(3, 0, 1_700_000_000_000, value)) == path
 
 
-# -- the report ----------------------------------------------------------------------------------------------------
+# -- the report ------------------------------------------------------------------------------------------------------
 
 
 def test_the_report_gives_the_cycle_of_each_finding_and_the_command_to_repeat_it(tmp_path: Path) -> None:
