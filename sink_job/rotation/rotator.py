@@ -7,13 +7,16 @@ rules themselves stand in `by_partition` and `by_object`, one for each rotation 
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
+from dataclasses import replace
+
 import numpy as np
 
 from sink_job.partitioning.batch import REJECTED, Rows
 from sink_job.rotation.per_object import rotate_per_object
 from sink_job.rotation.per_partition import rotate_per_partition
 from sink_job.rotation.policy import RotationContext, RotationPolicy
-from sink_job.rotation.types import Close, RotationState, Step
+from sink_job.rotation.types import Append, Close, RotationState, Step
 
 
 class Rotator:
@@ -43,7 +46,8 @@ class Rotator:
         if limit is not None:
             late = [cut for cut in self.state.open.values() if rotation.now - cut.opened_at >= limit]
             if late:
-                closed.append(rotation.close(late) if rotation.settings.per_object else rotation.close_all())
+                close = rotation.close(late) if rotation.settings.per_object else rotation.close_all()
+                closed.append(replace(close, ends_rotation=not self.state.open))
         if self.state.next_schedule is None or (self.state.open_records == 0 and rotation.due):
             rotation.renew_schedule()
         return closed
@@ -55,8 +59,9 @@ class Rotator:
         """
         if not len(rows):
             return []
-        cut = rotate_per_object if self._rotation.settings.per_object else rotate_per_partition
-        steps = cut(self._rotation, rows)
+        rotate = rotate_per_object if self._rotation.settings.per_object else rotate_per_partition
+        paths = set(self.state.open)
+        steps = with_rotation_ends(rotate(self._rotation, rows), paths)
         self.state.next = int(rows.offsets[-1]) + 1
         if rows.times is not None:
             looked_at = np.flatnonzero(rows.codes != REJECTED)
@@ -68,7 +73,7 @@ class Rotator:
         """Ends the round at its planned end, the next offset to read: closes everything when the schedule is due."""
         closed: list[Close] = []
         if self.state.open_records and self._rotation.due:
-            closed.append(self._rotation.close_all())
+            closed.append(replace(self._rotation.close_all(), ends_rotation=True))
             self._rotation.renew_schedule()
         self.stop_at(planned_end)
         return closed
@@ -80,4 +85,34 @@ class Rotator:
 
     def close_all(self) -> list[Close]:
         """Closes what is open, for a sink that ends and publishes it, or before other settings apply."""
-        return [self._rotation.close_all()] if self.state.open else []
+        return [replace(self._rotation.close_all(), ends_rotation=True)] if self.state.open else []
+
+
+def with_rotation_ends(steps: Sequence[Step], open_paths: Set[str]) -> list[Step]:
+    """The steps of one batch, with `Close.ends_rotation` set. `open_paths` are the paths of the objects that are open
+    before the batch. All rows of earlier batches have lower offsets."""
+    lowest_later: list[int | None] = []
+    lowest: int | None = None
+    for step in reversed(steps):
+        lowest_later.append(lowest)
+        if isinstance(step, Append):
+            first = _bounds(step)[0]
+            lowest = first if lowest is None else min(lowest, first)
+    marked: list[Step] = []
+    paths, highest = set(open_paths), -1
+    for step, later in zip(steps, reversed(lowest_later), strict=True):
+        if isinstance(step, Append):
+            paths.add(step.path)
+            highest = max(highest, _bounds(step)[1])
+            marked.append(step)
+        else:
+            paths -= {o.path for o in step.objects}
+            marked.append(replace(step, ends_rotation=not paths and (later is None or later > highest)))
+    return marked
+
+
+def _bounds(step: Append) -> tuple[int, int]:
+    """The first and the last row of a step."""
+    if isinstance(step.rows, slice):
+        return step.rows.start or 0, step.rows.stop - 1
+    return int(step.rows[0]), int(step.rows[-1])

@@ -58,9 +58,14 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """These objects are complete; in the order in which they were opened."""
+    """These objects are complete; in the order in which they were opened.
+
+    `ends_rotation`: no object is open after this step, and no later step appends a row before the last appended one.
+    With scope Object a later step may append such a row, of an object that was open when this one closed.
+    """
 
     objects: tuple[OpenObjectState, ...]
+    ends_rotation: bool = False
 
 
 Step = Append | Close

@@ -12,17 +12,16 @@ from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.formats.spill_buffer import SpillPool
-from sink_job.ledger.state import ClosedObject, OffsetChecksum, OpenObject
+from sink_job.ledger.state import ClosedObject, OffsetChecksum, OpenObject, SourceRange
 from sink_job.s3 import NoSuchUpload
 from sink_job.s3.checksums import combine_all
 from sink_job.writer.object_writer import ObjectWriter, PartUploader
-from sink_job.writer.row_slices import row_slices
+from sink_job.writer.record_pipeline import PreparedBatch
+from sink_job.writer.row_selection import object_rows
 from sink_job.writer.task_attempt import TaskAttempt
 
 Object = TypeVar("Object", ClosedObject, OpenObject)
@@ -128,35 +127,22 @@ class _Rebuilder:
     def run(self, batches: Iterator[pa.RecordBatch]) -> RebuildResult:
         """Raises NoSuchUpload when an upload that it began is gone."""
         for batch in batches:
-            offsets = batch.column("offset").to_numpy()
-            for clock in self._clocks(int(offsets[0]), int(offsets[-1])):
-                self._take(batch, clock)
+            self._append(batch)
         missing = tuple(each.missing() for each in self._again if each.found != each.o.offsets)
         if missing and not (self._wanted.partial and all(each.is_loss for each in missing)):
             return RebuildResult(missing=missing, started_uploads=self.begun())
         return RebuildResult(self._finished(), self._left_open(), missing, self.begun())
 
-    def _clocks(self, first: int, last: int) -> list[int]:
-        """The round clocks under which records between these offsets were seen."""
-        stretches = (s for each in self._again for s in each.o.sources)
-        return sorted({s.clock for s in stretches if s.start <= last and s.end > first})
-
-    def _take(self, batch: pa.RecordBatch, clock: int) -> None:
-        """Gives each object its records of the batch among those that were seen under `clock`."""
-        prepared = self._pipeline.prepare(batch, clock, self._tp)
-        rows = prepared.rows
-        codes = {path: code for code, path in enumerate(rows.paths)}
-        chosen = [
-            (each, np.flatnonzero((rows.codes == codes[each.o.path]) & _seen(each.o, clock, rows.offsets)))
-            for each in self._again
-            if each.o.path in codes
-        ]
-        chosen = [(each, mine) for each, mine in chosen if len(mine)]
-        for (each, _), piece in zip(chosen, row_slices(prepared, [mine for _, mine in chosen]), strict=True):
+    def _append(self, batch: pa.RecordBatch) -> None:
+        """Appends its rows of the batch to each object."""
+        for each, _, rows in object_rows(self._again, batch, self._prepare):
             if each.writer is None:
-                each.writer = self._writer(each.o.path, int(piece.offsets[0]))
-            each.writer.append(piece)
-            each.size += len(piece.data)
+                each.writer = self._writer(each.path, int(rows.offsets[0]))
+            each.writer.append(rows)
+            each.size += len(rows.data)
+
+    def _prepare(self, batch: pa.RecordBatch, clock: int) -> PreparedBatch:
+        return self._pipeline.prepare(batch, clock, self._tp)
 
     def _finished(self) -> tuple[ClosedObject, ...]:
         written = [each for each in self._named if each.writer is not None]
@@ -198,6 +184,14 @@ class _RebuiltObject(Generic[Object]):
         self.size = 0
 
     @property
+    def path(self) -> str:
+        return self.o.path
+
+    @property
+    def sources(self) -> tuple[SourceRange, ...]:
+        return self.o.sources
+
+    @property
     def found(self) -> OffsetChecksum:
         return self.writer.offsets if self.writer else OffsetChecksum()
 
@@ -208,14 +202,6 @@ class _RebuiltObject(Generic[Object]):
 
     def missing(self) -> MissingRecords:
         return MissingRecords(self.o.path, self.o.first, self.o.last, self.found, self.o.offsets)
-
-
-def _seen(o: ClosedObject | OpenObject, clock: int, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    chosen = np.zeros(len(offsets), dtype=np.bool_)
-    for stretch in o.sources:
-        if stretch.clock == clock:
-            chosen |= (offsets >= stretch.start) & (offsets < stretch.end)
-    return chosen
 
 
 def _renamed(again: _RebuiltObject[ClosedObject]) -> ClosedObject:

@@ -7,7 +7,7 @@ would throw away what the round's other topic-partitions have done.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import msgspec
 import pyarrow as pa
@@ -155,11 +155,10 @@ class PartitionWriter:
         steps = list(steps)
         choices = [step.rows for step in steps if isinstance(step, Append)]
         taken = row_slices(prepared, choices) if prepared is not None and choices else iter(())
-        ahead = _first_ahead(steps, prepared)
-        for step, first in zip(steps, ahead, strict=True):
+        for step in steps:
             if isinstance(step, Close):
                 self._close(step.objects)
-                if not self._writers and not self._inherited and (first is None or first >= self._written_to):
+                if step.ends_rotation:
                     self._end_rotation()
             else:
                 self._append(step.path, next(taken))
@@ -289,20 +288,6 @@ class PartitionWriter:
             )
         self._counts.staged_bytes = staging.bytes - before
         return tuple(objects)
-
-
-def _first_ahead(steps: Sequence[Append | Close], prepared: PreparedBatch | None) -> list[int | None]:
-    """For each step the lowest offset that a later one appends; None where none does. With `scope: Object` a step may
-    append what lies before another path's records that are closed already: it was open when they were."""
-    found: list[int | None] = []
-    lowest: int | None = None
-    for step in reversed(steps):
-        found.append(lowest)
-        if isinstance(step, Append) and prepared is not None:
-            row = (step.rows.start or 0) if isinstance(step.rows, slice) else step.rows[0]
-            offset = int(prepared.rows.offsets[row])
-            lowest = offset if lowest is None else min(lowest, offset)
-    return found[::-1]
 
 
 def rotation_state(state: PartitionState, settings: int) -> RotationState:

@@ -34,11 +34,10 @@ ROOT = "topics/_s3sink/default.log/"
 
 
 def killed_after_a_round(sink_fixture: SinkFixture, log: SyntheticLog) -> None:
-    """A driver that publishes closed objects and then stops."""
-    driver = sink_fixture.driver(log, DONE, flush_size=10)
-    driver._claim()
-    driver._recover()
-    while driver._round():
+    """A driver that publishes what it finds and then never moves again."""
+    loop = sink_fixture.driver(log, DONE, flush_size=10).start()
+    loop.recover()
+    while loop.run_once():
         pass
 
 
@@ -106,15 +105,15 @@ def test_a_publishing_round_adds_one_small_record_and_an_idle_driver_adds_none(
     given: dict[str, Any] = {"flush_size": 10, "max_records": 10, "clock": lambda: now[0]}
     with FaultProxy(s3.endpoint) as proxy:
         driver = sink_fixture.through(proxy).driver(SyntheticLog(records=30), DONE, **given)
-        driver._claim()
-        driver._recover()
-        while driver._round():
+        loop = driver.start()
+        loop.recover()
+        while loop.run_once():
             pass
         assert proxy.count(kind("PutObject", key="/ledger/")) == 1 + 2 * 3
         puts = proxy.count(kind("PutObject"))
         for _ in range(5):
             now[0] += driver.context.discovery_interval_ms
-            assert driver._round() is False
+            assert loop.run_once() is False
         assert proxy.count(kind("PutObject")) == puts
 
 
@@ -197,8 +196,7 @@ def test_a_crashed_competitor_of_the_first_start_leaves_no_higher_offset(sink_fi
             self, group: str, partitions: Sequence[TopicPartition], *, metadata: str = ""
         ) -> dict[TopicPartition, int]:
             found = super().group_offsets(group, partitions, metadata=metadata)
-            first._claim()
-            first._recover()
+            first.start().recover()
             return found
 
     rival = with_admin(sink_fixture, SyntheticLog(records=25), Kafka, spec={"kafka": kafka})
@@ -219,9 +217,9 @@ def test_a_group_with_active_members_is_rejected_before_the_first_claim(sink_fix
 
 
 def test_a_delayed_intent_does_not_hide_an_upload_of_a_later_round(sink_fixture: SinkFixture) -> None:
-    driver = sink_fixture.driver(SyntheticLog(records=5), DONE, flush_size=10)
-    driver.run()
-    ledger, state = driver._ledger, driver._committer.state
+    sink_fixture.run(SyntheticLog(records=5), DONE, flush_size=10)
+    ledger = Ledger(sink_fixture.s3, ROOT, "driver")
+    state = ledger.load()
     settings = tuple(state.settings.values())
     narrow, wide = (
         Intent(state.epoch, 10 + n, state.number + 1, CLOCK_MS, {"log-0": (0, end)}, settings)

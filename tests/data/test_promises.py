@@ -59,13 +59,12 @@ def test_a_record_lists_every_visible_object(sink_fixture: SinkFixture) -> None:
 
 
 def test_a_driver_that_loses_its_record_number_is_fenced_and_leaves_nothing(sink_fixture: SinkFixture) -> None:
-    old = sink_fixture.driver(SyntheticLog(records=15), DONE, flush_size=10)
-    old._claim()
-    old._recover()
+    old = sink_fixture.driver(SyntheticLog(records=15), DONE, flush_size=10).start()
+    old.recover()
     sink_fixture.run(SyntheticLog(records=25), DONE, flush_size=10)
     visible = sink_fixture.contents()
     with pytest.raises(LedgerFenced, match="another driver has written record"):
-        old._round()
+        old.run_once()
     assert sink_fixture.contents() == visible
     assert sink_fixture.group() == {"log-0": 20}
     assert [upload.key for upload in sink_fixture.s3.list_uploads("")] == []

@@ -98,6 +98,18 @@ def test_each_written_record_is_in_exactly_one_object(settings: RotationPolicy, 
     assert sorted(offset for _, offsets, *_ in cuts for offset in offsets) == row_index
 
 
+@given(strategies.settings, strategies.rounds())
+def test_a_close_ends_a_rotation_if_nothing_is_open_and_all_later_offsets_are_higher(
+    settings: RotationPolicy, rounds: list[Round]
+) -> None:
+    replay = Replay(settings)
+    for this in rounds:
+        replay.round(this)
+    offsets = replay.appended
+    expected = [n for n in replay.possible_rotation_ends if max(offsets[:n]) < min(offsets[n:], default=1 << 62)]
+    assert replay.rotation_ends == expected
+
+
 @given(strategies.settings, strategies.rounds(most=2))
 def test_a_cutter_leaves_the_state_it_was_given_alone(settings: RotationPolicy, rounds: list[Round]) -> None:
     replay = Replay(settings)
