@@ -1,4 +1,4 @@
-"""What the Dockerfile promises, as far as its text tells: the images are built by another test."""
+"""Checks of the text of the Dockerfile; test_images builds the images."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_an_image_runs_as_a_numeric_non_root_user(target: str) -> None:
     lines = stage(target)
     (user,) = names_of("USER", lines)
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user)
-    # Nothing is done as root afterwards.
+    # No later instruction runs as root.
     assert not any(line.startswith(("RUN ", "COPY ")) for line in lines[lines.index(f"USER {user}") :])
 
 

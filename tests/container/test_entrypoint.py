@@ -1,4 +1,4 @@
-"""The job image's entry point: Spark's executor when Spark asks for one, else what was given."""
+"""The entry point of the job image: a Spark executor if Spark requests one, otherwise the given command."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_an_executor_is_started_with_the_variables_of_spark() -> None:
     words = entrypoint.command(["executor"], EXECUTOR, SPARK)
     assert words[0] == "/opt/java/bin/java"
     assert words[1:5] == ["-Xms640m", "-Xmx640m", "-cp", "/opt/spark/conf:/opt/spark/jars/*"]
-    told = words[words.index(entrypoint.BACKEND) + 1 :]
-    assert dict(zip(told[::2], told[1::2], strict=True)) == {
+    arguments = words[words.index(entrypoint.BACKEND) + 1 :]
+    assert dict(zip(arguments[::2], arguments[1::2], strict=True)) == {
         "--driver-url": "spark://CoarseGrainedScheduler@10.0.0.1:7078",
         "--executor-id": "3",
         "--cores": "2",
@@ -59,9 +59,15 @@ def test_the_class_path_of_spark_comes_first() -> None:
 def test_executor_and_driver_have_the_same_class_path_for_the_cds_archive() -> None:
     home = entrypoint.spark_home()
     launcher = [java_binary(), "-cp", f"{home}/jars/*", "org.apache.spark.launcher.Main"]
-    told = [*launcher, "org.apache.spark.deploy.SparkSubmit", "--conf", "spark.driver.extraClassPath=/a.jar", "shell"]
+    command = [
+        *launcher,
+        "org.apache.spark.deploy.SparkSubmit",
+        "--conf",
+        "spark.driver.extraClassPath=/a.jar",
+        "shell",
+    ]
     environment = {"PATH": os.environ["PATH"], "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13"}
-    of_driver = subprocess.run(told, env=environment, capture_output=True, text=True, check=True).stdout.split("\0")
+    of_driver = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split("\0")
     of_executor = entrypoint.command(["executor"], EXECUTOR | {"SPARK_CLASSPATH": "/a.jar"}, home)
     assert of_executor[of_executor.index("-cp") + 1] == of_driver[of_driver.index("-cp") + 1]
 

@@ -1,5 +1,5 @@
-"""The images as they are built: what is in them, whose it is, and what is not in them. Read from their archives, layer
-by layer, so that nothing hides below another.
+"""The content of the built images: files, owners, and the absence of other files. The tests read the archives layer
+by layer and so find files that an upper layer hides.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TARGETS = pytest.mark.parametrize("target", ["operator", "job"])
 
 @dataclass
 class Layer:
-    """The members of one layer by path, and the texts of small files of our own."""
+    """The members of one layer by path, and the texts of the project's small files."""
 
     size: int
     members: dict[str, tarfile.TarInfo] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Content:
 
     @property
     def own(self) -> dict[str, tarfile.TarInfo]:
-        """What is below the project's folder."""
+        """The files below the project's folder."""
         return {path: member for path, member in self.members.items() if path.startswith(f"{HOME}/")}
 
     def package(self, name: str) -> list[str]:
@@ -63,7 +63,7 @@ class Content:
 
 @pytest.fixture(scope="module")
 def content() -> Callable[[str], Content]:
-    """What is in the image of a target. Skips where images cannot be built."""
+    """The content of a target's image. Skips if images cannot be built."""
     if reason := image_builders.reason_against():
         pytest.skip(reason)
     built = dict(zip(images.TARGETS, images.built(*images.TARGETS), strict=True))
@@ -110,10 +110,12 @@ def test_no_build_tools_are_installed(content: Callable[[str], Content], target:
 def test_no_layer_contains_the_path_of_the_build_host(content: Callable[[str], Content], target: str) -> None:
     found = content(target)
     hosts = [each.encode() for each in image_builders.hosts_of_this_machine()]
-    told = [path for layer in found.layers for path, text in layer.texts.items() if any(host in text for host in hosts)]
-    assert told == []
+    leaking = [
+        path for layer in found.layers for path, text in layer.texts.items() if any(host in text for host in hosts)
+    ]
+    assert leaking == []
     assert not any(host.decode() in json.dumps(found.config) for host in hosts)
-    # What is mounted while an image is built leaves at most the empty folder it was mounted on.
+    # A mount of the build leaves at most its empty mount point.
     mounted = [path for path in found.members if path.startswith("run/s3sink-build/")]
     assert mounted == []
 

@@ -281,7 +281,7 @@ def _run_to_the_first_completion(sink_fixture: SinkFixture) -> None:
 
 
 @pytest.mark.parametrize(
-    ("request", "error", "message"),
+    ("options", "error", "message"),
     [
         ({"to": "Offsets", "at": {3: 5}}, InvalidSpec, "log has the partitions 0 to 0, no 3"),
         ({"to": "Offsets", "at": {0: 26}}, InvalidSpec, "26 is not between 0 and 25"),
@@ -294,11 +294,11 @@ def _run_to_the_first_completion(sink_fixture: SinkFixture) -> None:
     ids=["a partition that does not exist", "an offset behind the log end", "a time to come"],
 )
 def test_an_invalid_request_is_rejected_before_anything_is_changed(
-    written: SinkFixture, request: dict[str, Any], error: type[SinkError], message: str
+    written: SinkFixture, options: dict[str, Any], error: type[SinkError], message: str
 ) -> None:
     before = [listed.key for listed in written.s3.list("")]
     with pytest.raises(error, match=message):
-        written.reset(LOG, **request)
+        written.reset(LOG, **options)
     assert [listed.key for listed in written.s3.list("")] == before
 
 

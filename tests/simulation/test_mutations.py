@@ -1,4 +1,4 @@
-"""The simulation is sensitive: it finds deliberate defects within a bounded number of worlds."""
+"""The simulation finds deliberate defects within a bounded number of runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WORLDS = 600
 BASE = 0
 
 UNFOUND = {"staging_of_others_removed"}
-"""Needs more worlds than a test may take; the model (`tests/model`) finds what it leaves out."""
+"""Needs more runs than a test can afford; the model (`model`) covers this rule."""
 
 
 @pytest.mark.parametrize("name", sorted(MUTATIONS.keys() - UNFOUND))

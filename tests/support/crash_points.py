@@ -1,4 +1,4 @@
-"""A driver that ends between the record that names objects and their becoming visible."""
+"""Crashes of a driver between the record that closes objects and their publication."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.support.synthetic_log import SyntheticLog
 
 
 class SimulatedCrash(Exception):
-    """Stands for the end of the process at this point."""
+    """Represents a crash of the process at this point."""
 
 
 def crash_before_publishing(
     sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch, log: SyntheticLog, **given: Any
 ) -> None:
-    """Runs the sink to the point where its first objects are named and none is visible."""
+    """Runs the sink until its first objects are closed and none is visible."""
 
     def end(s3: S3Client, o: ClosedObject, was_tried: bool) -> PublishOutcome:
         raise SimulatedCrash
@@ -36,7 +36,7 @@ def crash_before_publishing(
 def crash_after_rebuilding(
     sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch, log: SyntheticLog, **given: Any
 ) -> None:
-    """Runs a sink whose named objects are lost to the point where they are named again and none is visible."""
+    """Runs a sink with lost closed objects until a record names their new uploads and none is visible."""
     publish = publishing.publish
 
     def end(s3: S3Client, o: ClosedObject, *rest: Any) -> PublishOutcome:

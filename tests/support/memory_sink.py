@@ -1,4 +1,4 @@
-"""Somewhere to run a sink without servers: a bucket in memory and a consumer group in a file."""
+"""A fixture that runs a sink without servers: a bucket in memory and a consumer group in a file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PUBLISH_ALL = StopCondition(until_caught_up=True, publish_open=True)
 
 
 def error_of(run: Callable[[], object]) -> SinkError | None:
-    """The domain error that ended `run`, if one did."""
+    """The domain error that `run` raises; None if it succeeds."""
     try:
         run()
     except SinkError as error:
@@ -37,7 +37,7 @@ def error_of(run: Callable[[], object]) -> SinkError | None:
 
 
 class MemorySinkFixture:
-    """One bucket and one group; drivers of sink `log`, whose objects hold five records and whose rounds read two."""
+    """A bucket and a group; drivers of sink `log` with five records per object and two per round."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.s3 = MemoryS3()
@@ -67,13 +67,13 @@ class MemorySinkFixture:
         self.driver(log, goal=goal, **context).run()
 
     def ledger_access(self) -> LedgerAccess:
-        """What a command takes the ledger with."""
+        """The access of a command to the ledger."""
         s3: Any = self.s3
         return LedgerAccess(s3=s3, root=self.root, owner=self.owner, attempt=uuid.uuid4().hex, clock=lambda: CLOCK_MS)
 
     @contextmanager
     def faults(self, fault: Callable[[str, str], None]) -> Iterator[None]:
-        """The store's answers inside the block."""
+        """Sets the faults of the store inside the block."""
         before, self.s3.fault = self.s3.fault, fault
         try:
             yield
@@ -89,6 +89,6 @@ class MemorySinkFixture:
         }
 
     def orphans(self) -> list[str]:
-        """Unfinished uploads, staging objects and files of try-outs."""
+        """The keys of unfinished uploads, staging objects and probe files."""
         uploads = [upload.key for upload in self.s3.uploads.values()]
         return uploads + [key for key in self.s3.objects if "/staging/" in key or "/probe/" in key]

@@ -1,4 +1,4 @@
-"""Somewhere to run a sink: a bucket, a consumer group, and what to ask of them afterwards."""
+"""A fixture that runs a sink on a real S3 server: a bucket, a consumer group in a file, and queries on both."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.support.synthetic_log import CLOCK_MS, FileConsumerGroup, SyntheticLo
 
 
 def manifest(bucket: str, endpoint: str, **given: Any) -> str:
-    """A manifest of topic `log` with JSON lines; `given` are a few settings by their snake_case names."""
+    """A manifest of topic `log` with JSON lines; `given` are settings by their snake_case names."""
     rotation = {"flushSize": given.get("flush_size"), "maxBytes": given.get("max_bytes"), "scope": given.get("scope")}
     rounds = {"maxRecords": given.get("max_records"), "minBytes": 0, "maxDelay": "1ms"}
     spec = {
@@ -63,6 +63,8 @@ def manifest(bucket: str, endpoint: str, **given: Any) -> str:
 
 @dataclass(frozen=True)
 class SinkFixture:
+    """A bucket and a consumer group; drivers and commands of sink `log` run on them."""
+
     folder: Path
     settings: S3Settings
 
@@ -75,13 +77,13 @@ class SinkFixture:
         return cls(folder, loopback_settings(endpoint, bucket, credentials_secret(secret)))
 
     def sibling(self) -> SinkFixture:
-        """Another place on the same server."""
+        """Another bucket on the same server."""
         folder = self.folder / "sibling"
         folder.mkdir()
         return SinkFixture.new(self.endpoint, folder)
 
     def through(self, proxy: FaultProxy) -> SinkFixture:
-        """The same place, reached through the proxy."""
+        """The same bucket behind the proxy."""
         return replace(self, settings=replace(self.settings, endpoint=proxy.endpoint))
 
     @property
@@ -111,7 +113,7 @@ class SinkFixture:
         self.driver(log, goal, **given).run()
 
     def ledger_access(self, **given: Any) -> LedgerAccess:
-        """What a command takes this place's ledger with."""
+        """The access of a command to this sink's ledger."""
         sink = load_sink(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
         root = ledger_root(sink.spec.s3.topics_dir, sink.sink_id)
         owner = Owner("function", sink.namespace, sink.name, sink.sink_id)
@@ -140,10 +142,10 @@ class SinkFixture:
         return collect_evidence(sink, self.s3, FileConsumerGroup(log, self.folder / "group.json")).results()
 
     def start(self, log: SyntheticLog, goal: StopCondition, **given: Any) -> ForkedDriver:
-        """The same in a process of its own, which a test can stop, go on with and kill."""
+        """Starts `run` in its own process, which a test can pause, resume and kill."""
         return ForkedDriver(self, log, goal, given)
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------------
 
     def keys(self) -> list[str]:
         """The visible objects."""
@@ -170,25 +172,28 @@ class SinkFixture:
         return stored
 
     def records(self) -> list[int]:
-        """The numbers of the records that the ledger still holds."""
+        """The numbers of the records in the ledger."""
         return [int(listed.key.rsplit("/", 1)[1][:20]) for listed in self.s3.list("") if "/ledger/" in listed.key]
 
     def orphans(self) -> list[str]:
-        """Unfinished uploads, staged leftovers and try-outs."""
+        """The keys of unfinished uploads, staging objects and probe files."""
         uploads = [upload.key for upload in self.s3.list_uploads("")]
         kept = [listed.key for listed in self.s3.list("")]
         return uploads + [key for key in kept if "/staging/" in key or "/probe/" in key]
 
     def orphans_after(self, goal: StopCondition, log: SyntheticLog, given: Mapping[str, Any]) -> list[str]:
-        """What is left when a next driver has cleaned up too: a store's clock counts whole seconds, so what a crashed
-        driver began in the very second of its successor's claim is left to the one after it."""
+        """The orphans after the clean-up of another driver.
+
+        The store's clock has a resolution of one second. A driver therefore leaves uploads that a crashed driver
+        started in the second of its own claim to the next driver.
+        """
         if self.orphans():
-            begun = int(time.time())
-            wait_until(lambda: int(time.time()) > begun, "the store's next second", seconds=5)
+            started = int(time.time())
+            wait_until(lambda: int(time.time()) > started, "the store's next second", seconds=5)
             self.run(log, goal, **given)
         return self.orphans()
 
-    # -- meddling ----------------------------------------------------------------------------------------------------
+    # -- external changes --------------------------------------------------------------------------------------------
 
     def set_group(self, offsets: dict[str, int]) -> None:
         (self.folder / "group.json").write_text(json.dumps(offsets))
@@ -205,7 +210,7 @@ class SinkFixture:
 
 
 class TickingClock:
-    """A clock that goes on by a second with each look."""
+    """A clock that advances by a second with each read."""
 
     def __init__(self) -> None:
         self._now = CLOCK_MS
@@ -216,7 +221,7 @@ class TickingClock:
 
 
 class ForkedDriver:
-    """A driver in a process that was forked from one which has imported everything; it ends as `s3sink run` would."""
+    """A driver in a process that is forked from one with all imports; it exits as `s3sink run` does."""
 
     def __init__(
         self, sink_fixture: SinkFixture, log: SyntheticLog, goal: StopCondition, given: Mapping[str, Any]
@@ -229,7 +234,7 @@ class ForkedDriver:
 
     @property
     def message(self) -> str:
-        """What the user reads at the end; nothing when all went well."""
+        """The error message at the end; empty after a success."""
         return self._message.read_text() if self._message.exists() else ""
 
     def wait(self, seconds: float = 60) -> int | None:

@@ -1,6 +1,6 @@
-"""Where a test's sinks run: a real broker, a real S3 server and a real Spark, with the driver in this very process.
+"""A fixture that runs sinks on a real broker, a real S3 server and a real Spark, with the driver in this process.
 
-That is `s3sink run` without its command line: a run takes a second, where a process with a JVM of its own takes ten.
+This is `s3sink run` without its command line. A run takes a second; a process with its own JVM takes ten.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ PUBLISH_ALL = StopCondition(until_caught_up=True, publish_open=True)
 FOREVER = StopCondition()
 
 KAFKA_TIMEOUT_MS = 5_000
-"""How long a question to Kafka may take in tests that don't say."""
+"""Default timeout of Kafka admin requests in tests."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SparkFixture:
-    """One test's share of the servers: a bucket of its own, and secrets in `folder`."""
+    """The servers of a test with its own bucket, and secrets in `folder`."""
 
     spark: SparkSession
     topics: Topics
@@ -61,7 +61,7 @@ class SparkFixture:
     # -- running -----------------------------------------------------------------------------------------------------
 
     def sink(self, topics: Sequence[str] | None, **sections: Mapping[str, Any] | str) -> Sink:
-        """A sink that cuts objects of ten records and reads whatever there is at once; `sections` as `local_spec`."""
+        """A sink with ten records per object that reads available records at once; `sections` as in `local_spec`."""
         plain = {name: value for name, value in sections.items() if not isinstance(value, Mapping)}
         given: dict[str, Mapping[str, Any]] = {
             "rotation": {"flushSize": 10},
@@ -81,13 +81,13 @@ class SparkFixture:
         return load_sink(yaml.safe_dump(manifest(self.bucket, {**spec, **plain})))
 
     def secrets(self) -> dict[str, Path]:
-        """The directories of secrets: `s3-keys`, and whatever the test has put beside it."""
+        """The directories of secrets: `s3-keys`, and those that the test has added."""
         credentials_secret(self.folder / "secrets" / "s3-keys")
         return {folder.name: folder for folder in (self.folder / "secrets").iterdir()}
 
     @contextmanager
     def driver(self, sink: Sink, goal: StopCondition) -> Iterator[Coordinator]:
-        """A driver as `s3sink run` wires it, but for its patience."""
+        """A driver as in `s3sink run`, with shorter timeouts."""
         secrets = self.secrets()
         properties = KafkaProperties.of(sink.spec.kafka, secrets)
         gateway = self.spark.sparkContext._gateway
@@ -112,14 +112,14 @@ class SparkFixture:
             yield Coordinator(sink, context, goal, Progress(sink, context.clock))
 
     def run(self, sink: Sink, goal: StopCondition) -> Report:
-        """Runs until the goal; raises what ends the run, returns its last report."""
+        """Runs until the stop condition; returns the last report, or raises the error that ends the run."""
         with self.driver(sink, goal) as driver:
             driver.run()
             return driver.progress.report()
 
     @contextmanager
     def running(self, sink: Sink) -> Iterator[RunningDriver]:
-        """The sink runs in the background until the block ends; what ended it before that is raised at the end."""
+        """Runs the sink in the background until the end of the block, then raises the error that ended it, if any."""
         with self.driver(sink, FOREVER) as driver:
             running = RunningDriver(driver)
             try:
@@ -129,7 +129,7 @@ class SparkFixture:
                 running.thread.join(60)
             running.raise_failure()
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------------
 
     def keys(self) -> list[str]:
         """The visible objects."""
@@ -157,7 +157,7 @@ class RunningDriver:
         self.thread.start()
 
     def wait_until(self, is_so: Callable[[], bool], what: str, seconds: float = 180) -> None:
-        """Waits; raises what ended the driver as soon as it has ended."""
+        """Waits until `is_so`; raises the driver's error as soon as the driver has ended."""
 
         def so() -> bool:
             if not self.thread.is_alive():
@@ -167,7 +167,7 @@ class RunningDriver:
         wait_until(so, what, seconds=seconds)
 
     def ended_by(self, seconds: float = 120) -> BaseException | None:
-        """Waits until the driver ends by itself; what ended it is not raised again."""
+        """Waits until the driver ends; returns its error, which is not raised again."""
         self.thread.join(seconds)
         assert not self.thread.is_alive(), f"the driver still runs after {seconds:g} s"
         failure, self._failure = self._failure, None

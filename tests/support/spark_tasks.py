@@ -1,4 +1,4 @@
-"""Functions that tests have Spark's workers run: in a module of their own, because workers import them."""
+"""Functions that Spark's workers run in tests. Workers import this module."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows_as_json(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
 
 
 def summary(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
-    """Who was called with what: name, input, number of records, first and last offset."""
+    """The arguments of the call: topic-partition, input, number of records, first and last offset."""
     first = last = None
     count = 0
     for batch in batches:
@@ -49,11 +49,11 @@ def reject(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
     raise DataError(tp.topic, tp.partition, 7, "not JSON")
 
 
-def fail_transiently(tries: Path, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
-    """Fails always, and leaves a mark for each try."""
-    with tries.open("a") as log:
+def fail_transiently(attempts: Path, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    """Always fails, and appends a byte to `attempts` for each attempt."""
+    with attempts.open("a") as log:
         log.write("x")
-    raise TransientError("S3 is slow today")
+    raise TransientError("S3 is slow")
 
 
 def raise_bug(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
@@ -65,8 +65,8 @@ def kill_self(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
     return b""
 
 
-def start_and_block(begun: Path, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
-    begun.touch()
+def start_and_block(started: Path, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    started.touch()
     threading.Event().wait()
     return b""
 

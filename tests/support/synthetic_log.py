@@ -1,7 +1,8 @@
-"""A sink's driver over a log that is a function of its offsets: the real rounds, ledger and S3 client, without a JVM.
+"""A driver over a synthetic log, whose records are a function of their offsets: real rounds, ledger and S3 client, no
+JVM.
 
-A process that runs it can be killed at any point and started again: the consumer group is a file, and the clock stands
-still unless a test says otherwise.
+A test can kill a process that runs it at any point and start it again: the consumer group is a file, and the clock is
+constant by default.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ CLOCK_MS = 1_700_000_000_000
 
 @dataclass(frozen=True)
 class SyntheticLog:
-    """Records `0 … records - 1` of each partition of one topic, but for the `holes`; values of about `value_bytes`.
-    `beside`: further topics and their ids, with the same records."""
+    """Records `0 … records - 1` of each partition of a topic, except the offsets in `gaps`.
+
+    Values have about `value_bytes` bytes. `other_topics` maps further topics with the same records to their ids.
+    """
 
     topic: str = "log"
     partitions: int = 1
@@ -56,7 +59,7 @@ class SyntheticLog:
         return f'{head}, "pad": "{pad}"}}'.encode()
 
     def end(self, partition: int) -> int:
-        """Where a partition's log ends: all alike, unless a test says otherwise."""
+        """The log end offset of a partition (exclusive); tests override it."""
         return self.records
 
     def timestamp(self, offset: int) -> int:
@@ -77,7 +80,7 @@ class SyntheticLog:
 
 @dataclass
 class InlineEngine:
-    """Runs a round's tasks in this process, one after the other."""
+    """Runs a round's tasks in this process, one after another."""
 
     log: SyntheticLog
     cancelled: bool = field(default=False)
@@ -93,7 +96,7 @@ class InlineEngine:
     ) -> dict[TopicPartition, bytes]:
         for tp, r in ranges.items():
             if r.start < self.log.starts_at:
-                raise DataLoss(f"{tp}: offsets from {r.start} are gone")
+                raise DataLoss(f"{tp}: offsets from {r.start} are no longer in Kafka")
         share = factory()
         results = {tp: share(tp, inputs[tp], self.log.batches(tp, r.start, r.end)) for tp, r in ranges.items()}
         results |= {tp: share(tp, inputs[tp], iter(())) for tp in idle}
@@ -105,7 +108,7 @@ class InlineEngine:
 
 
 class FileConsumerGroup:
-    """A Kafka of the log's topics whose consumer group is a file. Other topics do not exist."""
+    """A Kafka admin client for the topics of a synthetic log, with the consumer group in a file."""
 
     def __init__(self, log: SyntheticLog, path: Path) -> None:
         self.log = log
@@ -181,7 +184,7 @@ class FileConsumerGroup:
 
 
 def loopback_settings(endpoint: str, bucket: str, credentials: Path) -> S3Settings:
-    """Settings for a server on loopback, with a little patience."""
+    """Settings for a server on the loopback address, with 5 s of retries."""
     return S3Settings(
         bucket=bucket,
         region="us-east-1",
@@ -202,7 +205,7 @@ def new_coordinator(
     clock: Callable[[], int] | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> Coordinator:
-    """A driver of `manifest` over `log`; `clock` (ms) stands still unless it is given."""
+    """A driver of `manifest` over `log`; `clock` returns ms; by default it is constant."""
     sink = load_sink(manifest)
     clock = clock or (lambda: CLOCK_MS)
     return Coordinator(
