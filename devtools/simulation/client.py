@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from devtools.simulation.scheduler import Actor, Scheduler
-from devtools.simulation.store import Store
+from devtools.simulation.store import SimulatedStore
 from sink_job.api.errors import TransientError
 from sink_job.s3 import (
     Conflict,
@@ -54,11 +54,13 @@ class Surroundings(Protocol):
 class SimulatedS3(S3Client):
     """A client that all actors share: whoever runs is asking."""
 
-    def __init__(self, settings: S3Settings, store: Store, world: Surroundings, rng: random.Random, page: int) -> None:
+    def __init__(
+        self, settings: S3Settings, store: SimulatedStore, simulation: Surroundings, rng: random.Random, page: int
+    ) -> None:
         """`page`: most keys of one answer to a listing."""
         self.settings = settings
         self.store = store
-        self._world = world
+        self._simulation = simulation
         self._rng = rng
         self._page = page
         self._counts = RequestMetrics()
@@ -76,8 +78,8 @@ class SimulatedS3(S3Client):
     # -- one call ----------------------------------------------------------------------------------------------------
 
     def _call(self, what: str, effect: Callable[[], T], *, writes: bool = False, conditional: bool = False) -> T:
-        scheduler = self._world.scheduler
-        pause = self._world.pause_before(what)
+        scheduler = self._simulation.scheduler
+        pause = self._simulation.pause_before(what)
         if pause:
             scheduler.sleep(pause)
         scheduler.step()
@@ -86,23 +88,23 @@ class SimulatedS3(S3Client):
         if actor is None:
             return effect()
         if writes:
-            self._world.writes(actor, what)
+            self._simulation.writes(actor, what)
         self._expect_answer(actor, what, writes)
-        fault = self._world.draw()
+        fault = self._simulation.draw()
         if (
             fault is None
             or (fault in ("lost-reply", "echo") and not writes)
             or (fault == "conflict" and not conditional)
         ):
             return self._carried_out(actor, what, effect)
-        self._world.trace(f"{actor.name}: {what}: {fault}")
+        self._simulation.trace(f"{actor.name}: {what}: {fault}")
         actor.faults.add(fault)
         if fault == "lost-reply":
             self._quietly(effect)
             scheduler.step()
         elif fault == "echo":
             at = scheduler.now + self._rng.randrange(ECHO_MS)
-            self._world.echoes.append((at, f"a copy of {actor.name}'s {what}", effect))
+            self._simulation.echoes.append((at, f"a copy of {actor.name}'s {what}", effect))
         elif fault == "conflict":
             raise Conflict(f"{what}: another write is under way", what.partition(" ")[2], "ConditionalRequestConflict")
         else:
@@ -116,21 +118,21 @@ class SimulatedS3(S3Client):
 
     def _expect_answer(self, actor: Actor, what: str, writes: bool) -> None:
         """Raises TransientError where the store does not answer before this client gives up."""
-        if actor.outage_until < self._world.scheduler.now or (actor.about_writes and not writes):
+        if actor.outage_until < self._simulation.scheduler.now or (actor.about_writes and not writes):
             return
-        self._world.scheduler.sleep(PATIENCE_MS)
-        if actor.outage_until > self._world.scheduler.now - PATIENCE_MS:
+        self._simulation.scheduler.sleep(PATIENCE_MS)
+        if actor.outage_until > self._simulation.scheduler.now - PATIENCE_MS:
             raise TransientError(f"s3://{self.bucket}: {what} failed for 120 s: ServiceUnavailable")
 
     def _carried_out(self, actor: Actor, what: str, effect: Callable[[], T]) -> T:
         try:
             answer = effect()
         except Exception as error:
-            self._world.trace(f"{actor.name}: {what} -> {type(error).__name__}")
-            self._world.scheduler.step()
+            self._simulation.trace(f"{actor.name}: {what} -> {type(error).__name__}")
+            self._simulation.scheduler.step()
             raise
-        self._world.trace(f"{actor.name}: {what} -> {_short(answer)}")
-        self._world.scheduler.step()
+        self._simulation.trace(f"{actor.name}: {what} -> {_short(answer)}")
+        self._simulation.scheduler.step()
         return answer
 
     @staticmethod

@@ -19,7 +19,7 @@ Commit = Callable[[TopicPartition, int, str], None]
 
 
 @dataclass
-class Log:
+class SimulatedLog:
     """One topic-partition: values and times by offset. Offsets without a value hold no record (control records,
     compaction). `stable` is where a read_committed reader's log ends."""
 
@@ -31,10 +31,10 @@ class Log:
 
 
 @dataclass
-class Kafka:
+class SimulatedKafka:
     """One cluster and one consumer group. `group` holds offset, metadata, and whether the sink committed it."""
 
-    logs: dict[TopicPartition, Log] = field(default_factory=dict)
+    logs: dict[TopicPartition, SimulatedLog] = field(default_factory=dict)
     topics: dict[str, str] = field(default_factory=dict)
     group: dict[TopicPartition, tuple[int, str, bool]] = field(default_factory=dict)
     on_commit: Commit = lambda tp, offset, mark: None
@@ -46,7 +46,9 @@ class Kafka:
 class SimulatedAdmin:
     """What `sink_job.kafka.admin.JavaKafkaAdmin` answers; whoever runs is asking."""
 
-    def __init__(self, kafka: Kafka, scheduler: Scheduler, trace: Callable[[str], None], draw: Callable[[], bool]):
+    def __init__(
+        self, kafka: SimulatedKafka, scheduler: Scheduler, trace: Callable[[str], None], draw: Callable[[], bool]
+    ):
         """`draw`: whether Kafka does not answer in time."""
         self._kafka = kafka
         self._scheduler = scheduler
@@ -62,7 +64,7 @@ class SimulatedAdmin:
             self._scheduler.sleep(50_000)
             raise TransientError(f"Kafka: {what}: no answer in 50 s")
 
-    def _logs(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Log]:
+    def _logs(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, SimulatedLog]:
         missing = [tp for tp in partitions if tp not in self._kafka.logs]
         if missing:
             raise TopicNotFound(f"Kafka: {missing[0]} does not exist")
@@ -134,7 +136,7 @@ class SimulatedEngine:
     results nobody takes."""
 
     def __init__(
-        self, kafka: Kafka, scheduler: Scheduler, trace: Callable[[str], None], rng: random.Random, late: float
+        self, kafka: SimulatedKafka, scheduler: Scheduler, trace: Callable[[str], None], rng: random.Random, late: float
     ) -> None:
         """`late`: how likely a round has a late attempt."""
         self._kafka = kafka
@@ -219,7 +221,7 @@ class SimulatedEngine:
         self._cancelled = True
 
 
-def _batch(log: Log, offsets: Sequence[int], columns: Columns) -> pa.RecordBatch:
+def _batch(log: SimulatedLog, offsets: Sequence[int], columns: Columns) -> pa.RecordBatch:
     data = {
         "offset": pa.array(offsets, pa.int64()),
         "value": pa.array([log.values[offset] for offset in offsets], pa.binary()),

@@ -15,8 +15,8 @@ from unittest.mock import patch
 
 import msgspec
 
-from devtools.simulation.runner import Failed, fails, fresh
-from devtools.simulation.store import Store
+from devtools.simulation.runner import FailedCase, new_cases, run_case
+from devtools.simulation.store import SimulatedStore
 from sink_job.coordinator.committer import Committer
 from sink_job.ledger import generations, publisher, sequence, session, state, takeover
 from sink_job.ledger.publisher import PublishOutcome, publish_all
@@ -90,14 +90,14 @@ def lost_is_taken_for_moved() -> Patches:
 
 def completed_over_objects() -> Patches:
     """Completions replace what is at their key."""
-    original = Store.complete
+    original = SimulatedStore.complete
 
-    def complete(self: Store, key: str, upload_id: str, parts: Sequence[Part], crc: int) -> str:
+    def complete(self: SimulatedStore, key: str, upload_id: str, parts: Sequence[Part], crc: int) -> str:
         if upload_id in self.uploads:
             self.take(key)
         return original(self, key, upload_id, parts, crc)
 
-    return [patch.object(Store, "complete", complete)]
+    return [patch.object(SimulatedStore, "complete", complete)]
 
 
 def staged_bytes_removed_early() -> Patches:
@@ -200,26 +200,26 @@ INCLUDE = {
 """Features that all worlds have in which a defect is searched for."""
 
 
-def search(name: str, worlds: int, base: int = 0) -> tuple[int, Failed] | None:
+def search(name: str, runs: int, base: int = 0) -> tuple[int, FailedCase] | None:
     """After how many worlds the defect is found, and how; None if it is not within `worlds`."""
-    for number, case in enumerate(fresh(base, worlds, include=INCLUDE.get(name, ())), start=1):
+    for number, case in enumerate(new_cases(base, runs, include=INCLUDE.get(name, ())), start=1):
         with ExitStack() as stack:
             for each in MUTATIONS[name]():
                 stack.enter_context(each)
-            failed = fails(case)
+            failed = run_case(case)
         if failed is None:
             continue
-        without = fails(case)
+        without = run_case(case)
         if without is None or without.kind != failed.kind:  # otherwise it is not the defect that was found
             return number, failed
     return None
 
 
-def _report(names: Sequence[str], worlds: int) -> Iterator[str]:
+def _report(names: Sequence[str], runs: int) -> Iterator[str]:
     for name in names:
-        found = search(name, worlds)
+        found = search(name, runs)
         if found is None:
-            yield f"{name:32} not found in {worlds} worlds"
+            yield f"{name:32} not found in {runs} worlds"
         else:
             yield f"{name:32} {found[0]:5} worlds: {found[1].message[:120]}"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from devtools.simulation.kafka import Kafka
+from devtools.simulation.kafka import SimulatedKafka
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import Record
 
@@ -71,7 +71,7 @@ class Oracle:
     """`now` is the true time in ms; `fail` takes the first violation; `wallclock`: paths may be of the clock, and are
     not compared."""
 
-    def __init__(self, kafka: Kafka, now: Callable[[], int], fail: Callable[[Violation], None]) -> None:
+    def __init__(self, kafka: SimulatedKafka, now: Callable[[], int], fail: Callable[[Violation], None]) -> None:
         self.kafka = kafka
         self.now = now
         self.clock = 0

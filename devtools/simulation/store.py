@@ -46,7 +46,7 @@ class Unfinished:
     parts: dict[int, tuple[Part, bytes]] = field(default_factory=dict)
 
 
-class Store:
+class SimulatedStore:
     """One bucket. `now` is the store's clock (ms). `lenient`: completing an upload that is not there succeeds where an
     object is at its key, as with VersityGW; other stores answer NoSuchUpload."""
 

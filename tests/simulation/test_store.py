@@ -12,7 +12,7 @@ import pytest
 from devtools.s3 import S3Server
 from devtools.simulation.client import SimulatedS3
 from devtools.simulation.scheduler import Actor, Scheduler
-from devtools.simulation.store import Store
+from devtools.simulation.store import SimulatedStore
 from sink_job.s3 import Head, Listed, Part, PutResult, S3Client, S3Outcome
 from tests.support.sink_fixture import SinkFixture
 
@@ -137,10 +137,10 @@ def _comparable(answer: object) -> object:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_calls_have_the_same_outcomes_as_on_a_real_server(s3: S3Server, tmp_path: Path, seed: int) -> None:
     sink_fixture = SinkFixture.new(s3.endpoint, tmp_path)
-    world = Nothing()
-    store = Store(lambda: 0)
+    simulation = Nothing()
+    store = SimulatedStore(lambda: 0)
     store.lenient = True
-    simulated = SimulatedS3(sink_fixture.settings, store, world, random.Random(0), page=1000)
+    simulated = SimulatedS3(sink_fixture.settings, store, simulation, random.Random(0), page=1000)
     real, ours = Caller(sink_fixture.s3, random.Random(seed)), Caller(simulated, random.Random(seed))
     for number in range(CALLS):
         expected = real.call()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from devtools.simulation.runner import Case, Failed, fails, fresh, read_cases, shrunken, trace
+from devtools.simulation.runner import Case, FailedCase, minimized, new_cases, read_cases, run_case, trace
 
 SEEDS = Path(__file__).parent / "seeds.txt"
 BASE = int(os.environ.get("S3SINK_SEED") or random.SystemRandom().randrange(1 << 32))
@@ -22,9 +22,9 @@ GROUPS = 6
 TRACE_LINES = 40
 
 
-def description(failed: Failed) -> str:
+def description(failed: FailedCase) -> str:
     """A failure: the invariant, the end of the smallest trace, and how to run it again."""
-    smallest = shrunken(failed)
+    smallest = minimized(failed)
     lines = trace(smallest.case)[-TRACE_LINES:]
     return "\n".join([f"base seed {BASE}, {failed.message}", *lines, f"again: {smallest.case.command}"])
 
@@ -32,20 +32,20 @@ def description(failed: Failed) -> str:
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_every_invariant_holds_in_new_simulations(group: int) -> None:
     print(f"base seed {BASE}: run again by S3SINK_SEED={BASE}")
-    worlds = WORLDS // GROUPS
-    for case in fresh(BASE + group * worlds, worlds):
-        failed = fails(case)
+    runs = WORLDS // GROUPS
+    for case in new_cases(BASE + group * runs, runs):
+        failed = run_case(case)
         assert failed is None, description(failed)
 
 
 @pytest.mark.parametrize("case", read_cases(SEEDS), ids=str)
 def test_every_invariant_holds_in_a_simulation_that_once_failed(case: Case) -> None:
-    failed = fails(case)
+    failed = run_case(case)
     assert failed is None, description(failed)
 
 
 def test_a_seed_reproduces_a_run() -> None:
-    for case in fresh(BASE, 5):
+    for case in new_cases(BASE, 5):
         assert trace(case) == trace(case)
 
 

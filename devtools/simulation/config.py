@@ -54,14 +54,14 @@ RARE = {"data-loss": 0.08, "foreign-etags": 0.1, "group-forward": 0.2, "reset": 
 """How likely a world has a feature; others half the time."""
 
 DAY_MS = 86_400_000
-BEGIN_MS = 1_700_000_000_000
+START_MS = 1_700_000_000_000
 
 FOREIGN_KEY = "topics/log/somebody-else's"
 """An object and an upload that no sink may touch."""
 
 
 @dataclass
-class Shape:
+class SimulationConfig:
     """`rate` is how likely an event happens at a step, `fault_rate` how likely something goes wrong with a call."""
 
     seed: int
@@ -74,7 +74,7 @@ class Shape:
     tick: int
     page: int
     snapshot_every: int
-    look_every: int
+    discovery_interval_ms: int
     kinds: int
     pad: int
     first: dict[str, int]
@@ -91,14 +91,14 @@ class Shape:
         return parse_sink(_manifest(self, self.rng))
 
 
-def choose(seed: int, *, without: Collection[str] = (), include: Collection[str] = ()) -> Shape:
+def config_of_seed(seed: int, *, without: Collection[str] = (), include: Collection[str] = ()) -> SimulationConfig:
     """The world of a seed, some of its features left out or put in."""
     rng = random.Random(f"{seed}/shape")
     features = {name for name in FEATURES if random.Random(f"{seed}/{name}").random() < RARE.get(name, 0.5)}
     features = (features | {"growth"} | set(include)) - set(without)
     topics = ["log", "other"][: rng.choice((1, 1, 2))]
     partitions = {name: rng.choice((1, 1, 2, 3, 4)) for name in topics}
-    return Shape(
+    return SimulationConfig(
         seed=seed,
         features=frozenset(features),
         partitions=partitions,
@@ -109,7 +109,7 @@ def choose(seed: int, *, without: Collection[str] = (), include: Collection[str]
         tick=rng.choice((5, 40, 200, 700)),
         page=2 if "pages" in features else 1000,
         snapshot_every=1 if "slow-records" in features else rng.choice((2, 3, 6, 100)),
-        look_every=rng.choice((1_000, 5_000, 30_000)),
+        discovery_interval_ms=rng.choice((1_000, 5_000, 30_000)),
         kinds=rng.choice((1, 2, 3)),
         pad=rng.choice((0, 20, 60)),
         first={name: rng.choice((0, 0, 7)) for name in topics},
@@ -120,14 +120,14 @@ def choose(seed: int, *, without: Collection[str] = (), include: Collection[str]
     )
 
 
-def _manifest(shape: Shape, rng: random.Random) -> dict[str, Any]:
+def _manifest(config: SimulationConfig, rng: random.Random) -> dict[str, Any]:
     partitioner = _partitioner(rng)
     kafka: dict[str, Any] = {"bootstrapServers": "127.0.0.1:9", "groupId": "group"}
-    if shape.has("pattern"):
+    if config.has("pattern"):
         kafka["topicsPattern"] = ".*"
     else:
-        kafka["topics"] = sorted(shape.partitions)
-    if shape.latest:
+        kafka["topics"] = sorted(config.partitions)
+    if config.latest:
         kafka["startingOffsets"] = "Latest"
     spec: dict[str, Any] = {
         "kafka": kafka,
@@ -141,9 +141,9 @@ def _manifest(shape: Shape, rng: random.Random) -> dict[str, Any]:
             "region": "us-east-1",
             "partSize": rng.choice((1, 150, 400, 2000)),
         },
-        "onDataLoss": "Continue" if shape.has("continue") else "Fail",
+        "onDataLoss": "Continue" if config.has("continue") else "Fail",
     }
-    if shape.has("bad-records"):
+    if config.has("bad-records"):
         spec["errors"] = {"tolerance": "All", "onNullValue": "Ignore"}
     head = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "metadata": {"name": "sink"}}
     return {**head, "spec": spec}
