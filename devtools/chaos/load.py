@@ -138,7 +138,7 @@ class Loader:
 
     def _run(self, name: str, seed: int, burst: Burst) -> None:
         rng = random.Random(seed)
-        begun = time.monotonic()
+        started = time.monotonic()
         sent = 0
         for batch in batches(rng, name, burst, time.time_ns() // 1_000_000):
             if self._stop.is_set() or (sent >= burst.records and self._enough.is_set()):
@@ -151,7 +151,7 @@ class Loader:
             if sent >= burst.records:
                 self._enough.wait(_TRICKLE_SECONDS)
             else:
-                self._stop.wait(max(0.0, begun + burst.seconds * sent / burst.records - time.monotonic()))
+                self._stop.wait(max(0.0, started + burst.seconds * sent / burst.records - time.monotonic()))
 
     def _send_plain(self, batch: list[Record]) -> None:
         try:

@@ -1,4 +1,4 @@
-"""What a seed chooses before anything happens: the sink's settings, its topics, which faults there are, how often."""
+"""The choices of a seed before a run: the sink's settings, its topics, the faults and their frequency."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ EVENTS = {
     "edit": 2,
     "long-idle": 1,
 }
-"""What happens at a step, with its weight."""
+"""The events that can occur at a step, with their weights."""
 
 TRAITS = (
     "late-tasks",
     "kafka",
     "bad-records",
-    "holes",
+    "holes",  # offsets without a record; the name is a part of the seeds. words: allow
     "foreign-etags",
     "lenient-store",
     "pages",
@@ -46,23 +46,24 @@ TRAITS = (
     "eager-reader",
     "slow-records",
 )
-"""What a world has all the time or not at all. `data-loss`: retention drops records that are in no object yet."""
+"""Features that a run has from its start or not at all. `data-loss`: retention drops records that are in no object."""
 
 FEATURES = (*EVENTS, *CALL_FAULTS, *TRAITS)
 
 RARE = {"data-loss": 0.08, "foreign-etags": 0.1, "group-forward": 0.2, "reset": 0.3, "discard": 0.3, "clock": 0.3}
-"""How likely a world has a feature; others half the time."""
+"""The probability of a feature; 0.5 for others."""
 
 DAY_MS = 86_400_000
 START_MS = 1_700_000_000_000
 
-FOREIGN_KEY = "topics/log/somebody-else's"
-"""An object and an upload that no sink may touch."""
+FOREIGN_KEY = "topics/log/unowned"
+"""The key of a foreign object and upload that no sink may change."""
 
 
 @dataclass
 class SimulationConfig:
-    """`rate` is how likely an event happens at a step, `fault_rate` how likely something goes wrong with a call."""
+    """The configuration of a run. `rate` is the probability of an event at a step, `fault_rate` that of a fault of a
+    call."""
 
     seed: int
     features: frozenset[str]
@@ -87,12 +88,12 @@ class SimulationConfig:
         return feature in self.features
 
     def sink(self) -> Sink:
-        """A manifest: the next one, where settings are edited."""
+        """The next manifest of the run."""
         return parse_sink(_manifest(self, self.rng))
 
 
 def config_of_seed(seed: int, *, without: Collection[str] = (), include: Collection[str] = ()) -> SimulationConfig:
-    """The world of a seed, some of its features left out or put in."""
+    """The configuration of a seed, without and with some features."""
     rng = random.Random(f"{seed}/shape")
     features = {name for name in FEATURES if random.Random(f"{seed}/{name}").random() < RARE.get(name, 0.5)}
     features = (features | {"growth"} | set(include)) - set(without)

@@ -1,4 +1,4 @@
-"""What happens to a world beside what its actors do: each event is one atomic change, drawn at a step."""
+"""Events beside the actions of the actors: each event is one atomic change, drawn at a step."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sink_job.coordinator.context import StopCondition
 if TYPE_CHECKING:
     from devtools.simulation.simulation import Simulation
 
-MOST_RECORDS = 60
+MAX_RECORDS = 60
 PAUSES_MS = (0, 0, 100, 3_000)
 SLEEPS_MS = (500, 2_000, 10_000, 120_000, 3_600_000)
 AHEAD_MS = (-3_600_000, -5_000, 1_500, 60_000, 600_000, 3_600_000, DAY_MS)
 
 
 class Events:
-    """Draws events for a world, each kind by its weight."""
+    """Draws the events of a run, each kind by its weight."""
 
     def __init__(self, simulation: Simulation, kinds: Sequence[str]) -> None:
         self._simulation = simulation
@@ -34,7 +34,7 @@ class Events:
         self._nonces = 0
 
     def step(self, actor: Actor) -> None:
-        """Called at each step of the actor that runs."""
+        """Called at each step of the running actor."""
         simulation = self._simulation
         if simulation.echoes:
             self._arrive(actor)
@@ -69,7 +69,7 @@ class Events:
                 simulation.oracle.late = False
 
     def arrive_all(self) -> None:
-        """Every copy of a request that is still on its way arrives."""
+        """Delivers all delayed copies of requests."""
         if self._simulation.echoes:
             self._simulation.scheduler.now = max(
                 self._simulation.scheduler.now, *(at for at, _, _ in self._simulation.echoes)
@@ -146,19 +146,21 @@ class Events:
         self.grow(self._partition())
 
     def grow(self, tp: TopicPartition) -> None:
-        """A few records more, and now and then an offset without one."""
+        """Appends a few records, and sometimes an offset without a record."""
         simulation, rng = self._simulation, self._rng
         log = simulation.kafka.logs[tp]
         for _ in range(rng.choice((1, 2, 5, 9))):
-            if self._produced >= MOST_RECORDS:
+            if self._produced >= MAX_RECORDS:
                 break
             offset = log.end
             log.end += 1
-            if simulation.config.has("holes") and rng.random() < 0.2:
+            if simulation.config.has("holes") and rng.random() < 0.2:  # words: allow
                 continue
             self._produced += 1
             self._record(tp, offset)
-        if not (simulation.config.has("transactions") and rng.random() < 0.4):  # else one is open, until it grows again
+        if not (
+            simulation.config.has("transactions") and rng.random() < 0.4
+        ):  # otherwise a transaction stays open until the log grows again
             log.stable = log.end
         simulation.trace(f"{tp} grows to {log.end}, {log.stable} for readers")
 
@@ -188,7 +190,7 @@ class Events:
             self.grow(tp)
 
     def _retention(self, actor: Actor) -> None:
-        """Drops the beginning of a log: what is in objects already or, in some worlds, more."""
+        """Drops the beginning of a log: records that are in objects; with `data-loss` also others."""
         simulation = self._simulation
         tp = self._partition()
         log = simulation.kafka.logs[tp]
@@ -214,7 +216,9 @@ class Events:
         start = oracle.current.starts.get(tp)
         if start is None or self._simulation.kafka.logs[tp].values[offset] in oracle.sources:
             return False
-        later = (o for o in oracle.current.seen[tp] if o > offset)  # a bad record: passed once a later one is copied
+        later = (
+            o for o in oracle.current.seen[tp] if o > offset
+        )  # a rejected record: passed when a later one is copied
         return next(later, None) is not None
 
     # -- the group ---------------------------------------------------------------------------------------------------
@@ -234,12 +238,12 @@ class Events:
         if low < high and tp in simulation.oracle.current.starts:
             chosen = self._rng.randint(low, high)
             simulation.kafka.group[tp] = (chosen, mark if self._rng.random() < 0.5 else "", False)
-            simulation.trace(f"somebody sets the group's offset of {tp} to {chosen}")
+            simulation.trace(f"another program sets the group's offset of {tp} to {chosen}")
 
     def _group_forgotten(self, actor: Actor) -> None:
         if self._simulation.oracle.current.starts:
             self._simulation.kafka.group.clear()
-            self._simulation.trace("Kafka forgets the group's offsets")
+            self._simulation.trace("Kafka expires the group's offsets")
 
     # -- the bucket --------------------------------------------------------------------------------------------------
 
@@ -248,7 +252,7 @@ class Events:
             self.read(tp)
 
     def read(self, tp: TopicPartition) -> None:
-        """A reader moves objects away that are below the offset which the sink has committed."""
+        """A reader moves objects away that are below the sink's committed offset."""
         simulation = self._simulation
         for key, found in list(simulation.oracle.visible.items()):
             if found.tp != tp:
@@ -265,8 +269,8 @@ class Events:
     def _lifecycle(self, actor: Actor) -> None:
         """An unfinished upload or a staging object vanishes."""
         simulation = self._simulation
-        begun = ((each, upload.key) for each, upload in simulation.store.uploads.items())
-        uploads = [each for each, key in begun if key != FOREIGN_KEY and "/probe/" not in key]
+        started = ((each, upload.key) for each, upload in simulation.store.uploads.items())
+        uploads = [each for each, key in started if key != FOREIGN_KEY and "/probe/" not in key]
         staged = [key for key in simulation.store.objects if "/staging/" in key]
         chosen = [*uploads, *staged]
         if not chosen:
@@ -281,7 +285,7 @@ class Events:
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Whoever still lives is killed, stopped, or stopped and asleep until the last driver is done or under way."""
+        """Kills or stops the remaining actors; stopped ones may sleep until the last driver works or is done."""
         simulation = self._simulation
         for log in simulation.kafka.logs.values():
             log.stable = log.end

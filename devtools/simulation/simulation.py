@@ -1,7 +1,7 @@
-"""One simulated world: its actors, what happens to them, and how it ends.
+"""One simulation run: its actors, the events, and the final checks.
 
-First everything happens at once (`Shape.steps` steps long). Then nothing goes wrong any more, whoever still lives is
-stopped, one last driver copies the rest and publishes it, then another one, and all invariants must hold.
+The first phase has faults and events and takes `SimulationConfig.steps` steps. Then faults end, all actors are stopped,
+a last driver copies and publishes the rest, then another one, and all invariants must hold.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.quantities import Size
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.context import CoordinatorContext as Given
-from sink_job.coordinator.context import StopCondition
+from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
 from sink_job.formats.compression import Gzip
@@ -40,14 +39,14 @@ from sink_job.s3 import S3Settings
 from sink_job.s3 import client as clients
 
 MAX_STEPS = 30_000
-"""Steps within which the last drivers have to be done."""
+"""Maximum number of steps of the last drivers."""
 
 SETTINGS = S3Settings(bucket="archive", region="us-east-1", endpoint="http://simulated")
 
 
 @dataclass
 class Role:
-    """What an actor is: a driver or a command. `since` is the number of claims that there were when it began."""
+    """The role of an actor: a driver or a command. `since` is the number of claims at its start."""
 
     actor: Actor
     what: str
@@ -58,10 +57,10 @@ class Role:
 
 
 class Simulation:
-    """Everything there is in one run."""
+    """The whole state of a run."""
 
     def __init__(self, config: SimulationConfig, *, log: Callable[[str], None] | None = None) -> None:
-        """`log` takes a line for each thing that happens."""
+        """`log` gets a line for each event."""
         seed = config.seed
         self.config = config
         self.log = log
@@ -70,7 +69,7 @@ class Simulation:
         self.kafka = SimulatedKafka()
         self.oracle = Oracle(self.kafka, lambda: self.scheduler.now, self.scheduler.fail)
         self.kafka.on_commit = self._committed
-        self.store = SimulatedStore(lambda: self.scheduler.now, least_part=1)
+        self.store = SimulatedStore(lambda: self.scheduler.now, min_part=1)
         self.store.on_put, self.store.on_complete = self.oracle.put, self.oracle.completed
         self.store.lenient = config.has("lenient-store")
         if config.has("foreign-etags"):
@@ -90,20 +89,20 @@ class Simulation:
         self.events = Events(self, [name for name in EVENTS if config.has(name)])
         self.scheduler.on_step = self.events.step
 
-    # -- what happens on the way -------------------------------------------------------------------------------------
+    # -- faults of calls ---------------------------------------------------------------------------------------------
 
     def trace(self, text: str) -> None:
         if self.log is not None:
             self.log(f"{self.scheduler.steps:6d} {(self.scheduler.now - START_MS) / 1000:12.3f} s  {text}")
 
     def draw(self) -> str | None:
-        """What goes wrong with a call, if anything."""
+        """The fault of a call, if any."""
         if self.calm or not self._faults or self._fault_rng.random() >= self.config.fault_rate:
             return None
         return self._faults[self._fault_rng.randrange(len(self._faults))]
 
     def pause_before(self, what: str) -> int:
-        """How long (ms) a call waits in its process before it is sent: some records and claims are put late."""
+        """The delay in ms before a call is sent: some records and claims are put late."""
         if self.calm or not self.config.has("slow-records") or "/ledger/" not in what or not what.startswith("put"):
             return 0
         role = next((role for role in self.roles if role.actor is self.scheduler.current), None)
@@ -145,7 +144,7 @@ class Simulation:
                 late=0.2 if self.config.has("late-tasks") and not self.calm else 0,
             )
             role.attempt = uuid.uuid4().hex
-            given = Given(
+            context = CoordinatorContext(
                 s3=SETTINGS,
                 admin=self.admin,
                 engine=engine,
@@ -159,33 +158,33 @@ class Simulation:
                 steady_clock=lambda: scheduler.now,
             )
             role.tracker = Progress(sink, clock)
-            driver = Coordinator(sink, given, goal, role.tracker)
+            driver = Coordinator(sink, context, goal, role.tracker)
             role.driver = driver
             driver.run()
 
-        role = self._begin(name, work, ahead)
+        role = self._spawn(name, work, ahead)
         role.actor.wake = scheduler.now + after
         self.trace(f"{name} starts in {after} ms, its clock {ahead} ms ahead: {goal}")
         return role
 
     def start_reset(self, request: dict[str, object]) -> Role:
         sink = self.sink
-        wanted = OffsetResetSpec.model_validate(request)
+        spec = OffsetResetSpec.model_validate(request)
 
         def work() -> object:
-            return OffsetResetter(sink, self._ledger_access(role), self.admin, wanted).run()
+            return OffsetResetter(sink, self._ledger_access(role), self.admin, spec).run()
 
-        role = self._begin(f"reset-{len(self.ended) + len(self.roles)}", work, 0)
+        role = self._spawn(f"reset-{len(self.ended) + len(self.roles)}", work, 0)
         self.trace(f"{role.actor.name}: {request}")
         return role
 
     def start_discard(self) -> Role:
-        role = self._begin(
+        role = self._spawn(
             f"discard-{len(self.ended) + len(self.roles)}", lambda: discard_open(self._ledger_access(role)), 0
         )
         return role
 
-    def _begin(self, name: str, work: Callable[[], object], ahead: int) -> Role:
+    def _spawn(self, name: str, work: Callable[[], object], ahead: int) -> Role:
         def lived() -> None:
             error: SinkError | None = None
             try:
@@ -193,7 +192,7 @@ class Simulation:
             except SinkError as failed:
                 error = failed
             except Killed:
-                self.trace(f"{name} is gone")
+                self.trace(f"{name} is killed")
                 self.roles.remove(role)
                 raise
             except Exception as failed:
@@ -233,7 +232,7 @@ class Simulation:
         self.sink = self._manifest()
         self.trace(f"settings: {self.sink.shaping().model_dump_json(exclude_defaults=True)}")
 
-    # -- from the beginning to the end -------------------------------------------------------------------------------
+    # -- the run -----------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Raises Violation."""
@@ -243,30 +242,30 @@ class Simulation:
             self.scheduler.unwind()
 
     def _run(self) -> None:
-        self._begin_with()
+        self._initialize()
         self.trace(f"settings: {self.sink.shaping().model_dump_json(exclude_defaults=True)}")
         self.start_driver(self.events.goal())
         self.scheduler.run(self.config.steps)
-        self._expect_whole()
-        self.trace("nothing goes wrong any more")
+        self._raise_failure()
+        self.trace("no more faults")
         self.calm = True
         self.events.settle()
         for name in ("last", "last"):
             role = self.start_driver(StopCondition(until_caught_up=True, publish_open=True), name=name)
             self.scheduler.run(MAX_STEPS)
-            self._expect_whole()
+            self._raise_failure()
             if self.scheduler.actors:
-                raise Violation("stuck", f"{role.actor.name} is not done after {MAX_STEPS} steps")
+                raise Violation("no progress", f"{role.actor.name} is not done after {MAX_STEPS} steps")
             self.events.arrive_all()
             self.scheduler.now += 2_000
         checks.at_the_end(self, self.ended[-1][1])
 
-    def _expect_whole(self) -> None:
+    def _raise_failure(self) -> None:
         if self.scheduler.failure is not None:
             raise self.scheduler.failure
 
-    def _begin_with(self) -> None:
-        self.store.put(FOREIGN_KEY, b"of somebody else")
+    def _initialize(self) -> None:
+        self.store.put(FOREIGN_KEY, b"foreign")
         self.store.create_upload(FOREIGN_KEY)
         for topic, count in sorted(self.config.partitions.items()):
             self.kafka.topics[topic] = f"id-of-{topic}"
@@ -280,7 +279,7 @@ class Simulation:
 
 
 def simulate(config: SimulationConfig, *, log: Callable[[str], None] | None = None) -> Simulation:
-    """Runs a world from its beginning to its end. `log` takes a line for each thing that happens. Raises Violation."""
+    """Runs a simulation. `log` gets a line for each event. Raises Violation."""
     names, order = random.Random(f"{config.seed}/names"), random.Random(f"{config.seed}/order")
     with _tiny(), _seeded(names), without_threads(order):
         simulation = Simulation(config, log=log)

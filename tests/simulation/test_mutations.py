@@ -8,7 +8,7 @@ from devtools.simulation.mutations import MUTATIONS, search
 
 pytestmark = pytest.mark.model
 
-WORLDS = 600
+RUNS = 600
 BASE = 0
 
 UNFOUND = {"staging_of_others_removed"}
@@ -17,5 +17,5 @@ UNFOUND = {"staging_of_others_removed"}
 
 @pytest.mark.parametrize("name", sorted(MUTATIONS.keys() - UNFOUND))
 def test_a_deliberate_defect_is_found(name: str) -> None:
-    found = search(name, WORLDS, BASE)
-    assert found is not None, f"{name} was not found in {WORLDS} worlds"
+    found = search(name, RUNS, BASE)
+    assert found is not None, f"{name} was not found in {RUNS} runs"

@@ -1,6 +1,6 @@
-"""Whole sinks in simulated time: fresh seeds, the seeds that once failed, and that a seed reproduces a run.
+"""Simulated runs of whole sinks: new seeds, seeds that once failed, and reproducibility.
 
-`S3SINK_SEED` is the base seed (default: random), `S3SINK_WORLDS` how many fresh worlds there are.
+`S3SINK_SEED` is the base seed (default: random), `S3SINK_RUNS` the number of new runs.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from devtools.simulation.runner import Case, FailedCase, minimized, new_cases, r
 
 SEEDS = Path(__file__).parent / "seeds.txt"
 BASE = int(os.environ.get("S3SINK_SEED") or random.SystemRandom().randrange(1 << 32))
-WORLDS = int(os.environ.get("S3SINK_WORLDS") or 300)
+RUNS = int(os.environ.get("S3SINK_RUNS") or 300)
 GROUPS = 6
 TRACE_LINES = 40
 
 
 def description(failed: FailedCase) -> str:
-    """A failure: the invariant, the end of the smallest trace, and how to run it again."""
+    """A failure: the invariant, the end of the minimized trace, and the command to repeat it."""
     smallest = minimized(failed)
     lines = trace(smallest.case)[-TRACE_LINES:]
-    return "\n".join([f"base seed {BASE}, {failed.message}", *lines, f"again: {smallest.case.command}"])
+    return "\n".join([f"base seed {BASE}, {failed.message}", *lines, f"repeat it with: {smallest.case.command}"])
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_every_invariant_holds_in_new_simulations(group: int) -> None:
-    print(f"base seed {BASE}: run again by S3SINK_SEED={BASE}")
-    runs = WORLDS // GROUPS
+    print(f"base seed {BASE}: repeat with S3SINK_SEED={BASE}")
+    runs = RUNS // GROUPS
     for case in new_cases(BASE + group * runs, runs):
         failed = run_case(case)
         assert failed is None, description(failed)
