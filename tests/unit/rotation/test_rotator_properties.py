@@ -38,7 +38,7 @@ def test_the_cutter_does_what_the_rules_say_record_by_record(settings: RotationP
 def test_the_windows_in_which_it_searches_do_not_matter(settings: RotationPolicy, rounds: list[Round]) -> None:
     expected = naive(settings, rounds)
     replay = Replay(settings)
-    with patch.object(row_index, "_WINDOW", 1), patch.object(per_object, "_SMALLEST_WINDOW", 2):
+    with patch.object(row_index, "_WINDOW", 1), patch.object(per_object, "_MIN_WINDOW", 2):
         for this in rounds:
             replay.round(this)
     assert replay.closed == [[naive_cut(o) for o in group] for group in expected.closed]
