@@ -17,8 +17,8 @@ from devtools.s3 import s3_server
 from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.s3 import S3Client
-from tests.support.sink_fixture import Place
-from tests.support.synthetic_log import CLOCK_MS, FunctionLog
+from tests.support.sink_fixture import SinkFixture
+from tests.support.synthetic_log import CLOCK_MS, SyntheticLog
 
 RECORDS = 10
 """Records of a topic-partition in a round."""
@@ -43,8 +43,8 @@ def measure(endpoint: str, partitions: int, given: dict[str, Any]) -> tuple[Coun
     """The requests of the third round, of an idle turn, and of an idle hour (120 turns of 30 s)."""
     now = [CLOCK_MS]
     with tempfile.TemporaryDirectory(prefix="s3sink-bench-") as folder:
-        place = Place.new(endpoint, Path(folder))
-        log = FunctionLog(records=3 * RECORDS, partitions=partitions)
+        place = SinkFixture.new(endpoint, Path(folder))
+        log = SyntheticLog(records=3 * RECORDS, partitions=partitions)
         driver = place.driver(
             log, StopCondition(until_caught_up=True), max_records=RECORDS, clock=lambda: now[0], **given
         )

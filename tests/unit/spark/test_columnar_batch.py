@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.spark.columnar_batch import iter_batches
-from tests.support.columnar_batches import Read, rows
+from tests.support.columnar_batches import ConsumedRecord, batch_rows
 
 A, B = TopicPartition("t", 0), TopicPartition("ü", 1)
 
@@ -19,12 +19,14 @@ headers = st.lists(st.tuples(st.text(max_size=3), values), max_size=3)
 columns = st.fixed_dictionaries({name: st.booleans() for name in ("timestamp", "key", "headers")})
 
 
-def batches_of(tp: TopicPartition) -> st.SearchStrategy[list[Read]]:
-    record = st.builds(Read, st.just(tp), st.integers(0, 2**40), values, st.integers(-1, 2**42), values, headers)
+def batches_of(tp: TopicPartition) -> st.SearchStrategy[list[ConsumedRecord]]:
+    record = st.builds(
+        ConsumedRecord, st.just(tp), st.integers(0, 2**40), values, st.integers(-1, 2**42), values, headers
+    )
     return st.lists(record, min_size=1, max_size=10)
 
 
-def plain(record: Read, requested: dict[str, bool]) -> dict[str, Any]:
+def plain(record: ConsumedRecord, requested: dict[str, bool]) -> dict[str, Any]:
     pairs = [{"key": name, "value": value} for name, value in record.headers] or None
     every = {"timestamp": record.timestamp, "key": record.key, "headers": pairs}
     return {
@@ -36,9 +38,9 @@ def plain(record: Read, requested: dict[str, bool]) -> dict[str, Any]:
 
 @given(st.lists(st.sampled_from([A, B]).flatmap(batches_of), min_size=1, max_size=4), columns, st.booleans())
 def test_records_are_read_with_the_requested_columns(
-    written: list[list[Read]], requested: dict[str, bool], garbage: bool
+    written: list[list[ConsumedRecord]], requested: dict[str, bool], garbage: bool
 ) -> None:
-    read = list(iter_batches(rows(*written, **requested, garbage=garbage)))
+    read = list(iter_batches(batch_rows(*written, **requested, garbage=garbage)))
     for batch in read:
         batch.records.validate(full=True)
     assert [batch.tp for batch in read] == [batch[0].tp for batch in written]
@@ -46,7 +48,9 @@ def test_records_are_read_with_the_requested_columns(
 
 
 def test_columns_have_the_types_of_the_engines_interface() -> None:
-    [batch] = iter_batches(rows([Read(A, 0, None, headers=[("h", b"1")])], timestamp=True, key=True, headers=True))
+    [batch] = iter_batches(
+        batch_rows([ConsumedRecord(A, 0, None, headers=[("h", b"1")])], timestamp=True, key=True, headers=True)
+    )
     pairs = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     assert batch.records.schema == pa.schema(
         [
@@ -60,13 +64,13 @@ def test_columns_have_the_types_of_the_engines_interface() -> None:
 
 
 def test_values_are_not_copied() -> None:
-    written = rows([Read(A, 0, b"x" * 100), Read(A, 1, b"y" * 100)])
+    written = batch_rows([ConsumedRecord(A, 0, b"x" * 100), ConsumedRecord(A, 1, b"y" * 100)])
     [batch] = iter_batches(written)
     assert batch.records["value"].buffers()[2].address == written["value_bytes"].buffers()[2].address
 
 
 def test_numbers_at_unaligned_addresses_are_read() -> None:
-    written = rows(*[[Read(A, offset, b"x" * offset)] for offset in range(1, 4)])
+    written = batch_rows(*[[ConsumedRecord(A, offset, b"x" * offset)] for offset in range(1, 4)])
     column = written["offsets"]
     shifted = pa.py_buffer(b"\0" + column.buffers()[2].to_pybytes())
     unaligned = pa.Array.from_buffers(pa.binary(), 3, [None, column.buffers()[1], shifted.slice(1)])

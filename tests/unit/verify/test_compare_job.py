@@ -124,8 +124,8 @@ def compared(
         gaps=0,
         end=end,
     )
-    world = compare_job.CompareContext(s3=S3Settings(bucket="b"), admin=cast("KafkaAdmin", kafka), engine=kafka)
-    (found,) = compare_job.compare(evidence, [verdict], world, ErrorsSpec())
+    context = compare_job.CompareContext(s3=S3Settings(bucket="b"), admin=cast("KafkaAdmin", kafka), engine=kafka)
+    (found,) = compare_job.compare(evidence, [verdict], context, ErrorsSpec())
     return found
 
 

@@ -48,7 +48,7 @@ def test_rows_come_back_as_they_were(members: list[bytes], step: int, packed: bo
     assert reader.read(1) == b""
 
 
-def test_damaged_gzip_is_told() -> None:
+def test_damaged_gzip_is_reported() -> None:
     stored = bytearray(gzip.compress(b"abc" * 1000))
     stored[-5] ^= 255
     with pytest.raises(ObjectUnreadable, match="gzip"):
