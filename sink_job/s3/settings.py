@@ -22,10 +22,11 @@ __all__ = ["S3Settings"]
 class S3Settings:
     """Location of the bucket, and settings of the client.
 
-    `endpoint`: the store's URL; None: Amazon S3 in `region`. `ca_file`: certificate authorities; None: those of the
-    system. `credentials_dir`: directory of a mounted Secret; None: botocore's default chain (environment, profile, web
-    identity, instance role). `connect_timeout_s`, `read_timeout_s`: maximum time without a response on a connection,
-    not for a whole request.
+    `endpoint`: the store's URL; None: Amazon S3 in `region`.
+    `ca_file`: certificate authorities; None: those of the system.
+    `credentials_dir`: directory of a mounted Secret; None: botocore's default chain (environment, profile, web
+    identity, instance role).
+    `connect_timeout_s`, `read_timeout_s`: maximum time without a response on a connection, not of a whole request.
     """
 
     bucket: str
