@@ -56,7 +56,7 @@ def main() -> int:
     def played() -> int:
         with tempfile.TemporaryDirectory(prefix="s3sink-demo-", ignore_cleanup_errors=True) as name:
             good = play(show, Path(name), Given(*given) if args.context else None, keep=args.keep)
-        return show.verdict(good)
+        return show.result(good)
 
     return show.outcome(played)
 
