@@ -20,7 +20,7 @@ from devtools.kafka import KafkaBroker
 from devtools.processes import kill_session
 from devtools.s3 import S3Server, credentials_environment
 from devtools.sink_process import local_spec, manifest
-from devtools.sink_process import sink as sink_command
+from devtools.sink_process import sink_command as sink_command
 
 Result = dict[str, Any]
 SERVERS = ("broker", "s3")

@@ -16,9 +16,9 @@ from demo.flights import Flights, Month
 from demo.servers import MANIFEST, ROOT, Servers
 from devtools import bucket_listing
 from devtools.faults.s3_proxy import FaultProxy, Kill
-from devtools.faults.s3_requests import Request
+from devtools.faults.s3_requests import S3Request
 from devtools.processes import Process, ServerFailedError, wait_until
-from devtools.sink_process import Sink
+from devtools.sink_process import SinkCommand
 from devtools.topics import Topics
 
 _KILL_AFTER_OBJECTS = 12
@@ -30,7 +30,7 @@ def play(show: Show, folder: Path) -> bool:
     """Runs the demo; returns whether all checks passed. Stops the servers and removes their data at the end."""
     show.console.print("[bold]s3sink demo[/bold]: a year of flights from Kafka into S3, exactly once")
     servers = Servers(folder)
-    sink: Sink | None = None
+    sink: SinkCommand | None = None
     try:
         show.step("Real servers on this machine")
         servers.fetch(show)
@@ -44,7 +44,7 @@ def play(show: Show, folder: Path) -> bool:
 
         with FaultProxy(servers.s3.endpoint) as proxy:
             servers.write_manifest(proxy.endpoint)
-            sink = Sink(folder / "sink", servers.manifest)
+            sink = SinkCommand(folder / "sink", servers.manifest)
             _killed_run(show, servers, sink, proxy, topics, len(flights))
             _second_run(show, servers, sink, proxy, topics, len(flights))
             show.step("s3sink verify --deep: every record in exactly one object, compared with Kafka")
@@ -58,11 +58,11 @@ def play(show: Show, folder: Path) -> bool:
         servers.stop()
 
 
-def _killed_run(show: Show, servers: Servers, sink: Sink, proxy: FaultProxy, topics: Topics, total: int) -> None:
+def _killed_run(show: Show, servers: Servers, sink: SinkCommand, proxy: FaultProxy, topics: Topics, total: int) -> None:
     show.step(f"s3sink run {MANIFEST.relative_to(ROOT)}, killed with SIGKILL in the middle of an upload")
     process = sink.start("run", *_CATCH_UP)
 
-    def in_the_middle(request: Request) -> bool:
+    def in_the_middle(request: S3Request) -> bool:
         done = proxy.kinds()["CompleteMultipartUpload"]
         return request.kind == "UploadPart" and request.part == 2 and done >= _KILL_AFTER_OBJECTS
 
@@ -83,7 +83,7 @@ def _killed_run(show: Show, servers: Servers, sink: Sink, proxy: FaultProxy, top
     )
 
 
-def _second_run(show: Show, servers: Servers, sink: Sink, proxy: FaultProxy, topics: Topics, total: int) -> None:
+def _second_run(show: Show, servers: Servers, sink: SinkCommand, proxy: FaultProxy, topics: Topics, total: int) -> None:
     show.step("The same command again")
     proxy.resume()
     proxy.forget()
@@ -99,7 +99,7 @@ def _second_run(show: Show, servers: Servers, sink: Sink, proxy: FaultProxy, top
 
 def _watch(
     show: Show,
-    sink: Sink,
+    sink: SinkCommand,
     process: Process,
     topics: Topics,
     servers: Servers,

@@ -19,7 +19,7 @@ from hypothesis import settings
 from devtools.faults.s3_proxy import FaultProxy
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.s3 import S3Server, s3_server
-from devtools.sink_process import Sink, sink
+from devtools.sink_process import SinkCommand, sink_command
 from devtools.topics import Topics
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ settings.register_profile("dev", deadline=None)
 settings.register_profile("fast", deadline=None, max_examples=20)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
-SinkFactory = Callable[[Mapping[str, Any]], Sink]
+SinkFactory = Callable[[Mapping[str, Any]], SinkCommand]
 
 
 @pytest.fixture(scope="session")
@@ -87,9 +87,9 @@ def sink_of(tmp_path: Path) -> Iterator[SinkFactory]:
     """Returns a factory of `Sink` (the s3sink command); its processes are killed after the test."""
     with ExitStack() as stack:
 
-        def make(document: Mapping[str, Any]) -> Sink:
+        def make(document: Mapping[str, Any]) -> SinkCommand:
             folder = tmp_path / f"sink-{document['metadata']['name']}-{uuid.uuid4().hex[:4]}"
-            return stack.enter_context(sink(folder, document))
+            return stack.enter_context(sink_command(folder, document))
 
         yield make
 

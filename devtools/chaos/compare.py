@@ -275,7 +275,7 @@ class Comparison:
         name = self._key.fullmatch(key)
         if name is None:
             return [f"{key}: not a key of this sink"]
-        content = bucket_listing.unpacked(bucket_listing.body(self._client, self._bucket, key), key)
+        content = bucket_listing.decompressed(bucket_listing.body(self._client, self._bucket, key), key)
         lines = content.removesuffix(b"\n").split(b"\n")
         self.objects[key] = ComparedObject(etag, len(lines), size)
         partition, offset = int(name["partition"]), int(name["first"]) - 1

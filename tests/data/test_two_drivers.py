@@ -18,7 +18,7 @@ from devtools.faults.s3_requests import Predicate, kind
 from devtools.kafka import KafkaBroker
 from devtools.processes import wait_until
 from devtools.s3 import S3Server
-from devtools.sink_process import Sink, local_spec, manifest
+from devtools.sink_process import SinkCommand, local_spec, manifest
 from devtools.topics import Topics
 from sink_job.api.errors import LedgerFenced, OwnershipConflict
 from sink_job.coordinator.context import StopCondition
@@ -252,7 +252,7 @@ def test_a_resumed_command_exits_with_3_after_another_one_took_over(
     topics.create(topic)
     topics.produce_values(topic, (b'{"n":%d}' % n for n in range(25)))
 
-    def sink_through(endpoint: str) -> Sink:
+    def sink_through(endpoint: str) -> SinkCommand:
         spec = local_spec(
             bootstrap=kafka.bootstrap,
             topics=[topic],
@@ -266,7 +266,7 @@ def test_a_resumed_command_exits_with_3_after_another_one_took_over(
     hold = Hold()
     rule: Rule = s3_proxy.when(kind("CompleteMultipartUpload", key="+0+"), hold)
     stopped = sink_through(s3_proxy.endpoint).start("run")
-    Sink.wait_for(lambda: bool(rule.fired), "the first completion", stopped)
+    SinkCommand.wait_for(lambda: bool(rule.fired), "the first completion", stopped)
     stopped.pause()
     other = sink_through(s3.endpoint)
     other.catch_up()
