@@ -12,9 +12,8 @@ from demo.flights import Flights
 from demo.servers import ROOT, Servers, forget, remembered
 from demo.show import Show
 from demo.story import play
-from sink_job.spark.jars import cache_dir
 
-LEFT_RUNNING = cache_dir() / "demo"
+LEFT_RUNNING = ROOT / ".cache" / "demo"
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ from devtools.images import Image
 from devtools.kube.capsule import Capsule
 from devtools.kube.packages import cni_folder, find_program
 from devtools.processes import Process, ServerFailedError, wait_until
-from sink_job.spark.jars import cache_dir
+from sink_job.spark.cache import cache_dir
 
 _STORES = 4
 _NAMESPACE = "k8s.io"

@@ -14,7 +14,8 @@ import pytest
 
 from devtools.certificates import self_signed
 from devtools.processes import free_ports
-from devtools.s3 import ACCESS_KEY, REGION, SECRET_KEY, VersityGW, credentials_secret, versitygw_binary
+from devtools.s3 import ACCESS_KEY, REGION, SECRET_KEY, VersityGW, credentials_secret
+from devtools.versitygw import versitygw_binary
 from sink_job.api.errors import AccessDenied, BucketMissing, ConfigurationError, CredentialsInvalid, TryAgainLater
 from sink_job.s3 import (
     S3,
