@@ -23,8 +23,8 @@ export S3SINK_SEED
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock crd chart demo demo-up demo-down demo-cluster test test-fast test-cluster prepare-cluster coverage chaos lint \
-	format bench bench-operator clean
+.PHONY: help setup lock crd chart demo demo-up demo-down demo-cluster test test-fast test-cluster prepare-cluster prepare-kubernetes \
+	coverage chaos lint format bench bench-operator clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ test: ## all tests but those of test-cluster: unit, model, simulation, and data 
 
 test-cluster: prepare-cluster ## the tests on a real Kubernetes API server, of the chart and the images, and on a real node
 	@$(PYTEST) -m "$(CLUSTER)" $(ARGS)
+
+prepare-kubernetes: # the part of it that needs no packages
+	@$(SETUP) kubernetes
 
 prepare-cluster: ## what test-cluster builds once a machine: Kubernetes, helm, kubeconform and the images
 	@$(SETUP) s3-server jars kubernetes images

@@ -15,6 +15,7 @@ import fcntl
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -121,7 +122,11 @@ def main() -> int:
         parser.error(f"unknown parts: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
     if up_to_date() and not parts:
         return 0
-    steps = {"packages": Step(install)} | {name: step for name, step in PARTS.items() if name in _with_needed(parts)}
+    # A background job of a shell ignores interrupts, and so would the processes of the steps.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    known = {"packages": Step(install)} | PARTS
+    steps = {name: known[name] for name in known if name in with_needed(parts or ["packages"])}
     try:
         run_steps("setup", steps)
     except (StepFailedError, subprocess.SubprocessError) as error:
@@ -132,10 +137,12 @@ def main() -> int:
     return 0
 
 
-def _with_needed(parts: list[str]) -> set[str]:
-    """The parts, and those that come before them."""
-    needed = {each for part in parts for each in PARTS[part].after} & PARTS.keys()
-    return {*parts, *needed}
+def with_needed(parts: list[str]) -> set[str]:
+    """The steps of these parts, and those that come before them."""
+    steps = {*parts}
+    for part in parts:
+        steps |= with_needed([*PARTS[part].after]) if part in PARTS else set()
+    return steps
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from demo.show import Show
 from sink_job.spark.cache import cache_dir
 from tools import pip_settings, steps
 from tools.pip_settings import PipSettings
-from tools.setup import PARTS
+from tools.setup import PARTS, with_needed
 from tools.steps import Report, Step, StepFailedError, command, run_steps
 
 
@@ -115,6 +115,11 @@ def test_a_step_that_waits_for_a_missing_one_is_an_error() -> None:
 
 def test_each_part_of_the_setup_needs_only_packages_and_other_parts() -> None:
     assert {name for part in PARTS.values() for name in part.after} <= {"packages", *PARTS}
+
+
+def test_a_part_comes_with_the_steps_it_needs_and_no_others() -> None:
+    assert with_needed(["kubernetes", "s3-server"]) == {"kubernetes", "s3-server"}
+    assert with_needed(["class-archive"]) == {"class-archive", "jars", "packages"}
 
 
 def test_programs_are_built_by_modules_that_need_no_package() -> None:
