@@ -10,7 +10,7 @@ WORKERS ?= 2
 CRD := crds/s3sinks.s3sink.io.yaml
 # The chart brings the same text: helm reads nothing outside of a chart's folder.
 CHARTS_CRD := $(wildcard charts/s3sink-operator/files/crd.yaml)
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Every test is in exactly one of `make test` and `make test-cluster`: tests/unit/test_levels.py.
 CLUSTER := cluster or e2e
 FAST := not data and not spark and not model and not cluster and not e2e

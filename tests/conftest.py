@@ -42,6 +42,8 @@ MARKER_OF_FIXTURE = {
     "tests.cluster.conftest.control_plane": "cluster",
 }
 
+_LONGEST_FIRST = ("e2e", "spark", "cluster", "model", "data")
+
 
 def missing_markers(fixtures: Collection[str], markers: Collection[str]) -> set[str]:
     """The markers that a test with these fixtures (module and name) lacks."""
@@ -57,7 +59,11 @@ def _fixtures(item: pytest.Item) -> set[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuses tests that would start a server at a level that has none; raises UsageError with their names."""
+    """Refuses tests that would start a server at a level that has none, and puts the files that last longest first.
+
+    A file's tests stay with one worker, so a long file at the end would keep one worker busy alone. Raises UsageError
+    with the names of unmarked tests.
+    """
     unmarked = [
         f"{item.nodeid}: add pytest.mark.{marker}"
         for item in items
@@ -65,6 +71,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ]
     if unmarked:
         raise pytest.UsageError("\n".join(unmarked))
+    first: dict[Path, int] = {}
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        rank = next((rank for rank, mark in enumerate(_LONGEST_FIRST) if mark in marks), len(_LONGEST_FIRST))
+        first[item.path] = min(rank, first.get(item.path, rank))
+    items.sort(key=lambda item: first[item.path])
 
 
 @pytest.fixture(scope="session")

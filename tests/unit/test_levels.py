@@ -31,7 +31,10 @@ def pytest_commands(target: str) -> list[str]:
 def selection(target: str) -> str:
     """The marker expression of a target, which selects among all tests: it names no paths."""
     (command,) = pytest_commands(target)
-    found = re.search(r' -m pytest (?:-n \S+ --dist loadfile )?-m "([^"]+)"((?: --[\w-]+(?:=\S+)?)*) *$', command)
+    found = re.search(
+        r' -m pytest (?:-n \S+ --dist loadfile --no-loadscope-reorder )?-m "([^"]+)"((?: --[\w-]+(?:=\S+)?)*) *$',
+        command,
+    )
     assert found, command
     return found[1]
 
