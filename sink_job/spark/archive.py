@@ -53,11 +53,18 @@ def make_archive() -> Path:
             engine.run(ranges={there: Range(0, 1)}, idle=[], inputs={}, columns=columns, work=each(_nothing))
         _ask_kubernetes(spark)
     made.replace(path)
-    # Other checkouts have archives of their own: an archive belongs to the files of one PySpark.
+    remove_unused(path)
+    return path
+
+
+def remove_unused(path: Path) -> None:
+    """Removes the archives beside `path` that were not used for `UNUSED_S`.
+
+    Other checkouts have archives of their own: an archive belongs to the files of one PySpark.
+    """
     for other in path.parent.glob("spark-*.jsa"):
         if other != path and other.stat().st_mtime < time.time() - UNUSED_S:
             other.unlink(missing_ok=True)
-    return path
 
 
 def _ask_kubernetes(spark: SparkSession) -> None:
