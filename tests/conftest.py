@@ -19,7 +19,7 @@ from hypothesis import settings
 from devtools.fault_proxy import FaultProxy
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.s3 import S3Server, s3_server
-from devtools.sink import Sink, sink
+from devtools.sink import LAUNCHER, Sink, sink
 from devtools.topics import Topics
 
 if TYPE_CHECKING:
@@ -153,6 +153,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, elsewhere: Path) -> Iterator
 
     temp = tmp_path_factory.mktemp("spark")
     settings = SparkSettings(app_name="tests", jars=connector_jars(), cores=2, heap=512 << 20, temp_dir=temp)
+    os.environ.update(LAUNCHER)
     with ExitStack() as stack:
         with chdir(elsewhere):
             running = stack.enter_context(session(settings))
