@@ -67,6 +67,7 @@ def install(report: Report) -> None:
         if not PYTHON.exists():
             report("creating .venv")
             venv.create(VENV, with_pip=True)
+        report("installing uv")
         settings = pip_settings.read(PYTHON)
         try:
             uv = _uv(report)
@@ -103,7 +104,8 @@ def _uv(report: Report) -> Path:
 @contextlib.contextmanager
 def _locked(report: Report) -> Iterator[None]:
     VENV.mkdir(exist_ok=True)
-    with (VENV / ".lock").open("w") as lock:
+    # Not .venv/.lock, which uv itself locks.
+    with (VENV / ".setup-lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
