@@ -41,6 +41,8 @@ PARTS = {
     "class-archive": Step(command([PYTHON, "-m", "sink_job.spark.archive"], cwd=ROOT), after=["packages", "jars"]),
     "images": Step(command([PYTHON, "-m", "devtools.images", "--if-possible"], cwd=ROOT), after=["packages", "jars"]),
 }
+# PySpark comes as sources alone. Its wheel is unpacked at once, and its jars are compressed already.
+_STORED = ["--config-settings-package", "pyspark:--build-option=--compression=stored"]
 
 
 def wanted() -> str:
@@ -71,7 +73,7 @@ def install(report: Report) -> None:
         settings = pip_settings.read(PYTHON)
         try:
             uv = _uv(report)
-            words: list[str | Path] = [uv, "pip", "install", "--python", PYTHON, *settings.uv_options()]
+            words: list[str | Path] = [uv, "pip", "install", "--python", PYTHON, *_STORED, *settings.uv_options()]
             _install(words, report, settings.uv_environment(os.environ))
         except StepFailedError as error:
             print(f"setup: pip installs the packages, as uv did not: {error}", file=sys.stderr, flush=True)
