@@ -38,9 +38,11 @@ exit codes:
 """
 
 
-def add_sink(parser: argparse.ArgumentParser) -> None:
-    """The arguments that say which sink: its manifest, and where its secrets are."""
-    parser.add_argument("manifest", metavar="SINK.yaml", help="the S3Sink; - reads standard input")
+def add_sink(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """The arguments that say which sink: its manifest (None when it is not required and not given), and where its
+    secrets are."""
+    nargs = None if required else "?"
+    parser.add_argument("manifest", metavar="SINK.yaml", nargs=nargs, help="the S3Sink; - reads standard input")
     parser.add_argument(
         "--secret",
         metavar="NAME=DIR",

@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "status": "committed offsets, lag and open objects",
     "reset-offsets": "start elsewhere: a new generation of the ledger",
     "discard-open": "give up what is open, so that nothing unfinished is left in the bucket",
+    "check-store": "check whether a sink can use a bucket",
     "simulate": "what these settings would do to these records; no Kafka, S3 or Spark",
     "operator": "run S3Sinks in Kubernetes: watch them, keep their drivers, tell in their status",
 }
@@ -32,6 +33,7 @@ _ELSEWHERE: Final = {
     "operator": ("s3sink_operator.cli", "operator"),
     "reset-offsets": ("sink_job.cli.reset_offsets", "job"),
     "discard-open": ("sink_job.cli.discard_open", "job"),
+    "check-store": ("sink_job.cli.check_store", "job"),
 }
 """The commands whose module is not `sink_job.cli.<name>`, and the extra that brings what they need."""
 

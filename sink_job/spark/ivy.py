@@ -1,7 +1,8 @@
 """Fetches jars by the Ivy that comes inside PySpark: no Maven, nothing to install.
 
 One resolver only, with Ivy's own default address or what the user's `ivy.maven.root` says: Spark's default chain asks
-~/.m2 first, where a pom without its jar ends the download.
+~/.m2 first, where a pom without its jar ends the download. Poms and checksum files are not fetched: what a jar depends
+on is left out, and each jar has its pinned SHA-256.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _SETTINGS = """<ivysettings>
   <settings defaultResolver="public"/>
-  <resolvers><ibiblio name="public" m2compatible="true" usepoms="true"{root}/></resolvers>
+  <resolvers><ibiblio name="public" m2compatible="true" usepoms="false" checksums=""{root}/></resolvers>
 </ivysettings>
 """
 

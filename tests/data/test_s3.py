@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +10,14 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from botocore.httpsession import URLLib3Session
 
 from devtools.certificates import self_signed
 from devtools.processes import free_ports
-from devtools.s3 import ACCESS_KEY, REGION, SECRET_KEY, VersityGW, credentials_secret, versitygw_binary
+from devtools.s3 import ACCESS_KEY, REGION, SECRET_KEY, VersityGW, credentials_secret
 from sink_job.api.errors import AccessDenied, BucketNotFound, ConfigurationError, InvalidCredentials, TransientError
 from sink_job.s3 import (
     ChecksumMismatch,
@@ -415,10 +418,12 @@ class WithUsers(VersityGW):
         return [binary, "--iam-dir", self.directory / "users", *words]
 
     def add_user(self, access_key: str, secret_key: str) -> None:
-        """A user without permissions."""
-        admin = ["admin", "--access", ACCESS_KEY, "--secret", SECRET_KEY, "--endpoint-url", self.endpoint]
-        user = ["create-user", "--access", access_key, "--secret", secret_key, "--role", "user"]
-        subprocess.run([versitygw_binary(), *admin, *user], check=True, stdout=subprocess.DEVNULL)
+        """A user who owns nothing."""
+        user = f"<Account><Access>{access_key}</Access><Secret>{secret_key}</Secret><Role>user</Role></Account>"
+        request = AWSRequest("PATCH", f"{self.endpoint}/create-user", data=user.encode())
+        S3SigV4Auth(Credentials(ACCESS_KEY, SECRET_KEY), "s3", REGION).add_auth(request)
+        answer = URLLib3Session().send(request.prepare())
+        assert answer.status_code < 300, answer.text
 
 
 def test_denied_access_is_reported_with_the_required_permission(settings: S3Settings, tmp_path: Path) -> None:
