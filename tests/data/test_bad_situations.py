@@ -104,7 +104,7 @@ def own_kafka() -> Iterator[KafkaBroker]:
 
 
 @pytest.fixture
-def own_site(spark_fixture: SparkFixture, own_kafka: KafkaBroker) -> SparkFixture:
+def own_kafka_fixture(spark_fixture: SparkFixture, own_kafka: KafkaBroker) -> SparkFixture:
     return replace(
         spark_fixture,
         topics=Topics(own_kafka.bootstrap),
@@ -116,9 +116,9 @@ def own_site(spark_fixture: SparkFixture, own_kafka: KafkaBroker) -> SparkFixtur
 
 @pytest.mark.spark
 def test_reading_continues_without_loss_after_a_broker_restart(
-    own_site: SparkFixture, own_kafka: KafkaBroker, topic: str
+    own_kafka_fixture: SparkFixture, own_kafka: KafkaBroker, topic: str
 ) -> None:
-    spark_fixture = own_site
+    spark_fixture = own_kafka_fixture
     spark_fixture.topics.create(topic)
     spark_fixture.topics.produce_values(topic, values(10))
     sink = spark_fixture.sink([topic])
@@ -135,11 +135,11 @@ def test_reading_continues_without_loss_after_a_broker_restart(
 
 @pytest.mark.spark
 def test_the_reader_and_the_admin_client_log_in_with_the_same_properties(
-    own_site: SparkFixture, own_kafka: KafkaBroker, topic: str
+    own_kafka_fixture: SparkFixture, own_kafka: KafkaBroker, topic: str
 ) -> None:
-    own_site.topics.create(topic)
-    own_site.topics.produce_values(topic, values(10))
-    spark_fixture = replace(own_site, bootstrap=own_kafka.sasl_bootstrap)
+    own_kafka_fixture.topics.create(topic)
+    own_kafka_fixture.topics.produce_values(topic, values(10))
+    spark_fixture = replace(own_kafka_fixture, bootstrap=own_kafka.sasl_bootstrap)
     sink = spark_fixture.sink(
         [topic],
         kafka={
@@ -182,16 +182,16 @@ def test_a_store_with_a_private_certificate_is_trusted_only_with_the_secret(
 
 @pytest.mark.spark
 def test_brokers_with_a_private_certificate_are_trusted_only_if_configured(
-    own_site: SparkFixture, topic: str, tmp_path: Path
+    own_kafka_fixture: SparkFixture, topic: str, tmp_path: Path
 ) -> None:
-    secrets = own_site.folder / "secrets" / "kafka"
+    secrets = own_kafka_fixture.folder / "secrets" / "kafka"
     secrets.mkdir(parents=True)
     (secrets / "jaas").write_text(JAAS.format(password="wonderland"))
     with kafka_broker(users={"alice": "wonderland"}, certificate=self_signed(tmp_path)) as broker:
         topics = Topics(broker.bootstrap)
         topics.create(topic)
         topics.produce_values(topic, values(10))
-        spark_fixture = replace(own_site, bootstrap=broker.sasl_bootstrap, topics=topics)
+        spark_fixture = replace(own_kafka_fixture, bootstrap=broker.sasl_bootstrap, topics=topics)
         properties = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
         jaas = {"name": "sasl.jaas.config", "secret": "kafka", "key": "jaas"}
         with pytest.raises(InvalidCredentials, match="TLS handshake failed"):

@@ -368,15 +368,15 @@ def test_there_is_no_advice_if_the_store_does_not_return_lifecycle_rules(s3: S3C
 
 
 def test_a_missing_bucket_is_reported(settings: S3Settings) -> None:
-    spark_working_dir = S3Client(dataclasses.replace(settings, bucket="no-such-bucket"))
+    missing_bucket = S3Client(dataclasses.replace(settings, bucket="no-such-bucket"))
     for call in (
-        spark_working_dir.check_access,
-        lambda: spark_working_dir.put("k", b""),
-        lambda: spark_working_dir.get("k"),
-        lambda: spark_working_dir.head("k"),
-        lambda: list(spark_working_dir.list("")),
-        lambda: spark_working_dir.create_upload("k"),
-        lambda: probe(spark_working_dir, ""),
+        missing_bucket.check_access,
+        lambda: missing_bucket.put("k", b""),
+        lambda: missing_bucket.get("k"),
+        lambda: missing_bucket.head("k"),
+        lambda: list(missing_bucket.list("")),
+        lambda: missing_bucket.create_upload("k"),
+        lambda: probe(missing_bucket, ""),
     ):
         with pytest.raises(BucketNotFound, match="s3://no-such-bucket"):
             call()
@@ -418,7 +418,7 @@ class WithUsers(VersityGW):
         return [binary, "--iam-dir", self.directory / "users", *words]
 
     def add_user(self, access_key: str, secret_key: str) -> None:
-        """A user who owns nothing."""
+        """A user without permissions."""
         user = f"<Account><Access>{access_key}</Access><Secret>{secret_key}</Secret><Role>user</Role></Account>"
         request = AWSRequest("PATCH", f"{self.endpoint}/create-user", data=user.encode())
         S3SigV4Auth(Credentials(ACCESS_KEY, SECRET_KEY), "s3", REGION).add_auth(request)
