@@ -89,7 +89,7 @@ class Bench:
                 seconds = time.monotonic() - started
                 result = _result(case, seconds, before, sampler.sample(), sampler.take_peaks())
             if code:
-                raise RuntimeError(f"s3sink run ended with {code}:\n{process.log}")
+                raise RuntimeError(f"s3sink run exited with {code}:\n{process.log}")
         return {"stage": "command", "pass": "cold", "target": self.target, **result}
 
 
@@ -116,7 +116,7 @@ class PassRunner:
         result = _result(case, ended.pop("seconds"), before, self._sampler.sample(), self._sampler.take_peaks())
         read = ended.get("records_read", ended.get("records_written", case.records))
         if read != case.records:
-            raise RuntimeError(f"{stage}: {read} records instead of {case.records}")
+            raise RuntimeError(f"{stage}: read {read} records, expected {case.records}")
         return {"stage": stage, **result, **_of_sink(case, ended)}
 
     @property
@@ -136,7 +136,7 @@ class PassRunner:
                 heard: dict[str, Any] = json.loads(line)
                 if heard.pop("event") == event:
                     return heard
-        raise RuntimeError(f"bench.spark_pass ended:\n{self._log.read_text()[-3000:]}")
+        raise RuntimeError(f"bench.spark_pass exited:\n{self._log.read_text()[-3000:]}")
 
 
 def _result(case: Case, seconds: float, before: Sample, after: Sample, peaks: Peaks) -> Result:

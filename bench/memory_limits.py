@@ -73,7 +73,7 @@ def _run(bench: Bench, folder: Path, name: str, records: int, sections: Mapping[
             answer, _ = process.communicate(json.dumps(config), timeout=1800)
             after, peaks = sampler.sample(), sampler.take_peaks()
     if process.returncode:
-        raise RuntimeError(f"bench.memory_limits ended:\n{(folder / 'limits.log').read_text()[-3000:]}")
+        raise RuntimeError(f"bench.memory_limits exited:\n{(folder / 'limits.log').read_text()[-3000:]}")
     seconds = time.monotonic() - started
     return {
         "stage": "in process",

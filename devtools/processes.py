@@ -48,7 +48,7 @@ def wait_until(
         if reason is not None:
             raise ServerFailedError(f"{what}: {reason}")
         if time.monotonic() > end:
-            raise ServerFailedError(f"{what}: not within {seconds:g} s")
+            raise ServerFailedError(f"{what}: timeout after {seconds:g} s")
         time.sleep(_POLL_SECONDS)
 
 

@@ -246,7 +246,7 @@ def _all_of(consumer: Consumer, name: str, partition: int) -> list[Message]:
         message = consumer.poll(_SECONDS)
         error = message.error() if message else None
         if message is None or (error and error.code() != KafkaError._PARTITION_EOF):
-            raise RuntimeError(f"reading {name}-{partition}: {error or 'nothing came'}")
+            raise RuntimeError(f"reading {name}-{partition}: {error or 'no record within the timeout'}")
         if error:
             return found
         found.append(message)

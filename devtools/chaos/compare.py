@@ -67,7 +67,9 @@ class TopicLog:
                 for message in consumer.consume(10_000, 0.1):
                     self._take(message, missing)
                 if missing and time.monotonic() > deadline:
-                    raise RuntimeError(f"reading {self.topic}: nothing came from partitions {sorted(missing)}")
+                    raise RuntimeError(
+                        f"reading {self.topic}: no records from partitions {sorted(missing)} within {_SECONDS:g} s"
+                    )
         finally:
             consumer.close()
 

@@ -220,7 +220,7 @@ class Relay(ABC, Generic[R]):
         """Waits until `is_so` holds, checked after each request and reply. Raises `ServerFailedError` on timeout."""
         with self._changed:
             if not self._changed.wait_for(is_so, seconds):
-                raise ServerFailedError(f"{what}: not within {seconds:g} s; so far {self.kinds()}")
+                raise ServerFailedError(f"{what}: timeout after {seconds:g} s; requests so far: {self.kinds()}")
 
     def __enter__(self) -> Self:
         self._thread.start()
