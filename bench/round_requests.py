@@ -1,7 +1,7 @@
 """S3 requests and ledger records of one round: `python -m bench.round_requests [--partitions 1 --partitions 64]`.
 
-A driver over a log in this process writes to a real S3 server (VersityGW) and runs rounds one by one; what it asks of
-the server, tasks included, is counted by the S3 client. Counts, not times: they do not depend on the machine.
+A driver over a synthetic log writes to a real S3 server (VersityGW) and runs rounds one by one. The S3 client counts
+its requests, including those of tasks. Counts do not depend on the machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def rounds(loop: RoundLoop, s3: S3Client) -> Iterator[Counter[str]]:
-    """The requests of each round, the last one (which finds nothing to read) included."""
+    """The requests of each round, including the last one, which has no records."""
     while True:
         before = Counter(s3.meter.snapshot().requests)
         did = loop.run_once()

@@ -38,7 +38,9 @@ def command(arguments: Sequence[str], environment: Mapping[str, str], spark: Pat
         return list(arguments)
     needed = ["SPARK_EXECUTOR_MEMORY", *_ARGUMENTS.values()]
     if missing := [name for name in needed if not environment.get(name)]:
-        raise SystemExit(f"entrypoint: an executor is started by Spark, which sets {', '.join(missing)}")
+        raise SystemExit(
+            f"entrypoint: missing variables: {', '.join(missing)}. Spark sets them when it starts an executor"
+        )
     java = f"{environment['JAVA_HOME']}/bin/java" if environment.get("JAVA_HOME") else "java"
     memory = environment["SPARK_EXECUTOR_MEMORY"]
     class_path = ":".join(filter(None, [environment.get("SPARK_CLASSPATH"), *class_path_of(spark)]))
@@ -85,7 +87,7 @@ def spark_home() -> Path:
 def main() -> None:
     words = command(sys.argv[1:], os.environ, spark_home())
     if not words:
-        raise SystemExit("entrypoint: no command is given")
+        raise SystemExit("entrypoint: missing command; pass one, such as `s3sink run MANIFEST`")
     library = next(Path("/usr/lib").glob("*/libnss_wrapper.so"), None)
     if library is not None and not is_named(os.getuid()):
         os.environ.update(naming(os.getuid(), os.getgid(), library, Path(os.environ.get("HOME", "/tmp"))))

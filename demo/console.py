@@ -1,7 +1,8 @@
-"""What the demo says: a heading for each step, a bar while it takes time, and plain lines when nobody watches."""
+"""The demo's output: a heading for each step, a progress bar, and plain lines without a terminal."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from devtools.processes import ServerFailedError
 from sink_job.api.errors import SinkError
 
 _PIPED_WIDTH = 110
+_REPORT_EVERY_S = 5.0
 Advance = Callable[[int], None]
 
 
@@ -27,11 +29,11 @@ class Show:
 
     @property
     def seconds(self) -> float:
-        """Since the beginning."""
+        """Seconds since the start."""
         return time.monotonic() - self._began
 
     def outcome(self, play: Callable[[], int]) -> int:
-        """The exit code of what is played; a failure is told instead of a trace, and Ctrl-C is none."""
+        """Runs `play` and returns its exit code. Prints a failure without a traceback; Ctrl-C returns 130."""
         try:
             return play()
         except (ServerFailedError, SinkError, AssertionError) as error:
@@ -41,15 +43,15 @@ class Show:
         except KeyboardInterrupt:
             return 130
 
-    def verdict(self, good: bool) -> int:
-        """Says whether all held; the exit code."""
+    def result(self, good: bool) -> int:
+        """Prints the result; returns the exit code."""
         self.console.print(
-            f"\n[bold]{'All of it held' if good else 'It did not hold'}[/bold], in {self.seconds:.0f} s."
+            f"\n[bold]{'All checks passed' if good else 'A check failed'}[/bold], in {self.seconds:.0f} s."
         )
         return 0 if good else 1
 
     def lap(self) -> float:
-        """Seconds since the step began, or since the last lap in it."""
+        """Seconds since the start of the step or the previous lap."""
         before, self._lap = self._lap, time.monotonic()
         return self._lap - before
 
@@ -63,25 +65,41 @@ class Show:
 
     @contextmanager
     def bar(self, what: str, total: int, unit: str) -> Iterator[Advance]:
-        """A bar on a terminal; afterwards one line either way. What is yielded takes how much is done altogether."""
-        began, last = time.monotonic(), 0
+        """A progress bar on a terminal, otherwise lines. Yields a function that sets the completed number."""
+        began = reported = time.monotonic()
+        last = 0
         columns = (SpinnerColumn(), TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as progress:
             task = progress.add_task(what, total=total)
 
             def advance(done: int) -> None:
-                nonlocal last
+                nonlocal last, reported
                 last = done
                 progress.update(task, completed=done)
+                if not self.console.is_terminal and time.monotonic() - reported >= _REPORT_EVERY_S:
+                    reported = time.monotonic()
+                    self.say(f"{what}: {done:,} of {total:,} {unit} after {reported - began:.0f} s")
 
             yield advance
         self.say(f"{what}: {last:,} of {total:,} {unit} in {time.monotonic() - began:.1f} s")
 
     @contextmanager
     def spinner(self, what: str) -> Iterator[None]:
-        """A sign of life on a terminal while something without a measure goes on."""
+        """A spinner on a terminal during work without a known length; otherwise a line every few seconds."""
         if self.console.is_terminal:
             with self.console.status(what):
                 yield
-        else:
+            return
+        began, over = time.monotonic(), threading.Event()
+
+        def report() -> None:
+            while not over.wait(_REPORT_EVERY_S):
+                self.say(f"{what}: {time.monotonic() - began:.0f} s")
+
+        thread = threading.Thread(target=report, name="spinner", daemon=True)
+        thread.start()
+        try:
             yield
+        finally:
+            over.set()
+            thread.join()

@@ -46,8 +46,8 @@ class Case:
     rewrite_open    lost open objects are written again in new rounds instead of being rebuilt
     cleans_first    a starting driver cleans up before it publishes
     apart           each path represents a topic-partition: they share staging objects and are rebuilt independently
-    commands        each is issued once, at any time. The last driver can start again after them; it starts first only
-                    after the first command
+    commands        each is issued once, at any time. The last driver can start again after them; its first start
+                    waits for the first command
     at_once         the ledger is read in one step, so no listing can be outdated
     inherits        `open` or `closed`: a previous driver has crashed and has left such an object. Its intent has
                     expired, and the first driver has not started. `commit`: the first driver sleeps before its commit

@@ -67,7 +67,9 @@ class TopicLog:
                 for message in consumer.consume(10_000, 0.1):
                     self._take(message, missing)
                 if missing and time.monotonic() > deadline:
-                    raise RuntimeError(f"reading {self.topic}: nothing came from partitions {sorted(missing)}")
+                    raise RuntimeError(
+                        f"reading {self.topic}: no records from partitions {sorted(missing)} within {_SECONDS:g} s"
+                    )
         finally:
             consumer.close()
 
@@ -275,7 +277,7 @@ class Comparison:
         name = self._key.fullmatch(key)
         if name is None:
             return [f"{key}: not a key of this sink"]
-        content = bucket_listing.unpacked(bucket_listing.body(self._client, self._bucket, key), key)
+        content = bucket_listing.decompressed(bucket_listing.body(self._client, self._bucket, key), key)
         lines = content.removesuffix(b"\n").split(b"\n")
         self.objects[key] = ComparedObject(etag, len(lines), size)
         partition, offset = int(name["partition"]), int(name["first"]) - 1

@@ -15,7 +15,7 @@ import yaml
 
 from devtools.chaos import limits
 from devtools.faults.s3_proxy import FaultProxy
-from devtools.faults.s3_requests import Request
+from devtools.faults.s3_requests import S3Request
 from devtools.kafka import KafkaBroker
 from devtools.processes import Process, ServerFailedError, in_session, wait_until
 from devtools.s3 import VersityGW, credentials_environment
@@ -105,7 +105,7 @@ class DriverProcess:
             self.group.remove()
 
 
-def is_record(request: Request) -> bool:
+def is_record(request: S3Request) -> bool:
     """Whether a request stores a record of the ledger."""
     return request.kind == "PutObject" and _LEDGER.search(request.key) is not None
 

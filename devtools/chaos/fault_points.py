@@ -10,7 +10,7 @@ from collections.abc import Callable
 from devtools.chaos.drivers import DriverProcess
 from devtools.chaos.scenario import Scenario
 from devtools.faults.s3_proxy import Kill, Point
-from devtools.faults.s3_requests import Request
+from devtools.faults.s3_requests import S3Request
 
 TARGETS: tuple[tuple[str, str], ...] = (
     ("PutObject", "/intent/"),
@@ -32,7 +32,7 @@ REQUEST_SECONDS = 8.0
 """Maximum wait of a fault for its request; then the fault occurs at once."""
 
 
-def target(rng: random.Random, *, among: tuple[tuple[str, str], ...] = TARGETS) -> Callable[[Request], bool]:
+def target(rng: random.Random, *, among: tuple[tuple[str, str], ...] = TARGETS) -> Callable[[S3Request], bool]:
     kind, part = rng.choice(among)
     return lambda request: request.kind == kind and part in request.key and "/probe/" not in request.key
 
@@ -45,7 +45,7 @@ def kill_at(
     scenario: Scenario,
     driver: DriverProcess,
     rng: random.Random,
-    matches: Callable[[Request], bool],
+    matches: Callable[[S3Request], bool],
     point: Point,
     nth: int,
 ) -> bool:

@@ -170,7 +170,7 @@ def two_at_once(scenario: Scenario, rng: random.Random) -> None:
         scenario.kill(scenario.driver)
     both = scenario.fleet.start(cores=1), scenario.fleet.start(cores=1)
     if not scenario.wait_until(lambda: any(not each.process.running() for each in both), 240):
-        raise Finding("two drivers of one sink run side by side", both[0].process.last_lines())
+        raise Finding("two drivers of one sink run concurrently", both[0].process.last_lines())
     for each in both:
         if each.process.running():
             scenario.driver = each

@@ -9,8 +9,8 @@ from devtools.chaos.drivers import is_record
 from devtools.chaos.fault_points import REQUEST_SECONDS, any_point, target
 from devtools.chaos.scenario import TRANSIENT, Scenario, sleep
 from devtools.faults.proxy import Delay
-from devtools.faults.s3_proxy import Answer, Drop, Hold, Point
-from devtools.faults.s3_requests import Request, mutating
+from devtools.faults.s3_proxy import Drop, Hold, Point, S3ErrorReply
+from devtools.faults.s3_requests import S3Request, mutating
 
 # -- Kafka -----------------------------------------------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ def _during(
     chance = random.Random(rng.random())
     only = target(rng) if rng.random() < 0.5 else mutating
 
-    def matches(request: Request) -> bool:
+    def matches(request: S3Request) -> bool:
         return only(request) and chance.random() < share
 
     rule = driver.proxy.when(matches, fault, point=point, times=times)  # type: ignore[arg-type]
@@ -79,7 +79,7 @@ def s3_status(scenario: Scenario, rng: random.Random) -> None:
     )
     times, share = rng.randint(1, 14), rng.choice((0.3, 1.0))
     point = "before" if status == 409 else any_point(rng)
-    _during(scenario, rng, f"answers {status}", Answer(status, code), point, times, share)
+    _during(scenario, rng, f"answers {status}", S3ErrorReply(status, code), point, times, share)
 
 
 def s3_delay(scenario: Scenario, rng: random.Random) -> None:
@@ -136,7 +136,7 @@ def s3_restart(scenario: Scenario, rng: random.Random) -> None:
     scenario.expect_survival(driver)
 
 
-def _is_completion(request: Request) -> bool:
+def _is_completion(request: S3Request) -> bool:
     return request.kind == "CompleteMultipartUpload"
 
 

@@ -162,7 +162,7 @@ class Events:
             simulation.config.has("transactions") and rng.random() < 0.4
         ):  # otherwise a transaction stays open until the log grows again
             log.stable = log.end
-        simulation.trace(f"{tp} grows to {log.end}, {log.stable} for readers")
+        simulation.trace(f"{tp} grows to {log.end}, last stable offset {log.stable}")
 
     def _record(self, tp: TopicPartition, offset: int) -> None:
         simulation, rng, config = self._simulation, self._rng, self._simulation.config
@@ -207,7 +207,7 @@ class Events:
         for offset in gone:
             del log.values[offset]
         log.start = gone[-1] + 1
-        simulation.trace(f"{tp}: Kafka drops what is below {log.start}")
+        simulation.trace(f"{tp}: Kafka drops the offsets below {log.start}")
 
     def _is_safe(self, tp: TopicPartition, offset: int) -> bool:
         oracle = self._simulation.oracle

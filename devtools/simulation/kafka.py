@@ -59,10 +59,10 @@ class SimulatedAdmin:
         actor = self._scheduler.current
         self._scheduler.step()
         if actor is not None and self._draw():
-            self._trace(f"{actor.name}: kafka {what}: no answer")
+            self._trace(f"{actor.name}: kafka {what}: timeout")
             actor.faults.add("kafka")
             self._scheduler.sleep(50_000)
-            raise TransientError(f"Kafka: {what}: no answer in 50 s")
+            raise TransientError(f"Kafka: {what}: timeout in 50 s")
 
     def _logs(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, SimulatedLog]:
         missing = [tp for tp in partitions if tp not in self._kafka.logs]
@@ -121,7 +121,7 @@ class SimulatedAdmin:
         self._step("commit")
         self._logs(list(offsets))
         actor = self._scheduler.current
-        self._trace(f"{actor.name if actor else '-'}: commit {_told(offsets)} {metadata}")
+        self._trace(f"{actor.name if actor else '-'}: commit {_describe(offsets)} {metadata}")
         for tp, offset in offsets.items():
             self._kafka.group[tp] = (offset, metadata, True)
             self._kafka.on_commit(tp, offset, metadata)
@@ -231,5 +231,5 @@ def _batch(log: SimulatedLog, offsets: Sequence[int], columns: Columns) -> pa.Re
     return pa.RecordBatch.from_pydict(data)
 
 
-def _told(offsets: Mapping[TopicPartition, int]) -> str:
+def _describe(offsets: Mapping[TopicPartition, int]) -> str:
     return ", ".join(f"{tp}={offset}" for tp, offset in sorted(offsets.items()))

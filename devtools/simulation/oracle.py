@@ -115,7 +115,7 @@ class Oracle:
         """Checks a commit of the sink: never above the visible records of the commit's generation (P5)."""
         number = generation_of(mark) or 1
         if number > len(self.generations):
-            self.fail(Violation("group ahead", f"{tp}: a commit of generation {number}, which there is not"))
+            self.fail(Violation("group ahead", f"{tp}: a commit of generation {number}, which does not exist"))
             return
         generation = self.generations[number - 1]
         if tp not in generation.starts:
@@ -197,7 +197,7 @@ class Oracle:
             return
         generation = self.named.get(key)
         if generation is None:
-            self.fail(Violation("unnamed", f"{key} is visible, and no record names it"))
+            self.fail(Violation("unlisted", f"{key} is visible, but no record lists it"))
             return
         if generation != self.current.number:
             message = f"{key} of generation {generation} becomes visible in generation {self.current.number}"
@@ -207,9 +207,9 @@ class Oracle:
         if not sources:
             return
         tp, offsets = sources[0].tp, [source.offset for source in sources]
-        doubled = [offset for offset in offsets if offset in self.current.seen[tp]]
-        if doubled:
-            self.fail(Violation("doubled", f"{key}: offset {doubled[0]} of {tp} was visible in another object before"))
+        duplicates = [offset for offset in offsets if offset in self.current.seen[tp]]
+        if duplicates:
+            self.fail(Violation("duplicate", f"{key}: offset {duplicates[0]} of {tp} is also in another object"))
         self.current.seen[tp].update(offsets)
         self.visible[key] = Visible(tp, offsets, generation, body)
         self._expect_key(key, sources)
@@ -222,7 +222,7 @@ class Oracle:
         found = [self.sources.get(line) for line in lines]
         known = [source for source in found if source is not None]
         if len(known) < len(found):
-            self.fail(Violation("bytes", f"{key} has a line that is no record: {lines[found.index(None)]!r}"))
+            self.fail(Violation("bytes", f"{key} has a line that is not a record: {lines[found.index(None)]!r}"))
             return []
         return known
 
@@ -231,7 +231,7 @@ class Oracle:
         offsets = [source.offset for source in sources]
         named = _FILE.fullmatch(key.rsplit("/", 1)[-1])
         if named is None or (named[1], int(named[2]), int(named[3])) != (tp.topic, tp.partition, offsets[0]):
-            self.fail(Violation("wrong key", f"{key} begins with offset {offsets[0]} of {tp}"))
+            self.fail(Violation("wrong key", f"{key} starts with offset {offsets[0]} of {tp}"))
         if any(source.tp != tp for source in sources) or offsets != sorted(set(offsets)):
             self.fail(Violation("wrong key", f"{key} holds {[(str(s.tp), s.offset) for s in sources]}"))
         kind, time = _KIND_PATH.search(key), _TIME_PATH.search(key)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -26,16 +27,20 @@ from sink_job.spark.engine import SparkEngine
 from sink_job.spark.jars import archive_path, connector_jars
 from sink_job.spark.session import session
 
+UNUSED_S = 7 * 86_400
+"""Archives that were not used within this time, in seconds, are deleted when another one is built."""
+
 
 def build_cds_archive() -> Path:
     """Builds the archive (150 MB) if it does not exist, and returns its path.
 
-    Starts a session and runs a round; the JVM writes the loaded classes at its exit. Archives of other jars are
-    deleted.
+    Starts a session and runs a round; the JVM writes the loaded classes at its exit.
     """
     jars = connector_jars()
     path = archive_path(jars)
     if path.exists():
+        with suppress(OSError):  # the cache of an image is read-only
+            os.utime(path)
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(f".{os.getpid()}")
@@ -51,10 +56,18 @@ def build_cds_archive() -> Path:
             engine.run(ranges={read: Range(0, 1)}, idle=[], inputs={}, columns=columns, factory=stateless(_discard))
         _load_kubernetes_client(spark)
     new.replace(path)
-    for other in path.parent.glob("spark-*.jsa"):
-        if other != path:
-            other.unlink(missing_ok=True)
+    remove_unused(path)
     return path
+
+
+def remove_unused(path: Path) -> None:
+    """Deletes the archives beside `path` that were not used for `UNUSED_S` seconds.
+
+    Other checkouts have their own archives, because an archive belongs to the files of one PySpark.
+    """
+    for other in path.parent.glob("spark-*.jsa"):
+        if other != path and other.stat().st_mtime < time.time() - UNUSED_S:
+            other.unlink(missing_ok=True)
 
 
 def _load_kubernetes_client(spark: SparkSession) -> None:

@@ -1,7 +1,8 @@
 """Downloads jars with Ivy, which PySpark includes. Maven is not needed.
 
 Uses a single resolver, with Ivy's default repository or the mirror in `$S3SINK_MAVEN_ROOT`. Spark's default resolvers
-search ~/.m2 first, and fail if a pom there has no jar.
+search ~/.m2 first, and fail if a pom there has no jar. Poms and checksum files are not downloaded: dependencies are not
+needed, and each jar has its pinned SHA-256.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _SETTINGS = """<ivysettings>
   <settings defaultResolver="public"/>
-  <resolvers><ibiblio name="public" m2compatible="true" usepoms="true"{root}/></resolvers>
+  <resolvers><ibiblio name="public" m2compatible="true" usepoms="false" checksums=""{root}/></resolvers>
 </ivysettings>
 """
 

@@ -20,6 +20,7 @@ import pyspark
 
 from sink_job.api.errors import ConfigurationError
 from sink_job.kafka.jvm import java_binary
+from sink_job.spark.cache import cache_dir
 
 Report = Callable[[str], None]
 
@@ -77,16 +78,6 @@ def connector_jars(report: Report | None = None) -> list[Path]:
         if present is not None:
             return present
     return cached_jars("connector", CONNECTOR, "Spark's Kafka connector", report=report)
-
-
-def cache_dir() -> Path:
-    """The directory of downloaded files: `$S3SINK_CACHE`, else .cache of the checkout, else ~/.cache/s3sink."""
-    if configured := os.environ.get("S3SINK_CACHE"):
-        return Path(configured)
-    checkout = Path(__file__).resolve().parents[2]
-    if (checkout / "pyproject.toml").is_file():
-        return checkout / ".cache"
-    return Path.home() / ".cache" / "s3sink"
 
 
 def cached_jars(name: str, jars: Sequence[Jar], title: str, *, report: Report | None = None) -> list[Path]:

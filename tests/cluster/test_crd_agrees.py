@@ -16,6 +16,8 @@ from sink_job.api.spec import parse_sink
 from tests.support.sinks import place_for_sinks, tried
 from tests.unit.api.manifests import ABSENT, document
 
+pytestmark = pytest.mark.cluster
+
 VALUES: dict[str, list[object]] = {
     "metadata.name": ["a", "a" * 40],
     "spec.kafka.topics": [ABSENT, ["a"], ["a", "b"], ["."], ["a.b_c-D"]],

@@ -44,7 +44,7 @@ class Content:
 
     @property
     def members(self) -> dict[str, tarfile.TarInfo]:
-        """All files, each as the topmost layer has it."""
+        """All files, each in the version of its topmost layer."""
         found: dict[str, tarfile.TarInfo] = {}
         for layer in self.layers:
             found |= layer.members

@@ -17,11 +17,11 @@ import pytest
 
 from devtools import bucket_listing
 from devtools.certificates import self_signed
-from devtools.faults.s3_proxy import Answer, FaultProxy, Hold
-from devtools.faults.s3_requests import Request, kind
+from devtools.faults.s3_proxy import FaultProxy, Hold, S3ErrorReply
+from devtools.faults.s3_requests import S3Request, kind
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.s3 import S3Server, s3_server
-from devtools.sink_process import Sink, local_spec, manifest
+from devtools.sink_process import SinkCommand, local_spec, manifest
 from devtools.topics import Topics
 from sink_job.api.errors import ConfigurationError, InvalidCredentials, TransientError
 from tests.conftest import SinkFactory
@@ -42,7 +42,7 @@ def in_objects(spark_fixture: SparkFixture) -> list[bytes]:
     return [line for lines in spark_fixture.values().values() for line in lines]
 
 
-def beyond_the_start(request: Request) -> bool:
+def beyond_the_start(request: S3Request) -> bool:
     """Requests of rounds, without those of the start-up probe."""
     return "/probe/" not in request.key and "/topics/" not in request.key
 
@@ -51,9 +51,11 @@ def beyond_the_start(request: Request) -> bool:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("answer", [Answer(503, "SlowDown"), Answer(500, "InternalError")], ids=lambda a: a.code)
+@pytest.mark.parametrize(
+    "answer", [S3ErrorReply(503, "SlowDown"), S3ErrorReply(500, "InternalError")], ids=lambda a: a.code
+)
 def test_a_temporary_store_failure_delays_the_run_and_changes_nothing(
-    spark_fixture: SparkFixture, s3_proxy: FaultProxy, topic: str, answer: Answer
+    spark_fixture: SparkFixture, s3_proxy: FaultProxy, topic: str, answer: S3ErrorReply
 ) -> None:
     spark_fixture.topics.create(topic, partitions=2)
     for partition in range(2):
@@ -76,7 +78,7 @@ def test_a_run_that_ends_after_repeated_store_failures_resumes_without_loss(
     impatient = replace(spark_fixture, endpoint=s3_proxy.endpoint, patience_s=0.5)
     sink = impatient.sink([topic])
     with (
-        s3_proxy.when(kind("UploadPart", key="+0+"), Answer(503, "SlowDown"), times=None),
+        s3_proxy.when(kind("UploadPart", key="+0+"), S3ErrorReply(503, "SlowDown"), times=None),
         pytest.raises(
             TransientError, match=rf"s3://{spark_fixture.bucket}/.*: UploadPart failed for \d+ s: SlowDown"
         ) as error,
@@ -102,7 +104,7 @@ def own_kafka() -> Iterator[KafkaBroker]:
 
 
 @pytest.fixture
-def own_site(spark_fixture: SparkFixture, own_kafka: KafkaBroker) -> SparkFixture:
+def own_kafka_fixture(spark_fixture: SparkFixture, own_kafka: KafkaBroker) -> SparkFixture:
     return replace(
         spark_fixture,
         topics=Topics(own_kafka.bootstrap),
@@ -114,9 +116,9 @@ def own_site(spark_fixture: SparkFixture, own_kafka: KafkaBroker) -> SparkFixtur
 
 @pytest.mark.spark
 def test_reading_continues_without_loss_after_a_broker_restart(
-    own_site: SparkFixture, own_kafka: KafkaBroker, topic: str
+    own_kafka_fixture: SparkFixture, own_kafka: KafkaBroker, topic: str
 ) -> None:
-    spark_fixture = own_site
+    spark_fixture = own_kafka_fixture
     spark_fixture.topics.create(topic)
     spark_fixture.topics.produce_values(topic, values(10))
     sink = spark_fixture.sink([topic])
@@ -133,11 +135,11 @@ def test_reading_continues_without_loss_after_a_broker_restart(
 
 @pytest.mark.spark
 def test_the_reader_and_the_admin_client_log_in_with_the_same_properties(
-    own_site: SparkFixture, own_kafka: KafkaBroker, topic: str
+    own_kafka_fixture: SparkFixture, own_kafka: KafkaBroker, topic: str
 ) -> None:
-    own_site.topics.create(topic)
-    own_site.topics.produce_values(topic, values(10))
-    spark_fixture = replace(own_site, bootstrap=own_kafka.sasl_bootstrap)
+    own_kafka_fixture.topics.create(topic)
+    own_kafka_fixture.topics.produce_values(topic, values(10))
+    spark_fixture = replace(own_kafka_fixture, bootstrap=own_kafka.sasl_bootstrap)
     sink = spark_fixture.sink(
         [topic],
         kafka={
@@ -180,16 +182,16 @@ def test_a_store_with_a_private_certificate_is_trusted_only_with_the_secret(
 
 @pytest.mark.spark
 def test_brokers_with_a_private_certificate_are_trusted_only_if_configured(
-    own_site: SparkFixture, topic: str, tmp_path: Path
+    own_kafka_fixture: SparkFixture, topic: str, tmp_path: Path
 ) -> None:
-    secrets = own_site.folder / "secrets" / "kafka"
+    secrets = own_kafka_fixture.folder / "secrets" / "kafka"
     secrets.mkdir(parents=True)
     (secrets / "jaas").write_text(JAAS.format(password="wonderland"))
     with kafka_broker(users={"alice": "wonderland"}, certificate=self_signed(tmp_path)) as broker:
         topics = Topics(broker.bootstrap)
         topics.create(topic)
         topics.produce_values(topic, values(10))
-        spark_fixture = replace(own_site, bootstrap=broker.sasl_bootstrap, topics=topics)
+        spark_fixture = replace(own_kafka_fixture, bootstrap=broker.sasl_bootstrap, topics=topics)
         properties = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
         jaas = {"name": "sasl.jaas.config", "secret": "kafka", "key": "jaas"}
         with pytest.raises(InvalidCredentials, match="TLS handshake failed"):
@@ -252,7 +254,7 @@ def test_after_sigterm_during_an_upload_the_run_exits_with_0_and_the_next_run_is
     process = sink.start("run")
     hold = Hold()
     rule = s3_proxy.when(kind("UploadPart", key="+0+"), hold)
-    Sink.wait_for(lambda: bool(rule.fired), "an upload", process, seconds=300)
+    SinkCommand.wait_for(lambda: bool(rule.fired), "an upload", process, seconds=300)
     os.kill(process.pid, signal.SIGTERM)
     assert process.wait(30) == 0, process.log
     hold.release.set()

@@ -17,15 +17,15 @@ from devtools.bucket_listing import objects, uploads
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.processes import free_ports, in_session, wait_until
 from devtools.s3 import S3Server, credentials_secret
-from devtools.sink_process import Sink, local_spec, manifest
+from devtools.sink_process import SinkCommand, local_spec, manifest
 from devtools.topics import Topics
 
 pytestmark = pytest.mark.data
 
 START_TIMEOUT_S = 240.0
 SECRET = "a-wrong-secret-key-of-ours"
-SinkFactory = Callable[[Mapping[str, Any]], Sink]
-Written = Callable[..., Sink]
+SinkFactory = Callable[[Mapping[str, Any]], SinkCommand]
+Written = Callable[..., SinkCommand]
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def written(
 ) -> Written:
     """Makes a sink of one topic; arguments override sections of the spec."""
 
-    def make(**sections: Mapping[str, Any]) -> Sink:
+    def make(**sections: Mapping[str, Any]) -> SinkCommand:
         usual: dict[str, Mapping[str, Any]] = {"rotation": {"flushSize": 10}}
         spec = local_spec(
             bootstrap=kafka.bootstrap, topics=[topic], endpoint=s3.endpoint, bucket=bucket, **{**usual, **sections}

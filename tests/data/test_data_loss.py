@@ -58,16 +58,16 @@ def reports(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [r.message for r in caplog.records if r.levelno == logging.WARNING and "no longer holds" in r.message]
 
 
-def proved(sink_fixture: SinkFixture, log: SyntheticLog, **given: Any) -> PartitionResult:
+def verified(sink_fixture: SinkFixture, log: SyntheticLog, **given: Any) -> PartitionResult:
     """The result of the sink's topic-partition, which passes with and without --deep."""
     given = {"flush_size": 10, **given}
     sink = load_sink(manifest(sink_fixture.bucket, sink_fixture.endpoint, **given))
     admin = FileConsumerGroup(log, sink_fixture.folder / "group.json")
     found = collect_evidence(sink, sink_fixture.s3, admin)
     context = CompareContext(s3=sink_fixture.settings, admin=admin, engine=InlineEngine(log))
-    verdict, *before = found.results()
-    deep, *_ = compare(found, [verdict], context, sink.spec.errors)
-    assert (verdict.findings, deep.findings, [each.findings for each in before if each.findings]) == ((), (), [])
+    result, *before = found.results()
+    deep, *_ = compare(found, [result], context, sink.spec.errors)
+    assert (result.findings, deep.findings, [each.findings for each in before if each.findings]) == ((), (), [])
     return deep
 
 
@@ -105,13 +105,13 @@ def test_verify_reports_lost_records_as_a_note_and_not_as_a_finding(sink_fixture
     lose_unpublished(sink_fixture)
     held = SyntheticLog(records=25, starts_at=10, value_bytes=LARGE)
     sink_fixture.run(held, DONE, **OPEN)
-    verdict = proved(sink_fixture, held, **OPEN)
-    assert (verdict.lost, verdict.gaps, verdict.pending_records) == (10, 10, 15)
-    (note,) = (note for note in verdict.notes if "onDataLoss" in note)
+    result = verified(sink_fixture, held, **OPEN)
+    assert (result.lost, result.gaps, result.pending_records) == (10, 10, 15)
+    (note,) = (note for note in result.notes if "onDataLoss" in note)
     assert "10 records" in note
     sink_fixture.run(held, ALL, **OPEN)
-    verdict = proved(sink_fixture, held, **OPEN)
-    assert (verdict.lost, verdict.gaps, verdict.records) == (10, 10, 15)
+    result = verified(sink_fixture, held, **OPEN)
+    assert (result.lost, result.gaps, result.records) == (10, 10, 15)
 
 
 def test_a_loss_is_not_reported_again_at_the_next_start(
@@ -134,7 +134,7 @@ def test_a_compacted_record_is_missing_from_its_object_only(sink_fixture: SinkFi
     assert run(sink_fixture, held, **OPEN) == 3
     kept = [offset for offset in range(20) if offset not in held.gaps]
     assert contents(sink_fixture) == {key(0): kept}
-    assert proved(sink_fixture, held, **OPEN).lost == 3
+    assert verified(sink_fixture, held, **OPEN).lost == 3
 
 
 def test_an_open_object_without_remaining_records_is_discarded(sink_fixture: SinkFixture) -> None:
@@ -144,8 +144,8 @@ def test_an_open_object_without_remaining_records_is_discarded(sink_fixture: Sin
     assert run(sink_fixture, held, **OPEN) == 30
     assert contents(sink_fixture) == {key(30): list(range(30, 40))}
     assert sink_fixture.group() == {"log-0": 40}
-    verdict = proved(sink_fixture, held, **OPEN)
-    assert (verdict.lost, verdict.gaps) == (15, 30)
+    result = verified(sink_fixture, held, **OPEN)
+    assert (result.lost, result.gaps) == (15, 30)
 
 
 def test_a_log_that_lost_all_read_records_and_has_no_new_ones_is_handled(sink_fixture: SinkFixture) -> None:
@@ -155,7 +155,7 @@ def test_a_log_that_lost_all_read_records_and_has_no_new_ones_is_handled(sink_fi
     assert run(sink_fixture, held, **OPEN) == 15
     assert contents(sink_fixture) == {}
     assert sink_fixture.group() == {"log-0": 15}
-    assert proved(sink_fixture, held, **OPEN).lost == 15
+    assert verified(sink_fixture, held, **OPEN).lost == 15
 
 
 def test_lost_records_do_not_count_for_flush_size(sink_fixture: SinkFixture) -> None:
@@ -165,7 +165,7 @@ def test_lost_records_do_not_count_for_flush_size(sink_fixture: SinkFixture) -> 
     held = SyntheticLog(records=65, starts_at=10)
     sink_fixture.run(held, DONE, **given)
     assert contents(sink_fixture) == {key(10): list(range(10, 30)), key(30): list(range(30, 50))}
-    assert proved(sink_fixture, held, **given).pending_records == 15
+    assert verified(sink_fixture, held, **given).pending_records == 15
 
 
 @pytest.mark.parametrize("scope", ["Partition", "Object"])
@@ -193,8 +193,8 @@ def test_each_path_keeps_the_records_that_kafka_still_holds(
     there = {offset for offset in range(starts_at, 60) if offset not in held.gaps}
     assert offsets == sorted(visible | there)
     assert all(name.endswith(f"{found[0]:010d}.json") for name, found in after.items())
-    verdict = proved(sink_fixture, held, **given)
-    assert verdict.records + verdict.gaps == 60
+    result = verified(sink_fixture, held, **given)
+    assert result.records + result.gaps == 60
     assert sink_fixture.orphans() == []
 
 
@@ -250,8 +250,8 @@ def test_a_closed_object_keeps_the_records_that_kafka_still_holds(
     assert contents(sink_fixture) == {key(left[0]): left for left in kept}
     assert sink_fixture.group() == {"log-0": 30}
     assert any(key(0) in line and "log-0" in line for line in reports(caplog))
-    verdict = proved(sink_fixture, held, **given)
-    assert (verdict.lost, verdict.records + verdict.gaps) == (starts_at, 30)
+    result = verified(sink_fixture, held, **given)
+    assert (result.lost, result.records + result.gaps) == (starts_at, 30)
     assert sink_fixture.orphans() == []
 
 
@@ -265,7 +265,7 @@ def test_a_closed_object_without_remaining_records_is_not_written(
     assert run(sink_fixture, held, **given) == 20
     assert contents(sink_fixture) == {}
     assert sink_fixture.group() == {"log-0": 20}
-    assert proved(sink_fixture, held, **given).lost == 20
+    assert verified(sink_fixture, held, **given).lost == 20
     assert run(sink_fixture, held, **given) == 0
 
 
@@ -281,7 +281,7 @@ def test_a_closed_object_that_lost_a_middle_record_keeps_its_key(
         key(0): [offset for offset in range(10) if offset != 3],
         key(10): [offset for offset in range(10, 20) if offset != 11],
     }
-    assert proved(sink_fixture, held, **given).lost == 2
+    assert verified(sink_fixture, held, **given).lost == 2
 
 
 def test_a_rebuilt_object_can_be_lost_again(sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +295,7 @@ def test_a_rebuilt_object_can_be_lost_again(sink_fixture: SinkFixture, monkeypat
     held = replace(log, starts_at=8)
     sink_fixture.run(held, ALL, **given)
     assert contents(sink_fixture) == {key(8): [8, 9], key(10): list(range(10, 20))}
-    assert proved(sink_fixture, held, **given).lost == 8
+    assert verified(sink_fixture, held, **given).lost == 8
 
 
 def test_a_loss_is_still_listed_after_the_ledgers_records_are_dropped(
@@ -308,8 +308,8 @@ def test_a_loss_is_still_listed_after_the_ledgers_records_are_dropped(
     held = SyntheticLog(records=90, starts_at=7)
     sink_fixture.run(held, DONE, **given, max_records=5, context={"snapshot_every": 2})
     assert 2 not in sink_fixture.records()
-    verdict = proved(sink_fixture, held, **given)
-    assert (verdict.lost, verdict.records) == (7, 83)
+    result = verified(sink_fixture, held, **given)
+    assert (result.lost, result.records) == (7, 83)
 
 
 # -- with Fail, and with other commands ------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ def test_the_ledger_is_correct_after_an_offset_reset_that_follows_a_loss(sink_fi
     sink_fixture.run(held, DONE, **OPEN)
     sink_fixture.reset(held, "Earliest", on_existing="NewPrefix", **OPEN)
     sink_fixture.run(held, ALL, **OPEN)
-    assert proved(sink_fixture, held, **OPEN).records == 15
+    assert verified(sink_fixture, held, **OPEN).records == 15
 
 
 def test_open_objects_discarded_after_a_loss_are_copied_again(sink_fixture: SinkFixture) -> None:
@@ -343,4 +343,4 @@ def test_open_objects_discarded_after_a_loss_are_copied_again(sink_fixture: Sink
     sink_fixture.discard(**OPEN)
     sink_fixture.run(held, ALL, **OPEN)
     assert contents(sink_fixture) == {key(10): list(range(10, 25))}
-    assert proved(sink_fixture, held, **OPEN).lost == 10
+    assert verified(sink_fixture, held, **OPEN).lost == 10

@@ -69,7 +69,7 @@ def killed_at(
     return process.exitcode == -signal.SIGKILL
 
 
-def places(s3: S3Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SinkFixture]:
+def sinks_with_lost_bytes(s3: S3Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SinkFixture]:
     """Sinks whose closed and open objects have all lost their bytes."""
     number = 0
     while True:
@@ -93,7 +93,7 @@ def test_a_driver_killed_while_it_records_a_loss_leaves_the_same_objects_and_los
     effect: str,
     point: Point,
 ) -> None:
-    for nth, sink_fixture in enumerate(places(s3, tmp_path, monkeypatch), 1):
+    for nth, sink_fixture in enumerate(sinks_with_lost_bytes(s3, tmp_path, monkeypatch), 1):
         with FaultProxy(s3.endpoint) as proxy:
             was_killed = killed_at(processes, sink_fixture, proxy, (EFFECTS[effect], point, nth))
         sink_fixture.run(HELD, ALL, **GIVEN)

@@ -48,12 +48,12 @@ def lose_unpublished(sink_fixture: SinkFixture) -> None:
         sink_fixture.s3.abort(upload.key, upload.upload_id)
 
 
-def verdicts(sink_fixture: SinkFixture, log: SyntheticLog) -> dict[str, PartitionResult]:
+def results(sink_fixture: SinkFixture, log: SyntheticLog) -> dict[str, PartitionResult]:
     sink = load_sink(manifest(sink_fixture.bucket, sink_fixture.endpoint, **reading("log")))
     found = collect_evidence(
         sink, sink_fixture.s3, FileConsumerGroup(log, sink_fixture.folder / "group.json")
     ).results()
-    return {str(verdict.topic_partition): verdict for verdict in found}
+    return {str(result.topic_partition): result for result in found}
 
 
 @pytest.mark.parametrize("flush_size", [10, 100], ids=["partly closed", "all open"])
@@ -76,7 +76,7 @@ def test_with_continue_its_open_objects_are_discarded_and_other_topics_continue(
     first = 15 - lost
     (report,) = [r.message for r in caplog.records if r.levelno == logging.WARNING and "lost" in r.message]
     assert all(word in report for word in ("gone-0", f"gone+0+{first:010d}.json", f"offsets {first} to 14"))
-    found = verdicts(sink_fixture, ONE)
+    found = results(sink_fixture, ONE)
     assert [(v.findings, v.lost) for v in found.values()] == [((), lost), ((), 0)]
     assert sink_fixture.orphans_after(ALL_AND_CLOSE, ONE, reading("log")) == []
 
@@ -126,7 +126,7 @@ def test_a_closed_object_of_a_deleted_topic_is_lost_like_an_open_one(
         driver.run()
         assert list(sink_fixture.contents()) == OTHER_KEYS
         assert driver.progress.lost_offsets == 15
-        assert [v.findings for v in verdicts(sink_fixture, ONE).values()] == [(), ()]
+        assert [v.findings for v in results(sink_fixture, ONE).values()] == [(), ()]
 
 
 def test_nothing_is_rebuilt_from_a_recreated_topic_of_the_same_name(sink_fixture: SinkFixture) -> None:

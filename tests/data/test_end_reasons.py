@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from devtools.faults.s3_proxy import Answer, Drop, FaultProxy, Hold, Point
-from devtools.faults.s3_requests import Predicate, Request, kind
+from devtools.faults.s3_proxy import Drop, FaultProxy, Hold, Point, S3ErrorReply
+from devtools.faults.s3_requests import Predicate, S3Request, kind
 from sink_job.coordinator.context import StopCondition
 from tests.support.sink_fixture import ForkedDriver, SinkFixture
 from tests.support.synthetic_log import SyntheticLog
@@ -23,7 +23,7 @@ FIRST = "topics/log/partition=0/log+0+0000000000.json"
 OBJECTS = {
     f"topics/log/partition=0/log+0+{first:010d}.json": list(range(first, min(first + 5, 14))) for first in (0, 5, 10)
 }
-CONFLICT = Answer(409, "ConditionalRequestConflict")
+CONFLICT = S3ErrorReply(409, "ConditionalRequestConflict")
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def test_a_persistent_409_is_a_success_if_the_object_is_stored_and_else_transien
     expect_exact(sink_fixture)
 
 
-def vanish(sink_fixture: SinkFixture, key: str) -> Callable[[Request], None]:
+def vanish(sink_fixture: SinkFixture, key: str) -> Callable[[S3Request], None]:
     """A fault: the uploads of the object are aborted before the request is forwarded."""
     return lambda request: sink_fixture.abort_uploads_of(key)
 

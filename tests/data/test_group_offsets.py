@@ -34,14 +34,14 @@ ROOT = "topics/_s3sink/default.log/"
 
 
 def killed_after_a_round(sink_fixture: SinkFixture, log: SyntheticLog) -> None:
-    """A driver that publishes what it finds and then never moves again."""
+    """Runs a driver that publishes closed objects and then stops without an end."""
     loop = sink_fixture.driver(log, DONE, flush_size=10).start()
     loop.recover()
     while loop.run_once():
         pass
 
 
-class Watched(FileConsumerGroup):
+class RecordingGroup(FileConsumerGroup):
     """A consumer group that records its commits."""
 
     def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], *, metadata: str = "") -> None:
@@ -89,7 +89,7 @@ def test_a_lost_closed_object_is_rebuilt_although_the_group_was_set_forward(
 def test_the_ledger_acknowledges_an_object_before_the_groups_offset_passes_it(sink_fixture: SinkFixture) -> None:
     acknowledged: dict[int, bool] = {}
 
-    class Kafka(Watched):
+    class Kafka(RecordingGroup):
         def meanwhile(self, offsets: Mapping[TopicPartition, int]) -> None:
             pending = Ledger(sink_fixture.s3, ROOT, "reader").load().pending
             acknowledged[offsets[TopicPartition("log", 0)]] = pending == {}
@@ -136,7 +136,7 @@ def test_a_running_driver_commits_again_if_the_groups_offset_differs(
 def test_all_offsets_are_committed_every_hour_against_their_expiry(sink_fixture: SinkFixture) -> None:
     now, commits = [CLOCK_MS], []
 
-    class Kafka(Watched):
+    class Kafka(RecordingGroup):
         def meanwhile(self, offsets: Mapping[TopicPartition, int]) -> None:
             commits.append(dict(offsets))
 
@@ -153,7 +153,7 @@ def test_all_offsets_are_committed_every_hour_against_their_expiry(sink_fixture:
 def test_equal_offsets_are_not_committed_again(sink_fixture: SinkFixture) -> None:
     now, commits, asked = [CLOCK_MS], [], [0]
 
-    class Kafka(Watched):
+    class Kafka(RecordingGroup):
         def meanwhile(self, offsets: Mapping[TopicPartition, int]) -> None:
             commits.append(dict(offsets))
 
@@ -179,7 +179,7 @@ def test_equal_offsets_are_not_committed_again(sink_fixture: SinkFixture) -> Non
 def test_the_first_start_claims_the_ledger_before_it_commits(sink_fixture: SinkFixture) -> None:
     ledgers: list[bool] = []
 
-    class Kafka(Watched):
+    class Kafka(RecordingGroup):
         def meanwhile(self, offsets: Mapping[TopicPartition, int]) -> None:
             ledgers.append(Ledger(sink_fixture.s3, ROOT, "reader").exists())
 

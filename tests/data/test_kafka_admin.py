@@ -66,7 +66,7 @@ def logged_in(jvm: JavaGateway, broker: KafkaBroker, user: str, password: str) -
     return JavaKafkaAdmin(jvm, KafkaProperties(properties), timeout_ms=10_000)
 
 
-def of(topic: str, *numbers: int) -> list[TopicPartition]:
+def partitions_of(topic: str, *numbers: int) -> list[TopicPartition]:
     return [TopicPartition(topic, number) for number in numbers]
 
 
@@ -80,7 +80,7 @@ def test_end_offsets_are_those_of_committed_records_by_default(
     topics.create(topic)
     topics.produce_values(topic, [b"1", b"2"])
     producer = topics.open_transaction(topic, [Record(value=b"3")])
-    [partition] = of(topic, 0)
+    [partition] = partitions_of(topic, 0)
     try:
         assert admin.end_offsets([partition]) == {partition: 2}
         assert admin.end_offsets([partition], committed=False) == {partition: 3}
@@ -95,7 +95,7 @@ def test_the_beginning_offset_moves_up_when_records_are_deleted(
     topics.create(topic)
     topics.produce_values(topic, [b"1", b"2", b"3"])
     topics.delete_records(topic, 0, 2)
-    assert admin.beginning_offsets(of(topic, 0)) == {TopicPartition(topic, 0): 2}
+    assert admin.beginning_offsets(partitions_of(topic, 0)) == {TopicPartition(topic, 0): 2}
 
 
 def test_the_offset_of_a_time_is_that_of_the_first_record_not_before_it(
@@ -103,7 +103,7 @@ def test_the_offset_of_a_time_is_that_of_the_first_record_not_before_it(
 ) -> None:
     topics.create(topic)
     topics.produce(topic, [Record(value=b"", timestamp=ms) for ms in (1_000, 2_000, 3_000)])
-    [partition] = of(topic, 0)
+    [partition] = partitions_of(topic, 0)
     assert [admin.offsets_for_times([partition], ms)[partition] for ms in (0, 1_001, 3_000, 3_001)] == [0, 1, 2, 3]
 
 
@@ -159,7 +159,7 @@ def test_the_error_names_a_missing_partition(jvm: JavaGateway, kafka: KafkaBroke
         JavaKafkaAdmin(jvm, KafkaProperties({"bootstrap.servers": kafka.bootstrap}), timeout_ms=1_000) as client,
         pytest.raises(TopicNotFound, match=f"topic {topic} has no partition 2"),
     ):
-        client.end_offsets(of(topic, 0, 2))
+        client.end_offsets(partitions_of(topic, 0, 2))
 
 
 def test_the_cluster_has_an_id(admin: JavaKafkaAdmin, topics: Topics) -> None:
@@ -168,12 +168,12 @@ def test_the_cluster_has_an_id(admin: JavaKafkaAdmin, topics: Topics) -> None:
 
 def test_a_group_without_commits_has_no_offsets(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
     topics.create(topic, partitions=2)
-    assert admin.group_offsets(group(), of(topic, 0, 1)) == {}
+    assert admin.group_offsets(group(), partitions_of(topic, 0, 1)) == {}
 
 
 def test_committed_offsets_are_read_again(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
     topics.create(topic, partitions=3)
-    name, (first, second, third) = group(), of(topic, 0, 1, 2)
+    name, (first, second, third) = group(), partitions_of(topic, 0, 1, 2)
     admin.alter_group_offsets(name, {first: 7, second: 0})
     admin.alter_group_offsets(name, {first: 5})
     assert admin.group_offsets(name, [first, second, third]) == {first: 5, second: 0}
@@ -185,7 +185,7 @@ def test_commits_are_found_by_what_their_metadata_begins_with(
     admin: JavaKafkaAdmin, topics: Topics, topic: str
 ) -> None:
     topics.create(topic, partitions=4)
-    name, (first, second, third, fourth) = group(), of(topic, 0, 1, 2, 3)
+    name, (first, second, third, fourth) = group(), partitions_of(topic, 0, 1, 2, 3)
     full = "generation 1, ledger s3://lake/räume: 100% + more/_s3sink/a\nb/"
     admin.alter_group_offsets(name, {first: 7}, metadata=full)
     admin.alter_group_offsets(name, {second: 8}, metadata="generation 12")
@@ -232,7 +232,7 @@ def test_log_sizes_show_which_partition_holds_more_data(admin: JavaKafkaAdmin, t
     topics.produce_values(topic, [b"x" * 100_000], partition=1)
     sizes = admin.log_sizes([topic])
     assert sizes is not None
-    assert set(sizes) == set(of(topic, 0, 1))
+    assert set(sizes) == set(partitions_of(topic, 0, 1))
     assert sizes[TopicPartition(topic, 1)] > 100_000 > sizes[TopicPartition(topic, 0)]
 
 
@@ -240,7 +240,7 @@ def test_a_request_is_one_call_into_the_jvm_for_any_number_of_partitions(
     admin: JavaKafkaAdmin, jvm: JavaGateway, topics: Topics, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics.create(topic, partitions=1_000)
-    everything = of(topic, *range(1_000))
+    everything = partitions_of(topic, *range(1_000))
     name = group()
     calls: list[str] = []
     send = jvm._gateway_client.send_command
@@ -308,7 +308,7 @@ def test_the_error_for_missing_permissions_names_the_operation(
     jvm: JavaGateway, guarded: KafkaBroker, topic: str
 ) -> None:
     Topics(guarded.bootstrap).create(topic)
-    [partition] = of(topic, 0)
+    [partition] = partitions_of(topic, 0)
     with logged_in(jvm, guarded, "guest", USERS["guest"]) as client:
         with pytest.raises(AccessDenied, match="cannot read the end offsets: access denied"):
             client.end_offsets([partition])

@@ -121,7 +121,7 @@ def test_with_on_data_loss_continue_a_truncated_log_is_read_from_the_last_positi
 # -- a topic of a pattern that is deleted during a round -------------------------------------------------------------
 
 
-class Two(FileConsumerGroup):
+class TwoTopics(FileConsumerGroup):
     """A Kafka with two topics, `log` and `other`."""
 
     there = frozenset({"log", "other"})
@@ -146,13 +146,13 @@ def test_records_read_before_the_deletion_of_a_pattern_topic_are_published(
 
     def run(self: InlineEngine, **given: Any) -> Mapping[TopicPartition, bytes]:
         results = read(self, **given)
-        monkeypatch.setattr(Two, "there", frozenset({"log"}))
+        monkeypatch.setattr(TwoTopics, "there", frozenset({"log"}))
         return results
 
     monkeypatch.setattr(InlineEngine, "run", run)
     spec = {"kafka": {"bootstrapServers": "127.0.0.1:9", "topicsPattern": "log|other", "groupId": "group"}}
     driver = sink_fixture.driver(SyntheticLog(records=15), StopCondition(), flush_size=100, spec=spec)
-    kafka = Two(SyntheticLog(records=15), sink_fixture.folder / "group.json")
+    kafka = TwoTopics(SyntheticLog(records=15), sink_fixture.folder / "group.json")
     driver = Coordinator(driver.sink, replace(driver.context, admin=kafka), driver.stop_condition, driver.progress)
     published = "topics/other/partition=0/other+0+0000000000.json"
     with running_driver(driver):

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from devtools.faults.s3_proxy import Answer, FaultProxy
+from devtools.faults.s3_proxy import FaultProxy, S3ErrorReply
 from devtools.faults.s3_requests import kind
 from devtools.processes import wait_until
 from devtools.s3 import S3Server
@@ -131,7 +131,9 @@ def test_an_object_with_a_replaced_part_is_rebuilt(sink_fixture: SinkFixture, mo
 
 def test_a_persistent_409_leads_to_a_rebuild(s3: S3Server, sink_fixture: SinkFixture) -> None:
     with FaultProxy(s3.endpoint) as proxy:
-        proxy.when(kind("CompleteMultipartUpload", key="log+0"), Answer(409, "ConditionalRequestConflict"), times=7)
+        proxy.when(
+            kind("CompleteMultipartUpload", key="log+0"), S3ErrorReply(409, "ConditionalRequestConflict"), times=7
+        )
         through = replace(sink_fixture, settings=replace(sink_fixture.settings, endpoint=proxy.endpoint))
         through.run(SyntheticLog(records=10), DONE, flush_size=10)
     assert sink_fixture.offsets(FIRST) == list(range(10))

@@ -11,14 +11,14 @@ import pytest
 
 from devtools.kafka import KafkaBroker
 from devtools.s3 import S3Server
-from devtools.sink_process import Sink, local_spec, manifest
+from devtools.sink_process import SinkCommand, local_spec, manifest
 from devtools.topics import Topics
 from sink_job.api.report import FinalReport, ResetReport
 from sink_job.driver import termination_message
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
 
-SinkFactory = Callable[[Mapping[str, Any]], Sink]
+SinkFactory = Callable[[Mapping[str, Any]], SinkCommand]
 
 
 @pytest.fixture
@@ -31,7 +31,9 @@ def termination_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def written(kafka: KafkaBroker, topics: Topics, s3: S3Server, topic: str, bucket: str, sink_of: SinkFactory) -> Sink:
+def written(
+    kafka: KafkaBroker, topics: Topics, s3: S3Server, topic: str, bucket: str, sink_of: SinkFactory
+) -> SinkCommand:
     """100 records of one partition, 90 of them in objects and 10 in an open one."""
     topics.create(topic)
     topics.produce_values(topic, [json.dumps({"n": n}).encode() for n in range(100)])
@@ -44,7 +46,7 @@ def written(kafka: KafkaBroker, topics: Topics, s3: S3Server, topic: str, bucket
 
 
 def test_after_reset_offsets_everything_is_copied_and_verified_again(
-    written: Sink, topics: Topics, topic: str, termination_file: Path
+    written: SinkCommand, topics: Topics, topic: str, termination_file: Path
 ) -> None:
     output = written.must("reset-offsets", "--to", "Earliest", exit_code=7)
     assert "ExistingObjects: 3 objects hold records at or above the new offsets" in output
@@ -72,7 +74,9 @@ def test_after_reset_offsets_everything_is_copied_and_verified_again(
     assert "GENERATION" in written.must("verify")
 
 
-def test_after_discard_open_the_next_run_copies_the_discarded_records(written: Sink, termination_file: Path) -> None:
+def test_after_discard_open_the_next_run_copies_the_discarded_records(
+    written: SinkCommand, termination_file: Path
+) -> None:
     output = written.must("discard-open")
     assert "gave up 1 open objects with 10 records" in output
     assert "a later run goes on at 90" in output

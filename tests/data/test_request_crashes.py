@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from devtools.faults.s3_proxy import Drop, FaultProxy, Kill, Point
-from devtools.faults.s3_requests import Request
+from devtools.faults.s3_requests import S3Request
 from devtools.s3 import S3Server
 from sink_job.coordinator.context import StopCondition
 from tests.support.crash_points import crash_before_publishing
@@ -65,7 +65,7 @@ def prepared(s3: S3Server, folder: Path) -> SinkFixture:
     return sink_fixture
 
 
-def is_write(request: Request) -> bool:
+def is_write(request: S3Request) -> bool:
     return request.mutating
 
 

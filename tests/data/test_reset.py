@@ -47,8 +47,8 @@ def object_at(first: int) -> str:
     return f"topics/log/partition=0/log+0+{first:010d}.json"
 
 
-def expect_no_findings(verdicts: list[PartitionResult]) -> None:
-    assert [finding for each in verdicts for finding in each.findings] == []
+def expect_no_findings(results: list[PartitionResult]) -> None:
+    assert [finding for each in results for finding in each.findings] == []
 
 
 # -- start offsets ---------------------------------------------------------------------------------------------------
@@ -315,9 +315,9 @@ def test_an_offset_that_kafka_no_longer_holds_is_rejected(written: SinkFixture) 
 # -- verify with several generations ---------------------------------------------------------------------------------
 
 
-def findings(verdicts: list[PartitionResult]) -> list[tuple[int, str, int]]:
+def findings(results: list[PartitionResult]) -> list[tuple[int, str, int]]:
     """Generation, finding type and first offset of each finding."""
-    return [(each.generation, finding.type, finding.offset) for each in verdicts for finding in each.findings]
+    return [(each.generation, finding.type, finding.offset) for each in results for finding in each.findings]
 
 
 def test_an_offset_of_the_previous_generation_is_not_a_finding(written: SinkFixture) -> None:

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +10,14 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from botocore.httpsession import URLLib3Session
 
 from devtools.certificates import self_signed
 from devtools.processes import free_ports
-from devtools.s3 import ACCESS_KEY, REGION, SECRET_KEY, VersityGW, credentials_secret, versitygw_binary
+from devtools.s3 import ACCESS_KEY, REGION, SECRET_KEY, VersityGW, credentials_secret
 from sink_job.api.errors import AccessDenied, BucketNotFound, ConfigurationError, InvalidCredentials, TransientError
 from sink_job.s3 import (
     ChecksumMismatch,
@@ -365,15 +368,15 @@ def test_there_is_no_advice_if_the_store_does_not_return_lifecycle_rules(s3: S3C
 
 
 def test_a_missing_bucket_is_reported(settings: S3Settings) -> None:
-    spark_working_dir = S3Client(dataclasses.replace(settings, bucket="no-such-bucket"))
+    missing_bucket = S3Client(dataclasses.replace(settings, bucket="no-such-bucket"))
     for call in (
-        spark_working_dir.check_access,
-        lambda: spark_working_dir.put("k", b""),
-        lambda: spark_working_dir.get("k"),
-        lambda: spark_working_dir.head("k"),
-        lambda: list(spark_working_dir.list("")),
-        lambda: spark_working_dir.create_upload("k"),
-        lambda: probe(spark_working_dir, ""),
+        missing_bucket.check_access,
+        lambda: missing_bucket.put("k", b""),
+        lambda: missing_bucket.get("k"),
+        lambda: missing_bucket.head("k"),
+        lambda: list(missing_bucket.list("")),
+        lambda: missing_bucket.create_upload("k"),
+        lambda: probe(missing_bucket, ""),
     ):
         with pytest.raises(BucketNotFound, match="s3://no-such-bucket"):
             call()
@@ -416,9 +419,11 @@ class WithUsers(VersityGW):
 
     def add_user(self, access_key: str, secret_key: str) -> None:
         """A user without permissions."""
-        admin = ["admin", "--access", ACCESS_KEY, "--secret", SECRET_KEY, "--endpoint-url", self.endpoint]
-        user = ["create-user", "--access", access_key, "--secret", secret_key, "--role", "user"]
-        subprocess.run([versitygw_binary(), *admin, *user], check=True, stdout=subprocess.DEVNULL)
+        user = f"<Account><Access>{access_key}</Access><Secret>{secret_key}</Secret><Role>user</Role></Account>"
+        request = AWSRequest("PATCH", f"{self.endpoint}/create-user", data=user.encode())
+        S3SigV4Auth(Credentials(ACCESS_KEY, SECRET_KEY), "s3", REGION).add_auth(request)
+        answer = URLLib3Session().send(request.prepare())
+        assert answer.status_code < 300, answer.text
 
 
 def test_denied_access_is_reported_with_the_required_permission(settings: S3Settings, tmp_path: Path) -> None:

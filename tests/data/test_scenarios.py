@@ -18,7 +18,7 @@ from devtools.faults.s3_proxy import FaultProxy, Kill
 from devtools.faults.s3_requests import Predicate, kind
 from devtools.kafka import KafkaBroker
 from devtools.s3 import S3Server
-from devtools.sink_process import Sink, local_spec, manifest
+from devtools.sink_process import SinkCommand, local_spec, manifest
 from devtools.topics import Topics
 from tests.conftest import SinkFactory
 
@@ -47,7 +47,7 @@ class Scenario:
     server: S3Server
     bucket: str
     proxy: FaultProxy
-    sink: Sink
+    sink: SinkCommand
     group: str
 
     @property
@@ -79,7 +79,7 @@ class Scenario:
         """Runs the command and kills it with all its processes at the matching request."""
         process = self.sink.start("run")
         rule = self.proxy.when(matches, Kill(process), point="after" if after else "before")
-        Sink.wait_for(lambda: bool(rule.fired), "the request to be killed at", process, seconds=300)
+        SinkCommand.wait_for(lambda: bool(rule.fired), "the request to be killed at", process, seconds=300)
         process.wait(10)
         self.proxy.resume()
 

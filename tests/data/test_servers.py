@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConn
 
 from devtools import bucket_listing
 from devtools.certificates import self_signed
-from devtools.faults.s3_proxy import Answer, Drop, FaultProxy, Hold, Kill
+from devtools.faults.s3_proxy import Drop, FaultProxy, Hold, Kill, S3ErrorReply
 from devtools.faults.s3_requests import kind, mutating
 from devtools.kafka import KafkaBroker
 from devtools.processes import Process, in_session, killed_at_end
@@ -135,7 +135,7 @@ def test_a_lost_request_never_reached_the_server_and_a_lost_reply_did(
 
 def test_the_second_and_third_request_are_answered_slow_down(s3: S3Server, s3_proxy: FaultProxy, bucket: str) -> None:
     client = s3.client(s3_proxy.endpoint)
-    s3_proxy.when(mutating, Answer(503, "SlowDown"), nth=2, times=2)
+    s3_proxy.when(mutating, S3ErrorReply(503, "SlowDown"), nth=2, times=2)
     codes = []
     for number in range(4):
         try:

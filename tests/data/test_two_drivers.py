@@ -18,7 +18,7 @@ from devtools.faults.s3_requests import Predicate, kind
 from devtools.kafka import KafkaBroker
 from devtools.processes import wait_until
 from devtools.s3 import S3Server
-from devtools.sink_process import Sink, local_spec, manifest
+from devtools.sink_process import SinkCommand, local_spec, manifest
 from devtools.topics import Topics
 from sink_job.api.errors import LedgerFenced, OwnershipConflict
 from sink_job.coordinator.context import StopCondition
@@ -66,7 +66,7 @@ def expect_exact(sink_fixture: SinkFixture, undisturbed: SinkFixture) -> None:
     assert sink_fixture.orphans_after(ALL, LOG, GIVEN) == []
 
 
-def firsts(sink_fixture: SinkFixture) -> list[int]:
+def first_offsets(sink_fixture: SinkFixture) -> list[int]:
     """The first offset of each visible object."""
     return [sink_fixture.offsets(key)[0] for key in sink_fixture.contents()]
 
@@ -153,13 +153,13 @@ def test_an_idle_driver_detects_that_it_was_fenced(sink_fixture: SinkFixture) ->
     driver = sink_fixture.driver(
         log, StopCondition(), flush_size=5, clock=TickingClock(), context={"discovery_interval_ms": 1}
     )
-    with InBackground(driver) as idle:
+    with BackgroundDriver(driver) as idle:
         wait_until(lambda: sink_fixture.group() == {"log-0": 10}, "the driver's commit", seconds=30)
         sink_fixture.run(log, ALL, flush_size=5)
         assert isinstance(idle.ended_by(), LedgerFenced)
 
 
-class InBackground:
+class BackgroundDriver:
     """A driver in a thread, which is stopped at the end of the block."""
 
     def __init__(self, driver: Coordinator) -> None:
@@ -167,7 +167,7 @@ class InBackground:
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> InBackground:
+    def __enter__(self) -> BackgroundDriver:
         self._thread.start()
         return self
 
@@ -231,7 +231,7 @@ def test_take_over_continues_at_the_owners_position_and_the_owner_is_rejected(
     sink_fixture.run(SHORT, ALL, flush_size=5)
     take = StopCondition(until_caught_up=True, publish_open=True, take_over=True)
     sink_fixture.run(LONGER, take, flush_size=5, **given)
-    assert firsts(sink_fixture) == [0, 5, 10, 15]
+    assert first_offsets(sink_fixture) == [0, 5, 10, 15]
     assert sink_fixture.group() == {"log-0": 20}
     assert "belongs to S3Sink default/other" in rejection(sink_fixture)
 
@@ -252,7 +252,7 @@ def test_a_resumed_command_exits_with_3_after_another_one_took_over(
     topics.create(topic)
     topics.produce_values(topic, (b'{"n":%d}' % n for n in range(25)))
 
-    def sink_through(endpoint: str) -> Sink:
+    def sink_through(endpoint: str) -> SinkCommand:
         spec = local_spec(
             bootstrap=kafka.bootstrap,
             topics=[topic],
@@ -266,7 +266,7 @@ def test_a_resumed_command_exits_with_3_after_another_one_took_over(
     hold = Hold()
     rule: Rule = s3_proxy.when(kind("CompleteMultipartUpload", key="+0+"), hold)
     stopped = sink_through(s3_proxy.endpoint).start("run")
-    Sink.wait_for(lambda: bool(rule.fired), "the first completion", stopped)
+    SinkCommand.wait_for(lambda: bool(rule.fired), "the first completion", stopped)
     stopped.pause()
     other = sink_through(s3.endpoint)
     other.catch_up()

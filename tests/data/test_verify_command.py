@@ -10,18 +10,18 @@ import pytest
 
 from devtools.kafka import KafkaBroker
 from devtools.s3 import S3Server
-from devtools.sink_process import Sink, local_spec, manifest
+from devtools.sink_process import SinkCommand, local_spec, manifest
 from devtools.topics import Record, Topics
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
 
-SinkFactory = Callable[[Mapping[str, Any]], Sink]
+SinkFactory = Callable[[Mapping[str, Any]], SinkCommand]
 
 
 @pytest.fixture
 def written(
     kafka: KafkaBroker, topics: Topics, s3: S3Server, topic: str, bucket: str, sink_of: SinkFactory
-) -> tuple[Sink, str, str]:
+) -> tuple[SinkCommand, str, str]:
     """Two published partitions: plain records in one, committed and aborted transactions in the other."""
     topics.create(topic, partitions=2)
     topics.produce_values(topic, [_value(n) for n in range(100)])
@@ -47,7 +47,7 @@ def _value(n: int) -> bytes:
 
 
 def test_verify_passes_and_reports_damage_with_its_exit_code(
-    written: tuple[Sink, str, str], s3: S3Server, topics: Topics
+    written: tuple[SinkCommand, str, str], s3: S3Server, topics: Topics
 ) -> None:
     sink, topic, bucket = written
 

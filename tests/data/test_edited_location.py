@@ -43,7 +43,7 @@ def everything(sink_fixture: SinkFixture) -> dict[str, str]:
     return found | {upload.upload_id: upload.key for upload in sink_fixture.s3.list_uploads("")}
 
 
-def spark_working_dir(sink_fixture: SinkFixture, folder: Path) -> SinkFixture:
+def other_bucket(sink_fixture: SinkFixture, folder: Path) -> SinkFixture:
     """A second bucket with the same Kafka."""
     folder.mkdir()
     return replace(SinkFixture.new(sink_fixture.endpoint, folder), folder=sink_fixture.folder)
@@ -122,7 +122,7 @@ def test_an_edit_that_moves_the_ledger_is_rejected_and_nothing_is_written(
 def test_an_edit_of_the_bucket_is_rejected_and_nothing_is_written(sink_fixture: SinkFixture, tmp_path: Path) -> None:
     log = SyntheticLog(records=25)
     sink_fixture.run(log, DONE, flush_size=10)
-    other = spark_working_dir(sink_fixture, tmp_path / "other")
+    other = other_bucket(sink_fixture, tmp_path / "other")
     with pytest.raises(ConfigurationError, match=f"spec.s3.bucket was {sink_fixture.bucket}"):
         other.run(log, DONE, flush_size=10)
     assert everything(other) == {}
