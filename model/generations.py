@@ -21,7 +21,8 @@ from sink_job.api.operator_sections import OffsetResetSpec, PartitionOffset
 from sink_job.api.spec import KeySettings, ObjectSettings
 from sink_job.coordinator.topic_discovery import initial_state
 from sink_job.ledger.generations import end_of_generation, generation_metadata, new_topics_dir, shaping_below
-from sink_job.ledger.state import ClosedObject, LedgerState, OffsetResetRecord, Record, RotationRange, diff
+from sink_job.ledger.state import ClosedObject, LedgerState, OffsetResetRecord, Record, RotationRange
+from sink_job.ledger.transitions import diff
 from sink_job.maintenance.existing_objects import check_empty, check_existing_objects
 from sink_job.maintenance.reset_targets import LogBounds, ResetContext, request_digest, resolve_targets
 from sink_job.partitioning.object_keys import object_key

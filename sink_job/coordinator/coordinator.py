@@ -30,9 +30,10 @@ from sink_job.ledger.clocks import HostClock, report_set_back, without_clock
 from sink_job.ledger.fencing import ownership_checked_first
 from sink_job.ledger.generations import shaping_below
 from sink_job.ledger.orphan_cleanup import OrphanCleaner
-from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, PartitionState, Record, diff
+from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, PartitionState, Record
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.takeover import take_over
+from sink_job.ledger.transitions import diff
 from sink_job.s3 import S3Client, connect, lifecycle_warning, probe
 from sink_job.writer.partition_writer import TaskResult
 from sink_job.writer.record_pipeline import RecordPipeline

@@ -23,9 +23,10 @@ from sink_job.ledger.fencing import ownership_checked_first
 from sink_job.ledger.generations import open_object_ranges
 from sink_job.ledger.orphan_cleanup import OrphanCleaner
 from sink_job.ledger.publisher import PublishOutcome, publish_all
-from sink_job.ledger.state import LedgerState, PartitionState, Record, apply
+from sink_job.ledger.state import LedgerState, PartitionState, Record
 from sink_job.ledger.store import Intent, Ledger
 from sink_job.ledger.takeover import take_over
+from sink_job.ledger.transitions import apply
 from sink_job.partitioning.object_keys import object_key
 from sink_job.s3 import S3Client
 

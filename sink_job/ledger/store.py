@@ -28,9 +28,9 @@ from sink_job.ledger.state import (
     LostObject,
     Record,
     RotationRange,
-    apply,
     without_audit,
 )
+from sink_job.ledger.transitions import apply
 from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client
 
 T = TypeVar("T", bound="_Versioned")

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 from sink_job.api.errors import LedgerFenced
 from sink_job.ledger.fencing import ownership_checked_first
-from sink_job.ledger.state import LedgerState, Record, apply
+from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
+from sink_job.ledger.transitions import apply
 
 CLAIM_ATTEMPTS = 50
 

@@ -12,7 +12,8 @@ import msgspec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.generations import without_open_bytes
 from sink_job.ledger.session import LedgerAccess, LedgerSession, changed
-from sink_job.ledger.state import PartitionState, committable_offsets, diff
+from sink_job.ledger.state import PartitionState, committable_offsets
+from sink_job.ledger.transitions import diff
 
 
 class DiscardedPartition(msgspec.Struct, frozen=True, rename="camel"):

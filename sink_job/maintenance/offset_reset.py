@@ -28,8 +28,8 @@ from sink_job.ledger.state import (
     OffsetResetRecord,
     Record,
     committable_offsets,
-    diff,
 )
+from sink_job.ledger.transitions import diff
 from sink_job.maintenance.existing_objects import check_empty, check_existing_objects
 from sink_job.maintenance.reset_targets import LogBounds, ResetContext, request_digest, resolve_targets
 from sink_job.partitioning.object_keys import extension

@@ -10,7 +10,8 @@ import pytest
 from sink_job.api.errors import ClockSkew
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.clocks import JUMP_MS, MAX_CLOCK_SKEW_MS, HostClock, checked_now, without_clock
-from sink_job.ledger.state import LedgerState, OffsetChecksum, OpenObject, PartitionState, Record, apply
+from sink_job.ledger.state import LedgerState, OffsetChecksum, OpenObject, PartitionState, Record
+from sink_job.ledger.transitions import apply
 
 NOW = 1_700_000_000_000
 YEAR = 31_536_000_000

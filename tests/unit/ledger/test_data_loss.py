@@ -13,12 +13,10 @@ from sink_job.ledger.state import (
     OpenObject,
     PartitionState,
     Record,
-    apply,
     committable_offsets,
-    diff,
-    patch,
     without_audit,
 )
+from sink_job.ledger.transitions import apply, diff, patch
 from sink_job.writer.object_rebuilder import RebuildInput, nothing_held
 
 

@@ -30,9 +30,8 @@ from sink_job.ledger.state import (
     PartitionState,
     Record,
     RotationRange,
-    apply,
-    diff,
 )
+from sink_job.ledger.transitions import apply, diff
 from sink_job.verify.audit import BucketState, GenerationAudit, UntrackedObject
 from sink_job.verify.per_generation import buckets, per_generation
 

@@ -22,13 +22,10 @@ from sink_job.ledger.state import (
     Record,
     RotationRange,
     SourceRange,
-    apply,
     committable_offsets,
-    diff,
-    patch,
-    superseded_staging,
     without_audit,
 )
+from sink_job.ledger.transitions import apply, diff, patch, superseded_staging
 
 TP = TopicPartition("flights", 3)
 PATHS = "abcdef"

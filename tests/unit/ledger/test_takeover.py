@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import LedgerFenced
-from sink_job.ledger.state import KafkaIdentity, LedgerState, Record, apply
+from sink_job.ledger.state import KafkaIdentity, LedgerState, Record
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.takeover import take_over
+from sink_job.ledger.transitions import apply
 from tests.support.memory_s3 import MemoryS3
 
 
