@@ -43,7 +43,7 @@ def discard_open(hands: LedgerAccess) -> DiscardReport:
     if not hands.ledger.exists():
         return DiscardReport(None, 0, 0, 0)
     taken = LedgerSession(hands)
-    with taken.kept():
+    with taken.ownership_checked():
         return _discard(taken)
 
 

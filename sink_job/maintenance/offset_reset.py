@@ -77,7 +77,7 @@ class OffsetResetter:
             raise TransientError(
                 "another reset of the offsets was carried out at the same time: look, and try this again"
             )
-        with taken.kept():
+        with taken.ownership_checked():
             return self._reset(taken)
 
     def _reset(self, taken: LedgerSession) -> ResetReport:
@@ -187,7 +187,7 @@ class OffsetResetter:
         if reset.generation == state.generation:
             self._source.refresh()
             taken = LedgerSession(self._hands)
-            with taken.kept():
+            with taken.ownership_checked():
                 taken.clean_up()
                 self._commit(taken.state)
         starts = {TopicPartition.parse(name): change.state.next for name, change in record.partitions.items()}

@@ -21,12 +21,11 @@ from sink_job.engine.kafka_admin import KafkaAdmin, TopicInfo, describe_topics
 from sink_job.engine.thread_pools import pool
 from sink_job.ledger.generations import generation_metadata
 from sink_job.ledger.ownership import claims_prefix, ledger_root
-from sink_job.ledger.publisher import multipart_etag
 from sink_job.ledger.state import ClosedObject, KafkaIdentity, LedgerState
 from sink_job.ledger.store import Ledger
+from sink_job.ledger.stored_object import compare_stored, multipart_etag
 from sink_job.partitioning.object_keys import topic_prefix
-from sink_job.s3 import Head, Listed, S3Client
-from sink_job.s3.checksums import b64
+from sink_job.s3 import Listed, S3Client
 from sink_job.verify.audit import (
     BucketState,
     GenerationAudit,
@@ -243,8 +242,8 @@ class _BucketScanner:
         for o, head in zip(doubtful, self.pool.map(lambda o: self.s3.head(o.key), doubtful), strict=True):
             if head is None:
                 missing.add(o.key)
-            elif what := difference(o, head):
-                other[o.key] = what
+            elif difference := compare_stored(o, head, size_suffices=True):
+                other[o.key] = difference
             elif head.crc64nvme is None and multipart_etag(o) is None:
                 self.by_size += 1
         unknown: dict[TopicPartition, list[UntrackedObject]] = {}
@@ -319,20 +318,6 @@ class _BucketScanner:
                 self.foreign += 1
             else:
                 yield o.topic_partition, UntrackedObject(listed.key, o.first, listed.size, copy_of=o.key)
-
-
-def difference(o: ClosedObject, stored: Head) -> str | None:
-    """In which way the stored object is not `o`, in words; None when it is, as far as the store can tell."""
-    if stored.size != o.bytes:
-        return f"{stored.size:,} bytes there, {o.bytes:,} recorded"
-    if stored.crc64nvme is not None:
-        if stored.crc64nvme == o.crc:
-            return None
-        return f"the same size, but CRC64NVME {b64(stored.crc64nvme)} there, {b64(o.crc)} recorded"
-    recorded = multipart_etag(o)
-    if recorded in (None, stored.etag.strip('"')):
-        return None
-    return f"the same size, but ETag {stored.etag} there, {recorded} recorded"
 
 
 def _distinct(shapings: Sequence[ObjectSettings]) -> list[ObjectSettings]:
