@@ -16,7 +16,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import ClosedObject
 from sink_job.partitioning.object_keys import ObjectName, parse_key, topic_prefix
 from sink_job.s3 import S3Client
-from sink_job.verify.audit import GenerationAudit
+from sink_job.verify.audit_input import GenerationAudit
 from sink_job.verify.per_generation import is_copied
 
 MAX_REPORTED = 3

@@ -33,7 +33,7 @@ from sink_job.ledger.transitions import diff
 from sink_job.maintenance.existing_objects import check_empty, check_existing_objects
 from sink_job.maintenance.reset_targets import LogBounds, ResetContext, request_digest, resolve_targets
 from sink_job.partitioning.object_keys import extension
-from sink_job.verify.audit import GenerationAudit
+from sink_job.verify.audit_input import GenerationAudit
 from sink_job.verify.per_generation import per_generation
 
 

@@ -19,7 +19,7 @@ from sink_job.api.errors import (
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import StopCondition
 from sink_job.ledger.generations import generation_metadata
-from sink_job.verify.audit import PartitionResult
+from sink_job.verify.results import PartitionResult
 from tests.support.sink_fixture import Place, Ticking
 from tests.support.synthetic_log import CLOCK_MS, FileGroup, FunctionLog
 

@@ -32,7 +32,7 @@ from sink_job.ledger.state import (
     RotationRange,
 )
 from sink_job.ledger.transitions import apply, diff
-from sink_job.verify.audit import BucketState, GenerationAudit, UntrackedObject
+from sink_job.verify.audit_input import BucketState, GenerationAudit, UntrackedObject
 from sink_job.verify.per_generation import buckets, per_generation
 
 TP = TopicPartition("log", 0)
@@ -222,5 +222,5 @@ def test_an_object_that_a_later_generation_copies_again_may_be_missing() -> None
 def test_an_untracked_object_belongs_to_the_generation_with_the_same_records() -> None:
     old, new = UntrackedObject("topics/log/x", 5, 1), UntrackedObject("topics/generation=2/log/x", 5, 1)
     later = UntrackedObject("topics/log/y", 50, 1)
-    first, second = buckets(two_generations(start=0), BucketState(unknown={TP: [old, new, later]}), [KeySettings()])
-    assert (first.unknown, second.unknown) == ({TP: [old]}, {TP: [new]})
+    first, second = buckets(two_generations(start=0), BucketState(untracked={TP: [old, new, later]}), [KeySettings()])
+    assert (first.untracked, second.untracked) == ({TP: [old]}, {TP: [new]})

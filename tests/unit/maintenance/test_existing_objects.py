@@ -8,7 +8,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import ClosedObject, LedgerState, OffsetChecksum, PartitionState
 from sink_job.maintenance.existing_objects import may_overlap
 from sink_job.partitioning.object_keys import ObjectName
-from sink_job.verify.audit import GenerationAudit
+from sink_job.verify.audit_input import GenerationAudit
 
 TP = TopicPartition("log", 0)
 
