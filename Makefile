@@ -18,7 +18,7 @@ export S3SINK_SEED
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock crd chart demo demo-up demo-down demo-cluster test test-fast chaos lint format bench bench-operator clean
+.PHONY: help setup lock crd chart demo demo-up demo-down demo-cluster recording test test-fast chaos lint format bench bench-operator clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ setup: ## .venv from requirements.lock (every other target does it by itself)
 
 demo: setup ## a real broker, an S3 server, 336,776 flights, a kill -9, and the proof that nothing is lost or doubled
 	@$(BIN)/python -m demo run
+
+recording: setup ## docs/images/demo.svg, the picture of the README, from a run of the demo
+	@$(BIN)/python -m devtools.recording $(ARGS)
 
 demo-up: setup ## the demo's servers and its topic, left running to play with
 	@$(BIN)/python -m demo up

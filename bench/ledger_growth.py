@@ -33,7 +33,7 @@ from sink_job.ledger.state import (
     SourceRange,
     diff,
 )
-from sink_job.writer.object_writer import MAX_TAIL, extend_sources
+from sink_job.writer.object_writer import MAX_STAGED_EXTENTS, extend_sources
 from sink_job.writer.record_pipeline import RecordPipeline
 
 DAY_MS = 86_400_000
@@ -88,7 +88,7 @@ class Partition:
         if staged >= rates.part_bytes:
             self._parts.append(Part(len(self._parts) + 1, f"{choose.getrandbits(128):032x}", self._crc(), staged))
             self._tail = []
-        elif len(self._tail) > MAX_TAIL:
+        elif len(self._tail) > MAX_STAGED_EXTENTS:
             self._tail = [self._extent(prefix, staged)]
         else:
             self._tail.append(self._extent(prefix, count * rates.record_bytes))

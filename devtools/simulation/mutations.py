@@ -32,7 +32,7 @@ def visible_before_recorded() -> Patches:
     original = Committer.record
 
     def record(self: Committer, **given: Any) -> None:
-        publish_all(self.s3, given.get("named", ()), self._pool)
+        publish_all(self.s3, given.get("closed", ()), self._pool)
         original(self, **given)
 
     return [patch.object(Committer, "record", record)]

@@ -160,7 +160,6 @@ class World:
             )
             role.tracker = Progress(sink, clock)
             driver = Coordinator(sink, given, goal, role.tracker)
-            driver.short_wait_ms = 1_000
             role.driver = driver
             driver.run()
 

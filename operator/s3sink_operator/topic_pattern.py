@@ -1,141 +1,50 @@
-"""Whether a topic matches a pattern, in bounded time whatever the pattern: others write it, and it is matched here.
+"""Whether a topic matches a pattern, in time linear in both: users of other namespaces write patterns.
 
-`re` may try for hours: `(a+)+b` against forty times a. So the pattern is only parsed by it, and matched here by sets of
-positions: a piece of it turns those where it may begin into those where it may end, without ever going back. What that
-cannot do (a look around, a back reference, letters whose case does not count, a syntax that only Java has), and what
-takes too many steps, is not told.
+Python's `re` can take hours (`(a+)+b` with forty times a), so RE2 matches. Kafka's client, which lists the topics of a
+sink, reads patterns as Java does. What RE2 rejects, and what Java reads differently, is unknown here (docs/adr/0012).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from re import _parser  # type: ignore[attr-defined]  # the one way to a pattern's pieces
 from typing import Any, Final
 
-MOST_STEPS: Final = 20_000
-"""Characters compared, in all, before it is given up: some milliseconds."""
+import re2
 
-_CATEGORIES: Final = {
-    "CATEGORY_DIGIT": str.isdigit,
-    "CATEGORY_WORD": lambda one: one.isalnum() or one == "_",
-    "CATEGORY_SPACE": str.isspace,
-}
-
-
-class _NotToldError(Exception):
-    """It cannot be told, or would take too long."""
+_ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
+_QUOTE_OR_OCTAL: Final = re.compile(r"\\[Q0-9C]")
+_CLASS: Final = re.compile(r"\[\^?\]?([^\]]*)\]?")
+_BRACE: Final = re.compile(r"\{(?!\d{1,4}(?:,\d{0,4})?\})")
+_UNICODE_FLAG: Final = re.compile(r"\(\?[a-zA-Z-]*U")
 
 
 @lru_cache(maxsize=65536)
 def matches(pattern: str, topic: str) -> bool | None:
-    """Whether all of `topic`, which is ASCII, matches `pattern`; None: that cannot be told here."""
-    try:
-        parsed = _parsed(pattern)
-        return len(topic) in _Walk(topic).through(parsed, frozenset({0}))
-    except (_NotToldError, RecursionError):
-        return None
+    """Whether all of `topic`, which is ASCII, matches `pattern` as Java reads it; None: unknown."""
+    compiled = _compiled(pattern)
+    return None if compiled is None else compiled.fullmatch(topic) is not None
 
 
 @lru_cache(maxsize=1024)
-def _parsed(pattern: str) -> Sequence[tuple[Any, Any]]:
+def _compiled(pattern: str) -> Any:
+    """The pattern for RE2; None where RE2 rejects it or Java may read it differently."""
+    if _differs_in_java(pattern):
+        return None
+    options = re2.Options()
+    options.log_errors = False
     try:
-        found = _parser.parse(pattern)
-    except (re.error, OverflowError):
-        raise _NotToldError from None
-    if found.state.flags & re.IGNORECASE:
-        raise _NotToldError
-    return list(found)
+        return re2.compile(pattern, options)
+    except re2.error:
+        return None
 
 
-class _Walk:
-    """One topic, and the steps that are left."""
-
-    def __init__(self, topic: str) -> None:
-        self.topic = topic
-        self.left = MOST_STEPS
-
-    def through(self, pieces: Iterable[tuple[Any, Any]], starts: frozenset[int]) -> frozenset[int]:
-        """Where all of `pieces`, one after the other, may end."""
-        for kind, value in pieces:
-            if not starts:
-                break
-            starts = self._one(str(kind), value, starts)
-        return starts
-
-    def _one(self, kind: str, value: Any, starts: frozenset[int]) -> frozenset[int]:
-        self.left -= len(starts)
-        if self.left < 0:
-            raise _NotToldError
-        match kind:
-            case "LITERAL" | "NOT_LITERAL" | "ANY" | "IN":
-                end = len(self.topic)
-                return frozenset(at + 1 for at in starts if at < end and _fits(kind, value, self.topic[at]))
-            case "BRANCH":
-                return frozenset().union(*(self.through(branch, starts) for branch in value[1]))
-            case "SUBPATTERN":
-                _, on, off, inner = value
-                if (on | off) & re.IGNORECASE:
-                    raise _NotToldError
-                return self.through(inner, starts)
-            case "MAX_REPEAT" | "MIN_REPEAT":
-                least, most, inner = value
-                return self._repeated(least, most, inner, starts)
-            case "AT":
-                return self._at(str(value), starts)
-        raise _NotToldError
-
-    def _repeated(self, least: int, most: int, inner: Any, starts: frozenset[int]) -> frozenset[int]:
-        for _ in range(least):
-            starts = self.through(inner, starts)
-            if not starts:
-                return starts
-            self._step()
-        found = new = starts
-        done = least
-        while new and done < int(most):
-            new = self.through(inner, new) - found
-            found |= new
-            done += 1
-            self._step()
-        return found
-
-    def _step(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise _NotToldError
-
-    def _at(self, where: str, starts: frozenset[int]) -> frozenset[int]:
-        match where:
-            case "AT_BEGINNING" | "AT_BEGINNING_STRING":
-                return starts & {0}
-            case "AT_END" | "AT_END_STRING":
-                return starts & {len(self.topic)}
-        raise _NotToldError
-
-
-def _fits(kind: str, value: Any, one: str) -> bool:
-    match kind:
-        case "ANY":
-            return True
-        case "LITERAL":
-            return bool(ord(one) == value)
-        case "NOT_LITERAL":
-            return bool(ord(one) != value)
-    wanted = not any(str(each) == "NEGATE" for each, _ in value)
-    return any(_within(str(each), inner, one) for each, inner in value) == wanted
-
-
-def _within(kind: str, value: Any, one: str) -> bool:
-    """Whether a member of a set of characters has this one."""
-    match kind:
-        case "LITERAL":
-            return bool(ord(one) == value)
-        case "RANGE":
-            return bool(value[0] <= ord(one) <= value[1])
-        case "CATEGORY":
-            name = str(value)
-            plain = name.replace("NOT_", "")
-            return bool(_CATEGORIES[plain](one)) == (plain == name)
-    return False
+def _differs_in_java(pattern: str) -> bool:
+    """Whether the pattern has a construct that RE2 accepts with another meaning than Java's."""
+    if _QUOTE_OR_OCTAL.search(pattern):
+        return True
+    plain = _ESCAPE.sub("_", pattern)
+    if any("[" in members or "&&" in members for members in _CLASS.findall(plain)):
+        return True
+    outside = _CLASS.sub("_", plain)
+    return bool(_BRACE.search(outside) or _UNICODE_FLAG.search(outside))

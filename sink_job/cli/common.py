@@ -41,9 +41,12 @@ exit codes:
 """
 
 
-def add_sink(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments for the manifest and its secrets."""
-    parser.add_argument("manifest", metavar="SINK.yaml", help="manifest of the S3Sink; - reads standard input")
+def add_sink(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Adds the arguments for the manifest and its secrets. Without `required`, the manifest can be None."""
+    nargs = None if required else "?"
+    parser.add_argument(
+        "manifest", metavar="SINK.yaml", nargs=nargs, help="manifest of the S3Sink; - reads standard input"
+    )
     parser.add_argument(
         "--secret",
         metavar="NAME=DIR",

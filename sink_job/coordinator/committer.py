@@ -1,8 +1,8 @@
-"""Recording and publishing: the driver's half of a round's effects, in their order (P1, P2, P4, P5, P9).
+"""Recording and publishing: the effects of a round in the driver, in their order (P1, P2, P4, P5, P9).
 
-`Commits` holds the state that the ledger has decided. Its methods are the only places where records are appended,
-objects become visible and the group's offsets change, in this order: an object is named by a record, becomes visible,
-is acknowledged by a record, and only then the group's offset passes it.
+`Committer` has the ledger's current state. Only its methods append records, make objects visible and change the group's
+offsets, in this order: a record lists an object as closed, the object becomes visible, a record acknowledges it, and
+only then the group's offset passes it.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ SNAPSHOT_INTERVAL_RECORDS = 100
 MAX_REBUILD_ATTEMPTS = 5
 
 COMMIT_INTERVAL_MS = 3_600_000
-"""How often all offsets are committed again, also while idle: well within the shortest usual retention of a group's
+"""Interval in ms at which all offsets are committed again, also while idle: well below the usual retention of a group's
 offsets (`offsets.retention.minutes`: one day before Kafka 2.0, seven days since)."""
 
 _log = logging.getLogger(__name__)
 
 
 RebuildFunction = Callable[[Sequence[ClosedObject]], RebuildOutcome]
-"""Makes named objects again under new uploads, and says what of them is given up; raises DataLoss when Kafka no longer
-holds their records and they may not be given up."""
+"""Rebuilds closed objects under new uploads and returns the lost ones; raises DataLoss when Kafka no longer holds their
+records and `onDataLoss` is Fail."""
 
 
 class Committer:
-    """What is decided, and what has become of it."""
+    """Appends records to the ledger, publishes closed objects and commits the group's offsets."""
 
     def __init__(
         self,
@@ -66,7 +66,8 @@ class Committer:
         publishers: int = 16,
         snapshot_every: int = SNAPSHOT_INTERVAL_RECORDS,
     ) -> None:
-        """`state` is the one after this driver's claim; `clock` gives ms since the epoch, by the host."""
+        """`state` is the ledger's state after this driver's claim; `clock` returns the host's clock in ms since the
+        epoch."""
         self.ledger = ledger
         self.s3 = s3
         self.state = state
@@ -95,11 +96,11 @@ class Committer:
         kafka: KafkaIdentity | None = None,
         sets_clock_back: bool = False,
     ) -> None:
-        """Writes the next record: from here on it is decided. `acknowledged` are the keys of named objects that are
-        visible; `lost` is what is given up of rebuilt objects; `begun` are the (key, upload id) that only
-        this record would name. `sets_clock_back`: nothing is open.
+        """Appends the next record. `acknowledged` are the keys of closed objects that are visible; `lost` are the lost
+        records of rebuilt objects; `started_uploads` are the (key, upload id) that no earlier record references.
+        `sets_clock_back`: no object is open.
 
-        Raises LedgerFenced, after it has aborted those: a fenced driver's last deed, since they are nobody's.
+        Raises LedgerFenced; a fenced driver first aborts the uploads that no record references.
         """
         number = self.state.number + 1
         record = Record(
@@ -126,9 +127,10 @@ class Committer:
         self.s3.delete(superseded_staging(before, self.state, record.partitions))
 
     def publish(self, clock: int) -> None:
-        """Makes all named objects visible, acknowledges them in the ledger, then commits the group's offsets.
+        """Makes all closed objects visible, acknowledges them in the ledger, then commits the group's offsets.
 
-        Lost objects are rebuilt and named again first. Raises ObjectConflict, DataLoss, LedgerFenced, TransientError.
+        Rebuilds lost objects and records them again first. Raises ObjectConflict, DataLoss, LedgerFenced and
+        TransientError.
         """
         visible: set[str] = set()
         for _ in range(MAX_REBUILD_ATTEMPTS):
@@ -150,28 +152,28 @@ class Committer:
             )
         if visible:
             self._acknowledge(clock, visible)
-        wanted = committable_offsets(self.state)
-        self._commit({tp: offset for tp, offset in wanted.items() if self._committed.get(tp) != offset})
+        offsets = committable_offsets(self.state)
+        self._commit({tp: offset for tp, offset in offsets.items() if self._committed.get(tp) != offset})
 
     def _acknowledge(self, clock: int, visible: Set[str], rebuilt: RebuildOutcome | None = None) -> None:
-        """Records that these objects are visible: before this the group's offset does not pass them (P5)."""
-        named, lost = (rebuilt.closed, rebuilt.lost) if rebuilt else ((), ())
-        begun = [(o.key, o.upload) for o in named]
-        self.record(clock=clock, partitions={}, closed=named, lost=lost, started_uploads=begun, acknowledged=visible)
+        """Records that these objects are visible: the group's offset does not pass them before that (P5)."""
+        closed, lost = (rebuilt.closed, rebuilt.lost) if rebuilt else ((), ())
+        uploads = [(o.key, o.upload) for o in closed]
+        self.record(clock=clock, partitions={}, closed=closed, lost=lost, started_uploads=uploads, acknowledged=visible)
         self.published += len(visible)
 
     def refresh_offsets(self, partitions: Iterable[TopicPartition]) -> None:
-        """Commits the offsets of these topic-partitions again where the group's differ from what was committed, and all
-        of them every `COMMIT_EVERY_MS`, so that Kafka does not expire them.
+        """Commits the offsets of these topic-partitions again where the group's differ from the committed ones, and all
+        of them every `COMMIT_INTERVAL_MS`, before Kafka expires them.
 
         Raises LedgerFenced when another driver has claimed the ledger.
         """
-        wanted = committable_offsets(self.state)
-        wanted = {tp: wanted[tp] for tp in partitions}
+        committable = committable_offsets(self.state)
+        offsets = {tp: committable[tp] for tp in partitions}
         now = self._clock()
         is_due = abs(now - self._committed_at) >= COMMIT_INTERVAL_MS
-        known = {} if is_due else self._offsets.group_offsets(self._group, list(wanted), metadata=self._mark)
-        differing = {tp: offset for tp, offset in wanted.items() if known.get(tp) != offset}
+        current = {} if is_due else self._offsets.group_offsets(self._group, list(offsets), metadata=self._metadata)
+        differing = {tp: offset for tp, offset in offsets.items() if current.get(tp) != offset}
         if differing:
             self.ledger.check_head(self.state)
             self._commit(differing)
@@ -179,28 +181,28 @@ class Committer:
             self._committed_at = now
 
     @property
-    def _mark(self) -> str:
+    def _metadata(self) -> str:
         return commit_metadata(self.state.generation, self.ledger.url)
 
     def _commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commits these offsets. A record was appended or the head checked before, so a fenced driver rarely gets here;
-        what it commits is true, only lower than the newer driver's (P4, P5)."""
+        """Commits these offsets. The caller has appended a record or checked the head before, so a fenced driver rarely
+        gets here; the offsets that it commits are correct, but lower than the newer driver's (P4, P5)."""
         if not offsets:
             return
         try:
-            self._offsets.alter_group_offsets(self._group, offsets, metadata=self._mark)
+            self._offsets.alter_group_offsets(self._group, offsets, metadata=self._metadata)
         except TopicNotFound:
             self._commit_by_topic(offsets)
         self._committed |= offsets
 
     def _commit_by_topic(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commits what can be: a topic that was deleted has no offsets any more, and no need of them."""
+        """Commits topic by topic and skips deleted topics, which have no offsets."""
         for topic in sorted({tp.topic for tp in offsets}):
             try:
                 mine = {tp: o for tp, o in offsets.items() if tp.topic == topic}
-                self._offsets.alter_group_offsets(self._group, mine, metadata=self._mark)
+                self._offsets.alter_group_offsets(self._group, mine, metadata=self._metadata)
             except TopicNotFound as missing:
-                _log.warning("its offsets are not committed: %s", missing)
+                _log.warning("no offsets are committed for a deleted topic: %s", missing)
 
     @property
     def committed(self) -> dict[TopicPartition, int]:
@@ -208,7 +210,7 @@ class Committer:
         return committable_offsets(self.state)
 
     def maybe_snapshot(self) -> bool:
-        """Takes a snapshot when it is time; returns whether one was taken."""
+        """Takes a snapshot if one is due; returns whether it did."""
         if self.state.number - self.state.audited_to < self._snapshot_every:
             return False
         self.state = self.ledger.snapshot(self.state)

@@ -1,6 +1,6 @@
-"""What the driver has done so far, in numbers: kept by the loop, read by the report, the metrics and the screen.
+"""Counters and state of the driver behind `/report`, `/metrics` and the console.
 
-Thread-safe: the loop writes, servers read. Nothing here decides anything.
+Thread-safe: the round loop writes, servers read. No decision depends on it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sink_job.writer.partition_writer import TaskResult
 
 
 class Progress:
-    """The progress of one driver. `clock` returns ms since 1970-01-01 UTC.
+    """Progress of one driver. `clock` returns ms since 1970-01-01 UTC.
 
     `observer` is called after the claim, the recovery, each poll of log ends, each round, and at the end.
     """
@@ -44,7 +44,7 @@ class Progress:
         self._ledger = LedgerState()
         self._committed: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
-        self._stuck: list[HangingTransactionReport] = []
+        self._hanging: list[HangingTransactionReport] = []
         self._active = 0
         self._totals = Totals()
         self._rounds = Timing()
@@ -59,28 +59,28 @@ class Progress:
     def claimed(self, state: LedgerState) -> None:
         with self._lock:
             self._state = RunState.RECOVERING
-            self._follow(state, committable_offsets(state))
+            self._set_state(state, committable_offsets(state))
         self._notify()
 
     def recovered(self, commits: Committer | None = None) -> None:
-        """The rounds begin, from what `commits` has found and made visible."""
+        """Recovery has ended; the rounds start from the state of `commits`."""
         with self._lock:
             self._state = RunState.RUNNING
             if commits is not None:
-                self._follow(commits.state, commits.committed)
+                self._set_state(commits.state, commits.committed)
                 self._published(commits.published, self._clock())
         self._notify()
 
     def log_ends(self, ends: Mapping[TopicPartition, int]) -> None:
-        """The log ends, as just asked."""
+        """Sets the current log ends."""
         with self._lock:
             self._ends = dict(ends)
         self._notify()
 
-    def hanging(self, stuck: Sequence[HangingTransactionReport]) -> None:
-        """Where an open transaction holds everything up, as just looked."""
+    def hanging(self, reports: Sequence[HangingTransactionReport]) -> None:
+        """Sets the current hanging transactions."""
         with self._lock:
-            self._stuck = list(stuck)
+            self._hanging = list(reports)
 
     def round_completed(
         self,
@@ -91,9 +91,9 @@ class Progress:
         recorded: int,
         ended: int,
     ) -> None:
-        """A round is recorded and published; times in ms."""
+        """A round has been recorded and published; times are in ms."""
         with self._lock:
-            self._follow(commits.state, commits.committed)
+            self._set_state(commits.state, commits.committed)
             self._active = sum(1 for r in results.values() if r.counts.records)
             self._count(results)
             self._rounds = _timed(self._rounds, recorded - started)
@@ -101,7 +101,7 @@ class Progress:
             self._published(commits.published, ended)
         self._notify()
 
-    def _follow(self, state: LedgerState, visible_to: Mapping[TopicPartition, int]) -> None:
+    def _set_state(self, state: LedgerState, visible_to: Mapping[TopicPartition, int]) -> None:
         self._ledger = state
         self._committed = dict(visible_to)
         opened = [len(p.open) for p in state.partitions.values()]
@@ -132,12 +132,12 @@ class Progress:
             self._totals.rebuilt += objects
 
     def add_lost(self, offsets: int) -> None:
-        """Offsets given up because Kafka no longer held them."""
+        """Adds offsets that are lost because Kafka no longer holds them."""
         with self._lock:
             self._totals.lost += offsets
 
     def clock_jumps(self, count: int) -> None:
-        """How often the host's clock has jumped so far."""
+        """Sets the number of jumps of the host's clock."""
         with self._lock:
             self._totals.clock_jumps = count
 
@@ -159,7 +159,7 @@ class Progress:
 
     @property
     def requests(self) -> dict[str, int]:
-        """Requests to S3 by the tasks, by kind."""
+        """S3 requests of the tasks, by operation."""
         with self._lock:
             return dict(self._requests)
 
@@ -169,7 +169,7 @@ class Progress:
             return self._totals.lost
 
     def report(self) -> Report:
-        """The `/report`, as of now."""
+        """The current `/report`."""
         with self._lock:
             return Report(
                 sink_id=self._sink.sink_id,
@@ -183,7 +183,7 @@ class Progress:
                 assigned_partitions=len(self._ledger.partitions),
                 active_partitions=self._active,
                 partitions=self._partitions(),
-                stuck=list(self._stuck),
+                stuck=list(self._hanging),
                 totals=self._totals.model_copy(),
                 last_publish=self._last_publish,
                 rounds=self._rounds,

@@ -22,7 +22,7 @@ from sink_job.coordinator.retention import RetentionChecker
 from sink_job.engine.types import Range, TaskProcessor
 from sink_job.ledger.state import ClosedObject, LedgerState, OpenObject, PartitionState
 from sink_job.ledger.store import Intent, Ledger
-from sink_job.writer.object_rebuilder import MissingRecords, RebuildInput, RebuildResult, RebuildTask, nothing_held
+from sink_job.writer.object_rebuilder import MissingRecords, RebuildInput, RebuildResult, RebuildTask, all_missing
 from sink_job.writer.partition_writer import TaskInput, TaskResult, WriteTask
 from sink_job.writer.record_pipeline import RecordPipeline
 from sink_job.writer.task_attempt import RoundParameters
@@ -30,15 +30,15 @@ from sink_job.writer.task_attempt import RoundParameters
 _log = logging.getLogger(__name__)
 
 MAX_REBUILD_ROUNDS = 5
-"""How often a rebuild is begun while retention removes what it is about to read."""
+"""Maximum number of attempts of a rebuild while retention deletes the records that it reads."""
 
 
 class TaskDispatcher:
-    """Runs the tasks of one driver's rounds."""
+    """Sends the tasks of one driver's rounds to the executors."""
 
     def __init__(self, sink: Sink, world: CoordinatorContext, ledger: Ledger, held: RetentionChecker) -> None:
         self._sink = sink
-        self._world = world
+        self._context = world
         self._ledger = ledger
         self._retention = held
         self._intended: dict[str, tuple[int, int]] = {}
@@ -47,7 +47,7 @@ class TaskDispatcher:
     def write(
         self, planned: RoundPlan, state: LedgerState, *, now: int, settings: int, close: bool
     ) -> dict[TopicPartition, TaskResult]:
-        """Cuts and uploads what is planned, from `state`, under the settings of claim `settings`.
+        """Writes the planned ranges, from `state`, under the settings of claim `settings`.
 
         Raises DataLoss when Kafka no longer holds a range.
         """
@@ -67,20 +67,20 @@ class TaskDispatcher:
         return {tp: msgspec.msgpack.decode(result, type=TaskResult) for tp, result in raw.items()}
 
     def rebuild(
-        self, wanted: Mapping[TopicPartition, RebuildInput], state: LedgerState, *, now: int, settings: int
+        self, inputs: Mapping[TopicPartition, RebuildInput], state: LedgerState, *, now: int, settings: int
     ) -> dict[TopicPartition, RebuildResult]:
-        """Makes objects again from their members, of many topic-partitions in one go: what they shared is gone for all
-        of them. With `onDataLoss: Continue` from what Kafka still holds: the results say what is missing. Where a new
-        upload is gone before it is recorded, that topic-partition is tried again.
+        """Rebuilds objects of many topic-partitions in one Spark job, because a shared staging object is lost for all
+        of them. With `onDataLoss: Continue` rebuilds from the records that Kafka still holds; the results contain the
+        missing ones. A topic-partition whose new upload disappears before it is recorded gets another attempt.
 
-        Raises DataLoss when Kafka no longer holds the records, or holds others; TransientError when new uploads keep
-        vanishing.
+        Raises DataLoss when Kafka no longer holds the records, or holds other ones; TransientError when new uploads
+        disappear repeatedly.
         """
         partial = self._sink.spec.on_data_loss is OnDataLoss.CONTINUE
         done: dict[TopicPartition, RebuildResult] = {}
-        left = dict(wanted)
+        left = dict(inputs)
         for _ in range(MAX_REBUILD_ATTEMPTS):
-            done |= self._rebuild_held(left, state, now=now, settings=settings, partial=partial)
+            done |= self._rebuild_retained(left, state, now=now, settings=settings, partial=partial)
             missing = ((tp, each) for tp, result in sorted(done.items()) for each in result.missing)
             loss = next(((tp, each) for tp, each in missing if not (partial and each.is_loss)), None)
             if loss is not None:
@@ -90,7 +90,7 @@ class TaskDispatcher:
             if not lost:
                 return done
             self._abort(lost.values())
-            left = {tp: wanted[tp] for tp in lost}
+            left = {tp: inputs[tp] for tp in lost}
         self._abort(result for tp, result in done.items() if tp not in left)
         raise TransientError(
             f"uploads to s3://{self._ledger.s3.bucket} disappear during rebuilds, {MAX_REBUILD_ATTEMPTS} "
@@ -98,37 +98,37 @@ class TaskDispatcher:
         )
 
     def _abort(self, results: Iterable[RebuildResult]) -> None:
-        """Aborts what these have begun and no record will name. What a store that does not answer keeps of it, a
-        clean-up finds by the intent."""
+        """Aborts the uploads of these results, which no record will reference. If the store does not respond, a later
+        clean-up finds them by the intent."""
         with contextlib.suppress(TransientError):
             for key, upload in (upload for result in results for upload in result.started_uploads):
                 self._ledger.s3.abort(key, upload)
 
-    def _rebuild_held(
+    def _rebuild_retained(
         self,
-        wanted: Mapping[TopicPartition, RebuildInput],
+        inputs: Mapping[TopicPartition, RebuildInput],
         state: LedgerState,
         *,
         now: int,
         settings: int,
         partial: bool,
     ) -> dict[TopicPartition, RebuildResult]:
-        """One try, with `partial` of what Kafka still holds."""
+        """One attempt; with `partial` from the records that Kafka still holds."""
         for attempt in range(1, MAX_REBUILD_ROUNDS + 1):
-            gone = self._retention.deleted(wanted, state.kafka)
+            gone = self._retention.deleted(inputs, state.kafka)
             for tp in sorted(gone) if not partial else ():
-                raise self._deleted(tp, gone[tp], wanted[tp], self.pipeline(state, settings))
+                raise self._deleted(tp, gone[tp], inputs[tp], self.pipeline(state, settings))
             for why in sorted(set(gone.values())):
-                _log.warning("%s: its unpublished objects that have to be rebuilt are given up", why)
-            stretches = {tp: one.offset_range() for tp, one in wanted.items() if tp not in gone}
+                _log.warning("%s: its unpublished objects cannot be rebuilt and are lost", why)
+            offset_ranges = {tp: one.offset_range() for tp, one in inputs.items() if tp not in gone}
             try:
-                held = self._retention.retained(stretches) if partial and stretches else stretches
-                inputs = {
-                    tp: msgspec.structs.replace(wanted[tp], partial=partial)
+                held = self._retention.retained(offset_ranges) if partial and offset_ranges else offset_ranges
+                retained_inputs = {
+                    tp: msgspec.structs.replace(inputs[tp], partial=partial)
                     for tp, (start, end) in held.items()
                     if start < end
                 }
-                results = self._rebuild(inputs, held, state, now=now, settings=settings)
+                results = self._rebuild(retained_inputs, held, state, now=now, settings=settings)
                 break
             except TopicNotFound:
                 if attempt == MAX_REBUILD_ROUNDS:
@@ -136,17 +136,17 @@ class TaskDispatcher:
             except DataLoss:
                 if not partial or attempt == MAX_REBUILD_ROUNDS:
                     raise
-        return {tp: results.get(tp) or nothing_held(one) for tp, one in wanted.items()}
+        return {tp: results.get(tp) or all_missing(one) for tp, one in inputs.items()}
 
-    def _deleted(self, tp: TopicPartition, why: str, wanted: RebuildInput, pipeline: RecordPipeline) -> DataLoss:
-        """What is said of the first object of a topic-partition that is in Kafka no longer."""
-        objects: tuple[ClosedObject | OpenObject, ...] = (*wanted.closed, *wanted.open)
+    def _deleted(self, tp: TopicPartition, why: str, inputs: RebuildInput, pipeline: RecordPipeline) -> DataLoss:
+        """The error for the first object of a topic-partition that no longer exists in Kafka."""
+        objects: tuple[ClosedObject | OpenObject, ...] = (*inputs.closed, *inputs.open)
         o = min(objects, key=lambda each: each.first)
         more = f", and {len(objects) - 1:,} more of this topic-partition" if len(objects) > 1 else ""
-        key = f"s3://{self._world.s3.bucket}/{pipeline.key(tp, o.path, o.first)}"
+        key = f"s3://{self._context.s3.bucket}/{pipeline.key(tp, o.path, o.first)}"
         return DataLoss(
             f"the unpublished object {key} of {tp} (offsets {o.first} to {o.last}){more} has to be rebuilt, since its "
-            f"upload or its staged remainder is gone, and {why}. Nothing was changed. To give up such records and "
+            f"upload or its staged remainder is lost, and {why}. Nothing was changed. To accept the loss and "
             "continue with the other topics, set spec.onDataLoss: Continue, for one run at least "
             "(s3sink run SINK.yaml --until-caught-up)."
         )
@@ -175,7 +175,7 @@ class TaskDispatcher:
         return {tp: msgspec.msgpack.decode(result, type=RebuildResult) for tp, result in raw.items()}
 
     def pipeline(self, state: LedgerState, settings: int) -> RecordPipeline:
-        """What the settings of claim `settings` make of records."""
+        """The pipeline of the settings of claim `settings`."""
         return RecordPipeline.of(ObjectSettings.model_validate_json(state.settings[settings]), self._sink.spec.errors)
 
     def _run(
@@ -190,17 +190,17 @@ class TaskDispatcher:
         inputs: Mapping[TopicPartition, bytes],
     ) -> dict[TopicPartition, bytes]:
         columns = self.pipeline(state, settings).columns
-        work = partial(share, self._settings(state, now, settings))
+        work = partial(share, self._parameters(state, now, settings))
         self._check_retention({tp: r.start for tp, r in ranges.items()})
         try:
-            return self._world.engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, factory=work)
+            return self._context.engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, factory=work)
         except (DataLoss, TransientError):
             self._check_retention({tp: r.start for tp, r in ranges.items()})
             raise
 
-    def _settings(self, state: LedgerState, now: int, settings: int) -> RoundParameters:
-        world, errors = self._world, self._sink.spec.errors
-        budget, bodies = world.current_task_memory() or (world.budget, world.part_buffers)
+    def _parameters(self, state: LedgerState, now: int, settings: int) -> RoundParameters:
+        world, errors = self._context, self._sink.spec.errors
+        budget, part_buffers = world.current_task_memory() or (world.budget, world.part_buffers)
         return RoundParameters(
             s3=world.s3,
             root=self._ledger.root,
@@ -212,24 +212,24 @@ class TaskDispatcher:
             round=state.number + 1,
             now=now,
             budget=budget,
-            threads=max(world.threads, bodies),
-            part_buffers=bodies,
+            threads=max(world.threads, part_buffers),
+            part_buffers=part_buffers,
         )
 
     def _check_retention(self, starts: Mapping[TopicPartition, int]) -> None:
-        """Raises DataLoss when Kafka's logs begin behind these offsets."""
-        held = self._world.admin.beginning_offsets(list(starts)) if starts else {}
+        """Raises DataLoss when Kafka's logs start after these offsets."""
+        held = self._context.admin.beginning_offsets(list(starts)) if starts else {}
         gone = {tp: held[tp] for tp, start in starts.items() if held.get(tp, start) > start}
         if not gone:
             return
-        told = ", ".join(f"{tp}: {starts[tp]} to {first - 1}" for tp, first in sorted(gone.items()))
+        ranges = ", ".join(f"{tp}: {starts[tp]} to {first - 1}" for tp, first in sorted(gone.items()))
         raise DataLoss(
-            f"Kafka no longer holds offsets that are not in S3 yet ({told}): retention has eaten them. Give the topic "
-            "a longer retention; to go on without them, set spec.onDataLoss: Continue."
+            f"Kafka no longer holds offsets that are not in S3 yet ({ranges}): retention has deleted them. Increase "
+            "the topic's retention. To continue without these records, set spec.onDataLoss: Continue."
         )
 
     def _write_intent(self, state: LedgerState, now: int, ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
-        """Writes down where this epoch's tasks may begin uploads: what it said before, and `ranges`."""
+        """Writes an intent: the offset ranges in which this epoch's tasks may start uploads, `ranges` included."""
         for tp, (start, end) in ranges.items():
             first, last = self._intended.get(str(tp), (start, end))
             self._intended[str(tp)] = (min(first, start), max(last, end))
@@ -250,16 +250,16 @@ def _loss(tp: TopicPartition, missing: MissingRecords) -> DataLoss:
     what = f"the unpublished object of {tp} with offsets {missing.first} to {missing.last} (path {missing.path})"
     if not missing.is_loss:
         return DataLoss(
-            f"{what} has to be rebuilt, and its offsets hold other records in Kafka than those that were read: "
+            f"{what} has to be rebuilt, but Kafka holds other records at its offsets than those that were read: "
             f"{missing.found.count} belong to it now, {missing.expected.count} did. Nothing was changed. Was the topic "
-            "created again, or its log replaced? Then reset the sink's offsets, or choose another sinkId and topicsDir."
+            "re-created, or its log replaced? Then reset the sink's offsets, or choose another sinkId and topicsDir."
         )
     return DataLoss(
         f"{what} has to be rebuilt, and Kafka holds {missing.found.count} of its {missing.expected.count} records. "
-        "Nothing was changed. To keep those and give up the others, set spec.onDataLoss: Continue."
+        "Nothing was changed. To keep these and accept the loss of the others, set spec.onDataLoss: Continue."
     )
 
 
 def _oldest(state: PartitionState) -> int:
-    """The first offset at which an upload may be begun: an inherited open object may not have one yet."""
+    """The first offset at which an upload may start: an inherited open object may have no upload yet."""
     return min([o.first for o in state.open] + [state.next])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -25,8 +26,7 @@ from sink_job.s3 import S3Settings, connect
 from sink_job.verify.audit import MAX_FINDINGS, ComparisonResult, Finding, FindingType
 from sink_job.verify.object_reader import ObjectReader, ObjectUnreadable
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
-from sink_job.writer.row_selection import clock_ranges, group_by_path, select_rows
-from sink_job.writer.row_slices import row_slices
+from sink_job.writer.row_selection import object_rows
 
 COUNTED_AT_ONCE = 1 << 15
 """Offsets of an object that are tallied together."""
@@ -139,24 +139,13 @@ class _Comparer:
         for o in self.within:
             groups.setdefault(o.claimed.settings, []).append(o)
         for number, objects in groups.items():
-            for clock, (start, end) in clock_ranges(objects, int(offsets[0]), int(offsets[-1])).items():
-                low, high = np.searchsorted(offsets, (start, end))
-                if low < high:
-                    prepared = self.pipelines[number].prepare(batch.slice(low, high - low), clock, self.tp)
-                    self._compare(objects, prepared, clock, holders[low:high])
+            for o, rows, encoded in object_rows(objects, batch, partial(self._prepare, number)):
+                holders[rows] += 1
+                o.take(encoded.data, encoded.ends, encoded.offsets)
         self._account(batch, offsets, holders)
 
-    def _compare(
-        self, objects: Sequence[_Object], prepared: PreparedBatch, clock: int, holders: npt.NDArray[np.int32]
-    ) -> None:
-        """Gives each object its records; counts in `holders` in how many objects each row is."""
-        chosen = list(select_rows(group_by_path(objects), prepared.rows, clock))
-        if not chosen:
-            return
-        rows = np.concatenate([rows for _, rows in chosen])
-        holders += np.bincount(rows, minlength=len(holders)).astype(np.int32)
-        for (o, _), piece in zip(chosen, row_slices(prepared, [_stretch(mine) for _, mine in chosen]), strict=True):
-            o.take(piece.data, piece.ends, piece.offsets)
+    def _prepare(self, settings: int, batch: pa.RecordBatch, clock: int) -> PreparedBatch:
+        return self.pipelines[settings].prepare(batch, clock, self.tp)
 
     def _account(self, batch: pa.RecordBatch, offsets: npt.NDArray[np.int64], holders: npt.NDArray[np.int32]) -> None:
         """Every record below `committed` is in one object, or is one that no object takes."""
@@ -288,14 +277,6 @@ def most_open(objects: Sequence[ExpectedObject]) -> int:
         heapq.heappush(ends, o.last)
         most = max(most, len(ends))
     return most
-
-
-def _stretch(rows: npt.NDArray[np.intp]) -> slice | npt.NDArray[np.intp]:
-    """The same rows, as a slice if they lie next to each other in order: then nothing is copied."""
-    first, last = int(rows[0]), int(rows[-1])
-    if last - first + 1 == len(rows) and (np.diff(rows) == 1).all():
-        return slice(first, last + 1)
-    return rows
 
 
 def _runs(mask: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:

@@ -1,7 +1,7 @@
-"""A prepared batch taken apart: for each choice of its rows their bytes, where each row ends, and the tally of offsets.
+"""Slices of a prepared batch: for each selection of rows their bytes, row ends and offset checksum.
 
-A batch may go to thousands of objects, a few rows to each, so what can be done for the whole batch is done once: one
-gathering of bytes, one hashing of offsets. What is left per object is a slice.
+A batch may go to thousands of objects, a few rows to each. Bytes are gathered and offsets are hashed once for the whole
+batch; the work per object is a slice.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ Ints = npt.NDArray[np.int64]
 
 
 class RowSlice(NamedTuple):
-    """Rows for one object: their bytes one behind the other, where each ends in them, their offsets and their tally."""
+    """Rows for one object: their concatenated bytes, the end of each row in them, their offsets and checksum."""
 
     data: memoryview
     ends: Ints
     offsets: Ints
-    tally: OffsetChecksum
+    checksum: OffsetChecksum
 
 
 def row_slices(prepared: PreparedBatch, choices: Sequence[Chosen]) -> Iterator[RowSlice]:
-    """The rows of each choice: a stretch of the batch, or ascending row numbers.
+    """The rows of each selection: a slice of the batch, or ascending row numbers.
 
-    A piece that is most of its batch is a view of it; smaller ones are copied, so that they don't keep it in memory.
+    A selection that is most of its batch is a view of it. A smaller one is a copy, which keeps no batch in memory.
     """
     whole = _Rows(prepared.encoded, prepared.rows.offsets)
     scattered = [chosen for chosen in choices if not isinstance(chosen, slice)]
@@ -50,7 +50,7 @@ def row_slices(prepared: PreparedBatch, choices: Sequence[Chosen]) -> Iterator[R
 
 
 class _Rows:
-    """Rows that lie one behind the other."""
+    """Adjacent rows."""
 
     def __init__(self, framed: pa.BinaryArray, offsets: Ints) -> None:
         _, bounds, data = framed.buffers()

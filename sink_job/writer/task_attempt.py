@@ -1,5 +1,5 @@
-"""What the topic-partitions of one task have in common: the settings and what they make of records, the store, and the
-staging objects that their leftovers go to and come from."""
+"""One attempt of one Spark task: the settings, the S3 client and the staging objects that its topic-partitions
+share."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sink_job.writer.record_pipeline import RecordPipeline
 
 @dataclass(frozen=True)
 class RoundParameters:
-    """What all tasks of a round share; picklable, and without a secret in it.
+    """Parameters of all tasks of a round. Picklable; contains no secret.
 
-    `shaping` is the JSON of the settings in force and `settings` the number of the claim that holds them. `root` is
-    where the ledger stands. `now` is the round's clock in ms; sizes are bytes.
+    `shaping_json` are the current settings and `settings_record` is the number of the claim that contains them. `root`
+    is the ledger's prefix. `now` is the round clock in ms; sizes are bytes.
     """
 
     s3: S3Settings
@@ -35,8 +35,8 @@ class RoundParameters:
 
 
 class TaskAttempt:
-    """One try of one task. Its leftovers are staged when it ends, before a result leaves it; a try that fails leaves at
-    most a staging object that nobody names, for the clean-up."""
+    """One attempt of one task. It stages the remainders when it ends, before it returns a result. A failed attempt
+    leaves at most a staging object that no record references; the clean-up deletes it."""
 
     def __init__(self, settings: RoundParameters) -> None:
         self.settings = settings
@@ -48,9 +48,9 @@ class TaskAttempt:
         self._promised = 0
 
     def request_counts(self) -> tuple[dict[str, int], int]:
-        """Requests to the store since the last call, by kind, and how many of them were repeats.
+        """Requests to the store since the last call, by kind, and how many of them were retries.
 
-        The put of the staging object under way counts already: when it is sent, nobody tells of it any more.
+        The put of the pending staging object is included: it is sent after the last result was returned.
         """
         now, promised = self.s3.meter.snapshot(), int(self.staging.waiting)
         used = now - self._reported
@@ -61,12 +61,12 @@ class TaskAttempt:
         return requests, sum(used.retries.values())
 
     def close(self) -> None:
-        """Stages what is left. Raises what the store raises."""
+        """Stages the remainders. Raises the errors of the store."""
         self.staging.flush()
 
 
 def parsed_shaping(settings: RoundParameters) -> tuple[ObjectSettings, RecordPipeline]:
-    """The settings that shape bytes and keys, and what they make of a batch; parsed once a process."""
+    """The settings that shape bytes and keys, and their pipeline; parsed once per process."""
     return _shaped(settings.shaping_json, settings.tolerant, settings.on_null)
 
 

@@ -15,7 +15,7 @@ import pytest
 from sink_job.api.errors import DataLoss
 from sink_job.api.spec import load_sink
 from sink_job.coordinator.context import StopCondition
-from sink_job.coordinator.coordinator import Coordinator
+from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.verify.audit import PartitionResult
 from sink_job.verify.compare_job import CompareContext, compare
 from sink_job.verify.evidence import collect_evidence
@@ -35,7 +35,7 @@ LARGE = 1_000_000
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Coordinator, "short_wait_ms", 1)
+    monkeypatch.setattr(RoundLoop, "truncation_check_ms", 1)
 
 
 def key(first: int, path: str = "partition=0") -> str:
@@ -107,7 +107,7 @@ def test_records_that_are_lost_are_a_note_of_verify_and_not_a_finding(place: Pla
     place.run(held, DONE, **OPEN)
     verdict = proved(place, held, **OPEN)
     assert (verdict.lost, verdict.gaps, verdict.pending_records) == (10, 10, 15)
-    (note,) = (note for note in verdict.notes if "lost" in note)
+    (note,) = (note for note in verdict.notes if "onDataLoss" in note)
     assert "10 records" in note
     place.run(held, ALL, **OPEN)
     verdict = proved(place, held, **OPEN)

@@ -12,7 +12,7 @@ import pytest
 from sink_job.api.errors import DataLoss
 from sink_job.api.spec import load_sink
 from sink_job.coordinator.context import StopCondition
-from sink_job.coordinator.coordinator import Coordinator
+from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.verify.audit import PartitionResult
 from sink_job.verify.evidence import collect_evidence
 from tests.support.crash_points import end_before_publishing
@@ -32,7 +32,7 @@ OTHER_KEYS = [f"topics/log/partition=0/log+0+{first:010d}.json" for first in (0,
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Coordinator, "short_wait_ms", 1)
+    monkeypatch.setattr(RoundLoop, "truncation_check_ms", 1)
 
 
 def reading(*topics: str, on_data_loss: str = "Fail", **given: Any) -> dict[str, Any]:

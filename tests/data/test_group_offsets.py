@@ -35,10 +35,9 @@ ROOT = "topics/_s3sink/default.log/"
 
 def killed_after_a_round(place: Place, log: FunctionLog) -> None:
     """A driver that publishes what it finds and then never moves again."""
-    driver = place.driver(log, DONE, flush_size=10)
-    driver._claim()
-    driver._recover()
-    while driver._round():
+    loop = place.driver(log, DONE, flush_size=10).start()
+    loop.recover()
+    while loop.run_once():
         pass
 
 
@@ -104,15 +103,15 @@ def test_a_round_that_publishes_puts_one_small_record_more_and_an_idle_driver_pu
     given: dict[str, Any] = {"flush_size": 10, "max_records": 10, "clock": lambda: now[0]}
     with FaultProxy(s3.endpoint) as proxy:
         driver = place.through(proxy).driver(FunctionLog(records=30), DONE, **given)
-        driver._claim()
-        driver._recover()
-        while driver._round():
+        loop = driver.start()
+        loop.recover()
+        while loop.run_once():
             pass
         assert proxy.count(kind("PutObject", key="/ledger/")) == 1 + 2 * 3
         puts = proxy.count(kind("PutObject"))
         for _ in range(5):
             now[0] += driver.context.discovery_interval_ms
-            assert driver._round() is False
+            assert loop.run_once() is False
         assert proxy.count(kind("PutObject")) == puts
 
 
@@ -193,8 +192,7 @@ def test_a_rival_of_the_very_first_start_that_dies_leaves_no_offset_above_the_fi
             self, group: str, partitions: Sequence[TopicPartition], *, metadata: str = ""
         ) -> dict[TopicPartition, int]:
             found = super().group_offsets(group, partitions, metadata=metadata)
-            first._claim()
-            first._recover()
+            first.start().recover()
             return found
 
     rival = with_admin(place, FunctionLog(records=25), Kafka, spec={"kafka": kafka})
@@ -215,9 +213,9 @@ def test_a_group_with_active_members_is_refused_before_there_is_a_ledger(place: 
 
 
 def test_an_intent_whose_put_arrives_late_does_not_hide_an_upload_of_a_later_round(place: Place) -> None:
-    driver = place.driver(FunctionLog(records=5), DONE, flush_size=10)
-    driver.run()
-    ledger, state = driver._ledger, driver._committer.state
+    place.run(FunctionLog(records=5), DONE, flush_size=10)
+    ledger = Ledger(place.s3, ROOT, "driver")
+    state = ledger.load()
     settings = tuple(state.settings.values())
     narrow, wide = (
         Intent(state.epoch, 10 + n, state.number + 1, CLOCK_MS, {"log-0": (0, end)}, settings)

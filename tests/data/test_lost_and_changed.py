@@ -15,6 +15,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.committer import Committer
 from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.coordinator import Coordinator
+from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.engine.kafka_admin import TopicInfo
 from tests.support.running import running
 from tests.support.sink_fixture import Place
@@ -30,7 +31,7 @@ SECOND = "topics/log/partition=0/log+0+0000000015.json"
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Coordinator, "short_wait_ms", 1)
+    monkeypatch.setattr(RoundLoop, "truncation_check_ms", 1)
 
 
 # -- settings change while something is lost -----------------------------------------------------------------------

@@ -57,13 +57,12 @@ def test_every_visible_object_is_named_by_a_record(place: Place) -> None:
 
 
 def test_a_driver_whose_number_another_took_is_fenced_and_leaves_nothing(place: Place) -> None:
-    old = place.driver(FunctionLog(records=15), DONE, flush_size=10)
-    old._claim()
-    old._recover()
+    old = place.driver(FunctionLog(records=15), DONE, flush_size=10).start()
+    old.recover()
     place.run(FunctionLog(records=25), DONE, flush_size=10)
     visible = place.bodies()
     with pytest.raises(LedgerFenced, match="another driver has written record"):
-        old._round()
+        old.run_once()
     assert place.bodies() == visible
     assert place.group() == {"log-0": 20}
     assert [upload.key for upload in place.s3.list_uploads("")] == []

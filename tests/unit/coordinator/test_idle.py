@@ -117,9 +117,9 @@ def ticking(start: int) -> Callable[[], int]:
 def test_an_idle_driver_that_was_fenced_ends_and_says_by_whom(
     make_driver: MakeDriver, kafka: Interrupted, ahead: int
 ) -> None:
-    make_driver("first", lambda: NOW + ahead)._claim()
+    make_driver("first", lambda: NOW + ahead).start()
     idle = make_driver("second", ticking(NOW))
-    kafka.meanwhile = make_driver("third", lambda: NOW + 2 * HOUR)._claim
+    kafka.meanwhile = make_driver("third", lambda: NOW + 2 * HOUR).start
     with pytest.raises(LedgerFenced) as fenced:
         idle.run()
     assert "(record 3, epoch 3, attempt third, of 2023-11-15T00:13:20Z)" in str(fenced.value)

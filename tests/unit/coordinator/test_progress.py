@@ -10,9 +10,9 @@ import pytest
 
 from sink_job.api.report import RunState
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator import coordinator
 from sink_job.coordinator.committer import Committer
 from sink_job.coordinator.progress import Progress
+from sink_job.coordinator.rejections import log_rejected
 from sink_job.ledger.state import ClosedObject, LedgerState, OffsetChecksum, OpenObject, PartitionState
 from sink_job.writer.partition_writer import RejectedRecord, TaskCounters, TaskResult
 from tests.unit.api.manifests import accepted
@@ -76,16 +76,16 @@ def refused(offsets: range) -> TaskResult:
 
 def test_dropped_records_are_a_warning_with_the_first_offsets_and_how_many(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        coordinator._log_rejected({TP: refused(range(12, 1_300)), TopicPartition("flights", 1): refused(range(0))})
+        log_rejected({TP: refused(range(12, 1_300)), TopicPartition("flights", 1): refused(range(0))})
     assert [record.getMessage() for record in caplog.records] == [
-        "flights-0: 1,288 refused records are dropped (spec.errors.tolerance: All): offset 12: bad 12; offset 13: bad "
+        "flights-0: dropped 1,288 rejected records (spec.errors.tolerance: All): offset 12: bad 12; offset 13: bad "
         "13; offset 14: bad 14; and 1,285 more"
     ]
 
 
 def test_a_single_dropped_record_is_told_whole(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        coordinator._log_rejected({TP: refused(range(12, 13))})
+        log_rejected({TP: refused(range(12, 13))})
     assert [record.getMessage() for record in caplog.records] == [
-        "flights-0: 1 refused record is dropped (spec.errors.tolerance: All): offset 12: bad 12"
+        "flights-0: dropped 1 rejected record (spec.errors.tolerance: All): offset 12: bad 12"
     ]

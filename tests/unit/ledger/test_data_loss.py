@@ -19,7 +19,7 @@ from sink_job.ledger.state import (
     patch,
     without_audit,
 )
-from sink_job.writer.object_rebuilder import RebuildInput, nothing_held
+from sink_job.writer.object_rebuilder import RebuildInput, all_missing
 
 
 def opened(first: int, last: int, path: str = "a") -> OpenObject:
@@ -108,7 +108,7 @@ def test_what_was_given_up_leaves_the_state_with_its_snapshot() -> None:
 
 
 def test_of_objects_of_which_kafka_holds_nothing_everything_is_missing() -> None:
-    result = nothing_held(RebuildInput(closed=(named(0, 9),), open=(opened(10, 19),)))
+    result = all_missing(RebuildInput(closed=(named(0, 9),), open=(opened(10, 19),)))
     assert [(m.first, m.found.count, m.expected.count, m.is_loss) for m in result.missing] == [
         (0, 0, 10, True),
         (10, 0, 10, True),

@@ -50,6 +50,12 @@ class Replay:
     state: RotationState = field(default_factory=lambda: RotationState.start(0))
     offsets: dict[str, list[int]] = field(default_factory=dict)
     closed: list[list[Cut]] = field(default_factory=list)
+    rotation_ends: list[int] = field(default_factory=list)
+    """Number of the appended offsets before each Close that ends a rotation."""
+    possible_rotation_ends: list[int] = field(default_factory=list)
+    """Number of the appended offsets before each Close after which no object is open."""
+    appended: list[int] = field(default_factory=list)
+    """All appended offsets, in the order of the steps."""
 
     def round(self, this: Round) -> None:
         cutter = Rotator(self.settings, self.state, this.now)
@@ -65,8 +71,13 @@ class Replay:
             if isinstance(step, Append):
                 assert rows is not None
                 self.offsets.setdefault(step.path, []).extend(rows.offsets[step.rows].tolist())
+                self.appended += rows.offsets[step.rows].tolist()
             elif isinstance(step, Close):
                 self.closed.append([self.cut(cut, self.offsets.pop(cut.path)) for cut in step.objects])
+                if step.ends_rotation:
+                    self.rotation_ends.append(len(self.appended))
+                if not self.offsets:
+                    self.possible_rotation_ends.append(len(self.appended))
 
     @staticmethod
     def cut(cut: OpenObjectState, offsets: list[int]) -> Cut:

@@ -38,7 +38,7 @@ def test_the_cutter_does_what_the_rules_say_record_by_record(settings: RotationP
 def test_the_windows_in_which_it_searches_do_not_matter(settings: RotationPolicy, rounds: list[Round]) -> None:
     expected = naive(settings, rounds)
     replay = Replay(settings)
-    with patch.object(row_index, "_WINDOW", 1), patch.object(per_object, "_SMALLEST_WINDOW", 2):
+    with patch.object(row_index, "_WINDOW", 1), patch.object(per_object, "_MIN_WINDOW", 2):
         for this in rounds:
             replay.round(this)
     assert replay.closed == [[naive_cut(o) for o in group] for group in expected.closed]
@@ -96,6 +96,18 @@ def test_each_written_record_is_in_exactly_one_object(settings: RotationPolicy, 
     cuts = [cut for group in replay.closed for cut in group] + replay.open
     row_index = [r.offset for this in rounds for batch in this.batches for r in batch if r.path is not None]
     assert sorted(offset for _, offsets, *_ in cuts for offset in offsets) == row_index
+
+
+@given(strategies.settings, strategies.rounds())
+def test_a_close_ends_a_rotation_if_nothing_is_open_and_all_later_offsets_are_higher(
+    settings: RotationPolicy, rounds: list[Round]
+) -> None:
+    replay = Replay(settings)
+    for this in rounds:
+        replay.round(this)
+    offsets = replay.appended
+    expected = [n for n in replay.possible_rotation_ends if max(offsets[:n]) < min(offsets[n:], default=1 << 62)]
+    assert replay.rotation_ends == expected
 
 
 @given(strategies.settings, strategies.rounds(most=2))

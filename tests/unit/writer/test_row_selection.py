@@ -69,3 +69,47 @@ def test_every_record_is_chosen_once_by_stretches_that_divide_the_offsets(
     for _, indices in select_rows(group_by_path(objects), rows(0, codes), 0):
         times[indices] += 1
     assert times.tolist() == [1 if code >= 0 else 0 for code in codes]
+
+
+@st.composite
+def sources(draw: st.DrawFn) -> tuple[SourceRange, ...]:
+    """Ranges in offset order under clocks that never go back, as the rounds of one object have them."""
+    bounds = sorted(draw(st.sets(st.integers(0, 40), min_size=2, max_size=8)))
+    clocks = sorted(draw(st.lists(st.integers(0, 3), min_size=len(bounds), max_size=len(bounds))))
+    pairs = list(zip(bounds, bounds[1:], clocks, strict=False))
+    return tuple(SourceRange(start, end, clock) for start, end, clock in pairs if draw(st.booleans()))
+
+
+@given(
+    st.lists(st.builds(Thing, st.sampled_from("abc"), sources()), max_size=5, unique=True),
+    st.lists(st.integers(-2, 1), min_size=1, max_size=40),
+    st.integers(0, 10),
+)
+def test_the_selected_rows_are_those_in_a_range_of_the_clock_whose_path_is_the_objects(
+    objects: list[Thing], codes: list[int], first: int
+) -> None:
+    batch = rows(first, codes)
+    for clock in range(4):
+        expected = {
+            o: [
+                first + n
+                for n, code in enumerate(codes)
+                if code >= 0
+                and batch.paths[code] == o.path
+                and any(s.clock == clock and s.start <= first + n < s.end for s in o.sources)
+            ]
+            for o in objects
+        }
+        assert chosen(objects, batch, clock) == {o: offsets for o, offsets in expected.items() if offsets}
+
+
+@given(st.lists(st.builds(Thing, st.sampled_from("ab"), sources()), max_size=5), st.integers(0, 40), st.integers(0, 9))
+def test_clock_ranges_ascend_by_clock_and_cover_every_source_in_the_batch(
+    objects: list[Thing], first: int, length: int
+) -> None:
+    last = first + length
+    ranges = clock_ranges(objects, first, last)
+    assert list(ranges) == sorted(ranges)
+    covered = {(s.clock, n) for o in objects for s in o.sources for n in range(s.start, s.end) if first <= n <= last}
+    assert covered <= {(clock, n) for clock, (start, end) in ranges.items() for n in range(start, end)}
+    assert all(first <= start < end <= last + 1 for start, end in ranges.values())

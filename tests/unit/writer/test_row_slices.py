@@ -46,4 +46,4 @@ def test_each_choice_gives_its_rows_and_nothing_else(given: tuple[list[bytes], i
         starts = [0, *piece.ends.tolist()]
         assert [bytes(piece.data[a:b]) for a, b in pairwise(starts)] == [values[n] for n in rows]
         assert piece.offsets.tolist() == batch.rows.offsets[rows].tolist()
-        assert piece.tally == checksum(batch.rows.offsets[rows])
+        assert piece.checksum == checksum(batch.rows.offsets[rows])
