@@ -77,13 +77,13 @@ class Totals(ReportModel):
 
     records: Annotated[Count, Field(description="Records in recorded objects, open ones included.")] = 0
     bytes: Annotated[Count, Field(description="Their encoded, uncompressed bytes.")] = 0
-    objects: Annotated[Count, Field(description="Objects made visible.")] = 0
+    objects: Annotated[Count, Field(description="Published objects.")] = 0
     parts: Annotated[Count, Field(description="Parts uploaded.")] = 0
     uploaded_bytes: Annotated[Count, Field(description="Bytes of those parts.")] = 0
     ignored: Annotated[Count, Field(description="Records without value, ignored by onNullValue.")] = 0
     dropped: Annotated[Count, Field(description="Invalid records, dropped by tolerance: All.")] = 0
     lost: Annotated[
-        Count, Field(description="Offsets deleted in Kafka before they were copied (onDataLoss: Continue).")
+        Count, Field(description="Offsets deleted in Kafka before they were in S3 (onDataLoss: Continue).")
     ] = 0
     rebuilt: Annotated[Count, Field(description="Objects rebuilt because their upload was lost.")] = 0
     retries: Annotated[Count, Field(description="Retried requests to S3.")] = 0

@@ -114,7 +114,7 @@ class Spec(SpecModel):
     rounds: RoundsSpec = RoundsSpec()
     """Size of the rounds (micro-batches)."""
     on_data_loss: OnDataLoss = OnDataLoss.FAIL
-    """Handling of records that Kafka has deleted before they were copied. Fail: stop. Continue: report the number of
+    """Handling of records that Kafka has deleted before they were in S3. Fail: stop. Continue: report the number of
     lost offsets and continue with the records that remain."""
     sink_id: Annotated[SinkId | None, description(example="flights-archive")] = None
     """Name of the ledger under topicsDir. Default: <namespace>.<name>."""

@@ -62,7 +62,7 @@ class ReportCollector(Collector):
         lost: Callable[[], int],
         requests: Mapping[str, Callable[[], Mapping[str, int]]],
     ) -> None:
-        """`lost`: offsets that Kafka deleted before they were copied. `requests`: requests to S3 by operation, for each
+        """`lost`: offsets that Kafka deleted before they were in S3. `requests`: requests to S3 by operation, for each
         process (driver, task)."""
         self._report = report
         self._lost = lost
@@ -73,7 +73,7 @@ class ReportCollector(Collector):
         yield from self._identity(report)
         for name, about in _TOTALS.items():
             yield CounterMetricFamily(PREFIX + name, about, value=getattr(report.totals, _FIELDS.get(name, name)))
-        about = "Offsets deleted in Kafka before they were copied"
+        about = "Offsets deleted in Kafka before they were in S3"
         yield CounterMetricFamily(f"{PREFIX}lost_offsets", about, value=self._lost())
         yield self._s3()
         yield from self._durations(report)

@@ -31,17 +31,17 @@ TIME: Final[dict[str, object]] = {
 
 def document(*changes: Mapping[str, object]) -> dict[str, Any]:
     """A valid manifest with `changes`: values by dotted path, `ABSENT` to remove one."""
-    made = copy.deepcopy(_VALID)
+    manifest = copy.deepcopy(_VALID)
     for path, value in ((path, value) for each in changes for path, value in each.items()):
         *way, last = path.split(".")
-        place = made
+        place = manifest
         for step in way:
             place = place.setdefault(step, {})
         if value is ABSENT:
             place.pop(last)
         else:
             place[last] = copy.deepcopy(value)
-    return made
+    return manifest
 
 
 def accepted(*changes: Mapping[str, object], for_job: bool = True) -> Sink:
