@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.spark.columnar_batch import iter_batches
-from tests.support.columnar_batches import Read, rows
+from tests.support.columnar_batches import ConsumedRecord, batch_rows
 
 A, B = TopicPartition("t", 0), TopicPartition("ü", 1)
 
@@ -19,12 +19,14 @@ headers = st.lists(st.tuples(st.text(max_size=3), values), max_size=3)
 columns = st.fixed_dictionaries({name: st.booleans() for name in ("timestamp", "key", "headers")})
 
 
-def packs_of(tp: TopicPartition) -> st.SearchStrategy[list[Read]]:
-    record = st.builds(Read, st.just(tp), st.integers(0, 2**40), values, st.integers(-1, 2**42), values, headers)
+def packs_of(tp: TopicPartition) -> st.SearchStrategy[list[ConsumedRecord]]:
+    record = st.builds(
+        ConsumedRecord, st.just(tp), st.integers(0, 2**40), values, st.integers(-1, 2**42), values, headers
+    )
     return st.lists(record, min_size=1, max_size=10)
 
 
-def plain(record: Read, asked: dict[str, bool]) -> dict[str, Any]:
+def plain(record: ConsumedRecord, asked: dict[str, bool]) -> dict[str, Any]:
     pairs = [{"key": name, "value": value} for name, value in record.headers] or None
     every = {"timestamp": record.timestamp, "key": record.key, "headers": pairs}
     return {"offset": record.offset, "value": record.value, **{name: every[name] for name in asked if asked[name]}}
@@ -32,9 +34,9 @@ def plain(record: Read, asked: dict[str, bool]) -> dict[str, Any]:
 
 @given(st.lists(st.sampled_from([A, B]).flatmap(packs_of), min_size=1, max_size=4), columns, st.booleans())
 def test_any_records_come_back_with_the_columns_that_were_asked_for(
-    packs: list[list[Read]], asked: dict[str, bool], garbage: bool
+    packs: list[list[ConsumedRecord]], asked: dict[str, bool], garbage: bool
 ) -> None:
-    unpacked = list(iter_batches(rows(*packs, **asked, garbage=garbage)))
+    unpacked = list(iter_batches(batch_rows(*packs, **asked, garbage=garbage)))
     for pack in unpacked:
         pack.records.validate(full=True)
     assert [pack.tp for pack in unpacked] == [pack[0].tp for pack in packs]
@@ -42,7 +44,9 @@ def test_any_records_come_back_with_the_columns_that_were_asked_for(
 
 
 def test_columns_have_the_types_of_the_seam() -> None:
-    [pack] = iter_batches(rows([Read(A, 0, None, headers=[("h", b"1")])], timestamp=True, key=True, headers=True))
+    [pack] = iter_batches(
+        batch_rows([ConsumedRecord(A, 0, None, headers=[("h", b"1")])], timestamp=True, key=True, headers=True)
+    )
     pairs = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     assert pack.records.schema == pa.schema(
         [
@@ -56,13 +60,13 @@ def test_columns_have_the_types_of_the_seam() -> None:
 
 
 def test_values_are_not_copied() -> None:
-    batch = rows([Read(A, 0, b"x" * 100), Read(A, 1, b"y" * 100)])
+    batch = batch_rows([ConsumedRecord(A, 0, b"x" * 100), ConsumedRecord(A, 1, b"y" * 100)])
     [pack] = iter_batches(batch)
     assert pack.records["value"].buffers()[2].address == batch["value_bytes"].buffers()[2].address
 
 
 def test_numbers_that_lie_askew_are_read_all_the_same() -> None:
-    batch = rows(*[[Read(A, offset, b"x" * offset)] for offset in range(1, 4)])
+    batch = batch_rows(*[[ConsumedRecord(A, offset, b"x" * offset)] for offset in range(1, 4)])
     column = batch["offsets"]
     shifted = pa.py_buffer(b"\0" + column.buffers()[2].to_pybytes())
     askew = pa.Array.from_buffers(pa.binary(), 3, [None, column.buffers()[1], shifted.slice(1)])

@@ -17,7 +17,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.types import PartitionFunction, ProcessorFactory, stateless
 from sink_job.spark import task as tasks
 from sink_job.spark.task import InlineInputs, SparkTask, TaskFailure
-from tests.support.columnar_batches import Read, rows
+from tests.support.columnar_batches import ConsumedRecord, batch_rows
 
 A, B, C = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 1)
 Outcome = tuple[TopicPartition, bool, bytes]
@@ -25,7 +25,9 @@ Outcome = tuple[TopicPartition, bool, bytes]
 
 def batch(*records: tuple[TopicPartition, int]) -> pa.RecordBatch:
     """Rows of packs, a new one wherever the topic-partition changes."""
-    return rows(*([Read(*record) for record in pack] for _, pack in groupby(records, key=lambda record: record[0])))
+    return batch_rows(
+        *([ConsumedRecord(*record) for record in pack] for _, pack in groupby(records, key=lambda record: record[0]))
+    )
 
 
 def offsets(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
