@@ -238,7 +238,6 @@ class RoundLoop:
         return ends
 
     def _partition_views(self, ends: Mapping[TopicPartition, int], now: int) -> dict[TopicPartition, PartitionView]:
-        rotation = self.sink.spec.rotation
         views = {}
         for tp, end in ends.items():
             state = self._state_of(tp)
@@ -247,7 +246,7 @@ class RoundLoop:
                 end=min(end, self._targets.get(tp, 0)) if self.stop_condition.ends else end,
                 record_bytes=self._record_bytes.get(tp),
                 last_read_ms=self._last_read_ms.get(tp),
-                is_close_due=is_close_due(state, rotation, now),
+                is_close_due=is_close_due(state, self.sink.spec.rotation, now),
             )
         return views
 
