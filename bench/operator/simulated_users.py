@@ -63,7 +63,7 @@ class Players:
             connector=aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=authority), limit=24),
         )
         self._watches = [
-            asyncio.ensure_future(self._watch("/api/v1/pods", f"labelSelector={names.SINK}", self._see_pod)),
+            asyncio.ensure_future(self._watch("/api/v1/pods", f"labelSelector={names.SINK_LABEL}", self._see_pod)),
             asyncio.ensure_future(self._watch(f"{GROUP}/s3sinks", "", self._see_sink)),
         ]
         for each in self._watches:
@@ -114,7 +114,7 @@ class Players:
         namespace, name = key.split("/")
         _, address = self._addresses.pop(key)
         self._reports.refuse(address)
-        pod = f"/api/v1/namespaces/{namespace}/pods/{names.driver_name(name)}"
+        pod = f"/api/v1/namespaces/{namespace}/pods/{names.driver_pod_name(name)}"
         found = await self.call("GET", pod)
         state = {"terminated": {"exitCode": 75, "reason": "Error", "startedAt": now(), "finishedAt": now()}}
         statuses = [container_status(found, each, state, ready=False) for each in containers_of(found)]
@@ -151,7 +151,7 @@ class Players:
 
     async def _see_pod(self, kind: str, pod: Json) -> None:
         meta = pod["metadata"]
-        key = f"{meta['namespace']}/{meta['labels'][names.SINK]}"
+        key = f"{meta['namespace']}/{meta['labels'][names.SINK_LABEL]}"
         if kind == "ADDED" and not pod["status"].get("containerStatuses"):
             self.times.pod[key] = time.monotonic()
             asyncio.ensure_future(self._start(key, pod)).add_done_callback(_raise)

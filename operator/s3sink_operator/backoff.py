@@ -8,40 +8,40 @@ from __future__ import annotations
 
 import hashlib
 
-from s3sink_operator.types import Kind
+from s3sink_operator.types import FailureCategory
 
 MINUTE = 60_000
-LONGEST = 60 * MINUTE
-SHORTEST_SPELL = 10 * MINUTE
+MAX_PAUSE = 60 * MINUTE
+MIN_STABLE = 10 * MINUTE
 """A driver that runs for less than this has not shown that it can."""
 
 JITTER = 0.1
 
 
-def pause_ms(failures: int, *, kind: Kind, uid: str = "") -> int:
+def pause_ms(failures: int, *, kind: FailureCategory, uid: str = "") -> int:
     """Milliseconds to wait after so many failures in a row (1 or more), with up to a tenth more by `uid`."""
-    n = failures - 1 if kind is Kind.INFRASTRUCTURE else failures
-    plain = min(LONGEST, (n * n + n) * MINUTE)
-    return plain + int(plain * JITTER * share(uid))
+    n = failures - 1 if kind is FailureCategory.INFRASTRUCTURE else failures
+    plain = min(MAX_PAUSE, (n * n + n) * MINUTE)
+    return plain + int(plain * JITTER * uid_fraction(uid))
 
 
 def left_ms(next_try: int | None, now: int) -> int | None:
     """Milliseconds until the next try; None if its time has come, or is further off than any: a clock was wrong."""
     left = 0 if next_try is None else next_try - now
-    return left if 0 < left <= LONGEST * (1 + JITTER) else None
+    return left if 0 < left <= MAX_PAUSE * (1 + JITTER) else None
 
 
-def spell_ms(failures: int, *, kind: Kind) -> int:
+def stable_after_ms(failures: int, *, kind: FailureCategory) -> int:
     """How long a driver must have run for its failures to be forgotten: as long as the last pause."""
-    return max(SHORTEST_SPELL, pause_ms(failures, kind=kind))
+    return max(MIN_STABLE, pause_ms(failures, kind=kind))
 
 
-def failures_after(before: int, *, kind: Kind, ran_ms: int) -> int:
+def failures_after(before: int, *, kind: FailureCategory, ran_ms: int) -> int:
     """Failures in a row, after one more, of a driver that had run for `ran_ms`."""
-    stable = before > 0 and ran_ms >= spell_ms(before, kind=kind)
+    stable = before > 0 and ran_ms >= stable_after_ms(before, kind=kind)
     return 1 if stable else before + 1
 
 
-def share(uid: str) -> float:
+def uid_fraction(uid: str) -> float:
     """A number from 0 to 1 that is the same for a sink whenever it is asked."""
     return int.from_bytes(hashlib.sha256(uid.encode()).digest()[:4], "big") / 0xFFFFFFFF if uid else 0.0

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from s3sink_operator.metrics import QUEUE, REGISTRY, SINKS
-from s3sink_operator.object_cache import SinkKey, Store
+from s3sink_operator.metrics import QUEUE_LENGTH, REGISTRY, SINKS
+from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.workqueue import WorkQueue
 
-SILENCE_S = 120.0
+HEARTBEAT_TIMEOUT_S = 120.0
 """A worker that has not moved for so long is stuck: no call to the API server takes so long."""
 
 
 @dataclass
-class Heartbeat:
+class WorkerHeartbeat:
     """When the workers have last done something, or had nothing to do. `ready`: the watches and workers are started;
     `waiting`: another replica has the Lease, which is all that can be wanted of this one."""
 
@@ -37,17 +37,19 @@ class Heartbeat:
 
 
 @asynccontextmanager
-async def serving(port: int, heartbeat: Heartbeat, store: Store, queue: WorkQueue[SinkKey]) -> AsyncIterator[int]:
+async def serve(
+    port: int, heartbeat: WorkerHeartbeat, store: ObjectCache, queue: WorkQueue[SinkKey]
+) -> AsyncIterator[int]:
     """Serves until left; gives the port, which is a free one for 0."""
 
     async def metrics(_: web.Request) -> web.Response:
-        QUEUE.set(len(queue))
+        QUEUE_LENGTH.set(len(queue))
         _count_sinks(store)
         return web.Response(body=generate_latest(REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def healthz(_: web.Request) -> web.Response:
         silence = heartbeat.silence_s
-        stuck = silence > SILENCE_S
+        stuck = silence > HEARTBEAT_TIMEOUT_S
         return web.Response(
             status=503 if stuck else 200, text=f"no reconcile for {silence:.0f} s\n" if stuck else "ok\n"
         )
@@ -68,7 +70,7 @@ async def serving(port: int, heartbeat: Heartbeat, store: Store, queue: WorkQueu
         await runner.cleanup()
 
 
-def _count_sinks(store: Store) -> None:
+def _count_sinks(store: ObjectCache) -> None:
     counts: Counter[tuple[str, str]] = Counter()
     for sink in store.all("S3Sink"):
         for condition in sink.get("status", {}).get("conditions") or ():

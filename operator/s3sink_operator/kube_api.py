@@ -32,7 +32,7 @@ _PATHS: Mapping[str, tuple[str, str]] = {
     "ServiceAccount": ("/api/v1", "serviceaccounts"),
 }
 _CLUSTER_WIDE = {"Namespace", "Node"}
-_ASIDE = {"Lease", "SelfSubjectAccessReview"}  # no writes for any sink
+_UNCOUNTED = {"Lease", "SelfSubjectAccessReview"}  # no writes for any sink
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30.0)
 
 
@@ -50,7 +50,7 @@ class ApiError(Exception):
         return f"{self.status} {self.reason}: {self.message}"
 
     @property
-    def is_gone(self) -> bool:
+    def is_not_found(self) -> bool:
         """Whether the object is not there."""
         return self.status == 404
 
@@ -60,7 +60,7 @@ class ApiError(Exception):
         return self.status == 409
 
     @property
-    def is_worth_another_try(self) -> bool:
+    def is_transient(self) -> bool:
         """Whether the server is only busy or out of order."""
         return self.status in (408, 429) or (self.status >= 500 and not self.is_unknown_field)
 
@@ -70,7 +70,7 @@ class ApiError(Exception):
         return "field not declared in schema" in self.message
 
 
-class Api:
+class KubeApi:
     """The calls that the operator makes. Each raises ApiError, and OSError or TimeoutError without an answer."""
 
     def __init__(self, client: ApiClient) -> None:
@@ -81,7 +81,7 @@ class Api:
         try:
             return await self._call("GET", kind, namespace, name)
         except ApiError as error:
-            if error.is_gone:
+            if error.is_not_found:
                 return None
             raise
 
@@ -121,7 +121,7 @@ class Api:
         path = f"/{'apis' if '/' in group_version else 'api'}/{group_version}"
         return {each["name"] for each in json.loads(await self.raw(path))["resources"]}
 
-    async def may(self, verb: str, resource: str) -> bool:
+    async def is_allowed(self, verb: str, resource: str) -> bool:
         """Whether the operator may do so to a resource of the core group everywhere."""
         attributes = {"verb": verb, "resource": resource}
         body: Json = {
@@ -141,7 +141,7 @@ class Api:
             body["gracePeriodSeconds"] = grace_s
         await self._call("DELETE", kind, namespace, name, body=body)
 
-    async def merge(self, kind: str, namespace: str, name: str, body: Json, *, subresource: str = "") -> Json:
+    async def merge_patch(self, kind: str, namespace: str, name: str, body: Json, *, subresource: str = "") -> Json:
         """A merge patch."""
         content = "application/merge-patch+json"
         query = {"fieldManager": FIELD_MANAGER}
@@ -149,7 +149,7 @@ class Api:
             "PATCH", kind, namespace, name, subresource=subresource, query=query, body=body, content=content
         )
 
-    async def strategic(self, kind: str, namespace: str, name: str, body: Json, *, subresource: str) -> Json:
+    async def strategic_patch(self, kind: str, namespace: str, name: str, body: Json, *, subresource: str) -> Json:
         """A strategic merge patch, which tells containers by their names."""
         content = "application/strategic-merge-patch+json"
         return await self._call("PATCH", kind, namespace, name, subresource=subresource, body=body, content=content)
@@ -171,7 +171,7 @@ class Api:
         content: str = "application/json",
     ) -> Json:
         path = path_of(kind, namespace, name, subresource)
-        if method != "GET" and kind not in _ASIDE:
+        if method != "GET" and kind not in _UNCOUNTED:
             API_WRITES.labels(kind=kind if not subresource else f"{kind}/{subresource}", verb=method.lower()).inc()
         answer = await self._send(method, f"{path}?{urlencode(query)}" if query else path, body, content)
         found: Json = json.loads(answer) if answer else {}
@@ -185,17 +185,17 @@ class Api:
             response = await self._client.rest_client.request(
                 method, url, headers=headers, body=body, _request_timeout=_TIMEOUT
             )
-            answer: bytes = await (response.read() if most is None else read_at_most(response.response, most))
+            answer: bytes = await (response.read() if most is None else read_limited(response.response, most))
         except aiohttp.ClientError as error:  # not all of them are an OSError
             raise ConnectionError(f"{method} {path}: {str(error) or type(error).__name__}") from error
         except TimeoutError:
             raise TimeoutError(f"{method} {path}: no answer within {_TIMEOUT.total:g} s") from None
         if response.status >= 300:
-            raise _refused(response.status, answer, response.getheaders().get("Retry-After"))
+            raise _api_error(response.status, answer, response.getheaders().get("Retry-After"))
         return answer
 
 
-async def read_at_most(response: aiohttp.ClientResponse, most: int) -> bytes:
+async def read_limited(response: aiohttp.ClientResponse, most: int) -> bytes:
     """What the answer holds; OSError as soon as it is longer than `most` bytes."""
     found = bytearray()
     async for chunk in response.content.iter_any():
@@ -214,7 +214,7 @@ def path_of(kind: str, namespace: str | None, name: str = "", subresource: str =
     return f"{group}{within}/{plural}{tail}"
 
 
-def _refused(status: int, answer: bytes, retry_after: str | None) -> ApiError:
+def _api_error(status: int, answer: bytes, retry_after: str | None) -> ApiError:
     try:
         said = json.loads(answer)
     except ValueError:

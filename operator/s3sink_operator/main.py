@@ -19,14 +19,14 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient
 
 from s3sink_operator import handlers, lease, logs, names
-from s3sink_operator.apply import Executor
-from s3sink_operator.http_server import Heartbeat, serving
-from s3sink_operator.kube_api import Api, ApiError
-from s3sink_operator.object_cache import SinkKey, Store
-from s3sink_operator.observe import Observer, Reports
-from s3sink_operator.pod_events import Kubelet
+from s3sink_operator.apply import DecisionApplier
+from s3sink_operator.http_server import WorkerHeartbeat, serve
+from s3sink_operator.kube_api import ApiError, KubeApi
+from s3sink_operator.object_cache import ObjectCache, SinkKey
+from s3sink_operator.observe import Observer, ReportClient
+from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.reconcile import Reconciler
-from s3sink_operator.report_client import ByPod, ByProxy
+from s3sink_operator.report_client import DirectReportClient, ProxyReportClient
 from s3sink_operator.types import Settings
 from s3sink_operator.workqueue import WorkQueue
 from sink_job.api.quantities import parse_duration
@@ -34,10 +34,10 @@ from sink_job.api.spec import GROUP, VERSION
 
 _log = logging.getLogger("s3sink_operator")
 _ENVIRONMENT: Final = "S3SINK_OPERATOR_"
-_OF_CLUSTER: Final = "Cluster"
-_BEAT_S = 5.0
-_LEAST_RESYNC_S: Final = 0.1
-LOST: Final = 75
+_ASSIGNED_BY_CLUSTER: Final = "Cluster"
+_HEARTBEAT_S = 5.0
+_MIN_RESYNC_S: Final = 0.1
+EXIT_LEASE_LOST: Final = 75
 """Exit code when the lease is lost: worth starting again."""
 
 
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flag("driver-cluster-role", "s3sink-driver", "ClusterRole that drivers get in their namespace")
     flag("cluster-id", None, "what names this cluster in ledgers (default: the uid of the namespace kube-system)")
     flag("lease-namespace", None, "where the Lease is (default: none, a single process)")
-    flag("lease-name", names.LEASE, "name of the Lease")
+    flag("lease-name", names.LEASE_NAME, "name of the Lease")
     flag("port", "8080", "of /metrics, /healthz and /readyz")
     flag("log", "text", "text or json", choices=["text", "json"])
     flag("node-lost-timeout", "5m", "how long a pod on a lost node is left before it is deleted by force")
@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the operator; returns its exit code."""
-    logs.set_up(as_json=args.log == "json")
+    logs.configure_logging(as_json=args.log == "json")
     if not args.image:
         print("s3sink operator: --image: is missing: the image of jobs that name none", file=sys.stderr)
         return 2
@@ -83,71 +83,75 @@ def run(args: argparse.Namespace) -> int:
         resync_s = parse_duration(args.resync) / 1000
         node_lost_ms = parse_duration(args.node_lost_timeout)
         rollout_ms = parse_duration(args.rollout)
-        if resync_s < _LEAST_RESYNC_S:
-            raise ValueError(f"--resync {args.resync} is below {_LEAST_RESYNC_S} s")
+        if resync_s < _MIN_RESYNC_S:
+            raise ValueError(f"--resync {args.resync} is below {_MIN_RESYNC_S} s")
     except ValueError as error:
         print(f"s3sink operator: --resync, --node-lost-timeout, --rollout: {error}", file=sys.stderr)
         return 2
-    if args.run_as_user != _OF_CLUSTER and not (args.run_as_user.isascii() and args.run_as_user.isdigit()):
+    if args.run_as_user != _ASSIGNED_BY_CLUSTER and not (args.run_as_user.isascii() and args.run_as_user.isdigit()):
         print(f"s3sink operator: --run-as-user: {args.run_as_user} is neither a uid nor Cluster", file=sys.stderr)
         return 2
     try:
         return asyncio.run(_main(args, resync_s=resync_s, node_lost_ms=node_lost_ms, rollout_ms=rollout_ms))
     except (ApiError, OSError, TimeoutError) as error:
         _log.error("the API server: %s", error)
-        return LOST
+        return EXIT_LEASE_LOST
 
 
 async def _main(args: argparse.Namespace, *, resync_s: float, node_lost_ms: int, rollout_ms: int) -> int:
     await _load_config()
     async with ApiClient() as client, aiohttp.ClientSession() as http:
-        api = Api(client)
-        if (missing := await _missing(api)) is not None:
+        api = KubeApi(client)
+        if (missing := await _missing_crd(api)) is not None:
             _log.error("%s", missing)
-            return LOST
-        store, heartbeat = Store(), Heartbeat()
+            return EXIT_LEASE_LOST
+        store, heartbeat = ObjectCache(), WorkerHeartbeat()
         queue: WorkQueue[SinkKey] = WorkQueue(time.monotonic)
-        reports: Reports = ByProxy(api) if args.report_by == "Proxy" else ByPod(http)
+        reports: ReportClient = ProxyReportClient(api) if args.report_by == "Proxy" else DirectReportClient(http)
         settings = Settings(
             image=args.image,
-            cluster=args.cluster_id or await _cluster_id(api),
-            driver_role=args.driver_cluster_role,
-            node_lost_ms=node_lost_ms,
-            started_ms=_now(),
+            cluster_id=args.cluster_id or await _cluster_id(api),
+            driver_cluster_role=args.driver_cluster_role,
+            node_lost_timeout_ms=node_lost_ms,
+            start_time_ms=_now(),
             rollout_ms=rollout_ms,
-            user=None if args.run_as_user == _OF_CLUSTER else int(args.run_as_user),
-            resize="pods/resize" in await api.resources("v1"),
+            run_as_user=None if args.run_as_user == _ASSIGNED_BY_CLUSTER else int(args.run_as_user),
+            supports_resize="pods/resize" in await api.resources("v1"),
         )
-        nodes = await _may_watch_nodes(api)
+        nodes = await _can_watch_nodes(api)
         reconciler = Reconciler(
-            Observer(api, store, reports, Kubelet(api)), Executor(api, store, _now), settings, _now, resync_s=resync_s
+            Observer(api, store, reports, PodEventReader(api)),
+            DecisionApplier(api, store, _now),
+            settings,
+            _now,
+            resync_s=resync_s,
         )
         stop, started = asyncio.Event(), asyncio.Event()
         _stop_on_signals(stop)
 
         async def work() -> None:
             watching = kopf.operator(
-                registry=handlers.registry(client, store, queue, nodes=nodes),
-                settings=handlers.settings(args.selector),
+                registry=handlers.build_registry(client, store, queue, nodes=nodes),
+                settings=handlers.kopf_settings(args.selector),
                 standalone=True,
                 clusterwide=not args.namespace,
                 namespaces=args.namespace or (),
                 ready_flag=started,
                 stop_flag=stop,
             )
-            await _work(watching, started, int(args.workers), queue, reconciler, heartbeat, stop)
+            await _run_workers(watching, started, int(args.workers), queue, reconciler, heartbeat, stop)
 
-        async with serving(int(args.port), heartbeat, store, queue) as port:
+        async with serve(int(args.port), heartbeat, store, queue) as port:
             _log.info("metrics and health at port %d", port)
             if args.lease_namespace:
                 heartbeat.waiting = True
-                working = lease.while_leading(lease.Lease(api, args.lease_namespace, args.lease_name), work)
+                working = lease.run_while_leading(lease.Lease(api, args.lease_namespace, args.lease_name), work)
             else:
                 working = work()
-            return await _until(stop, working, heartbeat)
+            return await _run_until_stopped(stop, working, heartbeat)
 
 
-async def _until(stop: asyncio.Event, working: Any, heartbeat: Heartbeat) -> int:
+async def _run_until_stopped(stop: asyncio.Event, working: Any, heartbeat: WorkerHeartbeat) -> int:
     task, stopped, beating = (
         asyncio.ensure_future(each) for each in (working, stop.wait(), _beat_while_waiting(heartbeat))
     )
@@ -164,14 +168,14 @@ async def _until(stop: asyncio.Event, working: Any, heartbeat: Heartbeat) -> int
     if error := task.exception():
         raise error
     _log.error("the lease is lost, or the watches have ended: starting again is the way on")
-    return LOST
+    return EXIT_LEASE_LOST
 
 
-async def _beat_while_waiting(heartbeat: Heartbeat) -> None:
+async def _beat_while_waiting(heartbeat: WorkerHeartbeat) -> None:
     """Until the workers begin, waiting for the lease is all there is to do."""
     while not heartbeat.ready:
         heartbeat.beat()
-        await asyncio.sleep(_BEAT_S)
+        await asyncio.sleep(_HEARTBEAT_S)
 
 
 def _stop_on_signals(stop: asyncio.Event) -> None:
@@ -179,13 +183,13 @@ def _stop_on_signals(stop: asyncio.Event) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
 
 
-async def _work(
+async def _run_workers(
     watching: Coroutine[Any, Any, None],
     started: asyncio.Event,
     workers: int,
     queue: WorkQueue[SinkKey],
     reconciler: Reconciler,
-    heartbeat: Heartbeat,
+    heartbeat: WorkerHeartbeat,
     stop: asyncio.Event,
 ) -> None:
     """Watches and workers, until one of them ends. Kopf lets no event through before all lists are here."""
@@ -194,10 +198,10 @@ async def _work(
         while True:
             heartbeat.beat()
             try:
-                key = await asyncio.wait_for(queue.take(), _BEAT_S)
+                key = await asyncio.wait_for(queue.take(), _HEARTBEAT_S)
             except TimeoutError:
                 continue
-            async with _taken(queue, key):
+            async with _processing(queue, key):
                 again = await reconciler.reconcile(key)
                 if again is not None:
                     queue.add(key, again)
@@ -221,7 +225,7 @@ async def _work(
 
 
 @contextlib.asynccontextmanager
-async def _taken(queue: WorkQueue[SinkKey], key: SinkKey) -> AsyncIterator[None]:
+async def _processing(queue: WorkQueue[SinkKey], key: SinkKey) -> AsyncIterator[None]:
     """A look that fails in a way that nobody thought of is told, and tried again in a minute."""
     try:
         yield
@@ -239,26 +243,26 @@ async def _load_config() -> None:
         await config.load_kube_config(config_file=os.environ.get("KUBECONFIG"))
 
 
-async def _missing(api: Api) -> str | None:
+async def _missing_crd(api: KubeApi) -> str | None:
     """What is wrong with the cluster, if the kind that this is all about is not there."""
     try:
         if names.PLURAL in await api.resources(f"{GROUP}/{VERSION}"):
             return None
     except ApiError as error:
-        if not error.is_gone:
+        if not error.is_not_found:
             raise
     return f"the API server has no {names.PLURAL}.{GROUP}/{VERSION}: apply the CustomResourceDefinition first"
 
 
-async def _may_watch_nodes(api: Api) -> bool:
+async def _can_watch_nodes(api: KubeApi) -> bool:
     """Without leave, which is cluster-wide, lost nodes are not told and their pods are not replaced."""
-    if all([await api.may(verb, "nodes") for verb in ("list", "watch")]):
+    if all([await api.is_allowed(verb, "nodes") for verb in ("list", "watch")]):
         return True
     _log.warning("nodes may not be watched: a driver on a node that is lost is not replaced")
     return False
 
 
-async def _cluster_id(api: Api) -> str:
+async def _cluster_id(api: KubeApi) -> str:
     try:
         found = await api.get("Namespace", None, "kube-system")
     except ApiError as error:

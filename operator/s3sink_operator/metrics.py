@@ -13,7 +13,7 @@ RECONCILE_SECONDS = Histogram(
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
     registry=REGISTRY,
 )
-QUEUE = Gauge("s3sink_operator_queue", "Sinks that wait for a look.", registry=REGISTRY)
+QUEUE_LENGTH = Gauge("s3sink_operator_queue", "Sinks that wait for a look.", registry=REGISTRY)
 API_WRITES = Counter("s3sink_operator_api_writes", "Writes to the API server.", ["kind", "verb"], registry=REGISTRY)
 SINKS = Gauge(
     "s3sink_operator_sinks", "Sinks, by condition and its status.", ["condition", "status"], registry=REGISTRY

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from s3sink_operator.types import Json, Kind, PodWarning, Refusal, to_ms
+from s3sink_operator.types import FailureCategory, Json, PodEvent, Rejection, to_ms
 from sink_job.api import errors
 from sink_job.api.report import Ending
 
@@ -50,36 +50,36 @@ _CONFIG = ("CreateContainerConfigError", "CreateContainerError", "RunContainerEr
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failure:
+class PodFailure:
     """Why a pod is not running as it should. `epoch` and `round` are where the ledger stood, as far as it is known."""
 
-    kind: Kind
+    category: FailureCategory
     reason: str
-    sentence: str
+    message: str
     exit_code: int | None = None
     epoch: int | None = None
     round: int | None = None
     ended_ms: int | None = None
 
 
-def ended(pod: Json) -> Failure | None:
+def termination_failure(pod: Json) -> PodFailure | None:
     """How the pod's process ended; None while it runs, or may still start.
 
     The pod itself goes on for as long as a container beside the sink's own does.
     """
     status = pod.get("status") or {}
     phase = status.get("phase")
-    own = _own_end(status)
+    own = _own_termination(status)
     if phase not in ("Failed", "Succeeded") and own is None:
         return None
     state = own or _terminated(pod) or {}
-    ending = _ending(state)
+    ending = _parse_final_report(state)
     code = state.get("exitCode")
-    found = _evicted(status) or _by_word(ending, state) or _by_code(state, str(phase))
-    return Failure(
-        kind=found.kind,
+    found = _evicted(status) or _from_report(ending, state) or _from_exit_code(state, str(phase))
+    return PodFailure(
+        category=found.category,
         reason=found.reason,
-        sentence=found.sentence,
+        message=found.message,
         exit_code=code,
         epoch=ending.epoch if ending else None,
         round=ending.round if ending else None,
@@ -90,11 +90,11 @@ def ended(pod: Json) -> Failure | None:
 def succeeded(pod: Json) -> bool:
     """Whether the pod's process ended by itself, without an error."""
     status = pod.get("status") or {}
-    own = _own_end(status)
+    own = _own_termination(status)
     return status.get("phase") == "Succeeded" or (own is not None and own.get("exitCode") == 0)
 
 
-def not_starting(pod: Json, warning: PodWarning | None = None) -> Failure | None:
+def startup_failure(pod: Json, warning: PodEvent | None = None) -> PodFailure | None:
     """Why a pod that has been made does not run yet, where Kubernetes says; it goes on trying by itself.
 
     `warning`: the last event of a pod whose own status does not tell.
@@ -104,32 +104,32 @@ def not_starting(pod: Json, warning: PodWarning | None = None) -> Failure | None
         return None
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            said = _clean(condition.get("message") or "no node takes the pod")
+            said = _one_line(condition.get("message") or "no node takes the pod")
             sentence = (
                 f"the pod {_name(pod)} finds no node: {said.rstrip('.')}. Give the cluster room, or ask for "
                 "less: spec.executor.memory, and the CPU request in the pod templates"
             )
-            return Failure(kind=Kind.SCHEDULING, reason="Unschedulable", sentence=sentence)
+            return PodFailure(category=FailureCategory.SCHEDULING, reason="Unschedulable", message=sentence)
     for waiting in _waiting(status):
-        reason, said = str(waiting.get("reason")), _clean(waiting.get("message") or "")
+        reason, said = str(waiting.get("reason")), _one_line(waiting.get("message") or "")
         if reason in _PULL:
             sentence = f"the image cannot be pulled ({reason}): {said}. Look at spec.image and spec.imagePullSecrets"
-            return Failure(kind=Kind.USER, reason="ImagePullFailed", sentence=sentence)
+            return PodFailure(category=FailureCategory.USER, reason="ImagePullFailed", message=sentence)
         if (missing := _MISSING.search(said)) is not None:
-            return _missing(pod, missing)
+            return _missing_reference(pod, missing)
         if reason in _CONFIG:
             sentence = f"the container cannot be made ({reason}): {said}. Look at secrets and spec.driver.podTemplate"
-            return Failure(kind=Kind.USER, reason="ContainerRefused", sentence=sentence)
+            return PodFailure(category=FailureCategory.USER, reason="ContainerRefused", message=sentence)
     if warning is None or warning.pod != _name(pod):
         return None
-    said = _clean(warning.message)
+    said = _one_line(warning.message)
     if (missing := _MISSING.search(said)) is not None:
-        return _missing(pod, missing)
+        return _missing_reference(pod, missing)
     sentence = f"the pod {_name(pod)} does not start: {said.rstrip('.')}. Kubernetes goes on trying"
-    return Failure(kind=Kind.SCHEDULING, reason=warning.reason, sentence=sentence)
+    return PodFailure(category=FailureCategory.SCHEDULING, reason=warning.reason, message=sentence)
 
 
-def _missing(pod: Json, found: re.Match[str]) -> Failure:
+def _missing_reference(pod: Json, found: re.Match[str]) -> PodFailure:
     """A pod that waits for a Secret or ConfigMap starts by itself once that is there."""
     kind = "Secret" if (found["kind"] or found["of_kind"]).lower() == "secret" else "ConfigMap"
     namespace = (pod.get("metadata") or {}).get("namespace")
@@ -138,91 +138,95 @@ def _missing(pod: Json, found: re.Match[str]) -> Failure:
     if found["key"]:
         lacks = f"the {what} of the namespace {namespace} has no key {found['key']}"
     sentence = f"{lacks}, which the pod {_name(pod)} needs: make it, and the pod starts by itself; or mend the spec"
-    return Failure(kind=Kind.USER, reason=f"{kind}Missing", sentence=sentence)
+    return PodFailure(category=FailureCategory.USER, reason=f"{kind}Missing", message=sentence)
 
 
-def refused(refusal: Refusal) -> Failure:
+def api_rejection(refusal: Rejection) -> PodFailure:
     """What the API server's refusal means, in its own words."""
     what = f"{refusal.kind} {refusal.name}"
-    said = _clean(refusal.message).rstrip(".")
+    said = _one_line(refusal.message).rstrip(".")
     if refusal.status == 403 and "exceeded quota" in refusal.message:
         sentence = f"the namespace's quota has no room for {what}: {said}"
-        return Failure(kind=Kind.SCHEDULING, reason="QuotaExceeded", sentence=sentence)
+        return PodFailure(category=FailureCategory.SCHEDULING, reason="QuotaExceeded", message=sentence)
     if refusal.status in (400, 422):
         hint = _HINTS.get(refusal.kind, "Look at the operator's log")
         sentence = f"the API server finds {what} wrong: {said}. {hint}"
-        return Failure(kind=Kind.USER, reason="Invalid", sentence=sentence)
+        return PodFailure(category=FailureCategory.USER, reason="Invalid", message=sentence)
     if refusal.status == 403 and _lacks_rights(refusal.message):
         sentence = f"the operator may not write {what}: {said}. Its ClusterRole comes with the chart"
-        return Failure(kind=Kind.USER, reason="OperatorForbidden", sentence=sentence)
+        return PodFailure(category=FailureCategory.USER, reason="OperatorForbidden", message=sentence)
     sentence = f"the API server refuses {what}: {said}"
-    reason = "NamespaceTerminating" if is_by_namespace(refusal) else "AdmissionRefused"
-    return Failure(kind=Kind.SCHEDULING, reason=reason, sentence=sentence)
+    reason = "NamespaceTerminating" if is_namespace_terminating(refusal) else "AdmissionRefused"
+    return PodFailure(category=FailureCategory.SCHEDULING, reason=reason, message=sentence)
 
 
-def is_by_namespace(refusal: Refusal) -> bool:
+def is_namespace_terminating(refusal: Rejection) -> bool:
     """Whether nothing can be made there any more, since the namespace is being deleted."""
     return refusal.status == 403 and "because it is being terminated" in refusal.message
 
 
-def ending_of(pod: Json) -> Ending | None:
+def final_report(pod: Json) -> Ending | None:
     """What the pod's process left for us when it ended."""
-    return _ending(_terminated(pod) or {})
+    return _parse_final_report(_terminated(pod) or {})
 
 
-def said_by(pod: Json) -> str | None:
+def termination_message(pod: Json) -> str | None:
     """The pod's termination message as it is."""
     text = (_terminated(pod) or {}).get("message")
-    return _clean(text) if text else None
+    return _one_line(text) if text else None
 
 
-def lost_node(pod: Json, nodes: dict[str, bool | None]) -> str | None:
+def node_of_lost_pod(pod: Json, nodes: dict[str, bool | None]) -> str | None:
     """The name of the pod's node, if that is gone or not ready."""
     node = (pod.get("spec") or {}).get("nodeName")
     return node if node in nodes and not nodes[node] else None
 
 
-def _by_word(ending: Ending | None, state: Json) -> Failure | None:
+def _from_report(ending: Ending | None, state: Json) -> PodFailure | None:
     if ending is None or ending.failure is None:
         return None
     said = ending.failure
-    kind = Kind.USER if said.exit_code in _USER_CODES else Kind.INFRASTRUCTURE
-    if kind is Kind.INFRASTRUCTURE and state.get("reason") == OOM_KILLED:
+    kind = FailureCategory.USER if said.exit_code in _USER_CODES else FailureCategory.INFRASTRUCTURE
+    if kind is FailureCategory.INFRASTRUCTURE and state.get("reason") == OOM_KILLED:
         return None  # the kernel took the JVM or a worker, and what the driver says of it is what it saw of that
-    return Failure(kind=kind, reason=said.reason, sentence=_clean(said.message))
+    return PodFailure(category=kind, reason=said.reason, message=_one_line(said.message))
 
 
-def _by_code(state: Json, phase: str) -> Failure:
+def _from_exit_code(state: Json, phase: str) -> PodFailure:
     if state.get("reason") == OOM_KILLED:
         sentence = (
             "the kernel killed the driver for want of memory; it gets half as much again, as far as "
             "spec.executor.memory.max (with executors of their own: spec.driver.memory) lets it"
         )
-        return Failure(kind=Kind.INFRASTRUCTURE, reason=OOM_KILLED, sentence=sentence)
+        return PodFailure(category=FailureCategory.INFRASTRUCTURE, reason=OOM_KILLED, message=sentence)
     code = state.get("exitCode")
     if code == 0 or (code is None and phase == "Succeeded"):
         sentence = "the driver ended without an error, though the sink should run"
-        return Failure(kind=Kind.INFRASTRUCTURE, reason="EndedByItself", sentence=sentence)
+        return PodFailure(category=FailureCategory.INFRASTRUCTURE, reason="EndedByItself", message=sentence)
     reason, said = _BY_CODE.get(code or 1, (errors.SinkError.reason, f"the driver ended with exit code {code}"))
     said = said if code in _BY_CODE or code is not None else "the driver ended, and nothing says how"
-    return Failure(kind=Kind.USER if code in _USER_CODES else Kind.INFRASTRUCTURE, reason=reason, sentence=said)
+    return PodFailure(
+        category=FailureCategory.USER if code in _USER_CODES else FailureCategory.INFRASTRUCTURE,
+        reason=reason,
+        message=said,
+    )
 
 
-def _evicted(status: Json) -> Failure | None:
+def _evicted(status: Json) -> PodFailure | None:
     reason = status.get("reason")
     if not reason or status.get("phase") != "Failed":
         return None
-    said = _clean(status.get("message") or "")
+    said = _one_line(status.get("message") or "")
     if reason == "Evicted":
         sentence = f"the kubelet evicted the driver: {said}"
     elif reason in ("NodeLost", "NodeShutdown", "Shutdown", "Terminated"):
         sentence = f"the driver's node went away ({reason}): {said}"
     else:
         sentence = f"Kubernetes ended the driver ({reason}): {said}"
-    return Failure(kind=Kind.INFRASTRUCTURE, reason=str(reason), sentence=sentence.rstrip(": "))
+    return PodFailure(category=FailureCategory.INFRASTRUCTURE, reason=str(reason), message=sentence.rstrip(": "))
 
 
-def _own_end(status: Json) -> Json | None:
+def _own_termination(status: Json) -> Json | None:
     """How the sink's own container ended, if it has."""
     own = (each for each in status.get("containerStatuses") or () if each.get("name") == _CONTAINER)
     return next((dict(end) for each in own if (end := (each.get("state") or {}).get("terminated"))), None)
@@ -235,7 +239,7 @@ def _terminated(pod: Json) -> Json | None:
     return None
 
 
-def _ending(state: Json) -> Ending | None:
+def _parse_final_report(state: Json) -> Ending | None:
     text = state.get("message")
     if not text:
         return None
@@ -266,6 +270,6 @@ def _name(pod: Json) -> str:
     return str((pod.get("metadata") or {}).get("name", ""))
 
 
-def _clean(message: str) -> str:
+def _one_line(message: str) -> str:
     """One line."""
     return " ".join(message.split())

@@ -7,16 +7,16 @@ from typing import Final
 
 import aiohttp
 
-from s3sink_operator.kube_api import Api, path_of, read_at_most
+from s3sink_operator.kube_api import KubeApi, path_of, read_limited
 from s3sink_operator.types import Json
 
-PATIENCE_S: Final = 3.0
-MOST_BYTES: Final = 32 << 20
+REPORT_TIMEOUT_S: Final = 3.0
+MAX_REPORT_BYTES: Final = 32 << 20
 """Of a report: a topic-partition takes less than half a KiB."""
 _DEFAULT_PORT = 8042
 
 
-class ByPod:
+class DirectReportClient:
     """Asks a driver at its pod's address."""
 
     def __init__(self, http: aiohttp.ClientSession) -> None:
@@ -26,25 +26,27 @@ class ByPod:
         """See Reports."""
         url = f"http://{pod['status'].get('podIP', '')}:{_port(pod)}/report"
         try:
-            async with self._http.get(url, timeout=aiohttp.ClientTimeout(PATIENCE_S), allow_redirects=False) as answer:
+            async with self._http.get(
+                url, timeout=aiohttp.ClientTimeout(REPORT_TIMEOUT_S), allow_redirects=False
+            ) as answer:
                 if answer.status != 200:
                     raise OSError(f"{url}: {answer.status} {answer.reason}")
-                return await read_at_most(answer, MOST_BYTES)
+                return await read_limited(answer, MAX_REPORT_BYTES)
         except aiohttp.ClientError as error:
             raise OSError(f"{url}: {error}") from None
 
 
-class ByProxy:
+class ProxyReportClient:
     """Asks a driver through the API server, for an operator that does not reach pods."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: KubeApi) -> None:
         self._api = api
 
     async def fetch(self, pod: Json) -> bytes:
         """See Reports."""
         meta = pod["metadata"]
         path = path_of("Pod", meta["namespace"], f"{meta['name']}:{_port(pod)}", "proxy/report")
-        return await asyncio.wait_for(self._api.raw(path, most=MOST_BYTES), PATIENCE_S)
+        return await asyncio.wait_for(self._api.raw(path, most=MAX_REPORT_BYTES), REPORT_TIMEOUT_S)
 
 
 def _port(pod: Json) -> int:

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from s3sink_operator.crd.status import ATTEMPTS, WORST
-from s3sink_operator.types import Json, to_ms, to_stamp
+from s3sink_operator.crd.status import MAX_ATTEMPTS, MAX_MOST_LAGGING
+from s3sink_operator.types import Json, to_ms, to_timestamp
 from sink_job.api.report import Ending, PartitionReport, Report
 
-MOST: Final = 2**63 - 1
+MAX_INTEGER: Final = 2**63 - 1
 """The largest number that the API server takes."""
-MOST_TOPICS: Final = 1000
-MOST_OF_MESSAGE: Final = 4096
+MAX_TOPICS: Final = 1000
+MAX_MESSAGE: Final = 4096
 UPDATED: Final = "updatedTime"
 _LOW_SINCE: Final = "lowSince"
 _PROGRESS_OF_MEMORY: Final = ("wanted", "inputs", _LOW_SINCE)
@@ -46,16 +46,16 @@ def conditions(old: Sequence[Json], wanted: Iterable[Condition], *, generation: 
             {
                 "type": condition.type,
                 "status": condition.status,
-                "reason": word(condition.reason),
-                "message": condition.message[:MOST_OF_MESSAGE],
-                "lastTransitionTime": since or to_stamp(now),
+                "reason": sanitize_reason(condition.reason),
+                "message": condition.message[:MAX_MESSAGE],
+                "lastTransitionTime": since or to_timestamp(now),
                 "observedGeneration": generation,
             }
         )
     return made
 
 
-def broken(old: Json, what: str, *, now: int) -> Json | None:
+def operator_error(old: Json, what: str, *, now: int) -> Json | None:
     """The status of before, in which Ready is not known any more, since no look comes to its end; None: it says so."""
     message = f"{what}. It is tried again each minute; what is said besides is of before"
     told = Condition(type="Ready", status="Unknown", reason="OperatorError", message=message)
@@ -67,7 +67,7 @@ def broken(old: Json, what: str, *, now: int) -> Json | None:
     return {**old, "conditions": [*made, *(each for each in old.get("conditions") or () if each not in before)]}
 
 
-def word(reason: str) -> str:
+def sanitize_reason(reason: str) -> str:
     """A reason as the CRD allows it: some come from pods, who may say anything."""
     return re.sub(r"^[^A-Za-z]+|[^A-Za-z0-9_]", "", reason)[:128] or "Unknown"
 
@@ -77,7 +77,7 @@ def reason_of(status: Json, kind: str) -> str | None:
     return next((each.get("reason") for each in status.get("conditions") or () if each.get("type") == kind), None)
 
 
-def connector(report: Report) -> Json:
+def progress(report: Report) -> Json:
     """What a driver tells of itself, for people: sums, and the topic-partitions that are furthest behind."""
     lags = [each.lag for each in report.partitions if each.lag is not None]
     ages = [each.lag_ms for each in report.partitions if each.lag_ms is not None]
@@ -88,10 +88,10 @@ def connector(report: Report) -> Json:
             "records": report.totals.records,
             "objects": report.totals.objects,
             "bytes": report.totals.bytes,
-            "lastPublishTime": None if report.last_publish is None else to_stamp(report.last_publish),
-            "lag": {"records": min(sum(lags), MOST), "seconds": max(ages, default=0) // 1000} if lags else None,
+            "lastPublishTime": None if report.last_publish is None else to_timestamp(report.last_publish),
+            "lag": {"records": min(sum(lags), MAX_INTEGER), "seconds": max(ages, default=0) // 1000} if lags else None,
             "topics": _topics(report.partitions),
-            "worst": _worst(report.partitions),
+            "worst": _most_lagging(report.partitions),
             "openObjects": report.memory.open_objects,
             "epoch": report.epoch,
             "round": report.round,
@@ -100,7 +100,7 @@ def connector(report: Report) -> Json:
     )
 
 
-def connector_after(known: Json, ending: Ending) -> Json:
+def progress_after_publish(known: Json, ending: Ending) -> Json:
     """What is known of a connector when the pod that published what was open has ended, and nothing runs any more."""
     kept = {name: value for name, value in known.items() if name not in ("topics", "worst", "lag")}
     return kept | without_none(
@@ -116,23 +116,23 @@ def connector_after(known: Json, ending: Ending) -> Json:
     )
 
 
-def attempts(entries: Sequence[Json]) -> list[Json]:
+def newest_attempts(entries: Sequence[Json]) -> list[Json]:
     """As many as are told."""
-    return list(entries[:ATTEMPTS])
+    return list(entries[:MAX_ATTEMPTS])
 
 
-def to_write(old: Json, new: Json, *, now: int, pause_ms: int) -> tuple[Json | None, int | None]:
+def pending_write(old: Json, new: Json, *, now: int, pause_ms: int) -> tuple[Json | None, int | None]:
     """What to write (None: nothing), and in how many milliseconds there may be something, if progress waits."""
     new = without_none(new)
-    if _settled(old) == _settled(new) and not _ends_low(old, new):
-        if _bare(old) == _bare(new):
+    if _without_progress(old) == _without_progress(new) and not _ends_low(old, new):
+        if _without_update_time(old) == _without_update_time(new):
             return None, None
         last = to_ms((old.get("connector") or {}).get(UPDATED)) or 0
         if 0 <= now - last < pause_ms:  # a time to come is of a clock that was wrong
             return None, pause_ms - (now - last)
     written = copy.deepcopy(new)
     if "connector" in written and len(written["connector"]) > 1:
-        written["connector"][UPDATED] = to_stamp(now)
+        written["connector"][UPDATED] = to_timestamp(now)
     return written, None
 
 
@@ -141,16 +141,16 @@ def _ends_low(old: Json, new: Json) -> bool:
     return _LOW_SINCE in (old.get("memory") or {}) and _LOW_SINCE not in (new.get("memory") or {})
 
 
-def _settled(status: Json) -> Json:
+def _without_progress(status: Json) -> Json:
     """The status without figures that change as a matter of course."""
-    rest = _bare(status)
+    rest = _without_update_time(status)
     rest["connector"] = {"phase": (status.get("connector") or {}).get("phase")}
     memory_now = rest.get("memory") or {}
     rest["memory"] = {key: value for key, value in memory_now.items() if key not in _PROGRESS_OF_MEMORY}
     return rest
 
 
-def _bare(status: Json) -> Json:
+def _without_update_time(status: Json) -> Json:
     rest = dict(status)
     if isinstance(rest.get("connector"), dict):
         rest["connector"] = {key: value for key, value in rest["connector"].items() if key != UPDATED}
@@ -162,13 +162,13 @@ def _topics(partitions: Sequence[PartitionReport]) -> list[Json]:
     for each in partitions:
         topic = found.setdefault(each.topic, {"topic": each.topic, "partitions": 0, "lag": 0, "lagSeconds": 0})
         topic["partitions"] += 1
-        topic["lag"] = min(topic["lag"] + (each.lag or 0), MOST)
+        topic["lag"] = min(topic["lag"] + (each.lag or 0), MAX_INTEGER)
         topic["lagSeconds"] = max(topic["lagSeconds"], (each.lag_ms or 0) // 1000)
-    return sorted(found.values(), key=lambda topic: (-topic["lag"], topic["topic"]))[:MOST_TOPICS]
+    return sorted(found.values(), key=lambda topic: (-topic["lag"], topic["topic"]))[:MAX_TOPICS]
 
 
-def _worst(partitions: Sequence[PartitionReport]) -> list[Json]:
-    behind = sorted(partitions, key=lambda each: (-(each.lag or 0), each.topic, each.partition))[:WORST]
+def _most_lagging(partitions: Sequence[PartitionReport]) -> list[Json]:
+    behind = sorted(partitions, key=lambda each: (-(each.lag or 0), each.topic, each.partition))[:MAX_MOST_LAGGING]
     return [
         without_none(
             {

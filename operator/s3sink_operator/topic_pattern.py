@@ -14,7 +14,7 @@ from functools import lru_cache
 from re import _parser  # type: ignore[attr-defined]  # the one way to a pattern's pieces
 from typing import Any, Final
 
-MOST_STEPS: Final = 20_000
+MAX_STEPS: Final = 20_000
 """Characters compared, in all, before it is given up: some milliseconds."""
 
 _CATEGORIES: Final = {
@@ -24,7 +24,7 @@ _CATEGORIES: Final = {
 }
 
 
-class _NotToldError(Exception):
+class _UndecidedError(Exception):
     """It cannot be told, or would take too long."""
 
 
@@ -33,8 +33,8 @@ def matches(pattern: str, topic: str) -> bool | None:
     """Whether all of `topic`, which is ASCII, matches `pattern`; None: that cannot be told here."""
     try:
         parsed = _parsed(pattern)
-        return len(topic) in _Walk(topic).through(parsed, frozenset({0}))
-    except (_NotToldError, RecursionError):
+        return len(topic) in _Matcher(topic).through(parsed, frozenset({0}))
+    except (_UndecidedError, RecursionError):
         return None
 
 
@@ -43,18 +43,18 @@ def _parsed(pattern: str) -> Sequence[tuple[Any, Any]]:
     try:
         found = _parser.parse(pattern)
     except (re.error, OverflowError):
-        raise _NotToldError from None
+        raise _UndecidedError from None
     if found.state.flags & re.IGNORECASE:
-        raise _NotToldError
+        raise _UndecidedError
     return list(found)
 
 
-class _Walk:
+class _Matcher:
     """One topic, and the steps that are left."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
-        self.left = MOST_STEPS
+        self.left = MAX_STEPS
 
     def through(self, pieces: Iterable[tuple[Any, Any]], starts: frozenset[int]) -> frozenset[int]:
         """Where all of `pieces`, one after the other, may end."""
@@ -67,7 +67,7 @@ class _Walk:
     def _one(self, kind: str, value: Any, starts: frozenset[int]) -> frozenset[int]:
         self.left -= len(starts)
         if self.left < 0:
-            raise _NotToldError
+            raise _UndecidedError
         match kind:
             case "LITERAL" | "NOT_LITERAL" | "ANY" | "IN":
                 end = len(self.topic)
@@ -77,14 +77,14 @@ class _Walk:
             case "SUBPATTERN":
                 _, on, off, inner = value
                 if (on | off) & re.IGNORECASE:
-                    raise _NotToldError
+                    raise _UndecidedError
                 return self.through(inner, starts)
             case "MAX_REPEAT" | "MIN_REPEAT":
                 least, most, inner = value
                 return self._repeated(least, most, inner, starts)
             case "AT":
                 return self._at(str(value), starts)
-        raise _NotToldError
+        raise _UndecidedError
 
     def _repeated(self, least: int, most: int, inner: Any, starts: frozenset[int]) -> frozenset[int]:
         for _ in range(least):
@@ -104,7 +104,7 @@ class _Walk:
     def _step(self) -> None:
         self.left -= 1
         if self.left < 0:
-            raise _NotToldError
+            raise _UndecidedError
 
     def _at(self, where: str, starts: frozenset[int]) -> frozenset[int]:
         match where:
@@ -112,7 +112,7 @@ class _Walk:
                 return starts & {0}
             case "AT_END" | "AT_END_STRING":
                 return starts & {len(self.topic)}
-        raise _NotToldError
+        raise _UndecidedError
 
 
 def _fits(kind: str, value: Any, one: str) -> bool:

@@ -18,7 +18,7 @@ from sink_job.api.report import Report
 
 Json = dict[str, Any]
 
-MOST_ATTEMPTS: Final = 10**15
+MAX_ATTEMPT: Final = 10**15
 """A label with a larger number is not the operator's."""
 _LAST_S: Final = 253_402_300_799  # the last second of the year 9999
 
@@ -28,17 +28,17 @@ class Unreachable:
     """A driver that did not answer: its state is unknown, which is never a reason to end it. `lasts`: it has not
     answered several times in a row."""
 
-    why: str
-    lasts: bool = True
+    message: str
+    persistent: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
+class SinkResources:
     """What a sink takes for itself. `seen` are topics that it copies by a pattern, as far as they are known."""
 
     namespace: str
     name: str
-    created: str
+    creation_time: str
     bucket: str
     topics_dir: str
     topics: Sequence[str] | None
@@ -47,19 +47,19 @@ class Claim:
     sink_id: str
     endpoint: str | None = None
     brokers: str = ""
-    seen: Sequence[str] = ()
+    observed_topics: Sequence[str] = ()
 
     @property
-    def title(self) -> str:
+    def full_name(self) -> str:
         return f"{self.namespace}/{self.name}"
 
 
-FINALIZERS = "S3Sink/finalizers"
+FINALIZERS_KIND = "S3Sink/finalizers"
 """The kind of refusals of a sink's finalizers; `S3Sink` is its status."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refusal:
+class Rejection:
     """What the API server refused last time, with its own words. `status` is the HTTP status."""
 
     kind: str
@@ -71,7 +71,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PodWarning:
+class PodEvent:
     """The last event of a pod of this name that does not start, which is a warning."""
 
     pod: str
@@ -84,17 +84,17 @@ class Observed:
     """One sink and all that belongs to it, at one look."""
 
     sink: Json
-    config: Json | None = None
-    account: Json | None = None
-    binding: Json | None = None
+    config_map: Json | None = None
+    service_account: Json | None = None
+    role_binding: Json | None = None
     driver: Json | None = None
-    task: Json | None = None
+    operation: Json | None = None
     executors: Sequence[Json] = ()
     report: Report | Unreachable | None = None
-    others: Sequence[Claim] = ()
-    refusals: Sequence[Refusal] = ()
+    competitors: Sequence[SinkResources] = ()
+    rejections: Sequence[Rejection] = ()
     nodes: Mapping[str, bool | None] = field(default_factory=dict)
-    warning: PodWarning | None = None
+    pod_event: PodEvent | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,20 +145,20 @@ class Decision:
     finalizers: Sequence[str] | None = None
     status: Json | None = None
     events: Sequence[Event] = ()
-    wake_ms: int | None = None
+    requeue_after_ms: int | None = None
 
     @property
-    def writes(self) -> bool:
+    def has_writes(self) -> bool:
         """Whether anything is to be written."""
-        return self.acts or bool(self.events) or self.status is not None
+        return self.changes_objects or bool(self.events) or self.status is not None
 
     @property
-    def acts(self) -> bool:
+    def changes_objects(self) -> bool:
         """Whether anything but status and events is to be written."""
         return any((self.apply, self.create, self.delete, self.resize)) or self.finalizers is not None
 
 
-class Kind(StrEnum):
+class FailureCategory(StrEnum):
     """Who can do something about a failure."""
 
     USER = "User"
@@ -169,7 +169,7 @@ class Kind(StrEnum):
     """The cluster: room, quota, admission. What Kubernetes itself keeps trying is left to it."""
 
 
-class Request(StrEnum):
+class Operation(StrEnum):
     """What a task pod is for."""
 
     PUBLISH = "Publish"
@@ -193,26 +193,26 @@ class Settings:
     """
 
     image: str
-    cluster: str
-    driver_role: str = "s3sink-driver"
-    port: int = 8042
-    grace_s: int = 60
-    node_lost_ms: int = 5 * 60_000
-    deletion_ms: int = 10 * 60_000
-    task_ms: int = 6 * 3_600_000
-    starting_ms: int = 5 * 60_000
-    progress_ms: int = 30_000
-    watch_ms: int = 4_000
-    poll_ms: int = 2_000
-    refused_ms: int = 60_000
-    resize_ms: int = 5 * 60_000
-    started_ms: int = 0
+    cluster_id: str
+    driver_cluster_role: str = "s3sink-driver"
+    report_port: int = 8042
+    termination_grace_s: int = 60
+    node_lost_timeout_ms: int = 5 * 60_000
+    deletion_timeout_ms: int = 10 * 60_000
+    operation_timeout_ms: int = 6 * 3_600_000
+    start_timeout_ms: int = 5 * 60_000
+    progress_interval_ms: int = 30_000
+    status_poll_ms: int = 4_000
+    start_poll_ms: int = 2_000
+    rejected_retry_ms: int = 60_000
+    resize_timeout_ms: int = 5 * 60_000
+    start_time_ms: int = 0
     rollout_ms: int = 0
-    spill: str = "20Gi"
-    resize: bool = False
+    ephemeral_storage: str = "20Gi"
+    supports_resize: bool = False
     image_pull_policy: str = "IfNotPresent"
-    user: int | None = 10001
-    requests: frozenset[Request] = frozenset(Request)
+    run_as_user: int | None = 10001
+    requests: frozenset[Operation] = frozenset(Operation)
 
 
 def to_ms(stamp: str | None) -> int | None:
@@ -225,7 +225,7 @@ def to_ms(stamp: str | None) -> int | None:
         return None
 
 
-def to_stamp(ms: int) -> str:
+def to_timestamp(ms: int) -> str:
     """A time as Kubernetes writes it, in whole seconds; what lies outside of 1970 to 9999 is told as its edge."""
     return datetime.fromtimestamp(min(max(ms // 1000, 0), _LAST_S), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -240,7 +240,7 @@ def uid_of(obj: Json) -> str:
     return str(obj["metadata"].get("uid", ""))
 
 
-def is_ending(obj: Json) -> bool:
+def is_terminating(obj: Json) -> bool:
     """Whether somebody has deleted the object, and it is still there."""
     return "deletionTimestamp" in obj.get("metadata", {})
 
@@ -250,11 +250,11 @@ def annotation(obj: Json, name: str) -> str | None:
     return None if found is None else str(found)
 
 
-def wanted_state(sink: Json) -> tuple[State, str]:
+def desired_state(sink: Json) -> tuple[State, str]:
     """The state that is wanted, and what says so: the annotation, else the spec. What is no state says Running."""
-    asked = annotation(sink, names.STATE)
+    asked = annotation(sink, names.STATE_ANNOTATION)
     if asked in list(State):
-        return State(asked), f"the annotation {names.STATE}"
+        return State(asked), f"the annotation {names.STATE_ANNOTATION}"
     spec = sink.get("spec")
     written = spec.get("state", State.RUNNING.value) if isinstance(spec, dict) else State.RUNNING.value
     return State(written) if written in list(State) else State.RUNNING, "spec.state"
@@ -265,8 +265,8 @@ def label(obj: Json, name: str) -> str | None:
     return None if found is None else str(found)
 
 
-def attempt_of(pod: Json, name: str) -> int:
+def attempt_number(pod: Json, name: str) -> int:
     """The number in the pod's label; 0 where there is none that can be read."""
     text = label(pod, name) or ""
-    number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(MOST_ATTEMPTS)) else 0
-    return number if number <= MOST_ATTEMPTS else 0
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(MAX_ATTEMPT)) else 0
+    return number if number <= MAX_ATTEMPT else 0

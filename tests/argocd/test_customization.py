@@ -84,7 +84,7 @@ def test_an_action_changes_the_annotation_of_its_name_and_nothing_else(case: Jso
     assert run(ACTIONS / case["action"] / "action.lua", before) == expected
     changed = [key for key in {*before, *expected} if before.get(key) != expected.get(key)]
     assert changed == ["metadata"]
-    assert {*expected["metadata"].get("annotations", {})} <= {names.RESTART, names.STATE}
+    assert {*expected["metadata"].get("annotations", {})} <= {names.RESTART_ANNOTATION, names.STATE_ANNOTATION}
 
 
 @pytest.mark.parametrize("case", ACTION["discoveryTests"], ids=name)

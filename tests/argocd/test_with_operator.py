@@ -55,11 +55,11 @@ def test_a_sink_that_is_paused_or_stopped_by_an_action_is_suspended_until_it_is_
 
 def test_the_action_restart_makes_another_attempt() -> None:
     cluster = running()
-    before = cluster.driver["metadata"]["labels"][names.ATTEMPT] if cluster.driver else None
+    before = cluster.driver["metadata"]["labels"][names.ATTEMPT_LABEL] if cluster.driver else None
     act(cluster, "restart")
     cluster.live()
     assert cluster.driver is not None
-    assert cluster.driver["metadata"]["labels"][names.ATTEMPT] != before
+    assert cluster.driver["metadata"]["labels"][names.ATTEMPT_LABEL] != before
     assert health(cluster) == "Healthy"
 
 

@@ -247,7 +247,7 @@ def test_the_network_policy_of_sinks_covers_their_pods_in_each_namespace(templat
     made = template(EVERYTHING)
     for namespace in ("orders", "payments"):
         selector = made.one("NetworkPolicy", namespace=namespace)["spec"]["podSelector"]
-        for component in (Component.DRIVER, Component.EXECUTOR, Component.TASK):
+        for component in (Component.DRIVER, Component.EXECUTOR, Component.OPERATION):
             assert matches(selector, names.pod_labels("flights", component, 1))
     assert len(template(MINIMAL, "networkPolicy.sinks.enabled=true").of("NetworkPolicy", namespace="ops")) == 2
     assert [each["metadata"]["name"] for each in template().of("NetworkPolicy")] == ["s3sink-operator"]
@@ -265,7 +265,7 @@ def test_drivers_and_executors_reach_each_other_kafka_s3_dns_and_the_api_server(
 def test_the_report_of_a_driver_may_be_read_by_the_operator_and_by_prometheus(template: Template) -> None:
     made = template(EVERYTHING)
     (report,) = [rule for rule in made.one("NetworkPolicy", namespace="orders")["spec"]["ingress"] if rule.get("ports")]
-    assert [port["port"] for port in report["ports"]] == [Settings(image="", cluster="").port]
+    assert [port["port"] for port in report["ports"]] == [Settings(image="", cluster_id="").report_port]
     prometheus, operator = report["from"]
     assert prometheus["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "monitoring"}
     labels = made.one("Deployment")["spec"]["template"]["metadata"]["labels"]
@@ -279,14 +279,14 @@ def test_the_pod_monitor_reads_the_port_that_drivers_have(template: Template) ->
     spec = template(EVERYTHING).one("PodMonitor")["spec"]
     manifest = yaml.safe_load((ROOT / "examples" / "minimal.yaml").read_text())
     manifest["metadata"]["namespace"] = "orders"
-    shape = objects.Shape(attempt=1, memory=1 << 30, spec_hash="")
+    shape = objects.PodShape(attempt=1, memory=1 << 30, spec_hash="")
     owner = {"metadata": {"name": "minimal", "uid": "1"}}
-    driver = objects.driver_pod(parse_sink(manifest), owner, Settings(image="it", cluster="c"), shape)
+    driver = objects.driver_pod(parse_sink(manifest), owner, Settings(image="it", cluster_id="c"), shape)
     assert matches(spec["selector"], driver["metadata"]["labels"])
     (endpoint,) = spec["podMetricsEndpoints"]
     assert endpoint["port"] in {port["name"] for port in driver["spec"]["containers"][0]["ports"]}
     label = endpoint["relabelings"][0]["sourceLabels"][0].removeprefix("__meta_kubernetes_pod_label_")
-    assert label == names.SINK.replace(".", "_").replace("/", "_")
+    assert label == names.SINK_LABEL.replace(".", "_").replace("/", "_")
     assert spec["namespaceSelector"] == {"matchNames": ["orders", "payments"]}
 
 

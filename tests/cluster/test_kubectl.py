@@ -91,7 +91,7 @@ def test_a_sink_is_paused_resumed_restarted_and_stopped_and_each_waits_until_it_
     spec = sink.sink["spec"]
     kubectl("pause", SINK, "--wait")
     assert sink.kube.find("Pod", DRIVER) is None
-    assert wanted(sink) == {"wanted": "Paused", "by": f"the annotation {names.STATE}"}
+    assert wanted(sink) == {"wanted": "Paused", "by": f"the annotation {names.STATE_ANNOTATION}"}
     kubectl("resume", SINK, "--wait")
     second = sink.driver
     done = json.loads(kubectl("restart", SINK, "--wait", "-o", "json").stdout)
@@ -112,7 +112,7 @@ def test_offsets_are_asked_for_only_while_stopped_and_with_a_yes(sink: Operated,
     shown = kubectl("reset-offsets", SINK, "--to", "earliest", may_fail=True)
     assert shown.returncode == 1
     assert "nothing is done without --yes" in shown.stderr
-    assert names.RESET_OFFSETS not in sink.sink["metadata"]["annotations"]
+    assert names.RESET_OFFSETS_ANNOTATION not in sink.sink["metadata"]["annotations"]
 
 
 STARTS = ResetReport(

@@ -148,7 +148,7 @@ def test_an_edit_that_the_job_sees_restarts_the_driver(sink: Operated) -> None:
     pod = sink.next_driver(before)
     sink.wait_ready()
     assert "flushSize: 200" in sink.kube.get("ConfigMap", CHILD)["data"]["sink.yaml"]
-    assert pod["metadata"]["labels"][names.ATTEMPT] == "2"
+    assert pod["metadata"]["labels"][names.ATTEMPT_LABEL] == "2"
     assert sink.status["attempts"][1]["reason"] == "SpecChanged"
 
 
@@ -207,7 +207,7 @@ def test_a_stopped_sink_has_published_what_was_open_and_has_no_pods(sink: Operat
     requests: list[str] = []
 
     def publishes(pod: str) -> None:
-        requests.append(sink.kube.get("Pod", pod)["metadata"]["annotations"]["s3sink.io/request"])
+        requests.append(sink.kube.get("Pod", pod)["metadata"]["annotations"]["s3sink.io/operation"])
         sink.harness.succeed(pod)
 
     sink.harness.at_start(TASK, publishes)
@@ -221,13 +221,13 @@ def test_a_stopped_sink_has_published_what_was_open_and_has_no_pods(sink: Operat
 
 def test_a_held_sink_is_told_about_and_not_touched(sink: Operated) -> None:
     sink.started()
-    sink.kube.patch("S3Sink", SINK, {"metadata": {"annotations": {names.PAUSED: "true"}}})
+    sink.kube.patch("S3Sink", SINK, {"metadata": {"annotations": {names.RECONCILE_PAUSED_ANNOTATION: "true"}}})
     sink.wait_reason("ReconcilePaused")
     sink.kube.delete("Pod", DRIVER)
     sink.kube.wait_gone("Pod", DRIVER)
     sink.wait(lambda found: condition(found, "Ready")["status"] == "False", "that it has seen")
     assert sink.kube.find("Pod", DRIVER) is None
-    sink.kube.patch("S3Sink", SINK, {"metadata": {"annotations": {names.PAUSED: None}}})
+    sink.kube.patch("S3Sink", SINK, {"metadata": {"annotations": {names.RECONCILE_PAUSED_ANNOTATION: None}}})
     sink.wait_ready()
 
 

@@ -89,9 +89,9 @@ def test_two_sinks_of_the_same_data_do_not_both_run(sink: Operated) -> None:
     found = sink.kube.wait("S3Sink", "younger", lambda each: condition(each, "Ready"))
     assert condition(found, "Ready")["reason"] == "Conflict"
     assert f"{sink.kube.namespace}/{SINK}" in condition(found, "Ready")["message"]
-    assert sink.kube.find("Pod", names.driver_name("younger")) is None
+    assert sink.kube.find("Pod", names.driver_pod_name("younger")) is None
     sink.kube.delete("S3Sink", SINK)
-    sink.kube.wait("Pod", names.driver_name("younger"), bool, what="the younger one's turn")
+    sink.kube.wait("Pod", names.driver_pod_name("younger"), bool, what="the younger one's turn")
 
 
 def test_a_spec_that_only_the_parser_refuses_is_told(sink: Operated) -> None:

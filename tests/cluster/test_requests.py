@@ -47,7 +47,7 @@ class Tasks:
         self.sink.harness.succeed(pod, REPORT.termination_message())
 
     def _start(self, pod: str) -> None:
-        asked = self.sink.kube.get("Pod", pod)["metadata"]["annotations"]["s3sink.io/request"]
+        asked = self.sink.kube.get("Pod", pod)["metadata"]["annotations"]["s3sink.io/operation"]
         self.asked.append(asked)
         self.ends.get(asked.partition(":")[0], self.sink.harness.succeed)(pod)
 

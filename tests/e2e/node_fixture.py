@@ -124,7 +124,7 @@ class PodSink:
 
     @property
     def driver_name(self) -> str:
-        return names.driver_name(self.name)
+        return names.driver_pod_name(self.name)
 
     @property
     def manifest(self) -> Json:
@@ -178,7 +178,7 @@ class PodSink:
 
     def executors(self) -> list[Json]:
         """The executor pods that are there."""
-        labels = f"{names.SINK}={self.name},{names.COMPONENT}={names.Component.EXECUTOR.value}"
+        labels = f"{names.SINK_LABEL}={self.name},{names.COMPONENT_LABEL}={names.Component.EXECUTOR.value}"
         return self.kube.items("Pod", labels=labels)
 
     def wait(self, is_so: Callable[[Json], Any], what: str, *, seconds: float = _SECONDS) -> Json:

@@ -18,7 +18,7 @@ import pytest
 from devtools.kube.client import Json
 from devtools.processes import wait_until
 from s3sink_operator import names
-from s3sink_operator.objects.pods import quantity
+from s3sink_operator.objects.pods import parse_quantity
 from sink_job.api.report import Ending
 from tests.e2e.node_fixture import NAMESPACE, RELEASE, PodSink, Shared, Site
 from tests.support.operator_fixture import reason_is
@@ -166,10 +166,10 @@ def test_a_sink_that_holds_more_grows_in_its_pod_without_a_restart(sink_of: Sink
     sink.apply()
     cluster = sink.site.cluster
     driver = sink.kube.wait("Pod", sink.driver_name, lambda pod: pod["status"]["phase"] == "Running", seconds=60)
-    first = quantity(driver["spec"]["containers"][0]["resources"]["limits"]["memory"]) or 0
+    first = parse_quantity(driver["spec"]["containers"][0]["resources"]["limits"]["memory"]) or 0
     wait_until(lambda: cluster.memory_limit_of(driver) > first, "a higher limit of the container", seconds=150)
     changed = sink.wait(lambda each: "lastChange" in each["status"].get("memory", {}), "the change in the status")
-    assert cluster.memory_limit_of(driver) == quantity(changed["status"]["memory"]["current"])
+    assert cluster.memory_limit_of(driver) == parse_quantity(changed["status"]["memory"]["current"])
     assert sink.driver["metadata"]["uid"] == driver["metadata"]["uid"]
     assert sink.driver["status"]["containerStatuses"][0]["restartCount"] == 0
 

@@ -12,28 +12,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from s3sink_operator import names
-from s3sink_operator.decide import decide
+from s3sink_operator.decide.chain import decide
 from s3sink_operator.objects import CONTAINER, has_executors
 from s3sink_operator.types import (
-    Claim,
     Decision,
     Delete,
     Json,
     Observed,
-    Refusal,
-    Request,
+    Operation,
+    Rejection,
     Resize,
     Settings,
+    SinkResources,
     Unreachable,
-    to_stamp,
+    to_timestamp,
 )
 from sink_job.api.quantities import format_size
 from sink_job.api.report import Ending, Failure, MemoryReport, PartitionReport, Report, RunState
 
 START = 1_760_000_000_000
 MINUTE = 60_000
-SETTINGS = Settings(image="registry.example.com/s3sink-job:1", cluster="c1")
-ALL_BUILT = Settings(image="registry.example.com/s3sink-job:1", cluster="c1", requests=frozenset(Request))
+SETTINGS = Settings(image="registry.example.com/s3sink-job:1", cluster_id="c1")
+ALL_BUILT = Settings(image="registry.example.com/s3sink-job:1", cluster_id="c1", requests=frozenset(Operation))
 
 SPEC: Json = {
     "kafka": {"bootstrapServers": "kafka:9092", "topics": ["flights"]},
@@ -58,7 +58,7 @@ def document(name: str = "flights", uid: str = "sink-uid", **spec: Any) -> Json:
             "namespace": "data",
             "uid": uid,
             "generation": 1,
-            "creationTimestamp": to_stamp(START),
+            "creationTimestamp": to_timestamp(START),
         },
         "spec": copy.deepcopy(merged),
     }
@@ -98,8 +98,8 @@ class Cluster:
     lingers: bool = False
     things: dict[tuple[str, str], Json] = field(default_factory=dict)
     report: Report | Unreachable | None = None
-    others: Sequence[Claim] = ()
-    refusals: Sequence[Refusal] = ()
+    others: Sequence[SinkResources] = ()
+    refusals: Sequence[Rejection] = ()
     nodes: dict[str, bool | None] = field(default_factory=dict)
     executors: Sequence[Json] | None = None
     log: list[str] = field(default_factory=list)
@@ -119,11 +119,11 @@ class Cluster:
 
     @property
     def driver(self) -> Json | None:
-        return self.get("Pod", names.driver_name(self.name))
+        return self.get("Pod", names.driver_pod_name(self.name))
 
     @property
     def task(self) -> Json | None:
-        return self.get("Pod", names.task_name(self.name))
+        return self.get("Pod", names.operation_pod_name(self.name))
 
     @property
     def status(self) -> Json:
@@ -140,15 +140,15 @@ class Cluster:
     def observe(self) -> Observed:
         return Observed(
             sink=copy.deepcopy(self.sink),
-            config=self.get("ConfigMap", names.config_name(self.name)),
-            account=self.get("ServiceAccount", names.account_name(self.name)),
-            binding=self.get("RoleBinding", names.binding_name(self.name)),
+            config_map=self.get("ConfigMap", names.config_map_name(self.name)),
+            service_account=self.get("ServiceAccount", names.service_account_name(self.name)),
+            role_binding=self.get("RoleBinding", names.role_binding_name(self.name)),
             driver=self.driver,
-            task=self.task,
+            operation=self.task,
             executors=self.executors if self.executors is not None else self._usual_executors(),
             report=self.report if self.driver is not None else None,
-            others=self.others,
-            refusals=self.refusals,
+            competitors=self.others,
+            rejections=self.refusals,
             nodes=self.nodes,
         )
 
@@ -163,8 +163,8 @@ class Cluster:
     def executor(self, number: int, **status: Any) -> Json:
         """An executor of the driver that is there."""
         assert self.driver is not None
-        labels = {**self.driver["metadata"]["labels"], names.COMPONENT: names.Component.EXECUTOR.value}
-        name = f"{self.name}-{labels[names.ATTEMPT]}-exec-{number}"
+        labels = {**self.driver["metadata"]["labels"], names.COMPONENT_LABEL: names.Component.EXECUTOR.value}
+        name = f"{self.name}-{labels[names.ATTEMPT_LABEL]}-exec-{number}"
         owner = {"apiVersion": "v1", "kind": "Pod", "uid": self.driver["metadata"]["uid"], "controller": True}
         return {
             "metadata": {"name": name, "namespace": "data", "labels": labels, "ownerReferences": [owner]},
@@ -257,7 +257,7 @@ class Cluster:
     def _named(self, obj: Json) -> Json:
         if "uid" not in obj["metadata"]:
             self._uids += 1
-            obj["metadata"] |= {"uid": f"uid-{self._uids}", "creationTimestamp": to_stamp(self.now)}
+            obj["metadata"] |= {"uid": f"uid-{self._uids}", "creationTimestamp": to_timestamp(self.now)}
         return obj
 
     def _delete(self, gone: Delete) -> None:
@@ -267,7 +267,7 @@ class Cluster:
         assert there["metadata"]["uid"] == gone.uid
         self.log.append(f"delete {gone.name}{' by force' if gone.grace_s == 0 else ''}")
         if self.lingers and gone.grace_s != 0:
-            there["metadata"]["deletionTimestamp"] = to_stamp(self.now + 60_000)
+            there["metadata"]["deletionTimestamp"] = to_timestamp(self.now + 60_000)
         else:
             self.remove(*key)
 
@@ -284,7 +284,7 @@ class Cluster:
     def remove(self, kind: str, name: str) -> None:
         """Takes an object away, if it is there."""
         self.things.pop((kind, name), None)
-        if name == names.driver_name(self.name):
+        if name == names.driver_pod_name(self.name):
             self.report = None
 
     def kubelet(self) -> bool:
@@ -294,7 +294,7 @@ class Cluster:
                 self.remove(*key)
                 return True
             if pod["status"]["phase"] == "Pending":
-                if key[1] == names.task_name(self.name):
+                if key[1] == names.operation_pod_name(self.name):
                     self.end(pod, exit_code=0)
                 else:
                     self.run()
@@ -304,7 +304,7 @@ class Cluster:
     def run(self, state: RunState = RunState.RUNNING, **changes: Any) -> None:
         """The driver's process runs, and tells so."""
         assert self.driver is not None
-        started = {"name": CONTAINER, "started": True, "state": {"running": {"startedAt": to_stamp(self.now)}}}
+        started = {"name": CONTAINER, "started": True, "state": {"running": {"startedAt": to_timestamp(self.now)}}}
         self.driver["status"] = {"phase": "Running", "containerStatuses": [started]}
         self.driver["spec"]["nodeName"] = "node-1"
         given: dict[str, Any] = {"now": self.now, "memory": self.load} | changes
@@ -321,7 +321,7 @@ class Cluster:
         self.report = None
 
     def end(self, pod: Json, *, exit_code: int, message: str | None = None, reason: str = "") -> None:
-        ended = {"exitCode": exit_code, "reason": reason, "finishedAt": to_stamp(self.now), "message": message}
+        ended = {"exitCode": exit_code, "reason": reason, "finishedAt": to_timestamp(self.now), "message": message}
         phase = "Succeeded" if exit_code == 0 else "Failed"
         pod["status"] = {"phase": phase, "containerStatuses": [{"name": CONTAINER, "state": {"terminated": ended}}]}
 
@@ -335,7 +335,7 @@ class Cluster:
         self.sink["metadata"].setdefault("annotations", {}).update(annotations)
 
     def delete_sink(self) -> None:
-        self.sink["metadata"]["deletionTimestamp"] = to_stamp(self.now)
+        self.sink["metadata"]["deletionTimestamp"] = to_timestamp(self.now)
 
     def wait(self, ms: int) -> None:
         self.now += ms
@@ -373,4 +373,4 @@ def stopping() -> Cluster:
 
 def attempt(cluster: Cluster) -> str:
     assert cluster.driver is not None
-    return str(cluster.driver["metadata"]["labels"][names.ATTEMPT])
+    return str(cluster.driver["metadata"]["labels"][names.ATTEMPT_LABEL])

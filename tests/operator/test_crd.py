@@ -14,7 +14,7 @@ import yaml
 
 from s3sink_operator import crd
 from s3sink_operator.crd import __main__ as command
-from s3sink_operator.crd.rules import RULES, Rule
+from s3sink_operator.crd.rules import RULES, CelRule
 from s3sink_operator.crd.schema import attach, fields
 from sink_job.api.errors import SpecError
 from sink_job.api.field_errors import every_field
@@ -243,7 +243,7 @@ def test_what_a_rule_refuses_the_parser_refuses_too(manifest: dict[str, Any], sa
 
 def test_a_rule_for_a_field_that_there_is_not_is_an_error() -> None:
     with pytest.raises(KeyError):
-        attach({"properties": {}}, (Rule("spec.zebra", "true", "spec.zebra is wrong"),))
+        attach({"properties": {}}, (CelRule("spec.zebra", "true", "spec.zebra is wrong"),))
 
 
 def test_scaling_and_status_are_resources_of_their_own() -> None:

@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from s3sink_operator import names
-from s3sink_operator.types import Claim, Json, to_stamp
+from s3sink_operator.types import Json, SinkResources, to_timestamp
 from tests.operator.fake_cluster import (
     MINUTE,
     RESTARTED,
@@ -40,7 +40,7 @@ def test_a_new_sink_gets_its_objects_and_a_driver_with_few_writes() -> None:
 def test_nothing_is_written_when_all_is_as_it_should_be() -> None:
     cluster = running()
     cluster.wait(10 * MINUTE)
-    assert not cluster.decide().writes
+    assert not cluster.decide().has_writes
 
 
 def test_progress_is_written_every_half_a_minute_at_most() -> None:
@@ -49,7 +49,7 @@ def test_progress_is_written_every_half_a_minute_at_most() -> None:
     cluster.report = report(lag=5)
     decision = cluster.decide()
     assert decision.status is None
-    assert decision.wake_ms == cluster.settings.watch_ms
+    assert decision.requeue_after_ms == cluster.settings.status_poll_ms
     cluster.wait(20_000)
     cluster.settle()
     assert cluster.status["connector"]["lag"]["records"] == 5
@@ -105,11 +105,11 @@ def test_leaves_the_driver_alone_after_an_edit(sections: dict[str, object]) -> N
 
 def test_restarts_the_driver_when_the_annotation_changed_and_not_when_it_is_taken_away() -> None:
     cluster = running()
-    cluster.annotate({names.RESTART: "now"})
+    cluster.annotate({names.RESTART_ANNOTATION: "now"})
     cluster.live()
     assert actions(cluster) == RESTARTED
     assert cluster.status["attempts"][1]["reason"] == "RestartAsked"
-    del cluster.sink["metadata"]["annotations"][names.RESTART]
+    del cluster.sink["metadata"]["annotations"][names.RESTART_ANNOTATION]
     assert not cluster.settle()
 
 
@@ -127,7 +127,7 @@ def test_a_restart_waits_for_the_old_driver_to_be_gone() -> None:
 def test_a_running_sink_is_adopted_without_a_write_by_an_operator_that_comes_back() -> None:
     cluster = running()
     again = Cluster(sink=copy.deepcopy(cluster.sink), things=cluster.things, report=report(now=cluster.now))
-    assert not again.decide().writes
+    assert not again.decide().has_writes
 
 
 def test_a_lost_status_is_told_again_and_the_driver_goes_on() -> None:
@@ -162,7 +162,7 @@ def test_a_config_map_edited_by_hand_is_put_right_and_what_others_added_stays() 
     config = cluster.things["ConfigMap", "flights-s3sink"]
     wanted = config["data"]["sink.yaml"]
     config["metadata"]["labels"]["team"] = "a"
-    assert not cluster.decide().writes
+    assert not cluster.decide().has_writes
     config["data"]["sink.yaml"] = "nonsense"
     cluster.settle()
     assert cluster.things["ConfigMap", "flights-s3sink"]["data"]["sink.yaml"] == wanted
@@ -172,7 +172,7 @@ def test_a_config_map_edited_by_hand_is_put_right_and_what_others_added_stays() 
 def test_a_driver_whose_hash_was_edited_by_hand_is_replaced() -> None:
     cluster = running()
     assert cluster.driver
-    cluster.driver["metadata"]["annotations"][names.SPEC_HASH] = "edited"
+    cluster.driver["metadata"]["annotations"][names.SPEC_HASH_ANNOTATION] = "edited"
     cluster.live()
     assert actions(cluster) == RESTARTED
 
@@ -221,11 +221,11 @@ def test_the_pod_of_a_sink_that_was_deleted_before_is_waited_for() -> None:
     assert cluster.ready == ("True", "Running")
 
 
-def older() -> Claim:
-    return Claim(
+def older() -> SinkResources:
+    return SinkResources(
         namespace="other",
         name="elder",
-        created=to_stamp(START - 1000),
+        creation_time=to_timestamp(START - 1000),
         bucket="archive",
         topics_dir="topics",
         topics=["flights"],

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from s3sink_operator import names
-from s3sink_operator.types import FINALIZERS, Refusal, Unreachable, to_stamp
+from s3sink_operator.types import FINALIZERS_KIND, Rejection, Unreachable, to_timestamp
 from sink_job.api.errors import BucketMissing, DataLoss, ObjectConflict, TryAgainLater
 from sink_job.api.report import RunState, Totals
 from tests.operator.fake_cluster import MINUTE, RESTARTED, START, Cluster, actions, attempt, document, report, running
@@ -48,7 +48,7 @@ def test_a_driver_that_ended_is_started_again_after_a_pause(
         assert cluster.ready == ("False", reason)
         assert not actions(cluster), "the pod is kept for its log"
         assert cluster.condition("Stalled")["status"] == str(stalled)
-        assert not cluster.decide().writes
+        assert not cluster.decide().has_writes
         cluster.wait(int(pause_min * MINUTE * 1.1) + 1000)
     cluster.live()
     assert [each for each in actions(cluster) if "driver" in each] == RESTARTED
@@ -109,7 +109,7 @@ def test_a_restart_by_annotation_ends_a_pause() -> None:
     cluster = running()
     cluster.fail(BucketMissing("no bucket"))
     cluster.settle()
-    cluster.annotate({names.RESTART: "now"})
+    cluster.annotate({names.RESTART_ANNOTATION: "now"})
     cluster.live()
     assert cluster.ready == ("True", "Running")
 
@@ -188,7 +188,7 @@ def test_a_driver_on_a_lost_node_is_replaced_by_force_after_five_minutes(node: b
     cluster = running()
     cluster.lingers = True
     cluster.nodes = {"node-1": node}
-    cluster.report = Unreachable(why="no route")
+    cluster.report = Unreachable(message="no route")
     cluster.settle()
     assert cluster.ready == ("Unknown", "NodeLost")
     assert not actions(cluster)
@@ -222,7 +222,11 @@ def test_a_pod_held_by_finalizers_of_others_is_named_and_not_deleted_again_and_a
     cluster = running()
     assert cluster.driver
     metadata = cluster.driver["metadata"]
-    metadata |= {"deletionTimestamp": to_stamp(START), "deletionGracePeriodSeconds": 0, "finalizers": ["other.io/x"]}
+    metadata |= {
+        "deletionTimestamp": to_timestamp(START),
+        "deletionGracePeriodSeconds": 0,
+        "finalizers": ["other.io/x"],
+    }
     cluster.wait(20 * MINUTE)
     cluster.settle()
     assert cluster.ready == ("False", "StuckTerminating")
@@ -245,7 +249,7 @@ def test_a_refusal_of_the_api_server_is_told_in_its_words_and_tried_again_later(
     cluster = Cluster()
     cluster.settle()
     cluster.remove("Pod", "flights-s3sink-driver")
-    refusal = Refusal(
+    refusal = Rejection(
         kind="Pod", name="flights-s3sink-driver", status=status, reason="x", message=message, at_ms=cluster.now
     )
     cluster.refusals = [refusal]
@@ -267,7 +271,7 @@ def test_no_driver_is_made_while_the_status_cannot_take_back_that_all_is_publish
     assert cluster.status["state"]["published"]
     cluster.edit(state="Running")
     cluster.refusals = [
-        Refusal(kind="S3Sink", name="flights", status=403, reason="Forbidden", message="no", at_ms=cluster.now)
+        Rejection(kind="S3Sink", name="flights", status=403, reason="Forbidden", message="no", at_ms=cluster.now)
     ]
     assert not cluster.decide().create
     cluster.refusals = []
@@ -283,14 +287,14 @@ def test_what_is_refused_while_a_sink_stops_is_the_tasks_failure_and_counted_onc
         cluster.look()
         cluster.kubelet()
     message = "denied by policy"
-    for kind, name in (("ConfigMap", "flights-s3sink"), ("Pod", "flights-s3sink-task")):
+    for kind, name in (("ConfigMap", "flights-s3sink"), ("Pod", "flights-s3sink-operation")):
         cluster.refusals = [
             *cluster.refusals,
-            Refusal(kind=kind, name=name, status=403, reason="Forbidden", message=message, at_ms=cluster.now),
+            Rejection(kind=kind, name=name, status=403, reason="Forbidden", message=message, at_ms=cluster.now),
         ]
         cluster.settle()
         assert not cluster.decide().create
-    assert (cluster.status["retry"]["pod"], cluster.status["retry"]["failures"]) == ("task", 1)
+    assert (cluster.status["retry"]["pod"], cluster.status["retry"]["failures"]) == ("operation", 1)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +303,7 @@ def test_what_is_refused_while_a_sink_stops_is_the_tasks_failure_and_counted_onc
         ("ConfigMap", "flights-s3sink", lambda c: c.remove("ConfigMap", "flights-s3sink")),
         ("Pod", "flights-s3sink-driver", lambda c: c.edit(rotation={"flushSize": 5})),
         ("S3Sink", "flights", lambda c: c.edit(executor={"mode": "Local", "instances": 3})),
-        (FINALIZERS, "flights", lambda c: c.edit(deletionPolicy="Publish")),
+        (FINALIZERS_KIND, "flights", lambda c: c.edit(deletionPolicy="Publish")),
     ],
 )
 def test_a_write_that_was_refused_waits_a_minute_whatever_it_was_and_is_told(
@@ -309,18 +313,18 @@ def test_a_write_that_was_refused_waits_a_minute_whatever_it_was_and_is_told(
     change(cluster)
     message = 'User "o" cannot patch resource "x" in API group ""'
     cluster.refusals = [
-        Refusal(kind=kind, name=name, status=403, reason="Forbidden", message=message, at_ms=cluster.now)
+        Rejection(kind=kind, name=name, status=403, reason="Forbidden", message=message, at_ms=cluster.now)
     ]
     cluster.settle()
     assert not actions(cluster)
     if kind != "S3Sink":
         assert cluster.condition("WriteRefused")["reason"] == "OperatorForbidden"
         assert message in cluster.condition("WriteRefused")["message"]
-    waits = cluster.decide().wake_ms
+    waits = cluster.decide().requeue_after_ms
     assert waits is not None
     assert waits <= MINUTE
     cluster.wait(MINUTE)
-    assert cluster.decide().writes
+    assert cluster.decide().has_writes
     cluster.refusals = []
     cluster.live()
     assert cluster.ready == ("True", "Running")
@@ -331,15 +335,15 @@ def test_a_driver_that_starts_is_asked_often_and_one_that_runs_now_and_then() ->
     cluster.settle()
     cluster.run(RunState.RECOVERING)
     cluster.settle()
-    assert cluster.decide().wake_ms == 2_000
+    assert cluster.decide().requeue_after_ms == 2_000
     cluster.run()
     cluster.settle()
-    assert cluster.decide().wake_ms == 4_000
+    assert cluster.decide().requeue_after_ms == 4_000
 
 
 def test_a_driver_that_does_not_answer_is_unknown_and_never_restarted() -> None:
     cluster = running()
-    cluster.report = Unreachable(why="timed out")
+    cluster.report = Unreachable(message="timed out")
     cluster.wait(60 * MINUTE)
     cluster.settle()
     assert cluster.ready == ("Unknown", "ReportUnreachable")
@@ -350,17 +354,17 @@ def test_a_driver_that_does_not_answer_is_unknown_and_never_restarted() -> None:
 
 def test_one_answer_that_comes_late_is_not_told_and_soon_asked_for_again() -> None:
     cluster = running()
-    cluster.report = Unreachable(why="timed out", lasts=False)
+    cluster.report = Unreachable(message="timed out", persistent=False)
     assert cluster.settle() == 0
     assert cluster.ready == ("True", "Running")
-    assert cluster.decide().wake_ms == 2_000
+    assert cluster.decide().requeue_after_ms == 2_000
 
 
 def test_a_driver_that_has_not_answered_yet_is_not_said_to_run() -> None:
     cluster = Cluster()
     cluster.settle()
     cluster.run()
-    cluster.report = Unreachable(why="timed out", lasts=False)
+    cluster.report = Unreachable(message="timed out", persistent=False)
     cluster.settle()
     assert cluster.ready == ("Unknown", "ReportUnreachable")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from s3sink_operator import objects
-from s3sink_operator.memory_sizing import MOST_OF_DRIVER
-from s3sink_operator.types import Settings, to_stamp
+from s3sink_operator.memory_sizing import MAX_DRIVER
+from s3sink_operator.types import Settings, to_timestamp
 from sink_job.api.errors import OutOfMemory
 from sink_job.api.report import MemoryReport
 from tests.operator.fake_cluster import MINUTE, SETTINGS, START, Cluster, actions, report, running
@@ -36,7 +36,7 @@ def test_a_sink_that_needs_more_memory_is_restarted_with_more() -> None:
 
 def test_memory_grows_in_place_where_the_cluster_can() -> None:
     cluster = running()
-    cluster.settings = Settings(image=SETTINGS.image, cluster=SETTINGS.cluster, resize=True)
+    cluster.settings = Settings(image=SETTINGS.image, cluster_id=SETTINGS.cluster_id, supports_resize=True)
     cluster.report = report(memory=HUNGRY)
     cluster.settle()
     assert actions(cluster) == ["resize"]
@@ -84,12 +84,12 @@ def test_a_worker_that_was_killed_raises_what_the_next_driver_gets_as_the_driver
 
 def executor_size(cluster: Cluster) -> int:
     assert cluster.driver
-    return objects.memory_of(cluster.driver) or 0
+    return objects.sized_memory(cluster.driver) or 0
 
 
 def driver_size(cluster: Cluster) -> int:
     assert cluster.driver
-    return objects.size_of(cluster.driver) or 0
+    return objects.memory_limit(cluster.driver) or 0
 
 
 def test_an_executor_that_was_killed_gets_half_as_much_again_and_its_driver_stays_as_it_is() -> None:
@@ -116,14 +116,14 @@ def test_a_driver_beside_executors_that_is_killed_again_and_again_grows_to_a_bou
         cluster.settle()
         cluster.wait(70 * MINUTE)
         cluster.live()
-    assert driver_size(cluster) == MOST_OF_DRIVER
+    assert driver_size(cluster) == MAX_DRIVER
     assert "spec.driver.memory" in cluster.condition("DriverMemoryCapped")["message"]
     cluster.edit(driver={"memory": "20Gi"})
     cluster.live()
     assert not cluster.condition("DriverMemoryCapped")
 
 
-RESIZED = Settings(image=SETTINGS.image, cluster=SETTINGS.cluster, resize=True)
+RESIZED = Settings(image=SETTINGS.image, cluster_id=SETTINGS.cluster_id, supports_resize=True)
 
 
 def resized(kind: str, reason: str) -> Cluster:
@@ -138,7 +138,7 @@ def resized(kind: str, reason: str) -> Cluster:
     return cluster
 
 
-STAMP = to_stamp(START)
+STAMP = to_timestamp(START)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_driver_is_restarted_for_more_memory_where_its_node(kind: str, reason:
 def test_a_node_that_puts_more_memory_off_is_given_a_while() -> None:
     cluster = resized("PodResizePending", "Deferred")
     assert cluster.settle() == 0
-    cluster.wait(RESIZED.resize_ms)
+    cluster.wait(RESIZED.resize_timeout_ms)
     cluster.settle()
     assert cluster.status["attempts"][0]["reason"] == "MemoryChanged"
 

@@ -63,7 +63,7 @@ def shown(cluster: Cluster) -> Json:
         kept = copy.deepcopy(obj)
         for key in ("uid", "creationTimestamp"):
             kept["metadata"].pop(key, None)
-        kept["metadata"].get("labels", {}).pop(names.ATTEMPT, None)
+        kept["metadata"].get("labels", {}).pop(names.ATTEMPT_LABEL, None)
         kept.pop("status", None)
         text = json.dumps(kept, sort_keys=True)
         text = re.sub(r"(flights-|s3sink.io/attempt: ')\d+", r"\1N", text)
@@ -113,18 +113,18 @@ EVENTS: dict[str, Callable[[Cluster], Any]] = {
     "reset": lambda c: c.edit(offsets={"reset": {"nonce": f"n{c.now}", "to": "Earliest"}}),
     "bad edit": lambda c: c.edit(rotation={}),
     "good edit": lambda c: c.edit(rotation={"flushSize": 3}),
-    "annotate": lambda c: c.annotate({names.RESTART: f"r{c.now}"}),
-    "hold": lambda c: c.annotate({names.PAUSED: "true"}),
-    "let go": lambda c: c.annotate({names.PAUSED: "false"}),
+    "annotate": lambda c: c.annotate({names.RESTART_ANNOTATION: f"r{c.now}"}),
+    "hold": lambda c: c.annotate({names.RECONCILE_PAUSED_ANNOTATION: "true"}),
+    "let go": lambda c: c.annotate({names.RECONCILE_PAUSED_ANNOTATION: "false"}),
     "kubelet": lambda c: c.kubelet(),
     "user error": lambda c: c.fail(BucketMissing("no bucket")),
     "trouble": lambda c: c.fail(TryAgainLater("slow")),
     "out of memory": lambda c: c.fail(exit_code=137, reason="OOMKilled"),
-    "no answer": lambda c: setattr(c, "report", Unreachable(why="x")),
+    "no answer": lambda c: setattr(c, "report", Unreachable(message="x")),
     "hunger": lambda c: setattr(
         c, "report", report(now=c.now, memory=MemoryReport(buffered_bytes=2 << 30, most_open_objects=99))
     ),
-    "driver deleted": lambda c: c.remove("Pod", names.driver_name(c.name)),
+    "driver deleted": lambda c: c.remove("Pod", names.driver_pod_name(c.name)),
     "config deleted": lambda c: c.remove("ConfigMap", "flights-s3sink"),
     "node lost": lambda c: c.nodes.update({"node-1": False}),
     "node back": lambda c: c.nodes.update({"node-1": True}),
@@ -144,7 +144,7 @@ def test_whatever_happens_a_decision_that_is_carried_out_leaves_nothing_to_write
     for event in events:
         EVENTS[event](cluster)
         cluster.settle()
-        assert not cluster.decide().writes
+        assert not cluster.decide().has_writes
         AS_THE_CRD_HAS_IT.validate(cluster.status)
         assert cluster.driver is None or cluster.task is None
         if cluster.gone:

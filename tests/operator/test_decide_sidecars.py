@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from s3sink_operator.objects import CONTAINER
-from s3sink_operator.types import Json, Unreachable, to_stamp
+from s3sink_operator.types import Json, Unreachable, to_timestamp
 from tests.operator.fake_cluster import MINUTE, Cluster, running, stopping
 
 
 def end_beside_a_sidecar(cluster: Cluster, pod: Json | None, *, exit_code: int, reason: str = "Error") -> None:
     assert pod is not None
-    ended = {"exitCode": exit_code, "reason": reason, "finishedAt": to_stamp(cluster.now)}
+    ended = {"exitCode": exit_code, "reason": reason, "finishedAt": to_timestamp(cluster.now)}
     own = {"name": CONTAINER, "started": False, "state": {"terminated": ended}}
     pod["status"] = {"phase": "Running", "containerStatuses": [{"name": "proxy", "state": {"running": {}}}, own]}
-    cluster.report = Unreachable(why="nobody listens")
+    cluster.report = Unreachable(message="nobody listens")
 
 
 def test_a_driver_that_ended_beside_a_sidecar_is_told_and_started_again() -> None:
@@ -47,6 +47,6 @@ def test_a_request_that_failed_beside_a_sidecar_is_tried_again() -> None:
 def test_a_sidecar_that_ended_first_ends_nothing() -> None:
     cluster = running()
     assert cluster.driver is not None
-    ended = {"exitCode": 1, "finishedAt": to_stamp(cluster.now)}
+    ended = {"exitCode": 1, "finishedAt": to_timestamp(cluster.now)}
     cluster.driver["status"]["containerStatuses"].append({"name": "proxy", "state": {"terminated": ended}})
     assert cluster.settle() == 0

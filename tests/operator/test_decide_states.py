@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from s3sink_operator import names
-from s3sink_operator.objects import request_of
-from s3sink_operator.types import Refusal, Request, Settings
+from s3sink_operator.objects import operation_of
+from s3sink_operator.types import Operation, Rejection, Settings
 from sink_job.api.errors import AccessDenied
 from sink_job.api.report import Ending, RunState, Totals
 from tests.operator.fake_cluster import ALL_BUILT, MINUTE, SETTINGS, Cluster, actions, document, report, running
 
 END = "delete flights-s3sink-driver"
-PUBLISH = ["create flights-s3sink-task", "delete flights-s3sink-task"]
+PUBLISH = ["create flights-s3sink-operation", "delete flights-s3sink-operation"]
 
 
 @pytest.mark.parametrize("by", ["spec", "annotation"])
@@ -24,7 +24,7 @@ def test_pausing_ends_the_driver_and_leaves_what_is_open(by: str) -> None:
     if by == "spec":
         cluster.edit(state="Paused")
     else:
-        cluster.annotate({names.STATE: "Paused"})
+        cluster.annotate({names.STATE_ANNOTATION: "Paused"})
     cluster.live()
     assert actions(cluster) == [END]
     assert cluster.ready == ("False", "Paused")
@@ -46,10 +46,10 @@ def test_resuming_goes_on_with_another_attempt() -> None:
 
 def test_an_annotation_overrides_the_spec_and_the_spec_holds_when_it_is_gone() -> None:
     cluster = running(state="Running")
-    cluster.annotate({names.STATE: "Stopped"})
+    cluster.annotate({names.STATE_ANNOTATION: "Stopped"})
     cluster.live()
     assert cluster.status["state"]["wanted"] == "Stopped"
-    cluster.annotate({names.STATE: "nonsense"})
+    cluster.annotate({names.STATE_ANNOTATION: "nonsense"})
     cluster.live()
     assert cluster.ready == ("True", "Running")
 
@@ -62,7 +62,7 @@ def test_stopping_publishes_what_is_open_first() -> None:
     assert cluster.ready == ("False", "Stopped")
     assert cluster.status["state"]["published"]
     cluster.wait(60 * MINUTE)
-    assert not cluster.decide().writes
+    assert not cluster.decide().has_writes
 
 
 def test_a_stopped_sink_tells_what_was_behind_when_its_last_pod_ended_and_not_when_its_driver_did() -> None:
@@ -113,7 +113,7 @@ def test_a_sink_made_as_stopped_publishes_what_one_before_it_left_open() -> None
     cluster = Cluster(sink=document(state="Stopped"))
     cluster.live()
     assert cluster.ready == ("False", "Stopped")
-    assert actions(cluster).count("create flights-s3sink-task") == 1
+    assert actions(cluster).count("create flights-s3sink-operation") == 1
 
 
 def test_figures_stay_while_the_next_driver_starts_but_for_lags_of_what_may_no_longer_be_read() -> None:
@@ -138,7 +138,7 @@ def test_a_stopped_sink_that_is_pointed_to_another_store_asks_the_ledger_there()
     cluster.edit(s3=cluster.sink["spec"]["s3"] | {"endpoint": "https://elsewhere.example.com"})
     cluster.live()
     assert cluster.ready == ("False", "Stopped")
-    assert actions(cluster).count("create flights-s3sink-task") == 1
+    assert actions(cluster).count("create flights-s3sink-operation") == 1
 
 
 def test_a_driver_that_went_before_it_was_seen_running_may_have_left_something_open() -> None:
@@ -149,7 +149,7 @@ def test_a_driver_that_went_before_it_was_seen_running_may_have_left_something_o
     cluster.edit(state="Stopped")
     cluster.live()
     assert cluster.ready == ("False", "Stopped")
-    assert actions(cluster).count("create flights-s3sink-task") == 1
+    assert actions(cluster).count("create flights-s3sink-operation") == 1
 
 
 def test_a_sink_that_ran_again_since_publishes_again() -> None:
@@ -157,7 +157,7 @@ def test_a_sink_that_ran_again_since_publishes_again() -> None:
     for state in ("Stopped", "Running", "Stopped"):
         cluster.edit(state=state)
         cluster.live()
-    assert actions(cluster).count("create flights-s3sink-task") == 2
+    assert actions(cluster).count("create flights-s3sink-operation") == 2
 
 
 def test_publishing_that_failed_is_told_and_tried_again_later() -> None:
@@ -197,7 +197,7 @@ RESET = {"reset": {"nonce": "n1", "to": "Earliest"}}
 
 def test_a_reset_that_is_not_built_is_said_and_never_silently_left_out() -> None:
     cluster = running()
-    cluster.settings = replace(SETTINGS, requests=frozenset({Request.PUBLISH}))
+    cluster.settings = replace(SETTINGS, requests=frozenset({Operation.PUBLISH}))
     cluster.edit(state="Stopped", offsets=RESET)
     cluster.live()
     assert "spec.offsets.reset is not built yet" in cluster.condition("NotBuilt")["message"]
@@ -219,11 +219,11 @@ def test_a_reset_is_carried_out_once_for_each_nonce_after_what_is_open_is_publis
     cluster.edit(state="Stopped", offsets=RESET)
     cluster.settle()
     assert cluster.task
-    assert request_of(cluster.task) == "Publish"
+    assert operation_of(cluster.task) == "Publish"
     cluster.kubelet()
     cluster.settle()
     assert cluster.task
-    assert request_of(cluster.task) == "Reset:n1"
+    assert operation_of(cluster.task) == "Reset:n1"
     assert cluster.task["spec"]["containers"][0]["args"][:5] == [
         "s3sink",
         "reset-offsets",
@@ -234,7 +234,7 @@ def test_a_reset_is_carried_out_once_for_each_nonce_after_what_is_open_is_publis
     cluster.live()
     told = {"nonce": "n1", "to": "Earliest", "time": "", "result": "Done", "carriedOut": {"spec": "n1"}}
     assert cluster.status["offsets"] | {"time": ""} == told
-    assert not cluster.decide().writes
+    assert not cluster.decide().has_writes
     cluster.edit(offsets={"reset": {"nonce": "n2", "to": "Latest"}})
     cluster.live()
     assert cluster.status["offsets"]["nonce"] == "n2"
@@ -245,7 +245,7 @@ def test_a_reset_is_carried_out_once_for_each_nonce_after_what_is_open_is_publis
 
 def held(**spec: Any) -> Cluster:
     cluster = running(**spec)
-    cluster.annotate({names.PAUSED: "true"})
+    cluster.annotate({names.RECONCILE_PAUSED_ANNOTATION: "true"})
     cluster.settle()
     return cluster
 
@@ -258,7 +258,7 @@ def test_with_the_annotation_the_operator_tells_and_touches_nothing() -> None:
     cluster.remove("ConfigMap", "flights-s3sink")
     cluster.settle()
     assert not actions(cluster)
-    cluster.annotate({names.PAUSED: "false"})
+    cluster.annotate({names.RECONCILE_PAUSED_ANNOTATION: "false"})
     cluster.live()
     assert cluster.ready == ("True", "Running")
     assert cluster.status["attempts"][0]["number"] == 2
@@ -292,8 +292,8 @@ def test_a_held_sink_that_is_deleted_goes_after_the_time_that_its_policy_has() -
     cluster = held(deletionPolicy="Publish")
     cluster.delete_sink()
     cluster.settle()
-    assert cluster.decide().wake_ms == SETTINGS.deletion_ms
-    cluster.wait(SETTINGS.deletion_ms)
+    assert cluster.decide().requeue_after_ms == SETTINGS.deletion_timeout_ms
+    cluster.wait(SETTINGS.deletion_timeout_ms)
     cluster.settle()
     assert cluster.gone
     assert actions(cluster) == ["finalizers 0"]
@@ -343,12 +343,12 @@ def test_a_deleted_sink_that_others_hold_is_not_said_to_run() -> None:
 
 def test_the_refusal_of_a_pod_that_nobody_wants_any_more_is_past() -> None:
     cluster = running()
-    task = names.task_name("flights")
-    refusal = Refusal(kind="Pod", name=task, status=403, reason="Forbidden", message="no quota", at_ms=cluster.now)
+    task = names.operation_pod_name("flights")
+    refusal = Rejection(kind="Pod", name=task, status=403, reason="Forbidden", message="no quota", at_ms=cluster.now)
     cluster.refusals = [refusal]
     cluster.settle()
     assert not cluster.condition("WriteRefused")
-    cluster.annotate({names.STATE: "Stopped"})
+    cluster.annotate({names.STATE_ANNOTATION: "Stopped"})
     cluster.look()
     assert cluster.condition("WriteRefused")["status"] == "True"
 
@@ -382,7 +382,7 @@ def test_with_retain_there_is_no_finalizer_and_nothing_to_do(state: str) -> None
     cluster = in_state(state, "Retain")
     assert not cluster.sink["metadata"].get("finalizers")
     cluster.delete_sink()
-    assert not cluster.decide().writes
+    assert not cluster.decide().has_writes
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -393,7 +393,7 @@ def test_with_another_policy_the_sink_goes_after_a_task_where_something_may_be_o
     cluster.delete_sink()
     cluster.live()
     assert cluster.gone
-    ran = "create flights-s3sink-task" in cluster.log
+    ran = "create flights-s3sink-operation" in cluster.log
     assert ran == (state not in ("Stopped", "InvalidSpec"))
     assert cluster.driver is None or state == "InvalidSpec"
 
@@ -434,7 +434,7 @@ def test_retain_is_the_way_out_of_a_deletion_that_waits() -> None:
 
 
 def test_a_policy_that_is_not_built_is_said_while_there_is_time() -> None:
-    cluster = in_state("Running", "Discard", replace(SETTINGS, requests=frozenset({Request.PUBLISH})))
+    cluster = in_state("Running", "Discard", replace(SETTINGS, requests=frozenset({Operation.PUBLISH})))
     assert "deletionPolicy Discard is not built yet" in cluster.condition("NotBuilt")["message"]
     assert not cluster.sink["metadata"].get("finalizers")
 
@@ -447,4 +447,4 @@ def test_a_failed_publishing_at_deletion_is_tried_again_within_its_bound() -> No
     cluster.end(cluster.task, exit_code=75)
     cluster.live()
     assert cluster.gone
-    assert cluster.log.count("create flights-s3sink-task") == 2
+    assert cluster.log.count("create flights-s3sink-operation") == 2

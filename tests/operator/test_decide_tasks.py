@@ -29,7 +29,7 @@ def test_a_request_on_a_lost_node_is_replaced_by_force_after_five_minutes(stoppi
     assert not actions(stopping)
     stopping.wait(5 * MINUTE)
     stopping.live()
-    assert actions(stopping)[:2] == ["delete flights-s3sink-task by force", "create flights-s3sink-task"]
+    assert actions(stopping)[:2] == ["delete flights-s3sink-operation by force", "create flights-s3sink-operation"]
     assert stopping.ready == ("False", "Stopped")
 
 
@@ -49,5 +49,5 @@ def test_a_request_has_a_time_after_which_it_is_ended_and_tried_again(stopping: 
     assert task["spec"]["activeDeadlineSeconds"] == 6 * 3600
     task["status"] = {"phase": "Failed", "reason": "DeadlineExceeded", "message": "Pod was active for too long"}
     stopping.live()
-    assert actions(stopping)[:2] == ["delete flights-s3sink-task", "create flights-s3sink-task"]
+    assert actions(stopping)[:2] == ["delete flights-s3sink-operation", "create flights-s3sink-operation"]
     assert stopping.ready == ("False", "Stopped")

@@ -10,11 +10,11 @@ import pytest
 
 from s3sink_operator import names
 from s3sink_operator.kubectl import actions, command, view
-from s3sink_operator.kubectl.actions import RefusedError
-from s3sink_operator.kubectl.client import refusal
-from s3sink_operator.kubectl.formatting import age, span, table
-from s3sink_operator.kubectl.wait import Ended, wait_for
-from s3sink_operator.types import Json, annotation, to_stamp
+from s3sink_operator.kubectl.actions import ActionNotAllowed
+from s3sink_operator.kubectl.client import parse_error
+from s3sink_operator.kubectl.formatting import format_age, format_duration, format_table
+from s3sink_operator.kubectl.wait import WaitResult, wait_for
+from s3sink_operator.types import Json, annotation, to_timestamp
 from sink_job.api.enums import ResetTo
 from sink_job.api.errors import BucketMissing
 from tests.argocd.test_customization import ACTIONS, run
@@ -63,7 +63,7 @@ def test_a_failed_sink_says_what_failed_and_when_it_is_tried_again() -> None:
 
 def test_a_restart_that_was_asked_for_is_no_failure() -> None:
     cluster = running()
-    cluster.annotate({names.RESTART: "now"})
+    cluster.annotate({names.RESTART_ANNOTATION: "now"})
     cluster.live()
     assert cluster.status["attempts"][1]["reason"] == "RestartAsked"
     assert view.last_failure(cluster.sink) is None
@@ -90,7 +90,7 @@ def test_a_status_of_before_an_edit_says_so() -> None:
 
 def test_conditions_beside_the_usual_ones_are_told_with_their_message() -> None:
     cluster = running()
-    cluster.annotate({names.RESET_OFFSETS: "{"})
+    cluster.annotate({names.RESET_OFFSETS_ANNOTATION: "{"})
     cluster.live()
     lines = view.detail(cluster.sink, cluster.now).splitlines()
     (told,) = [line for line in lines if line.startswith("OffsetsReset")]
@@ -108,7 +108,7 @@ def test_a_status_with_next_to_nothing_in_it_can_be_shown() -> None:
 
 
 def test_columns_are_as_wide_as_they_need() -> None:
-    assert table(["A", "LONG"], [["xyz", "1"], ["x", "2"]]) == "A     LONG\nxyz   1\nx     2"
+    assert format_table(["A", "LONG"], [["xyz", "1"], ["x", "2"]]) == "A     LONG\nxyz   1\nx     2"
 
 
 @pytest.mark.parametrize(
@@ -116,12 +116,12 @@ def test_columns_are_as_wide_as_they_need() -> None:
     [(0, "0s"), (59, "59s"), (60, "1m"), (3661, "1h1m"), (7200, "2h"), (90_000, "1d1h"), (-5, "0s")],
 )
 def test_a_length_of_time_is_told_in_its_two_largest_units(seconds: int, text: str) -> None:
-    assert span(seconds) == text
+    assert format_duration(seconds) == text
 
 
 def test_an_age_that_is_not_known_is_a_dash() -> None:
-    assert age(None, START) == age("soon", START) == "-"
-    assert age(to_stamp(START - 2 * MINUTE), START) == "2m"
+    assert format_age(None, START) == format_age("soon", START) == "-"
+    assert format_age(to_timestamp(START - 2 * MINUTE), START) == "2m"
 
 
 # -- actions -----------------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def test_an_age_that_is_not_known_is_a_dash() -> None:
 @pytest.mark.parametrize("name", ["pause", "resume", "stop"])
 def test_an_action_writes_what_the_action_of_argo_cd_of_that_name_writes(name: str, state: str | None) -> None:
     sink = document(state=state)
-    sink["metadata"]["annotations"] = {names.STATE: "Paused", "theirs": "stays"}
+    sink["metadata"]["annotations"] = {names.STATE_ANNOTATION: "Paused", "theirs": "stays"}
     found: dict[str, actions.Action] = {
         "pause": actions.pause(sink),
         "resume": actions.resume(sink),
@@ -142,7 +142,7 @@ def test_an_action_writes_what_the_action_of_argo_cd_of_that_name_writes(name: s
     assert {key: value for key, value in after.items() if value is not None} == expected
 
 
-def waited(cluster: Cluster, action: actions.Action, looks: int = 12, silent: int = 0) -> tuple[Ended, str]:
+def waited(cluster: Cluster, action: actions.Action, looks: int = 12, silent: int = 0) -> tuple[WaitResult, str]:
     """How waiting for the action ends while the cluster lives on, a look of its operator for each of ours. The first
     `silent` looks of ours get no answer."""
     written = {key: value for key, value in action.annotations.items() if value is not None}
@@ -163,13 +163,13 @@ def waited(cluster: Cluster, action: actions.Action, looks: int = 12, silent: in
     clock: Iterator[int] = iter(range(1000))
     said: list[str] = []
     outcome = wait_for(action, before, look, timeout_s=looks, clock=lambda: next(clock), sleep=live, tell=said.append)
-    return outcome.ended, outcome.why
+    return outcome.result, outcome.message
 
 
 def test_waiting_for_a_restart_ends_when_the_driver_that_was_asked_for_is_ready() -> None:
     cluster = running()
     action = actions.restart(cluster.sink, "r1")
-    assert waited(cluster, action) == (Ended.DONE, "")
+    assert waited(cluster, action) == (WaitResult.DONE, "")
     assert cluster.driver
     assert annotation(cluster.driver, "s3sink.io/restarted-for") == "r1"
 
@@ -184,16 +184,16 @@ def test_waiting_for_a_restart_is_not_over_while_the_old_driver_is_still_ready()
 def test_waiting_for_a_sink_to_halt_ends_when_no_driver_is_left(name: str) -> None:
     cluster = running()
     action = actions.pause(cluster.sink) if name == "pause" else actions.stop(cluster.sink)
-    assert waited(cluster, action) == (Ended.DONE, "")
+    assert waited(cluster, action) == (WaitResult.DONE, "")
     assert cluster.driver is None
-    assert waited(cluster, actions.resume(cluster.sink)) == (Ended.DONE, "")
+    assert waited(cluster, actions.resume(cluster.sink)) == (WaitResult.DONE, "")
     assert cluster.ready == ("True", "Running")
 
 
 def test_waiting_ends_at_a_failure_that_needs_a_person() -> None:
     cluster = running()
     action = actions.restart(cluster.sink, "r1")
-    cluster.annotate({names.RESTART: "r1"})
+    cluster.annotate({names.RESTART_ANNOTATION: "r1"})
     before = json.loads(json.dumps(cluster.sink))
     cluster.settle()
     cluster.kubelet()
@@ -208,13 +208,13 @@ def test_waiting_ends_at_a_failure_that_needs_a_person() -> None:
         sleep=lambda _: None,
         tell=lambda _: None,
     )
-    assert outcome.ended is Ended.FAILED
-    assert "there is no bucket archive" in outcome.why
+    assert outcome.result is WaitResult.FAILED
+    assert "there is no bucket archive" in outcome.message
 
 
 def test_an_api_server_that_does_not_answer_for_a_moment_does_not_end_the_wait() -> None:
     cluster = running()
-    assert waited(cluster, actions.restart(cluster.sink, "r1"), silent=3) == (Ended.DONE, "")
+    assert waited(cluster, actions.restart(cluster.sink, "r1"), silent=3) == (WaitResult.DONE, "")
 
 
 def test_an_api_server_that_never_answers_ends_the_wait_at_its_time() -> None:
@@ -228,8 +228,8 @@ def test_an_api_server_that_never_answers_ends_the_wait_at_its_time() -> None:
         sleep=lambda _: None,
         tell=lambda _: None,
     )
-    assert (outcome.ended, outcome.why) == (
-        Ended.TIMED_OUT,
+    assert (outcome.result, outcome.message) == (
+        WaitResult.TIMED_OUT,
         "not known after 5 s: the API server does not answer",
     )
 
@@ -244,14 +244,14 @@ def test_an_api_server_that_never_answers_ends_the_wait_at_its_time() -> None:
     ],
 )
 def test_what_may_pass_is_told_from_what_does_not(said: str, passes: bool) -> None:
-    assert refusal(said).may_pass is passes
+    assert parse_error(said).is_transient is passes
 
 
 def test_what_had_failed_before_the_action_does_not_end_the_wait() -> None:
     cluster = running()
     cluster.fail(BucketMissing("there is no bucket archive"))
     cluster.settle()
-    assert waited(cluster, actions.restart(cluster.sink, "r1")) == (Ended.DONE, "")
+    assert waited(cluster, actions.restart(cluster.sink, "r1")) == (WaitResult.DONE, "")
 
 
 def test_waiting_for_an_operator_that_is_not_there_times_out_with_the_last_word() -> None:
@@ -267,19 +267,19 @@ def test_waiting_for_an_operator_that_is_not_there_times_out_with_the_last_word(
         sleep=lambda _: None,
         tell=lambda _: None,
     )
-    assert outcome.ended is Ended.TIMED_OUT
-    assert outcome.why == "not done after 5 s; the last word is Running: copies 1 topic-partition"
+    assert outcome.result is WaitResult.TIMED_OUT
+    assert outcome.message == "not done after 5 s; the last word is Running: copies 1 topic-partition"
 
 
 def test_actions_are_refused_where_they_would_do_nothing() -> None:
     held, going, stopped = running(), running(), document(state="Stopped")
-    held.annotate({names.PAUSED: "true"})
+    held.annotate({names.RECONCILE_PAUSED_ANNOTATION: "true"})
     going.delete_sink()
-    with pytest.raises(RefusedError, match=r"reconcile\.s3sink\.io/paused is true"):
+    with pytest.raises(ActionNotAllowed, match=r"reconcile\.s3sink\.io/paused pauses the operator"):
         actions.pause(held.sink)
-    with pytest.raises(RefusedError, match="it is being deleted"):
+    with pytest.raises(ActionNotAllowed, match="it is being deleted"):
         actions.resume(going.sink)
-    with pytest.raises(RefusedError, match=r"it is Stopped by spec\.state.*resume starts it"):
+    with pytest.raises(ActionNotAllowed, match=r"it is Stopped by spec\.state.*resume starts it"):
         actions.restart(stopped, "r1")
 
 
@@ -315,23 +315,27 @@ def test_a_request_about_offsets_has_the_form_that_the_spec_has() -> None:
 )
 def test_what_is_no_time_or_offset_is_refused_by_its_flag(given: object, said: str) -> None:
     assert callable(given)
-    with pytest.raises(RefusedError, match=said):
+    with pytest.raises(ActionNotAllowed, match=said):
         given()
 
 
 def test_the_parser_has_the_last_word_on_a_request() -> None:
     stopped = document(state="Stopped")
-    with pytest.raises(RefusedError, match="timestamp"):
+    with pytest.raises(ActionNotAllowed, match="timestamp"):
         actions.reset_offsets(stopped, request(ResetTo.TIMESTAMP))
-    with pytest.raises(RefusedError, match="partitions"):
+    with pytest.raises(ActionNotAllowed, match="partitions"):
         actions.reset_offsets(stopped, request(ResetTo.EARLIEST, None, "a:0:1"))
 
 
 def test_offsets_are_reset_only_while_the_sink_is_stopped() -> None:
-    with pytest.raises(RefusedError, match="kubectl s3sink stop flights --wait"):
+    with pytest.raises(ActionNotAllowed, match="kubectl s3sink stop flights --wait"):
         actions.reset_offsets(document(), request())
     written = actions.reset_offsets(document(state="Stopped"), request()).annotations
-    assert json.loads(written[names.RESET_OFFSETS] or "") == {"nonce": "n1", "to": "Earliest", "onExisting": "Fail"}
+    assert json.loads(written[names.RESET_OFFSETS_ANNOTATION] or "") == {
+        "nonce": "n1",
+        "to": "Earliest",
+        "onExisting": "Fail",
+    }
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------
@@ -342,18 +346,18 @@ def test_a_verb_that_is_missing_is_named() -> None:
         'Error from server (Forbidden): s3sinks.s3sink.io "flights" is forbidden: User "eve" cannot patch resource '
         '"s3sinks" in API group "s3sink.io" in the namespace "data"'
     )
-    error = refusal(said)
+    error = parse_error(said)
     assert error.reason == "Forbidden"
     assert 'you need the verb "patch" on s3sinks.s3sink.io' in str(error)
 
 
 def test_a_cluster_without_the_crd_says_what_to_install() -> None:
-    assert "install the chart" in str(refusal('error: the server doesn\'t have a resource type "s3sinks"\n'))
+    assert "install the chart" in str(parse_error('error: the server doesn\'t have a resource type "s3sinks"\n'))
 
 
 def test_of_many_tries_only_the_last_word_is_told() -> None:
     said = 'E1121 17:38:33.521988   10129 memcache.go:265] "Unhandled Error"\nThe connection to the server was refused'
-    assert str(refusal(said)) == "The connection to the server was refused"
+    assert str(parse_error(said)) == "The connection to the server was refused"
 
 
 def test_without_kubectl_it_says_so(

@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import Any
 
-from s3sink_operator.objects import request_of
+from s3sink_operator.objects import operation_of
 from s3sink_operator.types import Json
 from sink_job.api.errors import ObjectsInTheWay, SinkError, TopicRecreated, TryAgainLater
 from sink_job.api.report import Ending, Failure, ResetReport, StartReport, StuckReport
@@ -35,7 +35,7 @@ def stopped_with(reset: Json) -> Cluster:
 
 
 def task(cluster: Cluster) -> str | None:
-    return None if cluster.task is None else request_of(cluster.task)
+    return None if cluster.task is None else operation_of(cluster.task)
 
 
 def ends(cluster: Cluster, error: SinkError | None = None) -> None:
@@ -162,7 +162,7 @@ def test_a_request_that_failed_is_forgotten_once_the_sink_runs_again() -> None:
     assert cluster.task
     cluster.end(cluster.task, exit_code=7)
     cluster.settle()
-    assert cluster.status["retry"]["pod"] == "task"
+    assert cluster.status["retry"]["pod"] == "operation"
     cluster.edit(state="Running")
     cluster.live()
     assert cluster.ready == ("True", "Running")
@@ -194,7 +194,7 @@ def test_a_transaction_that_stays_open_is_named_with_the_command_that_ends_it() 
     cluster.settle()
     found = cluster.condition("StuckTransaction")
     assert (found["status"], found["reason"]) == ("True", "TransactionStaysOpen")
-    assert "open in flights-3 from offset 17 on since 2025-10-09T" in found["message"]
+    assert "hanging transaction in flights-3 from offset 17 since at least 2025-10-09T" in found["message"]
     assert "abort --topic flights --partition 3 --start-offset 17" in found["message"]
     assert cluster.ready == ("True", "Running")
 

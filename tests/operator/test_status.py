@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from s3sink_operator import status
 from s3sink_operator.status import Condition
-from s3sink_operator.types import Json, to_ms, to_stamp
+from s3sink_operator.types import Json, to_ms, to_timestamp
 from sink_job.api.report import PartitionReport, RunState, Totals
 from tests.operator.fake_cluster import START, report
 
@@ -25,10 +25,10 @@ def made(conditions: list[Condition], old: list[Json] | None = None, now: int = 
 def test_a_conditions_time_changes_with_its_status_alone() -> None:
     first = made([READY])
     same = made([Condition(type="Ready", status="True", reason="Other", message="m")], first, START + 60_000)
-    assert same[0]["lastTransitionTime"] == to_stamp(START)
+    assert same[0]["lastTransitionTime"] == to_timestamp(START)
     assert same[0]["reason"] == "Other"
     other = made([Condition(type="Ready", status="False", reason="Starting", message="m")], same, START + 60_000)
-    assert other[0]["lastTransitionTime"] == to_stamp(START + 60_000)
+    assert other[0]["lastTransitionTime"] == to_timestamp(START + 60_000)
     assert other[0]["observedGeneration"] == 2
 
 
@@ -51,7 +51,7 @@ def test_the_furthest_behind_twenty_partitions_are_told_and_all_topics_summed() 
         PartitionReport(topic=f"t{n % 3}", partition=n, committed=n, next=n, end=2 * n, lag=n, lag_ms=n * 1000)
         for n in range(100)
     ]
-    told = status.connector(report(partitions=partitions, assigned_partitions=100, totals=Totals(records=5)))
+    told = status.progress(report(partitions=partitions, assigned_partitions=100, totals=Totals(records=5)))
     assert [each["partition"] for each in told["worst"]] == list(range(99, 79, -1))
     assert told["lag"] == {"records": 4950, "seconds": 99}
     assert sum(topic["lag"] for topic in told["topics"]) == 4950
@@ -63,7 +63,7 @@ def test_the_furthest_behind_twenty_partitions_are_told_and_all_topics_summed() 
 
 def test_lag_that_is_not_known_is_not_told_as_none() -> None:
     partitions = [PartitionReport(topic="t", partition=0, committed=0, next=0)]
-    assert "lag" not in status.connector(report(RunState.RECOVERING, partitions=partitions))
+    assert "lag" not in status.progress(report(RunState.RECOVERING, partitions=partitions))
 
 
 def whole(**connector: Any) -> Json:
@@ -76,7 +76,7 @@ def whole(**connector: Any) -> Json:
 
 
 def written(old: Json, new: Json, now: int) -> tuple[Json | None, int | None]:
-    return status.to_write(old, new, now=now, pause_ms=30_000)
+    return status.pending_write(old, new, now=now, pause_ms=30_000)
 
 
 def test_nothing_is_written_where_nothing_changed() -> None:
@@ -91,7 +91,7 @@ def test_progress_waits_for_half_a_minute_and_is_not_forgotten() -> None:
     assert written(first, whole(records=2), START + 12_000) == (None, 18_000)
     later, wait = written(first, whole(records=2), START + 30_000)
     assert later is not None
-    assert later["connector"]["updatedTime"] == to_stamp(START + 30_000)
+    assert later["connector"]["updatedTime"] == to_timestamp(START + 30_000)
     assert wait is None
 
 
@@ -113,7 +113,7 @@ def test_a_change_of_state_is_written_at_once_with_the_progress_so_far() -> None
 
 @given(st.integers(0, 4_000_000_000_000))
 def test_times_are_whole_seconds_and_come_back(ms: int) -> None:
-    assert to_ms(to_stamp(ms)) == ms // 1000 * 1000
+    assert to_ms(to_timestamp(ms)) == ms // 1000 * 1000
 
 
 def test_what_is_no_time_is_none() -> None:

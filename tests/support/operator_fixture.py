@@ -19,9 +19,9 @@ StartOperator = Callable[..., Operator]
 """Starts an operator with flags, for as long as the test lasts."""
 
 SINK = "flights"
-DRIVER = names.driver_name(SINK)
-TASK = names.task_name(SINK)
-CHILD = names.config_name(SINK)
+DRIVER = names.driver_pod_name(SINK)
+TASK = names.operation_pod_name(SINK)
+CHILD = names.config_map_name(SINK)
 SPEC: Json = {
     "kafka": {"bootstrapServers": "kafka:9092", "topics": ["flights"]},
     "rotation": {"flushSize": 100},

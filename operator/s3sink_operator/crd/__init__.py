@@ -20,7 +20,7 @@ import yaml
 from s3sink_operator.crd.rules import RULES
 from s3sink_operator.crd.schema import attach, structural
 from s3sink_operator.crd.status import STATUS
-from s3sink_operator.names import CATEGORY, PLURAL, SHORT, SINGULAR
+from s3sink_operator.names import CATEGORY, PLURAL, SHORT_NAME, SINGULAR
 from sink_job.api.spec import GROUP, KIND, VERSION, Sink
 
 Json = dict[str, Any]
@@ -52,7 +52,7 @@ def crd() -> Json:
                 "listKind": f"{KIND}List",
                 "plural": PLURAL,
                 "singular": SINGULAR,
-                "shortNames": [SHORT],
+                "shortNames": [SHORT_NAME],
                 "categories": [CATEGORY],
             },
             "versions": [
@@ -113,10 +113,10 @@ def _columns() -> list[Json]:
 
 def text() -> str:
     """The CustomResourceDefinition as it is kept in `FILE`."""
-    return _HEAD + yaml.dump(crd(), Dumper=_Plain, sort_keys=False, width=1000, allow_unicode=True)
+    return _HEAD + yaml.dump(crd(), Dumper=_PlainDumper, sort_keys=False, width=1000, allow_unicode=True)
 
 
-class _Plain(yaml.SafeDumper):
+class _PlainDumper(yaml.SafeDumper):
     """YAML without references to what came before, and with what is short, a list of words or a field, in one line."""
 
     def ignore_aliases(self, data: Any) -> bool:
@@ -133,5 +133,5 @@ def _mapping(dumper: yaml.SafeDumper, items: Json) -> yaml.Node:
     return dumper.represent_mapping("tag:yaml.org,2002:map", items, flow_style=in_a_line)
 
 
-_Plain.add_representer(list, _list)
-_Plain.add_representer(dict, _mapping)
+_PlainDumper.add_representer(list, _list)
+_PlainDumper.add_representer(dict, _mapping)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from s3sink_operator.crd.rules import Rule, bound
+from s3sink_operator.crd.rules import CelRule, bound
 
 Json = dict[str, Any]
 
@@ -56,13 +56,13 @@ def _node(written: Json, models: dict[str, Json], path: str, *, in_list: bool) -
     return made
 
 
-def _bounds(schema: Json, path: str) -> Iterator[Rule]:
+def _bounds(schema: Json, path: str) -> Iterator[CelRule]:
     for name in _BOUNDS:
         if schema.get(name) not in (None, "0", "0s"):
             yield bound(schema["x-s3sink-type"], path, name.rsplit("-", 1)[1], schema[name])
 
 
-def attach(schema: Json, rules: tuple[Rule, ...]) -> None:
+def attach(schema: Json, rules: tuple[CelRule, ...]) -> None:
     """Puts each rule at its place in `schema`, that of the whole object. KeyError where there is no such place."""
     for rule in rules:
         place = schema

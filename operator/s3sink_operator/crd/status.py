@@ -12,9 +12,9 @@ from sink_job.api.enums import ResetTo, State
 
 Json = dict[str, Any]
 
-WORST: Final = 20
+MAX_MOST_LAGGING: Final = 20
 """Topic-partitions with the largest lag that are told one by one."""
-ATTEMPTS: Final = 5
+MAX_ATTEMPTS: Final = 5
 """The last attempts that are told."""
 
 
@@ -108,7 +108,7 @@ _CONNECTOR: Final = _section(
         ),
         "topics": _list("Sums by topic.", _TOPIC, most=1000, keys=("topic",)),
         "worst": _list(
-            "The topic-partitions with the largest lag.", _PARTITION, most=WORST, keys=("topic", "partition")
+            "The topic-partitions with the largest lag.", _PARTITION, most=MAX_MOST_LAGGING, keys=("topic", "partition")
         ),
     },
 )
@@ -176,7 +176,7 @@ _OFFSETS: Final = _section(
                     "offset": _number("The first offset that is copied next."),
                 },
             ),
-            most=WORST,
+            most=MAX_MOST_LAGGING,
             keys=("topic", "partition"),
         ),
     },
@@ -202,7 +202,7 @@ STATUS: Final = _section(
         ),
         "connector": _CONNECTOR,
         "memory": _MEMORY,
-        "attempts": _list("The last attempts, the newest first.", _ATTEMPT, most=ATTEMPTS),
+        "attempts": _list("The last attempts, the newest first.", _ATTEMPT, most=MAX_ATTEMPTS),
         "retry": _RETRY,
         "offsets": _OFFSETS,
         "replicas": _number("Executor pods that are there.", minimum=0),

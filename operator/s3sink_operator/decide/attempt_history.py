@@ -11,86 +11,88 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from s3sink_operator import backoff, memory_sizing, names, pod_failures
-from s3sink_operator.decide.memory_status import state_of
-from s3sink_operator.memory_sizing import Bounds, State
+from s3sink_operator.decide.memory_status import sizing_state
+from s3sink_operator.memory_sizing import Bounds, SizingState
 from s3sink_operator.names import Component
-from s3sink_operator.objects import RESTARTED_FOR, has_executors, memory_of, size_of
-from s3sink_operator.pod_failures import OOM_KILLED, Failure
+from s3sink_operator.objects import RESTARTED_FOR_ANNOTATION, has_executors, memory_limit, sized_memory
+from s3sink_operator.pod_failures import OOM_KILLED, PodFailure
 from s3sink_operator.types import (
-    FINALIZERS,
+    FINALIZERS_KIND,
+    FailureCategory,
     Json,
-    Kind,
     Observed,
     annotation,
-    attempt_of,
-    is_ending,
+    attempt_number,
+    desired_state,
+    is_terminating,
     to_ms,
-    to_stamp,
+    to_timestamp,
     uid_of,
-    wanted_state,
 )
 from sink_job.api import enums
 from sink_job.api.errors import OutOfMemory
 from sink_job.api.report import Report, RunState
 
-GONE = "Gone"
-_PLAUSIBLE = 10**9
+POD_DISAPPEARED = "Gone"
+_MAX_EXECUTOR_ATTEMPT = 10**9
 """Anyone may give a pod an executor's labels: a number so large is no attempt's."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Key:
+class DriverRevision:
     """What a driver is started for: its settings, and the restart that was asked for."""
 
     spec_hash: str
     restart: str | None = None
 
-    def is_met_by(self, spec_hash: str | None, restart: str | None) -> bool:
+    def matches(self, spec_hash: str | None, restart: str | None) -> bool:
         """Whether a driver with these needs no restart. A restart annotation that is taken away asks for nothing."""
         return spec_hash == self.spec_hash and self.restart in (None, restart)
 
-    def fits(self, pod: Json) -> bool:
-        return self.is_met_by(annotation(pod, names.SPEC_HASH), annotation(pod, RESTARTED_FOR))
+    def matches_pod(self, pod: Json) -> bool:
+        return self.matches(annotation(pod, names.SPEC_HASH_ANNOTATION), annotation(pod, RESTARTED_FOR_ANNOTATION))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Story:
+class AttemptHistory:
     """`attempts` newest first and `retry` as the status tells them; `state` of the memory; `next` attempt's number."""
 
     attempts: Sequence[Json]
     retry: Json | None
-    state: State
-    next: int
+    sizing: SizingState
+    next_attempt: int
 
     @property
     def number(self) -> int:
         """Of the newest attempt that is told; 0 before the first."""
         return int(self.attempts[0].get("number", 0)) if self.attempts else 0
 
-    def ended(self, pod: Json, reason: str, message: str, now: int) -> Story:
+    def with_end(self, pod: Json, reason: str, message: str, now: int) -> AttemptHistory:
         """The story in which the attempt of `pod` was ended by us."""
-        entry = {"ended": to_stamp(now), "reason": reason, "message": message}
-        return replace(self, attempts=_amended(_with_attempt(self.attempts, pod), entry))
+        entry = {"ended": to_timestamp(now), "reason": reason, "message": message}
+        return replace(self, attempts=_update_newest(_with_attempt(self.attempts, pod), entry))
 
 
-def story_of(seen: Observed, status: Json, key: Key | None, bounds: Bounds | None, now: int) -> Story:
+def update_history(
+    seen: Observed, status: Json, key: DriverRevision | None, bounds: Bounds | None, now: int
+) -> AttemptHistory:
     """What is remembered, and what this look adds to it. `seen.driver` and `seen.task` are ours, or None."""
     attempts: Sequence[Json] = tuple(status.get("attempts") or ())
-    retry = _current(status.get("retry"), key)
-    state = state_of(status)
+    retry = _current_retry(status.get("retry"), key)
+    state = sizing_state(status)
     driver = seen.driver
     if driver is not None:
-        attempts = _seen(attempts, driver, now)
-        failure = pod_failures.ended(driver)
+        attempts = _with_driver(attempts, driver, now)
+        failure = pod_failures.termination_failure(driver)
         known: Json = (status.get("attempts") or ({},))[0]
         told = known.get("number") == _number(driver) and "ended" in known
-        if failure is not None and not is_ending(driver) and not told:
+        if failure is not None and not is_terminating(driver) and not told:
             at = failure.ended_ms or now
-            attempts = _amended(attempts, _end(failure, at, status))
+            attempts = _update_newest(attempts, _end_entry(failure, at, status))
             started = to_ms(driver.get("metadata", {}).get("creationTimestamp"))
             ran_ms = 0 if started is None else max(0, at - started)
-            if key is not None and key.fits(driver):
-                retry = _failed(
+            if key is not None and key.matches_pod(driver):
+                retry = _record_failure(
                     retry,
                     failure,
                     of=uid_of(driver),
@@ -100,40 +102,46 @@ def story_of(seen: Observed, status: Json, key: Key | None, bounds: Bounds | Non
                     seen=seen,
                     key=key,
                 )
-            state = _taught(state, driver, failure, bounds, now)
+            state = _learn_from_oom(state, driver, failure, bounds, now)
         elif failure is None and retry is not None and _is_stable(driver, retry, seen, now):
             retry = None
     elif attempts and "ended" not in attempts[0]:
-        entry = {"ended": to_stamp(now), "reason": GONE, "message": "the driver pod is gone, and nobody said why"}
-        attempts = _amended(attempts, entry)
-    retry = _with_task(retry, seen, key, now)
-    retry = _with_refusal(retry, seen, key, now)
-    return Story(attempts=attempts, retry=retry, state=state, next=_next(attempts, seen))
+        entry = {
+            "ended": to_timestamp(now),
+            "reason": POD_DISAPPEARED,
+            "message": "the driver pod is gone, and nobody said why",
+        }
+        attempts = _update_newest(attempts, entry)
+    retry = _with_operation(retry, seen, key, now)
+    retry = _with_rejection(retry, seen, key, now)
+    return AttemptHistory(attempts=attempts, retry=retry, sizing=state, next_attempt=_next_attempt(attempts, seen))
 
 
-def waits(retry: Json | None, component: Component, now: int) -> int | None:
+def backoff_left_ms(retry: Json | None, component: Component, now: int) -> int | None:
     """Milliseconds until the next try of the driver or the task; None if there is nothing to wait for."""
     if retry is None or retry.get("pod") != component.value:
         return None
     return backoff.left_ms(to_ms(retry.get("nextTry")), now)
 
 
-def _seen(attempts: Sequence[Json], driver: Json, now: int) -> Sequence[Json]:
+def _with_driver(attempts: Sequence[Json], driver: Json, now: int) -> Sequence[Json]:
     """With the driver's own attempt, once it has run: one that never did leaves no trace."""
     phase = (driver.get("status") or {}).get("phase")
     if phase in (None, "Pending"):
         return attempts
     seen_before = bool(attempts) and attempts[0].get("number") == _number(driver)
     attempts = _with_attempt(attempts, driver)
-    ended = pod_failures.ended(driver) is not None
-    if is_ending(driver) and "ended" not in attempts[0]:
+    ended = pod_failures.termination_failure(driver) is not None
+    if is_terminating(driver) and "ended" not in attempts[0]:
         told = {
-            "ended": to_stamp(now),
+            "ended": to_timestamp(now),
             "reason": "Deleted",
             "message": f"the driver pod was deleted, {'not by the operator' if seen_before else 'as soon as it ran'}",
         }
-        return _amended(attempts, told)
-    if not is_ending(driver) and not ended and "ended" in attempts[0]:  # we meant to end it, and did not come to it
+        return _update_newest(attempts, told)
+    if (
+        not is_terminating(driver) and not ended and "ended" in attempts[0]
+    ):  # we meant to end it, and did not come to it
         kept = {name: value for name, value in attempts[0].items() if name in ("number", "started")}
         return (kept, *attempts[1:])
     return attempts
@@ -146,40 +154,42 @@ def _with_attempt(attempts: Sequence[Json], pod: Json) -> Sequence[Json]:
     return ({"number": number, "started": pod.get("metadata", {}).get("creationTimestamp")}, *attempts)
 
 
-def _amended(attempts: Sequence[Json], entry: Json) -> Sequence[Json]:
+def _update_newest(attempts: Sequence[Json], entry: Json) -> Sequence[Json]:
     return ({**attempts[0], **{name: value for name, value in entry.items() if value is not None}}, *attempts[1:])
 
 
-def _end(failure: Failure, at: int, status: Json) -> Json:
+def _end_entry(failure: PodFailure, at: int, status: Json) -> Json:
     stood = failure.round if failure.round is not None else (status.get("connector") or {}).get("round")
     return {
-        "ended": to_stamp(at),
+        "ended": to_timestamp(at),
         "reason": failure.reason,
-        "message": failure.sentence,
+        "message": failure.message,
         "exitCode": failure.exit_code,
         "next": None if stood is None else f"after round {stood} of the ledger",
     }
 
 
-def _taught(state: State, driver: Json, failure: Failure, bounds: Bounds | None, now: int) -> State:
+def _learn_from_oom(
+    state: SizingState, driver: Json, failure: PodFailure, bounds: Bounds | None, now: int
+) -> SizingState:
     """What a kill for want of memory teaches, of the process that was killed: the driver, or what runs tasks."""
     if failure.reason == OOM_KILLED and has_executors(driver):
-        return memory_sizing.driver_killed(state, current=size_of(driver) or 0, now=now)
+        return memory_sizing.driver_after_oom(state, current=memory_limit(driver) or 0, now=now)
     if failure.reason in (OOM_KILLED, OutOfMemory.reason) and bounds is not None:
-        return memory_sizing.killed(state, current=memory_of(driver) or 0, bounds=bounds, now=now)
+        return memory_sizing.after_oom(state, current=sized_memory(driver) or 0, bounds=bounds, now=now)
     return state
 
 
-def _failed(
+def _record_failure(
     retry: Json | None,
-    failure: Failure,
+    failure: PodFailure,
     *,
     of: str,
     component: Component,
     ran_ms: int,
     now: int,
     seen: Observed,
-    key: Key | None,
+    key: DriverRevision | None,
 ) -> Json:
     """The retry section after one more failure. The same one is counted once."""
     if retry is not None and retry.get("of") == of:
@@ -187,14 +197,14 @@ def _failed(
     if retry is not None and retry.get("pod") != component.value:
         retry = None
     before = int((retry or {}).get("failures") or 0)
-    count = backoff.failures_after(before, kind=failure.kind, ran_ms=ran_ms)
-    pause = backoff.pause_ms(count, kind=failure.kind, uid=uid_of(seen.sink))
+    count = backoff.failures_after(before, kind=failure.category, ran_ms=ran_ms)
+    pause = backoff.pause_ms(count, kind=failure.category, uid=uid_of(seen.sink))
     made: dict[str, Any] = {
         "failures": count,
-        "nextTry": to_stamp(now + pause),
-        "kind": failure.kind.value,
+        "nextTry": to_timestamp(now + pause),
+        "kind": failure.category.value,
         "reason": failure.reason,
-        "message": failure.sentence,
+        "message": failure.message,
         "pod": component.value,
         "of": of,
     }
@@ -204,42 +214,44 @@ def _failed(
     return made
 
 
-def _with_task(retry: Json | None, seen: Observed, key: Key | None, now: int) -> Json | None:
-    if seen.task is None or is_ending(seen.task) or pod_failures.succeeded(seen.task):
-        of_task = retry is not None and retry.get("pod") == Component.TASK.value
+def _with_operation(retry: Json | None, seen: Observed, key: DriverRevision | None, now: int) -> Json | None:
+    if seen.operation is None or is_terminating(seen.operation) or pod_failures.succeeded(seen.operation):
+        of_task = retry is not None and retry.get("pod") == Component.OPERATION.value
         return None if of_task and seen.driver is not None else retry  # nobody asks for it any more
-    failure = pod_failures.ended(seen.task)
+    failure = pod_failures.termination_failure(seen.operation)
     if failure is None:
         return retry
-    made_for = annotation(seen.task, names.SPEC_HASH)
-    if retry is not None and retry.get("taskHash") != made_for:
+    made_for = annotation(seen.operation, names.SPEC_HASH_ANNOTATION)
+    if retry is not None and retry.get("operationHash") != made_for:
         retry = None  # of another request: this one's failures are counted for themselves
-    made = _failed(
-        retry, failure, of=uid_of(seen.task), component=Component.TASK, ran_ms=0, now=now, seen=seen, key=key
+    made = _record_failure(
+        retry, failure, of=uid_of(seen.operation), component=Component.OPERATION, ran_ms=0, now=now, seen=seen, key=key
     )
-    return made | {"taskHash": made_for}
+    return made | {"operationHash": made_for}
 
 
-def _with_refusal(retry: Json | None, seen: Observed, key: Key | None, now: int) -> Json | None:
+def _with_rejection(retry: Json | None, seen: Observed, key: DriverRevision | None, now: int) -> Json | None:
     refusals = [
-        refusal for refusal in seen.refusals if refusal.kind not in ("pods/resize", "S3Sink", FINALIZERS, "Event")
+        refusal
+        for refusal in seen.rejections
+        if refusal.kind not in ("pods/resize", "S3Sink", FINALIZERS_KIND, "Event")
     ]
     if not refusals or seen.driver is not None:
         return retry
     last = max(refusals, key=lambda refusal: (refusal.at_ms, refusal.kind, refusal.name))
-    failure = pod_failures.refused(last)
-    of_task = is_ending(seen.sink) or wanted_state(seen.sink)[0] is enums.State.STOPPED
-    component = Component.TASK if of_task else Component.DRIVER
-    return _failed(
+    failure = pod_failures.api_rejection(last)
+    of_task = is_terminating(seen.sink) or desired_state(seen.sink)[0] is enums.State.STOPPED
+    component = Component.OPERATION if of_task else Component.DRIVER
+    return _record_failure(
         retry, failure, of=f"refusal at {last.at_ms}", component=component, ran_ms=0, now=last.at_ms, seen=seen, key=key
     )
 
 
-def _current(retry: Any, key: Key | None) -> Json | None:
+def _current_retry(retry: Any, key: DriverRevision | None) -> Json | None:
     """What was remembered of failures, unless it was under other settings: those are tried at once."""
     if not isinstance(retry, dict) or not retry:
         return None
-    if key is not None and not key.is_met_by(retry.get("specHash"), retry.get("restart")):
+    if key is not None and not key.matches(retry.get("specHash"), retry.get("restart")):
         return None
     return retry
 
@@ -248,15 +260,15 @@ def _is_stable(driver: Json, retry: Json, seen: Observed, now: int) -> bool:
     if not isinstance(seen.report, Report) or seen.report.state is not RunState.RUNNING:
         return False
     started = to_ms(driver.get("metadata", {}).get("creationTimestamp"))
-    kind = Kind(retry.get("kind", Kind.INFRASTRUCTURE))
-    return started is not None and now - started >= backoff.spell_ms(int(retry.get("failures") or 1), kind=kind)
+    kind = FailureCategory(retry.get("kind", FailureCategory.INFRASTRUCTURE))
+    return started is not None and now - started >= backoff.stable_after_ms(int(retry.get("failures") or 1), kind=kind)
 
 
 def _number(pod: Json) -> int:
-    return attempt_of(pod, names.ATTEMPT)
+    return attempt_number(pod, names.ATTEMPT_LABEL)
 
 
-def _next(attempts: Sequence[Json], seen: Observed) -> int:
+def _next_attempt(attempts: Sequence[Json], seen: Observed) -> int:
     known = [int(each.get("number", 0)) for each in attempts]
-    of_executors = [number for number in map(_number, seen.executors) if number <= _PLAUSIBLE]
+    of_executors = [number for number in map(_number, seen.executors) if number <= _MAX_EXECUTOR_ATTEMPT]
     return max([*known, *of_executors], default=0) + 1

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from s3sink_operator.memory_sizing import Plan
+from s3sink_operator.memory_sizing import SizingPlan
 from s3sink_operator.status import Condition
 from s3sink_operator.types import Delete, EventType, Json, Resize
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class PolicyResult:
     """One policy's word. `ready` is the status of the condition Ready; `phase` what `connector.phase` says.
 
     `ending`: this attempt is being ended for `reason`. `silent`: the status stays as it is. `connector`: what the
@@ -24,8 +24,8 @@ class Verdict:
     phase: str
     reconciling: bool = False
     stalled: bool = False
-    silent: bool = False
-    ending: bool = False
+    keep_status: bool = False
+    terminating_attempt: bool = False
     apply: Sequence[Json] = ()
     create: Sequence[Json] = ()
     delete: Sequence[Delete] = ()
@@ -34,7 +34,7 @@ class Verdict:
     event: EventType | None = None
     conditions: Sequence[Condition] = ()
     connector: Mapping[str, str] = field(default_factory=dict)
-    plan: Plan | None = None
+    sizing: SizingPlan | None = None
     offsets: Json | None = None
     published: bool | None = None
-    wake_ms: int | None = None
+    requeue_after_ms: int | None = None

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from s3sink_operator import names
-from s3sink_operator.kubectl.view import condition, unseen
-from s3sink_operator.objects import RESTARTED_FOR
-from s3sink_operator.types import Json, annotation, is_ending, wanted_state
+from s3sink_operator.kubectl.view import condition, stale_reason
+from s3sink_operator.objects import RESTARTED_FOR_ANNOTATION
+from s3sink_operator.types import Json, annotation, desired_state, is_terminating
 from sink_job.api.enums import ResetTo, State
 from sink_job.api.errors import SpecError
 from sink_job.api.spec import parse_sink
@@ -21,7 +21,7 @@ from sink_job.api.spec import parse_sink
 _RESET = "spec.offsets.reset"
 
 
-class RefusedError(Exception):
+class ActionNotAllowed(Exception):
     """An action that would do nothing, or not what it says."""
 
 
@@ -34,27 +34,27 @@ class Action:
     """
 
     annotations: Mapping[str, str | None]
-    said: str
+    progress_message: str
     is_done: Callable[[Json, Json | None], bool]
-    trouble: Callable[[Json], str | None]
+    failure_reason: Callable[[Json], str | None]
     result: Callable[[Json], str] = lambda _: ""
 
 
 def restart(sink: Json, stamp: str) -> Action:
     """Another attempt, from where the ledger says. Raises RefusedError."""
-    _may(sink)
-    state, by = wanted_state(sink)
+    _check_allowed(sink)
+    state, by = desired_state(sink)
     if state is not State.RUNNING:
-        raise RefusedError(f"it is {state} by {by}, so there is nothing to restart: resume starts it")
+        raise ActionNotAllowed(f"it is {state} by {by}, so there is nothing to restart: resume starts it")
 
     def is_done(now: Json, driver: Json | None) -> bool:
-        return driver is not None and annotation(driver, RESTARTED_FOR) == stamp and _is_ready(now)
+        return driver is not None and annotation(driver, RESTARTED_FOR_ANNOTATION) == stamp and _is_ready(now)
 
     return Action(
-        annotations={names.RESTART: stamp},
-        said="is restarted: it goes on after the last round in its ledger",
+        annotations={names.RESTART_ANNOTATION: stamp},
+        progress_message="is restarted: it goes on after the last round in its ledger",
         is_done=is_done,
-        trouble=_stalled,
+        failure_reason=_stalled,
     )
 
 
@@ -70,30 +70,30 @@ def stop(sink: Json) -> Action:
 
 def resume(sink: Json) -> Action:
     """The override goes; where the spec itself says Paused or Stopped, it is overridden. Raises RefusedError."""
-    _may(sink)
+    _check_allowed(sink)
     written = (sink.get("spec") or {}).get("state", State.RUNNING.value)
     return Action(
-        annotations={names.STATE: None if written == State.RUNNING else State.RUNNING.value},
-        said="is being resumed"
+        annotations={names.STATE_ANNOTATION: None if written == State.RUNNING else State.RUNNING.value},
+        progress_message="is being resumed"
         if written == State.RUNNING
         else f"is being resumed, though its spec.state is {written}",
-        is_done=lambda now, driver: driver is not None and _is_ready(now) and _seen_as(now, State.RUNNING),
-        trouble=_stalled,
+        is_done=lambda now, driver: driver is not None and _is_ready(now) and _has_desired_state(now, State.RUNNING),
+        failure_reason=_stalled,
     )
 
 
 def reset_offsets(sink: Json, request: Json) -> Action:
     """A request about offsets, as spec.offsets.reset has it. Raises RefusedError, with all that is wrong with it."""
-    _may(sink)
-    state, by = wanted_state(sink)
+    _check_allowed(sink)
+    state, by = desired_state(sink)
     if state is not State.STOPPED:
         name = sink["metadata"]["name"]
-        raise RefusedError(
+        raise ActionNotAllowed(
             f"it is {state} by {by}, and offsets are reset only while it is Stopped: kubectl s3sink stop {name} --wait"
         )
-    mistakes = _mistakes(sink, request)
+    mistakes = _request_errors(sink, request)
     if mistakes:
-        raise RefusedError("; ".join(mistakes))
+        raise ActionNotAllowed("; ".join(mistakes))
     nonce = request["nonce"]
 
     def is_done(now: Json, _: Json | None) -> bool:
@@ -108,10 +108,10 @@ def reset_offsets(sink: Json, request: Json) -> Action:
         return _stalled(now)
 
     return Action(
-        annotations={names.RESET_OFFSETS: json.dumps(request)},
-        said="gets other offsets",
+        annotations={names.RESET_OFFSETS_ANNOTATION: json.dumps(request)},
+        progress_message="gets other offsets",
         is_done=is_done,
-        trouble=trouble,
+        failure_reason=trouble,
         result=lambda now: str(((now.get("status") or {}).get("offsets") or {}).get("message") or ""),
     )
 
@@ -128,30 +128,35 @@ def reset_request(nonce: str, *, to: ResetTo, on_existing: str, timestamp: str |
 
 
 def _halt(sink: Json, state: State, said: str) -> Action:
-    _may(sink)
+    _check_allowed(sink)
 
     def is_done(now: Json, driver: Json | None) -> bool:
         reason = condition(now, "Ready").get("reason")
-        return driver is None and reason == state.value and _seen_as(now, state)
+        return driver is None and reason == state.value and _has_desired_state(now, state)
 
-    return Action(annotations={names.STATE: state.value}, said=said, is_done=is_done, trouble=_stalled)
+    return Action(
+        annotations={names.STATE_ANNOTATION: state.value},
+        progress_message=said,
+        is_done=is_done,
+        failure_reason=_stalled,
+    )
 
 
-def _may(sink: Json) -> None:
+def _check_allowed(sink: Json) -> None:
     """Raises RefusedError for a sink that no action reaches."""
-    if is_ending(sink):
-        raise RefusedError("it is being deleted")
-    if (annotation(sink, names.PAUSED) or "").lower() == "true":
-        raise RefusedError(
-            f"the annotation {names.PAUSED} is true, so the operator touches nothing: take it away first"
+    if is_terminating(sink):
+        raise ActionNotAllowed("it is being deleted")
+    if (annotation(sink, names.RECONCILE_PAUSED_ANNOTATION) or "").lower() == "true":
+        raise ActionNotAllowed(
+            f"the annotation {names.RECONCILE_PAUSED_ANNOTATION} pauses the operator: remove it first"
         )
 
 
 def _is_ready(sink: Json) -> bool:
-    return unseen(sink) is None and condition(sink, "Ready").get("status") == "True"
+    return stale_reason(sink) is None and condition(sink, "Ready").get("status") == "True"
 
 
-def _seen_as(sink: Json, state: State) -> bool:
+def _has_desired_state(sink: Json, state: State) -> bool:
     told = (sink.get("status") or {}).get("state") or {}
     return told.get("wanted") == state.value
 
@@ -161,7 +166,7 @@ def _stalled(sink: Json) -> str | None:
     return f"{stalled.get('reason')}: {stalled.get('message')}" if stalled.get("status") == "True" else None
 
 
-def _mistakes(sink: Json, request: Json) -> list[str]:
+def _request_errors(sink: Json, request: Json) -> list[str]:
     """What the parser finds wrong with the request; what is wrong with the rest of the spec is not said here."""
     meta = {name: sink["metadata"].get(name) for name in ("name", "namespace")}
     spec = {**(sink.get("spec") or {}), "offsets": {"reset": request}}
@@ -182,14 +187,14 @@ def _milliseconds(text: str) -> int:
     except (ValueError, OverflowError):
         pass
     said = f"{text[:100]} is neither milliseconds since 1970 nor like 2025-11-03T10:00:00Z"
-    raise RefusedError(f"--timestamp: {said}")
+    raise ActionNotAllowed(f"--timestamp: {said}")
 
 
 def _partition(text: str) -> Json:
     topic, _, rest = text.rpartition(":")
     topic, _, partition = topic.rpartition(":")
     if not (topic and all(map(_is_number, (partition, rest)))):
-        raise RefusedError(f"--offset: {text[:300]} is not TOPIC:PARTITION:OFFSET")
+        raise ActionNotAllowed(f"--offset: {text[:300]} is not TOPIC:PARTITION:OFFSET")
     return {"topic": topic, "partition": int(partition), "offset": int(rest)}
 
 

@@ -19,7 +19,7 @@ FIELD_MANAGER: Final = "kubectl-s3sink"
 _FROM_SERVER: Final = re.compile(r"Error from server \((?P<reason>\w+)\): (?P<message>.*)", re.DOTALL)
 _VERB: Final = re.compile(r'cannot (?P<verb>\w+) resource "(?P<resource>[\w./-]+)"')
 _LOG_LINE: Final = re.compile(r"[EWI]\d{4} \d\d:\d\d:\d\d")  # each try of kubectl's, before its last word
-_ANSWER_S: Final = 30.0
+_KUBECTL_TIMEOUT_S: Final = 30.0
 _NO_KIND: Final = (f'resource type "{names.PLURAL}', f'no matches for kind "{KIND}"')
 
 
@@ -31,7 +31,7 @@ class KubectlError(Exception):
         super().__init__(message)
 
     @property
-    def may_pass(self) -> bool:
+    def is_transient(self) -> bool:
         """Whether the same question may be answered later: the API server was not reached, or is busy."""
         return self.reason in ("", "InternalError", "ServiceUnavailable", "Timeout", "TooManyRequests")
 
@@ -80,15 +80,17 @@ class Kubectl:
     def _text(self, *words: str) -> str:
         command = [self.program, *self.flags, *words]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_ANSWER_S)
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_KUBECTL_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            raise KubectlError("Timeout", f"kubectl {words[0]} has not answered within {_ANSWER_S:g} s") from None
+            raise KubectlError(
+                "Timeout", f"kubectl {words[0]} has not answered within {_KUBECTL_TIMEOUT_S:g} s"
+            ) from None
         if done.returncode:
-            raise refusal(done.stderr)
+            raise parse_error(done.stderr)
         return done.stdout
 
 
-def refusal(said: str) -> KubectlError:
+def parse_error(said: str) -> KubectlError:
     """What kubectl wrote to its standard error, as an error that says what to do where we know it."""
     lines = [line for line in said.splitlines() if not _LOG_LINE.match(line)]
     text = "\n".join(lines).strip().removeprefix("error: ")

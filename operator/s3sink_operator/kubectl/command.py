@@ -14,12 +14,12 @@ from typing import Final
 
 from s3sink_operator import names
 from s3sink_operator.kubectl import actions, view
-from s3sink_operator.kubectl.actions import Action, RefusedError
+from s3sink_operator.kubectl.actions import Action, ActionNotAllowed
 from s3sink_operator.kubectl.client import RESOURCE, Kubectl, KubectlError
-from s3sink_operator.kubectl.wait import Ended, wait_for
+from s3sink_operator.kubectl.wait import WaitResult, wait_for
 from s3sink_operator.names import Component
 from s3sink_operator.objects import CONTAINER
-from s3sink_operator.types import Json, is_ending
+from s3sink_operator.types import Json, is_terminating
 from sink_job.api.enums import OnExisting, ResetTo
 from sink_job.api.quantities import parse_duration
 
@@ -104,7 +104,7 @@ def parser() -> argparse.ArgumentParser:
     which = logs.add_mutually_exclusive_group()
     which.add_argument("-p", "--previous", action="store_true", help="how the attempt before this one ended")
     which.add_argument("--executors", action="store_true", help="of the executors, each line with its pod's name")
-    which.add_argument("--task", action="store_true", help="of the pod that publishes or resets offsets")
+    which.add_argument("--operation", action="store_true", help="of the pod that publishes or resets offsets")
     return top
 
 
@@ -135,11 +135,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     kubectl = Kubectl(program, _flags(args))
     try:
         return _run(kubectl, args)
-    except RefusedError as error:
+    except ActionNotAllowed as error:
         return _fail(f"{args.name}: {error}")
     except KubectlError as error:
         if error.reason == "NotFound" and RESOURCE in str(error):
-            return _fail(_not_there(kubectl, args))
+            return _fail(_not_found_message(kubectl, args))
         return _fail(str(error))
     except OSError as error:
         return _fail(f"{program}: {error.strerror}")
@@ -162,7 +162,7 @@ def _run(kubectl: Kubectl, args: argparse.Namespace) -> int:
         "resume": lambda: actions.resume(sink),
         "stop": lambda: actions.stop(sink),
     }
-    return _carry_out(kubectl, args, made[args.command]())
+    return _run_action(kubectl, args, made[args.command]())
 
 
 def _status(kubectl: Kubectl, args: argparse.Namespace) -> int:
@@ -193,24 +193,24 @@ def _reset(kubectl: Kubectl, args: argparse.Namespace) -> int:
     action = actions.reset_offsets(kubectl.get(RESOURCE, args.name), request)
     if not args.yes:
         return _fail(f"{args.name} would get the request {json.dumps(request)}; nothing is done without --yes")
-    return _carry_out(kubectl, args, action)
+    return _run_action(kubectl, args, action)
 
 
-def _carry_out(kubectl: Kubectl, args: argparse.Namespace, action: Action) -> int:
+def _run_action(kubectl: Kubectl, args: argparse.Namespace, action: Action) -> int:
     before = kubectl.annotate(args.name, action.annotations)
     told: Json = {"name": args.name, "action": args.command, "annotations": dict(action.annotations)}
     as_json = args.output == "json"
     if not args.wait:
-        print(_json(told) if as_json else f"{args.name} {action.said}")
+        print(_json(told) if as_json else f"{args.name} {action.progress_message}")
         return 0
-    print(f"{args.name} {action.said}", file=sys.stderr)
-    driver = names.driver_name(args.name)
+    print(f"{args.name} {action.progress_message}", file=sys.stderr)
+    driver = names.driver_pod_name(args.name)
 
     def look() -> tuple[Json, Json | None] | None:
         try:
             return kubectl.get(RESOURCE, args.name), kubectl.find("pods", driver)
         except KubectlError as error:
-            if error.may_pass:
+            if error.is_transient:
                 return None
             raise
 
@@ -223,15 +223,15 @@ def _carry_out(kubectl: Kubectl, args: argparse.Namespace, action: Action) -> in
         sleep=time.sleep,
         tell=lambda said: print(f"  {said}", file=sys.stderr),
     )
-    done = outcome.ended is Ended.DONE
+    done = outcome.result is WaitResult.DONE
     if as_json:
-        print(_json(told | {"done": done, "why": outcome.why} | view.as_data(outcome.sink)))
+        print(_json(told | {"done": done, "why": outcome.message} | view.as_data(outcome.sink)))
     elif done:
         result = action.result(outcome.sink)
         print(f"{args.name}: {args.command} is done" + (f": {result}" if result else ""))
     if not done:
-        _fail(f"{args.name}: {outcome.why}")
-    return outcome.ended.value
+        _fail(f"{args.name}: {outcome.message}")
+    return outcome.result.value
 
 
 def _logs(kubectl: Kubectl, args: argparse.Namespace) -> int:
@@ -244,13 +244,13 @@ def _logs(kubectl: Kubectl, args: argparse.Namespace) -> int:
         selector = names.selector(args.name, Component.EXECUTOR)
         found = [] if args.tail is not None else ["--tail=-1"]
         return kubectl.show("logs", "-l", selector, "--prefix", "--max-log-requests=100", *found, *words)
-    pod = names.task_name(args.name) if args.task else names.driver_name(args.name)
+    pod = names.operation_pod_name(args.name) if args.operation else names.driver_pod_name(args.name)
     found_pod = kubectl.find("pods", pod)
     if found_pod is None:
         ready = view.condition(sink, "Ready")
-        said = f"{ready.get('reason')}: {ready.get('message')}" if ready else view.unseen(sink)
+        said = f"{ready.get('reason')}: {ready.get('message')}" if ready else view.stale_reason(sink)
         return _fail(f"{args.name} has no pod {pod} now; {said}")
-    if is_ending(found_pod):
+    if is_terminating(found_pod):
         print(f"the pod {pod} is being ended", file=sys.stderr)
     return kubectl.show("logs", pod, "-c", CONTAINER, *words)
 
@@ -267,7 +267,7 @@ def _previous(sink: Json) -> int:
     return 0
 
 
-def _not_there(kubectl: Kubectl, args: argparse.Namespace) -> str:
+def _not_found_message(kubectl: Kubectl, args: argparse.Namespace) -> str:
     namespace = args.namespace or kubectl.namespace()
     return f"there is no S3Sink {args.name} in namespace {namespace}: kubectl s3sink status -A lists all"
 

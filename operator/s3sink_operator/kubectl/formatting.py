@@ -12,7 +12,7 @@ _UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _BYTES: Final = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns as kubectl sets them: as wide as they need, three spaces between, nothing behind the last."""
     lines = [head, *rows]
     widths = [max(len(line[at]) for line in lines) for at in range(len(head))]
@@ -21,7 +21,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def span(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A length of time in the two largest units that count: 45s, 12m, 3h20m, 8d."""
     left = max(0, int(seconds))
     parts: list[str] = []
@@ -36,31 +36,31 @@ def span(seconds: float) -> str:
     return "".join(parts) or "0s"
 
 
-def age(stamp: str | None, now: int) -> str:
+def format_age(stamp: str | None, now: int) -> str:
     """How long ago one of Kubernetes' times is; `now` in ms since the epoch."""
     at = to_ms(stamp)
-    return NONE if at is None else span((now - at) / 1000)
+    return NONE if at is None else format_duration((now - at) / 1000)
 
 
-def ahead(stamp: str | None, now: int) -> str:
+def format_until(stamp: str | None, now: int) -> str:
     """When one of Kubernetes' times comes."""
     at = to_ms(stamp)
     if at is None:
         return NONE
-    return f"in {span((at - now) / 1000)} (at {stamp})" if at > now else "now"
+    return f"in {format_duration((at - now) / 1000)} (at {stamp})" if at > now else "now"
 
 
-def count(number: object) -> str:
+def format_count(number: object) -> str:
     """A count with separators; a dash for none."""
     return f"{number:,}" if isinstance(number, int) else NONE
 
 
-def many(number: object, thing: str) -> str:
+def pluralize(number: object, thing: str) -> str:
     """A count and what is counted: 1 object, 2 objects."""
-    return f"{count(number)} {thing}{'' if number == 1 else 's'}"
+    return f"{format_count(number)} {thing}{'' if number == 1 else 's'}"
 
 
-def size(number: object) -> str:
+def format_bytes(number: object) -> str:
     """Bytes for people."""
     if not isinstance(number, int):
         return NONE

@@ -9,10 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from s3sink_operator.kubectl.formatting import NONE, age, ahead, count, many, size, span, table
-from s3sink_operator.types import Json, is_ending
+from s3sink_operator.kubectl.formatting import (
+    NONE,
+    format_age,
+    format_bytes,
+    format_count,
+    format_duration,
+    format_table,
+    format_until,
+    pluralize,
+)
+from s3sink_operator.types import Json, is_terminating
 
-INTENDED: Final = frozenset(
+PLANNED_RESTARTS: Final = frozenset(
     {"SpecChanged", "RestartAsked", "MemoryChanged", "Pausing", "Stopping", "Deleting", "Restarting"}
 )
 """Reasons for which the operator itself ends an attempt: no failures."""
@@ -25,7 +34,7 @@ def condition(sink: Json, kind: str) -> Json:
     return next((dict(each) for each in found if each.get("type") == kind), {})
 
 
-def unseen(sink: Json) -> str | None:
+def stale_reason(sink: Json) -> str | None:
     """Why the status does not speak of the sink as it is now; None if it does."""
     meta, status = sink["metadata"], sink.get("status") or {}
     seen = status.get("observedGeneration")
@@ -44,7 +53,12 @@ def last_failure(sink: Json) -> Json | None:
     status = sink.get("status") or {}
     retry = status.get("retry") or {}
     told = next(
-        (each for each in status.get("attempts") or () if "ended" in each and each.get("reason") not in INTENDED), None
+        (
+            each
+            for each in status.get("attempts") or ()
+            if "ended" in each and each.get("reason") not in PLANNED_RESTARTS
+        ),
+        None,
     )
     if retry.get("message") and (told is None or told.get("message") != retry.get("message")):
         return {"reason": retry.get("reason"), "message": retry["message"]}
@@ -58,7 +72,7 @@ def as_data(sink: Json) -> Json:
         "namespace": meta.get("namespace"),
         "name": meta["name"],
         "generation": meta.get("generation"),
-        "upToDate": unseen(sink) is None,
+        "upToDate": stale_reason(sink) is None,
         "lastFailure": last_failure(sink),
         "status": sink.get("status") or {},
     }
@@ -77,16 +91,16 @@ def overview(sinks: Sequence[Json], now: int, *, everywhere: bool) -> str:
             meta["name"],
             ready.get("status", "Unknown"),
             told.get("phase") or NONE,
-            count((told.get("partitions") or {}).get("assigned")),
-            count(lag.get("records")),
-            NONE if seconds is None else span(seconds),
+            format_count((told.get("partitions") or {}).get("assigned")),
+            format_count(lag.get("records")),
+            NONE if seconds is None else format_duration(seconds),
             (status.get("memory") or {}).get("current") or NONE,
             str((status.get("retry") or {}).get("failures") or 0),
-            age(meta.get("creationTimestamp"), now),
-            "NotSeenYet" if unseen(sink) else ready.get("reason") or NONE,
+            format_age(meta.get("creationTimestamp"), now),
+            "NotSeenYet" if stale_reason(sink) else ready.get("reason") or NONE,
         ]
         rows.append([meta.get("namespace", ""), *row] if everywhere else row)
-    return table(["NAMESPACE", *head] if everywhere else head, rows)
+    return format_table(["NAMESPACE", *head] if everywhere else head, rows)
 
 
 def detail(sink: Json, now: int) -> str:
@@ -103,35 +117,35 @@ def _sections(sink: Json, now: int) -> Iterator[str]:
             each["type"],
             each["status"],
             each["reason"],
-            age(each.get("lastTransitionTime"), now),
+            format_age(each.get("lastTransitionTime"), now),
             each.get("message", ""),
         ]
         for each in status.get("conditions") or ()
         if each.get("message") and each["type"] not in _ALWAYS
     ]
-    yield table(["CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"], rows) if rows else ""
+    yield format_table(["CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"], rows) if rows else ""
     behind = [
         [
             str(each.get("topic", NONE)),
             str(each.get("partition", NONE)),
-            *(count(each.get(name)) for name in ("committed", "end", "lag")),
+            *(format_count(each.get(name)) for name in ("committed", "end", "lag")),
             _behind(each),
         ]
         for each in told.get("worst") or ()
     ]
-    yield table(["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "BEHIND"], behind) if behind else ""
+    yield format_table(["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "BEHIND"], behind) if behind else ""
     attempts = [
         [
             str(each.get("number", NONE)),
-            age(each.get("started"), now),
-            age(each.get("ended"), now) if "ended" in each else "runs",
+            format_age(each.get("started"), now),
+            format_age(each.get("ended"), now) if "ended" in each else "runs",
             each.get("reason") or NONE,
             str(each.get("exitCode", NONE)),
             each.get("message") or NONE,
         ]
         for each in status.get("attempts") or ()
     ]
-    yield table(["ATTEMPT", "STARTED", "ENDED", "REASON", "EXIT", "MESSAGE"], attempts) if attempts else ""
+    yield format_table(["ATTEMPT", "STARTED", "ENDED", "REASON", "EXIT", "MESSAGE"], attempts) if attempts else ""
 
 
 def _facts(sink: Json, now: int) -> Iterator[str]:
@@ -139,15 +153,17 @@ def _facts(sink: Json, now: int) -> Iterator[str]:
         return f"  {name + ':':<14}{text}"
 
     status = sink.get("status") or {}
-    if is_ending(sink):
-        yield fact("Deleted", f"{age(sink['metadata'].get('deletionTimestamp'), now)} ago, and held by its finalizers")
-    if (old := unseen(sink)) is not None:
+    if is_terminating(sink):
+        yield fact(
+            "Deleted", f"{format_age(sink['metadata'].get('deletionTimestamp'), now)} ago, and held by its finalizers"
+        )
+    if (old := stale_reason(sink)) is not None:
         yield fact("Careful", old)
     if not status:
         return
     ready = condition(sink, "Ready")
     said = f": {ready['message']}" if ready.get("message") else ""
-    since = age(ready.get("lastTransitionTime"), now)
+    since = format_age(ready.get("lastTransitionTime"), now)
     yield fact("Ready", f"{ready.get('status', 'Unknown')} for {since}, {ready.get('reason', 'Unknown')}{said}")
     state = status.get("state") or {}
     yield fact("Wanted", f"{state.get('wanted', 'Unknown')}, by {state.get('by', 'Unknown')}")
@@ -161,9 +177,9 @@ def _facts(sink: Json, now: int) -> Iterator[str]:
     if failed := last_failure(sink):
         yield fact("Last failure", _failure(failed, now))
     if retry := status.get("retry"):
-        failures = many(retry.get("failures"), "failure")
+        failures = pluralize(retry.get("failures"), "failure")
         if told.get("phase") == "Failed":
-            yield fact("Next try", f"{ahead(retry.get('nextTry'), now)}, after {failures} in a row")
+            yield fact("Next try", f"{format_until(retry.get('nextTry'), now)}, after {failures} in a row")
         else:
             yield fact("Before", f"{failures} in a row, forgotten once it has run for a while")
     if offsets := status.get("offsets"):
@@ -172,25 +188,27 @@ def _facts(sink: Json, now: int) -> Iterator[str]:
 
 def _partitions(told: Json) -> str:
     found = told["partitions"]
-    return f"{count(found.get('assigned'))}, of which {count(found.get('active'))} had records in the last round"
+    return (
+        f"{format_count(found.get('assigned'))} assigned, {format_count(found.get('active'))} active in the last round"
+    )
 
 
 def _lag(told: Json) -> str:
     lag = told.get("lag") or {}
     if lag.get("records") is None:
         return "not known"
-    oldest = f", the oldest {span(lag['seconds'])} old" if lag["records"] and lag.get("seconds") else ""
-    return many(lag["records"], "record") + oldest
+    oldest = f", the oldest {format_duration(lag['seconds'])} old" if lag["records"] and lag.get("seconds") else ""
+    return pluralize(lag["records"], "record") + oldest
 
 
 def _written(told: Json, now: int) -> str:
-    records, objects = many(told.get("records"), "record"), many(told.get("objects"), "object")
+    records, objects = pluralize(told.get("records"), "record"), pluralize(told.get("objects"), "object")
     parts = [
-        f"{records}, {objects}, {size(told.get('bytes'))} by this attempt",
-        f"{many(told.get('openObjects', 0), 'open object')}",
+        f"{records}, {objects}, {format_bytes(told.get('bytes'))} by this attempt",
+        f"{pluralize(told.get('openObjects', 0), 'open object')}",
     ]
     if told.get("lastPublishTime"):
-        parts.append(f"last published {age(told['lastPublishTime'], now)} ago")
+        parts.append(f"last published {format_age(told['lastPublishTime'], now)} ago")
     return "; ".join(parts)
 
 
@@ -200,9 +218,9 @@ def _memory(memory: Json, now: int) -> str:
         parts.append(f"{memory['wanted']} would be right")
     if change := memory.get("lastChange"):
         why = f"{change.get('from')} to {change.get('to')}, {change.get('reason')}"
-        parts.append(f"changed {age(change.get('time'), now)} ago: {why}")
+        parts.append(f"changed {format_age(change.get('time'), now)} ago: {why}")
     if memory.get("nextAllowed"):
-        parts.append(f"next change {ahead(memory['nextAllowed'], now)}")
+        parts.append(f"next change {format_until(memory['nextAllowed'], now)}")
     return "; ".join(parts)
 
 
@@ -210,16 +228,16 @@ def _failure(failed: Json, now: int) -> str:
     text = f"{failed.get('reason')}: {failed.get('message')}"
     if "number" in failed:
         code = f", exit code {failed['exitCode']}" if failed.get("exitCode") is not None else ""
-        text = f"attempt {failed['number']}, {age(failed.get('ended'), now)} ago{code}: {text}"
+        text = f"attempt {failed['number']}, {format_age(failed.get('ended'), now)} ago{code}: {text}"
     return text + (f". It goes on {failed['next']}" if failed.get("next") else "")
 
 
 def _offsets(offsets: Json, now: int) -> str:
     message = f": {offsets['message']}" if offsets.get("message") else ""
     asked = f"reset to {offsets.get('to')}, nonce {offsets.get('nonce')}"
-    return f"{asked}, {offsets.get('result')} {age(offsets.get('time'), now)} ago{message}"
+    return f"{asked}, {offsets.get('result')} {format_age(offsets.get('time'), now)} ago{message}"
 
 
 def _behind(partition: Json) -> str:
     seconds = partition.get("lagSeconds")
-    return NONE if seconds is None else span(seconds)
+    return NONE if seconds is None else format_duration(seconds)

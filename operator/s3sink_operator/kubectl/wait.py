@@ -14,7 +14,7 @@ from s3sink_operator.types import Json
 POLL_S: Final = 0.5
 
 
-class Ended(IntEnum):
+class WaitResult(IntEnum):
     """How it ended, as the exit code."""
 
     DONE = 0
@@ -23,11 +23,11 @@ class Ended(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class WaitOutcome:
     """How it ended; `why` where it is not done, `sink` as it was seen last."""
 
-    ended: Ended
-    why: str
+    result: WaitResult
+    message: str
     sink: Json
 
 
@@ -40,7 +40,7 @@ def wait_for(
     clock: Callable[[], float],
     sleep: Callable[[float], None],
     tell: Callable[[str], None],
-) -> Outcome:
+) -> WaitOutcome:
     """Looks at the sink and its driver pod until the action is done, has failed, or `timeout_s` are over.
 
     What a status of `before` says is no trouble of this action: it has to have been written since. `look` gives None
@@ -53,16 +53,16 @@ def wait_for(
         if seen is None:
             if clock() >= end:
                 why = f"not known after {timeout_s:g} s: the API server does not answer"
-                return Outcome(ended=Ended.TIMED_OUT, why=why, sink=sink)
+                return WaitOutcome(result=WaitResult.TIMED_OUT, message=why, sink=sink)
             sleep(POLL_S)
             continue
         sink, driver = seen
         if action.is_done(sink, driver):
-            return Outcome(ended=Ended.DONE, why="", sink=sink)
+            return WaitOutcome(result=WaitResult.DONE, message="", sink=sink)
         fresh = sink.get("status") != before.get("status")
-        trouble = action.trouble(sink) if fresh else None
+        trouble = action.failure_reason(sink) if fresh else None
         if trouble is not None:
-            return Outcome(ended=Ended.FAILED, why=trouble, sink=sink)
+            return WaitOutcome(result=WaitResult.FAILED, message=trouble, sink=sink)
         ready = condition(sink, "Ready")
         now = f"{ready.get('reason')}: {ready.get('message')}"
         if fresh and ready and now != said:
@@ -70,5 +70,5 @@ def wait_for(
             said = now
         if clock() >= end:
             why = f"not done after {timeout_s:g} s; the last word is {now}" if ready else "no operator has looked at it"
-            return Outcome(ended=Ended.TIMED_OUT, why=why, sink=sink)
+            return WaitOutcome(result=WaitResult.TIMED_OUT, message=why, sink=sink)
         sleep(POLL_S)

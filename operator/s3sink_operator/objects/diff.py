@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from s3sink_operator.objects.rbac import ANNOTATED
+from s3sink_operator.objects.rbac import ANNOTATIONS_HASH_ANNOTATION
 from s3sink_operator.objects.spark_properties import EXECUTOR_TEMPLATE, PROPERTIES
 from s3sink_operator.types import Json, annotation
 
-FILES_OF_EXECUTORS: Final = (PROPERTIES, EXECUTOR_TEMPLATE)
+CLUSTER_MODE_FILES: Final = (PROPERTIES, EXECUTOR_TEMPLATE)
 
 
 def differs(seen: Json | None, wanted: Json) -> bool:
     """Whether an apply of `wanted` would change what was seen. What others have added does not count."""
-    return seen is None or not _covers(seen, wanted) or _is_left_over(seen, wanted)
+    return seen is None or not _covers(seen, wanted) or _has_leftover(seen, wanted)
 
 
-def _is_left_over(seen: Json, wanted: Json) -> bool:
+def _has_leftover(seen: Json, wanted: Json) -> bool:
     """Whether a file is there that only sinks with executors of their own have, or annotations of an earlier spec."""
     there, needed = seen.get("data") or {}, wanted.get("data") or {}
-    if annotation(seen, ANNOTATED) != annotation(wanted, ANNOTATED):
+    if annotation(seen, ANNOTATIONS_HASH_ANNOTATION) != annotation(wanted, ANNOTATIONS_HASH_ANNOTATION):
         return True
-    return any(file in there and file not in needed for file in FILES_OF_EXECUTORS)
+    return any(file in there and file not in needed for file in CLUSTER_MODE_FILES)
 
 
 def _covers(seen: Any, wanted: Any, key: str = "") -> bool:

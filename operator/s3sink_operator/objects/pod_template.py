@@ -22,11 +22,11 @@ _KEYS: Final = {
     "imagePullSecrets": "name",
     "topologySpreadConstraints": "topologyKey",
 }
-_WHOLE: Final = ("volumes", "volumeMounts", "env")
+_REPLACED: Final = ("volumes", "volumeMounts", "env")
 """Lists of things that have one source each: two merged into one are refused by the API server."""
 
 
-def merged(template: Json | None, ours: Json) -> Json:
+def merge_template(template: Json | None, ours: Json) -> Json:
     """The pod `ours`, with what `template` adds to its metadata (labels, annotations) and spec."""
     metadata = _section(template, "metadata")
     added = {key: found for key in ("labels", "annotations") if (found := _section(metadata, key))}
@@ -36,7 +36,7 @@ def merged(template: Json | None, ours: Json) -> Json:
     return result
 
 
-def asked_cpu(template: Json | None) -> str | None:
+def requested_cpu(template: Json | None) -> str | None:
     """The CPU that the template's container `s3sink` requests: the one resource that is the user's to choose."""
     containers = _section(template, "spec").get("containers")
     for container in containers if isinstance(containers, list) else ():
@@ -66,7 +66,7 @@ def _merge(theirs: Any, ours: Any, key: str = "") -> Any:
 def _merge_named(theirs: list[Any], ours: list[Any], key: str) -> list[Any]:
     by = _KEYS[key]
     known = {_key(each, by): each for each in theirs if isinstance(_key(each, by), str | int)}
-    if key in _WHOLE:
+    if key in _REPLACED:
         known = {}
     mine = [_merge(known[each[by]], each) if each[by] in known else each for each in ours]
     taken = [each[by] for each in ours]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from s3sink_operator import names
-from s3sink_operator.objects.pod_template import asked_cpu
-from s3sink_operator.objects.rbac import account_of
+from s3sink_operator.objects.pod_template import requested_cpu
+from s3sink_operator.objects.rbac import service_account_of
 from s3sink_operator.types import Settings
 from sink_job.api import memory_budget
 from sink_job.api.quantities import MI
@@ -45,13 +45,13 @@ def spark_properties(sink: Sink, settings: Settings, *, attempt: int, memory: in
         "spark.executor.memory": f"{heap // MI}m",
         "spark.executor.memoryOverhead": f"{max(384 * MI, memory - heap) // MI}m",
         "spark.kubernetes.namespace": sink.namespace,
-        "spark.kubernetes.driver.pod.name": names.driver_name(sink.name),
+        "spark.kubernetes.driver.pod.name": names.driver_pod_name(sink.name),
         "spark.kubernetes.executor.podNamePrefix": name,
         "spark.kubernetes.executor.podTemplateFile": EXECUTOR_TEMPLATE_FILE,
         "spark.kubernetes.executor.podTemplateContainerName": "s3sink",
         "spark.kubernetes.container.image": spec.image or settings.image,
         "spark.kubernetes.container.image.pullPolicy": settings.image_pull_policy,
-        "spark.kubernetes.authenticate.executor.serviceAccountName": account_of(sink),
+        "spark.kubernetes.authenticate.executor.serviceAccountName": service_account_of(sink),
         "spark.kubernetes.authenticate.oauthTokenFile": f"{ACCOUNT_DIR}/token",
         "spark.kubernetes.authenticate.caCertFile": f"{ACCOUNT_DIR}/ca.crt",
         "spark.authenticate": "true",
@@ -64,7 +64,7 @@ def spark_properties(sink: Sink, settings: Settings, *, attempt: int, memory: in
         "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
         "spark.kubernetes.driver.service.deleteOnTermination": "false",
     }
-    if cpu := asked_cpu(spec.executor.pod_template):
+    if cpu := requested_cpu(spec.executor.pod_template):
         ours["spark.kubernetes.executor.request.cores"] = cpu
     if spec.image_pull_secrets:
         ours["spark.kubernetes.container.image.pullSecrets"] = ",".join(ref.name for ref in spec.image_pull_secrets)
