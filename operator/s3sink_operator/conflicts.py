@@ -1,9 +1,9 @@
-"""What a sink claims for itself, and which of two sinks that claim the same must yield: the younger one.
+"""The resources that a sink owns exclusively, and conflicts: the younger of two sinks loses.
 
-Two sinks must not write the same topic under one place in a bucket, keep one ledger, or commit for one group. Whether
-two patterns can match the same topic cannot be told in general: they collide for certain where they are equal or where
-a topic that one of them copies matches the other; else it is said to be possible, and the ledger's own claims decide.
-So it is where a pattern is too hard to match here (`matching`).
+Two sinks must not write the same topic to one prefix of a bucket, use one ledger, or commit for one consumer group.
+Whether two patterns overlap is undecidable in practice: the conflict is certain if the patterns are equal or if a topic
+of one sink matches the pattern of the other. Otherwise it is possible, and the claims of the ledger decide. The same
+holds for a pattern that `topic_pattern` does not support.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, kw_only=True)
 class SinkConflict:
-    """Two sinks that want the same. `certain`: else they may, depending on topics that are not known."""
+    """An overlap of the resources of two sinks. Without `certain` it depends on topics that are not known."""
 
     owner: SinkResources
     resource: str
@@ -31,7 +31,7 @@ class SinkConflict:
 
 
 def resources_of(sink: Sink, document: Json) -> SinkResources:
-    """What `sink` takes; `document` is the object it was read from, for its age and the topics it has found."""
+    """The resources of `sink`. `document`: its object, for its age and its observed topics."""
     spec = sink.spec
     return SinkResources(
         namespace=sink.namespace,
@@ -50,24 +50,24 @@ def resources_of(sink: Sink, document: Json) -> SinkResources:
 
 
 def _normalized_endpoint(endpoint: str) -> str:
-    """An endpoint in one of its spellings: host in lower case, always with a port, no slash behind it."""
+    """An endpoint in normal form: host in lower case, with a port, without a trailing slash."""
     url = urlsplit(endpoint)
     return f"{url.scheme}://{url.hostname}:{url.port or _PORTS[url.scheme]}"
 
 
 def _normalized_brokers(brokers: str) -> str:
-    """The brokers in one order. That two lists of others are of one cluster cannot be told."""
+    """The brokers in sorted order. Two different lists may still belong to one cluster."""
     return ",".join(sorted({each.strip().lower() for each in brokers.split(",")}))
 
 
 def find_conflict(mine: SinkResources, others: Iterable[SinkResources]) -> SinkConflict | None:
-    """Why `mine` must yield, certain reasons first; None if nothing collides, or only with younger ones."""
+    """The conflict that `mine` loses, certain ones first; None without an overlap with an older sink."""
     found = [reason for other in others if (reason := find_overlap(mine, other)) and _age(other) < _age(mine)]
     return min(found, key=lambda one: (not one.certain, _age(one.owner)), default=None)
 
 
 def find_overlap(mine: SinkResources, other: SinkResources) -> SinkConflict | None:
-    """What both of two sinks claim."""
+    """The overlap of the resources of two sinks."""
     if (mine.namespace, mine.name) == (other.namespace, other.name):
         return None
     same_place = (mine.endpoint, mine.bucket, mine.topics_dir) == (other.endpoint, other.bucket, other.topics_dir)
@@ -77,8 +77,8 @@ def find_overlap(mine: SinkResources, other: SinkResources) -> SinkConflict | No
         return SinkConflict(owner=other, resource=f"the consumer group {mine.group}")
     if not same_place:
         return None
-    place = f"under {mine.topics_dir or 'the root'} in bucket {mine.bucket}"
-    shared, perhaps = _shared_topics(mine, other)
+    place = f"below {mine.topics_dir or 'the root'} in bucket {mine.bucket}"
+    shared, undecided = _shared_topics(mine, other)
     if shared:
         return SinkConflict(owner=other, resource=f"the topic {shared[0]} {place}")
     if mine.pattern is not None and mine.pattern == other.pattern:
@@ -87,20 +87,20 @@ def find_overlap(mine: SinkResources, other: SinkResources) -> SinkConflict | No
         return SinkConflict(
             owner=other, resource=f"topics that match {mine.pattern} and {other.pattern} {place}", certain=False
         )
-    if perhaps:
-        return SinkConflict(owner=other, resource=f"the topic {perhaps[0]} {place}", certain=False)
+    if undecided:
+        return SinkConflict(owner=other, resource=f"the topic {undecided[0]} {place}", certain=False)
     return None
 
 
 @dataclass
 class ResourceIndex:
-    """The claims of all sinks, found by what they take: of a thousand sinks, a look reads those that could collide."""
+    """The resources of all sinks by key: a reconcile pass reads only the sinks that may overlap."""
 
     _resources: dict[tuple[str, str], SinkResources] = field(default_factory=dict)
     _by_key: dict[_IndexKey, dict[tuple[str, str], SinkResources]] = field(default_factory=dict)
 
     def put(self, namespace: str, name: str, claim: SinkResources | None) -> None:
-        """What a sink claims now; None: nothing."""
+        """Sets the resources of a sink; None removes them."""
         sink = namespace, name
         known = self._resources.pop(sink, None)
         if known is not None:
@@ -115,7 +115,7 @@ class ResourceIndex:
                 self._by_key.setdefault(mark, {})[sink] = claim
 
     def competitors(self, namespace: str, name: str) -> Sequence[SinkResources]:
-        """Claims of other sinks: all that collide with this one's, and few that do not."""
+        """The resources of other sinks that may overlap with those of this one."""
         sink = namespace, name
         mine = self._resources.get(sink)
         if mine is None:
@@ -128,20 +128,20 @@ _IndexKey = tuple[str | None, ...]
 
 
 def _index_keys(claim: SinkResources) -> set[_IndexKey]:
-    """Under what a claim is found."""
+    """The keys under which resources are indexed."""
     place = (claim.endpoint, claim.bucket, claim.topics_dir)
     found: set[_IndexKey] = {("place", *place), *_exclusive_keys(claim)}
     return found | ({("pattern", *place)} if claim.pattern is not None else set())
 
 
 def _lookup_keys(claim: SinkResources) -> set[_IndexKey]:
-    """Where all that may collide with a claim is found. A pattern may meet any topic of its place."""
+    """The keys of all resources that may overlap. A pattern may match any topic of its prefix."""
     place = (claim.endpoint, claim.bucket, claim.topics_dir)
     return {("pattern" if claim.pattern is None else "place", *place), *_exclusive_keys(claim)}
 
 
 def _exclusive_keys(claim: SinkResources) -> Iterator[_IndexKey]:
-    """What only one sink may have."""
+    """The resources that only one sink may own."""
     place = (claim.endpoint, claim.bucket, claim.topics_dir)
     yield "ledger", *place, claim.sink_id
     yield "group", claim.brokers, claim.group
@@ -165,13 +165,12 @@ def conflict_message(mine: SinkResources, found: SinkConflict) -> str:
 
 
 def _shared_topics(mine: SinkResources, other: SinkResources) -> tuple[Sequence[str], Sequence[str]]:
-    """Topics that both copy, and those of which that cannot be told."""
+    """The topics that both copy, and those for which that is undecided."""
     ours, theirs = _topics(mine), _topics(other)
-    told = {topic: True if topic in theirs else _matches(other.pattern, topic) for topic in ours}
-    told |= {topic: _matches(mine.pattern, topic) for topic in theirs if not told.get(topic)}
-    return sorted(topic for topic, both in told.items() if both), sorted(
-        topic for topic, both in told.items() if both is None
-    )
+    in_both = {topic: True if topic in theirs else _matches(other.pattern, topic) for topic in ours}
+    in_both |= {topic: _matches(mine.pattern, topic) for topic in theirs if not in_both.get(topic)}
+    shared = sorted(topic for topic, both in in_both.items() if both)
+    return shared, sorted(topic for topic, both in in_both.items() if both is None)
 
 
 def _topics(claim: SinkResources) -> Sequence[str]:
@@ -187,8 +186,8 @@ def _age(claim: SinkResources) -> tuple[str, str, str]:
 
 
 def _observed_topics(status: Any) -> Sequence[str]:
-    """Topics that the status tells of."""
-    connector = status.get("connector") if isinstance(status, dict) else None
-    topics = connector.get("topics") if isinstance(connector, dict) else None
+    """The topics in the status."""
+    progress = status.get("progress") if isinstance(status, dict) else None
+    topics = progress.get("topics") if isinstance(progress, dict) else None
     found = [str(each.get("topic")) for each in topics if isinstance(each, dict)] if isinstance(topics, list) else []
     return tuple(found[:MAX_OBSERVED_TOPICS])

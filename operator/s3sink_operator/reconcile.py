@@ -81,7 +81,7 @@ class Reconciler:
             return self._requeue_after_s(key, self.settings.status_poll_ms)
         while True:
             state = self.observer.cache.version(key)
-            observed = await self.observer.observe(key, asking=asking)
+            observed = await self.observer.observe(key, refresh=asking)
             if asking == _ALL_ROLES:
                 self._refreshed[key] = time.monotonic()
             if observed is None:

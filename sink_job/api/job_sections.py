@@ -1,4 +1,4 @@
-"""What the data path reads of a manifest: where records come from, how they are cut, where objects go."""
+"""The sections of the manifest for the job: source, format, partitioning, rotation and destination."""
 
 from __future__ import annotations
 
@@ -49,56 +49,56 @@ _SAFE_INTEGER = 2**53 - 1
 
 
 class SecretRef(Section):
-    """A whole secret, by name: a Kubernetes Secret, or on a laptop a directory given by `--secret name=dir`."""
+    """A Secret by name: a Kubernetes Secret, or a directory given by `--secret name=dir` without Kubernetes."""
 
     secret: Annotated[ObjectName, about(example="s3-keys")]
-    """Name of the secret."""
+    """Name of the Secret."""
 
 
 class SecretKey(SecretRef):
-    """One value in a secret."""
+    """One value in a Secret."""
 
     key: Annotated[DataKey, about(example="ca.crt")]
-    """Key in the secret whose value is taken."""
+    """Key in the Secret."""
 
 
 class PropertySecret(SecretKey):
-    """A Kafka client property whose value stands in a secret and never in the manifest."""
+    """A Kafka client property whose value is in a Secret, not in the manifest."""
 
     name: Annotated[PropertyName, about(example="sasl.jaas.config")]
-    """The Kafka client property to set."""
+    """Name of the Kafka client property."""
 
 
 class Kafka(Section):
-    """Where records come from, and how Kafka is reached."""
+    """Brokers of Kafka and topics to copy."""
 
     bootstrap_servers: Annotated[BootstrapServers, about(example="kafka.example.com:9092")]
-    """Brokers to ask first: host:port, separated by commas."""
+    """Bootstrap brokers: host:port, separated by commas."""
     topics: Annotated[
         list[TopicName] | None, about(key="topics", example=["flights"], min_length=1, max_length=1000)
     ] = None
-    """Topics to copy. Either this or topicsPattern."""
+    """Topics to copy. Set either topics or topicsPattern."""
     topics_pattern: Annotated[TopicsPattern | None, about(key="topics.regex", example="flights-.*")] = None
-    """Copy every topic whose whole name matches this regular expression; topics that come later too."""
+    """Regular expression for the whole names of topics to copy, including topics created later."""
     group_id: Annotated[GroupId | None, about(example="s3sink-flights")] = None
-    """Consumer group whose offsets show the progress. Without it: s3sink-<sink id>."""
+    """Consumer group whose committed offsets show the progress. Default: s3sink-<sink id>."""
     starting_offsets: Annotated[StartingOffsets, about(key="consumer.override.auto.offset.reset")] = (
         StartingOffsets.EARLIEST
     )
-    """Where a sink starts that has neither a ledger nor offsets of its group."""
+    """Start position of a sink without a ledger and without committed offsets."""
     isolation_level: Annotated[IsolationLevel, about(key="consumer.override.isolation.level")] = (
         IsolationLevel.READ_COMMITTED
     )
-    """Whether records of transactions are copied before they are committed."""
+    """Whether uncommitted records of transactions are copied."""
     properties: Annotated[dict[str, str], about(example={"security.protocol": "SASL_SSL"}, max_length=200)] = Field(
         default_factory=dict
     )
-    """Further properties of the Kafka client, without a prefix. What Spark or the sink sets is refused by name."""
+    """Further Kafka client properties, without a prefix. Properties that Spark or the sink sets are rejected."""
     property_secrets: Annotated[
         list[PropertySecret],
         about(example=[{"name": "sasl.jaas.config", "secret": "kafka-login", "key": "jaas"}], max_length=50),
     ] = Field(default_factory=list)
-    """Kafka client properties whose values are taken from secrets."""
+    """Kafka client properties whose values are in Secrets."""
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         for name, value in super().__repr_args__():
@@ -106,134 +106,134 @@ class Kafka(Section):
 
 
 class Format(Section):
-    """How bytes of Kafka become bytes of objects."""
+    """Conversion of records to objects."""
 
     converter: Annotated[Converter, about(key="value.converter")] = Converter.JSON
-    """How a record's value is read."""
+    """Converter of record values."""
     key_converter: Annotated[Converter | None, about(key="key.converter")] = None
-    """How a record's key is read. Without it keys are not read."""
+    """Converter of record keys. Without it keys are not read."""
     output: Annotated[Output, about(key="format.class")] = Output.JSON
-    """What objects hold: lines of JSON, bytes with a separator, Avro or Parquet."""
+    """Format of objects: JSON lines, or raw bytes with a separator."""
     compression: Annotated[Compression, about(key="s3.compression.type, avro.codec, parquet.codec")] = Compression.NONE
-    """How objects are compressed."""
+    """Compression of objects."""
     gzip_level: Annotated[StrictInt, about(key="s3.compression.level", ge=0, le=3)] = 2
-    """Effort of Gzip, 0 (quick) to 3 (small), in the levels of ISA-L."""
+    """Gzip level, from 0 (fastest) to 3 (smallest), as in ISA-L."""
     bytes_separator: Annotated[str, about(key="format.bytearray.separator", max_length=64)] = "\n"
-    """Text written behind every record when output is Bytes: a newline, unless said otherwise; may be empty."""
+    """Separator after every record, with output Bytes. Default: a newline. May be empty."""
     bytes_extension: Annotated[Extension, about(key="format.bytearray.extension")] = ".bin"
-    """What the names of objects end in when output is Bytes."""
+    """File extension of objects, with output Bytes."""
     envelope: StrictBool = False
-    """Write key, headers, timestamp, topic, partition and offset beside the value, in the same object."""
+    """Write key, headers, timestamp, topic, partition and offset together with the value."""
 
 
 class Partitioner(Section):
-    """Which S3 directory (path) a record goes to."""
+    """Path of a record below the prefix of its topic."""
 
     type: Annotated[PartitionerType, about(key="partitioner.class")] = PartitionerType.DEFAULT
-    """What chooses a record's path: its Kafka partition, fields of its value, its time, or fields and time."""
+    """Source of the path: the Kafka partition, fields of the value, the time, or fields and time."""
     fields: Annotated[
         list[FieldPath] | None,
         about(key="partition.field.name", example=["carrier", "origin.country"], min_length=1, max_length=32),
     ] = None
-    """Fields of the value, dotted where nested, for the types Field and FieldAndTime."""
+    """Fields of the value for the types Field and FieldAndTime; nested fields with dots."""
     duration: Annotated[
         Annotated[int, Duration(minimum=1)] | None, about(key="partition.duration.ms", example="1h")
     ] = None
-    """Time that one path spans, for the types Time and FieldAndTime. Hourly is 1h, Daily 1d."""
+    """Duration of one path, for the types Time and FieldAndTime. Hourly is 1h, Daily is 1d."""
     path_format: Annotated[PathFormat | None, about(key="path.format", example="'year'=YYYY/'month'=MM/'day'=dd")] = (
         None
     )
-    """Joda/Java date pattern of the path, for Time and FieldAndTime. Literals stand in single quotes."""
+    """Joda/Java date pattern of the path, for Time and FieldAndTime. Quote literals with single quotes."""
     timezone: Annotated[Timezone | None, about(key="timezone", example="Europe/Berlin")] = None
-    """Zone of paths and of rotation.scheduleInterval: an IANA name or an offset such as +02:00."""
+    """Time zone of paths and of rotation.scheduleInterval: an IANA name or an offset such as +02:00."""
     locale: Annotated[Locale, about(key="locale")] = "en"
-    """Language of the names of months and days in paths."""
+    """Locale of the names of months and days in paths."""
     timestamp_extractor: Annotated[TimestampExtractor, about(key="timestamp.extractor")] = TimestampExtractor.WALLCLOCK
-    """What a record's time is: the clock at its round, its Kafka timestamp, or a field of its value."""
+    """Time of a record: the wall clock of its round, its Kafka timestamp, or a field of its value."""
     timestamp_field: Annotated[FieldPath, about(key="timestamp.field")] = "timestamp"
-    """Field of the value, dotted where nested, that holds the time for RecordField."""
+    """Field of the value with the time, for RecordField; a nested field with dots."""
     schema_name: Annotated[SchemaNamePosition, about(key="s3.schema.partition.affix.type")] = SchemaNamePosition.NONE
     """Put an element schema_name=<name> before or after the path."""
 
 
 class Rotation(Section):
-    """When objects are closed and become visible. At least one of flushSize, interval, scheduleInterval, maxBytes."""
+    """When objects are closed and become visible. Requires flushSize, interval, scheduleInterval or maxBytes."""
 
     flush_size: Annotated[StrictInt | None, about(key="flush.size", example=100000, ge=1, le=_SAFE_INTEGER)] = None
-    """Close when a topic-partition has this many records in its open objects, over all its paths together."""
+    """Close when the open objects of a topic-partition have this many records in total."""
     interval: Annotated[Annotated[int, Duration(minimum=1)] | None, about(key="rotate.interval.ms", example="10m")] = (
         None
     )
-    """Close when a record's time is this much past the first one's. Needs a time partitioner."""
+    """Close when the time of a record is this much after that of the first one. Requires a time partitioner."""
     schedule_interval: Annotated[
         Annotated[int, Duration(minimum=1, maximum=DAY)] | None, about(key="rotate.schedule.interval.ms", example="1h")
     ] = None
-    """Close at these points of the day by the clock, counted from midnight in partitioner.timezone."""
+    """Close at multiples of this interval since midnight in partitioner.timezone, by the wall clock."""
     on_path_change: Annotated[StrictBool, about(key="rotate.file.on.partition.change")] = True
-    """With interval: close also when a record goes to another path than the one before."""
+    """With interval: close also when the path changes from one record to the next."""
     max_open_objects: Annotated[StrictInt | None, about(key="partitioner.max.open.files", ge=1, le=_SAFE_INTEGER)] = (
         None
     )
-    """Close when one more object would be open in a topic-partition than this."""
+    """Maximum number of open objects of a topic-partition; one more closes them."""
     max_bytes: Annotated[Annotated[int, Size(minimum=1)] | None, about(example="1Gi")] = None
-    """Close at the first record that takes an object to this size or over: encoded, before compression."""
+    """Close at the first record with which an object reaches this size: encoded, before compression."""
     max_open_time: Annotated[Annotated[int, Duration(minimum=1)] | None, about(example="15m")] = None
-    """Close an object that has been open this long by the clock, even if no record follows."""
+    """Close an object after this time by the wall clock, even without further records."""
     scope: RotationScope = RotationScope.PARTITION
-    """Whether flushSize, maxBytes and interval count over a topic-partition or for each object alone."""
+    """Whether flushSize, maxBytes and interval apply to a topic-partition or to each object."""
 
 
 class S3Names(Section):
-    """The settings of S3 that shape keys and parts."""
+    """The settings that determine keys and parts."""
 
     topics_dir: Annotated[TopicsDir, about(key="topics.dir")] = "topics"
-    """First element of every key; may be empty. The sink's ledger is below it, so it cannot be edited."""
+    """First element of every key; may be empty. Immutable, since it contains the ledger."""
     directory_delimiter: Annotated[Delimiter, about(key="directory.delim")] = "/"
-    """Text between the directories of a key. After an edit open objects are finished under the old one."""
+    """Delimiter between the directories of a key. Open objects keep the previous one after an edit."""
     file_delimiter: Annotated[FileDelimiter, about(key="file.delim")] = "+"
-    """Text between topic, partition and offset in an object's name."""
+    """Delimiter between topic, partition and offset in the name of an object."""
     offset_pad_width: Annotated[StrictInt, about(key="filename.offset.zero.pad.width", ge=0, le=64)] = 10
-    """Digits to which the offset in an object's name is padded with zeros."""
+    """Minimum number of digits of the offset in the name of an object, padded with zeros."""
     part_size: Annotated[
         Annotated[int, Size(minimum=5 * MI, maximum=2 * GI, owner="S3's")], about(key="s3.part.size")
     ] = 25 * MI
-    """Size of the parts of an upload. A part ends at the first record at or past it."""
+    """Size of the parts of an upload. A part ends with the record that reaches this size."""
 
 
 class S3(S3Names):
-    """Where objects go, and how S3 is reached."""
+    """Bucket and S3 endpoint of the objects."""
 
     bucket: Annotated[Bucket, about(key="s3.bucket.name", example="flights-archive")]
     """Bucket of the objects."""
     region: Annotated[Region | None, about(key="s3.region", example="eu-central-1")] = None
-    """Region of the bucket. Without it: what the environment says."""
+    """Region of the bucket. Default: from the environment."""
     endpoint: Annotated[Endpoint | None, about(key="store.url", example="https://minio.example.com:9000")] = None
-    """URL of a store other than AWS. http:// needs insecure: true, except on loopback."""
+    """URL of an S3-compatible store. http:// requires insecure: true, except on loopback."""
     path_style: Annotated[StrictBool, about(key="s3.path.style.access.enabled")] = False
-    """Address the bucket in the path instead of the host name."""
+    """Path-style addressing: the bucket is in the path instead of the host name."""
     insecure: StrictBool = False
-    """Allow an endpoint without TLS: data and signatures go in the clear."""
+    """Allow an endpoint without TLS. Data and signatures are sent unencrypted."""
     credentials: Annotated[
         SecretRef | None, about(key="aws.access.key.id, aws.secret.access.key", example={"secret": "s3-keys"})
     ] = None
-    """Secret with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if need be, AWS_SESSION_TOKEN. Without it: the
-    default chain of AWS."""
+    """Secret with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and optionally AWS_SESSION_TOKEN. Default: the default
+    credential chain of AWS."""
     ca_secret: Annotated[SecretKey | None, about(example={"secret": "store-ca", "key": "ca.crt"})] = None
-    """Certificates (PEM) that the endpoint's own must be signed by."""
+    """CA certificates (PEM) of the endpoint."""
 
     @property
     def allows_http(self) -> bool:
-        """Whether an endpoint without TLS may be used: said so, or on this very machine."""
+        """Whether an endpoint without TLS is allowed: with `insecure`, or on loopback."""
         return self.insecure or (self.endpoint is not None and is_loopback(self.endpoint))
 
 
 class Errors(Section):
-    """What happens to records that cannot be written."""
+    """Handling of records that cannot be written."""
 
     tolerance: Annotated[Tolerance, about(key="errors.tolerance")] = Tolerance.NONE
-    """None: stop before such a record. All: drop it, with a count, or send it to the dead-letter topic."""
+    """None: stop at such a record. All: drop it and count it."""
     on_null_value: Annotated[OnNullValue, about(key="behavior.on.null.values")] = OnNullValue.FAIL
-    """What to do with records that have no value (tombstones)."""
+    """Handling of records without a value (tombstones)."""
     dead_letter_topic: Annotated[
         TopicName | None, about(key="errors.deadletterqueue.topic.name", example="flights-refused")
     ] = None
@@ -241,13 +241,13 @@ class Errors(Section):
 
 
 class Rounds(Section):
-    """How much is read at once. Changes speed and delay, never what objects hold."""
+    """Size of a round. Affects throughput and latency, never the content of objects."""
 
     min_bytes: Annotated[int, Size()] = 8 * MI
-    """A topic-partition with less than this to read waits, at most maxDelay."""
+    """A topic-partition with fewer bytes to read waits for at most maxDelay."""
     max_delay: Annotated[int, Duration(maximum=DAY)] = 10 * SECOND
-    """Longest time a topic-partition waits for minBytes."""
+    """Maximum time that a topic-partition waits for minBytes."""
     max_bytes: Annotated[int, Size(minimum=1)] = 512 * MI
-    """Most that one round reads of a topic-partition."""
+    """Maximum number of bytes that a round reads of a topic-partition."""
     max_records: Annotated[StrictInt | None, about(ge=1, le=_SAFE_INTEGER)] = None
-    """Most records that one round reads of a topic-partition."""
+    """Maximum number of records that a round reads of a topic-partition."""

@@ -1,6 +1,6 @@
-"""The sections of the manifest that are the operator's business: processes, their size, and requests about offsets.
+"""The sections of the manifest for the operator: pods, their sizes, and offset resets.
 
-The job reads them as far as a check needs it (`s3sink run` on a laptop takes the same manifest) and acts on none.
+The job validates them, since `s3sink run` accepts the same manifest, and ignores them otherwise.
 """
 
 from __future__ import annotations
@@ -14,100 +14,99 @@ from sink_job.api.enums import ExecutorMode, MemoryMode, OnExisting, ResetTo
 from sink_job.api.field_types import ObjectName, TopicName
 from sink_job.api.quantities import GI, MI, Size
 
-# Never printed: the environment of a container may hold secrets.
+# Never printed: the environment of a container may contain secrets.
 PodTemplate = Annotated[
     dict[str, Any] | None, Field(repr=False, json_schema_extra={"x-kubernetes-preserve-unknown-fields": True})
 ]
 
 
 class Memory(Section):
-    """How the memory of executors is chosen."""
+    """Memory of executors."""
 
     mode: MemoryMode = MemoryMode.AUTO
-    """Off: max is taken. Recommend: the status says what is needed. Auto: executors follow what is needed."""
+    """Off: use max. Recommend: show the recommended memory in the status. Auto: apply the recommended memory."""
     min: Annotated[int, Size(minimum=512 * MI)] = 512 * MI
-    """Least memory of an executor, all of its processes together."""
+    """Minimum memory of an executor, including all of its processes."""
     max: Annotated[int, Size(minimum=512 * MI)] = 8 * GI
-    """Most memory of an executor, all of its processes together."""
+    """Maximum memory of an executor, including all of its processes."""
 
 
 class Executor(Section):
-    """The processes that read, encode and upload."""
+    """Executors: the processes that read, encode and upload."""
 
     mode: ExecutorMode = ExecutorMode.CLUSTER
-    """Cluster: executors are pods of their own. Local: everything runs in the driver's pod, for small topics."""
+    """Cluster: executors are separate pods. Local: everything runs in the driver pod, for small topics."""
     instances: Annotated[StrictInt, about(ge=1, le=10000)] = 1
-    """Number of executor pods. In Local mode there are none, and this is not used."""
+    """Number of executor pods. Ignored in Local mode."""
     cores: Annotated[StrictInt, about(ge=1, le=256)] = 1
-    """Tasks that an executor runs at a time."""
+    """Number of tasks that an executor runs at a time."""
     memory: Memory = Memory()
-    """How the memory of executors is chosen."""
+    """Memory of executors."""
     pod_template: PodTemplate = None
-    """Pod template of executors: node selectors, tolerations, volumes, labels and so on; of resources the CPU request
-    of the container s3sink, which is a CPU a task otherwise."""
+    """Pod template of executors, for node selectors, tolerations, volumes, labels and so on. Of the resources only the
+    CPU request of the container s3sink is used; its default is one CPU for each task."""
 
 
 class Driver(Section):
-    """The process that plans, records and publishes."""
+    """Driver: the process that plans rounds, writes the ledger and publishes objects."""
 
     cores: Annotated[StrictInt, about(ge=1, le=256)] = 1
-    """CPUs of the driver."""
+    """Number of CPUs of the driver."""
     memory: Annotated[Annotated[int, Size(minimum=512 * MI)] | None, about(example="2Gi")] = None
-    """Memory of the driver. Without it: by the number of topic-partitions."""
+    """Memory of the driver. Default: chosen by the number of topic-partitions."""
     pod_template: PodTemplate = None
-    """Pod template of the driver and of requests: node selectors, tolerations, volumes, labels and so on; of resources
-    the CPU request of the container s3sink, which is one CPU or more otherwise."""
+    """Pod template of driver and operation pods, for node selectors, tolerations, volumes, labels and so on. Of the
+    resources only the CPU request of the container s3sink is used."""
 
 
 class ServiceAccount(Section):
-    """Who the sink's pods are, to Kubernetes and to the cloud."""
+    """ServiceAccount of the pods: their identity in Kubernetes and in the cloud."""
 
     name: Annotated[ObjectName | None, about(example="lake-writer")] = None
-    """One that exists. Without it: <sink>-s3sink, which the operator makes."""
+    """Name of an existing ServiceAccount. Default: <sink>-s3sink, created by the operator."""
     annotations: Annotated[
         dict[str, str], about(example={"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/lake"}, max_length=50)
     ] = Field(default_factory=dict)
-    """Annotations of the one that the operator makes: the cloud's role, for one."""
+    """Annotations of the ServiceAccount that the operator creates, such as the role in the cloud."""
 
 
 class LocalRef(Section):
-    """An object in the same namespace, by name."""
+    """Reference to an object in the same namespace."""
 
     name: Annotated[ObjectName, about(example="registry-login")]
-    """Its name."""
+    """Name of the object."""
 
 
 class PartitionOffset(Section):
-    """Where to start in one topic-partition."""
+    """Start offset of one topic-partition."""
 
     topic: Annotated[TopicName, about(example="flights")]
-    """The topic."""
+    """Topic."""
     partition: Annotated[StrictInt, about(example=0, ge=0, le=2**31 - 1)]
-    """The partition."""
+    """Partition."""
     offset: Annotated[StrictInt, about(example=180, ge=0, le=2**53 - 1)]
-    """The first offset to copy."""
+    """First offset to copy."""
 
 
 class OffsetReset(Section):
-    """A request to start elsewhere. Carried out once for each nonce, and only while the sink is Stopped. What is open
-    is published before; status.offsets says what came of it."""
+    """Request to start from other offsets. Carried out once for each nonce, while the sink is Stopped and after open
+    objects are published. status.offsetReset has the result."""
 
     nonce: Annotated[str, about(example="2025-11-03", min_length=1, max_length=63)]
-    """Any new text: each is carried out once."""
+    """Identifies the request. Each nonce is carried out once."""
     to: Annotated[ResetTo, about(example="Earliest")]
-    """Where to start: at the first record that Kafka holds, behind the last one, at a time, or at given offsets."""
+    """Start position: the first available record, the end of the log, a timestamp, or explicit offsets."""
     timestamp: Annotated[StrictInt | None, about(ge=0, le=2**53 - 1)] = None
     """With Timestamp: the first record at or after this time, in milliseconds since 1970. Not in the future."""
     partitions: Annotated[list[PartitionOffset] | None, about(min_length=1, max_length=10000)] = None
-    """With Offsets: where to start in each topic-partition. Those that are not named go on where they are."""
+    """With Offsets: the start offset of each topic-partition. Topic-partitions without one continue unchanged."""
     on_existing: OnExisting = OnExisting.FAIL
-    """What happens where objects hold records at or above the new offsets. Fail: nothing is changed, and the first of
-    them is named. NewPrefix: they stay, and what is copied from now on goes below topicsDir/generation=<n>/, n being 2
-    after the first reset. Overwrite is not built yet: move the objects away and use Fail, or use NewPrefix."""
+    """If objects hold records at or above the new offsets. Fail: change nothing and report the first of them.
+    NewPrefix: keep them and write new objects below topicsDir/generation=<n>/, where n is 2 after the first reset."""
 
 
 class Offsets(Section):
-    """Requests about the offsets of the sink."""
+    """Offsets of the sink."""
 
     reset: OffsetReset | None = None
-    """Start elsewhere."""
+    """Request to start from other offsets."""

@@ -92,51 +92,52 @@ KIND: Final = "S3Sink"
 
 
 class Spec(Section):
-    """What the user wants."""
+    """Desired state of the sink."""
 
     kafka: Kafka
-    """Where records come from."""
+    """Brokers of Kafka and topics to copy."""
     format: Format = Format()
-    """How bytes of Kafka become bytes of objects."""
+    """Conversion of records to objects."""
     partitioner: Partitioner = Partitioner()
-    """Which S3 directory a record goes to."""
+    """Path of a record below the prefix of its topic."""
     rotation: Rotation = Rotation()
     """When objects are closed and become visible."""
     schema_compatibility: Annotated[SchemaCompatibility, about(key="schema.compatibility")] = SchemaCompatibility.NONE
-    """When a record's schema differs from its object's: close it, or project the record."""
+    """If the schema of a record differs from that of its object: close the object, or project the record."""
     s3: S3
-    """Where objects go."""
+    """Bucket and S3 endpoint of the objects."""
     errors: Errors = Errors()
-    """What happens to records that cannot be written."""
+    """Handling of records that cannot be written."""
     rounds: Rounds = Rounds()
-    """How much is read at once."""
+    """Size of a round."""
     on_data_loss: OnDataLoss = OnDataLoss.FAIL
-    """What to do when Kafka no longer holds records that are not in S3 yet: stop, or report how many are lost, keep
-    what Kafka still holds and continue."""
+    """If Kafka no longer holds records that are not in S3. Fail: stop. Continue: report the number of lost offsets and
+    continue with the records that Kafka holds."""
     sink_id: Annotated[SinkId | None, about(example="flights-archive")] = None
-    """Name of the ledger under topicsDir. Without it: <namespace>.<name>."""
+    """Name of the ledger below topicsDir. Immutable. Default: <namespace>.<name>."""
     state: State = State.RUNNING
-    """Running; Paused: ended, what is open stays open; Stopped: ended, what is open is published first."""
+    """Desired state. Paused: no driver, open objects stay open. Stopped: no driver, open objects are published."""
     restart_nonce: Annotated[str | None, about(example="2025-11-03", max_length=63)] = None
-    """Any new text restarts the sink."""
+    """Any new text restarts the driver."""
     offsets: Offsets = Offsets()
-    """Requests about offsets."""
+    """Offset resets."""
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
-    """What happens to what is open when the S3Sink is deleted: it stays in S3, is published, or is discarded."""
+    """Handling of open objects when the S3Sink is deleted. Retain: they stay in S3. Publish: they become visible.
+    Discard: they are removed."""
     executor: Executor = Executor()
-    """The processes that read, encode and upload."""
+    """Executors: the processes that read, encode and upload."""
     driver: Driver = Driver()
-    """The process that plans, records and publishes."""
+    """Driver: the process that plans rounds, writes the ledger and publishes objects."""
     spark_conf: Annotated[
         dict[str, str], about(example={"spark.executor.extraJavaOptions": "-XX:+UseParallelGC"}, max_length=200)
     ] = Field(default_factory=dict)
-    """Further properties of Spark. What the sink or its operator sets is refused by name."""
+    """Further Spark properties. Properties that the sink or the operator sets are rejected."""
     service_account: ServiceAccount = ServiceAccount()
-    """Who the sink's pods are, to Kubernetes and to the cloud."""
+    """ServiceAccount of the pods: their identity in Kubernetes and in the cloud."""
     image: Annotated[
         str | None, about(example="registry.example.com/s3sink-job:0.1.0", min_length=1, max_length=512)
     ] = None
-    """Image of driver and executors. Without it: the operator's default."""
+    """Image of driver and executors. Default: that of the operator."""
     image_pull_secrets: Annotated[list[LocalRef], about(example=[{"name": "registry-login"}], max_length=20)] = Field(
         default_factory=list
     )
@@ -186,7 +187,7 @@ class Sink(Section):
     metadata: Metadata
     """What names the sink."""
     spec: Spec
-    """What the user wants."""
+    """Desired state of the sink."""
     status: Annotated[dict[str, Any] | None, Field(exclude=True)] = None
     """Written by the operator; not read."""
 

@@ -1,4 +1,7 @@
-"""What this version can do of what a manifest can ask. The rest is refused by name, never ignored."""
+"""The settings that this version does not implement. They are rejected by name, never ignored.
+
+The CustomResourceDefinition leaves them out: see `s3sink_operator.crd`.
+"""
 
 from __future__ import annotations
 
@@ -29,28 +32,28 @@ CHOICES: Final[Mapping[Path, Collection[StrEnum]]] = {
     ("spec", "errors", "onNullValue"): (OnNullValue.FAIL, OnNullValue.IGNORE),
     ("spec", "offsets", "reset", "onExisting"): (OnExisting.FAIL, OnExisting.NEW_PREFIX),
 }
-"""The values that work, of those fields of which not all do."""
+"""The supported values of fields with unsupported ones."""
 
 ABSENT: Final[Mapping[Path, str]] = {
-    ("spec", "format", "keyConverter"): "leave it out, keys are not read yet",
-    ("spec", "format", "envelope"): "leave it out",
-    ("spec", "errors", "deadLetterTopic"): "leave it out, tolerance: All drops such records with a count",
+    ("spec", "format", "keyConverter"): "remove it, keys are not read",
+    ("spec", "format", "envelope"): "remove it",
+    ("spec", "errors", "deadLetterTopic"): "remove it, tolerance: All drops such records and counts them",
 }
-"""The fields that do not work at all, and what to do instead."""
+"""The unsupported fields, and what to do instead."""
 
 
 def unbuilt(spec: Spec) -> Iterator[Mistake]:
-    """A mistake for every setting of `spec` that this version cannot do yet."""
+    """An error for every setting of `spec` that this version does not implement."""
     for path, built in CHOICES.items():
         value = _value(spec, path)
         if value is not None and value not in built:
-            these = "only one is" if len(built) == 1 else "these are"
-            yield Mistake(path, f"{value} is not built yet; {these}: {', '.join(built)}", (path,))
+            supported = f"supported value{'' if len(built) == 1 else 's'}: {', '.join(built)}"
+            yield Mistake(path, f"{value} is not supported by this version; {supported}", (path,))
     for path, instead in ABSENT.items():
         value = _value(spec, path)
         if value:
             shown = "true" if value is True else value
-            yield Mistake(path, f"{shown} is not built yet; {instead}", (path,))
+            yield Mistake(path, f"{shown} is not supported by this version; {instead}", (path,))
 
 
 def _value(spec: Spec, path: Path) -> object:

@@ -46,7 +46,7 @@ def test_a_sink_that_is_paused_or_stopped_by_an_action_is_suspended_until_it_is_
     cluster = running()
     act(cluster, action)
     cluster.live()
-    assert cluster.status["state"]["wanted"] == wanted
+    assert cluster.status["desiredState"] == wanted
     assert health(cluster) == "Suspended"
     act(cluster, "resume")
     cluster.live()

@@ -13,12 +13,22 @@ import yaml
 from devtools.kube.client import ApiError, Json, Kube
 from devtools.kube.control_plane import Cluster
 from s3sink_operator import crd
+from sink_job.api import unsupported
 from sink_job.api.spec import parse_sink
 from tests.operator.rejected_manifests import CHANGED, REFUSED
 from tests.support.sinks import causes, place_for_sinks, tried
 from tests.unit.api.manifests import HOURLY, TIME, document
 
 pytestmark = pytest.mark.cluster
+
+UNSUPPORTED = [
+    (".".join(map(str, path)), value.value)
+    for path, supported in unsupported.CHOICES.items()
+    if len(supported) > 1
+    for value in type(next(iter(supported)))
+    if value not in supported
+]
+"""Enum fields and their values that this version does not implement."""
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
@@ -34,22 +44,22 @@ COMPLETE: Json = {
             "observedGeneration": 1,
         }
     ],
-    "state": {"wanted": "Running", "by": "spec.state"},
-    "connector": {
+    "desiredState": "Running",
+    "desiredStateSource": "spec.state",
+    "progress": {
         "phase": "Running",
         "partitions": {"assigned": 12, "active": 3},
         "lag": {"records": 180, "seconds": 4},
         "topics": [{"topic": "flights", "partitions": 12, "lag": 180}],
-        "worst": [{"topic": "flights", "partition": 3, "committed": 20, "end": 100, "lag": 80, "newer": "kept"}],
-        "newer": {"figure": 1},
+        "mostLagging": [{"topic": "flights", "partition": 3, "committed": 20, "end": 100, "lag": 80}],
     },
-    "memory": {"current": "2Gi", "wanted": "2Gi", "inputs": {"slots": 2, "openObjects": 90}},
-    "attempts": [{"number": 1, "started": "2025-11-03T10:00:00Z"}],
+    "memory": {"current": "2Gi", "recommended": "2Gi", "inputs": {"slots": 2, "openObjects": 90}},
+    "attempts": [{"number": 1, "startTime": "2025-11-03T10:00:00Z"}],
     "retry": {"failures": 0},
     "replicas": 2,
     "selector": "s3sink.io/sink=flights",
 }
-"""A status with something in every part, and fields of a newer operator in those that are left open."""
+"""A status with a value in every section."""
 
 RIGHT: list[Any] = [
     pytest.param([], id="as little as there can be"),
@@ -178,6 +188,24 @@ def test_an_unknown_field_is_refused_by_its_name(sinks: Kube, changes: dict[str,
         tried(sinks, document(changes))
     assert refused.value.status == 400
     assert f'unknown field "{path}"' in refused.value.message
+
+
+@pytest.mark.parametrize("path", [".".join(map(str, path)) for path in unsupported.ABSENT])
+def test_a_field_that_is_not_supported_is_rejected_by_its_name(sinks: Kube, path: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        tried(sinks, document({path: "Json"}))
+    assert refused.value.status == 400
+    assert f'unknown field "{path}"' in refused.value.message
+
+
+@pytest.mark.parametrize(("path", "value"), UNSUPPORTED)
+def test_a_value_that_is_not_supported_is_rejected_with_the_supported_ones(sinks: Kube, path: str, value: str) -> None:
+    changes: dict[str, object] = {path: value}
+    if path.startswith("spec.offsets"):
+        changes = {"spec.offsets.reset": {"nonce": "1", "to": "Earliest", "onExisting": value}}
+    with pytest.raises(ApiError) as refused:
+        tried(sinks, document(changes))
+    assert f'{path}: Unsupported value: "{value}": supported values: ' in refused.value.message
 
 
 def test_a_spec_is_required(sinks: Kube) -> None:

@@ -95,10 +95,10 @@ def test_a_sink_is_paused_resumed_restarted_and_stopped_and_each_waits_until_it_
     kubectl("resume", SINK, "--wait")
     second = sink.driver
     done = json.loads(kubectl("restart", SINK, "--wait", "-o", "json").stdout)
-    assert (done["done"], done["status"]["connector"]["phase"]) == (True, "Running")
+    assert (done["done"], done["status"]["progress"]["phase"]) == (True, "Running")
     assert len({pod["metadata"]["uid"] for pod in (first, second, sink.driver)}) == 3
     kubectl("stop", SINK, "--wait")
-    assert sink.status["state"]["published"] is True
+    assert sink.status["published"] is True
     assert sink.sink["spec"] == spec
     assert sink.sink["metadata"]["generation"] == 1
 
@@ -130,7 +130,7 @@ def test_a_reset_says_where_the_sink_starts_now(sink: Operated, kubectl: Kubectl
     words = ["--to", "offsets", "--offset", "flights:0:42", "--on-existing", "newprefix", "--yes", "--wait"]
     done = kubectl("reset-offsets", SINK, *words).stdout
     assert "reset-offsets is done: generation 2 starts: flights-0 at 42" in done
-    assert sink.status["offsets"]["partitions"] == [{"topic": "flights", "partition": 0, "offset": 42}]
+    assert sink.status["offsetReset"]["partitions"] == [{"topic": "flights", "partition": 0, "offset": 42}]
     assert "reset to Offsets" in kubectl("status", SINK).stdout
 
 

@@ -46,7 +46,7 @@ def test_a_sink_gets_its_objects_and_a_driver_pod_that_it_owns(sink: Operated) -
 def test_a_driver_fits_the_restricted_profile_without_a_warning(sink: Operated) -> None:
     """The namespace refuses what does not."""
     sink.started()
-    assert not condition(sink.sink, "WriteRefused")
+    assert not condition(sink.sink, "WriteRejected")
 
 
 def test_a_sink_is_ready_once_its_driver_reports(sink: Operated) -> None:
@@ -57,10 +57,10 @@ def test_a_sink_is_ready_once_its_driver_reports(sink: Operated) -> None:
     assert status["observedGeneration"] == found["metadata"]["generation"]
     assert condition(found, "Ready")["message"] == "copies 1 topic-partition"
     assert condition(found, "Stalled")["status"] == condition(found, "Reconciling")["status"] == "False"
-    assert status["connector"]["lag"] == {"records": 40, "seconds": 0}
-    assert status["connector"]["partitions"] == {"assigned": 1, "active": 0}
-    assert status["connector"]["worst"][0]["end"] == 140
-    assert status["state"]["wanted"] == "Running"
+    assert status["progress"]["lag"] == {"records": 40, "seconds": 0}
+    assert status["progress"]["partitions"] == {"assigned": 1, "active": 0}
+    assert status["progress"]["mostLagging"][0]["end"] == 140
+    assert status["desiredState"] == "Running"
     assert status["attempts"][0]["number"] == 1
 
 
@@ -215,7 +215,7 @@ def test_a_stopped_sink_has_published_what_was_open_and_has_no_pods(sink: Operat
     sink.apply(state="Stopped")
     sink.wait_reason("Stopped")
     assert requests == ["Publish"]
-    assert sink.status["state"]["published"] is True
+    assert sink.status["published"] is True
     assert not sink.kube.items("Pod")
 
 

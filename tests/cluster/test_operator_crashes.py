@@ -59,7 +59,7 @@ class Life:
     def _runs(self, attempt: int) -> bool:
         found = self.operated.sink
         attempts = found.get("status", {}).get("attempts") or [{}]
-        return is_ready(found) and attempts[0].get("number") == attempt and "ended" not in attempts[0]
+        return is_ready(found) and attempts[0].get("number") == attempt and "endTime" not in attempts[0]
 
     def _has_stopped(self) -> bool:
         return condition(self.operated.sink, "Ready").get("reason") == "Stopped"

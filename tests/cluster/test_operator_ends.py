@@ -33,16 +33,16 @@ def test_a_quota_without_room_is_told_in_the_servers_words(sink: Operated, share
         call for call in list(shared_faults.requests) if call.kind == "create pods" and call.namespace == namespace
     ]
     assert len(tries) == 1
-    assert condition(sink.sink, "WriteRefused")["reason"] == "QuotaExceeded"
+    assert condition(sink.sink, "WriteRejected")["reason"] == "QuotaExceeded"
 
 
 def test_a_template_that_the_server_refuses_is_told_and_an_edit_heals_it(sink: Operated) -> None:
     broken = {"podTemplate": {"spec": {"priorityClassName": "nowhere"}}}
     sink.apply(driver=broken)
-    assert "nowhere" in sink.wait_reason("AdmissionRefused")["message"]
+    assert "nowhere" in sink.wait_reason("AdmissionDenied")["message"]
     sink.apply(driver={})
     found = sink.wait_ready()
-    assert not condition(found, "WriteRefused")
+    assert not condition(found, "WriteRejected")
 
 
 def test_a_definition_of_an_older_version_is_told_and_keeps_no_driver_from_running(
@@ -67,7 +67,7 @@ def test_a_foreign_pod_of_the_drivers_name_is_never_touched(sink: Operated) -> N
     }
     theirs = sink.kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": DRIVER}, "spec": spec})
     sink.apply()
-    assert DRIVER in sink.wait_reason("ForeignObject")["message"]
+    assert DRIVER in sink.wait_reason("NameTaken")["message"]
     assert sink.driver["metadata"]["uid"] == theirs["metadata"]["uid"]
     assert not sink.driver["metadata"].get("labels")
     sink.kube.delete("Pod", DRIVER, grace_s=0)

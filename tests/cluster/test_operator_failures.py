@@ -74,7 +74,7 @@ def test_a_driver_that_succeeded_though_it_should_run_is_started_again(sink: Ope
     sink.harness.at_start(DRIVER, sink.harness.succeed, sink.starts)
     sink.apply()
     sink.wait_ready()
-    assert sink.status["attempts"][1]["reason"] == "EndedByItself"
+    assert sink.status["attempts"][1]["reason"] == "UnexpectedExit"
 
 
 def test_an_evicted_driver_is_started_again(sink: Operated) -> None:
@@ -89,7 +89,10 @@ def test_a_driver_that_is_deleted_by_hand_is_made_again(sink: Operated) -> None:
     sink.kube.delete("Pod", DRIVER)
     sink.next_driver(before)
     sink.wait(lambda found: found["status"]["attempts"][0]["number"] == 2 and is_ready(found), "the next attempt")
-    assert sink.status["attempts"][1]["reason"] in ("Deleted", "Gone")  # it depends on whether its end was seen
+    assert sink.status["attempts"][1]["reason"] in (
+        "Deleted",
+        "PodDisappeared",
+    )  # it depends on whether its end was seen
 
 
 def test_a_driver_without_a_node_says_what_is_missing(sink: Operated) -> None:

@@ -251,12 +251,12 @@ def _told(
     says: str = "",
 ) -> Case:
     right = Right(group, resource, verb, name)
-    return Case(right, life, says or f'cannot {verb} resource "{resource}"', kind, "OperatorForbidden")
+    return Case(right, life, says or f'cannot {verb} resource "{resource}"', kind, "OperatorPermissionDenied")
 
 
 CASES = [
     *(_log(S3, "s3sinks", verb) for verb in ("get", "list", "watch")),
-    _told(S3, "s3sinks", "patch", publishes, kind="WriteRefused"),
+    _told(S3, "s3sinks", "patch", publishes, kind="WriteRejected"),
     _log(S3, "s3sinks/status", "patch"),
     *(_log("", kind, verb) for kind in ("configmaps", "serviceaccounts") for verb in ("get", "list", "watch")),
     *(_told("", kind, verb) for kind in ("configmaps", "serviceaccounts") for verb in ("create", "patch")),
@@ -265,8 +265,8 @@ CASES = [
     _told(RBAC_GROUP, "clusterroles", "bind", name="s3sink-driver", says="attempting to grant RBAC permissions"),
     *(_log("", "pods", verb) for verb in ("get", "list", "watch")),
     _told("", "pods", "create"),
-    _told("", "pods", "delete", restarts, kind="WriteRefused"),
-    _told("", "pods/resize", "patch", grows, kind="WriteRefused"),
+    _told("", "pods", "delete", restarts, kind="WriteRejected"),
+    _told("", "pods/resize", "patch", grows, kind="WriteRejected"),
     Case(
         Right("", "pods/proxy", "get"), asks_by_proxy, 'cannot get resource "pods/proxy"', "Ready", "ReportUnreachable"
     ),

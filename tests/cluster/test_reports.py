@@ -63,5 +63,5 @@ def test_an_operator_outside_of_the_cluster_hears_of_drivers_through_the_api_ser
     with operator(tmp_path, operator_kubeconfig, namespace, "--report-by", "Proxy"):
         sink.apply()
         found = sink.wait_ready()
-        assert found["status"]["connector"]["lag"]["records"] == 40
+        assert found["status"]["progress"]["lag"]["records"] == 40
         assert faults.count(call("get pods/proxy"))

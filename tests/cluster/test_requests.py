@@ -68,7 +68,7 @@ def test_a_request_about_offsets_waits_until_the_sink_is_stopped(sink: Operated,
     sink.started()
     sink.apply(offsets=RESET)
     found = sink.wait(lambda found: condition(found, "OffsetsReset"), "the condition OffsetsReset")
-    assert condition(found, "OffsetsReset")["reason"] == "WaitsForStopped"
+    assert condition(found, "OffsetsReset")["reason"] == "WaitingForStopped"
     assert tasks.asked == []
 
 
@@ -77,8 +77,8 @@ def test_a_stopped_sinks_offsets_are_reset_after_what_is_open_is_published(sink:
     sink.apply(state="Stopped", offsets=RESET)
     told = offsets(sink.wait(lambda found: offsets(found).get("nonce") == "n1", "the reset"))
     assert tasks.asked == ["Publish", "Reset:n1"]
-    assert (told["result"], told["generation"], told["topicsDir"]) == ("Done", 2, "topics/generation=2")
-    assert told["copiedAgain"] == 100
+    assert (told["phase"], told["generation"], told["topicsDir"]) == ("Completed", 2, "topics/generation=2")
+    assert told["recopiedOffsets"] == 100
     assert told["partitions"] == [{"topic": "flights", "partition": 0, "offset": 0}]
     wait_until(lambda: any(each["reason"] == "OffsetsReset" for each in sink.events()), "an event of it", seconds=20)
 
@@ -148,11 +148,11 @@ def test_a_transaction_that_stays_open_is_a_condition_as_long_as_it_does(sink: O
     sink.started()
     stuck = StuckReport(topic="flights", partition=0, offset=17, end=40, since=1_760_000_000_000)
     sink.harness.report(DRIVER, report(stuck=[stuck]))
-    found = sink.wait(lambda found: condition(found, "StuckTransaction"), "StuckTransaction", seconds=60)
-    assert "--topic flights --partition 0 --start-offset 17" in condition(found, "StuckTransaction")["message"]
+    found = sink.wait(lambda found: condition(found, "HangingTransaction"), "HangingTransaction", seconds=60)
+    assert "--topic flights --partition 0 --start-offset 17" in condition(found, "HangingTransaction")["message"]
     assert condition(found, "Ready")["status"] == "True"
     sink.harness.report(DRIVER, report())
-    sink.wait(lambda found: not condition(found, "StuckTransaction"), "no StuckTransaction", seconds=60)
+    sink.wait(lambda found: not condition(found, "HangingTransaction"), "no HangingTransaction", seconds=60)
 
 
 def test_a_topic_that_was_made_anew_is_a_condition(sink: Operated) -> None:

@@ -83,7 +83,7 @@ def test_a_running_driver_gets_more_memory_without_a_restart(sink: Operated, beg
     wait_until(lambda: told(sink, "MemoryResized") == 1, "one event", seconds=10)
     sink.annotate(look="again")
     sink.wait(is_ready, "Ready")
-    assert len(sink.status["memory"]["changes"]) == 1
+    assert len(sink.status["memory"]["changeTimes"]) == 1
 
 
 @pytest.mark.parametrize("how", ["infeasible", "error"])
@@ -130,7 +130,7 @@ def test_an_api_server_that_refuses_the_change_ends_in_a_restart_with_more_memor
     found = sink.wait_ready()
     assert limit(after) > before
     assert found["status"]["attempts"][1]["reason"] == "MemoryChanged"
-    assert not condition(found, "WriteRefused")
+    assert not condition(found, "WriteRejected")
 
 
 def test_an_api_server_without_resizes_ends_in_a_restart_with_more_memory(

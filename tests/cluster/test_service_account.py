@@ -54,7 +54,7 @@ def test_pods_run_under_an_account_of_the_users_own_which_gets_the_drivers_role(
 
 def test_an_account_that_is_not_there_is_told_in_the_servers_words(sink: Operated) -> None:
     sink.apply(serviceAccount={"name": "nosuch"})
-    ready = sink.wait_reason("AdmissionRefused")
+    ready = sink.wait_reason("AdmissionDenied")
     assert 'serviceaccount "nosuch" not found' in ready["message"]
 
 

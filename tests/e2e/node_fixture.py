@@ -207,7 +207,7 @@ class PodSink:
 
     def last_ended(self) -> Json:
         """What the status tells of the last attempt that ended."""
-        ended = [dict(each) for each in self.sink["status"]["attempts"] if "ended" in each]
+        ended = [dict(each) for each in self.sink["status"]["attempts"] if "endTime" in each]
         return max(ended, key=lambda each: int(each["number"]))
 
     def wait_arrived(self, folder: str = "topics") -> None:
@@ -269,4 +269,4 @@ class Shared:
         found = sink.kube.find("S3Sink", sink.name)
         if found is None or found["spec"] != self._spec or not is_ready(found):
             return False
-        return not {"retry", "offsets"} & found["status"].keys() and "floor" not in found["status"].get("memory", {})
+        return not {"retry", "offsets"} & found["status"].keys() and "minimum" not in found["status"].get("memory", {})

@@ -113,9 +113,9 @@ def test_offsets_reset_while_stopped_are_copied_again_below_a_prefix_of_their_ow
     reset = {"nonce": "again", "to": "Earliest", "onExisting": "NewPrefix"}
     running.edit(state="Stopped", offsets={"reset": reset})
     stopped = running.wait(lambda sink: _is_reset(sink) and reason_is("Stopped")(sink), "offsets reset, and Stopped")
-    told = stopped["status"]["offsets"]
-    assert (told["nonce"], told["result"], told["generation"]) == ("again", "Done", 2), told
-    assert told["copiedAgain"] == running.produced
+    told = stopped["status"]["offsetReset"]
+    assert (told["nonce"], told["phase"], told["generation"]) == ("again", "Completed", 2), told
+    assert told["recopiedOffsets"] == running.produced
     assert told["topicsDir"] != "topics"
     running.edit(state="Running")
     running.wait_ready()
@@ -136,7 +136,7 @@ def test_a_driver_that_the_kernel_kills_for_want_of_memory_comes_back_with_half_
     after = running.wait_ready_again(before)
     assert running.last_ended()["reason"] == "OOMKilled"
     assert running.site.cluster.memory_limit_of(after) >= limit * 3 // 2
-    assert "floor" in running.sink["status"]["memory"]
+    assert "minimum" in running.sink["status"]["memory"]
     running.produce(100)
     running.wait_arrived()
     running.verify()

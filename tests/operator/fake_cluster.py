@@ -7,19 +7,21 @@ operator is killed after each of them.
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from s3sink_operator import names
 from s3sink_operator.decide.chain import decide
 from s3sink_operator.objects import CONTAINER, has_executors
+from s3sink_operator.spec_cache import ParsedSink, parse
 from s3sink_operator.types import (
     Decision,
     Delete,
     Json,
     Observed,
-    Operation,
     Rejection,
     Resize,
     Settings,
@@ -33,7 +35,6 @@ from sink_job.api.report import Ending, Failure, MemoryReport, PartitionReport, 
 START = 1_760_000_000_000
 MINUTE = 60_000
 SETTINGS = Settings(image="registry.example.com/s3sink-job:1", cluster_id="c1")
-ALL_BUILT = Settings(image="registry.example.com/s3sink-job:1", cluster_id="c1", requests=frozenset(Operation))
 
 SPEC: Json = {
     "kafka": {"bootstrapServers": "kafka:9092", "topics": ["flights"]},
@@ -88,6 +89,17 @@ def report(state: RunState = RunState.RUNNING, *, now: int = START, lag: int = 0
 RESTARTED = ["delete flights-s3sink-driver", "create flights-s3sink-driver"]
 
 
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> ParsedSink:
+    found: ParsedSink = parse(json.loads(text))
+    return found
+
+
+def parse_again(sink: Json) -> ParsedSink:
+    """The sink as the observer parses it, also where a test edits the spec without a new generation."""
+    return _parse(json.dumps({name: sink[name] for name in ("metadata", "spec") if name in sink}))
+
+
 @dataclass
 class Cluster:
     """One sink and what belongs to it. `lingers`: a deleted pod takes its time to go."""
@@ -138,8 +150,11 @@ class Cluster:
         return found["status"], found["reason"]
 
     def observe(self) -> Observed:
+        parsed = parse_again(self.sink)
         return Observed(
             sink=copy.deepcopy(self.sink),
+            spec=parsed.spec,
+            reset=parsed.reset,
             config_map=self.get("ConfigMap", names.config_map_name(self.name)),
             service_account=self.get("ServiceAccount", names.service_account_name(self.name)),
             role_binding=self.get("RoleBinding", names.role_binding_name(self.name)),
@@ -364,7 +379,6 @@ def actions(cluster: Cluster) -> list[str]:
 def stopping() -> Cluster:
     """A sink that is being stopped: the pod that publishes what is open is there."""
     cluster = running()
-    cluster.settings = ALL_BUILT
     cluster.edit(state="Stopped")
     while cluster.task is None:
         cluster.look()

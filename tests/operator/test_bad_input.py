@@ -15,9 +15,10 @@ from s3sink_operator.object_cache import SinkKey
 from s3sink_operator.objects.pods import EXECUTOR_MEMORY_ANNOTATION
 from s3sink_operator.observe import Observer
 from s3sink_operator.reconcile import Reconciler
+from s3sink_operator.spec_cache import parse
 from s3sink_operator.types import Decision, Json, Observed, Rejection, to_ms, to_timestamp
 from sink_job.api.report import MemoryReport, PartitionReport
-from tests.operator.fake_cluster import ALL_BUILT, SETTINGS, START, report, running
+from tests.operator.fake_cluster import SETTINGS, START, report, running
 
 MOST = 2**63 - 1
 KEY = SinkKey("data", "flights")
@@ -34,7 +35,6 @@ KEY = SinkKey("data", "flights")
 )
 def test_a_request_that_nobody_can_read_is_told_and_the_driver_is_looked_after(text: str) -> None:
     cluster = running()
-    cluster.settings = ALL_BUILT
     cluster.annotate({names.RESET_OFFSETS_ANNOTATION: text})
     cluster.fail(exit_code=75)
     cluster.live()
@@ -45,8 +45,8 @@ def test_a_request_that_nobody_can_read_is_told_and_the_driver_is_looked_after(t
 @pytest.mark.parametrize(
     ("name", "value", "instead"),
     [
-        (names.STATE_ANNOTATION, "paused", "spec.state holds"),
-        (names.RECONCILE_PAUSED_ANNOTATION, "yes", "not held"),
+        (names.STATE_ANNOTATION, "paused", "spec.state applies"),
+        (names.RECONCILE_PAUSED_ANNOTATION, "yes", "not paused"),
         (names.STATE_ANNOTATION, "x" * 99, "…"),
     ],
 )
@@ -70,8 +70,8 @@ def test_sums_are_told_as_far_as_the_api_server_counts() -> None:
     cluster.report = report(partitions=much, memory=held, now=cluster.now)
     cluster.wait(60_000)
     cluster.settle()
-    assert cluster.status["connector"]["lag"]["records"] == MOST
-    assert cluster.status["connector"]["topics"][0]["lag"] == MOST
+    assert cluster.status["progress"]["lag"]["records"] == MOST
+    assert cluster.status["progress"]["topics"][0]["lag"] == MOST
     assert cluster.status["memory"]["inputs"]["heldBytes"] == MOST
 
 
@@ -108,7 +108,7 @@ def reconciled(look: Any, written: list[Decision], refusal: Rejection | None = N
         written.append(decision)
         return ApplyResult(version="1", rejection=refusal if len(written) == 1 else None)
 
-    async def asked(key: SinkKey, *, asking: object) -> Observed:
+    async def asked(key: SinkKey, *, refresh: object) -> Observed:
         found: Observed = look(sink)
         return found
 
@@ -142,7 +142,7 @@ def test_a_look_that_fails_in_a_way_that_nobody_thought_of_is_told_in_the_status
 
 def test_a_status_that_the_api_server_does_not_take_is_told_in_that_of_before() -> None:
     def look(sink: Json) -> Observed:
-        return Observed(sink=sink)
+        return Observed(sink=sink, spec=parse(sink).spec)
 
     refusal = Rejection(kind="S3Sink", name="flights", status=422, reason="Invalid", message="lag: no", at_ms=START)
     written: list[Decision] = []

@@ -48,7 +48,7 @@ def test_progress_is_told_at_the_usual_pace() -> None:
         cluster.wait(MINUTE)
         cluster.report = report(now=cluster.now, lag=lag)
         cluster.settle()
-        assert cluster.status["connector"]["lag"]["records"] == lag
+        assert cluster.status["progress"]["lag"]["records"] == lag
 
 
 def test_what_a_kill_taught_about_memory_and_the_changes_of_a_day_count_from_now() -> None:

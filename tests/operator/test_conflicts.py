@@ -108,7 +108,7 @@ def test_of_any_sinks_that_claim_the_same_exactly_one_goes_on(claims: list[SinkR
 
 def test_a_claim_is_read_from_the_object_with_the_topics_that_it_has_found() -> None:
     made = document(kafka={"bootstrapServers": "kafka:9092", "topicsPattern": "f.*"})
-    made["status"] = {"connector": {"topics": [{"topic": "flights", "lag": 1}]}}
+    made["status"] = {"progress": {"topics": [{"topic": "flights", "lag": 1}]}}
     claim = conflicts.resources_of(parse_sink(made), made)
     assert (claim.full_name, claim.pattern, claim.topics, claim.observed_topics) == (
         "data/flights",

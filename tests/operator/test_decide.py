@@ -34,7 +34,7 @@ def test_a_new_sink_gets_its_objects_and_a_driver_with_few_writes() -> None:
     assert cluster.ready == ("True", "Running")
     assert len(cluster.log) <= 8
     assert cluster.status["observedGeneration"] == 1
-    assert cluster.status["connector"]["partitions"]["assigned"] == 1
+    assert cluster.status["progress"]["partitions"]["assigned"] == 1
 
 
 def test_nothing_is_written_when_all_is_as_it_should_be() -> None:
@@ -52,7 +52,7 @@ def test_progress_is_written_every_half_a_minute_at_most() -> None:
     assert decision.requeue_after_ms == cluster.settings.status_poll_ms
     cluster.wait(20_000)
     cluster.settle()
-    assert cluster.status["connector"]["lag"]["records"] == 5
+    assert cluster.status["progress"]["lag"]["records"] == 5
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_restarts_the_driver_when_the_annotation_changed_and_not_when_it_is_take
     cluster.annotate({names.RESTART_ANNOTATION: "now"})
     cluster.live()
     assert actions(cluster) == RESTARTED
-    assert cluster.status["attempts"][1]["reason"] == "RestartAsked"
+    assert cluster.status["attempts"][1]["reason"] == "RestartRequested"
     del cluster.sink["metadata"]["annotations"][names.RESTART_ANNOTATION]
     assert not cluster.settle()
 
@@ -146,7 +146,7 @@ def test_a_driver_deleted_by_hand_is_made_again_at_once() -> None:
     cluster.live()
     assert actions(cluster) == ["create flights-s3sink-driver"]
     assert attempt(cluster) == "2"
-    assert cluster.status["attempts"][1]["reason"] == "Gone"
+    assert cluster.status["attempts"][1]["reason"] == "PodDisappeared"
 
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "ServiceAccount", "RoleBinding"])
@@ -186,7 +186,7 @@ def test_an_object_of_our_name_that_somebody_made_is_never_overwritten(kind: str
     theirs: Json = {"kind": kind, "metadata": {"name": "flights-s3sink", "uid": "theirs"}}
     cluster.things[kind, "flights-s3sink"] = copy.deepcopy(theirs)
     cluster.live()
-    assert cluster.ready == ("False", "ForeignObject")
+    assert cluster.ready == ("False", "NameTaken")
     assert cluster.things == {(kind, "flights-s3sink"): theirs}
 
 
@@ -205,7 +205,7 @@ def test_a_foreign_pod_of_our_name_is_never_touched() -> None:
     cluster.things["Pod", "flights-s3sink-driver"] = pod
     cluster.settle()
     assert not actions(cluster)
-    assert cluster.ready == ("False", "ForeignObject")
+    assert cluster.ready == ("False", "NameTaken")
     assert "flights-s3sink-driver" in cluster.condition("Ready")["message"]
 
 
@@ -214,7 +214,7 @@ def test_the_pod_of_a_sink_that_was_deleted_before_is_waited_for() -> None:
     before.live()
     cluster = Cluster(things=before.things)
     cluster.settle()
-    assert cluster.ready == ("False", "ForeignObject")
+    assert cluster.ready == ("False", "NameTaken")
     assert cluster.condition("Reconciling")["status"] == "True"
     cluster.things.clear()
     cluster.live()

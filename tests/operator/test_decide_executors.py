@@ -32,7 +32,7 @@ def test_with_all_of_its_executors_a_sink_is_ready_and_counts_them() -> None:
 def test_without_a_single_executor_nothing_is_copied_and_the_sink_is_not_ready() -> None:
     cluster = with_executors()
     assert cluster.ready == ("False", "ExecutorsStarting")
-    assert cluster.condition("Ready")["message"].startswith("0 of 2 executors run")
+    assert cluster.condition("Ready")["message"].startswith("0 of 2 executors are running")
     assert cluster.condition("Reconciling")["status"] == "True"
 
 
@@ -52,7 +52,7 @@ def test_with_some_of_its_executors_a_sink_is_ready_and_says_what_the_others_wai
     cluster = with_executors({}, pending(conditions=[NO_NODE]))
     assert cluster.ready == ("True", "Running")
     message = cluster.condition("Ready")["message"]
-    assert "1 of 2 executors run" in message
+    assert "1 of 2 executors are running" in message
     assert "3 Insufficient cpu" in message
 
 

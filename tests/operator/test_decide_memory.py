@@ -50,7 +50,7 @@ def test_recommending_changes_nothing() -> None:
     cluster.wait(MINUTE)
     cluster.settle()
     assert not actions(cluster)
-    assert cluster.status["memory"]["wanted"] != cluster.status["memory"]["current"]
+    assert cluster.status["memory"]["recommended"] != cluster.status["memory"]["current"]
 
 
 def test_a_maximum_that_is_too_little_is_a_condition() -> None:
@@ -70,7 +70,7 @@ def test_a_kill_for_want_of_memory_raises_what_the_next_driver_gets() -> None:
     cluster.fail(exit_code=137, reason="OOMKilled")
     cluster.live()
     assert limit(cluster) != before
-    assert cluster.status["memory"]["floor"] == limit(cluster)
+    assert cluster.status["memory"]["minimum"] == limit(cluster)
 
 
 def test_a_worker_that_was_killed_raises_what_the_next_driver_gets_as_the_drivers_own_kill_does() -> None:
@@ -79,7 +79,7 @@ def test_a_worker_that_was_killed_raises_what_the_next_driver_gets_as_the_driver
     cluster.fail(OutOfMemory("a Python worker of Spark was killed"))
     cluster.live()
     assert limit(cluster) != before
-    assert cluster.status["memory"]["floor"] == limit(cluster)
+    assert cluster.status["memory"]["minimum"] == limit(cluster)
 
 
 def executor_size(cluster: Cluster) -> int:
@@ -155,7 +155,7 @@ def test_a_driver_is_restarted_for_more_memory_where_its_node(kind: str, reason:
     assert cluster.status["attempts"][0]["reason"] == "MemoryChanged"
     assert "no room" in cluster.status["attempts"][0]["message"]
     assert limit(cluster) == wanted
-    assert len(cluster.status["memory"]["changes"]) == 1
+    assert len(cluster.status["memory"]["changeTimes"]) == 1
 
 
 def test_a_node_that_puts_more_memory_off_is_given_a_while() -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from s3sink_operator import names
 from s3sink_operator.objects import operation_of
-from s3sink_operator.types import Operation, Rejection, Settings
+from s3sink_operator.types import Rejection
 from sink_job.api.errors import AccessDenied
 from sink_job.api.report import Ending, RunState, Totals
-from tests.operator.fake_cluster import ALL_BUILT, MINUTE, SETTINGS, Cluster, actions, document, report, running
+from tests.operator.fake_cluster import MINUTE, SETTINGS, Cluster, actions, document, report, running
 
 END = "delete flights-s3sink-driver"
 PUBLISH = ["create flights-s3sink-operation", "delete flights-s3sink-operation"]
@@ -29,9 +29,9 @@ def test_pausing_ends_the_driver_and_leaves_what_is_open(by: str) -> None:
     assert actions(cluster) == [END]
     assert cluster.ready == ("False", "Paused")
     assert cluster.condition("Reconciling")["status"] == "False"
-    assert cluster.status["state"]["wanted"] == "Paused"
-    assert by in cluster.status["state"]["by"]
-    assert cluster.status["connector"]["phase"] == "Paused"
+    assert cluster.status["desiredState"] == "Paused"
+    assert by in cluster.status["desiredStateSource"]
+    assert cluster.status["progress"]["phase"] == "Paused"
 
 
 def test_resuming_goes_on_with_another_attempt() -> None:
@@ -48,7 +48,7 @@ def test_an_annotation_overrides_the_spec_and_the_spec_holds_when_it_is_gone() -
     cluster = running(state="Running")
     cluster.annotate({names.STATE_ANNOTATION: "Stopped"})
     cluster.live()
-    assert cluster.status["state"]["wanted"] == "Stopped"
+    assert cluster.status["desiredState"] == "Stopped"
     cluster.annotate({names.STATE_ANNOTATION: "nonsense"})
     cluster.live()
     assert cluster.ready == ("True", "Running")
@@ -60,7 +60,7 @@ def test_stopping_publishes_what_is_open_first() -> None:
     cluster.live()
     assert actions(cluster) == [END, *PUBLISH]
     assert cluster.ready == ("False", "Stopped")
-    assert cluster.status["state"]["published"]
+    assert cluster.status["published"]
     cluster.wait(60 * MINUTE)
     assert not cluster.decide().has_writes
 
@@ -75,10 +75,10 @@ def test_a_stopped_sink_tells_what_was_behind_when_its_last_pod_ended_and_not_wh
     ending = Ending(epoch=4, round=12, totals=Totals(records=500, objects=2), lag=0)
     cluster.end(cluster.task, exit_code=0, message=ending.termination_message())
     cluster.settle()
-    told = cluster.status["connector"]
+    told = cluster.status["progress"]
     assert told["lag"] == {"records": 0, "seconds": 0}
     assert (told["round"], told["records"], told["openObjects"]) == (12, 500, 0)
-    assert "worst" not in told
+    assert "mostLagging" not in told
 
 
 def test_the_pod_that_publishes_reads_no_further_and_has_all_the_memory() -> None:
@@ -121,13 +121,13 @@ def test_figures_stay_while_the_next_driver_starts_but_for_lags_of_what_may_no_l
     cluster.report = report(now=cluster.now, lag=5)
     cluster.wait(MINUTE)
     cluster.settle()
-    assert cluster.status["connector"]["lag"]["records"] == 5
+    assert cluster.status["progress"]["lag"]["records"] == 5
     cluster.run(RunState.STARTING)
     cluster.settle()
-    assert cluster.status["connector"]["lag"]["records"] == 5
+    assert cluster.status["progress"]["lag"]["records"] == 5
     cluster.edit(kafka={"bootstrapServers": "kafka:9092", "topics": ["other"]})
     cluster.settle()
-    assert not {"lag", "topics", "worst"} & cluster.status["connector"].keys()
+    assert not {"lag", "topics", "mostLagging"} & cluster.status["progress"].keys()
 
 
 def test_a_stopped_sink_that_is_pointed_to_another_store_asks_the_ledger_there() -> None:
@@ -195,27 +195,16 @@ def test_a_driver_that_failed_does_not_delay_publishing_nor_the_other_way_round(
 RESET = {"reset": {"nonce": "n1", "to": "Earliest"}}
 
 
-def test_a_reset_that_is_not_built_is_said_and_never_silently_left_out() -> None:
-    cluster = running()
-    cluster.settings = replace(SETTINGS, requests=frozenset({Operation.PUBLISH}))
-    cluster.edit(state="Stopped", offsets=RESET)
-    cluster.live()
-    assert "spec.offsets.reset is not built yet" in cluster.condition("NotBuilt")["message"]
-    assert "offsets" not in cluster.status
-
-
 def test_a_reset_waits_until_the_sink_is_stopped() -> None:
     cluster = running()
-    cluster.settings = ALL_BUILT
     cluster.edit(offsets=RESET)
     cluster.live()
-    assert cluster.condition("OffsetsReset")["reason"] == "WaitsForStopped"
+    assert cluster.condition("OffsetsReset")["reason"] == "WaitingForStopped"
     assert not actions(cluster)
 
 
 def test_a_reset_is_carried_out_once_for_each_nonce_after_what_is_open_is_published() -> None:
     cluster = running()
-    cluster.settings = ALL_BUILT
     cluster.edit(state="Stopped", offsets=RESET)
     cluster.settle()
     assert cluster.task
@@ -232,12 +221,12 @@ def test_a_reset_is_carried_out_once_for_each_nonce_after_what_is_open_is_publis
         "Earliest",
     ]
     cluster.live()
-    told = {"nonce": "n1", "to": "Earliest", "time": "", "result": "Done", "carriedOut": {"spec": "n1"}}
-    assert cluster.status["offsets"] | {"time": ""} == told
+    told = {"nonce": "n1", "to": "Earliest", "time": "", "phase": "Completed", "completedNonces": {"spec": "n1"}}
+    assert cluster.status["offsetReset"] | {"time": ""} == told
     assert not cluster.decide().has_writes
     cluster.edit(offsets={"reset": {"nonce": "n2", "to": "Latest"}})
     cluster.live()
-    assert cluster.status["offsets"]["nonce"] == "n2"
+    assert cluster.status["offsetReset"]["nonce"] == "n2"
 
 
 # -- held --------------------------------------------------------------------------------------------------------------
@@ -306,12 +295,12 @@ def test_a_driver_that_ends_while_the_spec_cannot_be_read_is_told_and_started_ag
     cluster = running()
     cluster.edit(rotation={})
     cluster.settle()
-    assert "the driver goes on with the settings of before" in cluster.condition("Ready")["message"]
+    assert "the driver continues with the previous settings" in cluster.condition("Ready")["message"]
     cluster.fail(AccessDenied("no"))
     cluster.settle()
     told = cluster.condition("Ready")
     assert told["reason"] == "InvalidSpec"
-    assert "has ended (AccessDenied: no)" in told["message"]
+    assert "the previous driver terminated (AccessDenied: no)" in told["message"]
     assert "goes on" not in told["message"]
     assert cluster.status["attempts"][0]["reason"] == "AccessDenied"
     cluster.edit(rotation={"flushSize": 7})
@@ -324,7 +313,7 @@ def test_without_a_driver_and_a_spec_that_can_be_read_none_is_started_and_that_i
     cluster.edit(rotation={})
     cluster.remove("Pod", "flights-s3sink-driver")
     cluster.settle()
-    assert "no driver is started until this is mended" in cluster.condition("Ready")["message"]
+    assert "no driver is started until the spec is fixed" in cluster.condition("Ready")["message"]
 
 
 # -- deletion ----------------------------------------------------------------------------------------------------------
@@ -347,14 +336,14 @@ def test_the_refusal_of_a_pod_that_nobody_wants_any_more_is_past() -> None:
     refusal = Rejection(kind="Pod", name=task, status=403, reason="Forbidden", message="no quota", at_ms=cluster.now)
     cluster.refusals = [refusal]
     cluster.settle()
-    assert not cluster.condition("WriteRefused")
+    assert not cluster.condition("WriteRejected")
     cluster.annotate({names.STATE_ANNOTATION: "Stopped"})
     cluster.look()
-    assert cluster.condition("WriteRefused")["status"] == "True"
+    assert cluster.condition("WriteRejected")["status"] == "True"
 
 
-def in_state(state: str, policy: str, settings: Settings = ALL_BUILT) -> Cluster:
-    cluster = Cluster(sink=document(deletionPolicy=policy), settings=settings)
+def in_state(state: str, policy: str) -> Cluster:
+    cluster = Cluster(sink=document(deletionPolicy=policy))
     cluster.live()
     match state:
         case "Starting":
@@ -421,7 +410,7 @@ def test_a_deletion_is_bounded_and_says_what_it_left() -> None:
     cluster.wait(10 * MINUTE)
     cluster.settle()
     assert cluster.gone
-    assert cluster.events[-1] == ("Warning", "Released")
+    assert cluster.events[-1] == ("Warning", "FinalizerRemoved")
 
 
 def test_retain_is_the_way_out_of_a_deletion_that_waits() -> None:
@@ -431,12 +420,6 @@ def test_retain_is_the_way_out_of_a_deletion_that_waits() -> None:
     cluster.edit(deletionPolicy="Retain")
     cluster.settle()
     assert cluster.gone
-
-
-def test_a_policy_that_is_not_built_is_said_while_there_is_time() -> None:
-    cluster = in_state("Running", "Discard", replace(SETTINGS, requests=frozenset({Operation.PUBLISH})))
-    assert "deletionPolicy Discard is not built yet" in cluster.condition("NotBuilt")["message"]
-    assert not cluster.sink["metadata"].get("finalizers")
 
 
 def test_a_failed_publishing_at_deletion_is_tried_again_within_its_bound() -> None:

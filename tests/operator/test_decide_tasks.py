@@ -40,7 +40,7 @@ def test_a_request_whose_node_comes_back_goes_on(stopping: Cluster) -> None:
     stopping.wait(5 * MINUTE)
     stopping.settle()
     assert not actions(stopping)
-    assert "nodeLostTime" not in stopping.status["connector"]
+    assert "nodeLostTime" not in stopping.status
 
 
 def test_a_request_has_a_time_after_which_it_is_ended_and_tried_again(stopping: Cluster) -> None:

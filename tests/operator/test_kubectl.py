@@ -28,7 +28,7 @@ def test_a_running_sink_is_one_line_with_its_lag_and_memory() -> None:
     cluster.wait(MINUTE)
     cluster.report = report(now=cluster.now, lag=1234)
     cluster.settle()
-    lines = view.overview([cluster.sink], cluster.now, everywhere=True).splitlines()
+    lines = view.overview([cluster.sink], cluster.now, all_namespaces=True).splitlines()
     assert lines[0].split() == [
         "NAMESPACE", "NAME", "READY", "STATE", "PARTITIONS", "LAG", "BEHIND", "MEMORY", "FAILURES", "AGE", "REASON",
     ]  # fmt: skip
@@ -43,8 +43,8 @@ def test_all_of_a_running_sink_names_the_partitions_that_are_furthest_behind() -
     cluster.settle()
     text = view.detail(cluster.sink, cluster.now)
     assert text.startswith("data/flights: Running\n")
-    assert "Ready:        True for 1m, Running: copies 1 topic-partition" in text
-    assert "Lag:          5 records\n" in text
+    assert "Ready:         True for 1m, Running: copying 1 topic-partition" in text
+    assert "Lag:           5 records\n" in text
     assert "flights   0           100         105   5     0s" in text
     assert "Last failure" not in text
 
@@ -54,10 +54,10 @@ def test_a_failed_sink_says_what_failed_and_when_it_is_tried_again() -> None:
     cluster.fail(BucketMissing("there is no bucket archive"))
     cluster.settle()
     text = view.detail(cluster.sink, cluster.now)
-    assert "Last failure: attempt 1, 0s ago, exit code 7: BucketMissing: there is no bucket archive" in text
-    assert "It goes on after round 9 of the ledger" in text
-    assert "Next try:     in 2m" in text
-    assert ", after 1 failure in a row" in text
+    assert "Last failure:  attempt 1, 0s ago, exit code 7: BucketMissing: there is no bucket archive" in text
+    assert "Resumes after round 9 of the ledger" in text
+    assert "Next attempt:  in 2m" in text
+    assert ", after 1 consecutive failure" in text
     assert view.as_data(cluster.sink)["lastFailure"]["reason"] == "BucketMissing"
 
 
@@ -65,26 +65,26 @@ def test_a_restart_that_was_asked_for_is_no_failure() -> None:
     cluster = running()
     cluster.annotate({names.RESTART_ANNOTATION: "now"})
     cluster.live()
-    assert cluster.status["attempts"][1]["reason"] == "RestartAsked"
-    assert view.last_failure(cluster.sink) is None
+    assert cluster.status["attempts"][1]["reason"] == "RestartRequested"
+    assert view.last_failure(view.status_of(cluster.sink)) is None
 
 
 def test_a_topic_partition_of_which_little_is_told_is_shown_with_what_is() -> None:
     """A status may be of another version of the operator."""
-    sink = document() | {"status": {"connector": {"worst": [{"lag": 5}]}}}
+    sink = document() | {"status": {"progress": {"mostLagging": [{"topic": "flights", "partition": 1, "lag": 5}]}}}
     assert "5" in view.detail(sink, START)
 
 
 def test_a_sink_that_no_operator_has_seen_says_so() -> None:
     text = view.detail(document(), START)
-    assert "no operator has looked at this sink yet" in text
-    assert view.overview([document()], START, everywhere=False).splitlines()[1].split()[-1] == "NotSeenYet"
+    assert "no operator has reconciled this sink" in text
+    assert view.overview([document()], START, all_namespaces=False).splitlines()[1].split()[-1] == "NotReconciled"
 
 
 def test_a_status_of_before_an_edit_says_so() -> None:
     cluster = running()
     cluster.edit(rotation={"flushSize": 7})
-    assert "the spec was edited (generation 2), and the status is still of 1" in view.detail(cluster.sink, cluster.now)
+    assert "the status is of generation 1, the spec has generation 2" in view.detail(cluster.sink, cluster.now)
     assert view.as_data(cluster.sink)["upToDate"] is False
 
 
@@ -100,10 +100,10 @@ def test_conditions_beside_the_usual_ones_are_told_with_their_message() -> None:
 
 def test_a_status_with_next_to_nothing_in_it_can_be_shown() -> None:
     """An older or newer operator may tell less."""
-    for status in ({}, {"observedGeneration": 1}, {"connector": {"phase": "Running"}, "retry": {}, "attempts": [{}]}):
+    for status in ({}, {"observedGeneration": 1}, {"progress": {"phase": "Running"}, "retry": {}, "attempts": [{}]}):
         sink = document() | {"status": status}
         assert view.detail(sink, START)
-        assert view.overview([sink], START, everywhere=True)
+        assert view.overview([sink], START, all_namespaces=True)
         assert json.dumps(view.as_data(sink))
 
 
@@ -162,7 +162,7 @@ def waited(cluster: Cluster, action: actions.Action, looks: int = 12, silent: in
 
     clock: Iterator[int] = iter(range(1000))
     said: list[str] = []
-    outcome = wait_for(action, before, look, timeout_s=looks, clock=lambda: next(clock), sleep=live, tell=said.append)
+    outcome = wait_for(action, before, look, timeout_s=looks, clock=lambda: next(clock), sleep=live, report=said.append)
     return outcome.result, outcome.message
 
 
@@ -206,7 +206,7 @@ def test_waiting_ends_at_a_failure_that_needs_a_person() -> None:
         timeout_s=9,
         clock=lambda: 0,
         sleep=lambda _: None,
-        tell=lambda _: None,
+        report=lambda _: None,
     )
     assert outcome.result is WaitResult.FAILED
     assert "there is no bucket archive" in outcome.message
@@ -226,11 +226,11 @@ def test_an_api_server_that_never_answers_ends_the_wait_at_its_time() -> None:
         timeout_s=5,
         clock=lambda: next(clock),
         sleep=lambda _: None,
-        tell=lambda _: None,
+        report=lambda _: None,
     )
     assert (outcome.result, outcome.message) == (
         WaitResult.TIMED_OUT,
-        "not known after 5 s: the API server does not answer",
+        "unknown after 5 s: the API server does not answer",
     )
 
 
@@ -265,10 +265,10 @@ def test_waiting_for_an_operator_that_is_not_there_times_out_with_the_last_word(
         timeout_s=5,
         clock=lambda: next(clock),
         sleep=lambda _: None,
-        tell=lambda _: None,
+        report=lambda _: None,
     )
     assert outcome.result is WaitResult.TIMED_OUT
-    assert outcome.message == "not done after 5 s; the last word is Running: copies 1 topic-partition"
+    assert outcome.message == "not done after 5 s; Running: copying 1 topic-partition"
 
 
 def test_actions_are_refused_where_they_would_do_nothing() -> None:
@@ -277,9 +277,9 @@ def test_actions_are_refused_where_they_would_do_nothing() -> None:
     going.delete_sink()
     with pytest.raises(ActionNotAllowed, match=r"reconcile\.s3sink\.io/paused pauses the operator"):
         actions.pause(held.sink)
-    with pytest.raises(ActionNotAllowed, match="it is being deleted"):
+    with pytest.raises(ActionNotAllowed, match="the sink is being deleted"):
         actions.resume(going.sink)
-    with pytest.raises(ActionNotAllowed, match=r"it is Stopped by spec\.state.*resume starts it"):
+    with pytest.raises(ActionNotAllowed, match=r"spec\.state is Stopped.*use resume to start it"):
         actions.restart(stopped, "r1")
 
 
@@ -366,7 +366,7 @@ def test_without_kubectl_it_says_so(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("KUBECTL", raising=False)
     assert command.main(["status"]) == 1
-    assert "there is no kubectl on PATH" in capsys.readouterr().err
+    assert "kubectl not found" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [[], ["reset-offsets", "flights"], ["pause"], ["restart", "a", "--timeout", "soon"]])

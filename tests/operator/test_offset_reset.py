@@ -47,15 +47,15 @@ def ends(cluster: Cluster, error: SinkError | None = None) -> None:
 
 
 def offsets(cluster: Cluster) -> dict[str, Any]:
-    return dict(cluster.status["offsets"])
+    return dict(cluster.status["offsetReset"])
 
 
 def test_the_result_and_the_new_offsets_are_in_the_status_and_told_by_an_event() -> None:
     cluster = stopped_with(RESET)
     ends(cluster)
     told = offsets(cluster)
-    assert (told["nonce"], told["result"], told["generation"]) == ("n1", "Done", 2)
-    assert (told["topicsDir"], told["copiedAgain"], told["skipped"]) == ("topics/generation=2", 100, 0)
+    assert (told["nonce"], told["phase"], told["generation"]) == ("n1", "Completed", 2)
+    assert (told["topicsDir"], told["recopiedOffsets"], told["skippedOffsets"]) == ("topics/generation=2", 100, 0)
     assert told["partitions"][1] == {"topic": "flights", "partition": 1, "offset": 0}
     assert len(told["partitions"]) == 20
     assert "flights-0 at 0, flights-1 at 0" in told["message"]
@@ -69,7 +69,7 @@ def test_a_request_that_failed_says_what_is_wrong_and_what_to_do() -> None:
     held_up = cluster.condition("OffsetsReset")
     assert (held_up["status"], held_up["reason"]) == ("False", "ObjectsInTheWay")
     assert "3 objects hold records" in held_up["message"]
-    assert "Edit the request" in held_up["message"]
+    assert "edit the request" in held_up["message"]
     assert cluster.ready == ("False", "ObjectsInTheWay")
     assert "offsets" not in cluster.status
 
@@ -84,7 +84,7 @@ def test_an_edit_of_a_request_that_failed_is_tried_at_once() -> None:
     assert cluster.task is not None
     assert "NewPrefix" in cluster.task["spec"]["containers"][0]["args"]
     ends(cluster)
-    assert offsets(cluster)["result"] == "Done"
+    assert offsets(cluster)["phase"] == "Completed"
     assert cluster.condition("OffsetsReset") == {}
 
 
@@ -93,7 +93,7 @@ def test_a_reset_that_was_interrupted_may_have_been_recorded_and_is_not_to_be_ed
     ends(cluster, TryAgainLater("S3 did not answer"))
     held_up = cluster.condition("OffsetsReset")["message"]
     assert "S3 did not answer" in held_up
-    assert "goes on where it was interrupted" in held_up
+    assert "resumes where it was interrupted" in held_up
     assert "not carried out" not in held_up
     assert "Edit" not in held_up
 
@@ -104,8 +104,8 @@ def test_a_request_that_was_carried_out_before_is_told_as_such() -> None:
     again = REPORT.model_copy(update={"repeated": True})
     cluster.end(cluster.task, exit_code=0, message=again.termination_message())
     cluster.settle()
-    assert (offsets(cluster)["result"], offsets(cluster)["generation"]) == ("Done", 2)
-    assert "was carried out before, by record 42" in offsets(cluster)["message"]
+    assert (offsets(cluster)["phase"], offsets(cluster)["generation"]) == ("Completed", 2)
+    assert "already completed by record 42" in offsets(cluster)["message"]
 
 
 def test_taking_back_a_request_that_failed_leaves_a_stopped_sink() -> None:
@@ -122,7 +122,7 @@ def test_a_request_that_failed_is_tried_again_after_a_while() -> None:
     cluster.wait(3 * MINUTE)
     cluster.settle()
     ends(cluster)
-    assert offsets(cluster)["result"] == "Done"
+    assert offsets(cluster)["phase"] == "Completed"
 
 
 def test_the_nonce_goes_with_the_request_so_that_the_ledger_knows_it() -> None:
@@ -162,7 +162,7 @@ def test_a_request_that_failed_is_forgotten_once_the_sink_runs_again() -> None:
     assert cluster.task
     cluster.end(cluster.task, exit_code=7)
     cluster.settle()
-    assert cluster.status["retry"]["pod"] == "operation"
+    assert cluster.status["retry"]["component"] == "operation"
     cluster.edit(state="Running")
     cluster.live()
     assert cluster.ready == ("True", "Running")
@@ -192,8 +192,8 @@ def test_a_transaction_that_stays_open_is_named_with_the_command_that_ends_it() 
     cluster = running()
     cluster.run(stuck=[StuckReport(topic="flights", partition=3, offset=17, end=40, since=START)])
     cluster.settle()
-    found = cluster.condition("StuckTransaction")
-    assert (found["status"], found["reason"]) == ("True", "TransactionStaysOpen")
+    found = cluster.condition("HangingTransaction")
+    assert (found["status"], found["reason"]) == ("True", "HangingTransaction")
     assert "hanging transaction in flights-3 from offset 17 since at least 2025-10-09T" in found["message"]
     assert "abort --topic flights --partition 3 --start-offset 17" in found["message"]
     assert cluster.ready == ("True", "Running")
@@ -213,4 +213,4 @@ def test_once_the_transaction_has_ended_the_condition_is_gone() -> None:
     cluster.settle()
     cluster.run()
     cluster.settle()
-    assert cluster.condition("StuckTransaction") == {}
+    assert cluster.condition("HangingTransaction") == {}

@@ -85,7 +85,7 @@ def test_a_driver_that_lost_its_jvm_to_the_kernel_was_killed_for_want_of_memory_
         pytest.param(
             pod(code=11), "TooManyExecutorFailures", FailureCategory.INFRASTRUCTURE, id="executors that failed"
         ),
-        pytest.param(pod("Succeeded", code=0), "EndedByItself", FailureCategory.INFRASTRUCTURE, id="success"),
+        pytest.param(pod("Succeeded", code=0), "UnexpectedExit", FailureCategory.INFRASTRUCTURE, id="success"),
         pytest.param(
             pod(code=137, state={"reason": "OOMKilled"}),
             "OOMKilled",
@@ -138,17 +138,17 @@ MOUNT = 'MountVolume.SetUp failed for volume "secret-0" : '
     [
         pytest.param(
             MOUNT + 'secret "kafka-login" not found',
-            "SecretMissing",
-            "there is no Secret kafka-login in the namespace data",
+            "SecretNotFound",
+            "Secret kafka-login not found in namespace data",
             id="a Secret that is not there",
         ),
         pytest.param(
-            MOUNT + 'configmap "extra" not found', "ConfigMapMissing", "there is no ConfigMap extra", id="a ConfigMap"
+            MOUNT + 'configmap "extra" not found', "ConfigMapNotFound", "ConfigMap extra not found", id="a ConfigMap"
         ),
         pytest.param(
             "couldn't find key password in Secret data/kafka-login",
-            "SecretMissing",
-            "the Secret kafka-login of the namespace data has no key password",
+            "SecretNotFound",
+            "Secret kafka-login in namespace data has no key password",
             id="a key in a Secret",
         ),
         pytest.param("the disk is full", "FailedMount", "does not start: the disk is full", id="anything else"),
@@ -171,25 +171,30 @@ def test_a_container_that_lacks_a_secret_names_it() -> None:
     waits["status"]["containerStatuses"] = [{"name": "s3sink", "state": {"waiting": waiting}}]
     found = pod_failures.startup_failure(waits)
     assert found is not None
-    assert found.reason == "SecretMissing"
-    assert "there is no Secret extra" in found.message
+    assert found.reason == "SecretNotFound"
+    assert "Secret extra not found" in found.message
 
 
 @pytest.mark.parametrize(
     ("status", "message", "reason", "kind"),
     [
         (403, "pods is forbidden: exceeded quota: small", "QuotaExceeded", FailureCategory.SCHEDULING),
-        (403, "violates PodSecurity restricted", "AdmissionRefused", FailureCategory.SCHEDULING),
-        (403, 'User "x" cannot create resource "pods" in API group ""', "OperatorForbidden", FailureCategory.USER),
+        (403, "violates PodSecurity restricted", "AdmissionDenied", FailureCategory.SCHEDULING),
+        (
+            403,
+            'User "x" cannot create resource "pods" in API group ""',
+            "OperatorPermissionDenied",
+            FailureCategory.USER,
+        ),
         (
             403,
             'user "x" is attempting to grant RBAC permissions not currently held',
-            "OperatorForbidden",
+            "OperatorPermissionDenied",
             FailureCategory.USER,
         ),
         (422, "Pod x is invalid", "Invalid", FailureCategory.USER),
         (400, "strict decoding error", "Invalid", FailureCategory.USER),
-        (404, "namespaces data not found", "AdmissionRefused", FailureCategory.SCHEDULING),
+        (404, "namespaces data not found", "AdmissionDenied", FailureCategory.SCHEDULING),
         (
             403,
             "unable to create new content in namespace data because it is being terminated",
@@ -208,7 +213,7 @@ def test_a_refusal_keeps_the_servers_words(status: int, message: str, reason: st
 
 def test_a_binding_whose_role_cannot_change_says_what_to_do() -> None:
     refusal = Rejection(kind="RoleBinding", name="f", status=422, reason="Invalid", message="roleRef", at_ms=0)
-    assert "Delete it" in pod_failures.api_rejection(refusal).message
+    assert "delete it" in pod_failures.api_rejection(refusal).message
 
 
 @pytest.mark.parametrize(

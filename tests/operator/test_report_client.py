@@ -118,7 +118,7 @@ def test_a_driver_is_said_to_be_silent_for_long_after_some_looks_in_a_row() -> N
     async def looks() -> list[bool | None]:
         found = []
         while answers:
-            seen = await observer.observe(SinkKey("data", "flights"), asking=None)
+            seen = await observer.observe(SinkKey("data", "flights"), refresh=None)
             assert seen is not None
             found.append(seen.report.persistent if isinstance(seen.report, Unreachable) else None)
         return found

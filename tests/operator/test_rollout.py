@@ -24,7 +24,7 @@ def test_a_driver_goes_on_until_its_turn_for_the_operators_new_image_comes() -> 
     cluster.settle()
     assert not actions(cluster)
     assert cluster.ready == ("True", "Running")
-    assert "when its turn comes" in cluster.condition("Ready")["message"]
+    assert "a restart for the new default image is scheduled" in cluster.condition("Ready")["message"]
     cluster.wait(10 * MINUTE)
     cluster.live()
     assert cluster.driver

@@ -1,7 +1,7 @@
-"""What to do about one sink: pure, from what was seen and the time into what to write.
+"""The chain of policies: the first one that applies decides the conditions and the actions of a reconcile pass.
 
-A chain of small policies; the first that has something to say says all of it, conditions and actions alike. Nothing is
-remembered but in the status: after any write, also one that was lost, the next look goes on from what is there.
+Nothing is remembered outside of the status. After any write, also one whose response was lost, the next pass continues
+from the objects in the cluster.
 """
 
 from __future__ import annotations
@@ -14,14 +14,7 @@ from s3sink_operator.decide import driver_policies, lifecycle_policies
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.decide.status_builder import build_status
-from s3sink_operator.types import (
-    FINALIZERS_KIND,
-    Decision,
-    Event,
-    EventType,
-    Observed,
-    Settings,
-)
+from s3sink_operator.types import FINALIZERS_KIND, Decision, Event, EventType, Observed, Settings
 
 Policy = Callable[[Context], PolicyResult | None]
 
@@ -45,62 +38,60 @@ POLICIES: tuple[Policy, ...] = (
 
 
 def decide(observed: Observed, settings: Settings, now: int) -> Decision:
-    """What to do about the sink now, in milliseconds since the epoch. Done twice, it changes nothing."""
+    """The decision about a sink at `now`, in ms since the epoch. Idempotent: repeated, it has no writes."""
     ctx = Context(observed, settings, now)
-    verdict = next(said for policy in POLICIES if (said := policy(ctx)) is not None)
-    if verdict.keep_status:
-        return Decision(requeue_after_ms=verdict.requeue_after_ms)
-    written, wait = status.pending_write(
-        ctx.previous_status, build_status(ctx, verdict), now=now, pause_ms=settings.progress_interval_ms
+    result = next(found for policy in POLICIES if (found := policy(ctx)) is not None)
+    if result.keep_status:
+        return Decision(requeue_after_ms=result.requeue_after_ms)
+    written, delay = status.pending_write(
+        ctx.previous_document, build_status(ctx, result).document(), now=now, interval_ms=settings.progress_interval_ms
     )
-    finalizers = verdict.finalizers
-    if finalizers is None and "deletionTimestamp" not in ctx.metadata and verdict.reason != "ReconcilePaused":
+    finalizers = result.finalizers
+    if finalizers is None and ctx.deletion_ms is None and result.reason != "ReconcilePaused":
         finalizers = lifecycle_policies.changed_finalizers(ctx)
-    made = Decision(
-        apply=tuple(verdict.apply),
-        create=tuple(verdict.create),
-        delete=tuple(verdict.delete),
-        resize=tuple(verdict.resize),
+    decision = Decision(
+        apply=tuple(result.apply),
+        create=tuple(result.create),
+        delete=tuple(result.delete),
+        resize=tuple(result.resize),
         finalizers=finalizers,
         status=written,
-        events=_events(ctx, verdict),
+        events=_events(ctx, result),
     )
-    made, left = _without_refused(ctx, made)
-    wakes = [ms for ms in (wait, verdict.requeue_after_ms, *left) if ms is not None]
-    return replace(made, requeue_after_ms=min(wakes, default=None))
+    decision, delays = _without_rejected(ctx, decision)
+    due = [ms for ms in (delay, result.requeue_after_ms, *delays) if ms is not None]
+    return replace(decision, requeue_after_ms=min(due, default=None))
 
 
-def _without_refused(ctx: Context, made: Decision) -> tuple[Decision, list[int]]:
-    """The decision without what the API server has just refused, and in how many milliseconds that is tried again."""
+def _without_rejected(ctx: Context, decision: Decision) -> tuple[Decision, list[int]]:
+    """The decision without recently rejected writes, and in how many ms each of those is retried."""
     if not ctx.observed.rejections:
-        return made, []
-    of_sink, of_finalizers = ctx.rejected_for_ms("S3Sink", ctx.name), ctx.rejected_for_ms(FINALIZERS_KIND, ctx.name)
-    applies = [(each, ctx.rejected_for_ms(each["kind"], each["metadata"]["name"])) for each in made.apply]
-    deletes = [(each, ctx.rejected_for_ms(each.kind, each.name)) for each in made.delete]
-    left = [
-        ms for ms in (of_sink, of_finalizers, *(ms for _, ms in applies), *(ms for _, ms in deletes)) if ms is not None
-    ]
+        return decision, []
+    of_status = ctx.rejected_for_ms("S3Sink", ctx.name)
+    of_finalizers = ctx.rejected_for_ms(FINALIZERS_KIND, ctx.name)
+    applies = [(each, ctx.rejected_for_ms(each["kind"], each["metadata"]["name"])) for each in decision.apply]
+    deletes = [(each, ctx.rejected_for_ms(each.kind, each.name)) for each in decision.delete]
+    delays = [of_status, of_finalizers, *(ms for _, ms in applies), *(ms for _, ms in deletes)]
     kept = replace(
-        made,
+        decision,
         apply=tuple(each for each, ms in applies if ms is None),
         delete=tuple(each for each, ms in deletes if ms is None),
     )
-    if of_sink is not None:
+    if of_status is not None:
         kept = replace(kept, status=None, events=())
         if ctx.published:
-            kept = replace(kept, create=())  # a driver may open something, which the status could not say
+            kept = replace(kept, create=())  # a driver may open objects, and the status could not record it
     if of_finalizers is not None:
         kept = replace(kept, finalizers=None)
-    return kept, left
+    return kept, [ms for ms in delays if ms is not None]
 
 
-def _events(ctx: Context, verdict: PolicyResult) -> tuple[Event, ...]:
-    """One where the reason changes: people look for what happened, not for how often it was looked at."""
-    made = []
-    if verdict.event is not None and status.reason_of(ctx.previous_status, "Ready") != status.sanitize_reason(
-        verdict.reason
-    ):
-        made.append(Event(type=verdict.event, reason=verdict.reason, message=verdict.message))
-    if verdict.resize and verdict.sizing is not None:
-        made.append(Event(type=EventType.NORMAL, reason="MemoryResized", message=str(verdict.sizing.reason)))
-    return tuple(made)
+def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
+    """One event for each change of the reason, and one for each resize."""
+    found = []
+    ready = ctx.previous_status.condition("Ready")
+    if result.event is not None and (ready is None or ready.reason != status.sanitize_reason(result.reason)):
+        found.append(Event(type=result.event, reason=result.reason, message=result.message))
+    if result.resize and result.sizing is not None:
+        found.append(Event(type=EventType.NORMAL, reason="MemoryResized", message=str(result.sizing.reason)))
+    return tuple(found)

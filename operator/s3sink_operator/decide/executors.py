@@ -1,4 +1,4 @@
-"""The executors of a driver that runs: how many there are, and what keeps the others from it."""
+"""The executors of a running driver: how many run, and why the others do not start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from s3sink_operator.types import Json, attempt_number, is_controlled, uid_of
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutorState:
-    """`running` of `wanted`; `failure`: why one of the others does not start, where Kubernetes says."""
+    """Numbers of running and desired executors. `failure`: why one of the others does not start, if known."""
 
     running: int
     desired: int
@@ -24,13 +24,13 @@ class ExecutorState:
         return self.running < self.desired
 
     def message(self) -> str:
-        """What is missing, and why."""
-        why = "Spark makes them" if self.failure is None else self.failure.message
-        return f"{self.running} of {self.desired} executors run: {why}"
+        """How many executors run, and why the others do not."""
+        reason = "Spark is creating the others" if self.failure is None else self.failure.message
+        return f"{self.running} of {self.desired} executors are running: {reason}"
 
 
 def executor_state(ctx: Context) -> ExecutorState:
-    """Those of the driver that is there; those of an attempt before it are on their way out."""
+    """The executors of the current driver. Those of previous attempts are terminating."""
     pods = _owned_executors(ctx)
     running = [pod for pod in pods if _phase(pod) == "Running"]
     waiting = (pod_failures.startup_failure(pod) for pod in pods if _phase(pod) != "Running")
@@ -42,7 +42,7 @@ def _owned_executors(ctx: Context) -> Sequence[Json]:
     if ctx.driver is None:
         return ()
     attempt, driver = attempt_number(ctx.driver, names.ATTEMPT_LABEL), uid_of(ctx.driver)
-    own = [pod for pod in ctx.observed.executors if is_controlled(pod, driver)]  # anyone may give a pod these labels
+    own = [pod for pod in ctx.observed.executors if is_controlled(pod, driver)]  # anyone may set these labels
     return [pod for pod in own if attempt_number(pod, names.ATTEMPT_LABEL) == attempt]
 
 

@@ -157,7 +157,7 @@ WRONG = [
     case(
         "a missing section is named with what it is",
         {"spec.kafka": ABSENT},
-        "spec.kafka: is missing: where records come from",
+        "spec.kafka: is missing: brokers of Kafka and topics to copy",
     ),
     case(
         "an empty list of topics is refused",

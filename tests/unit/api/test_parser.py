@@ -200,7 +200,7 @@ spec:
     assert refused(text) == [
         "line 13: errors was already given in line 12",
         "line 11: partSize was already given in line 11",
-        "spec.kafka.bootstrapServers: is missing: brokers to ask first: host:port, separated by commas, such as "
+        "spec.kafka.bootstrapServers: is missing: bootstrap brokers: host:port, separated by commas, such as "
         "kafka.example.com:9092",
         'spec.kafka.topics[0]: "a b" is not a topic: Kafka allows letters, digits, . _ and -',
         "spec.partitioner.timezone: Mars is not a time zone: write an IANA name or ±hh:mm, such as Europe/Berlin or "
@@ -212,8 +212,8 @@ spec:
         "spec.partitioner.duration: is missing: the type Time needs it, such as 1h",
         "spec.partitioner.pathFormat: is missing: the type Time needs it, such as 'year'=YYYY/'month'=MM/'day'=dd",
         "spec.rounds.minBytes: 2Gi is above spec.rounds.maxBytes, 512Mi",
-        "spec.format.output: Avro is not built yet; these are: Json, Bytes",
-        "spec.errors.onNullValue: Write is not built yet; these are: Fail, Ignore",
+        "spec.format.output: Avro is not supported by this version; supported values: Json, Bytes",
+        "spec.errors.onNullValue: Write is not supported by this version; supported values: Fail, Ignore",
     ]
 
 

@@ -101,6 +101,6 @@ def test_a_property_is_given_in_one_place() -> None:
 
 def test_a_secret_needs_a_name_and_a_key() -> None:
     assert mistakes({"spec.kafka.propertySecrets": [{"name": "ssl.key.password"}]}) == [
-        "spec.kafka.propertySecrets[0].secret: is missing: name of the secret, such as s3-keys",
-        "spec.kafka.propertySecrets[0].key: is missing: key in the secret whose value is taken, such as ca.crt",
+        "spec.kafka.propertySecrets[0].secret: is missing: name of the Secret, such as s3-keys",
+        "spec.kafka.propertySecrets[0].key: is missing: key in the Secret, such as ca.crt",
     ]
