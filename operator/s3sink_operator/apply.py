@@ -1,7 +1,7 @@
-"""Carries out a decision, in its order, and says what the API server refused.
+"""Applies a decision in its order, and returns what the API server rejected.
 
-Each write is safe by itself: an apply says what should be, a create has a name that only one can have, a delete names
-the uid that was seen. A conflict is no failure: somebody was faster, and the next look shows what is.
+Each write is idempotent: an apply states the desired object, a create has a unique name, a delete has the observed uid
+as a precondition. A conflict is not a failure: another client was faster, and the next pass observes its change.
 """
 
 from __future__ import annotations
@@ -30,14 +30,17 @@ _log = logging.getLogger(__name__)
 
 Write = Callable[[], Awaitable[None]]
 _EVENT_DEDUPLICATION_MS = 10 * 60_000
-_MAX_EVENT_MESSAGE = 1024  # of an event, as the API server has it
+_MAX_EVENT_MESSAGE = 1024  # limit of the API server
 
 
 @dataclass
 class ApplyResult:
-    """`version`: the sink's that was seen, or that our last write of it made. `refusal`: what the server would not do;
-    what came behind it was left out. `written`: kinds and names of what it did. `stale`: what was seen is not what is;
-    look again at once."""
+    """The result of a decision's writes.
+
+    `version`: observed resourceVersion of the sink, or that after the last write. `rejection`: the write that the API
+    server rejected; the writes after it were skipped. `written`: kinds and names of the written objects. `stale`: the
+    observed state is outdated, the next pass follows at once.
+    """
 
     version: str
     rejection: Rejection | None = None
@@ -51,7 +54,7 @@ class ApplyResult:
 
 @dataclass
 class DecisionApplier:
-    """Writes to the API server, and tells the store what came of it. `clock` gives ms."""
+    """Writes to the API server, and puts the responses into the cache. `clock` returns ms since the epoch."""
 
     api: KubeApi
     cache: ObjectCache
@@ -59,7 +62,7 @@ class DecisionApplier:
     _events: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
     async def apply(self, key: SinkKey, sink: Json, decision: Decision) -> ApplyResult:
-        """Raises ApiError for what is worth another try, and OSError or TimeoutError without an answer."""
+        """Applies a decision. Raises ApiError for transient errors, OSError or TimeoutError without an answer."""
         outcome = ApplyResult(version=sink["metadata"]["resourceVersion"])
         for kind, name, write in self._writes(outcome, key, sink, decision):
             await self._attempt(outcome, kind, name, write)
@@ -67,18 +70,18 @@ class DecisionApplier:
                 return outcome
         for event in decision.events:
             await self._event(key, sink, event)
-        keeps, wanted = _finalizers(sink, decision)
-        if keeps - wanted:
-            await self._attempt(outcome, FINALIZERS_KIND, key.name, lambda: self._finalize(outcome, key, sink, wanted))
+        current, desired = _finalizers(sink, decision)
+        if current - desired:
+            await self._attempt(outcome, FINALIZERS_KIND, key.name, lambda: self._finalize(outcome, key, sink, desired))
         return outcome
 
     def _writes(
         self, outcome: ApplyResult, key: SinkKey, sink: Json, decision: Decision
     ) -> Iterator[tuple[str, str, Write]]:
-        """All that comes before the events: the kind as refusals tell it, the object's name, and the write."""
-        keeps, wanted = _finalizers(sink, decision)
-        if wanted - keeps:
-            yield FINALIZERS_KIND, key.name, lambda: self._finalize(outcome, key, sink, keeps | wanted)
+        """The writes before the events: the kind as in rejections, the name of the object, and the write."""
+        current, desired = _finalizers(sink, decision)
+        if desired - current:
+            yield FINALIZERS_KIND, key.name, lambda: self._finalize(outcome, key, sink, current | desired)
         if (status := decision.status) is not None:
             yield "S3Sink", key.name, lambda: self._status(outcome, key, status)
         for manifest in decision.apply:
@@ -111,14 +114,14 @@ class DecisionApplier:
             outcome.written.add((kind, name))
 
     async def _status(self, outcome: ApplyResult, key: SinkKey, status: Json) -> None:
-        """With the version that was seen: a status never comes from an old look."""
+        """Writes the status with the observed resourceVersion: an outdated status is never written."""
         meta = {"name": key.name, "namespace": key.namespace, "resourceVersion": outcome.version}
         body = {"apiVersion": f"{GROUP}/{VERSION}", "kind": "S3Sink", "metadata": meta, "status": status}
         self._wrote(outcome, await self.api.apply(body, subresource="status"))
 
-    async def _finalize(self, outcome: ApplyResult, key: SinkKey, sink: Json, wanted: set[str]) -> None:
-        """Replaces the list as a whole; the uid makes sure that it is this sink's."""
-        meta = {"uid": uid_of(sink), "resourceVersion": outcome.version, "finalizers": sorted(wanted)}
+    async def _finalize(self, outcome: ApplyResult, key: SinkKey, sink: Json, finalizers: set[str]) -> None:
+        """Replaces the list of finalizers. The uid is a precondition."""
+        meta = {"uid": uid_of(sink), "resourceVersion": outcome.version, "finalizers": sorted(finalizers)}
         self._wrote(outcome, await self.api.merge_patch("S3Sink", key.namespace, key.name, {"metadata": meta}))
 
     def _wrote(self, outcome: ApplyResult, sink: Json) -> None:
@@ -154,12 +157,12 @@ class DecisionApplier:
         return write
 
     async def _event(self, key: SinkKey, sink: Json, event: Event) -> None:
-        """Tells it once in ten minutes. An event that cannot be written is no reason to stop."""
-        now, same = self.clock(), (uid_of(sink), event.reason, event.message)
+        """Writes an event, the same one at most once in ten minutes. A failure is only logged."""
+        now, key_of_event = self.clock(), (uid_of(sink), event.reason, event.message)
         self._events = {each: at for each, at in self._events.items() if now - at < _EVENT_DEDUPLICATION_MS}
-        if same in self._events:
+        if key_of_event in self._events:
             return
-        self._events[same] = now
+        self._events[key_of_event] = now
         reference = {name: sink["metadata"].get(name) for name in ("name", "namespace", "uid", "resourceVersion")}
         body: Json = {
             "apiVersion": "v1",
@@ -179,10 +182,10 @@ class DecisionApplier:
         try:
             await self.api.create(body)
         except (ApiError, OSError, TimeoutError) as error:
-            _log.warning("%s: the event %s is not written: %s", key, event.reason, error)
+            _log.warning("%s: the event %s cannot be written: %s", key, event.reason, error)
 
 
 def _finalizers(sink: Json, decision: Decision) -> tuple[set[str], set[str]]:
-    """Those that are there, and those that should be."""
-    there = set(sink["metadata"].get("finalizers") or ())
-    return there, there if decision.finalizers is None else set(decision.finalizers)
+    """The current and the desired finalizers."""
+    current = set(sink["metadata"].get("finalizers") or ())
+    return current, current if decision.finalizers is None else set(decision.finalizers)

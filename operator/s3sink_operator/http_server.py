@@ -16,13 +16,13 @@ from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.workqueue import WorkQueue
 
 HEARTBEAT_TIMEOUT_S = 120.0
-"""A worker that has not moved for so long is stuck: no call to the API server takes so long."""
+"""Without a heartbeat for this time the workers hang: no request to the API server takes as long."""
 
 
 @dataclass
 class WorkerHeartbeat:
-    """When the workers have last done something, or had nothing to do. `ready`: the watches and workers are started;
-    `waiting`: another replica has the Lease, which is all that can be wanted of this one."""
+    """The last heartbeat of the workers. `ready`: watches and workers have started. `waiting`: another replica holds
+    the Lease, so this one is as ready as it can be."""
 
     ready: bool = False
     waiting: bool = False
@@ -40,7 +40,7 @@ class WorkerHeartbeat:
 async def serve(
     port: int, heartbeat: WorkerHeartbeat, store: ObjectCache, queue: WorkQueue[SinkKey]
 ) -> AsyncIterator[int]:
-    """Serves until left; gives the port, which is a free one for 0."""
+    """Serves within the context. Yields the port, a free one for 0."""
 
     async def metrics(_: web.Request) -> web.Response:
         QUEUE_LENGTH.set(len(queue))
@@ -49,9 +49,9 @@ async def serve(
 
     async def healthz(_: web.Request) -> web.Response:
         silence = heartbeat.silence_s
-        stuck = silence > HEARTBEAT_TIMEOUT_S
+        hangs = silence > HEARTBEAT_TIMEOUT_S
         return web.Response(
-            status=503 if stuck else 200, text=f"no reconcile for {silence:.0f} s\n" if stuck else "ok\n"
+            status=503 if hangs else 200, text=f"no heartbeat of the workers for {silence:.0f} s\n" if hangs else "ok\n"
         )
 
     async def readyz(_: web.Request) -> web.Response:
@@ -63,7 +63,7 @@ async def serve(
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
-        # Of all addresses, each would get a free port of its own for 0.
+        # With several addresses and port 0, each address would get another port.
         await web.TCPSite(runner, None if port else "0.0.0.0", port).start()
         yield runner.addresses[0][1]
     finally:

@@ -1,6 +1,6 @@
-"""The operator's log lines, on standard error: text for people, JSON for machines, without secrets.
+"""The log of the operator on standard error: text or JSON, with secrets redacted.
 
-The operator reads no Secret. What it quotes, of the API server and of pods, may hold one all the same.
+The operator reads no Secrets. Messages of the API server and of pods may contain secrets.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from sink_job.api.redaction import redacted
 
 _WARNINGS_ONLY = ("kopf", "aiohttp.access")
 _MAX_MESSAGE = 16_384
-"""Characters of a message: the API server quotes what it refuses, however long that is. Cut after secrets are hidden:
-of one that is cut in two, nothing would say what it is."""
+"""Maximum characters of a message: the API server quotes what it rejects, of any length. A message is cut after the
+redaction, which does not recognize a truncated secret."""
 
 
 class TextFormatter(logging.Formatter):
-    """Time, level, logger and message, with the traceback below."""
+    """Time, level, logger and message, followed by the traceback."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
@@ -27,7 +27,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, and the traceback as `trace` if there is one."""
+    """One JSON object in each line: time, level, logger, message, and the traceback as `trace`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {"time": self.formatTime(record), "level": record.levelname, "logger": record.name}
@@ -38,7 +38,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_logging(*, as_json: bool) -> None:
-    """Sends all logging to standard error; of libraries that talk a lot only warnings."""
+    """Logs to standard error; verbose libraries only with warnings."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if as_json else TextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

@@ -1,4 +1,4 @@
-"""`s3sink operator`: wires the watches, the queue and the reconciler, and runs them until a signal or a lost lease."""
+"""`s3sink operator`: wires watches, work queue and reconciler, and runs them until a signal or a lost Lease."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _ASSIGNED_BY_CLUSTER: Final = "Cluster"
 _HEARTBEAT_S = 5.0
 _MIN_RESYNC_S: Final = 0.1
 EXIT_LEASE_LOST: Final = 75
-"""Exit code when the lease is lost: worth starting again."""
+"""Exit code after a lost Lease or a transient error: restart the process."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags; each also stands in the environment, `--lease-name` as S3SINK_OPERATOR_LEASE_NAME."""
+    """Adds the flags. Each has an environment variable: `--lease-name` is S3SINK_OPERATOR_LEASE_NAME."""
 
     def flag(name: str, default: str | None, text: str, **more: Any) -> None:
         variable = _ENVIRONMENT + name.upper().replace("-", "_")
@@ -50,34 +50,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     spaces = os.environ.get(f"{_ENVIRONMENT}NAMESPACE")
     parser.add_argument(
-        "--namespace", action="append", default=spaces.split(",") if spaces else None, help="again for more; none: all"
+        "--namespace",
+        action="append",
+        default=spaces.split(",") if spaces else None,
+        help="namespace to watch; repeatable; default: all",
     )
-    flag("selector", None, "labels of the S3Sinks to look after")
-    flag("image", None, "image of jobs that name none")
-    flag("driver-cluster-role", "s3sink-driver", "ClusterRole that drivers get in their namespace")
-    flag("cluster-id", None, "what names this cluster in ledgers (default: the uid of the namespace kube-system)")
-    flag("lease-namespace", None, "where the Lease is (default: none, a single process)")
+    flag("selector", None, "label selector of the S3Sinks to manage")
+    flag("image", None, "default image of jobs")
+    flag("driver-cluster-role", "s3sink-driver", "ClusterRole that drivers are bound to in their namespace")
+    flag(
+        "cluster-id",
+        None,
+        "cluster name recorded in ledger ownership claims; default: the uid of the namespace kube-system",
+    )
+    flag("lease-namespace", None, "namespace of the Lease; default: no leader election")
     flag("lease-name", names.LEASE_NAME, "name of the Lease")
-    flag("port", "8080", "of /metrics, /healthz and /readyz")
-    flag("log", "text", "text or json", choices=["text", "json"])
-    flag("node-lost-timeout", "5m", "how long a pod on a lost node is left before it is deleted by force")
-    flag("resync", "5m", "a look that asks the API server comes at least so often")
-    flag("run-as-user", "10001", "uid and gid of sinks' pods; Cluster: those that the cluster assigns (OpenShift)")
-    flag("rollout", "10m", "over how long drivers are restarted when the image of jobs that name none is another one")
-    flag("workers", "16", "sinks looked at at a time")
+    flag("port", "8080", "port of /metrics, /healthz and /readyz")
+    flag("log", "text", "log format: text or json", choices=["text", "json"])
+    flag("node-lost-timeout", "5m", "time before a pod on a lost node is deleted by force")
+    flag("resync", "5m", "full resync interval")
+    flag("run-as-user", "10001", "uid and gid of the pods; Cluster: assigned by the cluster (OpenShift)")
+    flag("rollout", "10m", "period over which drivers are restarted after a change of the default image")
+    flag("workers", "16", "maximum number of concurrent reconciles")
     flag(
         "report-by",
         "Pod",
-        "how drivers are asked: Pod (directly) or Proxy (through the API server)",
+        "how reports of drivers are fetched: Pod (directly) or Proxy (through the API server)",
         choices=["Pod", "Proxy"],
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the operator; returns its exit code."""
+    """Runs the operator. Returns its exit code."""
     logs.configure_logging(as_json=args.log == "json")
     if not args.image:
-        print("s3sink operator: --image: is missing: the image of jobs that name none", file=sys.stderr)
+        print("s3sink operator: --image is required: the default image of jobs", file=sys.stderr)
         return 2
     try:
         resync_s = parse_duration(args.resync) / 1000
@@ -94,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         return asyncio.run(_main(args, resync_s=resync_s, node_lost_ms=node_lost_ms, rollout_ms=rollout_ms))
     except (ApiError, OSError, TimeoutError) as error:
-        _log.error("the API server: %s", error)
+        _log.error("request to the API server failed: %s", error)
         return EXIT_LEASE_LOST
 
 
@@ -142,7 +149,7 @@ async def _main(args: argparse.Namespace, *, resync_s: float, node_lost_ms: int,
             await _run_workers(watching, started, int(args.workers), queue, reconciler, heartbeat, stop)
 
         async with serve(int(args.port), heartbeat, store, queue) as port:
-            _log.info("metrics and health at port %d", port)
+            _log.info("serving metrics and health on port %d", port)
             if args.lease_namespace:
                 heartbeat.waiting = True
                 working = lease.run_while_leading(lease.Lease(api, args.lease_namespace, args.lease_name), work)
@@ -167,12 +174,12 @@ async def _run_until_stopped(stop: asyncio.Event, working: Any, heartbeat: Worke
         return 0
     if error := task.exception():
         raise error
-    _log.error("the lease is lost, or the watches have ended: starting again is the way on")
+    _log.error("lost the lease or the watches: exiting for a restart")
     return EXIT_LEASE_LOST
 
 
 async def _beat_while_waiting(heartbeat: WorkerHeartbeat) -> None:
-    """Until the workers begin, waiting for the lease is all there is to do."""
+    """Beats for the workers until they start: waiting for the Lease is healthy."""
     while not heartbeat.ready:
         heartbeat.beat()
         await asyncio.sleep(_HEARTBEAT_S)
@@ -192,7 +199,7 @@ async def _run_workers(
     heartbeat: WorkerHeartbeat,
     stop: asyncio.Event,
 ) -> None:
-    """Watches and workers, until one of them ends. Kopf lets no event through before all lists are here."""
+    """Runs watches and workers until one of them ends. Kopf delivers events after all lists are complete."""
 
     async def worker() -> None:
         while True:
@@ -202,13 +209,13 @@ async def _run_workers(
             except TimeoutError:
                 continue
             async with _processing(queue, key):
-                again = await reconciler.reconcile(key)
-                if again is not None:
-                    queue.add(key, again)
+                requeue_s = await reconciler.reconcile(key)
+                if requeue_s is not None:
+                    queue.add(key, requeue_s)
 
     async def begin() -> None:
         await started.wait()
-        _stop_on_signals(stop)  # again: Kopf has put its own in their place
+        _stop_on_signals(stop)  # again: Kopf replaced the handlers
         heartbeat.ready, heartbeat.waiting = True, False
         await asyncio.gather(*(worker() for _ in range(workers)))
 
@@ -226,11 +233,11 @@ async def _run_workers(
 
 @contextlib.asynccontextmanager
 async def _processing(queue: WorkQueue[SinkKey], key: SinkKey) -> AsyncIterator[None]:
-    """A look that fails in a way that nobody thought of is told, and tried again in a minute."""
+    """Logs an unexpected error of a pass and queues the sink again after a minute."""
     try:
         yield
     except Exception:
-        _log.exception("%s: a look at this sink failed", key)
+        _log.exception("%s: reconcile failed with an unexpected error", key)
         queue.add(key, 60)
     finally:
         queue.done(key)
@@ -244,21 +251,21 @@ async def _load_config() -> None:
 
 
 async def _missing_crd(api: KubeApi) -> str | None:
-    """What is wrong with the cluster, if the kind that this is all about is not there."""
+    """The error message if the cluster has no CustomResourceDefinition of S3Sinks; None if it has."""
     try:
         if names.PLURAL in await api.resources(f"{GROUP}/{VERSION}"):
             return None
     except ApiError as error:
         if not error.is_not_found:
             raise
-    return f"the API server has no {names.PLURAL}.{GROUP}/{VERSION}: apply the CustomResourceDefinition first"
+    return f"{names.PLURAL}.{GROUP}/{VERSION} not found: apply the CustomResourceDefinition first"
 
 
 async def _can_watch_nodes(api: KubeApi) -> bool:
-    """Without leave, which is cluster-wide, lost nodes are not told and their pods are not replaced."""
+    """Whether the operator may watch nodes. Without that, pods on lost nodes are not replaced."""
     if all([await api.is_allowed(verb, "nodes") for verb in ("list", "watch")]):
         return True
-    _log.warning("nodes may not be watched: a driver on a node that is lost is not replaced")
+    _log.warning("no permission to watch nodes: a driver on a lost node is not replaced")
     return False
 
 
@@ -266,9 +273,9 @@ async def _cluster_id(api: KubeApi) -> str:
     try:
         found = await api.get("Namespace", None, "kube-system")
     except ApiError as error:
-        raise ApiError(error.status, error.reason, f"{error.message}: give --cluster-id") from None
+        raise ApiError(error.status, error.reason, f"{error.message}: set --cluster-id") from None
     if found is None:
-        raise ApiError(404, "NotFound", "the namespace kube-system is not there: give --cluster-id")
+        raise ApiError(404, "NotFound", "the namespace kube-system was not found: set --cluster-id")
     return str(found["metadata"]["uid"])
 
 

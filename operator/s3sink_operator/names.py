@@ -1,7 +1,7 @@
-"""The words that the operator's floors share with each other and with users: names, labels, annotations, the finalizer.
+"""Names, labels, annotations and the finalizer of a sink and its children.
 
-They are a contract: an operator that is updated finds the children of the one before by them, users select by them,
-and dashboards and policies quote them. All are pure functions of the sink's name and the attempt's number.
+They are a contract: a newer operator finds the children of an older one by them, and users select by them. All are pure
+functions of the name of the sink and the number of the attempt.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ SHORT_NAME: Final = "s3s"
 CATEGORY: Final = "sinks"
 
 FIELD_MANAGER: Final = "s3sink-operator"
-"""Who writes, in every apply: the API server keeps the fields of each manager apart."""
+"""Field manager of every apply."""
 LEASE_NAME: Final = "s3sink-operator"
 
 FINALIZER: Final = f"{GROUP}/deletion-policy"
-"""Holds a deleted sink until what is open is published or discarded; never set with deletionPolicy Retain."""
+"""Holds a deleted sink until its open objects are published or discarded. Not set with deletionPolicy Retain."""
 
 RESTART_ANNOTATION: Final = f"{GROUP}/restart"
-"""Annotation of users: any new text restarts the sink."""
+"""Annotation by users: any new text restarts the driver."""
 STATE_ANNOTATION: Final = f"{GROUP}/state"
-"""Annotation of users: Running, Paused or Stopped, in place of spec.state."""
+"""Annotation by users: Running, Paused or Stopped; overrides spec.state."""
 RESET_OFFSETS_ANNOTATION: Final = f"{GROUP}/reset-offsets"
-"""Annotation of users: a request about offsets as JSON, as spec.offsets.reset has it, with a nonce of its own."""
+"""Annotation by users: an offset reset as JSON, in the format of spec.offsets.reset, with its own nonce."""
 RECONCILE_PAUSED_ANNOTATION: Final = f"reconcile.{GROUP}/paused"
-"""Annotation of users: with "true" the operator looks and tells, and touches nothing."""
+"""Annotation by users: with "true" the operator only writes the status of the sink."""
 SPEC_HASH_ANNOTATION: Final = f"{GROUP}/spec-hash"
-"""Annotation of pods: what the job was started with."""
+"""Annotation of pods: hash of the settings that the job was started with."""
 
 SINK_LABEL: Final = f"{GROUP}/sink"
 ATTEMPT_LABEL: Final = f"{GROUP}/attempt"
@@ -42,15 +42,15 @@ COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 
 MAX_SINK_NAME: Final = 40
-"""Characters of a sink's name: with an attempt and an executor's number behind it, it is still a host name."""
+"""Maximum length of a sink's name. With the numbers of attempt and executor it is still a host name."""
 MAX_HOST_NAME: Final = 63
 MAX_ATTEMPT_NAME: Final = 47
-"""Characters that leave room for what Spark puts behind them, `-exec-` and a number of ten digits."""
+"""Maximum length that leaves room for the suffix of Spark: `-exec-` and a number of ten digits."""
 _ATTEMPTS: Final = 10 ** (MAX_ATTEMPT_NAME - MAX_SINK_NAME - 1)
 
 
 class Component(StrEnum):
-    """What a child of a sink is for."""
+    """The component label of a child."""
 
     DRIVER = "driver"
     EXECUTOR = "executor"
@@ -59,40 +59,40 @@ class Component(StrEnum):
 
 
 def config_map_name(sink: str) -> str:
-    """Of the ConfigMap with what the job reads."""
+    """Name of the ConfigMap with the input of the job."""
     return f"{sink}-s3sink"
 
 
 def service_account_name(sink: str) -> str:
-    """Of the ServiceAccount that the driver makes executors with."""
+    """Name of the ServiceAccount of the pods."""
     return f"{sink}-s3sink"
 
 
 def role_binding_name(sink: str) -> str:
-    """Of the RoleBinding that lets that account do so."""
+    """Name of the RoleBinding that lets the driver create executors."""
     return f"{sink}-s3sink"
 
 
 def driver_pod_name(sink: str) -> str:
-    """Of the driver pod: one name, so that there is never a second one."""
+    """Name of the driver pod. The fixed name prevents a second driver."""
     return f"{sink}-s3sink-driver"
 
 
 def operation_pod_name(sink: str) -> str:
-    """Of the pod that carries out one request: other offsets, or publishing what is open."""
+    """Name of the operation pod, which publishes or discards open objects or resets offsets."""
     return f"{sink}-s3sink-operation"
 
 
 def attempt_name(sink: str, attempt: int) -> str:
-    """What tells one attempt from those before it: Spark's application id, and the beginning of executors' names.
+    """The name of an attempt: Spark's application id and the prefix of the names of executors.
 
-    At most 47 characters. The number starts again after a million, long after the pods of the first one are gone.
+    At most 47 characters. The number wraps around after a million attempts.
     """
     return f"{sink}-{attempt % _ATTEMPTS}"
 
 
 def labels(sink: str, component: Component) -> dict[str, str]:
-    """Of every child."""
+    """The labels of every child."""
     return {
         NAME_LABEL: SINGULAR,
         INSTANCE_LABEL: sink,
@@ -103,11 +103,11 @@ def labels(sink: str, component: Component) -> dict[str, str]:
 
 
 def pod_labels(sink: str, component: Component, attempt: int) -> dict[str, str]:
-    """Of the pods of one attempt."""
+    """The labels of the pods of one attempt."""
     return labels(sink, component) | {ATTEMPT_LABEL: str(attempt)}
 
 
 def selector(sink: str, component: Component | None = None) -> str:
-    """A label selector, as text, for the children of a sink: all of them, or those of one component."""
+    """The label selector of the children of a sink, or of those of one component."""
     parts = [f"{SINK_LABEL}={sink}"] + ([f"{COMPONENT_LABEL}={component.value}"] if component else [])
     return ",".join(parts)

@@ -1,7 +1,8 @@
-"""What the watches have told last: objects by kind, namespace and name, and which sink each belongs to.
+"""The informer cache: the last known objects by kind, namespace and name, and the sink that each belongs to.
 
-It may be old. So a decision that leads to a write is made again from a fresh look (see `reconcile`). Answers to our own
-calls are kept as well, and may be used later than a watch's word that the object is gone: so that is remembered.
+The cache may be outdated, so a decision with writes is made again from objects of the API server (see `reconcile`).
+Responses to the operator's own requests are cached as well. A response may arrive after the event of a deletion, so
+the uids of deleted objects are kept.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MAX_TOMBSTONES = 10_000
 
 
 class ObjectCache:
-    """The last word of each watch."""
+    """The objects of all watches."""
 
     def __init__(self) -> None:
         self._objects: dict[str, dict[tuple[str, str], Json]] = {}
@@ -40,9 +41,9 @@ class ObjectCache:
         self._versions: Counter[SinkKey] = Counter()
 
     def on_event(self, obj: Json) -> SinkKey | None:
-        """Keeps what a watch tells, unless a later state of it is known; returns the sink that it belongs to."""
+        """Caches the object of a watch event, unless a newer version is cached. Returns its sink."""
         meta = obj["metadata"]
-        self._tombstones.pop(meta.get("uid", ""), None)  # where a selector matches it again
+        self._tombstones.pop(meta.get("uid", ""), None)  # a selector matches it again
         kept = self._objects.setdefault(obj["kind"], {})
         place = (meta.get("namespace", ""), meta["name"])
         if not _is_older(obj, kept.get(place)):
@@ -51,12 +52,12 @@ class ObjectCache:
         return sink_of(obj)
 
     def on_response(self, obj: Json) -> None:
-        """Keeps what a call of ours answered, unless a watch has told since then that it is gone."""
+        """Caches the response to a request, unless a watch event reported the deletion meanwhile."""
         if obj["metadata"].get("uid") not in self._tombstones:
             self.on_event(obj)
 
     def on_delete(self, obj: Json) -> SinkKey | None:
-        """Forgets an object that is gone; returns the sink that it belonged to. One that came after it stays."""
+        """Removes a deleted object, unless another uid is cached. Returns its sink."""
         meta = obj["metadata"]
         kept = self._objects.get(obj["kind"], {})
         place = (meta.get("namespace", ""), meta["name"])
@@ -69,7 +70,7 @@ class ObjectCache:
         return sink_of(obj)
 
     def on_not_found(self, kind: str, namespace: str, name: str, known: Json | None) -> None:
-        """Forgets what was not there when it was asked for; what was told since then, other than `known`, stays."""
+        """Removes an object that a request did not find, unless the cached object changed from `known` meanwhile."""
         if self.get(kind, namespace, name) is known:
             self._remove(kind, (namespace, name))
 
@@ -81,24 +82,24 @@ class ObjectCache:
 
     def executors(self, sink: SinkKey) -> list[Json]:
         """The executor pods of a sink."""
-        wanted = names.Component.EXECUTOR.value
-        return [pod for pod in self._pods.get(sink, {}).values() if label(pod, names.COMPONENT_LABEL) == wanted]
+        component = names.Component.EXECUTOR.value
+        return [pod for pod in self._pods.get(sink, {}).values() if label(pod, names.COMPONENT_LABEL) == component]
 
     def conflicted(self) -> list[SinkKey]:
-        """Sinks that do not run since an older one claims the same."""
+        """The sinks that lose a conflict with an older one."""
         return list(self._conflicted)
 
     def drain_changed(self) -> set[SinkKey]:
-        """The sinks that came, went or changed since the last call."""
+        """The sinks that were added, deleted or changed since the last call."""
         found, self._changed = self._changed, set()
         return found
 
     def version(self, sink: SinkKey) -> int:
-        """A number that is another one after anything of the sink has changed here."""
+        """A number that changes with every cached object of the sink."""
         return self._versions[sink]
 
     def bump(self, sink: SinkKey) -> None:
-        """Something has changed that the sink depends on."""
+        """Changes the version of a sink, after a change of something that it depends on."""
         self._versions[sink] += 1
 
     def _keep(self, obj: Json, place: tuple[str, str]) -> None:
@@ -130,7 +131,7 @@ class ObjectCache:
 
 
 def sink_of(obj: Json) -> SinkKey | None:
-    """The sink that an object is, or belongs to by its label."""
+    """The sink of an object: the object itself, or the one in its label."""
     meta = obj["metadata"]
     if obj["kind"] == "S3Sink":
         return SinkKey(meta["namespace"], meta["name"])
@@ -139,7 +140,7 @@ def sink_of(obj: Json) -> SinkKey | None:
 
 
 def _is_older(obj: Json, known: Json | None) -> bool:
-    """Whether a later state of the same object is known. Versions are numbers that grow, wherever both are numbers."""
+    """Whether a newer version of the same object is cached. Numeric resourceVersions are ordered."""
     if known is None or known["metadata"].get("uid") != obj["metadata"].get("uid"):
         return False
     new, old = obj["metadata"].get("resourceVersion", ""), known["metadata"].get("resourceVersion", "")

@@ -1,6 +1,6 @@
-"""What is said of a pod that has a node and does not start: its last event, as a missing Secret shows nowhere else.
+"""Reads the last event of a pod that has a node and does not start. A missing Secret is reported nowhere else.
 
-Events are not watched: most are no concern of ours. They are asked for where a pod has waited a while, now and then.
+Events are not watched, since most of them do not matter here. They are listed for a pod that waits for some time.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ from s3sink_operator.types import Json, PodEvent, is_terminating, uid_of
 _log = logging.getLogger(__name__)
 
 EVENT_POLL_S: Final = 8.0
-"""So long a pod may wait before its events are asked for, and so long they are taken as they are."""
+"""Time before the events of a waiting pod are listed, and between two such requests."""
 
 
 @dataclass
 class PodEventReader:
-    """`clock` in seconds. Without the right to list events nothing is known, which is no error."""
+    """`clock` returns seconds. Without the permission to list events there is no event, which is not an error."""
 
     api: KubeApi
     clock: Callable[[], float] = time.monotonic
     _known: dict[tuple[str, str], tuple[str, float, PodEvent | None]] = field(default_factory=dict)
 
     async def last_warning(self, pod: Json) -> PodEvent | None:
-        """The pod's last event, if that is a warning; None for a pod that has been made, or does not wait for long."""
+        """The last event of the pod, if it is a warning; None for a pod that has started or only just waits."""
         meta = pod["metadata"]
         key, uid, now = (str(meta.get("namespace")), str(meta["name"])), uid_of(pod), self.clock()
         if not is_waiting_to_start(pod):
             self._known.pop(key, None)
             return None
-        before, due, said = self._known.get(key, ("", now, None))
+        before, due, event = self._known.get(key, ("", now, None))
         if before != uid:
             self._known[key] = uid, now + EVENT_POLL_S, None
             return None
         if now < due:
-            return said
-        said = await self._fetch(key, uid)
-        self._known[key] = uid, now + EVENT_POLL_S, said
-        return said
+            return event
+        event = await self._fetch(key, uid)
+        self._known[key] = uid, now + EVENT_POLL_S, event
+        return event
 
     async def _fetch(self, key: tuple[str, str], uid: str) -> PodEvent | None:
         namespace, pod = key
         try:
             events = await self.api.list("Event", namespace, fields=f"involvedObject.uid={uid}")
         except (ApiError, OSError, TimeoutError) as error:
-            _log.warning("%s/%s: what is said of this pod cannot be read: %s", namespace, pod, error)
+            _log.warning("%s/%s: the events of this pod cannot be listed: %s", namespace, pod, error)
             return None
         last = max(events, key=_event_time, default={})
         if last.get("type") != "Warning":
@@ -59,7 +59,7 @@ class PodEventReader:
 
 
 def is_waiting_to_start(pod: Json) -> bool:
-    """Whether the pod has a node, and its containers have neither run nor a reason of their own not to."""
+    """Whether the pod has a node and its containers neither ran nor report why they wait."""
     status = pod.get("status") or {}
     if (
         is_terminating(pod)
@@ -72,7 +72,7 @@ def is_waiting_to_start(pod: Json) -> bool:
 
 
 def _event_time(event: Mapping[str, object]) -> str:
-    """When it was last seen, as text that sorts; an event of a series has its own time."""
+    """The time of the last occurrence as sortable text; an event of a series has its own."""
     series = event.get("series")
     last = series.get("lastObservedTime") if isinstance(series, Mapping) else None
     return str(last or event.get("lastTimestamp") or event.get("eventTime") or "")

@@ -1,9 +1,9 @@
-"""Whether a topic matches a pattern, in bounded time whatever the pattern: others write it, and it is matched here.
+"""Matches a topic against a pattern in bounded time: patterns are user input, and the operator evaluates them.
 
-`re` may try for hours: `(a+)+b` against forty times a. So the pattern is only parsed by it, and matched here by sets of
-positions: a piece of it turns those where it may begin into those where it may end, without ever going back. What that
-cannot do (a look around, a back reference, letters whose case does not count, a syntax that only Java has), and what
-takes too many steps, is not told.
+The backtracking of `re` may take hours, as for `(a+)+b` against 40 times a. So `re` only parses the pattern. The
+matching uses sets of positions: each element maps the positions where it may start to those where it may end, without
+backtracking. Lookaround, back references, case-insensitive matching, syntax that only Java has, and patterns that take
+too many steps are undecided.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from re import _parser  # type: ignore[attr-defined]  # the one way to a pattern's pieces
+from re import _parser  # type: ignore[attr-defined]  # the only access to the parsed pattern
 from typing import Any, Final
 
 MAX_STEPS: Final = 20_000
-"""Characters compared, in all, before it is given up: some milliseconds."""
+"""Maximum number of compared characters, which takes some milliseconds."""
 
 _CATEGORIES: Final = {
     "CATEGORY_DIGIT": str.isdigit,
@@ -25,12 +25,12 @@ _CATEGORIES: Final = {
 
 
 class _UndecidedError(Exception):
-    """It cannot be told, or would take too long."""
+    """The result is undecided: unsupported syntax, or too many steps."""
 
 
 @lru_cache(maxsize=65536)
 def matches(pattern: str, topic: str) -> bool | None:
-    """Whether all of `topic`, which is ASCII, matches `pattern`; None: that cannot be told here."""
+    """Whether the whole `topic`, which is ASCII, matches `pattern`; None if that is undecided."""
     try:
         parsed = _parsed(pattern)
         return len(topic) in _Matcher(topic).through(parsed, frozenset({0}))
@@ -50,14 +50,14 @@ def _parsed(pattern: str) -> Sequence[tuple[Any, Any]]:
 
 
 class _Matcher:
-    """One topic, and the steps that are left."""
+    """Matches one topic with a limited number of steps."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
         self.left = MAX_STEPS
 
     def through(self, pieces: Iterable[tuple[Any, Any]], starts: frozenset[int]) -> frozenset[int]:
-        """Where all of `pieces`, one after the other, may end."""
+        """The positions where the sequence `pieces` may end."""
         for kind, value in pieces:
             if not starts:
                 break
@@ -128,7 +128,7 @@ def _fits(kind: str, value: Any, one: str) -> bool:
 
 
 def _within(kind: str, value: Any, one: str) -> bool:
-    """Whether a member of a set of characters has this one."""
+    """Whether a member of a character class contains this character."""
     match kind:
         case "LITERAL":
             return bool(ord(one) == value)

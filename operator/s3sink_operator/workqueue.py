@@ -1,6 +1,6 @@
-"""Which sink is looked at next: each key once, one worker a key at a time, later looks in the order of their time.
+"""The work queue: each key is queued once and processed by one worker at a time, in the order of due times.
 
-As in client-go: a key that is added while a worker has it comes again when the worker is done.
+As in client-go: a key that is added while a worker processes it is queued again when the worker is done.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Generic, TypeVar
 QueueKey = TypeVar("QueueKey")
 
 PRIORITY = -300.0
-"""For `add`: before what has been due for less than this, in seconds. What has waited longer is not overtaken."""
+"""Delay for `add` in seconds: before all keys that have been due for less than 300 s."""
 
 
 class WorkQueue(Generic[QueueKey]):
-    """`clock` gives seconds that only grow."""
+    """`clock` returns monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -30,14 +30,11 @@ class WorkQueue(Generic[QueueKey]):
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
-        """Keys that are due now or later, and those that a worker has."""
+        """The number of queued keys and of keys in processing."""
         return len(self._due) + len(self._processing)
 
     def add(self, key: QueueKey, after_s: float = 0.0) -> None:
-        """Wants a look at `key`, at the latest after so long; an earlier one that is wanted already stays.
-
-        A time that is over goes before what is due: `URGENT`.
-        """
+        """Queues `key` for `after_s` seconds from now, unless it is due earlier. See also `PRIORITY`."""
         due = self._clock() + after_s
         if key in self._processing:
             self._requeued[key] = min(due, self._requeued.get(key, due))
@@ -47,12 +44,12 @@ class WorkQueue(Generic[QueueKey]):
             self._changed.set()
 
     def forget(self, key: QueueKey) -> None:
-        """Wants no look any more."""
+        """Removes a key from the queue."""
         self._due.pop(key, None)
         self._requeued.pop(key, None)
 
     async def take(self) -> QueueKey:
-        """The next key that is due, when it is; it is this worker's until `done`."""
+        """Waits for the next due key. The worker owns it until `done`."""
         while True:
             self._changed.clear()
             wait = self._next_wait()
@@ -67,7 +64,7 @@ class WorkQueue(Generic[QueueKey]):
                 continue
 
     def done(self, key: QueueKey) -> None:
-        """The worker's last word about a key that it took."""
+        """Releases a key that a worker took."""
         self._processing.discard(key)
         due = self._requeued.pop(key, None)
         if due is not None:

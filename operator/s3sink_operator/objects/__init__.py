@@ -1,7 +1,7 @@
-"""Builders of a sink's objects: a sink and what the operator was started with in, the whole manifest out. Pure.
+"""Builds the manifests of a sink's objects from the sink and the settings of the operator. Pure.
 
-What is built says all that it needs and nothing that the API server fills in, so that it can be compared with what is
-there: `differs` tells whether an apply would change anything.
+A manifest has no fields that the API server sets, so it can be compared with the current object: `differs` returns
+whether an apply would change it.
 """
 
 from s3sink_operator.objects.configmap import config_map, job_manifest, spec_hash, supporting_objects

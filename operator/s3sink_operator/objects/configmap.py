@@ -1,4 +1,4 @@
-"""The objects beside the pods, and what the job reads of its sink."""
+"""The objects beside the pods, and the manifest that the job reads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIELDS_WITHOUT_RESTART: Final = ("state", "offsets", "deletionPolicy")
 
 
 def job_manifest(sink: Sink) -> Json:
-    """The sink as the job reads it: without what is the operator's business, and without what is the default anyway."""
+    """The manifest that the job reads, without fields of the operator and without defaults."""
     spec = _spec(sink)
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
@@ -37,7 +37,7 @@ def job_manifest(sink: Sink) -> Json:
 
 
 def spec_hash(sink: Sink, settings: Settings) -> str:
-    """A digest of all that a driver is started with. Two ways to write the same settings have the same one."""
+    """A digest of the settings that a driver is started with. Different spellings of a value have the same digest."""
     spec = {key: inner for key, inner in _spec(sink).items() if key not in _FIELDS_WITHOUT_RESTART}
     if sink.spec.executor.mode is ExecutorMode.LOCAL and "executor" in spec:
         spec["executor"].pop("instances", None)
@@ -47,7 +47,7 @@ def spec_hash(sink: Sink, settings: Settings) -> str:
 
 
 def config_map(sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int) -> Json:
-    """What the job reads. With executors of their own also Spark's properties, for this attempt."""
+    """The ConfigMap with the input of the job. In Cluster mode also the Spark properties of this attempt."""
     data = {"sink.yaml": _yaml(job_manifest(sink))}
     if sink.spec.executor.mode is ExecutorMode.CLUSTER:
         data[PROPERTIES] = properties_file(spark_properties(sink, settings, attempt=attempt, memory=memory))
@@ -57,7 +57,7 @@ def config_map(sink: Sink, owner: Json, settings: Settings, *, attempt: int, mem
 
 
 def supporting_objects(sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int) -> Sequence[Json]:
-    """All objects beside the pods, in the order in which a driver needs them."""
+    """All objects beside the pods, in the order in which a driver requires them."""
     return (
         config_map(sink, owner, settings, attempt=attempt, memory=memory),
         service_account(sink, owner),
@@ -76,5 +76,5 @@ def _yaml(document: Json) -> str:
 
 @lru_cache(maxsize=4096)
 def _yaml_of(text: str) -> str:
-    """Writing YAML takes longer than all the rest of a look, and the text seldom changes."""
+    """The YAML of a JSON text. Serializing YAML takes longer than the rest of a pass, and the text rarely changes."""
     return yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True)

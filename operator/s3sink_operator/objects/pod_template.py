@@ -1,6 +1,6 @@
-"""Merges the user's pod template under ours, as a strategic merge does: lists of named things by their names.
+"""Merges the pod template of the user into a pod, as a strategic merge: lists of named items are merged by name.
 
-Where both say something, ours stands: the sink depends on it. What the user adds stays.
+If both set a field, that of the operator wins. Additions of the user are kept.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Final
 from s3sink_operator.types import Json
 
 CONTAINER: Final = "s3sink"
-"""The sink's own container in all of its pods."""
+"""Name of the sink's container in all of its pods."""
 
 _KEYS: Final = {
     "containers": "name",
@@ -23,11 +23,11 @@ _KEYS: Final = {
     "topologySpreadConstraints": "topologyKey",
 }
 _REPLACED: Final = ("volumes", "volumeMounts", "env")
-"""Lists of things that have one source each: two merged into one are refused by the API server."""
+"""Lists whose items have one source each: the API server rejects a merge of two of them."""
 
 
 def merge_template(template: Json | None, ours: Json) -> Json:
-    """The pod `ours`, with what `template` adds to its metadata (labels, annotations) and spec."""
+    """The pod `ours` with the labels, annotations and spec fields that `template` adds."""
     metadata = _section(template, "metadata")
     added = {key: found for key in ("labels", "annotations") if (found := _section(metadata, key))}
     kept = {"metadata": added, "spec": _section(template, "spec")}
@@ -37,7 +37,7 @@ def merge_template(template: Json | None, ours: Json) -> Json:
 
 
 def requested_cpu(template: Json | None) -> str | None:
-    """The CPU that the template's container `s3sink` requests: the one resource that is the user's to choose."""
+    """The CPU request of the container `s3sink` in the template: the only resource that the user sets."""
     containers = _section(template, "spec").get("containers")
     for container in containers if isinstance(containers, list) else ():
         if isinstance(container, dict) and container.get("name") == CONTAINER:
@@ -47,7 +47,7 @@ def requested_cpu(template: Json | None) -> str | None:
 
 
 def _section(of: Any, key: str) -> Json:
-    """A template is free text to the CRD: what is no mapping where there should be one says nothing."""
+    """A section of a template, which the CRD does not validate; empty if it is not a mapping."""
     found = of.get(key) if isinstance(of, dict) else None
     return dict(found) if isinstance(found, dict) else {}
 

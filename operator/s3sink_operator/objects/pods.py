@@ -1,6 +1,6 @@
-"""The pods: the driver, the task that carries out one request, and the template of executors.
+"""The pods: the driver, the operation pod, and the template of executors.
 
-All fit the restricted pod security profile: no root, no privileges, nothing written but the folders for it.
+All comply with the restricted Pod Security Standard: no root, no privileges, a read-only root file system.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ SECRETS_DIR: Final = f"{CONFIG_DIR}/secrets"
 TMP_DIR: Final = "/tmp"
 DRIVER_TMP_VOLUME: Final = "tmp"
 EXECUTOR_TMP_VOLUME: Final = "spark-local-dir-tmp"
-"""Spark takes a volume whose name begins so for what it writes, instead of adding one."""
+"""Spark uses a volume with this prefix for its local data, instead of adding one."""
 DRIVER_CORES: Final = 1
 
 RESTARTED_FOR_ANNOTATION: Final = f"{GROUP}/restarted-for"
-"""Annotation of a driver pod: the text of the sink's restart annotation that it was started under."""
+"""Annotation of a driver pod: the restart annotation of the sink when it was created."""
 EXECUTOR_MEMORY_ANNOTATION: Final = f"{GROUP}/executor-memory"
-"""Annotation of a driver pod whose tasks run in executors: what each of those is given, in bytes."""
+"""Annotation of a driver pod in Cluster mode: memory of each executor in bytes."""
 OPERATION_ANNOTATION: Final = f"{GROUP}/operation"
-"""Annotation of a task pod: what it is for."""
+"""Annotation of an operation pod: its operation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PodShape:
-    """What a pod is made with. `memory`: bytes of the pod; `executor_memory`: of each executor, if there are any."""
+    """Sizes and annotations of a pod. `memory`: bytes of the pod; `executor_memory`: bytes of each executor, if any."""
 
     attempt: int
     memory: int
@@ -53,7 +53,7 @@ class PodShape:
 
 
 def driver_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape) -> Json:
-    """The pod that plans, records and publishes; in Local mode it runs the tasks as well."""
+    """The driver pod. In Local mode it also runs the tasks."""
     annotations = {names.SPEC_HASH_ANNOTATION: shape.spec_hash}
     if shape.restarted_for is not None:
         annotations[RESTARTED_FOR_ANNOTATION] = shape.restarted_for
@@ -61,7 +61,7 @@ def driver_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape) -> 
         annotations[EXECUTOR_MEMORY_ANNOTATION] = str(shape.executor_memory)
     container = _container(sink, settings, shape, _driver_args(sink, settings, shape)) | {
         "ports": _ports(sink, settings),
-        # Claiming and recovering may take long; what is stuck for good is ended by its liveness.
+        # Claim and recovery may take long. The liveness probe ends a driver that hangs.
         "startupProbe": _probe(period_s=5, failures=60),
         "livenessProbe": _probe(period_s=30, failures=4),
         "resizePolicy": [{"resourceName": "memory", "restartPolicy": "NotRequired"}],
@@ -70,19 +70,17 @@ def driver_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape) -> 
     return merge_template(sink.spec.driver.pod_template, pod)
 
 
-def operation_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape, request: str) -> Json:
-    """The pod that carries out `request` once and ends: `Publish`, `Discard`, or `Reset:<nonce>`."""
-    container = _container(sink, settings, shape, _operation_args(sink, settings, shape, request))
-    annotations = {names.SPEC_HASH_ANNOTATION: shape.spec_hash, OPERATION_ANNOTATION: request}
+def operation_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape, operation: str) -> Json:
+    """The pod that runs an operation once: `Publish`, `Discard`, or `Reset:<nonce>`."""
+    container = _container(sink, settings, shape, _operation_args(sink, settings, shape, operation))
+    annotations = {names.SPEC_HASH_ANNOTATION: shape.spec_hash, OPERATION_ANNOTATION: operation}
     pod = _pod(sink, owner, settings, shape, Component.OPERATION, container, annotations)
-    pod["spec"]["activeDeadlineSeconds"] = (
-        settings.operation_timeout_ms // 1000
-    )  # it has no probes: what hangs is tried again
+    pod["spec"]["activeDeadlineSeconds"] = settings.operation_timeout_ms // 1000  # it has no probes
     return merge_template(sink.spec.driver.pod_template, pod)
 
 
 def executor_template(sink: Sink, settings: Settings, *, attempt: int) -> Json:
-    """What Spark makes executors from; it sets their names, image, resources and owner itself."""
+    """The pod template of executors. Spark sets name, image, resources and owner."""
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -105,15 +103,15 @@ def executor_template(sink: Sink, settings: Settings, *, attempt: int) -> Json:
 
 
 def sized_memory(pod: Json) -> int | None:
-    """The memory that a sink is sized by: of each executor, or in Local mode the limit of the pod's container."""
-    said = annotation(pod, EXECUTOR_MEMORY_ANNOTATION)
-    if said is not None:
-        return int(said) if said.isascii() and said.isdigit() and len(said) <= len(str(1 << 63)) else None
+    """The sized memory in bytes: of each executor, or in Local mode of the container of the pod."""
+    text = annotation(pod, EXECUTOR_MEMORY_ANNOTATION)
+    if text is not None:
+        return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(1 << 63)) else None
     return memory_limit(pod)
 
 
 def image_of(pod: Json) -> str | None:
-    """What the job of the pod was started from."""
+    """The image of the job."""
     for container in (pod.get("spec") or {}).get("containers") or ():
         if container.get("name") == CONTAINER:
             return str(container.get("image"))
@@ -121,12 +119,12 @@ def image_of(pod: Json) -> str | None:
 
 
 def has_executors(pod: Json) -> bool:
-    """Whether the tasks of this driver run in pods of their own."""
+    """Whether the tasks of this driver run in executor pods."""
     return annotation(pod, EXECUTOR_MEMORY_ANNOTATION) is not None
 
 
 def memory_limit(pod: Json) -> int | None:
-    """The memory limit of the pod's container, in bytes."""
+    """The memory limit of the container in bytes."""
     for container in (pod.get("spec") or {}).get("containers") or ():
         if container.get("name") == CONTAINER:
             return parse_quantity((container.get("resources") or {}).get("limits", {}).get("memory"))
@@ -134,7 +132,7 @@ def memory_limit(pod: Json) -> int | None:
 
 
 def parse_quantity(text: Any) -> int | None:
-    """Bytes of a Kubernetes quantity; None for what is none."""
+    """Bytes of a Kubernetes quantity; None for an invalid one."""
     try:
         return parse_size(str(text))
     except ValueError:
@@ -142,7 +140,7 @@ def parse_quantity(text: Any) -> int | None:
 
 
 def operation_of(pod: Json) -> str | None:
-    """What a task pod is for."""
+    """The operation of an operation pod."""
     return annotation(pod, OPERATION_ANNOTATION)
 
 
@@ -190,8 +188,8 @@ def _container(sink: Sink, settings: Settings, shape: PodShape, command: Sequenc
         "name": CONTAINER,
         "image": sink.spec.image or settings.image,
         "imagePullPolicy": settings.image_pull_policy,
-        # No command: the image's entry point reaps orphans (tini) and becomes what is given to it.
-        "args": ["s3sink", *(word.replace("$", "$$") for word in command)],  # else Kubernetes puts in $(POD_IP)
+        # No command: the entry point of the image, tini, reaps orphans and runs the arguments.
+        "args": ["s3sink", *(word.replace("$", "$$") for word in command)],  # Kubernetes would expand $(POD_IP)
         "env": [
             *([{"name": "S3SINK_SECRETS_DIR", "value": SECRETS_DIR}] if secret_names(sink) else []),
             {"name": "S3SINK_CLUSTER", "value": settings.cluster_id},
@@ -212,9 +210,9 @@ def _driver_args(sink: Sink, settings: Settings, shape: PodShape) -> Sequence[st
     return line
 
 
-def _operation_args(sink: Sink, settings: Settings, shape: PodShape, request: str) -> Sequence[str]:
-    """Requests run locally in their own pod: they are short, and need no executors."""
-    kind, _, _ = request.partition(":")
+def _operation_args(sink: Sink, settings: Settings, shape: PodShape, operation: str) -> Sequence[str]:
+    """Operations run locally in their own pod: they are short and require no executors."""
+    kind, _, _ = operation.partition(":")
     if kind == Operation.PUBLISH:
         return [*_run_args(sink, shape), "--publish-open"]
     file = f"{CONFIG_DIR}/sink.yaml"
@@ -231,7 +229,7 @@ def _reset_args(sink: Sink) -> Sequence[str]:
     if reset.timestamp is not None:
         line += ["--timestamp", str(reset.timestamp)]
     for each in reset.partitions or ():
-        line += [f"--offset={each.topic}:{each.partition}:{each.offset}"]  # one word: it may begin with a dash
+        line += [f"--offset={each.topic}:{each.partition}:{each.offset}"]  # one argument: it may begin with a dash
     return [*line, f"--nonce={reset.nonce}"]
 
 
@@ -241,7 +239,7 @@ def _run_args(sink: Sink, shape: PodShape) -> list[str]:
 
 
 def _resources(sink: Sink, settings: Settings, shape: PodShape) -> Json:
-    """Memory that is asked for is what is given, so that no neighbour can take it; CPU may be shared."""
+    """The memory request equals the limit; CPU has no limit."""
     local = sink.spec.executor.mode is ExecutorMode.LOCAL
     cores = max(sink.spec.executor.cores if local else DRIVER_CORES, sink.spec.driver.cores)
     cpu = requested_cpu(sink.spec.driver.pod_template) or str(cores)
@@ -294,7 +292,7 @@ def _security() -> Json:
 
 
 def secret_names(sink: Sink) -> Sequence[str]:
-    """Every secret that the manifest names, once, in order."""
+    """The names of all Secrets in the manifest, sorted."""
     spec = sink.spec
     found = [each.secret for each in spec.kafka.property_secrets]
     found += [ref.secret for ref in (spec.s3.credentials, spec.s3.ca_secret) if ref is not None]
@@ -319,8 +317,8 @@ def _mounts(sink: Sink, tmp: str = DRIVER_TMP_VOLUME) -> list[Json]:
 
 
 def _config_mounts(sink: Sink) -> list[Json]:
-    """File by file: a folder that is read-only has no room for those of the secrets, and such a file stays as it was
-    when the pod was made, whatever happens to the ConfigMap."""
+    """One mount for each file: the Secrets cannot be mounted into a read-only directory, and a file with a subPath is
+    not updated with the ConfigMap."""
     files = ["sink.yaml"]
     if sink.spec.executor.mode is ExecutorMode.CLUSTER:
         files += [PROPERTIES, EXECUTOR_TEMPLATE]

@@ -1,4 +1,4 @@
-"""Spark's properties of a sink whose tasks run in executor pods: client mode, from inside the driver pod."""
+"""The Spark properties of a sink in Cluster mode: Spark's client mode, inside of the driver pod."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ BLOCK_MANAGER_PORT = 7079
 
 
 def spark_properties(sink: Sink, settings: Settings, *, attempt: int, memory: int) -> dict[str, str]:
-    """All that Spark must know beyond the session's own settings. `memory`: bytes of one executor, all of it.
+    """The properties besides those of the session. `memory`: bytes of one executor in total.
 
-    `spark.driver.host` is left to the driver, which knows its address as $POD_IP. The secret of `spark.authenticate` is
-    made by Spark itself, for each application, and handed to executors through their environment.
+    The driver substitutes its address, $POD_IP, in `spark.driver.host`. Spark generates the secret of
+    `spark.authenticate` for each application and passes it to executors through their environment.
     """
     spec = sink.spec
     heap = memory_budget.heap_of(spec.executor.cores)
@@ -57,8 +57,8 @@ def spark_properties(sink: Sink, settings: Settings, *, attempt: int, memory: in
         "spark.authenticate": "true",
         "spark.network.crypto.enabled": "true",
         "spark.speculation": "false",
-        # Executors take their settings from the driver, have no volumes that outlive them and no service in front, so
-        # the driver has to be allowed nothing but pods.
+        # Executors get their settings from the driver and have no persistent volumes and no service, so the driver
+        # requires permissions for pods only.
         "spark.kubernetes.executor.disableConfigMap": "true",
         "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
         "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
