@@ -300,9 +300,9 @@ def test_alerts_carry_the_thresholds_and_leave_templates_to_prometheus(template:
     made = template(EVERYTHING, "prometheusRule.lagRecords=5000000", "prometheusRule.alertLabels.team=lake")
     (group,) = made.one("PrometheusRule")["spec"]["groups"]
     alerts = {alert["alert"]: alert for alert in group["rules"]}
-    assert "> 5000000 and" in alerts["S3SinkLagGrows"]["expr"]
-    assert alerts["S3SinkDataLost"]["labels"] == {"severity": "critical", "team": "lake"}
-    summary = alerts["S3SinkDataLost"]["annotations"]["summary"]
+    assert "> 5000000 and" in alerts["S3SinkLagGrowing"]["expr"]
+    assert alerts["S3SinkDataLoss"]["labels"] == {"severity": "critical", "team": "lake"}
+    summary = alerts["S3SinkDataLoss"]["annotations"]["summary"]
     assert summary.startswith("{{ $labels.namespace }}/{{ $labels.sink }} ")
     assert 'namespace="ops"' in alerts["S3SinkOperatorDown"]["expr"]
     assert not [alert for alert in alerts.values() if "{{" in alert["expr"] or "\n" in alert["expr"].strip()]
@@ -311,7 +311,7 @@ def test_alerts_carry_the_thresholds_and_leave_templates_to_prometheus(template:
 def test_alerts_about_the_operator_need_its_metrics(template: Template) -> None:
     made = template(MINIMAL, "prometheusRule.enabled=true", "podMonitor.enabled=true")
     names_of = {alert["alert"] for alert in made.one("PrometheusRule")["spec"]["groups"][0]["rules"]}
-    assert "S3SinkDataLost" in names_of
+    assert "S3SinkDataLoss" in names_of
     assert "S3SinkOperatorDown" not in names_of
 
 
