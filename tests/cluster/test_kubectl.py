@@ -154,8 +154,8 @@ def test_waiting_says_what_fails_and_ends_with_4(sink: Operated, kubectl: Kubect
     done = kubectl("restart", SINK, "--wait", may_fail=True)
     assert done.returncode == 4
     assert "there is no bucket archive" in done.stderr
-    assert "exit code 7: BucketMissing" in kubectl("status", SINK).stdout
-    assert "exit code 7: BucketMissing" in kubectl("logs", SINK, "--previous").stdout
+    assert f"exit code 7: {BucketMissing.reason}" in kubectl("status", SINK).stdout
+    assert f"exit code 7: {BucketMissing.reason}" in kubectl("logs", SINK, "--previous").stdout
 
 
 def test_waiting_without_an_operator_ends_with_3(kube: Kube, kubectl: KubectlS3Sink, harness: Harness) -> None:

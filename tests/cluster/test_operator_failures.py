@@ -46,12 +46,12 @@ def test_an_edit_ends_the_wait_after_a_failure(sink: Operated) -> None:
 
 
 def test_a_driver_that_could_not_reach_its_servers_is_started_again_at_once(sink: Operated) -> None:
-    said = ended(75, "TryAgainLater", "Kafka did not answer")
+    said = ended(75, "TransientError", "Kafka did not answer")
     sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, 75, said), sink.starts)
     sink.apply()
     sink.wait_ready()
     first = sink.status["attempts"][1]
-    assert (first["reason"], first["exitCode"], first["number"]) == ("TryAgainLater", 75, 1)
+    assert (first["reason"], first["exitCode"], first["number"]) == ("TransientError", 75, 1)
     assert sink.status["retry"]["failures"] == 1
 
 

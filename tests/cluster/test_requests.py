@@ -99,7 +99,8 @@ def test_a_request_that_cannot_be_carried_out_is_told_and_an_edit_heals(sink: Op
     sink.started()
     sink.apply(state="Stopped", offsets={"reset": {"nonce": "n1", "to": "Earliest"}})
     found = sink.wait(
-        lambda found: condition(found, "OffsetsReset").get("reason") == "ObjectsInTheWay", "the condition OffsetsReset"
+        lambda found: condition(found, "OffsetsReset").get("reason") == ObjectsInTheWay.reason,
+        "the condition OffsetsReset",
     )
     assert "3 objects hold records" in condition(found, "OffsetsReset")["message"]
     tasks.succeeds("Reset")

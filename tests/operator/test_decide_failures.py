@@ -22,12 +22,14 @@ def _evict(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("fail", "reason", "stalled", "pause_min"),
     [
-        pytest.param(lambda c: c.fail(BucketMissing("no bucket: make it")), "BucketMissing", True, 2, id="no bucket"),
+        pytest.param(
+            lambda c: c.fail(BucketMissing("no bucket: make it")), BucketMissing.reason, True, 2, id="no bucket"
+        ),
         pytest.param(lambda c: c.fail(DataLoss("gone")), "DataLoss", True, 2, id="data lost"),
         pytest.param(lambda c: c.fail(ObjectConflict("other")), "ObjectConflict", True, 2, id="an object in the way"),
         pytest.param(lambda c: c.fail(exit_code=2), "InvalidSpec", True, 2, id="a manifest that the job refuses"),
         pytest.param(lambda c: c.fail(exit_code=3), "LedgerFenced", True, 2, id="another driver"),
-        pytest.param(lambda c: c.fail(TryAgainLater("slow")), "TryAgainLater", False, 0, id="Kafka that is away"),
+        pytest.param(lambda c: c.fail(TryAgainLater("slow")), TryAgainLater.reason, False, 0, id="Kafka that is away"),
         pytest.param(lambda c: c.fail(exit_code=0), "UnexpectedExit", False, 0, id="success though it should run"),
         pytest.param(lambda c: c.fail(exit_code=137, reason="OOMKilled"), "OOMKilled", False, 0, id="want of memory"),
         pytest.param(lambda c: c.fail(exit_code=137), "Killed", False, 0, id="a kill"),
@@ -63,7 +65,7 @@ def test_the_status_says_why_with_which_code_and_where_the_next_attempt_starts()
     assert (told["exitCode"], told["resumesFrom"]) == (7, "after round 9 of the ledger")
     message = cluster.condition("Ready")["message"]
     assert message.startswith("no bucket archive: make it. Failed once; next attempt at ")
-    assert cluster.events == [("Warning", "BucketMissing")]
+    assert cluster.events == [("Warning", BucketMissing.reason)]
 
 
 def test_pauses_grow_with_failures_in_a_row_and_are_forgotten_after_a_stable_spell() -> None:

@@ -54,11 +54,11 @@ def test_a_failed_sink_says_what_failed_and_when_it_is_tried_again() -> None:
     cluster.fail(BucketMissing("there is no bucket archive"))
     cluster.settle()
     text = view.detail(cluster.sink, cluster.now)
-    assert "Last failure:  attempt 1, 0s ago, exit code 7: BucketMissing: there is no bucket archive" in text
+    assert f"Last failure:  attempt 1, 0s ago, exit code 7: {BucketMissing.reason}: there is no bucket archive" in text
     assert "Resumes after round 9 of the ledger" in text
     assert "Next attempt:  in 2m" in text
     assert ", after 1 consecutive failure" in text
-    assert view.as_data(cluster.sink)["lastFailure"]["reason"] == "BucketMissing"
+    assert view.as_data(cluster.sink)["lastFailure"]["reason"] == BucketMissing.reason
 
 
 def test_a_restart_that_was_asked_for_is_no_failure() -> None:

@@ -67,10 +67,10 @@ def test_a_request_that_failed_says_what_is_wrong_and_what_to_do() -> None:
     cluster = stopped_with(RESET)
     ends(cluster, ObjectsInTheWay("3 objects hold records at or above the new offsets"))
     held_up = cluster.condition("OffsetsReset")
-    assert (held_up["status"], held_up["reason"]) == ("False", "ObjectsInTheWay")
+    assert (held_up["status"], held_up["reason"]) == ("False", ObjectsInTheWay.reason)
     assert "3 objects hold records" in held_up["message"]
     assert "edit the request" in held_up["message"]
-    assert cluster.ready == ("False", "ObjectsInTheWay")
+    assert cluster.ready == ("False", ObjectsInTheWay.reason)
     assert "offsets" not in cluster.status
 
 
