@@ -55,7 +55,7 @@ def test_a_sink_is_ready_once_its_driver_reports(sink: Operated) -> None:
     found = sink.wait_ready()
     status = found["status"]
     assert status["observedGeneration"] == found["metadata"]["generation"]
-    assert condition(found, "Ready")["message"] == "copies 1 topic-partition"
+    assert condition(found, "Ready")["message"] == "copying 1 topic-partition"
     assert condition(found, "Stalled")["status"] == condition(found, "Reconciling")["status"] == "False"
     assert status["progress"]["lag"] == {"records": 40, "seconds": 0}
     assert status["progress"]["partitions"] == {"assigned": 1, "active": 0}
@@ -198,7 +198,9 @@ def test_an_annotation_pauses_a_sink_whatever_its_spec_says(sink: Operated) -> N
     sink.started()
     sink.annotate(state="Paused")
     sink.wait_reason("Paused")
-    assert sink.status["state"] == {"wanted": "Paused", "by": "the annotation s3sink.io/state"}
+    status = sink.status
+    desired = status["desiredState"], status["desiredStateSource"]
+    assert desired == ("Paused", "the annotation s3sink.io/state")
     sink.annotate(state=None)
     sink.wait_ready()
 

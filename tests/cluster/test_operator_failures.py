@@ -28,7 +28,7 @@ def test_a_driver_that_ends_for_its_users_sake_is_told_and_waits(sink: Operated,
     sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, code, said))
     sink.apply()
     ready = sink.wait_reason(reason)
-    assert "the bucket is not there. Failed once, next try at 2" in ready["message"]
+    assert "the bucket is not there. Failed once; next attempt at 2" in ready["message"]
     found = sink.sink
     assert condition(found, "Stalled")["status"] == "True"
     assert found["status"]["retry"]["failures"] == 1
@@ -146,7 +146,7 @@ def test_too_many_executor_failures_are_named_and_tried_again(sink: Operated) ->
     sink.wait_ready()
     first = sink.status["attempts"][1]
     assert (first["reason"], first["exitCode"]) == ("TooManyExecutorFailures", 11)
-    assert "memory they are given" in first["message"]
+    assert "spec.executor.memory" in first["message"]
 
 
 def test_a_driver_that_is_stuck_terminating_is_ended_by_force(alone: Operated, start: StartOperator) -> None:

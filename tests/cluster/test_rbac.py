@@ -272,8 +272,8 @@ CASES = [
     ),
     _log("", "events", "create"),
     _log("", "events", "list", waits),
-    *(_log("", "nodes", verb, says="nodes may not be watched") for verb in ("list", "watch")),
-    _log("", "namespaces", "get", starts_unnamed, says="give --cluster-id", name="kube-system"),
+    *(_log("", "nodes", verb, says="no permission to watch nodes") for verb in ("list", "watch")),
+    _log("", "namespaces", "get", starts_unnamed, says="set --cluster-id", name="kube-system"),
     *(_log(COORDINATION, "leases", verb, leads, name=LEASE) for verb in ("get", "update")),
     _log(COORDINATION, "leases", "create", leads),
 ]
