@@ -58,7 +58,7 @@ def tasks(sink: Operated) -> Tasks:
 
 
 def offsets(sink: Json) -> Json:
-    return dict(sink.get("status", {}).get("offsets") or {})
+    return dict(sink.get("status", {}).get("offsetReset") or {})
 
 
 # -- offsets -----------------------------------------------------------------------------------------------------------

@@ -202,7 +202,7 @@ def test_executors_run_in_pods_of_their_own_and_neither_their_loss_nor_the_drive
 
 
 def _is_reset(sink: Json) -> bool:
-    return "nonce" in sink["status"].get("offsets", {})
+    return "nonce" in sink["status"].get("offsetReset", {})
 
 
 @contextlib.contextmanager
