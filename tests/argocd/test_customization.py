@@ -74,7 +74,7 @@ def name(case: Json) -> str:
 
 
 @pytest.mark.parametrize("case", HEALTH, ids=name)
-def test_health_is_what_the_status_says(case: Json) -> None:
+def test_the_health_follows_the_status(case: Json) -> None:
     assert run(FOLDER / "health.lua", load(FOLDER / case["inputPath"])) == case["healthStatus"]
 
 

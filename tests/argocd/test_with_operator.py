@@ -31,7 +31,7 @@ def test_a_new_sink_progresses_until_it_is_healthy() -> None:
     assert health(cluster) == "Healthy"
 
 
-def test_an_edit_is_not_healthy_before_the_operator_has_seen_it() -> None:
+def test_an_edit_is_not_healthy_before_the_operator_observes_it() -> None:
     cluster = running()
     cluster.edit(rotation={"flushSize": 7})
     assert health(cluster) == "Progressing"
@@ -63,7 +63,7 @@ def test_the_action_restart_makes_another_attempt() -> None:
     assert health(cluster) == "Healthy"
 
 
-def test_a_failure_that_needs_a_person_is_degraded() -> None:
+def test_a_failure_that_requires_user_action_is_degraded() -> None:
     cluster = running()
     cluster.fail(BucketMissing("there is no bucket archive"))
     cluster.settle()

@@ -190,7 +190,7 @@ def test_the_pods_are_admitted_under_the_restricted_profile(release: Release) ->
 
 @pytest.mark.usefixtures("without_crd")
 @pytest.mark.parametrize("everywhere", [True, False], ids=["cluster-wide", "in its namespace"])
-def test_the_operator_runs_a_sink_with_the_arguments_and_the_rights_of_the_chart(
+def test_the_operator_runs_a_sink_with_arguments_and_permissions_of_the_chart(
     release: Release, control_plane: Cluster, tmp_path: Path, everywhere: bool
 ) -> None:
     kube, where = release.kube, [] if everywhere else ["--set", f"watch.namespaces={{{release.namespace}}}"]

@@ -145,7 +145,7 @@ def test_what_the_parser_takes_the_server_takes(sinks: Kube, changes: list[dict[
 
 
 @pytest.mark.parametrize(("manifest", "said"), REFUSED)
-def test_a_rule_refuses_with_its_sentence(sinks: Kube, manifest: Json, said: str) -> None:
+def test_a_rule_rejects_with_its_message(sinks: Kube, manifest: Json, said: str) -> None:
     with pytest.raises(ApiError) as refused:
         tried(sinks, manifest)
     assert refused.value.status == 422
@@ -183,7 +183,7 @@ def test_what_does_not_name_a_sink_can_be_changed(sinks: Kube, sink: Json) -> No
         pytest.param({"zebra": 1}, "zebra", id="beside the spec"),
     ],
 )
-def test_an_unknown_field_is_refused_by_its_name(sinks: Kube, changes: dict[str, object], path: str) -> None:
+def test_an_unknown_field_is_rejected_by_its_name(sinks: Kube, changes: dict[str, object], path: str) -> None:
     with pytest.raises(ApiError) as refused:
         tried(sinks, document(changes))
     assert refused.value.status == 400
@@ -254,7 +254,7 @@ def test_what_has_a_name_cannot_be_listed_twice(sinks: Kube, changes: dict[str, 
         pytest.param({"spec.kafka.topics": []}, id="an empty list of topics"),
     ],
 )
-def test_a_field_is_held_to_its_schema(sinks: Kube, changes: dict[str, object]) -> None:
+def test_a_field_is_validated_against_its_schema(sinks: Kube, changes: dict[str, object]) -> None:
     with pytest.raises(ApiError) as refused:
         tried(sinks, document(changes))
     assert refused.value.status == 422
@@ -304,7 +304,7 @@ def test_scaling_changes_the_number_of_executors(sinks: Kube, sink: Json) -> Non
     assert sinks.get("S3Sink", name)["spec"]["executor"]["instances"] == 3
 
 
-def test_scaling_to_nothing_is_refused(sinks: Kube, sink: Json) -> None:
+def test_scaling_to_zero_is_rejected(sinks: Kube, sink: Json) -> None:
     with pytest.raises(ApiError) as refused:
         sinks.patch("S3Sink", sink["metadata"]["name"], {"spec": {"replicas": 0}}, subresource="scale")
     assert refused.value.status == 422
@@ -331,7 +331,7 @@ def test_a_status_does_not_change_the_generation_nor_an_edit_the_status(sinks: K
     assert edited["status"] == COMPLETE
 
 
-def test_a_condition_stands_once_for_each_type(sinks: Kube, sink: Json) -> None:
+def test_there_is_one_condition_of_each_type(sinks: Kube, sink: Json) -> None:
     twice = COMPLETE | {"conditions": COMPLETE["conditions"] * 2}
     with pytest.raises(ApiError) as refused:
         sinks.patch("S3Sink", sink["metadata"]["name"], {"status": twice}, subresource="status")

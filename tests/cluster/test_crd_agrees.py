@@ -86,7 +86,7 @@ def changed(changes: dict[str, object]) -> Json:
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(data=st.data())
-def test_no_rule_refuses_what_the_parser_takes(sinks: Kube, data: st.DataObject) -> None:
+def test_no_rule_rejects_what_the_parser_accepts(sinks: Kube, data: st.DataObject) -> None:
     paths = data.draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=6, unique=True))
     manifest = changed({path: data.draw(st.sampled_from(VALUES[path]), label=path) for path in sorted(paths)})
     try:

@@ -71,7 +71,7 @@ def desired(sink: Operated) -> tuple[str, str]:
     return status["desiredState"], status["desiredStateSource"]
 
 
-def test_status_tells_lag_and_memory_of_one_sink_and_of_all(sink: Operated, kubectl: KubectlS3Sink) -> None:
+def test_status_shows_lag_and_memory_of_one_sink_and_of_all(sink: Operated, kubectl: KubectlS3Sink) -> None:
     sink.harness.at_start(DRIVER, lambda pod: sink.runs(pod, report(lag=1234)))
     sink.started()
     lines = kubectl("status").stdout.splitlines()
@@ -105,7 +105,7 @@ def test_a_sink_is_paused_resumed_restarted_and_stopped_and_each_waits_until_it_
     assert sink.sink["metadata"]["generation"] == 1
 
 
-def test_offsets_are_asked_for_only_while_stopped_and_with_a_yes(sink: Operated, kubectl: KubectlS3Sink) -> None:
+def test_an_offset_reset_requires_stopped_and_yes(sink: Operated, kubectl: KubectlS3Sink) -> None:
     sink.started()
     running = kubectl("reset-offsets", SINK, "--to", "earliest", "--yes", may_fail=True)
     assert running.returncode == 1
@@ -125,7 +125,7 @@ STARTS = ResetReport(
 )
 
 
-def test_a_reset_says_where_the_sink_starts_now(sink: Operated, kubectl: KubectlS3Sink) -> None:
+def test_a_reset_prints_the_new_start_offsets(sink: Operated, kubectl: KubectlS3Sink) -> None:
     sink.harness.at_start(TASK, lambda pod: sink.harness.succeed(pod, STARTS.termination_message()))
     sink.apply(state="Stopped")
     sink.wait_reason("Stopped")
@@ -136,9 +136,7 @@ def test_a_reset_says_where_the_sink_starts_now(sink: Operated, kubectl: Kubectl
     assert "to Offsets, nonce" in kubectl("status", SINK).stdout
 
 
-def test_a_reset_that_objects_stand_in_the_way_of_says_so_and_ends_with_4(
-    sink: Operated, kubectl: KubectlS3Sink
-) -> None:
+def test_a_reset_with_existing_objects_is_reported_and_exits_with_4(sink: Operated, kubectl: KubectlS3Sink) -> None:
     error = ObjectsInTheWay("topics/flights/a.json holds records at or above the new offsets")
     message = Ending(failure=Failure.of(error)).termination_message()
     sink.apply(state="Stopped")
@@ -149,7 +147,7 @@ def test_a_reset_that_objects_stand_in_the_way_of_says_so_and_ends_with_4(
     assert "topics/flights/a.json holds records" in done.stderr
 
 
-def test_waiting_says_what_fails_and_ends_with_4(sink: Operated, kubectl: KubectlS3Sink) -> None:
+def test_waiting_reports_a_failure_and_exits_with_4(sink: Operated, kubectl: KubectlS3Sink) -> None:
     sink.started()
     message = Ending(failure=Failure.of(BucketMissing("there is no bucket archive"))).termination_message()
     sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, exit_code=7, message=message))
@@ -168,7 +166,7 @@ def test_waiting_without_an_operator_ends_with_3(kube: Kube, kubectl: KubectlS3S
     assert "no operator has reconciled this sink" in kubectl("status", SINK).stdout
 
 
-def test_a_paused_sink_has_no_log_and_says_why(sink: Operated, kubectl: KubectlS3Sink) -> None:
+def test_a_paused_sink_has_no_log_and_the_reason_is_shown(sink: Operated, kubectl: KubectlS3Sink) -> None:
     sink.started()
     kubectl("pause", SINK, "--wait")
     done = kubectl("logs", SINK, "-f", may_fail=True)
@@ -183,7 +181,7 @@ def test_a_sink_that_is_not_there_is_named_with_its_namespace(kubectl: KubectlS3
     assert f"No S3Sinks found in namespace {namespace}." in kubectl("status").stderr
 
 
-def test_who_may_only_look_is_told_which_verb_is_missing(
+def test_a_missing_verb_is_named_to_a_user_with_read_permission(
     kube: Kube,
     control_plane: Cluster,
     plugin: Callable[..., KubectlS3Sink],

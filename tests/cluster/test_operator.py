@@ -72,7 +72,7 @@ def test_a_sink_whose_driver_does_not_report_yet_is_not_ready(sink: Operated) ->
     sink.wait_ready()
 
 
-def test_making_a_sink_and_seeing_it_ready_takes_few_writes(sink: Operated, shared_faults: KubeFaults) -> None:
+def test_creating_a_ready_sink_takes_few_writes(sink: Operated, shared_faults: KubeFaults) -> None:
     """Three children, the pod, and the status: that it starts, and that it is ready."""
     sink.started()
     made = changes(shared_faults, str(sink.kube.namespace))
@@ -101,7 +101,7 @@ def test_an_applied_sink_is_not_written_to_by_the_operator(sink: Operated) -> No
     assert [each["subresource"] for each in ours] == ["status"]
 
 
-def test_few_events_tell_what_happened(sink: Operated) -> None:
+def test_few_events_report_what_happened(sink: Operated) -> None:
     sink.started()
     wait_until(lambda: len(sink.events()) >= 2, "events", seconds=10)
     assert [each["reason"] for each in sink.events()] == ["Starting", "Running"]
@@ -121,7 +121,7 @@ def test_nothing_is_written_while_a_sink_is_idle(alone: Operated, start: StartOp
     assert faults.done(aside=True) == before
 
 
-def test_an_operator_that_starts_anew_writes_nothing(alone: Operated, start: StartOperator, faults: KubeFaults) -> None:
+def test_an_operator_that_restarts_writes_nothing(alone: Operated, start: StartOperator, faults: KubeFaults) -> None:
     first = start()
     uid = alone.started()["metadata"]["uid"]
     wait_until(lambda: len(alone.events()) >= 2, "events", seconds=10)
@@ -172,7 +172,7 @@ def test_an_edit_that_the_job_does_not_see_restarts_nothing(sink: Operated) -> N
 
 
 @pytest.mark.parametrize("way", ["annotation", "nonce"])
-def test_a_restart_is_asked_for_by(sink: Operated, way: str) -> None:
+def test_a_restart_is_requested_by(sink: Operated, way: str) -> None:
     before = sink.started()
     if way == "annotation":
         sink.annotate(restart="now")
@@ -183,7 +183,7 @@ def test_a_restart_is_asked_for_by(sink: Operated, way: str) -> None:
     assert sink.driver["metadata"]["uid"] == after["metadata"]["uid"]
 
 
-def test_a_paused_sink_has_no_driver_and_goes_on_when_asked(sink: Operated) -> None:
+def test_a_paused_sink_has_no_driver_and_resumes_on_request(sink: Operated) -> None:
     before = sink.started()
     sink.apply(state="Paused")
     assert sink.wait_reason("Paused")["status"] == "False"
@@ -194,7 +194,7 @@ def test_a_paused_sink_has_no_driver_and_goes_on_when_asked(sink: Operated) -> N
     sink.wait_ready()
 
 
-def test_an_annotation_pauses_a_sink_whatever_its_spec_says(sink: Operated) -> None:
+def test_an_annotation_pauses_a_sink_whatever_its_spec_is(sink: Operated) -> None:
     sink.started()
     sink.annotate(state="Paused")
     sink.wait_reason("Paused")
@@ -221,7 +221,7 @@ def test_a_stopped_sink_has_published_what_was_open_and_has_no_pods(sink: Operat
     assert not sink.kube.items("Pod")
 
 
-def test_a_held_sink_is_told_about_and_not_touched(sink: Operated) -> None:
+def test_a_sink_with_a_paused_operator_gets_only_its_status_written(sink: Operated) -> None:
     sink.started()
     sink.kube.patch("S3Sink", SINK, {"metadata": {"annotations": {names.RECONCILE_PAUSED_ANNOTATION: "true"}}})
     sink.wait_reason("ReconcilePaused")
@@ -236,7 +236,7 @@ def test_a_held_sink_is_told_about_and_not_touched(sink: Operated) -> None:
 # --- what the operator tells of itself
 
 
-def test_the_operator_tells_of_its_work_in_metrics(sink: Operated, everywhere: Operator) -> None:
+def test_the_operator_has_metrics_of_its_work(sink: Operated, everywhere: Operator) -> None:
     sink.started()
     text = everywhere.metrics()
     assert re.search(r's3sink_operator_reconciles_total\{result="ok"\} [1-9]', text)
@@ -245,7 +245,7 @@ def test_the_operator_tells_of_its_work_in_metrics(sink: Operated, everywhere: O
     assert everywhere.health() == 200
 
 
-def test_an_operator_without_the_crd_says_what_to_do(
+def test_an_operator_without_the_crd_reports_what_to_do(
     tmp_path: Path, namespace: str, operator_kubeconfig: Path, faults: KubeFaults
 ) -> None:
     faults.when(lambda call: call.path == "/apis/s3sink.io/v1alpha1", Refuse(404))

@@ -280,7 +280,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_without_a_right_the_operator_says_which_one_it_lacks(place: Place, case: Case) -> None:
+def test_a_missing_permission_of_the_operator_is_named(place: Place, case: Case) -> None:
     place.without(case.right)
     process = case.life(place)
     if case.kind == "log":
@@ -294,11 +294,11 @@ def test_without_a_right_the_operator_says_which_one_it_lacks(place: Place, case
     place.operated.wait(is_told, case.says)
 
 
-def test_the_chart_gives_what_is_missed_and_nothing_else(given: list[Right]) -> None:
+def test_the_chart_grants_the_required_permissions_only(given: list[Right]) -> None:
     assert {case.right for case in CASES} == set(given)
 
 
-def test_with_the_charts_rights_a_sinks_whole_life_goes_by_without_a_refusal(place: Place) -> None:
+def test_the_permissions_of_the_chart_suffice_for_the_whole_life_of_a_sink(place: Place) -> None:
     place.without()
     process, operated = leads(place), place.operated
     before = operated.started(deletionPolicy="Publish")

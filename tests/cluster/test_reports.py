@@ -24,7 +24,7 @@ def sink(kube: Kube, harness: Harness) -> Iterator[Operated]:
         yield Operated(kube, harness)
 
 
-def test_a_driver_that_tells_of_another_state_is_heard_soon(
+def test_a_changed_state_in_a_report_is_observed_soon(
     sink: Operated, tmp_path: Path, operator_kubeconfig: Path, namespace: str
 ) -> None:
     """Nothing but its report has changed: neither a pod nor the sink, of which watches would tell."""
@@ -43,7 +43,7 @@ def test_a_driver_that_tells_of_another_state_is_heard_soon(
         pytest.param({"totals": {"objects": 2**70}}, id="a number that nobody counts to"),
     ],
 )
-def test_what_answers_in_a_drivers_place_is_not_believed(
+def test_a_report_of_another_sink_is_not_used(
     sink: Operated, tmp_path: Path, operator_kubeconfig: Path, namespace: str, wrong: dict[str, object]
 ) -> None:
     with operator(tmp_path, operator_kubeconfig, namespace):

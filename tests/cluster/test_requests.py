@@ -64,7 +64,7 @@ def offsets(sink: Json) -> Json:
 # -- offsets -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_request_about_offsets_waits_until_the_sink_is_stopped(sink: Operated, tasks: Tasks) -> None:
+def test_an_offset_reset_waits_until_the_sink_is_stopped(sink: Operated, tasks: Tasks) -> None:
     sink.started()
     sink.apply(offsets=RESET)
     found = sink.wait(lambda found: condition(found, "OffsetsReset"), "the condition OffsetsReset")
@@ -72,7 +72,7 @@ def test_a_request_about_offsets_waits_until_the_sink_is_stopped(sink: Operated,
     assert tasks.asked == []
 
 
-def test_a_stopped_sinks_offsets_are_reset_after_what_is_open_is_published(sink: Operated, tasks: Tasks) -> None:
+def test_offsets_of_a_stopped_sink_are_reset_after_open_objects_are_published(sink: Operated, tasks: Tasks) -> None:
     sink.started()
     sink.apply(state="Stopped", offsets=RESET)
     told = offsets(sink.wait(lambda found: offsets(found).get("nonce") == "n1", "the reset"))
@@ -83,7 +83,7 @@ def test_a_stopped_sinks_offsets_are_reset_after_what_is_open_is_published(sink:
     wait_until(lambda: any(each["reason"] == "OffsetsReset" for each in sink.events()), "an event of it", seconds=20)
 
 
-def test_a_request_is_carried_out_once_and_the_sink_runs_again(sink: Operated, tasks: Tasks) -> None:
+def test_a_reset_runs_once_and_the_sink_runs_again(sink: Operated, tasks: Tasks) -> None:
     sink.started()
     sink.apply(state="Stopped", offsets=RESET)
     sink.wait(lambda found: offsets(found).get("nonce") == "n1", "the reset")
@@ -94,7 +94,7 @@ def test_a_request_is_carried_out_once_and_the_sink_runs_again(sink: Operated, t
     assert tasks.asked.count("Reset:n1") == 1
 
 
-def test_a_request_that_cannot_be_carried_out_is_told_and_an_edit_heals(sink: Operated, tasks: Tasks) -> None:
+def test_a_failed_reset_is_reported_and_an_edit_fixes_it(sink: Operated, tasks: Tasks) -> None:
     tasks.fails("Reset", ObjectsInTheWay("3 objects hold records at or above the new offsets"))
     sink.started()
     sink.apply(state="Stopped", offsets={"reset": {"nonce": "n1", "to": "Earliest"}})
@@ -110,9 +110,7 @@ def test_a_request_that_cannot_be_carried_out_is_told_and_an_edit_heals(sink: Op
     assert not condition(sink.sink, "OffsetsReset")
 
 
-def test_the_offsets_of_a_topic_that_was_made_anew_are_reset_though_nothing_can_be_published(
-    sink: Operated, tasks: Tasks
-) -> None:
+def test_offsets_of_a_re_created_topic_are_reset_without_a_publish(sink: Operated, tasks: Tasks) -> None:
     tasks.fails("Publish", TopicRecreated("topic flights was deleted and created again"))
     sink.started()
     sink.apply(state="Stopped", offsets=RESET)
@@ -123,16 +121,14 @@ def test_the_offsets_of_a_topic_that_was_made_anew_are_reset_though_nothing_can_
 # -- what is open at a deletion ----------------------------------------------------------------------------------------
 
 
-def test_with_discard_what_is_open_is_given_up_before_the_sink_goes(sink: Operated, tasks: Tasks) -> None:
+def test_with_discard_open_objects_are_discarded_before_the_sink_is_removed(sink: Operated, tasks: Tasks) -> None:
     sink.started(deletionPolicy="Discard")
     sink.kube.delete("S3Sink", SINK)
     sink.wait_gone()
     assert tasks.asked == ["Discard"]
 
 
-def test_a_sink_whose_open_objects_cannot_be_given_up_says_so_and_goes_at_once_with_retain(
-    sink: Operated, tasks: Tasks
-) -> None:
+def test_a_failed_discard_is_reported_and_retain_removes_the_sink_at_once(sink: Operated, tasks: Tasks) -> None:
     tasks.fails("Discard", ObjectsInTheWay("S3 says no"))
     sink.started(deletionPolicy="Discard")
     sink.kube.delete("S3Sink", SINK)
@@ -145,7 +141,7 @@ def test_a_sink_whose_open_objects_cannot_be_given_up_says_so_and_goes_at_once_w
 # -- what the job tells of Kafka ---------------------------------------------------------------------------------------
 
 
-def test_a_transaction_that_stays_open_is_a_condition_as_long_as_it_does(sink: Operated) -> None:
+def test_a_hanging_transaction_is_a_condition_while_it_is_open(sink: Operated) -> None:
     sink.started()
     stuck = StuckReport(topic="flights", partition=0, offset=17, end=40, since=1_760_000_000_000)
     sink.harness.report(DRIVER, report(stuck=[stuck]))
@@ -156,7 +152,7 @@ def test_a_transaction_that_stays_open_is_a_condition_as_long_as_it_does(sink: O
     sink.wait(lambda found: not condition(found, "HangingTransaction"), "no HangingTransaction", seconds=60)
 
 
-def test_a_topic_that_was_made_anew_is_a_condition(sink: Operated) -> None:
+def test_a_re_created_topic_is_a_condition(sink: Operated) -> None:
     message = Ending(failure=Failure.of(TopicRecreated("topic flights was deleted and created again")))
     sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, 7, message.termination_message()))
     sink.apply()

@@ -87,7 +87,7 @@ def test_a_running_driver_gets_more_memory_without_a_restart(sink: Operated, beg
 
 
 @pytest.mark.parametrize("how", ["infeasible", "error"])
-def test_a_node_that_cannot_give_more_memory_ends_in_a_restart_with_it(
+def test_an_infeasible_resize_restarts_the_driver_with_more_memory(
     sink: Operated, begin: Callable[[], None], how: str
 ) -> None:
     begin()
@@ -117,7 +117,7 @@ def test_a_node_that_takes_its_time_for_more_memory_is_waited_for(
     assert pod["metadata"]["uid"] == driver["metadata"]["uid"]
 
 
-def test_an_api_server_that_refuses_the_change_ends_in_a_restart_with_more_memory(
+def test_a_rejected_resize_restarts_the_driver_with_more_memory(
     sink: Operated, begin: Callable[[], None], faults: KubeFaults
 ) -> None:
     """A quota, an admission plug-in, or pods of a kind that cannot be resized."""

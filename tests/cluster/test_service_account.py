@@ -52,7 +52,7 @@ def test_pods_run_under_an_account_of_the_users_own_which_gets_the_drivers_role(
     assert (subject["kind"], subject["name"]) == ("ServiceAccount", "lake-writer")
 
 
-def test_an_account_that_is_not_there_is_told_in_the_servers_words(sink: Operated) -> None:
+def test_a_missing_service_account_is_reported_with_the_message_of_the_api_server(sink: Operated) -> None:
     sink.apply(serviceAccount={"name": "nosuch"})
     ready = sink.wait_reason("AdmissionDenied")
     assert 'serviceaccount "nosuch" not found' in ready["message"]

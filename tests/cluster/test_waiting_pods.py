@@ -24,7 +24,7 @@ def sink(kube: Kube, harness: Harness, control_plane: Cluster, namespace: str, t
         yield Operated(kube, harness)
 
 
-def test_a_secret_that_is_missing_is_named_and_the_sink_goes_on_once_it_is_there(sink: Operated) -> None:
+def test_a_missing_secret_is_named_and_the_sink_starts_once_it_exists(sink: Operated) -> None:
     sink.harness.at_start(DRIVER, lambda pod: sink.harness.waiting(pod, "ContainerCreating"))
     sink.apply(s3=SPEC["s3"] | {"bucket": sink.kube.namespace, "credentials": {"secret": "s3-login"}})
     pod = sink.kube.wait("Pod", DRIVER, lambda found: found["spec"].get("nodeName"))

@@ -269,4 +269,6 @@ class Shared:
         found = sink.kube.find("S3Sink", sink.name)
         if found is None or found["spec"] != self._spec or not is_ready(found):
             return False
-        return not {"retry", "offsetReset"} & found["status"].keys() and "minimum" not in found["status"].get("memory", {})
+        return not {"retry", "offsetReset"} & found["status"].keys() and "minimum" not in found["status"].get(
+            "memory", {}
+        )

@@ -17,7 +17,7 @@ def test_pauses_grow_as_n_squared_plus_n_up_to_an_hour() -> None:
     assert pauses == [2, 6, 12, 20, 30, 42, 56, 60, 60]
 
 
-def test_what_nobody_did_is_tried_again_at_once_the_first_time() -> None:
+def test_an_infrastructure_failure_is_retried_at_once_the_first_time() -> None:
     assert pause_ms(1, kind=FailureCategory.INFRASTRUCTURE, uid="u") == 0
     assert pause_ms(2, kind=FailureCategory.INFRASTRUCTURE) == 2 * MINUTE
 

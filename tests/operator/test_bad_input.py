@@ -33,7 +33,7 @@ KEY = SinkKey("data", "flights")
         pytest.param('{"nonce": "\\ud800", "to": "Earliest"}', id="half a character"),
     ],
 )
-def test_a_request_that_nobody_can_read_is_told_and_the_driver_is_looked_after(text: str) -> None:
+def test_an_unreadable_reset_annotation_is_reported_and_the_driver_is_still_managed(text: str) -> None:
     cluster = running()
     cluster.annotate({names.RESET_OFFSETS_ANNOTATION: text})
     cluster.fail(exit_code=75)
@@ -50,7 +50,7 @@ def test_a_request_that_nobody_can_read_is_told_and_the_driver_is_looked_after(t
         (names.STATE_ANNOTATION, "x" * 99, "…"),
     ],
 )
-def test_an_annotation_that_means_nothing_is_told(name: str, value: str, instead: str) -> None:
+def test_an_annotation_with_an_invalid_value_is_reported(name: str, value: str, instead: str) -> None:
     cluster = running()
     cluster.annotate({name: value})
     cluster.settle()
@@ -63,7 +63,7 @@ def test_an_annotation_that_means_nothing_is_told(name: str, value: str, instead
     assert not cluster.condition("InvalidAnnotation")
 
 
-def test_sums_are_told_as_far_as_the_api_server_counts() -> None:
+def test_sums_are_limited_to_the_largest_integer_of_the_api_server() -> None:
     much = [PartitionReport(topic="t", partition=n, committed=0, next=0, lag=MOST) for n in range(3)]
     held = MemoryReport(slots=1, buffered_bytes=MOST, spilled_bytes=MOST)
     cluster = running(executor={"mode": "Local", "memory": {"mode": "Recommend"}})
@@ -95,7 +95,7 @@ def test_a_drivers_annotation_that_is_no_size_is_none() -> None:
 
 
 @pytest.mark.parametrize("ms", [-(10**18), 10**18])
-def test_a_time_that_no_calendar_has_is_told_as_its_edge(ms: int) -> None:
+def test_a_time_outside_of_the_calendar_is_clamped(ms: int) -> None:
     assert to_ms(to_timestamp(ms)) is not None
 
 
@@ -128,7 +128,7 @@ def ready_of(decision: Decision) -> Json:
     return found
 
 
-def test_a_look_that_fails_in_a_way_that_nobody_thought_of_is_told_in_the_status() -> None:
+def test_an_unexpected_error_of_a_reconcile_is_reported_in_the_status() -> None:
     def look(_: Json) -> Observed:
         raise ZeroDivisionError("secret")
 
@@ -140,7 +140,7 @@ def test_a_look_that_fails_in_a_way_that_nobody_thought_of_is_told_in_the_status
     assert "secret" not in told["message"]
 
 
-def test_a_status_that_the_api_server_does_not_take_is_told_in_that_of_before() -> None:
+def test_a_rejected_status_is_reported_in_the_previous_one() -> None:
     def look(sink: Json) -> Observed:
         return Observed(sink=sink, spec=parse(sink).spec)
 
@@ -154,7 +154,7 @@ def test_a_status_that_the_api_server_does_not_take_is_told_in_that_of_before() 
     assert "attempts" in written[1].status
 
 
-def test_what_is_told_already_is_not_written_again() -> None:
+def test_a_reported_error_is_not_written_again() -> None:
     first = status.operator_error({}, "it fails", now=START)
     assert first is not None
     assert status.operator_error(first, "it fails", now=START + 60_000) is None

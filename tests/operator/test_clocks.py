@@ -38,7 +38,7 @@ def test_a_driver_on_a_lost_node_is_replaced_after_the_usual_time() -> None:
     assert "delete flights-s3sink-driver by force" in cluster.log
 
 
-def test_progress_is_told_at_the_usual_pace() -> None:
+def test_progress_is_written_at_the_usual_interval() -> None:
     cluster = running()
     cluster.wait(DAY)
     cluster.report = report(now=cluster.now, lag=5)

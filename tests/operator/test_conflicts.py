@@ -49,7 +49,7 @@ OUR_PATTERN = replace(MINE, topics=None, pattern="a.*")
         ),
     ],
 )
-def test_the_younger_sink_yields_for(mine: SinkResources, other: SinkResources, what: str) -> None:
+def test_the_younger_sink_loses_a_conflict_about(mine: SinkResources, other: SinkResources, what: str) -> None:
     found = conflicts.find_conflict(mine, [other])
     assert found is not None
     assert found.certain
@@ -73,14 +73,14 @@ def test_sinks_live_side_by_side_with(other: SinkResources) -> None:
     assert conflicts.find_conflict(MINE, [other]) is None
 
 
-def test_patterns_of_which_nothing_is_known_may_collide_and_are_not_refused() -> None:
+def test_patterns_without_known_topics_may_overlap_and_are_not_rejected() -> None:
     found = conflicts.find_conflict(OUR_PATTERN, [replace(PATTERN, pattern=".*b")])
     assert found is not None
     assert not found.certain
     assert "OwnershipConflict" in conflicts.conflict_message(OUR_PATTERN, found)
 
 
-def test_a_pattern_that_takes_too_long_to_match_may_collide_and_holds_nobody_up() -> None:
+def test_a_pattern_that_takes_too_long_to_match_may_overlap_and_blocks_nothing() -> None:
     """Against forty letters a, Python's own engine tries this one for hours: others write patterns, and we match."""
     hard = replace(OUR_PATTERN, pattern="((a?){999}){999}b")
     found = conflicts.find_conflict(hard, [replace(ELDER, topics=("a" * 200,))])
@@ -89,7 +89,7 @@ def test_a_pattern_that_takes_too_long_to_match_may_collide_and_holds_nobody_up(
     assert conflicts.find_conflict(replace(hard, pattern="(a+)+b"), [replace(ELDER, topics=("a" * 200,))]) is None
 
 
-def test_a_certain_conflict_is_told_before_one_that_may_be() -> None:
+def test_a_certain_conflict_is_reported_before_a_possible_one() -> None:
     near = replace(PATTERN, name="a", pattern=".*b")
     found = conflicts.find_conflict(OUR_PATTERN, [near, replace(ELDER, name="z", topics=("ab",))])
     assert found is not None
@@ -97,7 +97,7 @@ def test_a_certain_conflict_is_told_before_one_that_may_be() -> None:
 
 
 @given(st.permutations([MINE, ELDER, replace(ELDER, name="twin"), PATTERN]))
-def test_of_any_sinks_that_claim_the_same_exactly_one_goes_on(claims: list[SinkResources]) -> None:
+def test_exactly_one_of_several_conflicting_sinks_runs(claims: list[SinkResources]) -> None:
     going = [
         mine
         for mine in claims
@@ -106,7 +106,7 @@ def test_of_any_sinks_that_claim_the_same_exactly_one_goes_on(claims: list[SinkR
     assert len({(claim.creation_time, claim.name) for claim in going}) == 1
 
 
-def test_a_claim_is_read_from_the_object_with_the_topics_that_it_has_found() -> None:
+def test_the_resources_of_a_sink_include_its_observed_topics() -> None:
     made = document(kafka={"bootstrapServers": "kafka:9092", "topicsPattern": "f.*"})
     made["status"] = {"progress": {"topics": [{"topic": "flights", "lag": 1}]}}
     claim = conflicts.resources_of(parse_sink(made), made)
@@ -168,7 +168,7 @@ def claims() -> st.SearchStrategy[list[SinkResources]]:
 
 
 @given(claims(), st.data())
-def test_who_yields_to_whom_is_found_among_rivals_as_among_all(found: list[SinkResources], data: st.DataObject) -> None:
+def test_conflicts_among_competitors_are_those_among_all_sinks(found: list[SinkResources], data: st.DataObject) -> None:
     """Also when sinks have changed and gone since they were first told of."""
     index = conflicts.ResourceIndex()
     for claim in data.draw(claims()):

@@ -82,7 +82,7 @@ def test_the_file_is_under_64_kib() -> None:
     assert len(crd.text().encode()) < BIG
 
 
-def test_a_file_that_has_drifted_is_told_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_drifted_file_is_reported_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     drifted = tmp_path / "crd.yaml"
     drifted.write_text(crd.text().replace("topicsDir", "topicDir"), encoding="utf-8")
     assert command.main(["--check", str(drifted)]) == 1
@@ -207,7 +207,7 @@ def test_a_sentence_begins_with_the_field_and_stays_in_a_line(rule: dict[str, st
     assert len(rule["message"]) < 400
 
 
-def test_sizes_and_durations_are_held_within_the_bounds_of_the_models() -> None:
+def test_sizes_and_durations_have_the_bounds_of_the_models() -> None:
     said = {rule["message"] for _, rule in rules()}
     assert "spec.s3.partSize is below the minimum of 5Mi: write 5Mi or more" in said
     assert "spec.s3.partSize is above the maximum of 2Gi: write 2Gi or less" in said
@@ -215,7 +215,7 @@ def test_sizes_and_durations_are_held_within_the_bounds_of_the_models() -> None:
     assert "spec.rotation.interval is below the minimum of 1ms: write 1ms or more" in said
 
 
-def test_texts_and_lists_that_rules_look_through_are_bounded() -> None:
+def test_texts_and_lists_in_rules_are_bounded() -> None:
     for node, _ in rules():
         if node.get("type") == "string":
             assert "maxLength" in node
@@ -226,30 +226,30 @@ def test_texts_and_lists_that_rules_look_through_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("name", [*SPARK_OWNED, *SPARK_OWNED_PREFIXES])
-def test_a_property_of_spark_that_the_job_refuses_is_in_a_rule(name: str) -> None:
+def test_a_spark_property_that_the_job_rejects_is_in_a_rule(name: str) -> None:
     assert spark_complaint(name)
     assert any(json.dumps(name) in rule.cel for rule in RULES if rule.path == "spec.sparkConf")
 
 
 @pytest.mark.parametrize("name", list(KAFKA_OWNED))
-def test_a_property_of_kafka_that_the_job_refuses_is_in_a_rule(name: str) -> None:
+def test_a_kafka_property_that_the_job_rejects_is_in_a_rule(name: str) -> None:
     assert kafka_complaint(name)
     for path in ("spec.kafka.properties", "spec.kafka.propertySecrets"):
         assert any(json.dumps(name) in rule.cel for rule in RULES if rule.path == path)
 
 
-def test_every_rule_is_shown_to_refuse_something_on_a_real_server() -> None:
+def test_every_rule_has_a_manifest_that_it_rejects() -> None:
     shown = [case.values[-1] for case in (*REFUSED, *CHANGED)]
     assert not [rule["message"] for _, rule in rules() if not any(said in rule["message"] for said in shown)]
 
 
 @pytest.mark.parametrize("said", sorted({case.values[-1] for case in (*REFUSED, *CHANGED)}))
-def test_what_is_expected_of_a_refusal_is_in_one_rule_alone(said: str) -> None:
+def test_the_expected_message_of_a_rejection_is_in_one_rule_only(said: str) -> None:
     assert sum(said in rule["message"] for _, rule in rules()) == 1
 
 
 @pytest.mark.parametrize(("manifest", "said"), [case for case in REFUSED if "40 characters" not in case.values[-1]])
-def test_what_a_rule_refuses_the_parser_refuses_too(manifest: dict[str, Any], said: str) -> None:
+def test_a_manifest_that_a_rule_rejects_is_rejected_by_the_parser(manifest: dict[str, Any], said: str) -> None:
     assert said
     with pytest.raises(SpecError):
         parse_sink(manifest)

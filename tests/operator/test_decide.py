@@ -130,7 +130,7 @@ def test_a_running_sink_is_adopted_without_a_write_by_an_operator_that_comes_bac
     assert not again.decide().has_writes
 
 
-def test_a_lost_status_is_told_again_and_the_driver_goes_on() -> None:
+def test_a_lost_status_is_written_again_and_the_driver_continues() -> None:
     cluster = running()
     before = cluster.status
     del cluster.sink["status"]
@@ -140,7 +140,7 @@ def test_a_lost_status_is_told_again_and_the_driver_goes_on() -> None:
     assert not actions(cluster)
 
 
-def test_a_driver_deleted_by_hand_is_made_again_at_once() -> None:
+def test_a_deleted_driver_is_re_created_at_once() -> None:
     cluster = running()
     cluster.remove("Pod", "flights-s3sink-driver")
     cluster.live()
@@ -150,14 +150,14 @@ def test_a_driver_deleted_by_hand_is_made_again_at_once() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "ServiceAccount", "RoleBinding"])
-def test_a_child_deleted_by_hand_is_made_again(kind: str) -> None:
+def test_a_deleted_child_is_re_created(kind: str) -> None:
     cluster = running()
     cluster.remove(kind, "flights-s3sink")
     cluster.settle()
     assert actions(cluster) == [f"apply {kind}"]
 
 
-def test_a_config_map_edited_by_hand_is_put_right_and_what_others_added_stays() -> None:
+def test_an_edited_config_map_is_restored_and_fields_of_others_are_kept() -> None:
     cluster = running()
     config = cluster.things["ConfigMap", "flights-s3sink"]
     wanted = config["data"]["sink.yaml"]
@@ -181,7 +181,7 @@ def test_a_driver_whose_hash_was_edited_by_hand_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "ServiceAccount", "RoleBinding"])
-def test_an_object_of_our_name_that_somebody_made_is_never_overwritten(kind: str) -> None:
+def test_an_unowned_object_with_the_name_of_a_child_is_never_overwritten(kind: str) -> None:
     cluster = Cluster()
     theirs: Json = {"kind": kind, "metadata": {"name": "flights-s3sink", "uid": "theirs"}}
     cluster.things[kind, "flights-s3sink"] = copy.deepcopy(theirs)
@@ -235,7 +235,7 @@ def older() -> SinkResources:
     )
 
 
-def test_the_younger_of_two_sinks_that_claim_the_same_is_ended_and_both_are_named() -> None:
+def test_the_younger_of_two_conflicting_sinks_is_terminated_and_both_are_named() -> None:
     cluster = running()
     cluster.others = [older()]
     cluster.settle()
@@ -252,7 +252,7 @@ def test_the_younger_of_two_sinks_that_claim_the_same_is_ended_and_both_are_name
 # -- bad edits ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_bad_edit_is_told_and_the_driver_goes_on_until_it_is_reverted() -> None:
+def test_an_invalid_edit_is_reported_and_the_driver_continues() -> None:
     cluster = running()
     good = copy.deepcopy(cluster.sink["spec"])
     cluster.edit(partitioner={"type": "Hourly", "timezone": "Europe/Berlim"})

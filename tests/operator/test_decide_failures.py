@@ -57,7 +57,7 @@ def test_a_driver_that_ended_is_started_again_after_a_pause(
     assert cluster.ready == ("True", "Running")
 
 
-def test_the_status_says_why_with_which_code_and_where_the_next_attempt_starts() -> None:
+def test_the_status_has_reason_exit_code_and_start_of_the_next_attempt() -> None:
     cluster = running()
     cluster.fail(BucketMissing("no bucket archive: make it"))
     cluster.settle()
@@ -85,7 +85,7 @@ def test_pauses_grow_with_failures_in_a_row_and_are_forgotten_after_a_stable_spe
     assert "retry" not in cluster.status
 
 
-def test_a_failure_is_counted_once_however_often_it_is_looked_at() -> None:
+def test_a_failure_is_counted_once_in_any_number_of_passes() -> None:
     cluster = running()
     cluster.fail(BucketMissing("no bucket"))
     for _ in range(5):
@@ -159,7 +159,7 @@ def test_a_failed_driver_deleted_by_hand_does_not_shorten_the_pause() -> None:
         ),
     ],
 )
-def test_a_pod_that_does_not_start_is_told_and_left_to_kubernetes(
+def test_a_pod_that_does_not_start_is_reported_and_left_to_kubernetes(
     status: dict[str, object], reason: str, stalled: str
 ) -> None:
     cluster = Cluster()
@@ -176,7 +176,7 @@ def test_a_pod_that_does_not_start_is_told_and_left_to_kubernetes(
     assert cluster.ready == ("True", "Running")
 
 
-def test_a_pod_that_starts_slowly_is_told_with_the_secrets_it_may_be_waiting_for() -> None:
+def test_a_slow_start_is_reported_with_the_secrets_of_the_pod() -> None:
     cluster = Cluster(sink=document(s3={"bucket": "archive", "credentials": {"secret": "s3-keys"}}))
     cluster.settle()
     cluster.wait(5 * MINUTE)
@@ -220,7 +220,7 @@ def test_a_driver_that_does_not_end_is_ended_by_force() -> None:
     assert actions(cluster)[:2] == ["delete flights-s3sink-driver", "delete flights-s3sink-driver by force"]
 
 
-def test_a_pod_held_by_finalizers_of_others_is_named_and_not_deleted_again_and_again() -> None:
+def test_a_pod_with_finalizers_of_others_is_named_and_deleted_once() -> None:
     cluster = running()
     assert cluster.driver
     metadata = cluster.driver["metadata"]
@@ -245,9 +245,7 @@ def test_a_pod_held_by_finalizers_of_others_is_named_and_not_deleted_again_and_a
         (403, 'User "o" cannot create resource "pods" in API group ""', "OperatorPermissionDenied"),
     ],
 )
-def test_a_refusal_of_the_api_server_is_told_in_its_words_and_tried_again_later(
-    status: int, message: str, reason: str
-) -> None:
+def test_a_rejection_is_reported_with_its_message_and_retried_later(status: int, message: str, reason: str) -> None:
     cluster = Cluster()
     cluster.settle()
     cluster.remove("Pod", "flights-s3sink-driver")
@@ -265,7 +263,7 @@ def test_a_refusal_of_the_api_server_is_told_in_its_words_and_tried_again_later(
     assert cluster.status["retry"]["failures"] == 1
 
 
-def test_no_driver_is_made_while_the_status_cannot_take_back_that_all_is_published() -> None:
+def test_no_driver_is_created_while_the_status_cannot_clear_published() -> None:
     """Else a later stop, or a deletion, would believe it, though that driver has opened something."""
     cluster = running()
     cluster.edit(state="Stopped")
@@ -282,7 +280,7 @@ def test_no_driver_is_made_while_the_status_cannot_take_back_that_all_is_publish
     assert "published" not in cluster.status
 
 
-def test_what_is_refused_while_a_sink_stops_is_the_tasks_failure_and_counted_once() -> None:
+def test_a_rejection_while_stopping_is_a_failure_of_the_operation_counted_once() -> None:
     cluster = running()
     cluster.edit(state="Stopped")
     while cluster.driver is not None:
@@ -308,7 +306,7 @@ def test_what_is_refused_while_a_sink_stops_is_the_tasks_failure_and_counted_onc
         (FINALIZERS_KIND, "flights", lambda c: c.edit(deletionPolicy="Publish")),
     ],
 )
-def test_a_write_that_was_refused_waits_a_minute_whatever_it_was_and_is_told(
+def test_any_rejected_write_is_reported_and_retried_after_a_minute(
     kind: str, name: str, change: Callable[[Cluster], None]
 ) -> None:
     cluster = running()
@@ -332,7 +330,7 @@ def test_a_write_that_was_refused_waits_a_minute_whatever_it_was_and_is_told(
     assert cluster.ready == ("True", "Running")
 
 
-def test_a_driver_that_starts_is_asked_often_and_one_that_runs_now_and_then() -> None:
+def test_a_starting_driver_is_polled_more_often_than_a_running_one() -> None:
     cluster = Cluster()
     cluster.settle()
     cluster.run(RunState.RECOVERING)
@@ -354,7 +352,7 @@ def test_a_driver_that_does_not_answer_is_unknown_and_never_restarted() -> None:
     assert cluster.status["progress"]["partitions"]["assigned"] == 1, "the last figures stay"
 
 
-def test_one_answer_that_comes_late_is_not_told_and_soon_asked_for_again() -> None:
+def test_one_missed_poll_is_not_reported_and_soon_repeated() -> None:
     cluster = running()
     cluster.report = Unreachable(message="timed out", persistent=False)
     assert cluster.settle() == 0
@@ -362,7 +360,7 @@ def test_one_answer_that_comes_late_is_not_told_and_soon_asked_for_again() -> No
     assert cluster.decide().requeue_after_ms == 2_000
 
 
-def test_a_driver_that_has_not_answered_yet_is_not_said_to_run() -> None:
+def test_a_driver_that_has_not_answered_yet_is_not_running() -> None:
     cluster = Cluster()
     cluster.settle()
     cluster.run()

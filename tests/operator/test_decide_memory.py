@@ -44,7 +44,7 @@ def test_memory_grows_in_place_where_the_cluster_can() -> None:
     assert limit(cluster) == cluster.status["memory"]["current"]
 
 
-def test_recommending_changes_nothing() -> None:
+def test_the_mode_recommend_changes_nothing() -> None:
     cluster = running(executor={"mode": "Local", "memory": {"mode": "Recommend"}})
     cluster.report = report(memory=HUNGRY)
     cluster.wait(MINUTE)
@@ -109,7 +109,7 @@ def test_a_driver_beside_executors_that_was_killed_gets_half_as_much_again_and_t
     assert executor_size(cluster) == executor
 
 
-def test_a_driver_beside_executors_that_is_killed_again_and_again_grows_to_a_bound_which_is_told() -> None:
+def test_a_repeatedly_oom_killed_driver_grows_to_a_reported_limit() -> None:
     cluster = running(executor={"mode": "Cluster"})
     for _ in range(12):
         cluster.fail(exit_code=137, reason="OOMKilled")
@@ -188,7 +188,7 @@ def swinging(cluster: Cluster, opened: int) -> int:
     return cluster.log.count("status")
 
 
-def test_a_sink_whose_need_swings_about_its_maximum_is_told_of_at_the_pace_of_progress() -> None:
+def test_memory_around_its_maximum_is_written_at_the_interval_of_progress() -> None:
     cluster = running(executor={"mode": "Local", "memory": {"max": "2Gi"}})
     assert swinging(cluster, opened=200) <= 22
     assert cluster.condition("MemoryCapped")["status"] == "True"
@@ -198,7 +198,7 @@ def test_a_sink_whose_need_swings_about_its_maximum_is_told_of_at_the_pace_of_pr
     assert not cluster.condition("MemoryCapped")
 
 
-def test_a_sink_whose_need_swings_below_what_it_has_is_told_of_at_the_pace_of_progress() -> None:
+def test_memory_below_the_current_size_is_written_at_the_interval_of_progress() -> None:
     cluster = running(executor={"mode": "Local", "memory": {"max": "8Gi"}})
     cluster.load = MemoryReport(
         slots=1, open_objects=300, most_open_objects=300, part_size=25 << 20, buffered_bytes=4 << 30

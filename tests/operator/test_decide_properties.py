@@ -90,7 +90,7 @@ def test_editing_one_spec_into_another_gives_the_same_objects_as_creating_that(f
 
 
 @given(FLAGS, st.sampled_from([{"rotation": {}}, {"kafka": {"topics": []}}, {"executor": {"cores": 0}}]))
-def test_reverting_a_bad_edit_heals(good: Json, bad: Json) -> None:
+def test_reverting_an_invalid_edit_restores_the_sink(good: Json, bad: Json) -> None:
     cluster = created(good)
     before = shown(cluster)
     kept = cluster.sink["spec"]

@@ -15,7 +15,7 @@ def end_beside_a_sidecar(cluster: Cluster, pod: Json | None, *, exit_code: int, 
     cluster.report = Unreachable(message="nobody listens")
 
 
-def test_a_driver_that_ended_beside_a_sidecar_is_told_and_started_again() -> None:
+def test_a_driver_that_terminated_beside_a_sidecar_is_restarted() -> None:
     cluster = running()
     end_beside_a_sidecar(cluster, cluster.driver, exit_code=137, reason="OOMKilled")
     cluster.settle()
@@ -26,7 +26,7 @@ def test_a_driver_that_ended_beside_a_sidecar_is_told_and_started_again() -> Non
     assert cluster.status["attempts"][0]["number"] == 2
 
 
-def test_a_request_that_was_carried_out_beside_a_sidecar_is_done() -> None:
+def test_an_operation_that_succeeded_beside_a_sidecar_is_completed() -> None:
     cluster = stopping()
     end_beside_a_sidecar(cluster, cluster.task, exit_code=0)
     cluster.live()
@@ -34,7 +34,7 @@ def test_a_request_that_was_carried_out_beside_a_sidecar_is_done() -> None:
     assert cluster.task is None
 
 
-def test_a_request_that_failed_beside_a_sidecar_is_tried_again() -> None:
+def test_an_operation_that_failed_beside_a_sidecar_is_retried() -> None:
     cluster = stopping()
     end_beside_a_sidecar(cluster, cluster.task, exit_code=7)
     cluster.settle()

@@ -19,7 +19,7 @@ PUBLISH = ["create flights-s3sink-operation", "delete flights-s3sink-operation"]
 
 
 @pytest.mark.parametrize("by", ["spec", "annotation"])
-def test_pausing_ends_the_driver_and_leaves_what_is_open(by: str) -> None:
+def test_pausing_terminates_the_driver_and_keeps_open_objects(by: str) -> None:
     cluster = running()
     if by == "spec":
         cluster.edit(state="Paused")
@@ -34,7 +34,7 @@ def test_pausing_ends_the_driver_and_leaves_what_is_open(by: str) -> None:
     assert cluster.status["progress"]["phase"] == "Paused"
 
 
-def test_resuming_goes_on_with_another_attempt() -> None:
+def test_resuming_starts_another_attempt() -> None:
     cluster = running(state="Running")
     cluster.edit(state="Paused")
     cluster.live()
@@ -54,7 +54,7 @@ def test_an_annotation_overrides_the_spec_and_the_spec_holds_when_it_is_gone() -
     assert cluster.ready == ("True", "Running")
 
 
-def test_stopping_publishes_what_is_open_first() -> None:
+def test_stopping_publishes_open_objects_first() -> None:
     cluster = running()
     cluster.edit(state="Stopped")
     cluster.live()
@@ -65,7 +65,7 @@ def test_stopping_publishes_what_is_open_first() -> None:
     assert not cluster.decide().has_writes
 
 
-def test_a_stopped_sink_tells_what_was_behind_when_its_last_pod_ended_and_not_when_its_driver_did() -> None:
+def test_a_stopped_sink_has_the_lag_at_the_end_of_its_last_pod() -> None:
     cluster = running()
     cluster.report = report(lag=500)
     cluster.settle()
@@ -93,7 +93,7 @@ def test_the_pod_that_publishes_reads_no_further_and_has_all_the_memory() -> Non
     assert container["resources"]["limits"]["memory"] == cluster.status["memory"]["current"]
 
 
-def test_driver_and_task_are_never_there_at_a_time() -> None:
+def test_driver_and_operation_pod_never_run_at_the_same_time() -> None:
     cluster = running()
     cluster.lingers = True
     cluster.edit(state="Stopped")
@@ -109,7 +109,7 @@ def test_driver_and_task_are_never_there_at_a_time() -> None:
     assert cluster.ready == ("True", "Running")
 
 
-def test_a_sink_made_as_stopped_publishes_what_one_before_it_left_open() -> None:
+def test_a_sink_created_as_stopped_publishes_objects_that_a_previous_one_left_open() -> None:
     cluster = Cluster(sink=document(state="Stopped"))
     cluster.live()
     assert cluster.ready == ("False", "Stopped")
@@ -130,7 +130,7 @@ def test_figures_stay_while_the_next_driver_starts_but_for_lags_of_what_may_no_l
     assert not {"lag", "topics", "mostLagging"} & cluster.status["progress"].keys()
 
 
-def test_a_stopped_sink_that_is_pointed_to_another_store_asks_the_ledger_there() -> None:
+def test_a_stopped_sink_with_another_store_publishes_there() -> None:
     cluster = running()
     cluster.edit(state="Stopped")
     cluster.live()
@@ -160,7 +160,7 @@ def test_a_sink_that_ran_again_since_publishes_again() -> None:
     assert actions(cluster).count("create flights-s3sink-operation") == 2
 
 
-def test_publishing_that_failed_is_told_and_tried_again_later() -> None:
+def test_a_failed_publish_is_reported_and_retried_later() -> None:
     cluster = running()
     cluster.edit(state="Stopped")
     cluster.settle()
@@ -203,7 +203,7 @@ def test_a_reset_waits_until_the_sink_is_stopped() -> None:
     assert not actions(cluster)
 
 
-def test_a_reset_is_carried_out_once_for_each_nonce_after_what_is_open_is_published() -> None:
+def test_a_reset_runs_once_for_each_nonce_after_open_objects_are_published() -> None:
     cluster = running()
     cluster.edit(state="Stopped", offsets=RESET)
     cluster.settle()
@@ -239,7 +239,7 @@ def held(**spec: Any) -> Cluster:
     return cluster
 
 
-def test_with_the_annotation_the_operator_tells_and_touches_nothing() -> None:
+def test_a_paused_operator_only_writes_the_status() -> None:
     cluster = held()
     cluster.edit(rotation={"flushSize": 5}, deletionPolicy="Publish")
     cluster.settle()
@@ -263,21 +263,23 @@ def test_with_the_annotation_the_operator_tells_and_touches_nothing() -> None:
         pytest.param({"state": "Stopped"}, "Unknown", id="the state"),
     ],
 )
-def test_a_sink_that_is_held_is_ready_as_long_as_its_driver_is_as_wanted(edit: dict[str, Any], ready: str) -> None:
+def test_a_sink_with_a_paused_operator_is_ready_while_its_driver_is_up_to_date(
+    edit: dict[str, Any], ready: str
+) -> None:
     cluster = held()
     cluster.edit(**edit)
     cluster.settle()
     assert cluster.ready == (ready, "ReconcilePaused")
 
 
-def test_a_held_sink_is_ready_with_the_image_of_the_operator_before() -> None:
+def test_a_sink_with_a_paused_operator_is_ready_with_the_previous_default_image() -> None:
     cluster = held()
     cluster.settings = replace(SETTINGS, image="registry.example.com/s3sink-job:2")
     cluster.settle()
     assert cluster.ready == ("True", "ReconcilePaused")
 
 
-def test_a_held_sink_that_is_deleted_goes_after_the_time_that_its_policy_has() -> None:
+def test_a_deleted_sink_with_a_paused_operator_is_removed_after_the_deletion_timeout() -> None:
     cluster = held(deletionPolicy="Publish")
     cluster.delete_sink()
     cluster.settle()
@@ -291,7 +293,7 @@ def test_a_held_sink_that_is_deleted_goes_after_the_time_that_its_policy_has() -
 # -- a spec that cannot be read ----------------------------------------------------------------------------------------
 
 
-def test_a_driver_that_ends_while_the_spec_cannot_be_read_is_told_and_started_again_once_it_can() -> None:
+def test_a_driver_that_terminates_with_an_invalid_spec_is_restarted_after_a_fix() -> None:
     cluster = running()
     cluster.edit(rotation={})
     cluster.settle()
@@ -308,7 +310,7 @@ def test_a_driver_that_ends_while_the_spec_cannot_be_read_is_told_and_started_ag
     assert cluster.ready == ("True", "Running")
 
 
-def test_without_a_driver_and_a_spec_that_can_be_read_none_is_started_and_that_is_told() -> None:
+def test_no_driver_is_started_with_an_invalid_spec_and_that_is_reported() -> None:
     cluster = running()
     cluster.edit(rotation={})
     cluster.remove("Pod", "flights-s3sink-driver")
@@ -319,7 +321,7 @@ def test_without_a_driver_and_a_spec_that_can_be_read_none_is_started_and_that_i
 # -- deletion ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_deleted_sink_that_others_hold_is_not_said_to_run() -> None:
+def test_a_deleted_sink_held_by_other_finalizers_is_not_ready() -> None:
     cluster = running()
     cluster.sink["metadata"]["finalizers"] = ["example.com/backup"]
     cluster.delete_sink()
@@ -330,7 +332,7 @@ def test_a_deleted_sink_that_others_hold_is_not_said_to_run() -> None:
     assert not actions(cluster)
 
 
-def test_the_refusal_of_a_pod_that_nobody_wants_any_more_is_past() -> None:
+def test_the_rejection_of_a_pod_that_is_no_longer_needed_is_not_reported() -> None:
     cluster = running()
     task = names.operation_pod_name("flights")
     refusal = Rejection(kind="Pod", name=task, status=403, reason="Forbidden", message="no quota", at_ms=cluster.now)
@@ -376,7 +378,7 @@ def test_with_retain_there_is_no_finalizer_and_nothing_to_do(state: str) -> None
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("policy", ["Publish", "Discard"])
-def test_with_another_policy_the_sink_goes_after_a_task_where_something_may_be_open(state: str, policy: str) -> None:
+def test_with_another_policy_a_sink_with_open_objects_is_removed_after_an_operation(state: str, policy: str) -> None:
     cluster = in_state(state, policy)
     assert cluster.sink["metadata"]["finalizers"] == [names.FINALIZER]
     cluster.delete_sink()
@@ -401,7 +403,7 @@ def test_finalizers_of_others_are_left_alone() -> None:
     assert cluster.sink["metadata"]["finalizers"] == ["other.io/x"]
 
 
-def test_a_deletion_is_bounded_and_says_what_it_left() -> None:
+def test_a_deletion_has_a_timeout_and_reports_open_objects() -> None:
     cluster = in_state("Running", "Publish")
     cluster.delete_sink()
     cluster.settle()

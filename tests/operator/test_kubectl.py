@@ -49,7 +49,7 @@ def test_all_of_a_running_sink_names_the_partitions_that_are_furthest_behind() -
     assert "Last failure" not in text
 
 
-def test_a_failed_sink_says_what_failed_and_when_it_is_tried_again() -> None:
+def test_a_failed_sink_shows_the_failure_and_the_next_attempt() -> None:
     cluster = running()
     cluster.fail(BucketMissing("there is no bucket archive"))
     cluster.settle()
@@ -61,7 +61,7 @@ def test_a_failed_sink_says_what_failed_and_when_it_is_tried_again() -> None:
     assert view.as_data(cluster.sink)["lastFailure"]["reason"] == BucketMissing.reason
 
 
-def test_a_restart_that_was_asked_for_is_no_failure() -> None:
+def test_a_requested_restart_is_not_a_failure() -> None:
     cluster = running()
     cluster.annotate({names.RESTART_ANNOTATION: "now"})
     cluster.live()
@@ -69,26 +69,26 @@ def test_a_restart_that_was_asked_for_is_no_failure() -> None:
     assert view.last_failure(view.status_of(cluster.sink)) is None
 
 
-def test_a_topic_partition_of_which_little_is_told_is_shown_with_what_is() -> None:
+def test_a_topic_partition_with_few_fields_is_shown() -> None:
     """A status may be of another version of the operator."""
     sink = document() | {"status": {"progress": {"mostLagging": [{"topic": "flights", "partition": 1, "lag": 5}]}}}
     assert "5" in view.detail(sink, START)
 
 
-def test_a_sink_that_no_operator_has_seen_says_so() -> None:
+def test_a_sink_that_no_operator_reconciled_is_marked() -> None:
     text = view.detail(document(), START)
     assert "no operator has reconciled this sink" in text
     assert view.overview([document()], START, all_namespaces=False).splitlines()[1].split()[-1] == "NotReconciled"
 
 
-def test_a_status_of_before_an_edit_says_so() -> None:
+def test_a_status_from_before_an_edit_is_marked() -> None:
     cluster = running()
     cluster.edit(rotation={"flushSize": 7})
     assert "the status is of generation 1, the spec has generation 2" in view.detail(cluster.sink, cluster.now)
     assert view.as_data(cluster.sink)["upToDate"] is False
 
 
-def test_conditions_beside_the_usual_ones_are_told_with_their_message() -> None:
+def test_further_conditions_are_shown_with_their_message() -> None:
     cluster = running()
     cluster.annotate({names.RESET_OFFSETS_ANNOTATION: "{"})
     cluster.live()
@@ -115,7 +115,7 @@ def test_columns_are_as_wide_as_they_need() -> None:
     ("seconds", "text"),
     [(0, "0s"), (59, "59s"), (60, "1m"), (3661, "1h1m"), (7200, "2h"), (90_000, "1d1h"), (-5, "0s")],
 )
-def test_a_length_of_time_is_told_in_its_two_largest_units(seconds: int, text: str) -> None:
+def test_a_duration_has_its_two_largest_units(seconds: int, text: str) -> None:
     assert format_duration(seconds) == text
 
 
@@ -166,7 +166,7 @@ def waited(cluster: Cluster, action: actions.Action, looks: int = 12, silent: in
     return outcome.result, outcome.message
 
 
-def test_waiting_for_a_restart_ends_when_the_driver_that_was_asked_for_is_ready() -> None:
+def test_waiting_for_a_restart_ends_when_the_new_driver_is_ready() -> None:
     cluster = running()
     action = actions.restart(cluster.sink, "r1")
     assert waited(cluster, action) == (WaitResult.DONE, "")
@@ -190,7 +190,7 @@ def test_waiting_for_a_sink_to_halt_ends_when_no_driver_is_left(name: str) -> No
     assert cluster.ready == ("True", "Running")
 
 
-def test_waiting_ends_at_a_failure_that_needs_a_person() -> None:
+def test_waiting_ends_with_a_failure_that_requires_user_action() -> None:
     cluster = running()
     action = actions.restart(cluster.sink, "r1")
     cluster.annotate({names.RESTART_ANNOTATION: "r1"})
@@ -243,7 +243,7 @@ def test_an_api_server_that_never_answers_ends_the_wait_at_its_time() -> None:
         ("Error from server (Forbidden): no", False),
     ],
 )
-def test_what_may_pass_is_told_from_what_does_not(said: str, passes: bool) -> None:
+def test_transient_errors_are_distinguished_from_permanent_ones(said: str, passes: bool) -> None:
     assert parse_error(said).is_transient is passes
 
 
@@ -254,7 +254,7 @@ def test_what_had_failed_before_the_action_does_not_end_the_wait() -> None:
     assert waited(cluster, actions.restart(cluster.sink, "r1")) == (WaitResult.DONE, "")
 
 
-def test_waiting_for_an_operator_that_is_not_there_times_out_with_the_last_word() -> None:
+def test_waiting_without_an_operator_times_out_with_the_last_condition() -> None:
     cluster = running()
     action = actions.pause(cluster.sink)
     clock = iter(range(100))
@@ -271,7 +271,7 @@ def test_waiting_for_an_operator_that_is_not_there_times_out_with_the_last_word(
     assert outcome.message == "not done after 5 s; Running: copying 1 topic-partition"
 
 
-def test_actions_are_refused_where_they_would_do_nothing() -> None:
+def test_actions_without_an_effect_are_rejected() -> None:
     held, going, stopped = running(), running(), document(state="Stopped")
     held.annotate({names.RECONCILE_PAUSED_ANNOTATION: "true"})
     going.delete_sink()
@@ -290,7 +290,7 @@ def request(to: ResetTo = ResetTo.EARLIEST, timestamp: str | None = None, *offse
     return actions.reset_request("n1", to=to, on_existing="Fail", timestamp=timestamp, offsets=offsets)
 
 
-def test_a_request_about_offsets_has_the_form_that_the_spec_has() -> None:
+def test_a_reset_request_has_the_format_of_the_spec() -> None:
     assert request(ResetTo.TIMESTAMP, "2025-11-03T10:00:00Z") == {
         "nonce": "n1",
         "to": "Timestamp",
@@ -313,13 +313,13 @@ def test_a_request_about_offsets_has_the_form_that_the_spec_has() -> None:
         (lambda: request(ResetTo.OFFSETS, None, "a:x:1"), "--offset: a:x:1 is not"),
     ],
 )
-def test_what_is_no_time_or_offset_is_refused_by_its_flag(given: object, said: str) -> None:
+def test_an_invalid_time_or_offset_is_rejected_with_its_flag(given: object, said: str) -> None:
     assert callable(given)
     with pytest.raises(ActionNotAllowed, match=said):
         given()
 
 
-def test_the_parser_has_the_last_word_on_a_request() -> None:
+def test_a_reset_request_is_validated_by_the_parser() -> None:
     stopped = document(state="Stopped")
     with pytest.raises(ActionNotAllowed, match="timestamp"):
         actions.reset_offsets(stopped, request(ResetTo.TIMESTAMP))
@@ -351,16 +351,16 @@ def test_a_verb_that_is_missing_is_named() -> None:
     assert 'you need the verb "patch" on s3sinks.s3sink.io' in str(error)
 
 
-def test_a_cluster_without_the_crd_says_what_to_install() -> None:
+def test_the_error_without_the_crd_says_what_to_install() -> None:
     assert "install the chart" in str(parse_error('error: the server doesn\'t have a resource type "s3sinks"\n'))
 
 
-def test_of_many_tries_only_the_last_word_is_told() -> None:
+def test_only_the_error_of_the_last_attempt_is_shown() -> None:
     said = 'E1121 17:38:33.521988   10129 memcache.go:265] "Unhandled Error"\nThe connection to the server was refused'
     assert str(parse_error(said)) == "The connection to the server was refused"
 
 
-def test_without_kubectl_it_says_so(
+def test_a_missing_kubectl_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -63,7 +63,7 @@ def test_renewing_is_one_call() -> None:
     assert server.asked == 1
 
 
-def test_a_lease_that_was_deleted_by_hand_is_made_again() -> None:
+def test_a_deleted_lease_is_re_created() -> None:
     server = Server()
     first = server.replica("a")
     taken(first)
@@ -82,7 +82,7 @@ def test_a_namespace_that_is_not_there_is_no_lease_of_somebody_elses(monkeypatch
         taken(server.replica("a"))
 
 
-def test_one_that_was_written_by_hand_is_looked_at_before_it_is_renewed() -> None:
+def test_a_lease_written_by_others_is_read_before_it_is_renewed() -> None:
     server = Server()
     first = server.replica("a")
     taken(first)

@@ -74,7 +74,7 @@ def test_more_of_anything_never_needs_less(one: SizingInputs, other: SizingInput
 
 
 @given(inputs, st.integers(0, 1 << 40))
-def test_what_is_given_covers_the_need_with_some_room(seen: SizingInputs, floor: int) -> None:
+def test_the_recommended_memory_covers_the_required_one_with_headroom(seen: SizingInputs, floor: int) -> None:
     assert recommended(seen, minimum=floor) * 20 >= required(seen) * 23
     assert recommended(seen, minimum=floor) >= floor
 
@@ -138,7 +138,7 @@ def test_it_grows_at_once_and_shrinks_after_an_hour() -> None:
     assert sink.current < before + 64 * MI
 
 
-def test_the_fifth_change_of_a_day_waits_and_says_until_when() -> None:
+def test_the_fifth_change_of_a_day_waits_until_a_reported_time() -> None:
     sink = Sink(SMALL)
     seen = SMALL
     for step in range(5):
@@ -150,7 +150,7 @@ def test_the_fifth_change_of_a_day_waits_and_says_until_when() -> None:
     assert sink.look(seen).reason is not None
 
 
-def test_a_maximum_that_is_too_little_is_said_and_never_exceeded() -> None:
+def test_an_insufficient_maximum_is_reported_and_never_exceeded() -> None:
     sink = Sink(SMALL, Bounds(max=2 * GI))
     made = sink.look(LARGE)
     assert made.capped
@@ -159,7 +159,7 @@ def test_a_maximum_that_is_too_little_is_said_and_never_exceeded() -> None:
 
 
 @pytest.mark.parametrize("mode", [MemoryMode.OFF, MemoryMode.RECOMMEND])
-def test_without_auto_nothing_changes_and_the_target_is_told(mode: MemoryMode) -> None:
+def test_without_auto_nothing_changes_and_the_recommendation_is_shown(mode: MemoryMode) -> None:
     sink = Sink(SMALL, Bounds(mode=mode, max=8 * GI))
     before = sink.current
     made = sink.look(LARGE)

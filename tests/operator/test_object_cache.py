@@ -36,14 +36,14 @@ def test_another_object_of_the_same_name_replaces_the_one_before() -> None:
     assert store.get("Pod", "lake", "flights-s3sink-driver") == pod(uid="2", version="9")
 
 
-def test_a_late_word_of_a_deletion_does_not_drop_the_object_that_came_after() -> None:
+def test_a_late_deletion_event_does_not_remove_the_next_object() -> None:
     store = ObjectCache()
     store.on_event(pod(uid="2"))
     assert store.on_delete(pod(uid="1")) == KEY
     assert store.get("Pod", "lake", "flights-s3sink-driver") == pod(uid="2")
 
 
-def test_an_answer_that_comes_after_the_word_of_a_deletion_brings_nothing_back() -> None:
+def test_a_response_after_a_deletion_event_is_not_cached() -> None:
     store = ObjectCache()
     store.on_event(pod())
     store.on_delete(pod())
@@ -51,7 +51,7 @@ def test_an_answer_that_comes_after_the_word_of_a_deletion_brings_nothing_back()
     assert store.get("Pod", "lake", "flights-s3sink-driver") is None
 
 
-def test_an_object_that_a_watch_tells_of_again_is_there_again() -> None:
+def test_an_object_that_a_watch_reports_again_is_cached_again() -> None:
     store = ObjectCache()
     store.on_delete(pod())
     store.on_event(pod())
@@ -59,14 +59,14 @@ def test_an_object_that_a_watch_tells_of_again_is_there_again() -> None:
     assert store.get("Pod", "lake", "flights-s3sink-driver") == pod(version="11")
 
 
-def test_what_was_told_while_it_was_asked_for_is_not_forgotten() -> None:
+def test_an_object_that_an_event_changed_during_a_request_is_kept() -> None:
     store = ObjectCache()
     store.on_event(pod())
     store.on_not_found("Pod", "lake", "flights-s3sink-driver", None)
     assert store.get("Pod", "lake", "flights-s3sink-driver") == pod()
 
 
-def test_what_was_not_there_when_it_was_asked_for_is_forgotten() -> None:
+def test_an_object_that_a_request_did_not_find_is_removed() -> None:
     store = ObjectCache()
     store.on_event(pod())
     known = store.get("Pod", "lake", "flights-s3sink-driver")
@@ -74,7 +74,7 @@ def test_what_was_not_there_when_it_was_asked_for_is_forgotten() -> None:
     assert store.get("Pod", "lake", "flights-s3sink-driver") is None
 
 
-def test_the_executors_of_a_sink_are_told_from_its_driver_and_from_others() -> None:
+def test_executors_of_a_sink_are_distinguished_from_other_pods() -> None:
     store = ObjectCache()
     store.on_event(pod())
     store.on_event(pod("flights-1-exec-1", component="executor"))
@@ -84,7 +84,7 @@ def test_the_executors_of_a_sink_are_told_from_its_driver_and_from_others() -> N
     assert [each["metadata"]["name"] for each in store.executors(KEY)] == ["flights-1-exec-1"]
 
 
-def test_executors_that_are_gone_or_another_sinks_now_are_not_told() -> None:
+def test_deleted_or_relabelled_executors_are_not_listed() -> None:
     store = ObjectCache()
     for name in ("flights-1-exec-1", "flights-1-exec-2"):
         store.on_event(pod(name, component="executor", uid=name))
@@ -95,7 +95,7 @@ def test_executors_that_are_gone_or_another_sinks_now_are_not_told() -> None:
     assert not store.executors(KEY)
 
 
-def test_sinks_that_changed_are_told_once() -> None:
+def test_changed_sinks_are_returned_once() -> None:
     store = ObjectCache()
     meta = {"namespace": "lake", "name": "flights", "uid": "1", "resourceVersion": "1"}
     store.on_event({"kind": "S3Sink", "metadata": meta})
@@ -105,7 +105,7 @@ def test_sinks_that_changed_are_told_once() -> None:
     assert store.drain_changed() == {KEY}
 
 
-def test_sinks_that_yield_to_an_older_one_are_told_while_they_do() -> None:
+def test_sinks_that_lose_a_conflict_are_listed_while_they_do() -> None:
     store = ObjectCache()
     meta = {"namespace": "lake", "name": "flights", "uid": "1", "resourceVersion": "1"}
     conflict = {"type": "Ready", "status": "False", "reason": "Conflict"}

@@ -102,7 +102,7 @@ def test_the_pods_fit_the_restricted_security_profile(mode: str) -> None:
         assert all(allowed & set(volume) for volume in pod["spec"]["volumes"])
 
 
-def test_the_driver_pod_runs_the_sink_and_never_restarts_by_itself() -> None:
+def test_the_driver_pod_runs_the_sink_and_has_no_restart_policy() -> None:
     pod = driver()
     assert pod["metadata"]["name"] == "flights-s3sink-driver"
     assert pod["metadata"]["ownerReferences"] == [OWNER]
@@ -244,7 +244,7 @@ def test_sparks_properties_are_those_of_client_mode_in_a_pod() -> None:
     assert all(made[key].isdigit() for key in ("spark.driver.port", "spark.driver.blockManager.port"))
 
 
-def test_executors_names_leave_room_for_what_spark_adds() -> None:
+def test_names_of_executors_leave_room_for_the_suffix_of_spark() -> None:
     made = document(name="f" * 40, executor={"mode": "Cluster"})
     for attempt in (1, 999_999, 123_456_789):
         properties = objects.spark_properties(parse_sink(made), SETTINGS, attempt=attempt, memory=GI)
@@ -336,22 +336,22 @@ def asking(cpu: object) -> Json:
 
 
 @pytest.mark.parametrize("cpu", ["100m", 2])
-def test_a_driver_asks_for_the_cpu_of_its_template_and_for_the_memory_that_it_is_given(cpu: object) -> None:
+def test_a_driver_requests_the_cpu_of_its_template_and_its_sized_memory(cpu: object) -> None:
     found = container(driver(driver={"podTemplate": asking(cpu)}))["resources"]
     assert (found["requests"]["cpu"], found["requests"]["memory"]) == (str(cpu), "2Gi")
 
 
-def test_the_pod_of_a_request_asks_for_no_more_cpu_than_the_driver() -> None:
+def test_an_operation_pod_requests_no_more_cpu_than_the_driver() -> None:
     pod = objects.operation_pod(sink(driver={"podTemplate": asking("100m")}), OWNER, SETTINGS, SHAPE, "Publish")
     assert container(pod)["resources"]["requests"]["cpu"] == "100m"
 
 
-def test_executors_ask_for_the_cpu_of_their_template() -> None:
+def test_executors_request_the_cpu_of_their_template() -> None:
     executor = {"mode": "Cluster", "podTemplate": asking("200m")}
     assert "spark.kubernetes.executor.request.cores=200m" in config(executor=executor)["spark.properties"]
 
 
 @pytest.mark.parametrize("template", [None, {}, {"spec": {"containers": "none"}}, asking(None)])
-def test_without_a_word_on_cpu_a_driver_asks_for_one(template: Json | None) -> None:
+def test_a_driver_requests_one_cpu_by_default(template: Json | None) -> None:
     given: Json = {} if template is None else {"podTemplate": template}
     assert container(driver(driver=given))["resources"]["requests"]["cpu"] == "1"

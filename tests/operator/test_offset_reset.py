@@ -50,7 +50,7 @@ def offsets(cluster: Cluster) -> dict[str, Any]:
     return dict(cluster.status["offsetReset"])
 
 
-def test_the_result_and_the_new_offsets_are_in_the_status_and_told_by_an_event() -> None:
+def test_result_and_new_offsets_are_in_the_status_and_in_an_event() -> None:
     cluster = stopped_with(RESET)
     ends(cluster)
     told = offsets(cluster)
@@ -63,7 +63,7 @@ def test_the_result_and_the_new_offsets_are_in_the_status_and_told_by_an_event()
     assert cluster.ready == ("False", "Stopped")
 
 
-def test_a_request_that_failed_says_what_is_wrong_and_what_to_do() -> None:
+def test_a_failed_request_has_the_cause_and_the_action_to_take() -> None:
     cluster = stopped_with(RESET)
     ends(cluster, ObjectsInTheWay("3 objects hold records at or above the new offsets"))
     held_up = cluster.condition("OffsetsReset")
@@ -74,7 +74,7 @@ def test_a_request_that_failed_says_what_is_wrong_and_what_to_do() -> None:
     assert "offsets" not in cluster.status
 
 
-def test_an_edit_of_a_request_that_failed_is_tried_at_once() -> None:
+def test_an_edited_request_is_tried_at_once() -> None:
     cluster = stopped_with(RESET)
     ends(cluster, ObjectsInTheWay("no"))
     before = cluster.task
@@ -98,7 +98,7 @@ def test_a_reset_that_was_interrupted_may_have_been_recorded_and_is_not_to_be_ed
     assert "Edit" not in held_up
 
 
-def test_a_request_that_was_carried_out_before_is_told_as_such() -> None:
+def test_a_request_that_was_completed_before_is_reported_as_such() -> None:
     cluster = stopped_with(RESET)
     assert cluster.task
     again = REPORT.model_copy(update={"repeated": True})
@@ -108,7 +108,7 @@ def test_a_request_that_was_carried_out_before_is_told_as_such() -> None:
     assert "already completed by record 42" in offsets(cluster)["message"]
 
 
-def test_taking_back_a_request_that_failed_leaves_a_stopped_sink() -> None:
+def test_removing_a_failed_request_leaves_a_stopped_sink() -> None:
     cluster = stopped_with(RESET)
     ends(cluster, ObjectsInTheWay("no"))
     cluster.edit(offsets=None)
@@ -116,7 +116,7 @@ def test_taking_back_a_request_that_failed_leaves_a_stopped_sink() -> None:
     assert cluster.ready == ("False", "Stopped")
 
 
-def test_a_request_that_failed_is_tried_again_after_a_while() -> None:
+def test_a_failed_request_is_retried_after_a_pause() -> None:
     cluster = stopped_with(RESET)
     ends(cluster, ObjectsInTheWay("no"))
     cluster.wait(3 * MINUTE)
@@ -125,7 +125,7 @@ def test_a_request_that_failed_is_tried_again_after_a_while() -> None:
     assert offsets(cluster)["phase"] == "Completed"
 
 
-def test_the_nonce_goes_with_the_request_so_that_the_ledger_knows_it() -> None:
+def test_the_nonce_is_passed_to_the_ledger() -> None:
     cluster = stopped_with(RESET)
     assert cluster.task
     args = cluster.task["spec"]["containers"][0]["args"]
@@ -150,14 +150,14 @@ def test_the_job_reads_nonces_and_topics_of_any_characters_as_they_were_written(
     assert args.offsets == wanted["partitions"]
 
 
-def test_after_a_reset_nothing_is_open_and_nothing_is_published_again() -> None:
+def test_after_a_reset_nothing_is_published_again() -> None:
     cluster = stopped_with(RESET)
     ends(cluster)
     assert cluster.task is None
     assert cluster.settle() == 0
 
 
-def test_a_request_that_failed_is_forgotten_once_the_sink_runs_again() -> None:
+def test_a_failed_request_is_forgotten_when_the_sink_runs_again() -> None:
     cluster = stopping()
     assert cluster.task
     cluster.end(cluster.task, exit_code=7)
@@ -169,7 +169,7 @@ def test_a_request_that_failed_is_forgotten_once_the_sink_runs_again() -> None:
     assert "retry" not in cluster.status
 
 
-def test_of_a_topic_that_was_made_anew_the_offsets_can_be_reset_though_nothing_can_be_published() -> None:
+def test_offsets_of_a_re_created_topic_can_be_reset_without_a_publish() -> None:
     cluster = running()
     cluster.edit(state="Stopped", offsets={"reset": RESET})
     cluster.settle()
@@ -181,14 +181,14 @@ def test_of_a_topic_that_was_made_anew_the_offsets_can_be_reset_though_nothing_c
     assert cluster.ready == ("False", "Stopped")
 
 
-def test_a_topic_that_was_made_anew_is_named_in_a_condition() -> None:
+def test_a_re_created_topic_is_named_in_a_condition() -> None:
     cluster = running()
     cluster.fail(TopicRecreated("topic flights was deleted and created again"))
     cluster.settle()
     assert "topic flights" in cluster.condition("TopicRecreated")["message"]
 
 
-def test_a_transaction_that_stays_open_is_named_with_the_command_that_ends_it() -> None:
+def test_a_hanging_transaction_is_named_with_the_command_that_aborts_it() -> None:
     cluster = running()
     cluster.run(stuck=[StuckReport(topic="flights", partition=3, offset=17, end=40, since=START)])
     cluster.settle()
@@ -199,7 +199,7 @@ def test_a_transaction_that_stays_open_is_named_with_the_command_that_ends_it() 
     assert cluster.ready == ("True", "Running")
 
 
-def test_what_follows_an_open_transaction_does_not_change_what_is_told() -> None:
+def test_the_condition_is_constant_while_a_transaction_hangs() -> None:
     cluster = running()
     cluster.run(stuck=[StuckReport(topic="flights", partition=3, offset=17, end=40, since=START)])
     cluster.settle()

@@ -70,7 +70,7 @@ def said(kubelet: PodEventReader, pod: Json = WAITS) -> str | None:
     return None if found is None else found.message
 
 
-def test_events_are_asked_for_after_a_while_and_then_now_and_then(
+def test_events_are_listed_after_a_delay_and_then_at_intervals(
     kubelet: PodEventReader, events: Events, clock: Time
 ) -> None:
     events.found = [event("Warning", "no secret", "2026-01-01T00:00:02Z")]
@@ -96,14 +96,14 @@ def test_a_warning_that_is_followed_by_better_news_is_over(
     assert said(kubelet) is None
 
 
-def test_another_pod_of_that_name_starts_anew(kubelet: PodEventReader, events: Events, clock: Time) -> None:
+def test_another_pod_of_that_name_has_its_own_delay(kubelet: PodEventReader, events: Events, clock: Time) -> None:
     said(kubelet)
     clock.now = EVENT_POLL_S
     assert said(kubelet, WAITS | {"metadata": WAITS["metadata"] | {"uid": "2"}}) is None
     assert events.asked == 0
 
 
-def test_without_the_right_to_list_events_nothing_is_known(
+def test_without_permission_to_list_events_there_is_no_event(
     kubelet: PodEventReader, events: Events, clock: Time
 ) -> None:
     events.forbidden = True
@@ -125,6 +125,6 @@ def test_without_the_right_to_list_events_nothing_is_known(
         ),
     ],
 )
-def test_a_pod_whose_state_is_clear_is_not_asked_about(change: Json) -> None:
+def test_events_are_not_listed_for_a_pod_with_a_known_state(change: Json) -> None:
     assert is_waiting_to_start(WAITS)
     assert not is_waiting_to_start(WAITS | change)

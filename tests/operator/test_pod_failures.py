@@ -39,7 +39,7 @@ NAMED = [
 
 
 @pytest.mark.parametrize("error", NAMED, ids=lambda error: type(error).__name__)
-def test_what_a_person_has_to_mend_is_told_in_the_jobs_own_words(error: errors.SinkError) -> None:
+def test_a_user_failure_has_the_message_of_the_job(error: errors.SinkError) -> None:
     found = pod_failures.termination_failure(pod(code=error.exit_code, message=told(error)))
     assert found is not None
     assert (found.category, found.reason, found.exit_code) == (FailureCategory.USER, error.reason, error.exit_code)
@@ -49,13 +49,13 @@ def test_what_a_person_has_to_mend_is_told_in_the_jobs_own_words(error: errors.S
 
 
 @pytest.mark.parametrize("error", [errors.TryAgainLater("slow"), ValueError("a bug")], ids=lambda e: type(e).__name__)
-def test_what_nobody_can_mend_is_tried_again(error: Exception) -> None:
+def test_an_infrastructure_failure_is_retried(error: Exception) -> None:
     found = pod_failures.termination_failure(pod(code=getattr(error, "exit_code", 1), message=told(error)))
     assert found is not None
     assert found.category is FailureCategory.INFRASTRUCTURE
 
 
-def test_a_driver_that_lost_its_jvm_to_the_kernel_was_killed_for_want_of_memory_whatever_it_says() -> None:
+def test_a_driver_whose_jvm_was_oom_killed_is_oom_killed_whatever_it_reports() -> None:
     state = {"reason": "OOMKilled"}
     found = pod_failures.termination_failure(
         pod(code=75, message=told(errors.TryAgainLater("the JVM is gone")), state=state)
@@ -154,7 +154,7 @@ MOUNT = 'MountVolume.SetUp failed for volume "secret-0" : '
         pytest.param("the disk is full", "FailedMount", "does not start: the disk is full", id="anything else"),
     ],
 )
-def test_the_last_event_says_why_a_pod_waits(message: str, reason: str, said: str) -> None:
+def test_the_last_event_explains_a_waiting_pod(message: str, reason: str, said: str) -> None:
     waits = pod("Pending", code=None)
     waits["metadata"] = {"name": "flights-s3sink-driver", "namespace": "data"}
     warning = PodEvent(pod="flights-s3sink-driver", reason="FailedMount", message=message)
@@ -203,7 +203,9 @@ def test_a_container_that_lacks_a_secret_names_it() -> None:
         ),
     ],
 )
-def test_a_refusal_keeps_the_servers_words(status: int, message: str, reason: str, kind: FailureCategory) -> None:
+def test_a_rejection_keeps_the_message_of_the_api_server(
+    status: int, message: str, reason: str, kind: FailureCategory
+) -> None:
     found = pod_failures.api_rejection(
         Rejection(kind="Pod", name="p", status=status, reason="r", message=message, at_ms=0)
     )
@@ -211,7 +213,7 @@ def test_a_refusal_keeps_the_servers_words(status: int, message: str, reason: st
     assert message in found.message
 
 
-def test_a_binding_whose_role_cannot_change_says_what_to_do() -> None:
+def test_a_role_binding_with_another_role_has_the_action_to_take() -> None:
     refusal = Rejection(kind="RoleBinding", name="f", status=422, reason="Invalid", message="roleRef", at_ms=0)
     assert "delete it" in pod_failures.api_rejection(refusal).message
 
@@ -220,11 +222,11 @@ def test_a_binding_whose_role_cannot_change_says_what_to_do() -> None:
     ("nodes", "lost"),
     [({"node-1": True}, None), ({"node-1": False}, "node-1"), ({"node-1": None}, "node-1"), ({}, None)],
 )
-def test_a_node_is_lost_only_where_it_was_looked_at(nodes: dict[str, bool | None], lost: str | None) -> None:
+def test_a_node_is_lost_only_if_it_is_observed(nodes: dict[str, bool | None], lost: str | None) -> None:
     assert pod_failures.node_of_lost_pod(pod("Running"), nodes) == lost
 
 
-def test_a_field_that_another_versions_definition_does_not_know_is_a_refusal_and_no_passing_trouble() -> None:
+def test_an_undeclared_field_is_a_rejection_and_not_transient() -> None:
     unknown = ApiError(500, "", "failed to create typed patch object: .status.memory: field not declared in schema")
     assert not unknown.is_transient
     assert ApiError(500, "InternalError", "etcdserver: request timed out").is_transient

@@ -73,7 +73,7 @@ def test_an_answer_that_is_longer_than_any_report_is_not_read_to_its_end(monkeyp
     assert sent < 200
 
 
-def test_a_driver_sends_nobody_elsewhere() -> None:
+def test_a_redirect_of_a_driver_is_not_followed() -> None:
     async def answer(_: web.Request) -> web.Response:
         raise web.HTTPFound("/elsewhere")
 
@@ -91,12 +91,12 @@ def test_a_report_of_another_sink_is_not_this_ones(other: dict[str, Any]) -> Non
     assert not belongs_to(report(**other), document())
 
 
-def test_a_sink_with_an_id_of_its_own_tells_that_one() -> None:
+def test_a_report_has_the_sink_id_of_the_spec() -> None:
     assert belongs_to(report(sink_id="archive"), document(sinkId="archive"))
     assert not belongs_to(report(), document(sinkId="archive"))
 
 
-def test_a_driver_is_said_to_be_silent_for_long_after_some_looks_in_a_row() -> None:
+def test_an_unreachable_driver_is_persistent_after_several_missed_polls() -> None:
     cluster = running()
     answers: list[str | None] = [None, "", None, *[None] * MAX_MISSED_POLLS]
 

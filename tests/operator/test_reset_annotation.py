@@ -28,7 +28,7 @@ def resets(cluster: Cluster) -> int:
     return cluster.log.count(f"create {names.operation_pod_name(cluster.name)}")
 
 
-def test_a_request_of_the_annotation_is_carried_out_once_and_the_spec_stays_as_it_is() -> None:
+def test_a_request_in_the_annotation_runs_once_and_the_spec_is_unchanged() -> None:
     cluster = stopped()
     before = json.dumps(cluster.sink["spec"])
     ask(cluster, "a1", "Timestamp", timestamp=1_762_164_000_000, onExisting="NewPrefix")
@@ -46,7 +46,7 @@ def test_a_request_of_the_annotation_is_carried_out_once_and_the_spec_stays_as_i
     assert json.dumps(cluster.sink["spec"]) == before
 
 
-def test_a_request_of_the_spec_is_not_carried_out_again_after_one_of_the_annotation() -> None:
+def test_a_request_in_the_spec_does_not_run_again_after_one_in_the_annotation() -> None:
     cluster = stopped(offsets={"reset": {"nonce": "s1", "to": "Earliest"}})
     assert cluster.status["offsetReset"]["nonce"] == "s1"
     ask(cluster, "a1", "Latest")
@@ -66,7 +66,7 @@ def test_what_an_older_operator_has_remembered_counts_for_the_spec() -> None:
     assert resets(cluster) == 0
 
 
-def test_a_request_that_cannot_be_read_is_told_and_the_sink_goes_on() -> None:
+def test_an_unreadable_request_is_reported_and_the_sink_continues() -> None:
     cluster = running()
     for text, said in (
         ("{", "invalid JSON"),
@@ -85,7 +85,7 @@ def test_a_request_that_cannot_be_read_is_told_and_the_sink_goes_on() -> None:
         assert cluster.ready == ("True", "Running")
 
 
-def test_an_annotation_that_asks_for_nothing_hides_no_request_of_the_spec() -> None:
+def test_a_completed_annotation_does_not_hide_a_request_in_the_spec() -> None:
     cluster = stopped()
     cluster.annotate({names.RESET_OFFSETS_ANNOTATION: "null"})
     cluster.edit(offsets={"reset": {"nonce": "s1", "to": "Earliest"}})
@@ -94,7 +94,7 @@ def test_an_annotation_that_asks_for_nothing_hides_no_request_of_the_spec() -> N
     assert cluster.condition("OffsetsReset")["reason"] == "InvalidRequest"
 
 
-def test_a_request_of_the_annotation_waits_until_the_sink_is_stopped() -> None:
+def test_a_request_in_the_annotation_waits_until_the_sink_is_stopped() -> None:
     cluster = running()
     ask(cluster, "a1")
     cluster.live()

@@ -19,7 +19,7 @@ def updated() -> Cluster:
     return cluster
 
 
-def test_a_driver_goes_on_until_its_turn_for_the_operators_new_image_comes() -> None:
+def test_a_driver_keeps_running_until_its_turn_in_a_rollout() -> None:
     cluster = updated()
     cluster.settle()
     assert not actions(cluster)

@@ -45,13 +45,13 @@ def test_a_condition_that_is_over_goes_away() -> None:
 @pytest.mark.parametrize(
     ("said", "written"), [("Evicted", "Evicted"), ("no room!", "noroom"), ("42", "Unknown"), ("", "Unknown")]
 )
-def test_a_reason_that_is_no_word_is_made_one(said: str, written: str) -> None:
+def test_an_invalid_reason_is_sanitized(said: str, written: str) -> None:
     condition = Condition(type="Ready", status=FALSE, reason=said, message="m" * 100_000)
     assert made([condition])[0]["reason"] == written
     assert len(made([condition])[0]["message"]) == 4096
 
 
-def test_the_furthest_behind_twenty_partitions_are_told_and_all_topics_summed() -> None:
+def test_the_twenty_most_lagging_partitions_are_listed_and_all_topics_summed() -> None:
     partitions = [
         PartitionReport(topic=f"t{n % 3}", partition=n, committed=n, next=n, end=2 * n, lag=n, lag_ms=n * 1000)
         for n in range(100)
@@ -66,7 +66,7 @@ def test_the_furthest_behind_twenty_partitions_are_told_and_all_topics_summed() 
     }  # fmt: skip
 
 
-def test_lag_that_is_not_known_is_not_told_as_none() -> None:
+def test_unknown_lag_is_absent() -> None:
     partitions = [PartitionReport(topic="t", partition=0, committed=0, next=0)]
     assert "lag" not in status.progress(report(RunState.RECOVERING, partitions=partitions)).document()
 

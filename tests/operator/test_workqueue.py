@@ -54,7 +54,7 @@ def test_a_key_that_is_added_while_a_worker_has_it_comes_again_when_it_is_done()
     play(scene)
 
 
-def test_a_look_at_once_comes_before_the_later_one_that_was_wanted_and_is_the_only_one() -> None:
+def test_an_immediate_requeue_replaces_a_later_one() -> None:
     async def scene(queue: WorkQueue[str], clock: Clock) -> None:
         queue.add("a", 60)
         queue.add("a")

@@ -59,12 +59,12 @@ UNBUILT = [
 
 
 @pytest.mark.parametrize(("changes", "sentence"), UNBUILT, ids=[sentence.split(":")[0] for _, sentence in UNBUILT])
-def test_what_is_not_built_yet_is_refused_by_name(changes: dict[str, object], sentence: str) -> None:
+def test_an_unsupported_setting_is_rejected_by_name(changes: dict[str, object], sentence: str) -> None:
     assert mistakes(changes) == [sentence]
 
 
 @pytest.mark.parametrize(("changes", "sentence"), UNBUILT, ids=[sentence.split(":")[0] for _, sentence in UNBUILT])
-def test_what_is_not_built_yet_can_still_be_read(changes: dict[str, object], sentence: str) -> None:
+def test_an_unsupported_setting_can_still_be_parsed(changes: dict[str, object], sentence: str) -> None:
     assert "not supported" in sentence
     accepted(changes, for_job=False)
 
