@@ -217,9 +217,9 @@ def path_of(kind: str, namespace: str | None, name: str = "", subresource: str =
 
 def _api_error(status: int, answer: bytes, retry_after: str | None) -> ApiError:
     try:
-        said = json.loads(answer)
+        body = json.loads(answer)
     except ValueError:
-        said = {}
-    reason, message = said.get("reason") or "Unknown", said.get("message") or answer[:300].decode(errors="replace")
+        body = {}
+    reason, message = body.get("reason") or "Unknown", body.get("message") or answer[:300].decode(errors="replace")
     wait = float(retry_after) if retry_after and retry_after.isdigit() else None
     return ApiError(status, reason, message, wait)

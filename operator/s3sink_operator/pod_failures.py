@@ -25,7 +25,7 @@ _BY_CODE = {
     2: (errors.SpecError.reason, "the job rejected the manifest: see the driver log"),
     3: (
         errors.LedgerFenced.reason,
-        "another driver claimed the ledger of this sink: look for a second cluster or host",
+        "another driver claimed the ledger of this sink: check for a second cluster or host",
     ),
     4: ("DataError", "a record cannot be written: fix its producer, or set spec.errors.tolerance"),
     5: (errors.DataLoss.reason, "Kafka no longer holds records that are not in S3: see spec.onDataLoss"),

@@ -123,8 +123,8 @@ def _fits(kind: str, value: Any, one: str) -> bool:
             return bool(ord(one) == value)
         case "NOT_LITERAL":
             return bool(ord(one) != value)
-    wanted = not any(str(each) == "NEGATE" for each, _ in value)
-    return any(_within(str(each), inner, one) for each, inner in value) == wanted
+    expected = not any(str(each) == "NEGATE" for each, _ in value)
+    return any(_within(str(each), inner, one) for each, inner in value) == expected
 
 
 def _within(kind: str, value: Any, one: str) -> bool:

@@ -41,8 +41,8 @@ def requested_cpu(template: Json | None) -> str | None:
     containers = _section(template, "spec").get("containers")
     for container in containers if isinstance(containers, list) else ():
         if isinstance(container, dict) and container.get("name") == CONTAINER:
-            asked = _section(_section(container, "resources"), "requests").get("cpu")
-            return None if asked is None else str(asked)
+            cpu = _section(_section(container, "resources"), "requests").get("cpu")
+            return None if cpu is None else str(cpu)
     return None
 
 
