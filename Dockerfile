@@ -16,8 +16,10 @@ RUN python3 -m venv /build && /build/bin/pip install --require-hashes -r contain
 COPY pyproject.toml LICENSE ./
 COPY operator operator
 COPY sink_job sink_job
+# An image needs no long description, so an edit of the README is no reason to build this layer again.
 # Compiled once and for good: by hash, not by time, as times change between layers.
-RUN /build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /dist . \
+RUN touch README.md \
+    && /build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /dist . \
     && python3 -m venv --without-pip /opt/s3sink \
     && /build/bin/pip --python /opt/s3sink/bin/python install --no-deps --no-index --no-compile /dist/*.whl \
     && /opt/s3sink/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/s3sink/lib \

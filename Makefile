@@ -1,14 +1,19 @@
-# Every target works in a fresh clone: what it needs is installed into .venv and .cache first, and only once.
+# Every target works in a fresh clone: what it needs is installed into .venv and the cache first, and only once. The cache
+# is shared by all clones of a user: S3SINK_CACHE, by default s3sink in XDG_CACHE_HOME or ~/.cache.
 # Needed beforehand: Python 3.11 or newer, Java 17, and Go for the S3 server of the data tests.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+SETUP = $(PYTHON) -m tools.setup
 # Each worker starts servers of its own when its first test asks for them, and a file's tests stay with one worker.
 WORKERS ?= 2
 CRD := crds/s3sinks.s3sink.io.yaml
 # The chart brings the same text: helm reads nothing outside of a chart's folder.
 CHARTS_CRD := $(wildcard charts/s3sink-operator/files/crd.yaml)
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Every test is in exactly one of `make test` and `make test-cluster`: tests/unit/test_levels.py.
+CLUSTER := cluster or e2e
+FAST := not data and not spark and not model and not cluster and not e2e
 # The first seed of the tests' simulated worlds; S3SINK_SEED=... runs the same ones again.
 ifndef S3SINK_SEED
 S3SINK_SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
@@ -18,34 +23,51 @@ export S3SINK_SEED
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock crd chart demo demo-up demo-down demo-cluster test test-fast chaos lint format bench bench-operator clean
+.PHONY: help setup lock crd chart demo demo-up demo-down demo-cluster recording test test-fast test-cluster prepare-cluster \
+	prepare-kubernetes coverage chaos lint format bench bench-operator clean
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## .venv from requirements.lock (every other target does it by itself)
-	@$(PYTHON) tools/setup.py
+setup: ## .venv from requirements.lock (every other target does it first)
+	@$(SETUP)
 
-demo: setup ## a real broker, an S3 server, 336,776 flights, a kill -9, and the proof that nothing is lost or doubled
+demo: ## a real broker, an S3 server, 336,776 flights, a kill -9, and the proof that nothing is lost or doubled
+	@$(SETUP) s3-server jars
 	@$(BIN)/python -m demo run
 
-demo-up: setup ## the demo's servers and its topic, left running to play with
+recording: setup ## docs/images/demo.svg, the picture of the README, from a run of the demo
+	@$(BIN)/python -m devtools.recording $(ARGS)
+
+demo-up: ## the demo's servers and its topic, left running to play with
+	@$(SETUP) s3-server jars
 	@$(BIN)/python -m demo up
 
 demo-down: setup ## ends what demo-up started
 	@$(BIN)/python -m demo down
 
-test: setup ## all tests, with a real Kafka broker, a real S3 server and Spark
-	@echo "test: an archive of Spark's classes, so that each of the tests' JVMs starts sooner (a minute, the first time)"
-	@$(BIN)/python -m sink_job.spark.class_data_sharing
+test-fast: setup ## the tests that start no server, no Spark and no long search of the model
+	@$(PYTEST) -m "$(FAST)" --hypothesis-profile=fast $(ARGS)
+
+test: ## all tests but those of test-cluster: unit, model, simulation, and data on a real broker and S3 server
+	@$(SETUP) s3-server jars class-archive
 	@echo "test: simulated worlds from S3SINK_SEED=$(S3SINK_SEED) on"
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) -m "not ($(CLUSTER))" $(ARGS)
+
+test-cluster: prepare-cluster ## the tests on a real Kubernetes API server, of the chart and the images, and on a real node
+	@$(PYTEST) -m "$(CLUSTER)" $(ARGS)
+
+prepare-kubernetes: # the part of it that needs no packages
+	@$(SETUP) kubernetes
+
+prepare-cluster: ## what test-cluster builds once a machine: Kubernetes, helm, kubeconform and the images
+	@$(SETUP) s3-server jars kubernetes images
+
+coverage: setup ## branch coverage of the fast tests, with the floor of pyproject.toml
+	@$(PYTEST) -m "$(FAST)" --hypothesis-profile=fast --cov --cov-report=term:skip-covered $(ARGS)
 
 chaos: setup ## whole sinks in simulated time under random faults for an hour (ARGS="--minutes 5 --seed N", ARGS=--real)
 	@$(BIN)/python -m devtools.chaos $(ARGS)
-
-test-fast: setup ## the tests that need no server, no Spark and no long search of the model
-	@$(PYTEST) -m "not data and not spark and not model and not cluster and not e2e" --hypothesis-profile=fast $(ARGS)
 
 lint: setup ## ruff, mypy --strict, import-linter, and whether the CRD is what the models make
 	@$(BIN)/ruff check .
@@ -80,9 +102,11 @@ lock: setup ## requirements.lock anew from pyproject.toml, and the images' parts
 		--custom-compile-command "make lock" pyproject.toml -o requirements.lock
 	echo 'setuptools>=77' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --no-annotate \
 		--custom-compile-command "make lock" - -o container/build.lock
-	@$(PYTHON) tools/setup.py
+	echo uv | uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --no-annotate \
+		--custom-compile-command "make lock" - -o tools/uv.lock
+	@$(SETUP)
 	@$(BIN)/python tools/locks.py
 
-clean: ## everything made by the targets above, but the cache of jars and servers (.cache)
+clean: ## everything made by the targets above, but the cache of jars and servers
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info out
 	find . -name __pycache__ -not -path './.cache/*' -prune -exec rm -rf {} +

@@ -16,25 +16,25 @@ from typing import NamedTuple
 
 import msgspec
 
-from sink_job.api.job_sections import Errors
-from sink_job.api.spec import Shaping
+from sink_job.api.job_sections import ErrorsSpec
+from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.committer import SNAPSHOT_EVERY
+from sink_job.coordinator.committer import SNAPSHOT_INTERVAL_RECORDS
 from sink_job.ledger.staging import new_prefix
 from sink_job.ledger.state import (
     Extent,
+    LedgerState,
+    OffsetChecksum,
     OpenObject,
     Part,
-    PartitionChange,
+    PartitionDelta,
     PartitionState,
     Record,
-    Seen,
-    State,
-    Tally,
-    difference,
+    SourceRange,
+    diff,
 )
-from sink_job.writer.object_writer import MAX_TAIL, extend_seen
-from sink_job.writer.record_pipeline import Pipeline
+from sink_job.writer.object_writer import MAX_STAGED_EXTENTS, extend_sources
+from sink_job.writer.record_pipeline import RecordPipeline
 
 DAY_MS = 86_400_000
 MIDNIGHT = 1_700_006_400_000
@@ -54,7 +54,7 @@ class Rates(NamedTuple):
 class Partition:
     """One topic-partition over the rounds of a day."""
 
-    def __init__(self, number: int, pipeline: Pipeline, rates: Rates, *, before: bool) -> None:
+    def __init__(self, number: int, pipeline: RecordPipeline, rates: Rates, *, before: bool) -> None:
         self.tp = TopicPartition("events", number)
         self.state = PartitionState(next=0, committable=0, rotation_start=0)
         self._random = random.Random(number)
@@ -63,32 +63,32 @@ class Partition:
         self._before = before
         self._start = self._random.randrange(10**7, 10**8)
         self._next = self._start
-        self._seen: list[Seen] = []
+        self._seen: list[SourceRange] = []
         self._parts: list[Part] = []
         self._tail: list[Extent] = []
         self._size = 0
         self._clock: int | None = None
         self._path = ""
-        self._offsets = Tally()
+        self._offsets = OffsetChecksum()
 
     def round(self, now: int, prefix: str) -> None:
         """Takes a round's records; `prefix` is the name of its staging object."""
         rates, choose = self._rates, self._random
         path = self._pipeline.partitioner.time_path(now) or ""
         if path != self._path:
-            self._seen, self._parts, self._tail, self._size, self._offsets = [], [], [], 0, Tally()
+            self._seen, self._parts, self._tail, self._size, self._offsets = [], [], [], 0, OffsetChecksum()
             self._path, self._start = path, self._next
         self._clock = now if self._before else self._pipeline.path_clock(self._clock, now)
         count = choose.randint(1, 2 * rates.records)
         first, self._next = self._next, self._next + count
-        self._seen[-1:] = extend_seen(self._seen[-1:], first, self._next, self._clock or 0)
-        self._offsets += Tally(count, choose.getrandbits(64))
+        self._seen[-1:] = extend_sources(self._seen[-1:], first, self._next, self._clock or 0)
+        self._offsets += OffsetChecksum(count, choose.getrandbits(64))
         staged = sum(e.length for e in self._tail) + count * rates.record_bytes
         self._size += count * rates.record_bytes
         if staged >= rates.part_bytes:
             self._parts.append(Part(len(self._parts) + 1, f"{choose.getrandbits(128):032x}", self._crc(), staged))
             self._tail = []
-        elif len(self._tail) > MAX_TAIL:
+        elif len(self._tail) > MAX_STAGED_EXTENTS:
             self._tail = [self._extent(prefix, staged)]
         else:
             self._tail.append(self._extent(prefix, count * rates.record_bytes))
@@ -111,26 +111,26 @@ class Partition:
             offsets=self._offsets,
             upload=f"{self.tp.partition:064x}" if self._parts else None,
             parts=tuple(self._parts),
-            seen=tuple(self._seen),
-            loose=tuple(self._tail),
+            sources=tuple(self._seen),
+            partial_block=tuple(self._tail),
         )
         return PartitionState(
             next=self._next,
             committable=self._start,
             rotation_start=self._start,
-            written=self._offsets,
-            written_to=self._next,
+            accepted=self._offsets,
+            accepted_end=self._next,
             settings=1,
-            n=self._offsets.count,
+            open_records=self._offsets.count,
             last_time=self._seen[-1].clock,
             current_path=self._path,
             path_clock=None if self._before else self._clock,
             open=(o,),
         )
 
-    def change(self, old: PartitionState, new: PartitionState) -> PartitionChange:
+    def change(self, old: PartitionState, new: PartitionState) -> PartitionDelta:
         """What a record holds of the last round."""
-        change = difference(old, new)
+        change = diff(old, new)
         if self._before and change.kept:
             kept = change.kept[0]
             whole = msgspec.structs.replace(new.open[0], parts=new.open[0].parts[kept.parts :])
@@ -161,12 +161,12 @@ def measure(rounds: int, partitions: Sequence[Partition]) -> list[Measured]:
             states = [p.now() for p in partitions]
             changes = {str(p.tp): p.change(a, b) for p, a, b in zip(partitions, old, states, strict=True)}
             record = Record(number=number + 1, epoch=1, attempt="a" * 32, kind="round", clock=now, partitions=changes)
-            state = State(number + 1, 1, now, partitions=dict(zip(changes, states, strict=True)))
+            state = LedgerState(number + 1, 1, now, partitions=dict(zip(changes, states, strict=True)))
             found.append(Measured(number, stored(record), stored(state)))
     return found
 
 
-def stored(what: Record | State) -> int:
+def stored(what: Record | LedgerState) -> int:
     """Bytes in the store."""
     return len(gzip.compress(msgspec.json.encode(what), 1, mtime=0))
 
@@ -181,14 +181,14 @@ def main() -> None:
     parser.add_argument("--before", action="store_true")
     given = parser.parse_args()
     sections = {"partitioner": {"type": given.type, "timezone": "UTC"}, "rotation": {"flushSize": 10**9}}
-    shaping = Shaping.model_validate(sections)
-    pipeline = Pipeline.of(shaping, Errors())
+    shaping = ObjectSettings.model_validate(sections)
+    pipeline = RecordPipeline.of(shaping, ErrorsSpec())
     rates = Rates(given.records, given.record_bytes, shaping.s3.part_size)
     partitions = [Partition(n, pipeline, rates, before=given.before) for n in range(given.partitions)]
     rounds = 86_400 // given.seconds
     found = measure(rounds, partitions)
     records = sum(m.record for m in found) * rounds / len(found)
-    snapshots = sum(m.snapshot for m in found) * rounds / len(found) / SNAPSHOT_EVERY
+    snapshots = sum(m.snapshot for m in found) * rounds / len(found) / SNAPSHOT_INTERVAL_RECORDS
     first, last = found[0], found[-1]
     print(f"{given.type} paths by the clock, {given.partitions} partitions, a round every {given.seconds} s:")
     print(f"record of round {first.number:,}: {first.record / 1e3:,.1f} kB; of round {last.number:,}: ", end="")

@@ -25,12 +25,12 @@ from bench.resource_sampler import Sampler, spent
 from devtools.s3 import credentials_environment
 from sink_job.api.spec import load_sink
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.context import Goal, World
-from sink_job.coordinator.coordinator import Driver
-from sink_job.coordinator.progress import Tracker
+from sink_job.coordinator.context import CoordinatorContext, StopCondition
+from sink_job.coordinator.coordinator import Coordinator
+from sink_job.coordinator.progress import Progress
 from sink_job.driver.run import memory_of, owner_of
 from sink_job.engine.kafka_admin import TopicInfo
-from sink_job.engine.types import Columns, Range, Work
+from sink_job.engine.types import Columns, ProcessorFactory, Range
 from sink_job.s3 import S3Settings
 
 TOPIC = "endless"
@@ -115,24 +115,24 @@ class EndlessLog:
         idle: Sequence[TopicPartition],
         inputs: Mapping[TopicPartition, bytes],
         columns: Columns,
-        work: Work,
+        factory: ProcessorFactory,
     ) -> dict[TopicPartition, bytes]:
-        share = work()
+        share = factory()
         results = {tp: share(tp, inputs[tp], self._batches(r.start, r.end)) for tp, r in ranges.items()}
         results |= {tp: share(tp, inputs[tp], iter(())) for tp in idle}
-        share.end()
+        share.close()
         return results
 
     def cancel(self) -> None:
         """Nothing runs in the background."""
 
-    def ends(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
+    def end_offsets(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
         return dict.fromkeys(partitions, self.records)
 
-    def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def beginning_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return dict.fromkeys(partitions, 0)
 
-    def offsets_at(self, partitions: Sequence[TopicPartition], ms: int) -> dict[TopicPartition, int]:
+    def offsets_for_times(self, partitions: Sequence[TopicPartition], ms: int) -> dict[TopicPartition, int]:
         return dict.fromkeys(partitions, 0)
 
     def topics(self, names: Sequence[str] | None = None, *, pattern: str | None = None) -> dict[str, TopicInfo]:
@@ -142,20 +142,20 @@ class EndlessLog:
         return "endless"
 
     def group_offsets(
-        self, group: str, partitions: Sequence[TopicPartition], *, mark: str = ""
+        self, group: str, partitions: Sequence[TopicPartition], *, metadata: str = ""
     ) -> dict[TopicPartition, int]:
         return {tp: offset for tp, offset in self._committed.items() if tp in partitions}
 
-    def group_marks(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
+    def group_metadata(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
         return {}
 
     def group_members(self, group: str) -> int:
         return 0
 
-    def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None:
+    def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], *, metadata: str = "") -> None:
         self._committed.update(offsets)
 
-    def sizes(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
+    def log_sizes(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
         return {TopicPartition(TOPIC, 0): self.records * VALUE_BYTES}
 
 
@@ -164,8 +164,8 @@ def main() -> None:
     sink = load_sink(json.dumps(given["manifest"]))
     memory = memory_of(sink, cores=given["cores"], total=None)
     log = EndlessLog(given["records"])
-    tracker = Tracker(sink, _clock)
-    world = World(
+    tracker = Progress(sink, _clock)
+    world = CoordinatorContext(
         s3=S3Settings.of(sink.spec.s3, {}),
         admin=log,
         engine=log,
@@ -173,10 +173,10 @@ def main() -> None:
         owner=owner_of(sink, {}),
         attempt=uuid.uuid4().hex,
         budget=memory.budget,
-        threads=memory.bodies,
-        bodies=memory.bodies,
+        threads=memory.part_buffers,
+        part_buffers=memory.part_buffers,
     )
-    Driver(sink, world, Goal(until_caught_up=True), tracker).run()
+    Coordinator(sink, world, StopCondition(until_caught_up=True), tracker).run()
     report = tracker.report()
     told = {
         "budget_mb": round(memory.budget / 1e6),

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from devtools.s3 import s3_server
-from sink_job.coordinator.context import Goal
-from sink_job.coordinator.coordinator import Driver
+from sink_job.coordinator.context import StopCondition
+from sink_job.coordinator.round_loop import RoundLoop
+from sink_job.s3 import S3Client
 from tests.support.sink_fixture import Place
 from tests.support.synthetic_log import CLOCK_MS, FunctionLog
 
@@ -28,12 +29,12 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def rounds(driver: Driver) -> Iterator[Counter[str]]:
+def rounds(loop: RoundLoop, s3: S3Client) -> Iterator[Counter[str]]:
     """The requests of each round, the last one (which finds nothing to read) included."""
     while True:
-        before = Counter(driver._s3.meter.snapshot().requests)
-        did = driver._round()
-        yield Counter(driver._s3.meter.snapshot().requests) - before
+        before = Counter(s3.meter.snapshot().requests)
+        did = loop.run_once()
+        yield Counter(s3.meter.snapshot().requests) - before
         if not did:
             return
 
@@ -44,14 +45,16 @@ def measure(endpoint: str, partitions: int, given: dict[str, Any]) -> tuple[Coun
     with tempfile.TemporaryDirectory(prefix="s3sink-bench-") as folder:
         place = Place.new(endpoint, Path(folder))
         log = FunctionLog(records=3 * RECORDS, partitions=partitions)
-        driver = place.driver(log, Goal(until_caught_up=True), max_records=RECORDS, clock=lambda: now[0], **given)
-        driver._claim()
-        driver._recover()
-        made = list(rounds(driver))
+        driver = place.driver(
+            log, StopCondition(until_caught_up=True), max_records=RECORDS, clock=lambda: now[0], **given
+        )
+        loop = driver.start()
+        loop.recover()
+        made = list(rounds(loop, place.s3))
         hour: Counter[str] = Counter()
         for _ in range(120):
-            now[0] += driver.world.look_every
-            hour += next(rounds(driver))
+            now[0] += driver.context.discovery_interval_ms
+            hour += next(rounds(loop, place.s3))
         return made[2], made[-1], hour
 
 

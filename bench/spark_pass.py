@@ -23,12 +23,12 @@ from pyspark.sql import DataFrame
 
 from sink_job.api.spec import Sink, load_sink
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.context import Goal, World
-from sink_job.coordinator.coordinator import Driver
-from sink_job.coordinator.progress import Tracker
+from sink_job.coordinator.context import CoordinatorContext, StopCondition
+from sink_job.coordinator.coordinator import Coordinator
+from sink_job.coordinator.progress import Progress
 from sink_job.driver.run import memory_of, owner_of
-from sink_job.engine.types import Columns, Range, each
-from sink_job.kafka.admin import Admin
+from sink_job.engine.types import Columns, Range, stateless
+from sink_job.kafka.admin import JavaKafkaAdmin
 from sink_job.kafka.jvm import new_instance
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.s3 import S3Settings, connect
@@ -59,7 +59,7 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pydict({"records": [records], "bytes": [size]})
 
 
-class RoundLog(Tracker):
+class RoundLog(Progress):
     """A tracker that keeps what each round took, in ms: tasks and record, publish."""
 
     def __init__(self, sink: Sink) -> None:
@@ -67,7 +67,7 @@ class RoundLog(Tracker):
         self.rounds: list[tuple[int, int]] = []
 
     def round_done(self, results: Any, commits: Any, *, started: int, recorded: int, ended: int) -> None:
-        super().round_done(results, commits, started=started, recorded=recorded, ended=ended)
+        super().round_completed(results, commits, started=started, recorded=recorded, ended=ended)
         self.rounds.append((recorded - started, ended - recorded))
 
 
@@ -79,7 +79,7 @@ class Passes:
         self.spark = spark
         self.gateway = spark.sparkContext._gateway
         self.properties = KafkaProperties.of(sink.spec.kafka, {})
-        self.admin = Admin(self.gateway, self.properties, timeout_ms=50_000)
+        self.admin = JavaKafkaAdmin(self.gateway, self.properties, timeout_ms=50_000)
         self.engine = SparkEngine(spark, self.properties.client(), group_id=sink.group_id, cores=cores)
 
     def run(self, what: Pass) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class Passes:
     def reader(self, what: Pass) -> dict[str, Any]:
         """As lean as rows can be: no data source around the RDD, and only the columns that a sink needs."""
         partitions = [TopicPartition(what["topic"], n) for n in range(what["partitions"])]
-        held = self.admin.ends(partitions)
+        held = self.admin.end_offsets(partitions)
         ends = self.gateway.jvm.java.util.ArrayList()
         for tp in partitions:
             ends.add(held[tp])
@@ -125,13 +125,13 @@ class Passes:
 
     def packed(self, what: Pass) -> dict[str, Any]:
         ranges = {TopicPartition(what["topic"], n): Range(0, 0) for n in range(what["partitions"])}
-        ends = self.admin.ends(list(ranges))
+        ends = self.admin.end_offsets(list(ranges))
         results = self.engine.run(
             ranges={tp: Range(0, ends[tp]) for tp in ranges},
             idle=[],
             inputs={},
             columns=Columns(timestamp=what.get("timestamp", False)),
-            work=each(count),
+            factory=stateless(count),
         )
         return {"records_read": sum(json.loads(result)[0] for result in results.values())}
 
@@ -139,7 +139,7 @@ class Passes:
         sink = load_sink(json.dumps(what["manifest"]))
         settings = S3Settings.of(sink.spec.s3, {})
         memory = memory_of(sink, cores=self.cores, total=None)
-        world = World(
+        world = CoordinatorContext(
             s3=settings,
             admin=self.admin,
             engine=self.engine,
@@ -147,13 +147,13 @@ class Passes:
             owner=owner_of(sink, {}),
             attempt=uuid.uuid4().hex,
             budget=memory.budget,
-            threads=memory.bodies,
-            bodies=memory.bodies,
+            threads=memory.part_buffers,
+            part_buffers=memory.part_buffers,
         )
         tracker = RoundLog(sink)
         before = connect(settings).meter.snapshot()
-        goal = Goal(until_caught_up=True, publish_open=what.get("publish_open", True))
-        Driver(sink, world, goal, tracker).run()
+        goal = StopCondition(until_caught_up=True, publish_open=what.get("publish_open", True))
+        Coordinator(sink, world, goal, tracker).run()
         asked = connect(settings).meter.snapshot() - before
         report = tracker.report()
         return {

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyspark
 
-from sink_job.spark.class_data_sharing import make_archive
+from sink_job.spark.class_data_sharing import build_cds_archive
 from sink_job.spark.jars import connector_jars
 
 JARS = Path(pyspark.__file__).parent / "jars"
@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
     os.environ.pop("S3SINK_JARS", None)  # from here on they are where drivers will find them
     for jar in jars:
         os.utime(jar, (0, 0))
-    for file in [*jars, make_archive()]:
+    for file in [*jars, build_cds_archive()]:
         copy = folder / file.relative_to("/")
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(file, copy)

@@ -12,9 +12,8 @@ from demo.console import Show
 from demo.flights import Flights
 from demo.scenario import play
 from demo.servers import ROOT, Servers, forget, remembered
-from sink_job.spark.jars import cache_dir
 
-LEFT_RUNNING = cache_dir() / "demo"
+LEFT_RUNNING = ROOT / ".cache" / "demo"
 
 
 def main() -> int:

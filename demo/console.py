@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from devtools.processes import ServerFailedError
 from sink_job.api.errors import SinkError
 
 _PIPED_WIDTH = 110
+_REPORT_EVERY_S = 5.0
 Advance = Callable[[int], None]
 
 
@@ -64,24 +66,40 @@ class Show:
     @contextmanager
     def bar(self, what: str, total: int, unit: str) -> Iterator[Advance]:
         """A bar on a terminal; afterwards one line either way. What is yielded takes how much is done altogether."""
-        began, last = time.monotonic(), 0
+        began = reported = time.monotonic()
+        last = 0
         columns = (SpinnerColumn(), TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as progress:
             task = progress.add_task(what, total=total)
 
             def advance(done: int) -> None:
-                nonlocal last
+                nonlocal last, reported
                 last = done
                 progress.update(task, completed=done)
+                if not self.console.is_terminal and time.monotonic() - reported >= _REPORT_EVERY_S:
+                    reported = time.monotonic()
+                    self.say(f"{what}: {done:,} of {total:,} {unit} after {reported - began:.0f} s")
 
             yield advance
         self.say(f"{what}: {last:,} of {total:,} {unit} in {time.monotonic() - began:.1f} s")
 
     @contextmanager
     def spinner(self, what: str) -> Iterator[None]:
-        """A sign of life on a terminal while something without a measure goes on."""
+        """A spinner on a terminal while something without a measure takes time; elsewhere a line now and then."""
         if self.console.is_terminal:
             with self.console.status(what):
                 yield
-        else:
+            return
+        began, over = time.monotonic(), threading.Event()
+
+        def report() -> None:
+            while not over.wait(_REPORT_EVERY_S):
+                self.say(f"{what}: {time.monotonic() - began:.0f} s")
+
+        thread = threading.Thread(target=report, name="spinner", daemon=True)
+        thread.start()
+        try:
             yield
+        finally:
+            over.set()
+            thread.join()

@@ -18,8 +18,9 @@ from demo.flights import Flights
 from devtools.jars import broker_class_path
 from devtools.kafka import KafkaBroker
 from devtools.processes import LOOPBACK, accepts_connections, in_session, kill_session, wait_until
-from devtools.s3 import Moto, S3Server, VersityGW, credentials_environment, versitygw_binary, versitygw_possible
+from devtools.s3 import Moto, S3Server, VersityGW, credentials_environment
 from devtools.topics import Topics
+from devtools.versitygw import versitygw_binary, versitygw_possible
 from sink_job.spark.jars import connector_jars
 
 ROOT = Path(__file__).resolve().parent.parent

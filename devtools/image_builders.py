@@ -22,7 +22,8 @@ from urllib.parse import urlsplit
 
 from devtools.kube.host_packages import Machine, find_program, require
 from devtools.processes import ServerFailedError
-from sink_job.spark.jars import cache_dir, connector_jars
+from sink_job.spark.cache import cache_dir
+from sink_job.spark.jars import connector_jars
 
 _SUITE = "bookworm"
 _BASE_PACKAGES = ("ca-certificates", "python3", "python3-venv")

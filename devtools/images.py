@@ -19,15 +19,20 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
-from devtools.image_builders import Builder, builder_here, say
+from devtools.image_builders import Builder, builder_here, reason_against, say
 from devtools.processes import ServerFailedError
-from sink_job.spark.jars import cache_dir
+from sink_job.spark.cache import cache_dir
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGETS = ("operator", "job")
 _CONTEXT = ("Dockerfile", ".dockerignore", "pyproject.toml", "LICENSE", "container", "operator", "sink_job")
 _PAUSE = 'FROM {base}\nUSER 65535:65535\nENTRYPOINT ["sleep", "infinity"]\n'
+
+
+# Archives that this process may read until it ends; other checkouts remove no archive that is in use.
+_in_use: list[IO[bytes]] = []
 
 
 @dataclass(frozen=True)
@@ -50,14 +55,18 @@ def built(*targets: str) -> list[Image]:
     """Images of the Dockerfile's targets (`operator`, `job`) or `pause`, of the cache or built now.
 
     `S3SINK_IMAGES=kept` takes those of the cache as they are, of whatever code, where there are any. Raises
-    `ServerFailedError` with the builder's words, or with what is missing on this machine.
+    `ServerFailedError` with the builder's words, or with what is missing on this machine. The archives stay until this
+    process ends, whatever other checkouts build.
     """
     folder = cache_dir() / "images"
     folder.mkdir(parents=True, exist_ok=True)
     if os.environ.get("S3SINK_IMAGES") == "kept":
         kept = [_kept(folder, target) for target in targets]
         if all(kept):
-            return [image for image in kept if image]
+            images = [image for image in kept if image]
+            for image in images:
+                _use(image.archive)
+            return images
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         builder = builder_here()
@@ -66,7 +75,7 @@ def built(*targets: str) -> list[Image]:
 
 
 def _kept(folder: Path, target: str) -> Image | None:
-    archive = next(folder.glob(f"{target}-*.tar"), None)
+    archive = max(folder.glob(f"{target}-*.tar"), key=lambda path: path.stat().st_mtime, default=None)
     return Image(f"localhost/s3sink-{target}:{archive.stem.rpartition('-')[2]}", archive) if archive else None
 
 
@@ -74,6 +83,7 @@ def _image(builder: Builder, target: str, folder: Path, context: Path) -> Image:
     key = _key(builder, None if target == "pause" else context)
     image = Image(f"localhost/s3sink-{target}:{key}", folder / f"{target}-{key}.tar")
     if image.archive.exists():
+        _use(image.archive)
         return image
     say(f"building the image {image.name} (minutes, the first time) ...")
     begin = time.monotonic()
@@ -90,8 +100,9 @@ def _image(builder: Builder, target: str, folder: Path, context: Path) -> Image:
         made = Path(work, "image.tar")
         builder.save(image.name, made)
         for old in folder.glob(f"{target}-*.tar"):
-            old.unlink()
+            _remove_unless_used(old)
         made.rename(image.archive)
+        _use(image.archive)
         try:
             builder.tidy(image.name, dockerfile, context, options)
         except ServerFailedError as error:
@@ -99,6 +110,18 @@ def _image(builder: Builder, target: str, folder: Path, context: Path) -> Image:
     size = image.archive.stat().st_size / 1e6
     say(f"built {image.name} in {time.monotonic() - begin:.0f} s, {size:.0f} MB")
     return image
+
+
+def _use(archive: Path) -> None:
+    file = archive.open("rb")
+    fcntl.flock(file, fcntl.LOCK_SH)
+    _in_use.append(file)
+
+
+def _remove_unless_used(archive: Path) -> None:
+    with archive.open("rb") as file, contextlib.suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        archive.unlink()
 
 
 @contextlib.contextmanager
@@ -131,11 +154,20 @@ def _dockerfile_base() -> str:
 
 
 def main() -> None:
-    """`python -m devtools.images [operator] [job] [pause]`: builds images and prints their names and archives."""
-    if unknown := set(sys.argv[1:]) - {*TARGETS, "pause"}:
+    """`python -m devtools.images [--if-possible] [operator] [job] [pause]`: builds images and prints their names and
+    archives. With `--if-possible` a machine that cannot build them is no error.
+    """
+    targets = [word for word in sys.argv[1:] if word != "--if-possible"]
+    if unknown := {*targets} - {*TARGETS, "pause"}:
         sys.exit(f"images: no target {' '.join(sorted(unknown))}: operator, job, pause")
-    for image in built(*(sys.argv[1:] or TARGETS)):
-        print(image.name, image.archive)
+    if "--if-possible" in sys.argv and (reason := reason_against()):
+        say(f"no images are built: {reason}")
+        return
+    try:
+        for image in built(*(targets or TARGETS)):
+            print(image.name, image.archive)
+    except ServerFailedError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pyspark
 
-from sink_job.spark.jars import Report, cached_jars, jar_table
+from sink_job.api.errors import SinkError
+from sink_job.spark.jars import Report, cached_jars, connector_jars, jar_table
 
 KAFKA_VERSION = "4.3.1"
 
@@ -111,3 +113,16 @@ def broker_class_path(report: Report | None = None) -> list[Path]:
     # Spark's resolution leaves out the Scala library because Spark has it, and so has PySpark's own folder.
     scala = (Path(pyspark.__file__).parent / "jars").glob("scala-library-*.jar")
     return [*jars, *scala]
+
+
+def main() -> None:
+    """`python -m devtools.jars`: fetches the jars of the broker and of Spark's connector ahead."""
+    try:
+        broker_class_path()
+        connector_jars()
+    except SinkError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -6,10 +6,7 @@ Both are processes over a folder, with one key pair; a client of either comes fr
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
 from abc import ABC, abstractmethod
@@ -22,7 +19,7 @@ from botocore.config import Config
 
 from devtools.certificates import Certificate
 from devtools.processes import LOOPBACK, Process, ServerFailedError, accepts_connections, free_ports, wait_until
-from sink_job.spark.jars import cache_dir
+from devtools.versitygw import versitygw_binary
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -30,8 +27,6 @@ if TYPE_CHECKING:
 ACCESS_KEY = "test-access-key"
 SECRET_KEY = "test-secret-key"
 REGION = "us-east-1"
-VERSITYGW_MODULE = "github.com/versity/versitygw/cmd/versitygw"
-VERSITYGW_VERSION = "v1.8.0"
 _START_SECONDS = 30
 
 
@@ -181,51 +176,6 @@ def credentials_secret(folder: Path, *, access_key: str = ACCESS_KEY, secret_key
     (folder / "AWS_ACCESS_KEY_ID").write_text(access_key)
     (folder / "AWS_SECRET_ACCESS_KEY").write_text(secret_key)
     return folder
-
-
-def versitygw_binary() -> Path:
-    """VersityGW's program: from the cache, else built once by Go; `ServerFailedError` where that is impossible."""
-    binary = cache_dir() / "bin" / f"versitygw-{VERSITYGW_VERSION}"
-    binary.parent.mkdir(parents=True, exist_ok=True)
-    with (binary.parent / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not binary.exists():
-            _build_versitygw(binary)
-    return binary
-
-
-def versitygw_possible() -> bool:
-    """Whether `versitygw_binary` can give one: built already, or Go is here."""
-    return (cache_dir() / "bin" / f"versitygw-{VERSITYGW_VERSION}").exists() or shutil.which("go") is not None
-
-
-def _build_versitygw(binary: Path) -> None:
-    go = shutil.which("go")
-    if not go:
-        raise ServerFailedError(f"{binary.name} has to be built once, and there is no go on PATH")
-    print(
-        f"building {binary.name} with Go (once, a minute or two, into {binary.parent}) ...", file=sys.stderr, flush=True
-    )
-    with tempfile.TemporaryDirectory(dir=binary.parent) as work:
-        # Go's module and build caches are as large as what they save; they go with the folder.
-        caches = {
-            "GOBIN": work,
-            "GOPATH": f"{work}/path",
-            "GOCACHE": f"{work}/cache",
-            "GOFLAGS": "-modcacherw -trimpath",
-        }
-        command = [go, "install", "-ldflags=-s -w", f"{VERSITYGW_MODULE}@{VERSITYGW_VERSION}"]
-        result = subprocess.run(
-            command,
-            env={**os.environ, **caches},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        if result.returncode:
-            raise ServerFailedError(f"{' '.join(command)} failed:\n{result.stdout[-2000:]}")
-        Path(work, "versitygw").rename(binary)
 
 
 def _has_extended_attributes(folder: Path) -> bool:

@@ -15,6 +15,8 @@ from devtools.processes import Process, wait_until
 from devtools.s3 import REGION, credentials_environment
 
 _numbers = itertools.count(1)
+LAUNCHER = {"SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""Options of the JVM in which Spark builds the command of the JVM that stays: it runs for a second, as in the image."""
 
 
 def manifest(name: str, spec: Mapping[str, Any], *, namespace: str | None = None) -> dict[str, Any]:
@@ -49,7 +51,7 @@ class Sink:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.path = folder / f"{document['metadata']['name']}.yaml"
-        self.env = {**credentials_environment(), **(env or {})}
+        self.env = {**credentials_environment(), **LAUNCHER, **(env or {})}
         self.processes: list[Process] = []
         self.write(document)
 

@@ -16,9 +16,9 @@ from model import generations, ledger, publishing, rounds
 from model.model_state import COMMANDS, FOREIGN, Case, Command, Driver, Plan, World
 from model.search import Step
 from model.starting import removed
-from sink_job.ledger.generations import given_up, intended, rewound
+from sink_job.ledger.generations import open_object_ranges, rewind, without_open_bytes
 from sink_job.ledger.session import changed
-from sink_job.ledger.state import PartitionState, Record, State
+from sink_job.ledger.state import LedgerState, PartitionState, Record
 
 Steps = Iterator[Step[World]]
 AT_REST = ("asked", "told", "refused", "fenced", "conflict", "killed")
@@ -64,7 +64,7 @@ def asked(case: Case, world: World, d: Driver) -> Steps:
         yield Step(f"{label}: it was carried out, and others since", told)
 
 
-def _carried_out(case: Case, world: World, state: ledger.Kept[State], command: Command) -> Record | None:
+def _carried_out(case: Case, world: World, state: ledger.Kept[LedgerState], command: Command) -> Record | None:
     if not case.rules.say("reset.once"):
         return None
     if not case.rules.say("reset.in-all-claims") and state.value.nonce != command.nonce:
@@ -90,7 +90,7 @@ def look_again(case: Case, world: World, d: Driver) -> Steps:
         return
     uploads = tuple(sorted(o.upload for p in state.partitions.values() for o in p.open if o.upload))
     plan = Plan(body, replaced=uploads)
-    at = "intend" if intended(state) and case.rules.say("reset.intent") else "give up"
+    at = "intend" if open_object_ranges(state) and case.rules.say("reset.intent") else "give up"
     yield Step(f"{d.name} looks again", world.with_driver(d._replace(at=at, then="give up", plan=plan)))
 
 
@@ -107,13 +107,13 @@ def _given_up(case: Case, p: PartitionState) -> PartitionState:
     if not p.open:
         return p
     if not case.rules.say("discard.goes-back"):
-        return PartitionState(next=p.next, committable=p.next, rotation_start=p.next, written_to=p.next)
-    return given_up(p) if case.rules.say("discard.scope-object") else rewound(p)
+        return PartitionState(next=p.next, committable=p.next, rotation_start=p.next, accepted_end=p.next)
+    return without_open_bytes(p) if case.rules.say("discard.scope-object") else rewind(p)
 
 
 def intend(case: Case, world: World, d: Driver) -> Steps:
     """The intent that covers the open objects comes before the record."""
-    start, end = intended(d.state.value)[str(ledger.TP)]
+    start, end = open_object_ranges(d.state.value)[str(ledger.TP)]
     world = rounds.intend(case, world, d, start, end)
     if not case.rules.say("reset.intent-settings"):
         mine = (*world.intents[-1][:3], ())

@@ -17,19 +17,27 @@ from model.ledger import TP, Kept
 from model.model_state import Case, Command, Driver, World, checksum, directory_of, first_of
 from sink_job.api.enums import OnExisting, ResetTo
 from sink_job.api.errors import SinkError
-from sink_job.api.operator_sections import OffsetReset, PartitionOffset
-from sink_job.api.spec import S3Names, Shaping
-from sink_job.coordinator.topic_discovery import starting
-from sink_job.ledger.generations import ended, mark, new_topics_dir, shaping_below
-from sink_job.ledger.state import FORMAT, NamedObject, Record, Reset, Rotation, State, difference
-from sink_job.maintenance.existing_objects import expect_empty, expect_none_in_the_way
-from sink_job.maintenance.reset_targets import Logs, Places, digest, wanted_starts
+from sink_job.api.operator_sections import OffsetResetSpec, PartitionOffset
+from sink_job.api.spec import KeySettings, ObjectSettings
+from sink_job.coordinator.topic_discovery import initial_state
+from sink_job.ledger.generations import end_of_generation, generation_metadata, new_topics_dir, shaping_below
+from sink_job.ledger.state import ClosedObject, LedgerState, OffsetResetRecord, Record, RotationRange, diff
+from sink_job.maintenance.existing_objects import check_empty, check_existing_objects
+from sink_job.maintenance.reset_targets import LogBounds, ResetContext, request_digest, resolve_targets
 from sink_job.partitioning.object_keys import object_key
-from sink_job.s3 import S3
-from sink_job.verify.audit import Bucket, Finding, Lists, Log, Unknown, Wrong, audit
-from sink_job.verify.per_generation import buckets, lineage
+from sink_job.s3 import S3Client
+from sink_job.verify.audit import (
+    BucketState,
+    Finding,
+    FindingType,
+    GenerationAudit,
+    KafkaOffsets,
+    UntrackedObject,
+    audit,
+)
+from sink_job.verify.per_generation import buckets, per_generation
 
-SHAPING = Shaping(s3=S3Names(topics_dir="", offset_pad_width=0))
+SHAPING = ObjectSettings(s3=KeySettings(topics_dir="", offset_pad_width=0))
 
 
 class Stretch(NamedTuple):
@@ -66,12 +74,12 @@ def real(key: str) -> str:
 
 
 @cache
-def _below(directory: str) -> Shaping:
+def _below(directory: str) -> ObjectSettings:
     return shaping_below(SHAPING, directory)
 
 
 @cache
-def _renamed(o: NamedObject) -> NamedObject:
+def _renamed(o: ClosedObject) -> ClosedObject:
     return replace(o, key=real(o.key))
 
 
@@ -79,53 +87,54 @@ def _renamed(o: NamedObject) -> NamedObject:
 
 
 @cache
-def _request(command: Command) -> OffsetReset:
+def _request(command: Command) -> OffsetResetSpec:
     existing = OnExisting(command.on_existing)
     if command.to == "latest":
-        return OffsetReset(nonce=command.nonce, to=ResetTo.LATEST, on_existing=existing)
+        return OffsetResetSpec(nonce=command.nonce, to=ResetTo.LATEST, on_existing=existing)
     at = [PartitionOffset(topic=TP.topic, partition=TP.partition, offset=command.to)]
-    return OffsetReset(nonce=command.nonce, to=ResetTo.OFFSETS, partitions=at, on_existing=existing)
+    return OffsetResetSpec(nonce=command.nonce, to=ResetTo.OFFSETS, partitions=at, on_existing=existing)
 
 
 @cache
 def digest_of(command: Command) -> str:
-    return digest(_request(command))
+    return request_digest(_request(command))
 
 
 def start_of(case: Case, command: Command) -> int:
-    places = Places(logs=Logs({TP: 0}, {TP: case.records}), at={}, reached={}, now=0)
-    return wanted_starts(_request(command), places)[TP]
+    places = ResetContext(logs=LogBounds({TP: 0}, {TP: case.records}), at={}, reached={}, now=0)
+    return resolve_targets(_request(command), places)[TP]
 
 
-def planned(case: Case, world: World, state: Kept[State], d: Driver) -> Kept[Record] | None:
+def planned(case: Case, world: World, state: Kept[LedgerState], d: Driver) -> Kept[Record] | None:
     """The record of the reset that a command is asked for; None where something is in its way."""
     body = record(case, state, d)
     if not case.rules.say("reset.in-the-way"):
         return body
     reset, starts = body.value.reset, {TP: start_of(case, case.command(d.name))}
     assert reset is not None, "it is a reset"
-    store, shaping = cast("S3", Store(world)), _below(reset.topics_dir)
+    store, shaping = cast("S3Client", Store(world)), _below(reset.topics_dir)
     try:
         if reset.on_existing == OnExisting.NEW_PREFIX.value:
-            expect_empty(store, shaping, starts)
+            check_empty(store, shaping, starts)
         else:
-            expect_none_in_the_way(store, shaping, lists(world, state), starts)
+            check_existing_objects(store, shaping, lists(world, state), starts)
     except SinkError:
         return None
     return body
 
 
-def record(case: Case, state: Kept[State], d: Driver) -> Kept[Record]:
+def record(case: Case, state: Kept[LedgerState], d: Driver) -> Kept[Record]:
     """The record that begins the next generation."""
     command, before, rules = case.command(d.name), state.value, case.rules
     generation, number = before.generation + 1, before.number + 1
     is_apart = command.on_existing == OnExisting.NEW_PREFIX.value
     topics_dir = new_topics_dir(SHAPING, generation) if is_apart else before.topics_dir or ""
-    reset = Reset(
+    reset = OffsetResetRecord(
         generation=generation,
         topics_dir=topics_dir,
         ended={
-            name: ended(p) if rules.say("reset.ended") else starting(p.next) for name, p in before.partitions.items()
+            name: end_of_generation(p) if rules.say("reset.ended") else initial_state(p.next)
+            for name, p in before.partitions.items()
         },
         nonce=command.nonce,
         to=_request(command).to.value,
@@ -140,9 +149,8 @@ def record(case: Case, state: Kept[State], d: Driver) -> Kept[Record]:
             attempt=d.name,
             kind="claim" if is_claim else "round",
             clock=0,
-            format=FORMAT,
             settings=ledger.settings_of(topics_dir),
-            partitions={str(TP): difference(None, starting(start_of(case, command)))},
+            partitions={str(TP): diff(None, initial_state(start_of(case, command)))},
             reset=reset,
         )
     )
@@ -151,7 +159,7 @@ def record(case: Case, state: Kept[State], d: Driver) -> Kept[Record]:
 # -- what is proved of each ------------------------------------------------------------------------------------------
 
 
-def claims(world: World, state: Kept[State]) -> list[Record]:
+def claims(world: World, state: Kept[LedgerState]) -> list[Record]:
     """Every claim that the ledger still has."""
     there = dict(world.records)
     return [there[number].value for number in state.value.claims if number in there]
@@ -173,20 +181,20 @@ def marked(world: World) -> int:
     return int(world.mark.rpartition(" ")[2]) if world.mark else 1
 
 
-def lists(world: World, state: Kept[State]) -> list[Lists]:
+def lists(world: World, state: Kept[LedgerState]) -> list[GenerationAudit]:
     """The ledger's lists of each generation, by the sink's own keys."""
     objects, rotations = _audit(world, state)
-    found = lineage(state.value, [_renamed(o) for o in objects], rotations, claims(world, state))
+    found = per_generation(state.value, [_renamed(o) for o in objects], rotations, claims(world, state))
     current = found[-1]
     pending = {real(key): _renamed(o) for key, o in current.state.pending.items()}
     return [*found[:-1], _with_state(current, replace(current.state, pending=pending))]
 
 
-def _with_state(each: Lists, state: State) -> Lists:
-    return Lists(state, each.published, each.rotations, each.starts, each.ended)
+def _with_state(each: GenerationAudit, state: LedgerState) -> GenerationAudit:
+    return GenerationAudit(state, each.published, each.rotations, each.starts, each.ended)
 
 
-def _audit(world: World, state: Kept[State]) -> tuple[list[NamedObject], list[Rotation]]:
+def _audit(world: World, state: Kept[LedgerState]) -> tuple[list[ClosedObject], list[RotationRange]]:
     """The published lists that lead to the state, then the state's own."""
     files = {end: (start, listed.value) for start, end, listed in world.published}
     chain, end = [state.value], state.value.audited_to
@@ -196,20 +204,20 @@ def _audit(world: World, state: Kept[State]) -> tuple[list[NamedObject], list[Ro
     return [o for each in chain for o in each.published], [r for each in chain for r in each.rotations]
 
 
-def verified(case: Case, world: World, state: Kept[State]) -> Iterator[Finding]:
+def verified(case: Case, world: World, state: Kept[LedgerState]) -> Iterator[Finding]:
     """What `s3sink verify` finds wrong, but for the objects that a reader has moved away."""
     found = lists(world, state)
     named = {o.key: o for each in found for o in each.objects}
     there = {real(key): content for key, content, _ in world.objects}
-    strange = [Unknown(key, first_of(key.removesuffix(".json")) or 0, 1) for key in there if key not in named]
-    whole = Bucket(
+    strange = [UntrackedObject(key, first_of(key.removesuffix(".json")) or 0, 1) for key in there if key not in named]
+    whole = BucketState(
         missing=frozenset(named.keys() - there.keys()),
         other={key: "another" for key, o in named.items() if key in there and checksum(there[key]) != o.crc},
         unknown={TP: strange} if strange else {},
     )
     moved = {real(key) for key, _, _ in world.moved}
-    ours = mark(state.value.generation) in ("", world.mark)
-    group = Log(group={TP: world.group} if ours else {}, ends={TP: case.records})
+    ours = generation_metadata(state.value.generation) in ("", world.mark)
+    group = KafkaOffsets(group={TP: world.group} if ours else {}, ends={TP: case.records})
     for each, bucket in zip(found, buckets(found, whole, [SHAPING.s3]), strict=True):
-        for verdict in audit(each, bucket, Log() if each.ended else group):
-            yield from (f for f in verdict.wrong if f.wrong is not Wrong.OBJECT_MISSING or f.key not in moved)
+        for verdict in audit(each, bucket, KafkaOffsets() if each.ended else group):
+            yield from (f for f in verdict.findings if f.type is not FindingType.OBJECT_MISSING or f.key not in moved)

@@ -7,8 +7,8 @@ from model.ledger import TP
 from model.model_state import COMMANDS, FOREIGN, NAMES, Case, Driver, Upload, World, key_of
 from model.starting import put_record
 from model.writing import Task
-from sink_job.ledger.offset_checksum import tally_range
-from sink_job.ledger.state import OpenObject, Part, PartitionState, Rotation, Seen, Tally
+from sink_job.ledger.offset_checksum import checksum_range
+from sink_job.ledger.state import OffsetChecksum, OpenObject, Part, PartitionState, RotationRange, SourceRange
 
 
 def begin(case: Case) -> World:
@@ -34,16 +34,16 @@ def inherited(case: Case, world: World, d: Driver) -> tuple[World, Driver]:
     """What a driver has left that is gone, or sleeps before its commit."""
     upload = Upload("Z0", key_of("p", 0), world.now, ((1, "0"),))
     o = OpenObject(
-        path="p", first=0, last=0, size=0, opened_at=0, settings=1, offsets=tally_range(0, 1), upload=upload.id,
-        parts=(Part(1, "0", 0, 1),), seen=(Seen(0, 1, 0),),
+        path="p", first=0, last=0, size=0, opened_at=0, settings=1, offsets=checksum_range(0, 1), upload=upload.id,
+        parts=(Part(1, "0", 0, 1),), sources=(SourceRange(0, 1, 0),),
     )  # fmt: skip
     if case.inherits == "open":
-        p = PartitionState(next=1, committable=0, rotation_start=0, written=o.offsets, written_to=1, open=(o,))
+        p = PartitionState(next=1, committable=0, rotation_start=0, accepted=o.offsets, accepted_end=1, open=(o,))
         body = ledger.step(d.state, driver="Z", epoch=1, new=p)
         return put_record(world.with_upload(upload), body), Driver(d.name)
     named = Task(case, world, d, "", 0).name(o)
-    p = PartitionState(next=1, committable=1, rotation_start=1, written_to=1)
-    rotation = Rotation(TP.topic, TP.partition, 0, 1, Tally())
+    p = PartitionState(next=1, committable=1, rotation_start=1, accepted_end=1)
+    rotation = RotationRange(TP.topic, TP.partition, 0, 1, OffsetChecksum())
     body = ledger.step(d.state, driver="Z", epoch=1, new=p, named=[named], rotations=[rotation])
     if case.inherits == "named":
         return put_record(world.with_upload(upload), body), Driver(d.name)

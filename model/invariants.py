@@ -29,7 +29,7 @@ from model import generations, ledger
 from model.model_state import FOREIGN, Case, Driver, World, checksum, directory_of, first_of
 from model.rounds import loses
 from model.starting import is_fenced, litter
-from sink_job.ledger.state import NamedObject, State
+from sink_job.ledger.state import ClosedObject, LedgerState
 
 Broken = Iterator[tuple[str, str]]
 Object = tuple[str, str, int]
@@ -107,7 +107,7 @@ def _ended(case: Case, number: int, stretch: range, copied: str) -> Broken:
         yield "ended", f"generation {number} ended at {stretch.stop}, and its objects hold {sorted(records)}"
 
 
-def _named(world: World, true: State, visible: list[str]) -> Broken:
+def _named(world: World, true: LedgerState, visible: list[str]) -> Broken:
     """The audit: the published lists that lead to the state, then the state's own (P1)."""
     if not visible:
         return
@@ -125,13 +125,13 @@ def _named(world: World, true: State, visible: list[str]) -> Broken:
         yield "unnamed", f"{'/'.join(strangers)} is visible, and the ledger does not name it"
 
 
-def _there(world: World, true: State) -> Broken:
+def _there(world: World, true: LedgerState) -> Broken:
     for partition in true.partitions.values():
         for o in partition.open:
             upload = world.upload(o.upload)
             if o.upload and (upload is None or not {(p.number, p.etag) for p in o.parts} <= set(upload.parts)):
                 yield "not there", f"the ledger names upload {o.upload} with {[p.etag for p in o.parts]}"
-            for extent in o.tail:
+            for extent in o.staged:
                 data = (world.staged(extent.name) or "")[extent.offset : extent.offset + extent.length]
                 if checksum(data) != extent.crc:
                     yield "not there", f"the ledger names staging object {extent.name} with {extent.crc}"
@@ -140,7 +140,7 @@ def _there(world: World, true: State) -> Broken:
             yield "not there", f"the ledger names {named.key}, which is neither an upload nor an object"
 
 
-def _is_somewhere(world: World, o: NamedObject) -> bool:
+def _is_somewhere(world: World, o: ClosedObject) -> bool:
     return world.upload(o.upload) is not None or any(key == o.key for key, *_ in (*world.objects, *world.moved))
 
 

@@ -19,15 +19,15 @@ from sink_job.ledger import sequence
 from sink_job.ledger.generations import generation_of
 from sink_job.ledger.sequence import Chain
 from sink_job.ledger.state import (
-    NamedObject,
+    ClosedObject,
+    LedgerState,
     PartitionState,
     Record,
-    Rotation,
-    State,
+    RotationRange,
     apply,
-    audited,
-    committed,
-    difference,
+    committable_offsets,
+    diff,
+    without_audit,
 )
 
 TP = TopicPartition("t", 0)
@@ -55,18 +55,18 @@ def keep(value: T) -> Kept[T]:
     return cast("Kept[T]", found)
 
 
-def partition(state: Kept[State]) -> PartitionState:
+def partition(state: Kept[LedgerState]) -> PartitionState:
     return state.value.partitions[str(TP)]
 
 
-EMPTY = keep(State())
+EMPTY = keep(LedgerState())
 START = PartitionState(next=0, committable=0, rotation_start=0)
 
 
-def claim(state: Kept[State], driver: str) -> Kept[Record]:
+def claim(state: Kept[LedgerState], driver: str) -> Kept[Record]:
     """The claim that follows `state`; the first one says where the topic-partition starts."""
     number = state.value.number + 1
-    fresh = {} if state.value.partitions else {str(TP): difference(None, START)}
+    fresh = {} if state.value.partitions else {str(TP): diff(None, START)}
     settings = settings_of(state.value.topics_dir)
     return keep(
         Record(number=number, epoch=number, attempt=driver, kind="claim", clock=0, settings=settings, partitions=fresh)
@@ -94,13 +94,13 @@ def generation(records: Iterable[tuple[int, Kept[Record]]], number: int) -> int:
 
 
 def step(
-    state: Kept[State],
+    state: Kept[LedgerState],
     *,
     driver: str,
     epoch: int,
     new: PartitionState | None = None,
-    named: Iterable[NamedObject] = (),
-    rotations: Iterable[Rotation] = (),
+    named: Iterable[ClosedObject] = (),
+    rotations: Iterable[RotationRange] = (),
     acknowledged: Iterable[str] = (),
     clock: int | None = None,
 ) -> Kept[Record]:
@@ -114,8 +114,8 @@ def step(
             kind="round",
             clock=clock or 0,
             sets_clock_back=clock is not None and clock < state.value.clock,
-            partitions={str(TP): difference(partition(state), new)} if new else {},
-            named=tuple(msgspec.structs.replace(o, record=o.record or number) for o in named),
+            partitions={str(TP): diff(partition(state), new)} if new else {},
+            closed=tuple(msgspec.structs.replace(o, record=o.record or number) for o in named),
             rotations=tuple(msgspec.structs.replace(r, record=number) for r in rotations),
             acknowledged=tuple(sorted(acknowledged)),
         )
@@ -123,7 +123,7 @@ def step(
 
 
 @cache
-def after(state: Kept[State], record: Kept[Record]) -> Kept[State]:
+def after(state: Kept[LedgerState], record: Kept[Record]) -> Kept[LedgerState]:
     """The state after the record, whatever its number: the numbering is checked by those who read (`history`).
 
     Raises KeyError when the record builds on something that the state does not have.
@@ -133,9 +133,9 @@ def after(state: Kept[State], record: Kept[Record]) -> Kept[State]:
 
 def read(
     records: tuple[tuple[int, Kept[Record]], ...],
-    snapshots: tuple[tuple[int, Kept[State]], ...],
+    snapshots: tuple[tuple[int, Kept[LedgerState]], ...],
     chain: Chain,
-) -> Kept[State] | None:
+) -> Kept[LedgerState] | None:
     """The state that a chain of numbers stands for; None when one of them is no longer there, or another's claim is in
     the place of one that was dropped."""
     there, snapped = dict(records), dict(snapshots)
@@ -152,8 +152,8 @@ def read(
 
 @cache
 def truth(
-    records: tuple[tuple[int, Kept[Record]], ...], snapshots: tuple[tuple[int, Kept[State]], ...]
-) -> Kept[State] | None:
+    records: tuple[tuple[int, Kept[Record]], ...], snapshots: tuple[tuple[int, Kept[LedgerState]], ...]
+) -> Kept[LedgerState] | None:
     """What the ledger says; None while it can't be read."""
     chain = sequence.chain([n for n, _ in records], [n for n, _ in snapshots])
     return read(records, snapshots, chain) if chain else None
@@ -170,9 +170,9 @@ def choose(rules: Rules, records: Collection[int], snapshots: Collection[int]) -
 def read_carelessly(
     rules: Rules,
     records: tuple[tuple[int, Kept[Record]], ...],
-    snapshots: tuple[tuple[int, Kept[State]], ...],
+    snapshots: tuple[tuple[int, Kept[LedgerState]], ...],
     chain: Chain,
-) -> Kept[State] | None:
+) -> Kept[LedgerState] | None:
     """`read`, without the sentences on what is read.
 
     Raises KeyError when the records make no sense.
@@ -196,7 +196,7 @@ def is_head(rules: Rules, number: int, records: Collection[int], snapshots: Coll
     return sequence.is_head(number, records, snapshots)
 
 
-def droppable(rules: Rules, state: Kept[State], records: Collection[int], snapshots: Collection[int]) -> set[int]:
+def droppable(rules: Rules, state: Kept[LedgerState], records: Collection[int], snapshots: Collection[int]) -> set[int]:
     """The numbers of the records to drop after a snapshot."""
     unacknowledged = min((o.record for o in state.value.pending.values()), default=state.value.number + 1)
     if not rules.say("p10.acknowledged"):
@@ -207,28 +207,28 @@ def droppable(rules: Rules, state: Kept[State], records: Collection[int], snapsh
     return set(sequence.droppable(records, snapshots, claims, unacknowledged))
 
 
-def snapshot(rules: Rules, state: Kept[State]) -> Kept[State]:
-    kept = audited(state.value)
+def snapshot(rules: Rules, state: Kept[LedgerState]) -> Kept[LedgerState]:
+    kept = without_audit(state.value)
     return keep(kept if rules.say("p9.state-keeps") else msgspec.structs.replace(kept, pending={}))
 
 
-def to_commit(state: Kept[State], visible: Collection[str] = ()) -> int:
-    return committed(state.value, frozenset(visible))[TP]
+def to_commit(state: Kept[LedgerState], visible: Collection[str] = ()) -> int:
+    return committable_offsets(state.value, frozenset(visible))[TP]
 
 
-def list_of(state: Kept[State]) -> Kept[State]:
+def list_of(state: Kept[LedgerState]) -> Kept[LedgerState]:
     """What a published list says: the audit since the last snapshot."""
-    return keep(State(published=state.value.published, rotations=state.value.rotations))
+    return keep(LedgerState(published=state.value.published, rotations=state.value.rotations))
 
 
-def after_snapshot(state: Kept[State]) -> Kept[State]:
+def after_snapshot(state: Kept[LedgerState]) -> Kept[LedgerState]:
     """The state that a driver goes on with."""
-    return keep(audited(state.value))
+    return keep(without_audit(state.value))
 
 
 def superseded(snapshots: Collection[int]) -> set[int]:
-    return set(sequence.superseded(snapshots))
+    return set(sequence.superseded_snapshots(snapshots))
 
 
-def pending(state: Kept[State]) -> Mapping[str, NamedObject]:
+def pending(state: Kept[LedgerState]) -> Mapping[str, ClosedObject]:
     return state.value.pending

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from model.ledger import EMPTY, Kept
 from model.protocol_rules import Rules
-from sink_job.ledger.state import Record, State
+from sink_job.ledger.state import LedgerState, Record
 
 FOREIGN = "?"
 """What an object of somebody else's holds."""
@@ -123,7 +123,7 @@ class Driver(NamedTuple):
 
     name: str
     at: str = "off"
-    state: Kept[State] = EMPTY
+    state: Kept[LedgerState] = EMPTY
     epoch: int = 0
     visible: tuple[str, ...] = ()
     committed: int = -1
@@ -145,8 +145,8 @@ class World(NamedTuple):
     `resets` are the nonces that were carried out. `breach` is set by a step that does what no step may do."""
 
     records: tuple[tuple[int, Kept[Record]], ...] = ()
-    snapshots: tuple[tuple[int, Kept[State]], ...] = ()
-    published: tuple[tuple[int, int, Kept[State]], ...] = ()
+    snapshots: tuple[tuple[int, Kept[LedgerState]], ...] = ()
+    published: tuple[tuple[int, int, Kept[LedgerState]], ...] = ()
     intents: tuple[tuple[int, int, int, tuple[str, ...]], ...] = ()
     uploads: tuple[Upload, ...] = ()
     objects: tuple[tuple[str, str, int], ...] = ()

@@ -11,8 +11,8 @@ from model.model_state import COMMANDS, FOREIGN, Case, Driver, Plan, World, chec
 from model.rounds import blame, clock, fenced, intend, staging_name
 from model.search import Step
 from model.writing import Task
-from sink_job.ledger.generations import mark
-from sink_job.ledger.state import NamedObject, PartitionState
+from sink_job.ledger.generations import generation_metadata
+from sink_job.ledger.state import ClosedObject, PartitionState
 
 Steps = Iterator[Step[World]]
 
@@ -39,7 +39,7 @@ def publish(case: Case, world: World, d: Driver) -> Steps:
         yield from acknowledge(case, world, d)
 
 
-def _complete(case: Case, world: World, d: Driver, o: NamedObject) -> Steps:
+def _complete(case: Case, world: World, d: Driver, o: ClosedObject) -> Steps:
     does, rules = f"{d.name} completes {o.key} ({o.upload})", case.rules
     upload, there = world.upload(o.upload), world.object(o.key)
     if there is not None and rules.say("p9.conditional"):
@@ -69,11 +69,11 @@ def _complete(case: Case, world: World, d: Driver, o: NamedObject) -> Steps:
         yield Step(f"{does}, the reply is lost", done.after("completion reply lost").with_driver(d))
 
 
-def _gone(case: Case, d: Driver, o: NamedObject) -> Driver:
+def _gone(case: Case, d: Driver, o: ClosedObject) -> Driver:
     return d._replace(at="head gone" if case.rules.say("p9.gone-but-there") else "lost", key=o.key)
 
 
-def _unusable(case: Case, world: World, d: Driver, o: NamedObject, label: str) -> Steps:
+def _unusable(case: Case, world: World, d: Driver, o: ClosedObject, label: str) -> Steps:
     """The upload will never be completed: it is aborted first, so that nobody else completes it after all."""
     if not case.rules.say("p9.unusable"):
         yield Step(f"{label}, tries again", world.with_driver(d))
@@ -178,10 +178,10 @@ def commit(case: Case, world: World, d: Driver) -> Steps:
 
 def mark_of(case: Case, d: Driver) -> str:
     """What this driver's commits carry, and asks of those of others."""
-    return mark(d.state.value.generation) if case.rules.say("reset.marked") else ""
+    return generation_metadata(d.state.value.generation) if case.rules.say("reset.marked") else ""
 
 
-def _left_to_a_driver(case: Case, world: World, d: Driver, o: NamedObject) -> Step[World]:
+def _left_to_a_driver(case: Case, world: World, d: Driver, o: ClosedObject) -> Step[World]:
     """A command reads no records."""
     if case.rules.say("reset.left-to-driver"):
         return Step(f"{d.name} leaves {o.key} to a driver: refuses", world.with_driver(_refuses(d)))
@@ -196,9 +196,9 @@ def _goes_on(d: Driver) -> Driver:
     return d._replace(at=d.then, then="")
 
 
-def _sees(d: Driver, o: NamedObject) -> Driver:
+def _sees(d: Driver, o: ClosedObject) -> Driver:
     return d._replace(visible=tuple(sorted({*d.visible, o.key})))
 
 
-def _object(d: Driver) -> NamedObject:
+def _object(d: Driver) -> ClosedObject:
     return ledger.pending(d.state)[d.key]

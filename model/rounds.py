@@ -9,7 +9,7 @@ from model.model_state import NAMES, Case, Driver, Late, Plan, World, key_of
 from model.search import Step
 from model.starting import is_fenced, put_record, removed, starts_again
 from model.writing import Cut, Lost, Task, closings, content, path_of
-from sink_job.ledger.state import PartitionState, Record, State, superseded
+from sink_job.ledger.state import LedgerState, PartitionState, Record, superseded_staging
 
 Steps = Iterator[Step[World]]
 
@@ -134,7 +134,7 @@ def record(case: Case, world: World, d: Driver) -> Steps:
     """Appends the record: from here on it is decided."""
     assert d.plan is not None, "there is something to record"
     if not case.rules.say("p2.recorded-first"):
-        early = [o for o in d.plan.record.value.named if world.upload(o.upload) and world.object(o.key) is None]
+        early = [o for o in d.plan.record.value.closed if world.upload(o.upload) and world.object(o.key) is None]
         for o in early:
             shown = world.without_upload(o.upload).with_object(o.key, content(o))
             yield Step(f"{d.name} completes {o.key} ({o.upload}) without a record", shown.with_driver(d))
@@ -197,18 +197,18 @@ def _recorded(case: Case, d: Driver, body: ledger.Kept[Record]) -> Driver:
     return d._replace(at="sweep" if todo else "publish", plan=None)
 
 
-def _superseded(case: Case, before: State, after: State) -> list[str]:
+def _superseded(case: Case, before: LedgerState, after: LedgerState) -> list[str]:
     """The staging objects that nobody needs any more; without `p6.still-named`, that some object needs no more."""
     if not case.rules.say("p10.superseded"):
         return []
     if case.rules.say("p6.still-named"):
-        return superseded(before, after, [str(ledger.TP)])
-    kept = {(o.path, extent.name) for p in after.partitions.values() for o in p.open for extent in o.tail}
-    named = ((o.path, extent.name) for p in before.partitions.values() for o in p.open for extent in o.tail)
+        return superseded_staging(before, after, [str(ledger.TP)])
+    kept = {(o.path, extent.name) for p in after.partitions.values() for o in p.open for extent in o.staged}
+    named = ((o.path, extent.name) for p in before.partitions.values() for o in p.open for extent in o.staged)
     return sorted({name for path, name in named if (path, name) not in kept})
 
 
-def given_up(d: Driver, state: ledger.Kept[State], number: int) -> Driver:
+def given_up(d: Driver, state: ledger.Kept[LedgerState], number: int) -> Driver:
     """A command after the record by which nothing names any more what was open: its bytes go one by one."""
     assert d.plan is not None, "there was something to record"
     todo = (*d.plan.replaced, *sorted(d.state.value.staged() - state.value.staged()))
@@ -291,6 +291,6 @@ def _says(body: ledger.Kept[Record]) -> str:
     record = body.value
     change = record.partitions.get(str(ledger.TP))
     said = [f"next {change.state.next}"] if change else []
-    said += [f"named {o.key} as {o.upload}" for o in record.named]
+    said += [f"named {o.key} as {o.upload}" for o in record.closed]
     said += [f"seen {key}" for key in record.acknowledged]
     return ", ".join(said) or "nothing"

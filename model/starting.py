@@ -11,7 +11,7 @@ from model import ledger
 from model.model_state import COMMANDS, FOREIGN, NAMES, Case, Driver, World, directory_of, first_of
 from model.search import Step
 from sink_job.ledger.sequence import Chain
-from sink_job.ledger.state import Record, State
+from sink_job.ledger.state import LedgerState, Record
 
 Steps = Iterator[Step[World]]
 
@@ -120,7 +120,7 @@ def remove(case: Case, world: World, d: Driver) -> Steps:
 
 
 def litter(
-    case: Case, world: World, state: ledger.Kept[State], epoch: int, recorded: int
+    case: Case, world: World, state: ledger.Kept[LedgerState], epoch: int, recorded: int
 ) -> tuple[list[str], list[str]]:
     """What a driver of this epoch may remove: uploads and staging objects that began before `recorded` (P10)."""
     rules = case.rules

@@ -12,10 +12,19 @@ from msgspec.structs import replace
 
 from model.ledger import TP, below
 from model.model_state import Case, Driver, Upload, World, checksum, content_of, directory_of, key_of
-from sink_job.ledger.offset_checksum import tally_range
-from sink_job.ledger.state import Extent, NamedObject, OpenObject, Part, PartitionState, Rotation, Seen, Tally
+from sink_job.ledger.offset_checksum import checksum_range
+from sink_job.ledger.state import (
+    ClosedObject,
+    Extent,
+    OffsetChecksum,
+    OpenObject,
+    Part,
+    PartitionState,
+    RotationRange,
+    SourceRange,
+)
 
-TALLIES = [tally_range(offset, offset + 1) for offset in range(10)]
+TALLIES = [checksum_range(offset, offset + 1) for offset in range(10)]
 
 
 class Lost(Exception):
@@ -33,11 +42,11 @@ class Cut(NamedTuple):
     tells which are new), the leftovers to stage, and the rotation that ended."""
 
     state: PartitionState
-    named: tuple[NamedObject, ...]
+    named: tuple[ClosedObject, ...]
     uploads: tuple[Upload, ...]
     begun: tuple[str, ...]
     staging: tuple[str, str] | None
-    rotations: tuple[Rotation, ...] = ()
+    rotations: tuple[RotationRange, ...] = ()
 
 
 def path_of(case: Case, offset: int, clock: int) -> str:
@@ -50,11 +59,11 @@ def seen_clock(case: Case, clock: int) -> int:
     return clock if case.paths == "clock" else 0
 
 
-def members(case: Case, o: OpenObject | NamedObject) -> str:
+def members(case: Case, o: OpenObject | ClosedObject) -> str:
     """The records of an object, found again from what the ledger says of it (P2)."""
     return "".join(
         str(offset)
-        for stretch in o.seen
+        for stretch in o.sources
         for offset in range(stretch.start, stretch.end)
         if path_of(case, offset, stretch.clock) == o.path
     )
@@ -89,7 +98,7 @@ class Task:
         inherited = {o.path: o for o in state.open}
         paths = [*inherited, *(path for path in fresh if path not in inherited)]
         open_: list[OpenObject] = []
-        named: list[NamedObject] = []
+        named: list[ClosedObject] = []
         for path in paths:
             o, new = inherited.get(path), fresh.get(path, "")
             if o is not None and not new and path not in closing:
@@ -109,12 +118,12 @@ class Task:
             if path not in (None, o.path):
                 open_.append(o)
                 continue
-            bare = replace(o, upload=None, parts=(), loose=())
+            bare = replace(o, upload=None, parts=(), partial_block=())
             grown, left = self._send(bare, members(self._case, o), closing=False)
             open_.append(self._leave(grown, None, left, len(left)))
         return self._done(replace(state, open=tuple(open_)), [])
 
-    def rebuild(self, state: PartitionState, o: NamedObject) -> Cut:
+    def rebuild(self, state: PartitionState, o: ClosedObject) -> Cut:
         """Makes a named object again; with sentences of P2 taken out, from what a careless reader would take."""
         rules = self._case.rules
         records = members(self._case, o)
@@ -132,7 +141,7 @@ class Task:
             opened_at=0,
             settings=o.settings,
             offsets=o.offsets,
-            seen=o.seen,
+            sources=o.sources,
         )
         grown, _ = self._send(bare, records, closing=True)
         again = replace(self.name(grown), first=o.first, record=o.record)
@@ -144,15 +153,21 @@ class Task:
         if o is None:
             first = int(new[0])
             o = OpenObject(
-                path=path, first=first, last=first, size=0, opened_at=0, settings=self._settings, offsets=Tally()
+                path=path,
+                first=first,
+                last=first,
+                size=0,
+                opened_at=0,
+                settings=self._settings,
+                offsets=OffsetChecksum(),
             )
-        elif not o.parts and not o.tail:
+        elif not o.parts and not o.staged:
             raise Lost(f"what {key_of(o.path, o.first, self._below)} held was given up", o.path, given_up=True)
-        left = "".join(self._fetch(extent, o.path) for extent in o.loose)
+        left = "".join(self._fetch(extent, o.path) for extent in o.partial_block)
         if new:
             offsets = sum((TALLIES[int(offset)] for offset in new), o.offsets)
-            seen = extend_seen(o.seen, int(new[0]), int(new[-1]) + 1, clock)
-            o = replace(o, last=int(new[-1]), offsets=offsets, seen=seen)
+            seen = extend_seen(o.sources, int(new[0]), int(new[-1]) + 1, clock)
+            o = replace(o, last=int(new[-1]), offsets=offsets, sources=seen)
         return self._send(o, left + new, closing)
 
     def _send(self, o: OpenObject, content: str, closing: bool) -> tuple[OpenObject, str]:
@@ -186,13 +201,13 @@ class Task:
 
     def _leave(self, o: OpenObject, was: OpenObject | None, left: str, new: int) -> OpenObject:
         """Stages this round's leftovers only, behind those of earlier rounds; gathers a chain that grew too long."""
-        chain = was.loose if was and len(left) > new and len(was.loose) < self._case.chain else ()
+        chain = was.partial_block if was and len(left) > new and len(was.partial_block) < self._case.chain else ()
         mine = left[-new:] if chain else left
         if not mine:
-            return replace(o, loose=chain)
+            return replace(o, partial_block=chain)
         extent = Extent(self._name, len(self._staged), len(mine), checksum(mine))
         self._staged += mine
-        return replace(o, loose=(*chain, extent))
+        return replace(o, partial_block=(*chain, extent))
 
     def _fetch(self, extent: Extent, path: str) -> str:
         rules = self._case.rules
@@ -204,13 +219,15 @@ class Task:
             raise Lost(f"staging object {extent.name} is {gone}", path)
         return data
 
-    def _done(self, state: PartitionState, named: Iterable[NamedObject], rotations: tuple[Rotation, ...] = ()) -> Cut:
+    def _done(
+        self, state: PartitionState, named: Iterable[ClosedObject], rotations: tuple[RotationRange, ...] = ()
+    ) -> Cut:
         staging = (self._name, self._staged) if self._staged else None
         return Cut(state, tuple(named), tuple(self._uploads.values()), tuple(self._begun), staging, rotations)
 
-    def name(self, o: OpenObject) -> NamedObject:
+    def name(self, o: OpenObject) -> ClosedObject:
         body = "".join(content_of(part.etag) for part in o.parts)
-        return NamedObject(
+        return ClosedObject(
             key=key_of(o.path, o.first, self._below),
             topic=TP.topic,
             partition=TP.partition,
@@ -221,13 +238,13 @@ class Task:
             crc=checksum(body),
             upload=o.upload or "",
             parts=o.parts,
-            seen=o.seen,
+            sources=o.sources,
             offsets=o.offsets,
             settings=o.settings,
         )
 
 
-def content(o: NamedObject) -> str:
+def content(o: ClosedObject) -> str:
     """What an object holds, as its record says it."""
     return "".join(content_of(part.etag) for part in o.parts)
 
@@ -247,28 +264,28 @@ def closings(case: Case, paths: Sequence[str], *, last: bool) -> Iterator[tuple[
         yield tuple(paths)
 
 
-def extend_seen(seen: tuple[Seen, ...], start: int, end: int, clock: int) -> tuple[Seen, ...]:
+def extend_seen(seen: tuple[SourceRange, ...], start: int, end: int, clock: int) -> tuple[SourceRange, ...]:
     """The stretches an object's records came from; a stretch under the same clock goes on."""
     if seen and seen[-1].clock == clock:
         return (*seen[:-1], replace(seen[-1], end=end))
-    return (*seen, Seen(start, end, clock))
+    return (*seen, SourceRange(start, end, clock))
 
 
 def _state(before: PartitionState, end: int, open_: Sequence[OpenObject]) -> PartitionState:
     committable = min([end, *(o.first for o in open_)])
-    written = sum((TALLIES[offset] for offset in range(before.next, end)), before.written)
+    written = sum((TALLIES[offset] for offset in range(before.next, end)), before.accepted)
     return PartitionState(
         next=end,
         committable=committable,
         rotation_start=before.rotation_start if open_ else end,
-        written=written if open_ else Tally(),
-        written_to=end,
+        accepted=written if open_ else OffsetChecksum(),
+        accepted_end=end,
         open=tuple(open_),
     )
 
 
-def _rotations(before: PartitionState, end: int, open_: Sequence[OpenObject]) -> tuple[Rotation, ...]:
+def _rotations(before: PartitionState, end: int, open_: Sequence[OpenObject]) -> tuple[RotationRange, ...]:
     """Nothing is open: from the end of the last rotation to here each offset is in an object; there are no holes."""
     if open_ or end == before.rotation_start:
         return ()
-    return (Rotation(TP.topic, TP.partition, before.rotation_start, end, Tally()),)
+    return (RotationRange(TP.topic, TP.partition, before.rotation_start, end, OffsetChecksum()),)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, chdir
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from hypothesis import settings
 from devtools.faults.s3_proxy import FaultProxy
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.s3 import S3Server, s3_server
-from devtools.sink_process import Sink, sink
+from devtools.sink_process import LAUNCHER, Sink, sink
 from devtools.topics import Topics
 
 if TYPE_CHECKING:
@@ -33,6 +33,50 @@ settings.register_profile("fast", deadline=None, max_examples=20)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 SinkFactory = Callable[[Mapping[str, Any]], Sink]
+# What a test starts decides at which level it runs: `make test` builds neither Kubernetes nor helm.
+MARKER_OF_FIXTURE = {
+    "tests.conftest.kafka": "data",
+    "tests.conftest.s3": "data",
+    "tests.conftest.spark": "spark",
+    "tests.chart.conftest.helm": "cluster",
+    "tests.cluster.conftest.control_plane": "cluster",
+}
+
+_LONGEST_FIRST = ("e2e", "spark", "cluster", "model", "data")
+
+
+def missing_markers(fixtures: Collection[str], markers: Collection[str]) -> set[str]:
+    """The markers that a test with these fixtures (module and name) lacks."""
+    return {marker for fixture, marker in MARKER_OF_FIXTURE.items() if fixture in fixtures} - set(markers)
+
+
+def _fixtures(item: pytest.Item) -> set[str]:
+    """The fixtures of a test by module and name: a folder may give a name of its own to a stand-in."""
+    found = getattr(item, "_fixtureinfo", None)
+    functions = [definitions[-1].func for definitions in found.name2fixturedefs.values()] if found else []
+    return {f"{function.__module__}.{function.__name__}" for function in functions}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuses tests that would start a server at a level that has none, and puts the files that last longest first.
+
+    A file's tests stay with one worker, so a long file at the end would keep one worker busy alone. Raises UsageError
+    with the names of unmarked tests.
+    """
+    unmarked = [
+        f"{item.nodeid}: add pytest.mark.{marker}"
+        for item in items
+        for marker in missing_markers(_fixtures(item), {mark.name for mark in item.iter_markers()})
+    ]
+    if unmarked:
+        raise pytest.UsageError("\n".join(unmarked))
+    first: dict[Path, int] = {}
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        rank = next((rank for rank, mark in enumerate(_LONGEST_FIRST) if mark in marks), len(_LONGEST_FIRST))
+        first[item.path] = min(rank, first.get(item.path, rank))
+    items.sort(key=lambda item: first[item.path])
 
 
 @pytest.fixture(scope="session")
@@ -109,6 +153,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, elsewhere: Path) -> Iterator
 
     temp = tmp_path_factory.mktemp("spark")
     settings = SparkSettings(app_name="tests", jars=connector_jars(), cores=2, heap=512 << 20, temp_dir=temp)
+    os.environ.update(LAUNCHER)
     with ExitStack() as stack:
         with chdir(elsewhere):
             running = stack.enter_context(session(settings))

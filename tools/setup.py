@@ -1,29 +1,53 @@
-"""Makes .venv what requirements.lock says, from nothing or from what is there; at once when nothing changed.
+"""Prepares a checkout: `python -m tools.setup [PART...]` installs requirements.lock into .venv and makes the parts.
 
-It runs before any package is installed, so it uses the standard library alone. The packages come from the registry that
-the user's own pip is set up for; the hashes in the lock file say what is accepted.
+Parts: s3-server, jars, class-archive, kubernetes, images. Steps that do not depend on each other run side by side. What
+is up to date costs a second. Only the standard library is imported here: no package is installed yet.
+
+Packages are installed by uv, which is itself installed by pip, with pip's own settings of indexes and certificates; by
+pip where uv cannot be had. The hashes of the lock file decide which files are accepted.
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import fcntl
 import hashlib
 import json
-import shutil
+import os
+import signal
 import subprocess
 import sys
+import tempfile
 import venv
+from collections.abc import Iterator
 from pathlib import Path
+
+from tools import pip_settings
+from tools.steps import Report, Step, StepFailedError, command, run_process, run_steps
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
-PYTHON = VENV / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+PYTHON = VENV / "bin" / "python"
 STAMP = VENV / ".installed"
+UV_LOCK = ROOT / "tools" / "uv.lock"
 OLDEST_PYTHON = (3, 11)
+_PIP: list[str | Path] = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--progress-bar", "off"]
+PARTS = {
+    # No package is needed for programs that Go builds.
+    "s3-server": Step(command([sys.executable, "-m", "devtools.versitygw"], cwd=ROOT)),
+    "kubernetes": Step(command([sys.executable, "-m", "devtools.kube.build", "helm", "kubeconform"], cwd=ROOT)),
+    "jars": Step(command([PYTHON, "-m", "devtools.jars"], cwd=ROOT), after=["packages"]),
+    "class-archive": Step(command([PYTHON, "-m", "sink_job.spark.class_data_sharing"], cwd=ROOT), after=["packages", "jars"]),
+    "images": Step(command([PYTHON, "-m", "devtools.images", "--if-possible"], cwd=ROOT), after=["packages", "jars"]),
+}
+# PySpark comes as sources alone. Its wheel is unpacked at once, and its jars are compressed already.
+_STORED = ["--config-settings-package", "pyspark:--build-option=--compression=stored"]
 
 
 def wanted() -> str:
-    """The stamp of an environment that is up to date: a hash over everything that decides its content."""
-    import tomllib  # only now: an older Python is to read a sentence, not a traceback
+    """The stamp of an environment that is up to date: a hash of everything that decides its content."""
+    import tomllib  # only now: an older Python must reach the message in main
 
     digest = hashlib.sha256(f"{sys.version_info[:2]}".encode())
     digest.update((ROOT / "requirements.lock").read_bytes())
@@ -33,41 +57,97 @@ def wanted() -> str:
     return digest.hexdigest()
 
 
-def pip(*arguments: str) -> None:
-    """Runs pip in the environment and shows how far it is; raises SystemExit with its output when it fails."""
-    command = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "install", "--progress-bar", "off", *arguments]
-    output: list[str] = []
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        for line in process.stdout or ():
-            output.append(line)
-            show(line.strip(), sum(each.startswith("Collecting ") for each in output))
-    if process.returncode:
-        raise SystemExit("".join(output) + f"setup: pip ended with exit code {process.returncode}: {' '.join(command)}")
+def up_to_date() -> bool:
+    return PYTHON.exists() and STAMP.exists() and STAMP.read_text().strip() == wanted()
 
 
-def show(line: str, collected: int) -> None:
-    """One line that is written over on a terminal; elsewhere a line now and then, as some steps take minutes."""
-    if sys.stdout.isatty():
-        print(f"\r\033[K  {line[: shutil.get_terminal_size().columns - 3]}", end="", flush=True)
-    elif collected and (line.startswith("Installing ") or (line.startswith("Collecting ") and collected % 10 == 0)):
-        print(f"  {collected:3} packages: {line.partition(' (from')[0][:80]}", flush=True)
+def install(report: Report) -> None:
+    """Makes .venv what requirements.lock says. Safe to be called by several processes at once."""
+    with _locked(report):
+        if up_to_date():
+            return
+        if not PYTHON.exists():
+            report("creating .venv")
+            venv.create(VENV, with_pip=True)
+        report("installing uv")
+        settings = pip_settings.read(PYTHON)
+        try:
+            uv = _uv(report)
+            words: list[str | Path] = [uv, "pip", "install", "--python", PYTHON, *_STORED, *settings.uv_options()]
+            _install(words, report, settings.uv_environment(os.environ))
+        except StepFailedError as error:
+            print(f"setup: pip installs the packages, as uv did not: {error}", file=sys.stderr, flush=True)
+            _install(_PIP, report, {})
+        STAMP.write_text(wanted() + "\n")
 
 
-def main() -> None:
+def _install(words: list[str | Path], report: Report, env: dict[str, str]) -> None:
+    run_process([*words, "--require-hashes", "-r", "requirements.lock"], report, cwd=ROOT, env=env)
+    run_process([*words, "--no-deps", "--editable", "."], report, cwd=ROOT, env=env)
+
+
+def _uv(report: Report) -> Path:
+    """The uv of tools/uv.lock, in the cache; StepFailedError where pip cannot install it."""
+    from sink_job.spark.cache import cache_dir
+
+    digest = hashlib.sha256(UV_LOCK.read_bytes()).hexdigest()[:12]
+    folder = cache_dir() / f"uv-{digest}"
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix="uv-") as work:
+            run_process(
+                [*_PIP, "--quiet", "--require-hashes", "--target", f"{work}/uv", "-r", UV_LOCK], report, cwd=ROOT
+            )
+            with contextlib.suppress(OSError):  # another process was first; its copy is the same
+                Path(work, "uv").rename(folder)
+    return folder / "bin" / "uv"
+
+
+@contextlib.contextmanager
+def _locked(report: Report) -> Iterator[None]:
+    VENV.mkdir(exist_ok=True)
+    # Not .venv/.lock, which uv itself locks.
+    with (VENV / ".setup-lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report("waiting for another make that installs the packages")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def main() -> int:
     if sys.version_info < OLDEST_PYTHON:
         raise SystemExit(f"setup: Python {'.'.join(map(str, OLDEST_PYTHON))} or newer is needed, this is {sys.version}")
-    stamp = wanted()
-    if PYTHON.exists() and STAMP.exists() and STAMP.read_text().strip() == stamp:
-        return
-    if not PYTHON.exists():
-        print(f"setup: a virtual environment in {VENV.name}", flush=True)
-        venv.create(VENV, with_pip=True)
-    print("setup: the packages of requirements.lock (PySpark alone is 400 MB: minutes, the first time)", flush=True)
-    pip("--require-hashes", "-r", "requirements.lock")
-    pip("--no-deps", "--editable", ".")
-    STAMP.write_text(stamp + "\n")
-    print("\r\033[Ksetup: done" if sys.stdout.isatty() else "setup: done", flush=True)
+    parser = argparse.ArgumentParser(prog="python -m tools.setup", description="Prepares a checkout.")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parts = parser.parse_args().parts
+    if unknown := sorted({*parts} - PARTS.keys()):
+        parser.error(f"unknown parts: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
+    if up_to_date() and not parts:
+        return 0
+    # A background job of a shell ignores interrupts, and so would the processes of the steps.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    known = {"packages": Step(install)} | PARTS
+    steps = {name: known[name] for name in known if name in with_needed(parts or ["packages"])}
+    try:
+        run_steps("setup", steps)
+    except (StepFailedError, subprocess.SubprocessError) as error:
+        print(f"setup: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def with_needed(parts: list[str]) -> set[str]:
+    """The steps of these parts, and those that come before them."""
+    steps = {*parts}
+    for part in parts:
+        steps |= with_needed([*PARTS[part].after]) if part in PARTS else set()
+    return steps
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -227,8 +227,8 @@ class World:
         wrong = [
             f"{p['topic']}-{p['partition']}: {each}"
             for p in json.loads(output[start : output.rindex("}") + 1])["partitions"]
-            for each in p["wrong"]
-            if not (each.get("wrong") == "ObjectMissing" and each.get("key") in self.comparison.moved)
+            for each in p["findings"]
+            if not (each.get("type") == "ObjectMissing" and each.get("key") in self.comparison.moved)
         ]
         if wrong:
             raise Finding(f"verify --deep ended with {code}: {wrong[0]}", "\n".join(wrong[:20]))

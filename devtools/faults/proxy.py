@@ -154,6 +154,8 @@ class Relay(ABC, Generic[R]):
         self._changed = threading.Condition()
         self._rules: list[Rule[R]] = []
         self._refusing = False
+        # The loop keeps weak references alone, and forgets a client that has closed its half of a connection.
+        self._exchanges: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fault-proxy", daemon=True)
         self.requests: list[R] = []
@@ -236,15 +238,21 @@ class Relay(ABC, Generic[R]):
         if self._certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(self._certificate.certificate, self._certificate.key)
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, limit=_BUFFER, ssl=context)
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, limit=_BUFFER, ssl=context)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _close(self) -> None:
         self._server.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        # A connection that was accepted just now makes its task while the others end.
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = self._loop.create_task(self._serve(reader, writer))
+        self._exchanges.add(task)
+        task.add_done_callback(self._exchanges.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One client connection: its requests one after the other, over one connection to the server."""
@@ -273,6 +281,7 @@ class Relay(ABC, Generic[R]):
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         server_reader, server_writer = await link.open()
         sending = asyncio.create_task(_send(self._forwarded(head), reader, server_writer))
+        sending.add_done_callback(_ignore_error)
         try:
             answer = await read_head(server_reader)
             if answer is None:
@@ -396,11 +405,26 @@ class _Link:
 
 
 async def _send(head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Passes a request on. A body that its client does not finish ends the connection to the server too."""
     writer.write(head.encode())
-    async for piece in body_of(reader, head):
+    pieces = body_of(reader, head)
+    while True:
+        try:
+            piece = await anext(pieces)
+        except StopAsyncIteration:
+            break
+        except (ConnectionError, asyncio.IncompleteReadError):
+            writer.close()
+            return
         writer.write(piece)
         await writer.drain()
     await writer.drain()
+
+
+def _ignore_error(task: asyncio.Task[None]) -> None:
+    """Marks an error as seen: the other half of the exchange fails of the same cause."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _trusting_all() -> ssl.SSLContext:

@@ -8,22 +8,18 @@ usual tools for testing operators set.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from devtools.go_tool import building, go_version, locked, run_go
 from devtools.processes import ServerFailedError
-from sink_job.spark.jars import cache_dir
+from sink_job.spark.cache import cache_dir
 
 KUBECONFORM_MODULE = "github.com/yannh/kubeconform/cmd/kubeconform"
 KUBECONFORM_VERSION = "v0.8.0"
@@ -95,7 +91,7 @@ def kubernetes_programs() -> Programs:
     helm comes with them: of the same sources it takes some seconds more, alone minutes.
     """
     folder = _folder()
-    with _locked(folder):
+    with locked(folder):
         if not (folder / _MULTI_CALL).exists():
             _build_here(folder, {_MULTI_CALL: _kubernetes_package(), "helm": _helm_package()})
         for name in COMPONENTS:
@@ -109,7 +105,7 @@ def helm_program() -> Path:
     if given := shutil.which("helm"):
         return Path(given)
     folder = _folder()
-    with _locked(folder):
+    with locked(folder):
         if not (folder / "helm").exists():
             _build_here(folder, {"helm": _helm_package()})
     return folder / "helm"
@@ -120,11 +116,11 @@ def kubeconform_program() -> Path:
     if given := shutil.which("kubeconform"):
         return Path(given)
     program = cache_dir() / "kube" / f"kubeconform-{KUBECONFORM_VERSION}"
-    with _locked(program.parent):
+    with locked(program.parent):
         if not program.exists():
             command = ["install", "-ldflags=-s -w", f"{KUBECONFORM_MODULE}@{KUBECONFORM_VERSION}"]
-            with _building([program]) as work:
-                _go(command, work, cwd=work, env={"GOBIN": str(work)})
+            with building([program]) as work:
+                run_go(command, work=work, cwd=work, env={"GOBIN": str(work)})
                 (work / "kubeconform").rename(program)
     return program
 
@@ -142,26 +138,9 @@ def _folder() -> Path:
     digest = hashlib.sha256()
     for name in _SOURCE_FILES:
         digest.update((_SOURCES / name).read_bytes())
-    return cache_dir() / "kube" / f"{pinned_version('k8s.io/kubernetes')}-{digest.hexdigest()[:12]}-{_go_version()}"
-
-
-def _go_version() -> str:
-    """Go's version in the sources' folder, where its own toolchain line counts; none without a Go at all."""
-    go = shutil.which("go")
-    if not go:
-        return "no-go"
-    return subprocess.run(
-        [go, "env", "GOVERSION"], cwd=_SOURCES, capture_output=True, text=True, check=True
-    ).stdout.split()[0]
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One builder at a time, also of several test workers."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    return (
+        cache_dir() / "kube" / f"{pinned_version('k8s.io/kubernetes')}-{digest.hexdigest()[:12]}-{go_version(_SOURCES)}"
+    )
 
 
 @dataclass(frozen=True)
@@ -172,50 +151,12 @@ class _Package:
 
 def _build_here(folder: Path, packages: Mapping[str, _Package]) -> None:
     """Builds programs (name to package) of the sources' module into `folder`."""
-    with _building([folder / name for name in packages]) as work:
+    with building([folder / name for name in packages]) as work:
         for name, package in packages.items():
-            _go(["build", f"-ldflags={package.linker_flags}", "-o", f"{work}/{name}", package.path], work, cwd=_SOURCES)
+            words = ["build", f"-ldflags={package.linker_flags}", "-o", f"{work}/{name}", package.path]
+            run_go(words, work=work, cwd=_SOURCES)
         for name in reversed([*packages]):
             (work / name).rename(folder / name)
-
-
-@contextlib.contextmanager
-def _building(programs: Sequence[Path]) -> Iterator[Path]:
-    """A folder for the work, gone afterwards with Go's caches in it (4 GB), and a word on how long it took."""
-    names = " and ".join(program.name for program in programs)
-    _say(f"building {names} with Go (once, minutes; into {programs[0].parent}) ...")
-    begin = time.monotonic()
-    with tempfile.TemporaryDirectory(dir=cache_dir() / "kube", prefix="building-") as work:
-        yield Path(work)
-        size = sum(program.stat().st_size for program in programs)
-        _say(f"built {names} in {time.monotonic() - begin:.0f} s, {size / 1e6:.0f} MB")
-
-
-def _go(arguments: Sequence[str], work: Path, *, cwd: Path, env: Mapping[str, str] | None = None) -> None:
-    go = shutil.which("go")
-    if not go:
-        raise ServerFailedError("Kubernetes has to be built once, and no go is on PATH; or set KUBEBUILDER_ASSETS")
-    # Where modules come from is the user's own setting of Go; where they are kept, and how they are built, is ours.
-    settings = {
-        "GOPATH": f"{work}/path",
-        "GOMODCACHE": f"{work}/path/pkg/mod",
-        "GOCACHE": f"{work}/cache",
-        "GOFLAGS": "-buildvcs=false -modcacherw -trimpath",
-        "CGO_ENABLED": "0",
-        **(env or {}),
-    }
-    command = [go, *arguments]
-    result = subprocess.run(
-        command,
-        cwd=cwd,
-        env={**os.environ, **settings},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if result.returncode:
-        raise ServerFailedError(f"{' '.join(command)} failed:\n{result.stdout[-2000:]}")
 
 
 def _kubernetes_package() -> _Package:
@@ -240,19 +181,18 @@ def _helm_package() -> _Package:
     return _Package("helm.sh/helm/v3/cmd/helm", " ".join(["-s -w", *flags]))
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def main() -> None:
-    """`python -m devtools.kube.build [helm] [kubeconform]`: builds ahead what tests would build on their first run."""
+    """`python -m devtools.kube.build [helm] [kubeconform]`: builds ahead what tests would build at their first run."""
     makers = {"helm": helm_program, "kubeconform": kubeconform_program}
     unknown = set(sys.argv[1:]) - makers.keys()
     if unknown:
         sys.exit(f"usage: python -m devtools.kube.build [{'] ['.join(makers)}]")
-    print(control_plane_programs().folder)
-    for name in sys.argv[1:]:
-        print(makers[name]())
+    try:
+        print(control_plane_programs().folder)
+        for name in sys.argv[1:]:
+            print(makers[name]())
+    except ServerFailedError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -11,15 +11,15 @@ from sink_job.api.errors import (
     ClockSkew,
     ConfigurationError,
     DataLoss,
+    InvalidSpec,
     LedgerFenced,
     LedgerLost,
     SinkError,
-    SpecError,
-    TryAgainLater,
+    TransientError,
 )
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.s3 import S3Outcome
-from sink_job.verify.evidence import gather
+from sink_job.verify.evidence import collect_evidence
 
 if TYPE_CHECKING:
     from devtools.simulation.world import Role, World
@@ -47,7 +47,7 @@ def _not_allowed(world: World, role: Role, error: SinkError | None) -> str | Non
     if isinstance(error, LedgerFenced):
         others = [number for number, attempt in world.oracle.claims[role.since :] if attempt != role.attempt]
         return None if others else "nobody else has claimed the ledger"
-    if isinstance(error, TryAgainLater):
+    if isinstance(error, TransientError):
         if faults or world.vanished:
             return None
         return None if role.what != "driver" else "the store and Kafka have answered"
@@ -55,7 +55,7 @@ def _not_allowed(world: World, role: Role, error: SinkError | None) -> str | Non
         return None if world.oracle.lost_records else "Kafka has dropped nothing that is not in objects"
     if isinstance(error, ClockSkew):
         return None if world.shape.has("clock") else "nobody has set a clock"
-    if isinstance(error, SpecError):
+    if isinstance(error, InvalidSpec):
         return None if role.what == "reset" else "the manifest was read before"
     if isinstance(error, ConfigurationError) and not isinstance(error, LedgerLost):
         return None if role.what != "driver" else "nothing is wrong with the configuration"
@@ -151,7 +151,7 @@ def _expect_verified(world: World) -> None:
     for key, stored in world.moved.items():
         if key not in world.store.objects and world.oracle.visible[key].generation == len(world.oracle.generations):
             world.store.put_back(key, stored)  # type: ignore[arg-type]
-    verdicts = gather(world.sink, world.s3, world.admin).verdicts()
+    verdicts = collect_evidence(world.sink, world.s3, world.admin).results()
     for verdict in verdicts:
-        if verdict.wrong and verdict.generation == len(world.oracle.generations):
-            raise Violation("verify", f"{verdict.topic_partition}: {verdict.wrong}")
+        if verdict.findings and verdict.generation == len(world.oracle.generations):
+            raise Violation("verify", f"{verdict.topic_partition}: {verdict.findings}")

@@ -1,4 +1,4 @@
-"""The simulated client of S3: the calls of `sink_job.s3.S3` on a `Store`, with a step before each effect and one
+"""The simulated client of S3: the calls of `sink_job.s3.S3Client` on a `Store`, with a step before each effect and one
 between the effect and its reply. What goes wrong on the way is drawn for each call (`Trouble`)."""
 
 from __future__ import annotations
@@ -9,10 +9,22 @@ from typing import Any, Protocol, TypeVar
 
 from devtools.simulation.scheduler import Actor, Scheduler
 from devtools.simulation.store import Store
-from sink_job.api.errors import TryAgainLater
-from sink_job.s3 import S3, Conflict, Head, Listed, Meter, NoSuchUpload, NotFound, Part, PutResult, S3Settings, Upload
+from sink_job.api.errors import TransientError
+from sink_job.s3 import (
+    Conflict,
+    Head,
+    Listed,
+    NoSuchUpload,
+    NotFound,
+    Part,
+    PutResult,
+    RequestMetrics,
+    S3Client,
+    S3Settings,
+    Upload,
+)
 from sink_job.s3.checksums import combine_all
-from sink_job.s3.request_body import Body, Pieces
+from sink_job.s3.request_body import Body, ChunkedBody
 
 T = TypeVar("T")
 
@@ -39,7 +51,7 @@ class Surroundings(Protocol):
     def writes(self, actor: Actor, what: str) -> None: ...
 
 
-class SimulatedS3(S3):
+class SimulatedS3(S3Client):
     """A client that all actors share: whoever runs is asking."""
 
     def __init__(self, settings: S3Settings, store: Store, world: Surroundings, rng: random.Random, page: int) -> None:
@@ -49,13 +61,13 @@ class SimulatedS3(S3):
         self._world = world
         self._rng = rng
         self._page = page
-        self._counts = Meter()
+        self._counts = RequestMetrics()
 
     @property
-    def meter(self) -> Meter:
+    def meter(self) -> RequestMetrics:
         return self._counts
 
-    def give_up(self) -> None:
+    def cancel_retries(self) -> None:
         """There are no pauses to end."""
 
     def close(self) -> None:
@@ -103,12 +115,12 @@ class SimulatedS3(S3):
         return self._carried_out(actor, what, effect)
 
     def _expect_answer(self, actor: Actor, what: str, writes: bool) -> None:
-        """Raises TryAgainLater where the store does not answer before this client gives up."""
+        """Raises TransientError where the store does not answer before this client gives up."""
         if actor.outage_until < self._world.scheduler.now or (actor.about_writes and not writes):
             return
         self._world.scheduler.sleep(PATIENCE_MS)
         if actor.outage_until > self._world.scheduler.now - PATIENCE_MS:
-            raise TryAgainLater(f"s3://{self.bucket}: {what} failed for 120 s: ServiceUnavailable")
+            raise TransientError(f"s3://{self.bucket}: {what} failed for 120 s: ServiceUnavailable")
 
     def _carried_out(self, actor: Actor, what: str, effect: Callable[[], T]) -> T:
         try:
@@ -131,7 +143,7 @@ class SimulatedS3(S3):
     # -- objects -----------------------------------------------------------------------------------------------------
 
     def put(self, key: str, body: Body, *, only_if_absent: bool = False, content_type: str | None = None) -> PutResult:
-        data = bytes(Pieces(body).read())
+        data = bytes(ChunkedBody(body).read())
         what = f"put {key}" if not only_if_absent else f"put-if-absent {key}"
         return self._call(
             what,
@@ -180,7 +192,7 @@ class SimulatedS3(S3):
         return self._call(f"create-upload {key}", lambda: self.store.create_upload(key), writes=True)
 
     def upload_part(self, key: str, upload_id: str, number: int, body: Body, crc: int | None = None) -> Part:
-        data = bytes(Pieces(body).read())
+        data = bytes(ChunkedBody(body).read())
         what = f"upload-part {key} {upload_id}/{number}"
         return self._call(what, lambda: self.store.upload_part(key, upload_id, number, data, crc), writes=True)
 
@@ -208,7 +220,7 @@ class SimulatedS3(S3):
 
     # -- the bucket --------------------------------------------------------------------------------------------------
 
-    def look(self) -> None:
+    def check_access(self) -> None:
         """The bucket is there."""
 
     def server_now_ms(self) -> int:

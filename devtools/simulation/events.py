@@ -11,7 +11,7 @@ from devtools.simulation.oracle import generation_of
 from devtools.simulation.scheduler import Actor
 from devtools.simulation.shape import BEGIN_MS, DAY_MS, EVENTS, FOREIGN_KEY
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.context import Goal
+from sink_job.coordinator.context import StopCondition
 
 if TYPE_CHECKING:
     from devtools.simulation.world import World
@@ -46,10 +46,10 @@ class Events:
         if world.scheduler.steps % 16 == 0 and not any(role.what == "driver" for role in world.roles):
             world.start_driver(self.goal(), after=self._rng.choice(PAUSES_MS), ahead=self._ahead())
 
-    def goal(self) -> Goal:
+    def goal(self) -> StopCondition:
         if self._rng.random() < 0.8:
-            return Goal()
-        return Goal(until_caught_up=self._rng.random() < 0.7, publish_open=self._rng.random() < 0.5)
+            return StopCondition()
+        return StopCondition(until_caught_up=self._rng.random() < 0.7, publish_open=self._rng.random() < 0.5)
 
     # -- requests that arrive twice ----------------------------------------------------------------------------------
 

@@ -67,15 +67,15 @@ def _run(future: Future[T], work: Callable[[], T]) -> None:
 
 @contextmanager
 def without_threads(rng: random.Random) -> Iterator[None]:
-    """The pools of `sink_job.rounds` are such executors."""
+    """The pools of `sink_job.coordinator` are such executors."""
 
     def make(count: int, name: str) -> Executor:
         return AtOnce() if name == "s3sink-upload" else Shuffled(rng)
 
     object_writer._pool.cache_clear()
-    before = thread_pools.use(make)
+    before = thread_pools.replace_factory(make)
     try:
         yield
     finally:
-        thread_pools.use(before)
+        thread_pools.replace_factory(before)
         object_writer._pool.cache_clear()

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from devtools.simulation.scheduler import Scheduler
-from sink_job.api.errors import DataLoss, SinkError, TopicMissing, TryAgainLater
+from sink_job.api.errors import DataLoss, SinkError, TopicNotFound, TransientError
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.kafka_admin import TopicInfo
-from sink_job.engine.types import Cancelled, Columns, Range, Work
+from sink_job.engine.types import Cancelled, Columns, ProcessorFactory, Range
 
 Commit = Callable[[TopicPartition, int, str], None]
 
@@ -44,7 +44,7 @@ class Kafka:
 
 
 class SimulatedAdmin:
-    """What `sink_job.kafka.Admin` answers; whoever runs is asking."""
+    """What `sink_job.kafka.admin.JavaKafkaAdmin` answers; whoever runs is asking."""
 
     def __init__(self, kafka: Kafka, scheduler: Scheduler, trace: Callable[[str], None], draw: Callable[[], bool]):
         """`draw`: whether Kafka does not answer in time."""
@@ -60,23 +60,23 @@ class SimulatedAdmin:
             self._trace(f"{actor.name}: kafka {what}: no answer")
             actor.faults.add("kafka")
             self._scheduler.sleep(50_000)
-            raise TryAgainLater(f"Kafka: {what}: no answer in 50 s")
+            raise TransientError(f"Kafka: {what}: no answer in 50 s")
 
     def _logs(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Log]:
         missing = [tp for tp in partitions if tp not in self._kafka.logs]
         if missing:
-            raise TopicMissing(f"Kafka: {missing[0]} does not exist")
+            raise TopicNotFound(f"Kafka: {missing[0]} does not exist")
         return {tp: self._kafka.logs[tp] for tp in partitions}
 
-    def ends(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
+    def end_offsets(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
         self._step("ends")
         return {tp: log.stable if committed else log.end for tp, log in self._logs(partitions).items()}
 
-    def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def beginning_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         self._step("starts")
         return {tp: log.start for tp, log in self._logs(partitions).items()}
 
-    def offsets_at(self, partitions: Sequence[TopicPartition], ms: int) -> dict[TopicPartition, int]:
+    def offsets_for_times(self, partitions: Sequence[TopicPartition], ms: int) -> dict[TopicPartition, int]:
         self._step("offsets_at")
         found = {}
         for tp, log in self._logs(partitions).items():
@@ -90,24 +90,24 @@ class SimulatedAdmin:
         wanted = sorted(known) if pattern is not None else list(names or ())
         missing = [name for name in wanted if name not in known]
         if missing:
-            raise TopicMissing(f"Kafka: topic {missing[0]} does not exist")
+            raise TopicNotFound(f"Kafka: topic {missing[0]} does not exist")
         return {name: TopicInfo(known[name], self._kafka.partitions(name)) for name in wanted}
 
     def cluster_id(self) -> str:
         return "simulated"
 
     def group_offsets(
-        self, group: str, partitions: Sequence[TopicPartition], *, mark: str = ""
+        self, group: str, partitions: Sequence[TopicPartition], *, metadata: str = ""
     ) -> dict[TopicPartition, int]:
         self._step("group_offsets")
         known = {tp: self._kafka.group[tp] for tp in partitions if tp in self._kafka.group}
         return {
             tp: offset
             for tp, (offset, marked, _) in known.items()
-            if f"{marked},".startswith(f"{mark}," if mark else "")
+            if f"{marked},".startswith(f"{metadata}," if metadata else "")
         }
 
-    def group_marks(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
+    def group_metadata(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
         self._step("group_marks")
         return {tp: self._kafka.group[tp][1] for tp in partitions if tp in self._kafka.group}
 
@@ -115,17 +115,17 @@ class SimulatedAdmin:
         self._step("group_members")
         return 0
 
-    def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None:
+    def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], *, metadata: str = "") -> None:
         self._step("commit")
         self._logs(list(offsets))
         actor = self._scheduler.current
-        self._trace(f"{actor.name if actor else '-'}: commit {_told(offsets)} {mark}")
+        self._trace(f"{actor.name if actor else '-'}: commit {_told(offsets)} {metadata}")
         for tp, offset in offsets.items():
-            self._kafka.group[tp] = (offset, mark, True)
-            self._kafka.on_commit(tp, offset, mark)
+            self._kafka.group[tp] = (offset, metadata, True)
+            self._kafka.on_commit(tp, offset, metadata)
         self._scheduler.step()
 
-    def sizes(self, topics: Sequence[str]) -> None:
+    def log_sizes(self, topics: Sequence[str]) -> None:
         return None
 
 
@@ -151,7 +151,7 @@ class SimulatedEngine:
         idle: Sequence[TopicPartition],
         inputs: Mapping[TopicPartition, bytes],
         columns: Columns,
-        work: Work,
+        factory: ProcessorFactory,
     ) -> dict[TopicPartition, bytes]:
         order = sorted(ranges) + sorted(idle)
         self._rng.shuffle(order)
@@ -161,8 +161,8 @@ class SimulatedEngine:
             size = self._rng.randint(1, 4)
             share, order = order[:size], order[size:]
             if driver is not None and self._rng.random() < self._late:
-                self._attempt_late(driver.name, share, ranges, inputs, columns, work)
-            results |= self._attempt(share, ranges, inputs, columns, work)
+                self._attempt_late(driver.name, share, ranges, inputs, columns, factory)
+            results |= self._attempt(share, ranges, inputs, columns, factory)
             if self._cancelled:
                 raise Cancelled
         return results
@@ -173,11 +173,11 @@ class SimulatedEngine:
         ranges: Mapping[TopicPartition, Range],
         inputs: Mapping[TopicPartition, bytes],
         columns: Columns,
-        work: Work,
+        work: ProcessorFactory,
     ) -> dict[TopicPartition, bytes]:
         done = work()
         results = {tp: done(tp, inputs.get(tp, b""), self._batches(tp, ranges.get(tp), columns)) for tp in share}
-        done.end()
+        done.close()
         return results
 
     def _attempt_late(
@@ -187,7 +187,7 @@ class SimulatedEngine:
         ranges: Mapping[TopicPartition, Range],
         inputs: Mapping[TopicPartition, bytes],
         columns: Columns,
-        work: Work,
+        work: ProcessorFactory,
     ) -> None:
         def attempt() -> None:
             try:

@@ -17,9 +17,9 @@ import msgspec
 
 from devtools.simulation.runner import Failed, fails, fresh
 from devtools.simulation.store import Store
-from sink_job.coordinator.committer import Commits
+from sink_job.coordinator.committer import Committer
 from sink_job.ledger import generations, publisher, sequence, session, state, takeover
-from sink_job.ledger.publisher import Outcome, publish_all
+from sink_job.ledger.publisher import PublishOutcome, publish_all
 from sink_job.ledger.store import Ledger
 from sink_job.s3 import Part
 from sink_job.writer import object_writer
@@ -29,13 +29,13 @@ Patches = Sequence[AbstractContextManager[Any]]
 
 def visible_before_recorded() -> Patches:
     """Objects become visible before a record names them."""
-    original = Commits.record
+    original = Committer.record
 
-    def record(self: Commits, **given: Any) -> None:
-        publish_all(self.s3, given.get("named", ()), self._pool)
+    def record(self: Committer, **given: Any) -> None:
+        publish_all(self.s3, given.get("closed", ()), self._pool)
         original(self, **given)
 
-    return [patch.object(Commits, "record", record)]
+    return [patch.object(Committer, "record", record)]
 
 
 def no_listing_after_the_claim() -> Patches:
@@ -54,34 +54,36 @@ def unconditional_records() -> Patches:
 
 def acknowledged_before_visible() -> Patches:
     """A record acknowledges what it names."""
-    original = Commits.record
+    original = Committer.record
 
-    def record(self: Commits, **given: Any) -> None:
+    def record(self: Committer, **given: Any) -> None:
         original(self, **given)
-        if given.get("named"):
-            original(self, **{**given, "named": (), "partitions": {}, "acknowledged": [o.key for o in given["named"]]})
+        if given.get("closed"):
+            original(
+                self, **{**given, "closed": (), "partitions": {}, "acknowledged": [o.key for o in given["closed"]]}
+            )
 
-    return [patch.object(Commits, "record", record)]
+    return [patch.object(Committer, "record", record)]
 
 
 def committed_before_acknowledged() -> Patches:
     """The group's offsets pass objects that are visible and not acknowledged yet."""
-    original = Commits._acknowledge
+    original = Committer._acknowledge
 
-    def acknowledge(self: Commits, clock: int, visible: set[str], *rest: Any, **given: Any) -> None:
-        self._commit(state.committed(self.state, visible))
+    def acknowledge(self: Committer, clock: int, visible: set[str], *rest: Any, **given: Any) -> None:
+        self._commit(state.committable_offsets(self.state, visible))
         original(self, clock, visible, *rest, **given)
 
-    return [patch.object(Commits, "_acknowledge", acknowledge)]
+    return [patch.object(Committer, "_acknowledge", acknowledge)]
 
 
 def lost_is_taken_for_moved() -> Patches:
     """An object that is neither uploaded nor at its key passes for visible."""
     original = publisher.publish
 
-    def lenient(*given: Any) -> Outcome:
+    def lenient(*given: Any) -> PublishOutcome:
         original(*given)
-        return Outcome.VISIBLE
+        return PublishOutcome.VISIBLE
 
     return [patch.object(publisher, "publish", lenient)]
 
@@ -100,9 +102,9 @@ def completed_over_objects() -> Patches:
 
 def staged_bytes_removed_early() -> Patches:
     """What a record replaces is removed before the record is put."""
-    original = Commits.record
+    original = Committer.record
 
-    def record(self: Commits, **given: Any) -> None:
+    def record(self: Committer, **given: Any) -> None:
         partitions: Mapping[Any, state.PartitionState] = given["partitions"]
         before = [p for tp in partitions if (p := self.state.partition(tp)) is not None]
         named = {name for p in before for name in p.staged()}
@@ -110,30 +112,30 @@ def staged_bytes_removed_early() -> Patches:
         self.s3.delete(sorted(named - kept))
         original(self, **given)
 
-    return [patch.object(Commits, "record", record)]
+    return [patch.object(Committer, "record", record)]
 
 
 def clean_up_ignores_the_state() -> Patches:
     """Clean-up aborts uploads that the state names."""
-    return [patch.object(state.State, "uploads", lambda self: set())]
+    return [patch.object(state.LedgerState, "uploads", lambda self: set())]
 
 
 def clean_up_before_the_claim() -> Patches:
     """Clean-up takes uploads that began after the claim."""
-    return [patch.object(Ledger, "claimed_at", lambda self, number: 1 << 60)]
+    return [patch.object(Ledger, "record_time", lambda self, number: 1 << 60)]
 
 
 def no_intents() -> Patches:
     """Nothing is written down before uploads begin."""
-    return [patch.object(Ledger, "intend", lambda self, intent: None)]
+    return [patch.object(Ledger, "write_intent", lambda self, intent: None)]
 
 
 def clocks_forgotten() -> Patches:
     """The members of an object do not hold the round clocks under which they were seen."""
-    original = object_writer.extend_seen
+    original = object_writer.extend_sources
     return [
         patch(
-            "sink_job.writer.partition_writer.extend_seen",
+            "sink_job.writer.partition_writer.extend_sources",
             lambda seen, start, end, clock: original(seen, start, end, 0),
         )
     ]
@@ -141,13 +143,13 @@ def clocks_forgotten() -> Patches:
 
 def reset_before_published() -> Patches:
     """A reset does not make visible first what was named."""
-    return [patch.object(session.Taken, "publish", lambda self, *given: 0)]
+    return [patch.object(session.LedgerSession, "publish", lambda self, *given: 0)]
 
 
 def commits_without_generation() -> Patches:
     """Commits do not carry their generation."""
-    original = generations.commit_mark
-    return [patch("sink_job.coordinator.committer.commit_mark", lambda generation, ledger: original(1, ledger))]
+    original = generations.commit_metadata
+    return [patch("sink_job.coordinator.committer.commit_metadata", lambda generation, ledger: original(1, ledger))]
 
 
 def claims_are_dropped() -> Patches:
@@ -162,7 +164,7 @@ def claims_are_dropped() -> Patches:
 
 def staging_of_others_removed() -> Patches:
     """Clean-up deletes staging objects of any epoch and round."""
-    return [patch.object(takeover, "is_past", lambda name, epoch, recorded: True)]
+    return [patch.object(takeover, "is_expired", lambda name, epoch, recorded: True)]
 
 
 MUTATIONS: dict[str, Callable[[], Patches]] = {

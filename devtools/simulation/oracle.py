@@ -177,7 +177,7 @@ class Oracle:
                 gone = range(start, self.kafka.logs[tp].start if tp in self.kafka.logs else start)
                 self.dropped[tp].update(gone)  # since the start was chosen
                 self._expect_not_ahead(generation, tp)
-        for o in record.named:
+        for o in record.closed:
             self.named[o.key] = generation.number
         self.acknowledged.update(record.acknowledged)
 

@@ -1,5 +1,5 @@
-"""A bucket as S3's documents describe it, at the level of what `sink_job.s3.S3` answers: objects, uploads, conditions,
-checksums. Nothing here fails by itself; `devtools.simulation.client` adds what happens on the way.
+"""A bucket as S3's documents describe it, at the level of what `sink_job.s3.S3Client` answers: objects, uploads,
+conditions, checksums. Nothing here fails by itself; `devtools.simulation.client` adds what happens on the way.
 
 `tests/simulation/test_store.py` makes the same random calls on this and on a real server.
 """

@@ -22,20 +22,20 @@ from devtools.simulation.scheduler import Actor, Killed, Pause, Scheduler
 from devtools.simulation.shape import BEGIN_MS, EVENTS, FOREIGN_KEY, Shape
 from devtools.simulation.store import Store
 from sink_job.api.errors import SinkError
-from sink_job.api.job_sections import S3Names
-from sink_job.api.operator_sections import OffsetReset
+from sink_job.api.job_sections import KeySettings
+from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.quantities import Size
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.context import Goal
-from sink_job.coordinator.context import World as Given
-from sink_job.coordinator.coordinator import Driver
-from sink_job.coordinator.progress import Tracker
+from sink_job.coordinator.context import CoordinatorContext as Given
+from sink_job.coordinator.context import StopCondition
+from sink_job.coordinator.coordinator import Coordinator
+from sink_job.coordinator.progress import Progress
 from sink_job.formats.compression import Gzip
 from sink_job.ledger.ownership import Owner, ledger_root
-from sink_job.ledger.session import Hands
+from sink_job.ledger.session import LedgerAccess
 from sink_job.maintenance.discard_open import discard_open
-from sink_job.maintenance.offset_reset import Resetter
+from sink_job.maintenance.offset_reset import OffsetResetter
 from sink_job.s3 import S3Settings
 from sink_job.s3 import client as clients
 
@@ -52,9 +52,9 @@ class Role:
     actor: Actor
     what: str
     since: int
-    driver: Driver | None = None
+    driver: Coordinator | None = None
     attempt: str = ""
-    tracker: Tracker | None = None
+    tracker: Progress | None = None
 
 
 class World:
@@ -128,7 +128,7 @@ class World:
 
     # -- actors --------------------------------------------------------------------------------------------------------
 
-    def start_driver(self, goal: Goal, *, name: str = "driver", after: int = 0, ahead: int = 0) -> Role:
+    def start_driver(self, goal: StopCondition, *, name: str = "driver", after: int = 0, ahead: int = 0) -> Role:
         self._names += 1
         scheduler, sink = self.scheduler, self.sink
         name = f"{name}-{self._names}"
@@ -153,14 +153,13 @@ class World:
                 owner=self._owner(),
                 attempt=role.attempt,
                 snapshot_every=self.shape.snapshot_every,
-                look_every=self.shape.look_every,
+                discovery_interval_ms=self.shape.look_every,
                 stop=Pause(scheduler),
                 store_clock=self.store.second,
                 steady_clock=lambda: scheduler.now,
             )
-            role.tracker = Tracker(sink, clock)
-            driver = Driver(sink, given, goal, role.tracker)
-            driver.short_wait_ms = 1_000
+            role.tracker = Progress(sink, clock)
+            driver = Coordinator(sink, given, goal, role.tracker)
             role.driver = driver
             driver.run()
 
@@ -171,10 +170,10 @@ class World:
 
     def start_reset(self, request: dict[str, object]) -> Role:
         sink = self.sink
-        wanted = OffsetReset.model_validate(request)
+        wanted = OffsetResetSpec.model_validate(request)
 
         def work() -> object:
-            return Resetter(sink, self._hands(role), self.admin, wanted).run()
+            return OffsetResetter(sink, self._hands(role), self.admin, wanted).run()
 
         role = self._begin(f"reset-{len(self.ended) + len(self.roles)}", work, 0)
         self.trace(f"{role.actor.name}: {request}")
@@ -207,10 +206,10 @@ class World:
         self.roles.append(role)
         return role
 
-    def _hands(self, role: Role) -> Hands:
+    def _hands(self, role: Role) -> LedgerAccess:
         names = self.sink.spec.s3
         role.attempt = uuid.uuid4().hex
-        return Hands(
+        return LedgerAccess(
             s3=self.s3,
             root=ledger_root(names.topics_dir, self.sink.sink_id),
             owner=self._owner(),
@@ -251,7 +250,7 @@ class World:
         self.calm = True
         self.events.settle()
         for name in ("last", "last"):
-            role = self.start_driver(Goal(until_caught_up=True, publish_open=True), name=name)
+            role = self.start_driver(StopCondition(until_caught_up=True, publish_open=True), name=name)
             self.scheduler.run(MOST_STEPS)
             self._expect_whole()
             if self.scheduler.actors:
@@ -315,7 +314,7 @@ def _seeded(rng: random.Random) -> Iterator[None]:
 @contextmanager
 def _tiny() -> Iterator[None]:
     """Parts and gzip members of a few records: objects of several parts out of little data."""
-    sizes = [each for each in S3Names.model_fields["part_size"].metadata if isinstance(each, Size)]
+    sizes = [each for each in KeySettings.model_fields["part_size"].metadata if isinstance(each, Size)]
     before = [(each, each.minimum) for each in sizes], Gzip.block_size
     for each in sizes:
         object.__setattr__(each, "minimum", 1)

@@ -94,7 +94,7 @@ def required(inputs: SizingInputs) -> int:
     """Bytes that an executor requires, or the whole sink in Local mode."""
     slots = max(1, inputs.slots)
     part = inputs.part_size
-    buffered = max(memory_budget.LEAST_BUDGET, min(inputs.open_objects * part, -(-inputs.held_bytes // slots)))
+    buffered = max(memory_budget.MIN_TASK_MEMORY, min(inputs.open_objects * part, -(-inputs.held_bytes // slots)))
     return memory_budget.beside_tasks(slots) + slots * (memory_budget.BATCHES + (PARTS_IN_FLIGHT + 1) * part + buffered)
 
 
@@ -179,7 +179,7 @@ def _without_expired(state: SizingState, now: int) -> SizingState:
 
 
 def _initial(inputs: SizingInputs) -> int:
-    size = memory_budget.usual_total(cores=max(1, inputs.slots), part_size=inputs.part_size, least=0, most=1 << 60)
+    size = memory_budget.default_total(cores=max(1, inputs.slots), part_size=inputs.part_size, least=0, most=1 << 60)
     return _round_up(size)
 
 

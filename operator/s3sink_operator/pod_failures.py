@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from s3sink_operator.types import FailureCategory, Json, PodEvent, Rejection, to_ms
 from sink_job.api import errors
-from sink_job.api.report import Ending
+from sink_job.api.report import FinalReport
 
 OOM_KILLED = "OOMKilled"
 _CONTAINER = "s3sink"
@@ -22,7 +22,7 @@ _USER_CODES = {2, 3, 4, 5, 6, 7}
 _SPARK_TOO_MANY_EXECUTORS = 11
 
 _BY_CODE = {
-    2: (errors.SpecError.reason, "the job rejected the manifest: see the driver log"),
+    2: (errors.InvalidSpec.reason, "the job rejected the manifest: see the driver log"),
     3: (
         errors.LedgerFenced.reason,
         "another driver claimed the ledger of this sink: check for a second cluster or host",
@@ -31,7 +31,7 @@ _BY_CODE = {
     5: (errors.DataLoss.reason, "Kafka no longer holds records that are not in S3: see spec.onDataLoss"),
     6: (errors.ObjectConflict.reason, "an object with the same key and other content exists: see the driver log"),
     7: (errors.ConfigurationError.reason, "configuration error: see the driver log"),
-    75: (errors.TryAgainLater.reason, "Kafka, S3 or the network did not answer in time"),
+    75: (errors.TransientError.reason, "Kafka, S3 or the network did not answer in time"),
     137: ("Killed", "the driver was killed by SIGKILL"),
     143: ("Terminated", "the driver was terminated by SIGTERM"),
     _SPARK_TOO_MANY_EXECUTORS: (
@@ -179,7 +179,7 @@ def is_namespace_terminating(rejection: Rejection) -> bool:
     return rejection.status == 403 and "because it is being terminated" in rejection.message
 
 
-def final_report(pod: Json) -> Ending | None:
+def final_report(pod: Json) -> FinalReport | None:
     """The final report that the process of the pod left in its termination message."""
     return _parse_final_report(_terminated(pod) or {})
 
@@ -196,7 +196,7 @@ def node_of_lost_pod(pod: Json, nodes: dict[str, bool | None]) -> str | None:
     return node if node in nodes and not nodes[node] else None
 
 
-def _from_report(report: Ending | None, state: Json) -> PodFailure | None:
+def _from_report(report: FinalReport | None, state: Json) -> PodFailure | None:
     if report is None or report.failure is None:
         return None
     failure = report.failure
@@ -250,12 +250,12 @@ def _terminated(pod: Json) -> Json | None:
     return None
 
 
-def _parse_final_report(state: Json) -> Ending | None:
+def _parse_final_report(state: Json) -> FinalReport | None:
     text = state.get("message")
     if not text:
         return None
     try:
-        return Ending.model_validate_json(text)
+        return FinalReport.model_validate_json(text)
     except ValidationError:  # written by the kernel or another process
         return None
 

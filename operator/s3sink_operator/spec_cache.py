@@ -8,7 +8,7 @@ from typing import Any
 
 from s3sink_operator import names
 from s3sink_operator.types import Json, ParsedReset, ParsedSpec, annotation, uid_of
-from sink_job.api.errors import SpecError
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.spec import GROUP, KIND, VERSION, Sink, parse_sink
 
 
@@ -53,7 +53,7 @@ def _spec(sink: Json, spec: Any) -> tuple[ParsedSpec, Sink | None]:
     document = {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, "metadata": metadata, "spec": spec}
     try:
         found = parse_sink(document)
-    except SpecError as error:
+    except InvalidSpec as error:
         return ParsedSpec(sink=None, error="; ".join(error.mistakes)), _readable(document)
     except RecursionError:
         return ParsedSpec(sink=None, error="the spec is nested too deeply"), None
@@ -66,7 +66,7 @@ def _spec(sink: Json, spec: Any) -> tuple[ParsedSpec, Sink | None]:
 def _readable(document: Json) -> Sink | None:
     try:
         return parse_sink(document, for_job=False)
-    except SpecError:
+    except InvalidSpec:
         return None
 
 

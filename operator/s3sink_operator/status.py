@@ -27,7 +27,7 @@ from s3sink_operator.status_model import (
     TopicProgress,
 )
 from s3sink_operator.types import Json, to_ms, to_timestamp
-from sink_job.api.report import Ending, PartitionReport, Report
+from sink_job.api.report import FinalReport, PartitionReport, Report
 
 MAX_INTEGER: Final = 2**63 - 1
 """The largest integer that the API server accepts."""
@@ -113,7 +113,7 @@ def progress(report: Report) -> SinkProgress:
     )
 
 
-def progress_after_publish(previous: SinkProgress, report: Ending) -> SinkProgress:
+def progress_after_publish(previous: SinkProgress, report: FinalReport) -> SinkProgress:
     """The progress after the pod that published the open objects has terminated and nothing runs."""
     lag = None if report.lag is None else Lag(records=report.lag, seconds=None if report.lag else 0)
     return previous.model_copy(

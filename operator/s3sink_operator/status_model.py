@@ -29,7 +29,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from s3sink_operator.types import FailureCategory, Json, to_ms, to_timestamp
-from sink_job.api.enums import ResetTo, State
+from sink_job.api.enums import DesiredState, ResetTo
 from sink_job.api.quantities import format_size, parse_size
 
 MAX_MOST_LAGGING: Final = 20
@@ -293,7 +293,7 @@ class Attempt(StatusModel):
 
 
 class Retry(StatusModel):
-    """State of the back-off after a failure."""
+    """DesiredState of the back-off after a failure."""
 
     failures: int = 0
     """Number of consecutive failures."""
@@ -371,7 +371,7 @@ class SinkStatus(StatusModel):
     """Generation of the spec that the status was computed for."""
     conditions: Annotated[list[StatusCondition] | None, Field(max_length=MAX_CONDITIONS)] = None
     """Ready, Reconciling and Stalled always; further conditions such as DataLoss or InvalidSpec while they are true."""
-    desired_state: State | None = None
+    desired_state: DesiredState | None = None
     """Desired state."""
     desired_state_source: str | None = None
     """Where the desired state is set: spec.state or an annotation."""
@@ -386,7 +386,7 @@ class SinkStatus(StatusModel):
     attempts: Annotated[list[Attempt] | None, Field(max_length=MAX_ATTEMPTS)] = None
     """Last attempts, newest first."""
     retry: Retry | None = None
-    """State of the back-off after a failure."""
+    """DesiredState of the back-off after a failure."""
     offset_reset: OffsetResetStatus | None = None
     """Last completed offset reset."""
     node_lost_time: Time = None

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from s3sink_operator import names
-from sink_job.api.enums import State
+from sink_job.api.enums import DesiredState
 from sink_job.api.report import Report
 from sink_job.api.spec import Sink
 
@@ -278,14 +278,14 @@ def annotation(obj: Json, name: str) -> str | None:
     return None if found is None else str(found)
 
 
-def desired_state(sink: Json) -> tuple[State, str]:
+def desired_state(sink: Json) -> tuple[DesiredState, str]:
     """The desired state and its source: the annotation, or else the spec. An invalid value counts as Running."""
     requested = annotation(sink, names.STATE_ANNOTATION)
-    if requested in list(State):
-        return State(requested), f"the annotation {names.STATE_ANNOTATION}"
+    if requested in list(DesiredState):
+        return DesiredState(requested), f"the annotation {names.STATE_ANNOTATION}"
     spec = sink.get("spec")
-    written = spec.get("state", State.RUNNING.value) if isinstance(spec, dict) else State.RUNNING.value
-    return State(written) if written in list(State) else State.RUNNING, "spec.state"
+    written = spec.get("state", DesiredState.RUNNING.value) if isinstance(spec, dict) else DesiredState.RUNNING.value
+    return DesiredState(written) if written in list(DesiredState) else DesiredState.RUNNING, "spec.state"
 
 
 def label(obj: Json, name: str) -> str | None:

@@ -13,7 +13,7 @@ from pydantic_core import CoreSchema
 from sink_job.api.quantities import format_duration, format_size
 
 
-class Section(BaseModel):
+class SpecModel(BaseModel):
     """A part of a manifest. Immutable; built by `load_sink`, or in code by the snake_case names of its fields.
 
     The text below a field is its description in the CRD and in docs/spec.md: what it is, what happens without it.
@@ -40,7 +40,7 @@ class Section(BaseModel):
         return schema
 
 
-def about(*, key: str | None = None, example: Any = None, **bounds: Any) -> Any:
+def description(*, key: str | None = None, example: Any = None, **bounds: Any) -> Any:
     """A field's annotation: the connector `key` that it stands for, an example, its bounds (`ge`, `max_length`, …)."""
     extra: JsonDict = {"x-s3sink-connector-key": key} if key else {}
     return Field(examples=None if example is None else [example], json_schema_extra=extra, **bounds)

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from sink_job.api.enums import Converter, PartitionerType, ResetTo, TimestampExtractor, Tolerance
-from sink_job.api.field_errors import Mistake, Path, shown
+from sink_job.api.enums import ConverterType, PartitionerType, ResetTo, TimestampExtractor, Tolerance
+from sink_job.api.field_errors import FieldError, Path, shown
 from sink_job.api.quantities import format_duration, format_size
 from sink_job.api.reserved_properties import kafka_complaint, login_complaint, spark_complaint
 
@@ -31,62 +31,62 @@ _ERRORS: Final = ("spec", "errors")
 _RESET: Final = ("spec", "offsets", "reset")
 
 
-def broken(spec: Spec) -> Iterator[Mistake]:
+def check_cross_fields(spec: Spec) -> Iterator[FieldError]:
     """Every mistake that two or more fields of `spec` make together."""
     for rule in _RULES:
         yield from rule(spec)
 
 
-def _topics(spec: Spec) -> Iterator[Mistake]:
+def _topics(spec: Spec) -> Iterator[FieldError]:
     topics, pattern = (*_KAFKA, "topics"), (*_KAFKA, "topicsPattern")
     if spec.kafka.topics is None and spec.kafka.topics_pattern is None:
-        yield Mistake(topics, "is missing: give topics or topicsPattern", (topics, pattern))
+        yield FieldError(topics, "is missing: give topics or topicsPattern", (topics, pattern))
     if spec.kafka.topics is not None and spec.kafka.topics_pattern is not None:
-        yield Mistake(pattern, "cannot stand beside topics: give one of the two", (topics,))
+        yield FieldError(pattern, "cannot stand beside topics: give one of the two", (topics,))
     for topic, count in Counter(spec.kafka.topics or ()).items():
         if count > 1:
-            yield Mistake(topics, f"{topic} is listed {count} times")
+            yield FieldError(topics, f"{topic} is listed {count} times")
 
 
-def _kafka_properties(spec: Spec) -> Iterator[Mistake]:
+def _kafka_properties(spec: Spec) -> Iterator[FieldError]:
     for name, value in spec.kafka.properties.items():
         complaint = kafka_complaint(name) or login_complaint(name, value)
         if complaint:
-            yield Mistake((*_KAFKA, "properties", name), complaint)
+            yield FieldError((*_KAFKA, "properties", name), complaint)
     secrets = [each.name for each in spec.kafka.property_secrets]
     for at, name in enumerate(secrets):
         here: Path = (*_KAFKA, "propertySecrets", at, "name")
         complaint = kafka_complaint(name)
         if complaint:
-            yield Mistake(here, f"{name} {complaint}")
+            yield FieldError(here, f"{name} {complaint}")
         elif name in spec.kafka.properties:
-            yield Mistake(here, f"{name} is also in spec.kafka.properties: give it in one place")
+            yield FieldError(here, f"{name} is also in spec.kafka.properties: give it in one place")
         elif name in secrets[:at]:
-            yield Mistake(here, f"{name} is listed twice")
+            yield FieldError(here, f"{name} is listed twice")
 
 
-def _spark_properties(spec: Spec) -> Iterator[Mistake]:
+def _spark_properties(spec: Spec) -> Iterator[FieldError]:
     for name in spec.spark_conf:
         complaint = spark_complaint(name)
         if complaint:
-            yield Mistake(("spec", "sparkConf", name), complaint)
+            yield FieldError(("spec", "sparkConf", name), complaint)
 
 
-def _fields(spec: Spec) -> Iterator[Mistake]:
+def _fields(spec: Spec) -> Iterator[FieldError]:
     kind, fields = spec.partitioner.type, spec.partitioner.fields
     here = (*_PARTITIONER, "fields")
     if kind.uses_fields and fields is None:
-        yield Mistake(here, f"is missing: the type {kind} needs at least one", (here, _TYPE))
+        yield FieldError(here, f"is missing: the type {kind} needs at least one", (here, _TYPE))
     if not kind.uses_fields and fields is not None:
-        yield Mistake(
+        yield FieldError(
             here, f"has no effect with the type {kind}: leave it out, or choose Field or FieldAndTime", (_TYPE,)
         )
     for field, count in Counter(fields or ()).items():
         if count > 1:
-            yield Mistake(here, f"{field} is listed {count} times")
+            yield FieldError(here, f"{field} is listed {count} times")
 
 
-def _time_paths(spec: Spec) -> Iterator[Mistake]:
+def _time_paths(spec: Spec) -> Iterator[FieldError]:
     kind, partitioner = spec.partitioner.type, spec.partitioner
     own = kind in (PartitionerType.TIME, PartitionerType.FIELD_AND_TIME)
     for name, value, example in (
@@ -95,15 +95,15 @@ def _time_paths(spec: Spec) -> Iterator[Mistake]:
     ):
         here = (*_PARTITIONER, name)
         if own and value is None:
-            yield Mistake(here, f"is missing: the type {kind} needs it, such as {example}", (_TYPE,))
+            yield FieldError(here, f"is missing: the type {kind} needs it, such as {example}", (_TYPE,))
         elif not kind.uses_time and value is not None:
-            yield Mistake(here, f"has no effect with the type {kind}: leave it out, or choose Time", (_TYPE,))
+            yield FieldError(here, f"has no effect with the type {kind}: leave it out, or choose Time", (_TYPE,))
     yield from _fixed_by_type(spec)
     if kind.uses_time and partitioner.timezone is None:
-        yield Mistake((*_PARTITIONER, "timezone"), f"is missing: the type {kind} needs it, such as UTC", (_TYPE,))
+        yield FieldError((*_PARTITIONER, "timezone"), f"is missing: the type {kind} needs it, such as UTC", (_TYPE,))
 
 
-def _fixed_by_type(spec: Spec) -> Iterator[Mistake]:
+def _fixed_by_type(spec: Spec) -> Iterator[FieldError]:
     kind, partitioner = spec.partitioner.type, spec.partitioner
     fixed = kind.duration
     if fixed is None:
@@ -111,28 +111,28 @@ def _fixed_by_type(spec: Spec) -> Iterator[Mistake]:
     if partitioner.duration not in (None, fixed):
         here, written = (*_PARTITIONER, "duration"), format_duration(partitioner.duration or 0)
         said = f"{written} cannot be: the type {kind} has {format_duration(fixed)}; leave it out, or choose Time"
-        yield Mistake(here, said, (_TYPE,))
+        yield FieldError(here, said, (_TYPE,))
     delimiter = spec.s3.directory_delimiter
     if partitioner.path_format not in (None, kind.path_format("/"), kind.path_format(delimiter)):
         here, written = (*_PARTITIONER, "pathFormat"), str(partitioner.path_format)
         said = f"{written} cannot be: the type {kind} has {kind.path_format(delimiter)}; leave it out, or choose Time"
-        yield Mistake(here, said, (_TYPE,))
+        yield FieldError(here, said, (_TYPE,))
 
 
-def _values_with_fields(spec: Spec) -> Iterator[Mistake]:
+def _values_with_fields(spec: Spec) -> Iterator[FieldError]:
     converter, partitioner = spec.format.converter, spec.partitioner
-    if converter not in (Converter.TEXT, Converter.BYTES):
+    if converter not in (ConverterType.TEXT, ConverterType.BYTES):
         return
     why = f"needs fields of the value, which the converter {converter} does not give; use another converter"
     depends = (("spec", "format", "converter"), _TYPE)
     if partitioner.type.uses_fields:
-        yield Mistake(_TYPE, f"{partitioner.type} {why}, or another type", depends)
+        yield FieldError(_TYPE, f"{partitioner.type} {why}, or another type", depends)
     if partitioner.type.uses_time and partitioner.timestamp_extractor is TimestampExtractor.RECORD_FIELD:
         here = (*_PARTITIONER, "timestampExtractor")
-        yield Mistake(here, f"{partitioner.timestamp_extractor} {why}, or Record or Wallclock", depends)
+        yield FieldError(here, f"{partitioner.timestamp_extractor} {why}, or Record or Wallclock", depends)
 
 
-def _rotation(spec: Spec) -> Iterator[Mistake]:
+def _rotation(spec: Spec) -> Iterator[FieldError]:
     rotation, kind = spec.rotation, spec.partitioner.type
     ends = {
         "flushSize": rotation.flush_size,
@@ -143,79 +143,81 @@ def _rotation(spec: Spec) -> Iterator[Mistake]:
     if all(value is None for value in ends.values()):
         also = " (maxOpenTime alone is not enough)" if rotation.max_open_time is not None else ""
         said = f"nothing says when objects are complete: give at least one of {', '.join(ends)}{also}"
-        yield Mistake(_ROTATION, said, tuple((*_ROTATION, name) for name in ends))
+        yield FieldError(_ROTATION, said, tuple((*_ROTATION, name) for name in ends))
     if rotation.interval is not None and not kind.uses_time:
         said = (
             f"{format_duration(rotation.interval)} would have no effect: the type {kind} of spec.partitioner has no "
             "time; use scheduleInterval, or the type Time, Hourly, Daily or FieldAndTime"
         )
-        yield Mistake((*_ROTATION, "interval"), said, (_TYPE,))
+        yield FieldError((*_ROTATION, "interval"), said, (_TYPE,))
     if rotation.schedule_interval is not None and spec.partitioner.timezone is None and not kind.uses_time:
         said = "is missing: spec.rotation.scheduleInterval counts from midnight there; give one such as UTC"
-        yield Mistake((*_PARTITIONER, "timezone"), said, (_TYPE, (*_ROTATION, "scheduleInterval")))
+        yield FieldError((*_PARTITIONER, "timezone"), said, (_TYPE, (*_ROTATION, "scheduleInterval")))
 
 
-def _object_size(spec: Spec) -> Iterator[Mistake]:
+def _object_size(spec: Spec) -> Iterator[FieldError]:
     limit, part = spec.rotation.max_bytes, spec.s3.part_size
     if limit is not None and limit > MOST_PARTS * part:
         said = (
             f"{format_size(limit)} does not fit into S3's 10000 parts of {format_size(part)}: at most "
             f"{format_size(MOST_PARTS * part)}, or raise spec.s3.partSize"
         )
-        yield Mistake((*_ROTATION, "maxBytes"), said, ((*_S3, "partSize"),))
+        yield FieldError((*_ROTATION, "maxBytes"), said, ((*_S3, "partSize"),))
 
 
-def _endpoint(spec: Spec) -> Iterator[Mistake]:
+def _endpoint(spec: Spec) -> Iterator[FieldError]:
     endpoint = spec.s3.endpoint
     if endpoint is not None and not spec.s3.allows_http and endpoint.startswith("http://"):
         here = (*_S3, "endpoint")
         said = f"{shown(here, endpoint)} is not encrypted: use https://, or allow it by spec.s3.insecure: true"
-        yield Mistake(here, said, ((*_S3, "insecure"),))
+        yield FieldError(here, said, ((*_S3, "insecure"),))
 
 
-def _delimiters(spec: Spec) -> Iterator[Mistake]:
+def _delimiters(spec: Spec) -> Iterator[FieldError]:
     directory, file, topics_dir = spec.s3.directory_delimiter, spec.s3.file_delimiter, spec.s3.topics_dir
     here, other = (*_S3, "fileDelimiter"), (*_S3, "directoryDelimiter")
     if directory in file or file in directory:
         said = f"{shown(here, file)} cannot be told from spec.s3.directoryDelimiter {shown(other, directory)}"
-        yield Mistake(here, said, (other,))
+        yield FieldError(here, said, (other,))
     if directory != "/" and (topics_dir.startswith(directory) or topics_dir.endswith(directory)):
         here = (*_S3, "topicsDir")
         said = f"{shown(here, topics_dir)} has spec.s3.directoryDelimiter first or last: leave it out"
-        yield Mistake(here, said, (other,))
+        yield FieldError(here, said, (other,))
 
 
-def _dead_letters(spec: Spec) -> Iterator[Mistake]:
+def _dead_letters(spec: Spec) -> Iterator[FieldError]:
     topic, here = spec.errors.dead_letter_topic, (*_ERRORS, "deadLetterTopic")
     if topic is None:
         return
     if spec.errors.tolerance is not Tolerance.ALL:
         said = f"{topic} would never be used: it needs spec.errors.tolerance: All"
-        yield Mistake(here, said, ((*_ERRORS, "tolerance"),))
+        yield FieldError(here, said, ((*_ERRORS, "tolerance"),))
     if topic in (spec.kafka.topics or ()):
         said = f"{topic} is one of spec.kafka.topics: the sink would read its own dead letters"
-        yield Mistake(here, said, ((*_KAFKA, "topics"),))
+        yield FieldError(here, said, ((*_KAFKA, "topics"),))
 
 
-def _sizes(spec: Spec) -> Iterator[Mistake]:
+def _sizes(spec: Spec) -> Iterator[FieldError]:
     rounds, memory = spec.rounds, spec.executor.memory
     if rounds.min_bytes > rounds.max_bytes:
         here, other = ("spec", "rounds", "minBytes"), ("spec", "rounds", "maxBytes")
         said = f"{format_size(rounds.min_bytes)} is above spec.rounds.maxBytes, {format_size(rounds.max_bytes)}"
-        yield Mistake(here, said, (other,))
+        yield FieldError(here, said, (other,))
     if memory.min > memory.max:
         said = f"{format_size(memory.min)} is above spec.executor.memory.max, {format_size(memory.max)}"
-        yield Mistake((*_MEMORY, "min"), said, ((*_MEMORY, "max"),))
+        yield FieldError((*_MEMORY, "min"), said, ((*_MEMORY, "max"),))
 
 
-def _service_account(spec: Spec) -> Iterator[Mistake]:
+def _service_account(spec: Spec) -> Iterator[FieldError]:
     account = spec.service_account
     if account.name is not None and account.annotations:
         here, other = ("spec", "serviceAccount", "annotations"), ("spec", "serviceAccount", "name")
-        yield Mistake(here, f"has no effect with name: {account.name}; annotate that one, or leave name out", (other,))
+        yield FieldError(
+            here, f"has no effect with name: {account.name}; annotate that one, or leave name out", (other,)
+        )
 
 
-def _offset_reset(spec: Spec) -> Iterator[Mistake]:
+def _offset_reset(spec: Spec) -> Iterator[FieldError]:
     reset = spec.offsets.reset
     if reset is None:
         return
@@ -226,16 +228,16 @@ def _offset_reset(spec: Spec) -> Iterator[Mistake]:
     ):
         here = (*_RESET, name)
         if reset.to is needed_by and value is None:
-            yield Mistake(here, f"is missing: to: {needed_by} needs it", (to,))
+            yield FieldError(here, f"is missing: to: {needed_by} needs it", (to,))
         if reset.to is not needed_by and value is not None:
-            yield Mistake(here, f"has no effect with to: {reset.to}; leave it out, or write to: {needed_by}", (to,))
+            yield FieldError(here, f"has no effect with to: {reset.to}; leave it out, or write to: {needed_by}", (to,))
     counts = Counter((each.topic, each.partition) for each in reset.partitions or ())
     for (topic, partition), count in counts.items():
         if count > 1:
-            yield Mistake((*_RESET, "partitions"), f"{topic}-{partition} is listed {count} times")
+            yield FieldError((*_RESET, "partitions"), f"{topic}-{partition} is listed {count} times")
 
 
-_RULES: Final[tuple[Callable[[Spec], Iterator[Mistake]], ...]] = (
+_RULES: Final[tuple[Callable[[Spec], Iterator[FieldError]], ...]] = (
     _topics,
     _kafka_properties,
     _fields,

@@ -14,21 +14,21 @@ from typing import Final, NamedTuple
 LETTERS: Final = "yYMdDHhmsSaEewxXZz"
 
 
-class Piece(NamedTuple):
+class PatternElement(NamedTuple):
     """A run of one pattern letter (`MM`), or literal text."""
 
     text: str
     literal: bool
 
 
-def pieces(pattern: str) -> list[Piece]:
+def pattern_elements(pattern: str) -> list[PatternElement]:
     """`pattern` in its pieces, quotes resolved: `'year'=YYYY` is literal `year=`, letters `YYYY`.
 
     Raises ValueError for a quote that is not closed.
     """
-    found: list[Piece] = []
+    found: list[PatternElement] = []
     for (literal, _), run in itertools.groupby(_characters(pattern), key=_kind):
-        found.append(Piece("".join(text for text, _ in run), literal))
+        found.append(PatternElement("".join(text for text, _ in run), literal))
     return [piece for piece in found if piece.text]
 
 
@@ -60,7 +60,7 @@ def check_path_format(pattern: str) -> None:
         raise ValueError("is empty: write a date pattern such as 'year'=YYYY/'month'=MM")
     if len(pattern) > 512:
         raise ValueError("is longer than 512 characters")
-    found = pieces(pattern)
+    found = pattern_elements(pattern)
     unknown = sorted({piece.text[0] for piece in found if not piece.literal} - set(LETTERS))
     if unknown:
         said = "letters" if len(unknown) > 1 else "letter"

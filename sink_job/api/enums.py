@@ -17,7 +17,7 @@ class IsolationLevel(StrEnum):
     READ_UNCOMMITTED = "ReadUncommitted"
 
 
-class Converter(StrEnum):
+class ConverterType(StrEnum):
     JSON = "Json"
     JSON_ENVELOPE = "JsonEnvelope"
     TEXT = "Text"
@@ -28,14 +28,14 @@ class Converter(StrEnum):
     JSON_SCHEMA = "JsonSchema"
 
 
-class Output(StrEnum):
+class OutputFormat(StrEnum):
     JSON = "Json"
     BYTES = "Bytes"
     AVRO = "Avro"
     PARQUET = "Parquet"
 
 
-class Compression(StrEnum):
+class CompressionCodec(StrEnum):
     NONE = "None"
     GZIP = "Gzip"
     ZSTD = "Zstd"
@@ -125,7 +125,7 @@ class MemoryMode(StrEnum):
     AUTO = "Auto"
 
 
-class State(StrEnum):
+class DesiredState(StrEnum):
     RUNNING = "Running"
     PAUSED = "Paused"
     STOPPED = "Stopped"

@@ -27,7 +27,7 @@ class SinkError(Exception):
     reason: ClassVar[str] = "InternalError"
 
 
-class SpecError(SinkError):
+class InvalidSpec(SinkError):
     """The manifest is wrong. Carries every mistake found, each `path: value what is allowed`, and no secret."""
 
     exit_code = 2
@@ -86,10 +86,10 @@ class ConfigurationError(SinkError):
     reason = "ConfigurationError"
 
 
-class BucketMissing(ConfigurationError):
+class BucketNotFound(ConfigurationError):
     """There is no such bucket, or not in this region."""
 
-    reason = "BucketMissing"
+    reason = "BucketNotFound"
 
 
 class AccessDenied(ConfigurationError):
@@ -98,22 +98,22 @@ class AccessDenied(ConfigurationError):
     reason = "AccessDenied"
 
 
-class CredentialsInvalid(ConfigurationError):
+class InvalidCredentials(ConfigurationError):
     """S3 or Kafka does not accept the credentials, or there are none."""
 
-    reason = "CredentialsInvalid"
+    reason = "InvalidCredentials"
 
 
-class SecretMissing(ConfigurationError):
+class SecretNotFound(ConfigurationError):
     """A secret that the manifest refers to, or a key in it, is not there."""
 
-    reason = "SecretMissing"
+    reason = "SecretNotFound"
 
 
-class StoreUnsuitable(ConfigurationError):
+class UnsupportedStore(ConfigurationError):
     """The object store lacks what exactly-once delivery rests on: conditional puts."""
 
-    reason = "StoreUnsuitable"
+    reason = "UnsupportedStore"
 
 
 class ClockSkew(ConfigurationError):
@@ -122,10 +122,10 @@ class ClockSkew(ConfigurationError):
     reason = "ClockSkew"
 
 
-class TopicMissing(ConfigurationError):
+class TopicNotFound(ConfigurationError):
     """A topic of the manifest does not exist, or no topic matches its pattern."""
 
-    reason = "TopicMissing"
+    reason = "TopicNotFound"
 
 
 class TopicRecreated(ConfigurationError):
@@ -134,10 +134,10 @@ class TopicRecreated(ConfigurationError):
     reason = "TopicRecreated"
 
 
-class OwnedByAnother(ConfigurationError):
+class OwnershipConflict(ConfigurationError):
     """Another sink owns this ledger, or this place in the bucket."""
 
-    reason = "OwnedByAnother"
+    reason = "OwnershipConflict"
 
 
 class LedgerLost(ConfigurationError):
@@ -152,26 +152,26 @@ class LedgerUnreadable(ConfigurationError):
     reason = "LedgerUnreadable"
 
 
-class ObjectsInTheWay(ConfigurationError):
+class ExistingObjects(ConfigurationError):
     """Other offsets would copy records again that are in objects already; nothing was changed."""
 
-    reason = "ObjectsInTheWay"
+    reason = "ExistingObjects"
 
 
-class TryAgainLater(SinkError):
+class TransientError(SinkError):
     """Kafka, S3 or the network did not answer in time. Nothing is lost: the same command may be tried again."""
 
     exit_code = 75
-    reason = "TryAgainLater"
+    reason = "TransientError"
 
 
-class OutOfMemory(TryAgainLater):
+class OutOfMemory(TransientError):
     """A process that runs tasks was killed for want of memory. Nothing is lost; it needs more, or less at a time."""
 
     reason = "OutOfMemory"
 
 
-class ExecutorsFailed(SinkError):
+class TooManyExecutorFailures(SinkError):
     """So many executors failed that Spark gave up. Its JVM ends with this code, and so does the driver."""
 
     exit_code = 11

@@ -41,7 +41,7 @@ _WRONG_TYPE: Final = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Mistake:
+class FieldError:
     """One mistake. `path` is where the user would mend it, `sentence` begins with the value where there is one.
 
     `depends` are further paths whose values led to it: if one of those is itself wrong, this mistake may not be one.
@@ -99,20 +99,20 @@ def _hidden(path: Path) -> bool:
     return len(path) > 1 and path[-2] in _MAPS_OF_USER and is_secret(str(path[-1]))
 
 
-def of_pydantic(error: ErrorDetails, root: type[BaseModel]) -> Mistake:
+def of_pydantic(error: ErrorDetails, root: type[BaseModel]) -> FieldError:
     """What pydantic found, as a mistake of the manifest whose model is `root`."""
     path, kind, value = error["loc"], error["type"], error.get("input")
     bounds = error.get("ctx", {})
     if kind == "missing":
-        return Mistake(path, _missing(field_at(root, path)))
+        return FieldError(path, _missing(field_at(root, path)))
     if kind == "extra_forbidden":
         return _unknown(path, root)
     if kind in _WRONG_TYPE:
-        return Mistake(path, _wrong_type(path, kind, value))
+        return FieldError(path, _wrong_type(path, kind, value))
     if kind == "enum":
-        return Mistake(path, _not_one_of(path, value, str(bounds["expected"])))
+        return FieldError(path, _not_one_of(path, value, str(bounds["expected"])))
     said = str(bounds["error"]) if kind == "value_error" else _out_of_bounds(kind, bounds) or error["msg"]
-    return Mistake(path, said if value in ("", []) else f"{shown(path, value)} {said}")
+    return FieldError(path, said if value in ("", []) else f"{shown(path, value)} {said}")
 
 
 def _missing(field: FieldInfo | None) -> str:
@@ -172,14 +172,14 @@ def _out_of_bounds(kind: str, bounds: dict[str, Any]) -> str | None:
     return sentences[kind].format(**bounds) if kind in sentences else None
 
 
-def _unknown(path: Path, root: type[BaseModel]) -> Mistake:
+def _unknown(path: Path, root: type[BaseModel]) -> FieldError:
     """A field that there is not: rests on the field that was probably meant."""
     said = f"is not a field of {dotted(path[:-1])}"
     meant = _meant(str(path[-1]), path[:-1], root)
     if meant is None:
-        return Mistake(path, said)
+        return FieldError(path, said)
     near = meant[-1] if meant[:-1] == path[:-1] else dotted(meant)
-    return Mistake(path, f"{said}; did you mean {near}?", (meant,))
+    return FieldError(path, f"{said}; did you mean {near}?", (meant,))
 
 
 def _meant(name: str, parent: Path, root: type[BaseModel]) -> Path | None:

@@ -37,7 +37,7 @@ _SERVER = re.compile(r"^(\[[0-9a-fA-F:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})$")
 
 
 @dataclasses.dataclass(frozen=True)
-class Checked:
+class TextValidator:
     """Annotation: `check` raises ValueError with the rest of a sentence that begins with the value ("is empty").
 
     `schema` is what the JSON schema can say of it; the check itself is what counts.
@@ -278,23 +278,23 @@ def _schema(pattern: str, most: int, least: int = 1) -> dict[str, object]:
     return {"pattern": pattern, "minLength": least, "maxLength": most}
 
 
-DnsLabel = Annotated[str, Checked(check_dns_label, _schema(_DNS_LABEL, 63))]
-ObjectName = Annotated[str, Checked(check_object_name, _schema(_DNS_NAME, 253))]
-DataKey = Annotated[str, Checked(check_data_key, _schema(_DATA_KEY, 253))]
-SinkId = Annotated[str, Checked(check_sink_id, _schema(_SINK_ID, 127))]
-TopicName = Annotated[str, Checked(check_topic, _schema(_TOPIC, 249))]
-TopicsPattern = Annotated[str, Checked(check_topics_pattern, {"minLength": 1, "maxLength": 1024})]
-GroupId = Annotated[str, Checked(check_group_id, {"minLength": 1, "maxLength": 255})]
-PropertyName = Annotated[str, Checked(check_property, _schema(_PROPERTY, 200))]
-BootstrapServers = Annotated[str, Checked(check_bootstrap_servers, {"minLength": 3, "maxLength": 4096})]
-Extension = Annotated[str, Checked(check_extension, _schema(_EXTENSION, 32))]
-FieldPath = Annotated[str, Checked(check_field_path, {"minLength": 1, "maxLength": 512})]
-PathFormat = Annotated[str, Checked(check_path_format, {"minLength": 1, "maxLength": 512})]
-Timezone = Annotated[str, Checked(check_timezone, {"minLength": 1, "maxLength": 64})]
-Locale = Annotated[str, Checked(check_locale, _schema(_LOCALE, 16))]
-TopicsDir = Annotated[str, Checked(check_topics_dir, {"maxLength": 512})]
-Delimiter = Annotated[str, Checked(check_delimiter, {"minLength": 1, "maxLength": 16})]
-FileDelimiter = Annotated[str, Checked(check_file_delimiter, {"minLength": 1, "maxLength": 16})]
-Bucket = Annotated[str, Checked(check_bucket, _schema(_BUCKET, 63, 3))]
-Region = Annotated[str, Checked(check_region, _schema(_REGION, 64))]
-Endpoint = Annotated[str, Checked(check_endpoint, {"pattern": "^https?://", "maxLength": 512})]
+DnsLabel = Annotated[str, TextValidator(check_dns_label, _schema(_DNS_LABEL, 63))]
+ObjectName = Annotated[str, TextValidator(check_object_name, _schema(_DNS_NAME, 253))]
+DataKey = Annotated[str, TextValidator(check_data_key, _schema(_DATA_KEY, 253))]
+SinkId = Annotated[str, TextValidator(check_sink_id, _schema(_SINK_ID, 127))]
+TopicName = Annotated[str, TextValidator(check_topic, _schema(_TOPIC, 249))]
+TopicsPattern = Annotated[str, TextValidator(check_topics_pattern, {"minLength": 1, "maxLength": 1024})]
+GroupId = Annotated[str, TextValidator(check_group_id, {"minLength": 1, "maxLength": 255})]
+PropertyName = Annotated[str, TextValidator(check_property, _schema(_PROPERTY, 200))]
+BootstrapServers = Annotated[str, TextValidator(check_bootstrap_servers, {"minLength": 3, "maxLength": 4096})]
+Extension = Annotated[str, TextValidator(check_extension, _schema(_EXTENSION, 32))]
+FieldPath = Annotated[str, TextValidator(check_field_path, {"minLength": 1, "maxLength": 512})]
+PathFormat = Annotated[str, TextValidator(check_path_format, {"minLength": 1, "maxLength": 512})]
+Timezone = Annotated[str, TextValidator(check_timezone, {"minLength": 1, "maxLength": 64})]
+Locale = Annotated[str, TextValidator(check_locale, _schema(_LOCALE, 16))]
+TopicsDir = Annotated[str, TextValidator(check_topics_dir, {"maxLength": 512})]
+Delimiter = Annotated[str, TextValidator(check_delimiter, {"minLength": 1, "maxLength": 16})]
+FileDelimiter = Annotated[str, TextValidator(check_file_delimiter, {"minLength": 1, "maxLength": 16})]
+Bucket = Annotated[str, TextValidator(check_bucket, _schema(_BUCKET, 63, 3))]
+Region = Annotated[str, TextValidator(check_region, _schema(_REGION, 64))]
+Endpoint = Annotated[str, TextValidator(check_endpoint, {"pattern": "^https?://", "maxLength": 512})]

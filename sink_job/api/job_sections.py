@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 from pydantic import Field, StrictBool, StrictInt
 
-from sink_job.api.base_model import Section, about
+from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import (
-    Compression,
-    Converter,
+    CompressionCodec,
+    ConverterType,
     IsolationLevel,
     OnNullValue,
-    Output,
+    OutputFormat,
     PartitionerType,
     RotationScope,
     SchemaNamePosition,
@@ -48,55 +48,55 @@ from sink_job.api.reserved_properties import redacted
 _SAFE_INTEGER = 2**53 - 1
 
 
-class SecretRef(Section):
+class SecretRef(SpecModel):
     """A Secret by name: a Kubernetes Secret, or a directory given by `--secret name=dir` without Kubernetes."""
 
-    secret: Annotated[ObjectName, about(example="s3-keys")]
+    secret: Annotated[ObjectName, description(example="s3-keys")]
     """Name of the Secret."""
 
 
 class SecretKey(SecretRef):
     """One value in a Secret."""
 
-    key: Annotated[DataKey, about(example="ca.crt")]
+    key: Annotated[DataKey, description(example="ca.crt")]
     """Key in the Secret."""
 
 
 class PropertySecret(SecretKey):
     """A Kafka client property whose value is in a Secret, not in the manifest."""
 
-    name: Annotated[PropertyName, about(example="sasl.jaas.config")]
+    name: Annotated[PropertyName, description(example="sasl.jaas.config")]
     """Name of the Kafka client property."""
 
 
-class Kafka(Section):
+class KafkaSpec(SpecModel):
     """Brokers of Kafka and topics to copy."""
 
-    bootstrap_servers: Annotated[BootstrapServers, about(example="kafka.example.com:9092")]
+    bootstrap_servers: Annotated[BootstrapServers, description(example="kafka.example.com:9092")]
     """Bootstrap brokers: host:port, separated by commas."""
     topics: Annotated[
-        list[TopicName] | None, about(key="topics", example=["flights"], min_length=1, max_length=1000)
+        list[TopicName] | None, description(key="topics", example=["flights"], min_length=1, max_length=1000)
     ] = None
     """Topics to copy. Set either topics or topicsPattern."""
-    topics_pattern: Annotated[TopicsPattern | None, about(key="topics.regex", example="flights-.*")] = None
+    topics_pattern: Annotated[TopicsPattern | None, description(key="topics.regex", example="flights-.*")] = None
     """Regular expression for the whole names of topics to copy, including topics created later."""
-    group_id: Annotated[GroupId | None, about(example="s3sink-flights")] = None
+    group_id: Annotated[GroupId | None, description(example="s3sink-flights")] = None
     """Consumer group whose committed offsets show the progress. Default: s3sink-<sink id>."""
-    starting_offsets: Annotated[StartingOffsets, about(key="consumer.override.auto.offset.reset")] = (
+    starting_offsets: Annotated[StartingOffsets, description(key="consumer.override.auto.offset.reset")] = (
         StartingOffsets.EARLIEST
     )
     """Start position of a sink without a ledger and without committed offsets."""
-    isolation_level: Annotated[IsolationLevel, about(key="consumer.override.isolation.level")] = (
+    isolation_level: Annotated[IsolationLevel, description(key="consumer.override.isolation.level")] = (
         IsolationLevel.READ_COMMITTED
     )
     """Whether uncommitted records of transactions are copied."""
-    properties: Annotated[dict[str, str], about(example={"security.protocol": "SASL_SSL"}, max_length=200)] = Field(
-        default_factory=dict
+    properties: Annotated[dict[str, str], description(example={"security.protocol": "SASL_SSL"}, max_length=200)] = (
+        Field(default_factory=dict)
     )
     """Further Kafka client properties, without a prefix. Properties that Spark or the sink sets are rejected."""
     property_secrets: Annotated[
         list[PropertySecret],
-        about(example=[{"name": "sasl.jaas.config", "secret": "kafka-login", "key": "jaas"}], max_length=50),
+        description(example=[{"name": "sasl.jaas.config", "secret": "kafka-login", "key": "jaas"}], max_length=50),
     ] = Field(default_factory=list)
     """Kafka client properties whose values are in Secrets."""
 
@@ -105,120 +105,129 @@ class Kafka(Section):
             yield name, redacted(value) if name == "properties" else value
 
 
-class Format(Section):
+class FormatSpec(SpecModel):
     """Conversion of records to objects."""
 
-    converter: Annotated[Converter, about(key="value.converter")] = Converter.JSON
+    converter: Annotated[ConverterType, description(key="value.converter")] = ConverterType.JSON
     """Converter of record values."""
-    key_converter: Annotated[Converter | None, about(key="key.converter")] = None
+    key_converter: Annotated[ConverterType | None, description(key="key.converter")] = None
     """Converter of record keys. Without it keys are not read."""
-    output: Annotated[Output, about(key="format.class")] = Output.JSON
+    output: Annotated[OutputFormat, description(key="format.class")] = OutputFormat.JSON
     """Format of objects: JSON lines, or raw bytes with a separator."""
-    compression: Annotated[Compression, about(key="s3.compression.type, avro.codec, parquet.codec")] = Compression.NONE
+    compression: Annotated[CompressionCodec, description(key="s3.compression.type, avro.codec, parquet.codec")] = (
+        CompressionCodec.NONE
+    )
     """Compression of objects."""
-    gzip_level: Annotated[StrictInt, about(key="s3.compression.level", ge=0, le=3)] = 2
+    gzip_level: Annotated[StrictInt, description(key="s3.compression.level", ge=0, le=3)] = 2
     """Gzip level, from 0 (fastest) to 3 (smallest), as in ISA-L."""
-    bytes_separator: Annotated[str, about(key="format.bytearray.separator", max_length=64)] = "\n"
+    bytes_separator: Annotated[str, description(key="format.bytearray.separator", max_length=64)] = "\n"
     """Separator after every record, with output Bytes. Default: a newline. May be empty."""
-    bytes_extension: Annotated[Extension, about(key="format.bytearray.extension")] = ".bin"
+    bytes_extension: Annotated[Extension, description(key="format.bytearray.extension")] = ".bin"
     """File extension of objects, with output Bytes."""
     envelope: StrictBool = False
     """Write key, headers, timestamp, topic, partition and offset together with the value."""
 
 
-class Partitioner(Section):
+class PartitionerSpec(SpecModel):
     """Path of a record below the prefix of its topic."""
 
-    type: Annotated[PartitionerType, about(key="partitioner.class")] = PartitionerType.DEFAULT
+    type: Annotated[PartitionerType, description(key="partitioner.class")] = PartitionerType.DEFAULT
     """Source of the path: the Kafka partition, fields of the value, the time, or fields and time."""
     fields: Annotated[
         list[FieldPath] | None,
-        about(key="partition.field.name", example=["carrier", "origin.country"], min_length=1, max_length=32),
+        description(key="partition.field.name", example=["carrier", "origin.country"], min_length=1, max_length=32),
     ] = None
     """Fields of the value for the types Field and FieldAndTime; nested fields with dots."""
     duration: Annotated[
-        Annotated[int, Duration(minimum=1)] | None, about(key="partition.duration.ms", example="1h")
+        Annotated[int, Duration(minimum=1)] | None, description(key="partition.duration.ms", example="1h")
     ] = None
     """Duration of one path, for the types Time and FieldAndTime. Hourly is 1h, Daily is 1d."""
-    path_format: Annotated[PathFormat | None, about(key="path.format", example="'year'=YYYY/'month'=MM/'day'=dd")] = (
-        None
-    )
+    path_format: Annotated[
+        PathFormat | None, description(key="path.format", example="'year'=YYYY/'month'=MM/'day'=dd")
+    ] = None
     """Joda/Java date pattern of the path, for Time and FieldAndTime. Quote literals with single quotes."""
-    timezone: Annotated[Timezone | None, about(key="timezone", example="Europe/Berlin")] = None
+    timezone: Annotated[Timezone | None, description(key="timezone", example="Europe/Berlin")] = None
     """Time zone of paths and of rotation.scheduleInterval: an IANA name or an offset such as +02:00."""
-    locale: Annotated[Locale, about(key="locale")] = "en"
+    locale: Annotated[Locale, description(key="locale")] = "en"
     """Locale of the names of months and days in paths."""
-    timestamp_extractor: Annotated[TimestampExtractor, about(key="timestamp.extractor")] = TimestampExtractor.WALLCLOCK
+    timestamp_extractor: Annotated[TimestampExtractor, description(key="timestamp.extractor")] = (
+        TimestampExtractor.WALLCLOCK
+    )
     """Time of a record: the wall clock of its round, its Kafka timestamp, or a field of its value."""
-    timestamp_field: Annotated[FieldPath, about(key="timestamp.field")] = "timestamp"
+    timestamp_field: Annotated[FieldPath, description(key="timestamp.field")] = "timestamp"
     """Field of the value with the time, for RecordField; a nested field with dots."""
-    schema_name: Annotated[SchemaNamePosition, about(key="s3.schema.partition.affix.type")] = SchemaNamePosition.NONE
+    schema_name: Annotated[SchemaNamePosition, description(key="s3.schema.partition.affix.type")] = (
+        SchemaNamePosition.NONE
+    )
     """Put an element schema_name=<name> before or after the path."""
 
 
-class Rotation(Section):
+class RotationSpec(SpecModel):
     """When objects are closed and become visible. Requires flushSize, interval, scheduleInterval or maxBytes."""
 
-    flush_size: Annotated[StrictInt | None, about(key="flush.size", example=100000, ge=1, le=_SAFE_INTEGER)] = None
-    """Close when the open objects of a topic-partition have this many records in total."""
-    interval: Annotated[Annotated[int, Duration(minimum=1)] | None, about(key="rotate.interval.ms", example="10m")] = (
+    flush_size: Annotated[StrictInt | None, description(key="flush.size", example=100000, ge=1, le=_SAFE_INTEGER)] = (
         None
     )
+    """Close when the open objects of a topic-partition have this many records in total."""
+    interval: Annotated[
+        Annotated[int, Duration(minimum=1)] | None, description(key="rotate.interval.ms", example="10m")
+    ] = None
     """Close when the time of a record is this much after that of the first one. Requires a time partitioner."""
     schedule_interval: Annotated[
-        Annotated[int, Duration(minimum=1, maximum=DAY)] | None, about(key="rotate.schedule.interval.ms", example="1h")
+        Annotated[int, Duration(minimum=1, maximum=DAY)] | None,
+        description(key="rotate.schedule.interval.ms", example="1h"),
     ] = None
     """Close at multiples of this interval since midnight in partitioner.timezone, by the wall clock."""
-    on_path_change: Annotated[StrictBool, about(key="rotate.file.on.partition.change")] = True
+    on_path_change: Annotated[StrictBool, description(key="rotate.file.on.partition.change")] = True
     """With interval: close also when the path changes from one record to the next."""
-    max_open_objects: Annotated[StrictInt | None, about(key="partitioner.max.open.files", ge=1, le=_SAFE_INTEGER)] = (
-        None
-    )
+    max_open_objects: Annotated[
+        StrictInt | None, description(key="partitioner.max.open.files", ge=1, le=_SAFE_INTEGER)
+    ] = None
     """Maximum number of open objects of a topic-partition; one more closes them."""
-    max_bytes: Annotated[Annotated[int, Size(minimum=1)] | None, about(example="1Gi")] = None
+    max_bytes: Annotated[Annotated[int, Size(minimum=1)] | None, description(example="1Gi")] = None
     """Close at the first record with which an object reaches this size: encoded, before compression."""
-    max_open_time: Annotated[Annotated[int, Duration(minimum=1)] | None, about(example="15m")] = None
+    max_open_time: Annotated[Annotated[int, Duration(minimum=1)] | None, description(example="15m")] = None
     """Close an object after this time by the wall clock, even without further records."""
     scope: RotationScope = RotationScope.PARTITION
     """Whether flushSize, maxBytes and interval apply to a topic-partition or to each object."""
 
 
-class S3Names(Section):
+class KeySettings(SpecModel):
     """The settings that determine keys and parts."""
 
-    topics_dir: Annotated[TopicsDir, about(key="topics.dir")] = "topics"
+    topics_dir: Annotated[TopicsDir, description(key="topics.dir")] = "topics"
     """First element of every key; may be empty. Immutable, since it contains the ledger."""
-    directory_delimiter: Annotated[Delimiter, about(key="directory.delim")] = "/"
+    directory_delimiter: Annotated[Delimiter, description(key="directory.delim")] = "/"
     """Delimiter between the directories of a key. Open objects keep the previous one after an edit."""
-    file_delimiter: Annotated[FileDelimiter, about(key="file.delim")] = "+"
+    file_delimiter: Annotated[FileDelimiter, description(key="file.delim")] = "+"
     """Delimiter between topic, partition and offset in the name of an object."""
-    offset_pad_width: Annotated[StrictInt, about(key="filename.offset.zero.pad.width", ge=0, le=64)] = 10
+    offset_pad_width: Annotated[StrictInt, description(key="filename.offset.zero.pad.width", ge=0, le=64)] = 10
     """Minimum number of digits of the offset in the name of an object, padded with zeros."""
     part_size: Annotated[
-        Annotated[int, Size(minimum=5 * MI, maximum=2 * GI, owner="S3's")], about(key="s3.part.size")
+        Annotated[int, Size(minimum=5 * MI, maximum=2 * GI, owner="S3's")], description(key="s3.part.size")
     ] = 25 * MI
     """Size of the parts of an upload. A part ends with the record that reaches this size."""
 
 
-class S3(S3Names):
+class S3Spec(KeySettings):
     """Bucket and S3 endpoint of the objects."""
 
-    bucket: Annotated[Bucket, about(key="s3.bucket.name", example="flights-archive")]
+    bucket: Annotated[Bucket, description(key="s3.bucket.name", example="flights-archive")]
     """Bucket of the objects."""
-    region: Annotated[Region | None, about(key="s3.region", example="eu-central-1")] = None
+    region: Annotated[Region | None, description(key="s3.region", example="eu-central-1")] = None
     """Region of the bucket. Default: from the environment."""
-    endpoint: Annotated[Endpoint | None, about(key="store.url", example="https://minio.example.com:9000")] = None
+    endpoint: Annotated[Endpoint | None, description(key="store.url", example="https://minio.example.com:9000")] = None
     """URL of an S3-compatible store. http:// requires insecure: true, except on loopback."""
-    path_style: Annotated[StrictBool, about(key="s3.path.style.access.enabled")] = False
+    path_style: Annotated[StrictBool, description(key="s3.path.style.access.enabled")] = False
     """Path-style addressing: the bucket is in the path instead of the host name."""
     insecure: StrictBool = False
     """Allow an endpoint without TLS. Data and signatures are sent unencrypted."""
     credentials: Annotated[
-        SecretRef | None, about(key="aws.access.key.id, aws.secret.access.key", example={"secret": "s3-keys"})
+        SecretRef | None, description(key="aws.access.key.id, aws.secret.access.key", example={"secret": "s3-keys"})
     ] = None
     """Secret with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and optionally AWS_SESSION_TOKEN. Default: the default
     credential chain of AWS."""
-    ca_secret: Annotated[SecretKey | None, about(example={"secret": "store-ca", "key": "ca.crt"})] = None
+    ca_secret: Annotated[SecretKey | None, description(example={"secret": "store-ca", "key": "ca.crt"})] = None
     """CA certificates (PEM) of the endpoint."""
 
     @property
@@ -227,20 +236,20 @@ class S3(S3Names):
         return self.insecure or (self.endpoint is not None and is_loopback(self.endpoint))
 
 
-class Errors(Section):
+class ErrorsSpec(SpecModel):
     """Handling of records that cannot be written."""
 
-    tolerance: Annotated[Tolerance, about(key="errors.tolerance")] = Tolerance.NONE
+    tolerance: Annotated[Tolerance, description(key="errors.tolerance")] = Tolerance.NONE
     """None: stop at such a record. All: drop it and count it."""
-    on_null_value: Annotated[OnNullValue, about(key="behavior.on.null.values")] = OnNullValue.FAIL
+    on_null_value: Annotated[OnNullValue, description(key="behavior.on.null.values")] = OnNullValue.FAIL
     """Handling of records without a value (tombstones)."""
     dead_letter_topic: Annotated[
-        TopicName | None, about(key="errors.deadletterqueue.topic.name", example="flights-refused")
+        TopicName | None, description(key="errors.deadletterqueue.topic.name", example="flights-refused")
     ] = None
     """Topic for records that cannot be written, with tolerance All."""
 
 
-class Rounds(Section):
+class RoundsSpec(SpecModel):
     """Size of a round. Affects throughput and latency, never the content of objects."""
 
     min_bytes: Annotated[int, Size()] = 8 * MI
@@ -249,5 +258,5 @@ class Rounds(Section):
     """Maximum time that a topic-partition waits for minBytes."""
     max_bytes: Annotated[int, Size(minimum=1)] = 512 * MI
     """Maximum number of bytes that a round reads of a topic-partition."""
-    max_records: Annotated[StrictInt | None, about(ge=1, le=_SAFE_INTEGER)] = None
+    max_records: Annotated[StrictInt | None, description(ge=1, le=_SAFE_INTEGER)] = None
     """Maximum number of records that a round reads of a topic-partition."""

@@ -23,7 +23,7 @@ from sink_job.api.quantities import MI, format_size
 
 HEAP = 512 * MI
 HEAP_PER_CORE = 64 * MI
-LEAST_HEAP = 256 * MI
+MIN_HEAP = 256 * MI
 JVM_BESIDE_HEAP = 256 * MI
 DRIVER = 160 * MI
 WORKER = 170 * MI
@@ -31,24 +31,24 @@ TASK = 240 * MI
 """A task's share when nobody says anything: the tree is then under 2 GB on 2 cores."""
 
 BATCHES = 32 * MI
-LEAST_BUDGET = 16 * MI
-MOST_BODIES = 6
+MIN_TASK_MEMORY = 16 * MI
+MAX_PART_BUFFERS = 6
 """Parts of one task under way at once: more don't make one connection's server faster."""
 
-MOST_CORES = 4
+MAX_CORES = 4
 """Tasks at a time on a laptop when nobody says anything."""
 
 
-class Memory(NamedTuple):
+class MemoryBudget(NamedTuple):
     """How a run divides its memory; `total`, `heap` and `budget` in bytes, `bodies` in parts."""
 
     total: int
     heap: int
     budget: int
-    bodies: int
+    part_buffers: int
 
 
-def divide(total: int, *, cores: int, part_size: int) -> Memory:
+def divide(total: int, *, cores: int, part_size: int) -> MemoryBudget:
     """How `total` bytes are used by a process tree that runs `cores` tasks at a time.
 
     Bodies take a third of a task's share, at least one part and at most MOST_BODIES; the rest is the budget.
@@ -56,26 +56,26 @@ def divide(total: int, *, cores: int, part_size: int) -> Memory:
     """
     heap = heap_of(cores)
     share = (total - beside_tasks(cores)) // cores
-    least = least_total(cores=cores, part_size=part_size)
+    least = min_total(cores=cores, part_size=part_size)
     if total < least:
         raise ConfigurationError(
             f"memory: {_mi(total)} is too little for {cores} task{'s' if cores > 1 else ''} at a time with "
             f"spec.s3.partSize {format_size(part_size)}: it takes {_mi(least)}. Give more memory (--memory, or "
             "spec.executor.memory.max), fewer tasks (--cores), or smaller parts"
         )
-    room = (share - BATCHES - LEAST_BUDGET) // part_size - 1
-    bodies = max(1, min(MOST_BODIES, share // 3 // part_size, room))
-    return Memory(total, heap, share - (bodies + 1) * part_size - BATCHES, bodies)
+    room = (share - BATCHES - MIN_TASK_MEMORY) // part_size - 1
+    bodies = max(1, min(MAX_PART_BUFFERS, share // 3 // part_size, room))
+    return MemoryBudget(total, heap, share - (bodies + 1) * part_size - BATCHES, bodies)
 
 
-def least_total(*, cores: int, part_size: int) -> int:
+def min_total(*, cores: int, part_size: int) -> int:
     """The least memory that `cores` tasks at a time can work in."""
-    return beside_tasks(cores) + cores * (2 * part_size + BATCHES + LEAST_BUDGET)
+    return beside_tasks(cores) + cores * (2 * part_size + BATCHES + MIN_TASK_MEMORY)
 
 
-def usual_total(*, cores: int, part_size: int, least: int, most: int) -> int:
+def default_total(*, cores: int, part_size: int, least: int, most: int) -> int:
     """What a run takes when `--memory` is not given: the usual, more for large parts, within the spec's bounds."""
-    wanted = max(beside_tasks(cores) + cores * TASK, least_total(cores=cores, part_size=part_size), least)
+    wanted = max(beside_tasks(cores) + cores * TASK, min_total(cores=cores, part_size=part_size), least)
     return min(wanted, most)
 
 
@@ -86,7 +86,7 @@ def heap_of(cores: int) -> int:
 
 def heap_beside_executors(total: int | None) -> int:
     """The heap of a driver's JVM whose tasks run in executors; `total`: bytes of the driver, None where nobody says."""
-    return HEAP if total is None else max(LEAST_HEAP, total - JVM_BESIDE_HEAP - DRIVER)
+    return HEAP if total is None else max(MIN_HEAP, total - JVM_BESIDE_HEAP - DRIVER)
 
 
 def beside_tasks(cores: int) -> int:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StrictInt
 
-from sink_job.api.base_model import Section, about
+from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import ExecutorMode, MemoryMode, OnExisting, ResetTo
 from sink_job.api.field_types import ObjectName, TopicName
 from sink_job.api.quantities import GI, MI, Size
@@ -20,7 +20,7 @@ PodTemplate = Annotated[
 ]
 
 
-class Memory(Section):
+class MemorySpec(SpecModel):
     """Memory of executors."""
 
     mode: MemoryMode = MemoryMode.AUTO
@@ -31,82 +31,82 @@ class Memory(Section):
     """Maximum memory of an executor, including all of its processes."""
 
 
-class Executor(Section):
+class ExecutorSpec(SpecModel):
     """Executors: the processes that read, encode and upload."""
 
     mode: ExecutorMode = ExecutorMode.CLUSTER
     """Cluster: executors are separate pods. Local: everything runs in the driver pod, for small topics."""
-    instances: Annotated[StrictInt, about(ge=1, le=10000)] = 1
+    instances: Annotated[StrictInt, description(ge=1, le=10000)] = 1
     """Number of executor pods. Ignored in Local mode."""
-    cores: Annotated[StrictInt, about(ge=1, le=256)] = 1
+    cores: Annotated[StrictInt, description(ge=1, le=256)] = 1
     """Number of tasks that an executor runs at a time."""
-    memory: Memory = Memory()
+    memory: MemorySpec = MemorySpec()
     """Memory of executors."""
     pod_template: PodTemplate = None
     """Pod template of executors, for node selectors, tolerations, volumes, labels and so on. Of the resources only the
     CPU request of the container s3sink is used; its default is one CPU for each task."""
 
 
-class Driver(Section):
+class DriverSpec(SpecModel):
     """Driver: the process that plans rounds, writes the ledger and publishes objects."""
 
-    cores: Annotated[StrictInt, about(ge=1, le=256)] = 1
+    cores: Annotated[StrictInt, description(ge=1, le=256)] = 1
     """Number of CPUs of the driver."""
-    memory: Annotated[Annotated[int, Size(minimum=512 * MI)] | None, about(example="2Gi")] = None
+    memory: Annotated[Annotated[int, Size(minimum=512 * MI)] | None, description(example="2Gi")] = None
     """Memory of the driver. Default: chosen by the number of topic-partitions."""
     pod_template: PodTemplate = None
     """Pod template of driver and operation pods, for node selectors, tolerations, volumes, labels and so on. Of the
     resources only the CPU request of the container s3sink is used."""
 
 
-class ServiceAccount(Section):
+class ServiceAccountSpec(SpecModel):
     """ServiceAccount of the pods: their identity in Kubernetes and in the cloud."""
 
-    name: Annotated[ObjectName | None, about(example="lake-writer")] = None
+    name: Annotated[ObjectName | None, description(example="lake-writer")] = None
     """Name of an existing ServiceAccount. Default: <sink>-s3sink, created by the operator."""
     annotations: Annotated[
-        dict[str, str], about(example={"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/lake"}, max_length=50)
+        dict[str, str], description(example={"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/lake"}, max_length=50)
     ] = Field(default_factory=dict)
     """Annotations of the ServiceAccount that the operator creates, such as the role in the cloud."""
 
 
-class LocalRef(Section):
+class LocalRef(SpecModel):
     """Reference to an object in the same namespace."""
 
-    name: Annotated[ObjectName, about(example="registry-login")]
+    name: Annotated[ObjectName, description(example="registry-login")]
     """Name of the object."""
 
 
-class PartitionOffset(Section):
+class PartitionOffset(SpecModel):
     """Start offset of one topic-partition."""
 
-    topic: Annotated[TopicName, about(example="flights")]
+    topic: Annotated[TopicName, description(example="flights")]
     """Topic."""
-    partition: Annotated[StrictInt, about(example=0, ge=0, le=2**31 - 1)]
+    partition: Annotated[StrictInt, description(example=0, ge=0, le=2**31 - 1)]
     """Partition."""
-    offset: Annotated[StrictInt, about(example=180, ge=0, le=2**53 - 1)]
+    offset: Annotated[StrictInt, description(example=180, ge=0, le=2**53 - 1)]
     """First offset to copy."""
 
 
-class OffsetReset(Section):
+class OffsetResetSpec(SpecModel):
     """Request to start from other offsets. Carried out once for each nonce, while the sink is Stopped and after open
     objects are published. status.offsetReset has the result."""
 
-    nonce: Annotated[str, about(example="2025-11-03", min_length=1, max_length=63)]
+    nonce: Annotated[str, description(example="2025-11-03", min_length=1, max_length=63)]
     """Identifies the request. Each nonce is carried out once."""
-    to: Annotated[ResetTo, about(example="Earliest")]
+    to: Annotated[ResetTo, description(example="Earliest")]
     """Start position: the first available record, the end of the log, a timestamp, or explicit offsets."""
-    timestamp: Annotated[StrictInt | None, about(ge=0, le=2**53 - 1)] = None
+    timestamp: Annotated[StrictInt | None, description(ge=0, le=2**53 - 1)] = None
     """With Timestamp: the first record at or after this time, in milliseconds since 1970. Not in the future."""
-    partitions: Annotated[list[PartitionOffset] | None, about(min_length=1, max_length=10000)] = None
+    partitions: Annotated[list[PartitionOffset] | None, description(min_length=1, max_length=10000)] = None
     """With Offsets: the start offset of each topic-partition. Topic-partitions without one continue unchanged."""
     on_existing: OnExisting = OnExisting.FAIL
     """If objects hold records at or above the new offsets. Fail: change nothing and report the first of them.
     NewPrefix: keep them and write new objects below topicsDir/generation=<n>/, where n is 2 after the first reset."""
 
 
-class Offsets(Section):
+class OffsetsSpec(SpecModel):
     """Offsets of the sink."""
 
-    reset: OffsetReset | None = None
+    reset: OffsetResetSpec | None = None
     """Request to start from other offsets."""

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from sink_job.api import cross_field_rules, unsupported, yaml_loader
-from sink_job.api.errors import SpecError
-from sink_job.api.field_errors import Mistake, Path, field_at, of_pydantic, section_of, shown
+from sink_job.api.errors import InvalidSpec
+from sink_job.api.field_errors import FieldError, Path, field_at, of_pydantic, section_of, shown
 from sink_job.api.quantities import MANIFEST
 
 if TYPE_CHECKING:
@@ -34,36 +34,39 @@ _PASSES: Final = 6  # each goes one section deeper: the deepest field stands und
 
 
 def load(text: str, model: type[Sink], *, for_job: bool) -> Sink:
-    """The S3Sink in the YAML `text`. Raises SpecError."""
+    """The S3Sink in the YAML `text`. Raises InvalidSpec."""
     if _CONNECT_PROPERTIES.search(text) and not _KIND.search(text):
-        raise SpecError([_CONNECT])
+        raise InvalidSpec([_CONNECT])
     document, doubled = yaml_loader.read(text)
     try:
         return parse(document, model, for_job=for_job, doubled=doubled)
     except RecursionError:  # an anchor that holds itself
-        raise SpecError([yaml_loader.TOO_DEEP]) from None
+        raise InvalidSpec([yaml_loader.TOO_DEEP]) from None
 
 
 def parse(document: object, model: type[Sink], *, for_job: bool, doubled: Iterable[str] = ()) -> Sink:
-    """The S3Sink in `document`, plain data as a Kubernetes client gives it. Raises SpecError.
+    """The S3Sink in `document`, plain data as a Kubernetes client gives it. Raises InvalidSpec.
 
     `for_job`: also refuse what is not built yet. `doubled`: mistakes that the reading of the text has found.
     """
     found = list(doubled)
     if not isinstance(document, dict):
-        raise SpecError([*found, "the manifest is not a mapping: write apiVersion, kind, metadata and spec"])
+        raise InvalidSpec([*found, "the manifest is not a mapping: write apiVersion, kind, metadata and spec"])
     if _is_of_connect(document):
-        raise SpecError([_CONNECT])
+        raise InvalidSpec([_CONNECT])
     foreign = list(_foreign(document))
     if foreign:
-        raise SpecError([*found, *map(str, foreign)])
+        raise InvalidSpec([*found, *map(str, foreign)])
     sink, mistakes = _read(yaml_loader.without_nulls(document), model)
     if sink is not None:
         aside = [path for mistake in mistakes for path in (mistake.path, *mistake.depends)]
-        meant = [*cross_field_rules.broken(sink.spec), *(unsupported.unbuilt(sink.spec) if for_job else ())]
+        meant = [
+            *cross_field_rules.check_cross_fields(sink.spec),
+            *(unsupported.unsupported_features(sink.spec) if for_job else ()),
+        ]
         mistakes += [mistake for mistake in meant if not _touches(mistake, aside)]
     if found or mistakes or sink is None:
-        raise SpecError([*found, *map(str, mistakes)])
+        raise InvalidSpec([*found, *map(str, mistakes)])
     return sink
 
 
@@ -75,19 +78,19 @@ def _is_of_connect(document: dict[str, Any]) -> bool:
     return "connector.class" in document or document.get("kind") == "KafkaConnector"
 
 
-def _foreign(document: dict[str, Any]) -> Iterable[Mistake]:
+def _foreign(document: dict[str, Any]) -> Iterable[FieldError]:
     """Whether this is an S3Sink at all: if not, every further complaint would be noise."""
     for name, ours in (("apiVersion", "s3sink.io/v1alpha1"), ("kind", "S3Sink")):
         if name not in document:
-            yield Mistake((name,), f"is missing: write {name}: {ours}")
+            yield FieldError((name,), f"is missing: write {name}: {ours}")
         elif document[name] != ours:
             said = f"{shown((name,), document[name])} is not {ours}, the only one that is read here"
-            yield Mistake((name,), said)
+            yield FieldError((name,), said)
 
 
-def _read(document: dict[str, Any], model: type[Sink]) -> tuple[Sink | None, list[Mistake]]:
+def _read(document: dict[str, Any], model: type[Sink]) -> tuple[Sink | None, list[FieldError]]:
     """The sink as far as it can be read, and the mistakes of single fields; None where nothing could be mended."""
-    mistakes: list[Mistake] = []
+    mistakes: list[FieldError] = []
     rest = document
     for attempt in range(_PASSES):
         try:
@@ -121,7 +124,7 @@ def _stand_in(model: type[Sink], path: Path) -> Any:
     return copy.deepcopy(field.examples[0]) if field.examples else ""
 
 
-def _touches(mistake: Mistake, aside: Iterable[Path]) -> bool:
+def _touches(mistake: FieldError, aside: Iterable[Path]) -> bool:
     """Whether a mistake rests on a value that was set aside."""
     return any(
         mistake.path[: len(wrong)] == wrong

@@ -30,7 +30,7 @@ TERMINATION_MESSAGE_BYTES: Final = 4096
 """What Kubernetes keeps of a container's termination message."""
 
 
-class _Part(BaseModel):
+class ReportModel(BaseModel):
     model_config = ConfigDict(
         alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, serialize_by_alias=True, extra="ignore"
     )
@@ -47,7 +47,7 @@ class RunState(StrEnum):
     FAILED = "Failed"
 
 
-class PartitionReport(_Part):
+class PartitionReport(ReportModel):
     """One topic-partition."""
 
     topic: Topic
@@ -62,7 +62,7 @@ class PartitionReport(_Part):
     open_objects: Count = 0
 
 
-class StuckReport(_Part):
+class HangingTransactionReport(ReportModel):
     """A topic-partition of which nothing can be read, because a transaction stays open in it."""
 
     topic: Topic
@@ -72,7 +72,7 @@ class StuckReport(_Part):
     since: Annotated[Moment, Field(description="Since when it stands there at the latest.")]
 
 
-class Totals(_Part):
+class Totals(ReportModel):
     """Counts since this driver's claim."""
 
     records: Annotated[Count, Field(description="Records in recorded objects, open ones included.")] = 0
@@ -90,7 +90,7 @@ class Totals(_Part):
     clock_jumps: Annotated[Count, Field(description="Times that the host's clock was set by more than 5 s.")] = 0
 
 
-class Timing(_Part):
+class Timing(ReportModel):
     """How long something takes, in milliseconds."""
 
     count: Count = 0
@@ -99,12 +99,12 @@ class Timing(_Part):
     longest_ms: Figure | None = None
 
 
-class MemoryReport(_Part):
+class MemoryReport(ReportModel):
     """What the operator computes memory from."""
 
     slots: Annotated[Count, Field(description="Tasks that run at a time.")] = 0
     open_objects: Annotated[Count, Field(description="Open objects of all topic-partitions.")] = 0
-    most_open_objects: Annotated[Count, Field(description="Open objects of the topic-partition that has most.")] = 0
+    max_open_objects: Annotated[Count, Field(description="Open objects of the topic-partition that has most.")] = 0
     part_size: Count = 0
     buffered_bytes: Annotated[Count, Field(description="Bytes that tasks of the last round held at their peak.")] = 0
     spilled_bytes: Annotated[Count, Field(description="Bytes that tasks of the last round put on local disk.")] = 0
@@ -114,7 +114,7 @@ class MemoryReport(_Part):
     )
 
 
-class Failure(_Part):
+class Failure(ReportModel):
     """Why the driver stops."""
 
     reason: str
@@ -136,7 +136,7 @@ class Failure(_Part):
         return failure
 
 
-class Ending(_Part):
+class FinalReport(ReportModel):
     """How a driver ended: its termination message, which the operator reads when there is no report any more."""
 
     epoch: Count | None = None
@@ -157,7 +157,7 @@ class Ending(_Part):
         return self.model_copy(update={"failure": shorter}).model_dump_json(exclude_none=True)
 
 
-class StartReport(_Part):
+class StartReport(ReportModel):
     """Where one topic-partition starts after a reset."""
 
     topic: Topic
@@ -166,7 +166,7 @@ class StartReport(_Part):
     start: Annotated[Count, Field(description="First offset to copy from now on.")]
 
 
-class ResetReport(_Part):
+class ResetReport(ReportModel):
     """What came of a reset of the offsets: the termination message of the pod that did it."""
 
     generation: Annotated[Count, Field(description="Of the ledger; the first reset begins 2.")]
@@ -188,7 +188,7 @@ class ResetReport(_Part):
         raise AssertionError("a message without topic-partitions fits")
 
 
-class Report(_Part):
+class Report(ReportModel):
     """All of `/report`."""
 
     sink_id: str
@@ -202,7 +202,9 @@ class Report(_Part):
     assigned_partitions: Count = 0
     active_partitions: Annotated[Count, Field(description="Topic-partitions that the last round read.")] = 0
     partitions: list[PartitionReport] = []
-    stuck: Annotated[list[StuckReport], Field(description="Where an open transaction holds everything up.")] = []
+    stuck: Annotated[
+        list[HangingTransactionReport], Field(description="Where an open transaction holds everything up.")
+    ] = []
     totals: Totals = Totals()
     last_publish: Annotated[Moment | None, Field(description="When an object was last made visible.")] = None
     rounds: Timing = Timing()
@@ -217,11 +219,11 @@ class Report(_Part):
             raise ValueError("a topic-partition is told twice")
         return partitions
 
-    def ending(self) -> Ending:
+    def final(self) -> FinalReport:
         """What is left of a report when the driver is gone."""
         lags = [each.lag for each in self.partitions]
         known = [lag for lag in lags if lag is not None]
-        return Ending(
+        return FinalReport(
             epoch=self.epoch,
             round=self.round,
             totals=self.totals,

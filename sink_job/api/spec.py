@@ -13,73 +13,73 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import ConfigDict, Field
 
 from sink_job.api import parser
-from sink_job.api.base_model import Section, about
+from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import (
-    Compression,
-    Converter,
+    CompressionCodec,
+    ConverterType,
     DeletionPolicy,
+    DesiredState,
     ExecutorMode,
     IsolationLevel,
     OnDataLoss,
     OnNullValue,
-    Output,
+    OutputFormat,
     PartitionerType,
     RotationScope,
     SchemaCompatibility,
     SchemaNamePosition,
     StartingOffsets,
-    State,
     TimestampExtractor,
     Tolerance,
 )
 from sink_job.api.field_types import RESERVED, DnsLabel, SinkId
 from sink_job.api.job_sections import (
-    S3,
-    Errors,
-    Format,
-    Kafka,
-    Partitioner,
+    ErrorsSpec,
+    FormatSpec,
+    KafkaSpec,
+    KeySettings,
+    PartitionerSpec,
     PropertySecret,
-    Rotation,
-    Rounds,
-    S3Names,
+    RotationSpec,
+    RoundsSpec,
+    S3Spec,
     SecretKey,
     SecretRef,
 )
-from sink_job.api.operator_sections import Driver, Executor, LocalRef, Offsets, ServiceAccount
+from sink_job.api.operator_sections import DriverSpec, ExecutorSpec, LocalRef, OffsetsSpec, ServiceAccountSpec
 from sink_job.api.reserved_properties import redacted
 
 __all__ = [
-    "S3",
-    "Compression",
-    "Converter",
+    "CompressionCodec",
+    "ConverterType",
     "DeletionPolicy",
-    "Driver",
-    "Errors",
-    "Executor",
+    "DesiredState",
+    "DriverSpec",
+    "ErrorsSpec",
     "ExecutorMode",
-    "Format",
+    "ExecutorSpec",
+    "FormatSpec",
     "IsolationLevel",
-    "Kafka",
+    "KafkaSpec",
+    "KeySettings",
+    "ObjectSettings",
     "OnDataLoss",
     "OnNullValue",
-    "Output",
-    "Partitioner",
+    "OutputFormat",
+    "PartitionerSpec",
     "PartitionerType",
     "PropertySecret",
-    "Rotation",
     "RotationScope",
-    "Rounds",
-    "S3Names",
+    "RotationSpec",
+    "RoundsSpec",
+    "S3Spec",
     "SchemaCompatibility",
     "SchemaNamePosition",
     "SecretKey",
     "SecretRef",
-    "Shaping",
     "Sink",
     "Spec",
     "StartingOffsets",
-    "State",
     "TimestampExtractor",
     "Tolerance",
     "load_sink",
@@ -91,55 +91,57 @@ VERSION: Final = "v1alpha1"
 KIND: Final = "S3Sink"
 
 
-class Spec(Section):
+class Spec(SpecModel):
     """Desired state of the sink."""
 
-    kafka: Kafka
+    kafka: KafkaSpec
     """Brokers of Kafka and topics to copy."""
-    format: Format = Format()
+    format: FormatSpec = FormatSpec()
     """Conversion of records to objects."""
-    partitioner: Partitioner = Partitioner()
+    partitioner: PartitionerSpec = PartitionerSpec()
     """Path of a record below the prefix of its topic."""
-    rotation: Rotation = Rotation()
+    rotation: RotationSpec = RotationSpec()
     """When objects are closed and become visible."""
-    schema_compatibility: Annotated[SchemaCompatibility, about(key="schema.compatibility")] = SchemaCompatibility.NONE
+    schema_compatibility: Annotated[SchemaCompatibility, description(key="schema.compatibility")] = (
+        SchemaCompatibility.NONE
+    )
     """If the schema of a record differs from that of its object: close the object, or project the record."""
-    s3: S3
+    s3: S3Spec
     """Bucket and S3 endpoint of the objects."""
-    errors: Errors = Errors()
+    errors: ErrorsSpec = ErrorsSpec()
     """Handling of records that cannot be written."""
-    rounds: Rounds = Rounds()
+    rounds: RoundsSpec = RoundsSpec()
     """Size of a round."""
     on_data_loss: OnDataLoss = OnDataLoss.FAIL
     """If Kafka no longer holds records that are not in S3. Fail: stop. Continue: report the number of lost offsets and
     continue with the records that Kafka holds."""
-    sink_id: Annotated[SinkId | None, about(example="flights-archive")] = None
+    sink_id: Annotated[SinkId | None, description(example="flights-archive")] = None
     """Name of the ledger below topicsDir. Immutable. Default: <namespace>.<name>."""
-    state: State = State.RUNNING
+    state: DesiredState = DesiredState.RUNNING
     """Desired state. Paused: no driver, open objects stay open. Stopped: no driver, open objects are published."""
-    restart_nonce: Annotated[str | None, about(example="2025-11-03", max_length=63)] = None
+    restart_nonce: Annotated[str | None, description(example="2025-11-03", max_length=63)] = None
     """Any new text restarts the driver."""
-    offsets: Offsets = Offsets()
+    offsets: OffsetsSpec = OffsetsSpec()
     """Offset resets."""
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
     """Handling of open objects when the S3Sink is deleted. Retain: they stay in S3. Publish: they become visible.
     Discard: they are removed."""
-    executor: Executor = Executor()
+    executor: ExecutorSpec = ExecutorSpec()
     """Executors: the processes that read, encode and upload."""
-    driver: Driver = Driver()
+    driver: DriverSpec = DriverSpec()
     """Driver: the process that plans rounds, writes the ledger and publishes objects."""
     spark_conf: Annotated[
-        dict[str, str], about(example={"spark.executor.extraJavaOptions": "-XX:+UseParallelGC"}, max_length=200)
+        dict[str, str], description(example={"spark.executor.extraJavaOptions": "-XX:+UseParallelGC"}, max_length=200)
     ] = Field(default_factory=dict)
     """Further Spark properties. Properties that the sink or the operator sets are rejected."""
-    service_account: ServiceAccount = ServiceAccount()
+    service_account: ServiceAccountSpec = ServiceAccountSpec()
     """ServiceAccount of the pods: their identity in Kubernetes and in the cloud."""
     image: Annotated[
-        str | None, about(example="registry.example.com/s3sink-job:0.1.0", min_length=1, max_length=512)
+        str | None, description(example="registry.example.com/s3sink-job:0.1.0", min_length=1, max_length=512)
     ] = None
     """Image of driver and executors. Default: that of the operator."""
-    image_pull_secrets: Annotated[list[LocalRef], about(example=[{"name": "registry-login"}], max_length=20)] = Field(
-        default_factory=list
+    image_pull_secrets: Annotated[list[LocalRef], description(example=[{"name": "registry-login"}], max_length=20)] = (
+        Field(default_factory=list)
     )
     """Secrets to pull the image with."""
 
@@ -156,33 +158,33 @@ class Spec(Section):
             yield name, redacted(value) if name == "spark_conf" else value
 
 
-class Shaping(Section):
+class ObjectSettings(SpecModel):
     """The settings that shape bytes and keys. The ledger keeps them beside the objects begun under them (P8)."""
 
-    format: Format = Format()
-    partitioner: Partitioner = Partitioner()
-    rotation: Rotation = Rotation()
-    s3: S3Names = S3Names()
+    format: FormatSpec = FormatSpec()
+    partitioner: PartitionerSpec = PartitionerSpec()
+    rotation: RotationSpec = RotationSpec()
+    s3: KeySettings = KeySettings()
     schema_compatibility: SchemaCompatibility = SchemaCompatibility.NONE
 
 
-class Metadata(Section):
+class Metadata(SpecModel):
     """What names the sink. Everything else that Kubernetes keeps here is left alone."""
 
     model_config = ConfigDict(extra="ignore")
 
-    name: Annotated[DnsLabel, about(example="flights")]
+    name: Annotated[DnsLabel, description(example="flights")]
     """Name of the sink."""
     namespace: DnsLabel = "default"
     """Namespace of the sink."""
 
 
-class Sink(Section):
+class Sink(SpecModel):
     """A whole manifest."""
 
-    api_version: Annotated[Literal["s3sink.io/v1alpha1"], about(example="s3sink.io/v1alpha1")]
+    api_version: Annotated[Literal["s3sink.io/v1alpha1"], description(example="s3sink.io/v1alpha1")]
     """Version of this format."""
-    kind: Annotated[Literal["S3Sink"], about(example="S3Sink")]
+    kind: Annotated[Literal["S3Sink"], description(example="S3Sink")]
     """Kind of this object."""
     metadata: Metadata
     """What names the sink."""
@@ -209,20 +211,20 @@ class Sink(Section):
         """The consumer group that shows the progress."""
         return self.spec.kafka.group_id or f"s3sink-{self.sink_id}"
 
-    def shaping(self) -> Shaping:
+    def shaping(self) -> ObjectSettings:
         """The settings that shape bytes and keys."""
         spec = self.spec
-        return Shaping(
+        return ObjectSettings(
             format=spec.format,
             partitioner=spec.partitioner,
             rotation=spec.rotation,
-            s3=S3Names(**{name: getattr(spec.s3, name) for name in S3Names.model_fields}),
+            s3=KeySettings(**{name: getattr(spec.s3, name) for name in KeySettings.model_fields}),
             schema_compatibility=spec.schema_compatibility,
         )
 
     def reason_not_to_run(self) -> str | None:
         """Why a manifest that is right should still not be run; None if it should."""
-        if self.spec.state is not State.RUNNING:
+        if self.spec.state is not DesiredState.RUNNING:
             return f"spec.state is {self.spec.state}: write Running to run this sink"
         if self.spec.offsets.reset is not None:
             return "spec.offsets.reset asks for other offsets, which is done only while spec.state is Stopped"
@@ -240,7 +242,7 @@ class Sink(Section):
 
 
 def load_sink(text: str, *, for_job: bool = True) -> Sink:
-    """The S3Sink in the YAML `text`. Raises SpecError with every mistake at once.
+    """The S3Sink in the YAML `text`. Raises InvalidSpec with every mistake at once.
 
     `for_job`: also refuse, by name, what this version of the job cannot do yet.
     """

@@ -10,23 +10,23 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from sink_job.api.enums import (
-    Compression,
-    Converter,
+    CompressionCodec,
+    ConverterType,
     OnExisting,
     OnNullValue,
-    Output,
+    OutputFormat,
     SchemaCompatibility,
     SchemaNamePosition,
 )
-from sink_job.api.field_errors import Mistake, Path
+from sink_job.api.field_errors import FieldError, Path
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Spec
 
 CHOICES: Final[Mapping[Path, Collection[StrEnum]]] = {
-    ("spec", "format", "converter"): (Converter.JSON, Converter.TEXT, Converter.BYTES),
-    ("spec", "format", "output"): (Output.JSON, Output.BYTES),
-    ("spec", "format", "compression"): (Compression.NONE, Compression.GZIP),
+    ("spec", "format", "converter"): (ConverterType.JSON, ConverterType.TEXT, ConverterType.BYTES),
+    ("spec", "format", "output"): (OutputFormat.JSON, OutputFormat.BYTES),
+    ("spec", "format", "compression"): (CompressionCodec.NONE, CompressionCodec.GZIP),
     ("spec", "partitioner", "schemaName"): (SchemaNamePosition.NONE,),
     ("spec", "schemaCompatibility"): (SchemaCompatibility.NONE,),
     ("spec", "errors", "onNullValue"): (OnNullValue.FAIL, OnNullValue.IGNORE),
@@ -42,18 +42,18 @@ ABSENT: Final[Mapping[Path, str]] = {
 """The unsupported fields, and what to do instead."""
 
 
-def unbuilt(spec: Spec) -> Iterator[Mistake]:
+def unsupported_features(spec: Spec) -> Iterator[FieldError]:
     """An error for every setting of `spec` that this version does not implement."""
     for path, built in CHOICES.items():
         value = _value(spec, path)
         if value is not None and value not in built:
             supported = f"supported value{'' if len(built) == 1 else 's'}: {', '.join(built)}"
-            yield Mistake(path, f"{value} is not supported by this version; {supported}", (path,))
+            yield FieldError(path, f"{value} is not supported by this version; {supported}", (path,))
     for path, instead in ABSENT.items():
         value = _value(spec, path)
         if value:
             shown = "true" if value is True else value
-            yield Mistake(path, f"{shown} is not supported by this version; {instead}", (path,))
+            yield FieldError(path, f"{shown} is not supported by this version; {instead}", (path,))
 
 
 def _value(spec: Spec, path: Path) -> object:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import yaml
 
-from sink_job.api.errors import SpecError
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.field_errors import in_a_line
 
 TOO_DEEP: Final = "the manifest is nested too deeply"
@@ -59,20 +59,20 @@ for _name, (_pattern, _first) in _FIRST_CHARACTERS.items():
 def read(text: str) -> tuple[object, list[str]]:
     """The one document in `text`, and the keys written twice, each as a sentence.
 
-    Raises SpecError when the text is not YAML (with line and column), is empty, or holds several documents.
+    Raises InvalidSpec when the text is not YAML (with line and column), is empty, or holds several documents.
     """
     try:
         loader = _Loader(text)
         documents = list(_documents(loader))
     except yaml.YAMLError as error:
-        raise SpecError([_sentence(error)]) from None
+        raise InvalidSpec([_sentence(error)]) from None
     except RecursionError:
-        raise SpecError([TOO_DEEP]) from None
+        raise InvalidSpec([TOO_DEEP]) from None
     found = [document for document in documents if document is not None]
     if not found:
-        raise SpecError(["the manifest is empty: write an S3Sink"])
+        raise InvalidSpec(["the manifest is empty: write an S3Sink"])
     if len(found) > 1:
-        raise SpecError([f"the manifest holds {len(found)} documents: give one S3Sink at a time"])
+        raise InvalidSpec([f"the manifest holds {len(found)} documents: give one S3Sink at a time"])
     return found[0], loader.mistakes
 
 

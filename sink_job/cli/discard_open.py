@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from sink_job.cli.common import EXIT_CODES, add_output, add_sink, hands_of, read_sink, secret_dirs
+from sink_job.cli.common import EXIT_CODES, add_output, add_sink, open_ledger_access, read_sink, secret_dirs
 
 if TYPE_CHECKING:
-    from sink_job.maintenance.discard_open import Discarded
+    from sink_job.maintenance.discard_open import DiscardReport
 
 DESCRIPTION = """\
 Gives up the open objects of SINK.yaml: aborts their uploads and deletes what is
@@ -44,14 +44,14 @@ def run(args: argparse.Namespace) -> int:
     from sink_job.maintenance.discard_open import discard_open
 
     logs.set_up(args.log)
-    found = discard_open(hands_of(sink, secrets))
+    found = discard_open(open_ledger_access(sink, secrets))
     text = as_text(sink.sink_id, found)
     termination_message.write(text.splitlines()[0])
     print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode() if args.output == "json" else text)
     return 0
 
 
-def as_text(sink_id: str, found: Discarded) -> str:
+def as_text(sink_id: str, found: DiscardReport) -> str:
     """What was given up, for people: the sum, then a line for each topic-partition."""
     if found.record is None:
         return f"{sink_id}: there is no ledger, so nothing is open"

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from sink_job.api.errors import ConfigurationError
-from sink_job.cli.common import EXIT_CODES, tell
+from sink_job.cli.common import EXIT_CODES, report_failure
 
 COMMANDS: Final = {
     "run": "copy topics into objects, in the foreground, on local Spark",
@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "status": "committed offsets, lag and open objects",
     "reset-offsets": "start elsewhere: a new generation of the ledger",
     "discard-open": "give up what is open, so that nothing unfinished is left in the bucket",
+    "check-store": "check whether a sink can use a bucket",
     "simulate": "what these settings would do to these records; no Kafka, S3 or Spark",
     "operator": "run S3Sinks in Kubernetes: watch them, keep their drivers, tell in their status",
 }
@@ -32,6 +33,7 @@ _ELSEWHERE: Final = {
     "operator": ("s3sink_operator.cli", "operator"),
     "reset-offsets": ("sink_job.cli.reset_offsets", "job"),
     "discard-open": ("sink_job.cli.discard_open", "job"),
+    "check-store": ("sink_job.cli.check_store", "job"),
 }
 """The commands whose module is not `sink_job.cli.<name>`, and the extra that brings what they need."""
 
@@ -44,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         module = _module(asked) if asked in COMMANDS else None
         parser = _parser(asked, module)
     except ModuleNotFoundError as error:
-        return tell(_known(error, asked), debug="--debug" in words)
+        return report_failure(_known(error, asked), debug="--debug" in words)
     args = parser.parse_args(words)
     if module is None:
         parser.print_help()
@@ -62,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from sink_job.driver import termination_message
 
         termination_message.failed(known)
-        return tell(known, debug=args.debug, as_json=getattr(args, "log", "text") == "json")
+        return report_failure(known, debug=args.debug, as_json=getattr(args, "log", "text") == "json")
     return code
 
 

@@ -7,11 +7,11 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from sink_job.api.enums import OnExisting, ResetTo
-from sink_job.api.errors import SpecError
-from sink_job.cli.common import EXIT_CODES, add_output, add_sink, hands_of, read_sink, secret_dirs
+from sink_job.api.errors import InvalidSpec
+from sink_job.cli.common import EXIT_CODES, add_output, add_sink, open_ledger_access, read_sink, secret_dirs
 
 if TYPE_CHECKING:
-    from sink_job.api.operator_sections import OffsetReset
+    from sink_job.api.operator_sections import OffsetResetSpec
     from sink_job.api.report import ResetReport
     from sink_job.api.spec import Sink
 
@@ -71,26 +71,26 @@ def run(args: argparse.Namespace) -> int:
     from sink_job.driver import logs, termination_message
     from sink_job.driver.standalone_admin import admin
     from sink_job.kafka.properties import KafkaProperties
-    from sink_job.maintenance.offset_reset import Resetter
+    from sink_job.maintenance.offset_reset import OffsetResetter
 
     logs.set_up(args.log)
-    hands = hands_of(sink, secrets)
+    hands = open_ledger_access(sink, secrets)
     with admin(KafkaProperties.of(sink.spec.kafka, secrets)) as kafka:
-        report = Resetter(sink, hands, kafka, request).run()
+        report = OffsetResetter(sink, hands, kafka, request).run()
     termination_message.write(report.termination_message())
     print(report.model_dump_json(indent=2) if args.output == "json" else as_text(sink.sink_id, report))
     return 0
 
 
-def _requested(sink: Sink, args: argparse.Namespace) -> tuple[Sink, OffsetReset]:
+def _requested(sink: Sink, args: argparse.Namespace) -> tuple[Sink, OffsetResetSpec]:
     """The sink with the request of the command line, read and checked as a manifest's."""
     given = {"onExisting": args.on_existing, "timestamp": args.timestamp, "partitions": args.offsets}
     if args.to is None:
         alone = [name for name, value in given.items() if value is not None]
         if alone:
-            raise SpecError([f"--to is missing: {', '.join(alone)} says how, and not where to start"])
+            raise InvalidSpec([f"--to is missing: {', '.join(alone)} says how, and not where to start"])
         if sink.spec.offsets.reset is None:
-            raise SpecError(["--to is missing, and the manifest has no spec.offsets.reset: say where to start"])
+            raise InvalidSpec(["--to is missing, and the manifest has no spec.offsets.reset: say where to start"])
         return sink, sink.spec.offsets.reset
     from sink_job.api.spec import parse_sink
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sink_job.api.errors import SpecError
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.quantities import parse_size
 from sink_job.cli.common import EXIT_CODES, add_sink, read_sink, secret_dirs
 
@@ -75,17 +75,17 @@ def run(args: argparse.Namespace) -> int:
     """Runs the sink; returns 0. Raises the SinkError that ended it."""
     sink = read_sink(args.manifest)
     if reason := sink.reason_not_to_run():
-        raise SpecError([f"{reason} (the operator does that in a cluster; here, remove the field)"])
+        raise InvalidSpec([f"{reason} (the operator does that in a cluster; here, remove the field)"])
     secrets = secret_dirs(args, sink)
 
     from sink_job.driver.signals import StopSignals
 
     with StopSignals() as signals:
-        from sink_job.coordinator.context import Goal
+        from sink_job.coordinator.context import StopCondition
         from sink_job.driver.console import summary
         from sink_job.driver.run import Options, run_sink
 
-        goal = Goal(
+        goal = StopCondition(
             until_caught_up=args.until_caught_up,
             publish_open=args.publish_open,
             take_over=args.take_over,

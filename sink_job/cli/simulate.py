@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from sink_job.api.enums import Converter
-from sink_job.api.errors import SpecError
+from sink_job.api.enums import ConverterType
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.cli.common import EXIT_CODES, add_sink, read_sink
 
@@ -95,7 +95,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the reports. Raises SpecError for a manifest or a step that is wrong."""
+    """Prints the reports. Raises InvalidSpec for a manifest or a step that is wrong."""
     sink = read_sink(args.manifest)
     steps = _lines(args.records)
     for report in simulate(sink, steps, clock_start_ms=args.clock_start_ms, offsets=not args.brief, name=args.records):
@@ -108,8 +108,8 @@ def simulate(
 ) -> Iterator[StepReport]:
     """A report for each write among the steps in `lines`, which are JSON each; blank ones are passed over.
 
-    `offsets`: whether each object's offsets are listed; `name` is what errors call the lines' source. Raises SpecError
-    for the first line that is wrong, after the reports of those before it.
+    `offsets`: whether each object's offsets are listed; `name` is what errors call the lines' source. Raises
+    InvalidSpec for the first line that is wrong, after the reports of those before it.
     """
     from sink_job.simulate.simulation import Simulation
 
@@ -124,7 +124,7 @@ def simulate(
                 continue
             delivered = _delivered(step.write, sink.spec.format.converter, simulation.next_offset)
         except (ValueError, RecursionError) as wrong:
-            raise SpecError([f"{name}, line {number}: {wrong}"]) from None
+            raise InvalidSpec([f"{name}, line {number}: {wrong}"]) from None
         yield simulation.write(delivered, clock)
 
 
@@ -136,7 +136,7 @@ def _lines(file: str) -> Iterator[bytes]:
         with Path(file).open("rb") as lines:
             yield from lines
     except OSError as error:
-        raise SpecError([f"{file} cannot be read: {error.strerror}"]) from None
+        raise InvalidSpec([f"{file} cannot be read: {error.strerror}"]) from None
 
 
 def _step(line: bytes) -> _Step:
@@ -154,7 +154,7 @@ def _step(line: bytes) -> _Step:
 
 
 def _delivered(
-    records: list[_Record], converter: Converter, next_offset: Callable[[TopicPartition], int]
+    records: list[_Record], converter: ConverterType, next_offset: Callable[[TopicPartition], int]
 ) -> dict[TopicPartition, list[Delivered]]:
     """The records by topic-partition. Raises ValueError for offsets that do not ascend and values that are not
     clear."""
@@ -176,7 +176,7 @@ def _delivered(
     return found
 
 
-def _value(record: _Record, converter: Converter) -> bytes | None:
+def _value(record: _Record, converter: ConverterType) -> bytes | None:
     """The value's bytes as Kafka holds them. Raises ValueError when they are not clear."""
     written = bytes(record.value)
     if record.value_base64 is not None:
@@ -188,7 +188,7 @@ def _value(record: _Record, converter: Converter) -> bytes | None:
             raise ValueError(f'"value_base64": {wrong}') from None
     if written in (b"", b"null"):
         return None
-    if converter in (Converter.TEXT, Converter.BYTES) and written.startswith(b'"'):
+    if converter in (ConverterType.TEXT, ConverterType.BYTES) and written.startswith(b'"'):
         return msgspec.json.decode(written, type=str).encode()
     return msgspec.json.format(written, indent=-1)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sink_job.api.errors import SinkError, SpecError, TryAgainLater
+from sink_job.api.errors import InvalidSpec, SinkError, TransientError
 from sink_job.cli.common import EXIT_CODES, add_sink, read_sink, secret_dirs
 from sink_job.driver.secret_registry import SECRETS
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from sink_job.api.report import Report
     from sink_job.api.spec import Sink
     from sink_job.api.topic_partition import TopicPartition
-    from sink_job.cli.status_output import Standing
-    from sink_job.ledger.state import State
+    from sink_job.cli.status_output import SinkStatus
+    from sink_job.ledger.state import LedgerState
     from sink_job.ledger.store import Ledger
 
 KAFKA_TIMEOUT_MS = 15_000
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> Standing:
+def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> SinkStatus:
     from sink_job.api.topic_partition import TopicPartition
     from sink_job.cli import status_output
     from sink_job.driver.standalone_admin import admin
@@ -68,11 +68,11 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> Standing:
     state = ledger.load()
 
     def told(
-        state: State,
+        state: LedgerState,
         ends: Mapping[TopicPartition, int],
         group: Mapping[TopicPartition, int],
         unknown: str | None = None,
-    ) -> Standing:
+    ) -> SinkStatus:
         return status_output.of_ledger(
             sink, state, ends=ends, group=group, unknown=unknown, now=time.time_ns() // 1_000_000
         )
@@ -83,10 +83,10 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> Standing:
         committed = sink.spec.kafka.isolation_level == "ReadCommitted"
         with admin(properties, timeout_ms=KAFKA_TIMEOUT_MS, patience_s=0) as kafka:
 
-            def look() -> Standing:
+            def look() -> SinkStatus:
                 state = ledger.load()
                 tps = [TopicPartition.parse(name) for name in state.partitions]
-                return told(state, kafka.ends(tps, committed=committed), kafka.group_offsets(sink.group_id, tps))
+                return told(state, kafka.end_offsets(tps, committed=committed), kafka.group_offsets(sink.group_id, tps))
 
             return status_output.settled(look)
     except SinkError as error:
@@ -106,7 +106,7 @@ def _ledger(sink: Sink, secrets: Mapping[str, Path]) -> Ledger:
 
 
 def _fetch(url: str, sink: Sink) -> Report:
-    """The report of the job at `url`. Raises SpecError for another sink's, TryAgainLater without an answer."""
+    """The report of the job at `url`. Raises InvalidSpec for another sink's, TransientError without an answer."""
     from urllib.error import URLError
     from urllib.parse import urlsplit
     from urllib.request import urlopen
@@ -115,7 +115,7 @@ def _fetch(url: str, sink: Sink) -> Report:
 
     where = url if "//" in url else f"http://{url}"
     if urlsplit(where).scheme not in ("http", "https"):
-        raise SpecError([f"--from: {url} is not an http address"])
+        raise InvalidSpec([f"--from: {url} is not an http address"])
     if urlsplit(where).path in ("", "/"):
         where = where.rstrip("/") + "/report"
     try:
@@ -123,7 +123,7 @@ def _fetch(url: str, sink: Sink) -> Report:
             report = Report.model_validate_json(answer.read())
     except (URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise TryAgainLater(f"{where} gives no report: {reason}") from None
+        raise TransientError(f"{where} gives no report: {reason}") from None
     if report.sink_id != sink.sink_id:
-        raise SpecError([f"--from: the job at {url} runs {report.sink_id}, the manifest is of {sink.sink_id}"])
+        raise InvalidSpec([f"--from: the job at {url} runs {report.sink_id}, the manifest is of {sink.sink_id}"])
     return report

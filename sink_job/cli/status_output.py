@@ -13,10 +13,10 @@ from sink_job.api.report import Report
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.driver.console import duration, known, size
-from sink_job.ledger.state import OpenObject, State, committed
+from sink_job.ledger.state import LedgerState, OpenObject, committable_offsets
 
 SHOWN_PATHS = 3
-LOOKS = 5
+MAX_CONSISTENT_READS = 5
 """How often ledger and group are looked at while a running sink is between its record and its commit."""
 
 
@@ -29,7 +29,7 @@ class Open(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     paths: tuple[str, ...] = ()
 
 
-class PartitionStanding(msgspec.Struct, frozen=True, rename="camel"):
+class PartitionStatus(msgspec.Struct, frozen=True, rename="camel"):
     """`committed`: the first offset that is not in a visible object; `next`: the first not read; `end`: of the log;
     `group`: the consumer group's offset."""
 
@@ -43,7 +43,7 @@ class PartitionStanding(msgspec.Struct, frozen=True, rename="camel"):
     open: Open
 
 
-class Standing(msgspec.Struct, frozen=True, rename="camel"):
+class SinkStatus(msgspec.Struct, frozen=True, rename="camel"):
     """All of it. `record` is the last one in the ledger (none: there is no ledger), `pending` the objects named but
     not known to be visible, `state` a running job's, `dropped` the refused records that it let go since its start,
     `unknown` why Kafka did not answer. `generation` counts the resets of the offsets, from 1; `topics_dir` is where a
@@ -56,7 +56,7 @@ class Standing(msgspec.Struct, frozen=True, rename="camel"):
     pending: int | None
     state: str | None
     unknown: str | None
-    partitions: tuple[PartitionStanding, ...]
+    partitions: tuple[PartitionStatus, ...]
     dropped: int | None = None
     generation: int = 1
     topics_dir: str | None = None
@@ -64,21 +64,21 @@ class Standing(msgspec.Struct, frozen=True, rename="camel"):
 
 def of_ledger(
     sink: Sink,
-    state: State,
+    state: LedgerState,
     *,
     ends: Mapping[TopicPartition, int],
     group: Mapping[TopicPartition, int],
     unknown: str | None,
     now: int,
-) -> Standing:
+) -> SinkStatus:
     """From the ledger's state and what Kafka said of log ends and group offsets, as far as it did."""
-    offsets = committed(state)
+    offsets = committable_offsets(state)
     partitions = []
     for tp in sorted(offsets):
         end = ends.get(tp)
         p = state.partitions[str(tp)]
         partitions.append(
-            PartitionStanding(
+            PartitionStatus(
                 topic=tp.topic,
                 partition=tp.partition,
                 committed=offsets[tp],
@@ -89,7 +89,7 @@ def of_ledger(
                 open=_open(p.open),
             )
         )
-    return Standing(
+    return SinkStatus(
         sink_id=sink.sink_id,
         now=now,
         record=state.number or None,
@@ -103,9 +103,9 @@ def of_ledger(
     )
 
 
-def of_report(report: Report) -> Standing:
+def of_report(report: Report) -> SinkStatus:
     """From a running job's report, which counts open objects and does not name them."""
-    return Standing(
+    return SinkStatus(
         sink_id=report.sink_id,
         now=report.now,
         record=report.round,
@@ -114,7 +114,7 @@ def of_report(report: Report) -> Standing:
         state=report.state.value,
         unknown=None,
         partitions=tuple(
-            PartitionStanding(
+            PartitionStatus(
                 topic=p.topic,
                 partition=p.partition,
                 committed=p.committed,
@@ -130,29 +130,29 @@ def of_report(report: Report) -> Standing:
     )
 
 
-def settled(look: Callable[[], Standing]) -> Standing:
+def settled(look: Callable[[], SinkStatus]) -> SinkStatus:
     """What `look` finds once ledger and group agree, or stay apart though no record came between two looks.
 
     The ledger is read before the group is asked, and a running sink goes on meanwhile.
     """
     found = look()
-    for _ in range(LOOKS - 1):
+    for _ in range(MAX_CONSISTENT_READS - 1):
         before = found
         if not _apart(before) or (found := look()).record == before.record:
             break
     return found
 
 
-def _apart(standing: Standing) -> list[PartitionStanding]:
+def _apart(standing: SinkStatus) -> list[PartitionStatus]:
     return [p for p in standing.partitions if p.group is not None and p.group != p.committed]
 
 
-def as_json(standing: Standing) -> str:
+def as_json(standing: SinkStatus) -> str:
     """The standing as one JSON document."""
     return msgspec.json.format(msgspec.json.encode(standing), indent=2).decode()
 
 
-def as_table(standing: Standing) -> str:
+def as_table(standing: SinkStatus) -> str:
     """The standing for people."""
     lines = [_headline(standing)]
     if standing.partitions:
@@ -164,7 +164,7 @@ def as_table(standing: Standing) -> str:
     return "\n".join(lines)
 
 
-def _headline(standing: Standing) -> str:
+def _headline(standing: SinkStatus) -> str:
     if standing.record is None and standing.state is None:
         return f"{standing.sink_id}: no ledger yet: this sink has not run"
     words = [standing.sink_id]
@@ -184,14 +184,14 @@ def _headline(standing: Standing) -> str:
     return "  ".join(words)
 
 
-def _table(standing: Standing) -> list[str]:
+def _table(standing: SinkStatus) -> list[str]:
     header = ("TOPIC-PARTITION", "COMMITTED", "NEXT", "END", "LAG", "OPEN", "BYTES", "AGE", "PATHS")
     rows = [_row(p, standing.now) for p in standing.partitions]
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
     return [_line(row, widths) for row in (header, *rows)]
 
 
-def _row(p: PartitionStanding, now: int) -> Sequence[str]:
+def _row(p: PartitionStatus, now: int) -> Sequence[str]:
     return (
         f"{p.topic}-{p.partition}",
         known(p.committed),

@@ -16,11 +16,11 @@ from sink_job.cli.common import add_sink, read_sink, secret_dirs
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
-    from sink_job.cli.verify_output import Proof
+    from sink_job.cli.verify_output import VerifyReport
     from sink_job.engine.types import Engine
-    from sink_job.kafka.admin import Admin
+    from sink_job.kafka.admin import JavaKafkaAdmin
     from sink_job.kafka.properties import KafkaProperties
-    from sink_job.verify.evidence import Tell
+    from sink_job.verify.evidence import ReportProgress
 
 DESCRIPTION = """\
 Proves from the ledger's lists, the bucket and Kafka's own offsets that every
@@ -29,12 +29,12 @@ no overlap, sizes and checksums as recorded. The sink may be running. Prints a
 line for each topic-partition to standard output, then what is wrong, each with
 its offset, the first one first.
 
-HOLES are offsets without a record of ours: control records, aborted and
+GAPS are offsets without a record of ours: control records, aborted and
 compacted records, refused and ignored ones, and what onDataLoss: Continue gave
 up. Without --deep the records in objects and holes are those that the ledger
 counted when it wrote them; with --deep each object's records are compared with
 Kafka's, byte by byte. Objects of which Kafka no longer holds every record are
-counted (NOT HELD), and are not wrong.
+counted (EXPIRED), and are not wrong.
 
 An object beside those of the sink is wrong when its key says that it holds
 records of the sink (whatever padding, compression or partition it names), or
@@ -86,28 +86,28 @@ def run(args: argparse.Namespace) -> int:
     return verify_output.exit_code(found)
 
 
-def _verify(sink: Sink, secrets: Mapping[str, Path], *, deep: bool) -> Proof:
-    from sink_job.cli.verify_output import Proof
+def _verify(sink: Sink, secrets: Mapping[str, Path], *, deep: bool) -> VerifyReport:
+    from sink_job.cli.verify_output import VerifyReport
     from sink_job.driver import logs
     from sink_job.kafka.properties import KafkaProperties
     from sink_job.s3 import S3Settings, connect
-    from sink_job.verify.evidence import gather
+    from sink_job.verify.evidence import collect_evidence
 
     logs.set_up("text")
     settings = S3Settings.of(sink.spec.s3, secrets)
     properties = KafkaProperties.of(sink.spec.kafka, secrets)
     s3 = connect(settings)
-    s3.look()
+    s3.check_access()
     with _telling() as tell, _kafka(sink, properties, deep=deep) as (admin, engine):
-        evidence = gather(sink, s3, admin, tell)
-        verdicts = evidence.verdicts()
+        evidence = collect_evidence(sink, s3, admin, tell)
+        verdicts = evidence.results()
         if engine is not None:
-            from sink_job.verify.compare_job import World, compare
+            from sink_job.verify.compare_job import CompareContext, compare
 
             verdicts = compare(
-                evidence, verdicts, World(s3=settings, admin=admin, engine=engine), sink.spec.errors, tell
+                evidence, verdicts, CompareContext(s3=settings, admin=admin, engine=engine), sink.spec.errors, tell
             )
-    return Proof(
+    return VerifyReport(
         sink_id=sink.sink_id,
         bucket=settings.bucket,
         record=evidence.lists.state.number,
@@ -118,7 +118,7 @@ def _verify(sink: Sink, secrets: Mapping[str, Path], *, deep: bool) -> Proof:
 
 
 @contextmanager
-def _kafka(sink: Sink, properties: KafkaProperties, *, deep: bool) -> Iterator[tuple[Admin, Engine | None]]:
+def _kafka(sink: Sink, properties: KafkaProperties, *, deep: bool) -> Iterator[tuple[JavaKafkaAdmin, Engine | None]]:
     """Kafka's admin client, and with `deep` Spark to read records with; both end at the end."""
     if not deep:
         from sink_job.driver.standalone_admin import admin
@@ -127,7 +127,7 @@ def _kafka(sink: Sink, properties: KafkaProperties, *, deep: bool) -> Iterator[t
             yield client, None
         return
     from sink_job.driver.run import usual_cores
-    from sink_job.kafka.admin import Admin
+    from sink_job.kafka.admin import JavaKafkaAdmin
     from sink_job.spark.conf import SparkSettings
     from sink_job.spark.engine import SparkEngine
     from sink_job.spark.jars import connector_jars
@@ -137,7 +137,7 @@ def _kafka(sink: Sink, properties: KafkaProperties, *, deep: bool) -> Iterator[t
     settings = SparkSettings(
         app_name=f"s3sink-verify-{sink.sink_id}", jars=connector_jars(), cores=cores, conf=sink.spec.spark_conf
     )
-    with _quiet_end(), session(settings) as spark, Admin(spark.sparkContext._gateway, properties) as client:
+    with _quiet_end(), session(settings) as spark, JavaKafkaAdmin(spark.sparkContext._gateway, properties) as client:
         group = f"{sink.group_id}-verify"
         yield client, SparkEngine(spark, properties.client(), group_id=group, redact=properties.redact, cores=cores)
 
@@ -158,7 +158,7 @@ def _quiet_end() -> Iterator[None]:
 
 
 @contextmanager
-def _telling() -> Iterator[Tell]:
+def _telling() -> Iterator[ReportProgress]:
     """What is being done, for people who wait: one line that changes on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda line: None

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.partitioning import arrow_columns
-from sink_job.partitioning.field_values import MISSING, Refusals
+from sink_job.partitioning.field_values import MISSING, Rejections
 
 Mask = npt.NDArray[np.bool_]
 
@@ -27,12 +27,12 @@ class Converted:
 
     values: pa.BinaryArray
     nulls: Mask | None = None
-    refused: Refusals = field(default_factory=list)
+    rejected: Rejections = field(default_factory=list)
     fields: dict[str, list[object]] = field(default_factory=dict)
     lines: pa.BinaryArray | None = None
 
 
-class Converter(Protocol):
+class ValueConverter(Protocol):
     """Reads the values of a batch."""
 
     def convert(self, values: pa.BinaryArray) -> Converted:

@@ -23,7 +23,7 @@ from sink_job.converters.base import Converted, Mask, null_mask
 from sink_job.converters.json_fields import Extraction
 from sink_job.converters.text import is_utf8, utf8_complaint
 from sink_job.partitioning import arrow_columns
-from sink_job.partitioning.field_values import MISSING, Refusals
+from sink_job.partitioning.field_values import MISSING, Rejections
 
 _SPACE: Final = b" \t\r\n"
 
@@ -72,7 +72,7 @@ class JsonConverter:
         alone = np.ones(len(values), np.bool_) if plain is None or odd is None else odd
         rows: list[bytes] = values.to_pylist()
         nulls = np.zeros(len(rows), np.bool_)
-        refused: Refusals = []
+        refused: Rejections = []
         records: list[object] = []
         for row, is_alone in enumerate(alone.tolist()):
             if not is_alone:
@@ -148,4 +148,4 @@ def _spread(dense: Converted, nulls: Mask) -> Converted:
         column = np.full(len(nulls), MISSING, object)
         column[places] = np.fromiter(found, object, len(found))
         fields[name] = column.tolist()
-    return Converted(values, no_value, [(int(places[row]), why) for row, why in dense.refused], fields)
+    return Converted(values, no_value, [(int(places[row]), why) for row, why in dense.rejected], fields)

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from sink_job.converters.base import Converted, no_fields, null_mask
 from sink_job.partitioning import arrow_columns
-from sink_job.partitioning.field_values import Refusals
+from sink_job.partitioning.field_values import Rejections
 
 
 class TextConverter:
@@ -23,7 +23,7 @@ class TextConverter:
             for row, _ in refused:
                 rows[row] = b""
             whole = arrow_columns.binaries(rows)
-        return Converted(whole, nulls=null_mask(values), refused=refused, fields=no_fields(self._fields, len(values)))
+        return Converted(whole, nulls=null_mask(values), rejected=refused, fields=no_fields(self._fields, len(values)))
 
 
 def is_utf8(values: pa.BinaryArray, text: bytes) -> bool:
@@ -46,6 +46,6 @@ def utf8_complaint(value: bytes) -> str | None:
     return None
 
 
-def _not_utf8(values: pa.BinaryArray) -> Refusals:
+def _not_utf8(values: pa.BinaryArray) -> Rejections:
     complaints = ((row, utf8_complaint(value)) for row, value in enumerate(values.to_pylist()))
     return [(row, complaint) for row, complaint in complaints if complaint]

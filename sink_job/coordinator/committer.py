@@ -1,8 +1,8 @@
-"""Recording and publishing: the driver's half of a round's effects, in their order (P1, P2, P4, P5, P9).
+"""Recording and publishing: the effects of a round in the driver, in their order (P1, P2, P4, P5, P9).
 
-`Commits` holds the state that the ledger has decided. Its methods are the only places where records are appended,
-objects become visible and the group's offsets change, in this order: an object is named by a record, becomes visible,
-is acknowledged by a record, and only then the group's offset passes it.
+`Committer` has the ledger's current state. Only its methods append records, make objects visible and change the group's
+offsets, in this order: a record lists an object as closed, the object becomes visible, a record acknowledges it, and
+only then the group's offset passes it.
 """
 
 from __future__ import annotations
@@ -12,61 +12,62 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 import msgspec
 
-from sink_job.api.errors import LedgerFenced, TopicMissing, TryAgainLater
+from sink_job.api.errors import LedgerFenced, TopicNotFound, TransientError
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.engine.thread_pools import pool
-from sink_job.ledger.data_loss import Rebuilt
-from sink_job.ledger.generations import commit_mark
-from sink_job.ledger.publisher import Outcome, publish_all
+from sink_job.ledger.data_loss import RebuildOutcome
+from sink_job.ledger.generations import commit_metadata
+from sink_job.ledger.publisher import PublishOutcome, publish_all
 from sink_job.ledger.state import (
-    Kafka,
-    Lost,
-    NamedObject,
+    ClosedObject,
+    KafkaIdentity,
+    LedgerState,
+    LostObject,
     PartitionState,
     Record,
-    Rotation,
-    State,
+    RotationRange,
     apply,
-    committed,
-    difference,
-    superseded,
+    committable_offsets,
+    diff,
+    superseded_staging,
 )
 from sink_job.ledger.store import Ledger
-from sink_job.s3 import S3
+from sink_job.s3 import S3Client
 
-SNAPSHOT_EVERY = 100
-REBUILD_ATTEMPTS = 5
+SNAPSHOT_INTERVAL_RECORDS = 100
+MAX_REBUILD_ATTEMPTS = 5
 
-COMMIT_EVERY_MS = 3_600_000
-"""How often all offsets are committed again, also while idle: well within the shortest usual retention of a group's
+COMMIT_INTERVAL_MS = 3_600_000
+"""Interval in ms at which all offsets are committed again, also while idle: well below the usual retention of a group's
 offsets (`offsets.retention.minutes`: one day before Kafka 2.0, seven days since)."""
 
 _log = logging.getLogger(__name__)
 
 
-Rebuild = Callable[[Sequence[NamedObject]], Rebuilt]
-"""Makes named objects again under new uploads, and says what of them is given up; raises DataLoss when Kafka no longer
-holds their records and they may not be given up."""
+RebuildFunction = Callable[[Sequence[ClosedObject]], RebuildOutcome]
+"""Rebuilds closed objects under new uploads and returns the lost ones; raises DataLoss when Kafka no longer holds their
+records and `onDataLoss` is Fail."""
 
 
-class Commits:
-    """What is decided, and what has become of it."""
+class Committer:
+    """Appends records to the ledger, publishes closed objects and commits the group's offsets."""
 
     def __init__(
         self,
         *,
         ledger: Ledger,
-        s3: S3,
+        s3: S3Client,
         offsets: KafkaAdmin,
         group: str,
-        state: State,
-        rebuild: Rebuild,
+        state: LedgerState,
+        rebuild: RebuildFunction,
         clock: Callable[[], int],
         publishers: int = 16,
-        snapshot_every: int = SNAPSHOT_EVERY,
+        snapshot_every: int = SNAPSHOT_INTERVAL_RECORDS,
     ) -> None:
-        """`state` is the one after this driver's claim; `clock` gives ms since the epoch, by the host."""
+        """`state` is the ledger's state after this driver's claim; `clock` returns the host's clock in ms since the
+        epoch."""
         self.ledger = ledger
         self.s3 = s3
         self.state = state
@@ -87,19 +88,19 @@ class Commits:
         *,
         clock: int,
         partitions: Mapping[TopicPartition, PartitionState],
-        named: Sequence[NamedObject] = (),
-        rotations: Sequence[Rotation] = (),
+        closed: Sequence[ClosedObject] = (),
+        rotations: Sequence[RotationRange] = (),
         acknowledged: Iterable[str] = (),
-        lost: Sequence[Lost] = (),
-        begun: Sequence[tuple[str, str]] = (),
-        kafka: Kafka | None = None,
+        lost: Sequence[LostObject] = (),
+        started_uploads: Sequence[tuple[str, str]] = (),
+        kafka: KafkaIdentity | None = None,
         sets_clock_back: bool = False,
     ) -> None:
-        """Writes the next record: from here on it is decided. `acknowledged` are the keys of named objects that are
-        visible; `lost` is what is given up of rebuilt objects; `begun` are the (key, upload id) that only
-        this record would name. `sets_clock_back`: nothing is open.
+        """Appends the next record. `acknowledged` are the keys of closed objects that are visible; `lost` are the lost
+        records of rebuilt objects; `started_uploads` are the (key, upload id) that no earlier record references.
+        `sets_clock_back`: no object is open.
 
-        Raises LedgerFenced, after it has aborted those: a fenced driver's last deed, since they are nobody's.
+        Raises LedgerFenced; a fenced driver first aborts the uploads that no record references.
         """
         number = self.state.number + 1
         record = Record(
@@ -109,8 +110,8 @@ class Commits:
             kind="round",
             clock=clock,
             kafka=kafka,
-            partitions={str(tp): difference(self.state.partition(tp), new) for tp, new in partitions.items()},
-            named=tuple(msgspec.structs.replace(o, record=o.record or number) for o in named),
+            partitions={str(tp): diff(self.state.partition(tp), new) for tp, new in partitions.items()},
+            closed=tuple(msgspec.structs.replace(o, record=o.record or number) for o in closed),
             rotations=tuple(msgspec.structs.replace(r, record=number) for r in rotations),
             acknowledged=tuple(sorted(acknowledged)),
             lost=tuple(msgspec.structs.replace(each, record=number) for each in lost),
@@ -119,22 +120,23 @@ class Commits:
         try:
             self.ledger.append(record)
         except LedgerFenced:
-            for key, upload in begun:
+            for key, upload in started_uploads:
                 self.s3.abort(key, upload)
             raise
         before, self.state = self.state, apply(self.state, record)
-        self.s3.delete(superseded(before, self.state, record.partitions))
+        self.s3.delete(superseded_staging(before, self.state, record.partitions))
 
     def publish(self, clock: int) -> None:
-        """Makes all named objects visible, acknowledges them in the ledger, then commits the group's offsets.
+        """Makes all closed objects visible, acknowledges them in the ledger, then commits the group's offsets.
 
-        Lost objects are rebuilt and named again first. Raises ObjectConflict, DataLoss, LedgerFenced, TryAgainLater.
+        Rebuilds lost objects and records them again first. Raises ObjectConflict, DataLoss, LedgerFenced and
+        TransientError.
         """
         visible: set[str] = set()
-        for _ in range(REBUILD_ATTEMPTS):
+        for _ in range(MAX_REBUILD_ATTEMPTS):
             todo = [o for o in self.state.pending.values() if o.key not in visible]
             outcomes = publish_all(self.s3, todo, self._pool, self._inherited)
-            visible |= {key for key, outcome in outcomes.items() if outcome is Outcome.VISIBLE}
+            visible |= {key for key, outcome in outcomes.items() if outcome is PublishOutcome.VISIBLE}
             lost = [o for o in todo if o.key not in visible]
             if not lost:
                 break
@@ -144,33 +146,34 @@ class Commits:
             self._acknowledge(clock, visible, rebuilt)
             visible = set()
         else:
-            raise TryAgainLater(
-                f"uploads to s3://{self.s3.bucket} vanish while being written ({REBUILD_ATTEMPTS} times in a row)"
+            raise TransientError(
+                f"uploads to s3://{self.s3.bucket} disappear while they are written "
+                f"({MAX_REBUILD_ATTEMPTS} times in a row)"
             )
         if visible:
             self._acknowledge(clock, visible)
-        wanted = committed(self.state)
-        self._commit({tp: offset for tp, offset in wanted.items() if self._committed.get(tp) != offset})
+        offsets = committable_offsets(self.state)
+        self._commit({tp: offset for tp, offset in offsets.items() if self._committed.get(tp) != offset})
 
-    def _acknowledge(self, clock: int, visible: Set[str], rebuilt: Rebuilt | None = None) -> None:
-        """Records that these objects are visible: before this the group's offset does not pass them (P5)."""
-        named, lost = (rebuilt.named, rebuilt.lost) if rebuilt else ((), ())
-        begun = [(o.key, o.upload) for o in named]
-        self.record(clock=clock, partitions={}, named=named, lost=lost, begun=begun, acknowledged=visible)
+    def _acknowledge(self, clock: int, visible: Set[str], rebuilt: RebuildOutcome | None = None) -> None:
+        """Records that these objects are visible: the group's offset does not pass them before that (P5)."""
+        closed, lost = (rebuilt.closed, rebuilt.lost) if rebuilt else ((), ())
+        uploads = [(o.key, o.upload) for o in closed]
+        self.record(clock=clock, partitions={}, closed=closed, lost=lost, started_uploads=uploads, acknowledged=visible)
         self.published += len(visible)
 
     def refresh_offsets(self, partitions: Iterable[TopicPartition]) -> None:
-        """Commits the offsets of these topic-partitions again where the group's differ from what was committed, and all
-        of them every `COMMIT_EVERY_MS`, so that Kafka does not expire them.
+        """Commits the offsets of these topic-partitions again where the group's differ from the committed ones, and all
+        of them every `COMMIT_INTERVAL_MS`, before Kafka expires them.
 
         Raises LedgerFenced when another driver has claimed the ledger.
         """
-        wanted = committed(self.state)
-        wanted = {tp: wanted[tp] for tp in partitions}
+        committable = committable_offsets(self.state)
+        offsets = {tp: committable[tp] for tp in partitions}
         now = self._clock()
-        is_due = abs(now - self._committed_at) >= COMMIT_EVERY_MS
-        known = {} if is_due else self._offsets.group_offsets(self._group, list(wanted), mark=self._mark)
-        differing = {tp: offset for tp, offset in wanted.items() if known.get(tp) != offset}
+        is_due = abs(now - self._committed_at) >= COMMIT_INTERVAL_MS
+        current = {} if is_due else self._offsets.group_offsets(self._group, list(offsets), metadata=self._metadata)
+        differing = {tp: offset for tp, offset in offsets.items() if current.get(tp) != offset}
         if differing:
             self.ledger.check_head(self.state)
             self._commit(differing)
@@ -178,36 +181,36 @@ class Commits:
             self._committed_at = now
 
     @property
-    def _mark(self) -> str:
-        return commit_mark(self.state.generation, self.ledger.url)
+    def _metadata(self) -> str:
+        return commit_metadata(self.state.generation, self.ledger.url)
 
     def _commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commits these offsets. A record was appended or the head checked before, so a fenced driver rarely gets here;
-        what it commits is true, only lower than the newer driver's (P4, P5)."""
+        """Commits these offsets. The caller has appended a record or checked the head before, so a fenced driver rarely
+        gets here; the offsets that it commits are correct, but lower than the newer driver's (P4, P5)."""
         if not offsets:
             return
         try:
-            self._offsets.commit(self._group, offsets, mark=self._mark)
-        except TopicMissing:
+            self._offsets.alter_group_offsets(self._group, offsets, metadata=self._metadata)
+        except TopicNotFound:
             self._commit_by_topic(offsets)
         self._committed |= offsets
 
     def _commit_by_topic(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commits what can be: a topic that was deleted has no offsets any more, and no need of them."""
+        """Commits topic by topic and skips deleted topics, which have no offsets."""
         for topic in sorted({tp.topic for tp in offsets}):
             try:
                 mine = {tp: o for tp, o in offsets.items() if tp.topic == topic}
-                self._offsets.commit(self._group, mine, mark=self._mark)
-            except TopicMissing as missing:
-                _log.warning("its offsets are not committed: %s", missing)
+                self._offsets.alter_group_offsets(self._group, mine, metadata=self._metadata)
+            except TopicNotFound as missing:
+                _log.warning("no offsets are committed for a deleted topic: %s", missing)
 
     @property
     def committed(self) -> dict[TopicPartition, int]:
         """The first offset of each partition that is not in an acknowledged object."""
-        return committed(self.state)
+        return committable_offsets(self.state)
 
-    def maintain(self) -> bool:
-        """Takes a snapshot when it is time; returns whether one was taken."""
+    def maybe_snapshot(self) -> bool:
+        """Takes a snapshot if one is due; returns whether it did."""
         if self.state.number - self.state.audited_to < self._snapshot_every:
             return False
         self.state = self.ledger.snapshot(self.state)

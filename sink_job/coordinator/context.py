@@ -1,4 +1,4 @@
-"""What a driver works with, and what it is to reach: values, so that tests put other worlds in their place."""
+"""Dependencies and stop condition of the coordinator, injected so that tests can replace them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,29 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sink_job.coordinator.committer import SNAPSHOT_EVERY
-from sink_job.coordinator.hanging_transactions import STUCK_MS
+from sink_job.coordinator.committer import SNAPSHOT_INTERVAL_RECORDS
+from sink_job.coordinator.hanging_transactions import HANGING_AFTER_MS
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.engine.types import Engine
 from sink_job.ledger.ownership import Owner
 from sink_job.s3 import S3Settings
 
-LOOK_EVERY_MS = 30_000
-"""How often new partitions and topics are looked for, and an idle driver looks whether it has been fenced."""
+DISCOVERY_INTERVAL_MS = 30_000
+"""Interval in ms at which the coordinator discovers topics and partitions, and checks the ledger's head while idle."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class World:
-    """What the driver works with. `clock` gives ms since the epoch; `attempt` is unique to this process. `budget`,
-    `threads` and `bodies` are per task: bytes held back, uploaders, part bodies in memory. `grown`: budget and bodies
-    by now, where there is more memory than at the start; each round asks. `snapshot_every` is in records of the ledger,
-    `look_every` (ms) between two looks for new partitions, or at the ledger's head while idle; `stuck_after` (ms) is
-    how long a transaction may stay open before that is told. `store_clock` gives the store's clock in ms by its last
-    answer, None where the host's is not compared with it; `steady_clock` gives ms from an arbitrary start and is not
-    affected when the host's clock is set. `stop` is set when the driver has to end, and pauses wait on it.
+class CoordinatorContext:
+    """Dependencies of the coordinator.
+
+    `clock` returns ms since the epoch; `attempt` is unique to this process. Per task: `budget` (bytes buffered before
+    they are spilled), `threads` (uploads), `part_buffers` (part buffers in memory). `current_task_memory` returns
+    budget and part buffers after the container's memory has grown, else None; each round calls it. `snapshot_every` is
+    in records of the ledger. `discovery_interval_ms` is the interval of topic discovery, and of head checks while idle.
+    `hanging_after_ms` is the age at which an open transaction is reported as hanging. `store_clock` returns the store's
+    clock in ms as of its last response, None if the host's clock is not compared with it. `steady_clock` returns ms
+    from an arbitrary start; setting the host's clock does not affect it. `stop` is set when the driver has to end;
+    pauses wait on it.
     """
 
     s3: S3Settings
@@ -36,22 +39,23 @@ class World:
     attempt: str
     budget: int = 128 << 20
     threads: int = 6
-    bodies: int = 3
-    grown: Callable[[], tuple[int, int] | None] = lambda: None
-    snapshot_every: int = SNAPSHOT_EVERY
-    look_every: int = LOOK_EVERY_MS
-    stuck_after: int = STUCK_MS
+    part_buffers: int = 3
+    current_task_memory: Callable[[], tuple[int, int] | None] = lambda: None
+    snapshot_every: int = SNAPSHOT_INTERVAL_RECORDS
+    discovery_interval_ms: int = DISCOVERY_INTERVAL_MS
+    hanging_after_ms: int = HANGING_AFTER_MS
     store_clock: Callable[[], int | None] = lambda: None
     steady_clock: Callable[[], int] | None = None
     stop: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Goal:
-    """When to end: never, or when the log ends seen at the start are recorded; `publish_open` then closes what is open,
-    and alone it does only that: nothing more is read, and where there is no ledger none is begun.
+class StopCondition:
+    """When the run ends: never, or with `until_caught_up` after the records up to the log ends at the start.
 
-    `take_over` takes a place or ledger from its owner, `start_new_ledger` goes on where a ledger was lost.
+    `publish_open` then also closes and publishes the open objects. `publish_open` alone reads nothing and does only
+    that; it creates no ledger. `take_over` takes a prefix or a ledger from its owner. `start_new_ledger` continues
+    where a ledger was lost.
     """
 
     until_caught_up: bool = False
@@ -61,5 +65,5 @@ class Goal:
 
     @property
     def ends(self) -> bool:
-        """Whether the run is over some time by itself."""
+        """Whether the run has an end of its own."""
         return self.until_caught_up or self.publish_open

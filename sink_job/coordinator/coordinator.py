@@ -1,482 +1,126 @@
-"""The driver: claims the ledger, then runs rounds until it is told to stop, is done, or may not go on.
+"""The coordinator of a sink: it claims the ledger and starts the round loop.
 
-Each round is plan → intent → tasks → record → publish → commit, and only a step whose predecessor is durable is begun.
-The outside world comes in as values (`World`), clocks included, so that tests run the very same loop without Spark.
+Start-up ends with `RoundLoop`, which has everything that a round needs. All dependencies, clocks included, come from
+`CoordinatorContext`, so tests run the same code without Spark.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 
-from sink_job.api.errors import DataError, DataLoss, TopicMissing, TryAgainLater
-from sink_job.api.spec import IsolationLevel, OnDataLoss, Sink
-from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.committer import REBUILD_ATTEMPTS, Commits
-from sink_job.coordinator.context import Goal, World
-from sink_job.coordinator.hanging_transactions import Standstill
-from sink_job.coordinator.log_truncation import Tails
-from sink_job.coordinator.planner import Plan, Sight, due, plan
-from sink_job.coordinator.progress import Tracker
-from sink_job.coordinator.rebuild import Mender
-from sink_job.coordinator.retention import Held
-from sink_job.coordinator.task_dispatcher import Tasks
-from sink_job.coordinator.topic_discovery import Source
+from sink_job.api.spec import Sink
+from sink_job.coordinator.context import CoordinatorContext, StopCondition
+from sink_job.coordinator.progress import Progress
+from sink_job.coordinator.round_loop import RoundLoop
+from sink_job.coordinator.topic_claims import TopicClaims
+from sink_job.coordinator.topic_discovery import TopicDiscovery
 from sink_job.engine.kafka_admin import TopicInfo
-from sink_job.engine.types import Cancelled
-from sink_job.ledger import data_loss, ownership
-from sink_job.ledger.clocks import HostClock, report_set_back, without_clock
-from sink_job.ledger.fencing import owner_asked_first
+from sink_job.ledger import ownership
+from sink_job.ledger.clocks import HostClock
+from sink_job.ledger.fencing import ownership_checked_first
 from sink_job.ledger.generations import shaping_below
-from sink_job.ledger.orphan_cleanup import CleanUp
-from sink_job.ledger.state import Lost, NamedObject, PartitionState, Record, State, difference
+from sink_job.ledger.state import LedgerState, Record, diff
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.takeover import take_over
-from sink_job.s3 import S3, connect, lifecycle_warning, probe
-from sink_job.writer.partition_writer import TaskResult
-from sink_job.writer.record_pipeline import Pipeline
-
-IDLE_WAIT_MS = 1_000
-"""Longest pause between two looks at the log ends."""
-
-SHORT_LOOKS = 10
-"""How often a log is looked at that ends before what was read of it, before that is believed."""
-
-REFUSED_TOLD = 3
-"""Refused records of a topic-partition that a round tells one by one."""
+from sink_job.s3 import S3Client, connect, lifecycle_warning, probe
+from sink_job.writer.record_pipeline import RecordPipeline
 
 _log = logging.getLogger(__name__)
 
 
-class Driver:
-    """One sink's driver. `run` does it all; `stop` may come from another thread or a signal handler."""
+class Coordinator:
+    """The coordinator of one sink. `run` does all its work; any thread or signal handler may call `stop`."""
 
-    short_wait_ms = 1_000
-    """Pause between those looks."""
-
-    def __init__(self, sink: Sink, world: World, goal: Goal, tracker: Tracker) -> None:
+    def __init__(
+        self, sink: Sink, context: CoordinatorContext, stop_condition: StopCondition, progress: Progress
+    ) -> None:
         self.sink = sink
-        self.world = world
-        self.goal = goal
-        self.tracker = tracker
+        self.context = context
+        self.stop_condition = stop_condition
+        self.progress = progress
         self._shaping = sink.shaping()
-        self._s3: S3 = connect(world.s3)
+        self._s3: S3Client = connect(context.s3)
         self._root = ownership.ledger_root(self._shaping.s3.topics_dir, sink.sink_id)
-        self._ledger = Ledger(self._s3, self._root, world.attempt)
-        self._pipeline = Pipeline.of(self._shaping, sink.spec.errors)
-        self._source = Source(sink, world.admin)
-        held = Held(self._source, lambda: self._stop.wait(self.short_wait_ms / 1000))
-        self._tasks = Tasks(sink, world, self._ledger, held)
-        self._mender = Mender(self._tasks)
-        committed = sink.spec.kafka.isolation_level is IsolationLevel.READ_COMMITTED
-        every, after = world.look_every, world.stuck_after
-        self._standstill = Standstill(world.admin, world.clock, every=every, after=after) if committed else None
-        self._clock = HostClock(world.clock, world.store_clock, self._s3, world.steady_clock)
-        self._stop = world.stop
-        self._commits: Commits
-        self._now = 0
-        self._topics_at = 0
-        self._head_at = 0
-        self._group_at = 0
-        self._record_bytes: dict[TopicPartition, float] = {}
-        self._looked_at: dict[TopicPartition, int] = {}
-        self._tails = Tails(sink.spec.on_data_loss, lambda tp: self._state_of(tp).next)
-        self._targets: dict[TopicPartition, int] = {}
-
-    # -- from outside ------------------------------------------------------------------------------------------------
+        self._ledger = Ledger(self._s3, self._root, context.attempt)
+        self._discovery = TopicDiscovery(sink, context.admin)
+        self._clock = HostClock(context.clock, context.store_clock, self._s3, context.steady_clock)
+        extension = RecordPipeline.of(self._shaping, sink.spec.errors).extension
+        self._claims = TopicClaims(
+            self._s3, self._shaping, extension, sink.sink_id, context.owner, take_over=stop_condition.take_over
+        )
 
     def stop(self) -> None:
-        """Ends the run within seconds, in the middle of a round if need be: what is not recorded never happened."""
-        self._stop.set()
-        self.world.engine.cancel()
+        """Ends the run within seconds, also during a round: what no record of the ledger contains has not happened."""
+        self.context.stop.set()
+        self.context.engine.cancel()
 
     def run(self) -> None:
-        """Runs until the goal is reached or `stop` is called.
+        """Runs until the stop condition holds or `stop` is called.
 
-        Raises the SinkError that ends it: LedgerFenced, DataError, DataLoss, ObjectConflict, ConfigurationError,
-        TryAgainLater.
+        Raises the SinkError that ends the run: LedgerFenced, DataError, DataLoss, ObjectConflict, ConfigurationError or
+        TransientError.
         """
-        if not self.goal.until_caught_up and self.goal.publish_open and not self._ledger.exists():
-            _log.info("there is no ledger at s3://%s/%s: nothing was ever opened", self._s3.bucket, self._root)
+        only_publishes = self.stop_condition.publish_open and not self.stop_condition.until_caught_up
+        if only_publishes and not self._ledger.exists():
+            _log.info("no ledger at s3://%s/%s: there are no open objects", self._s3.bucket, self._root)
             return
-        topics = self._claim()
+        loop = self.start()
         try:
-            with owner_asked_first(self._ledger, lambda: self._commits.state):
-                self._own_generation(topics)
-                self._rounds()
+            with ownership_checked_first(self._ledger, lambda: loop.state):
+                loop.run()
         finally:
-            self._commits.close()
+            loop.close()
 
-    def _rounds(self) -> None:
-        try:
-            self._recover()
-            while not self._stop.is_set():
-                if not self._round() and self._is_done():
-                    break
-        except Cancelled:
-            _log.info("stopped in the middle of a round: it will be done anew")
-
-    # -- start -------------------------------------------------------------------------------------------------------
-
-    def _claim(self) -> Iterable[str]:
-        """Takes the ledger over; returns the topics."""
+    def start(self) -> RoundLoop:
+        """Claims the ledger (P4). The caller closes the loop that this returns."""
         self._clock.now()
-        if not self.goal.start_new_ledger and not self._ledger.exists():
-            marks = self._source.group_marks(self._source.find())
-            ownership.expect_no_other_ledger(self._ledger.url, self.sink.group_id, marks)
+        if not self.stop_condition.start_new_ledger and not self._ledger.exists():
+            metadata = self._discovery.group_metadata(self._discovery.discover())
+            ownership.check_no_other_ledger(self._ledger.url, self.sink.group_id, metadata)
         probe(self._s3, self._root)
-        advice = lifecycle_warning(self._s3, self._root)
-        if advice:
-            _log.warning("%s", advice)
-        topics = self._source.topics()
-        self._own(topics)
+        warning = lifecycle_warning(self._s3, self._root)
+        if warning:
+            _log.warning("%s", warning)
+        topics = self._discovery.refresh()
+        self._claims.acquire_all(topics)
         state = take_over(self._ledger, partial(self._claim_record, topics))
-        self._now = state.clock
-        self._commits = Commits(
-            ledger=self._ledger,
+        loop = RoundLoop(
+            self.sink,
+            self.context,
+            self.stop_condition,
+            self.progress,
             s3=self._s3,
-            offsets=self.world.admin,
-            group=self.sink.group_id,
+            ledger=self._ledger,
+            discovery=self._discovery,
+            claims=self._claims,
+            clock=self._clock,
             state=state,
-            rebuild=self._rebuild_named,
-            clock=self.world.clock,
-            snapshot_every=self.world.snapshot_every,
         )
-        self._tick()
-        self._head_at = self._topics_at = self._group_at = self.world.clock()
-        self.tracker.claimed(state)
-        return topics
+        self.progress.claimed(state)
+        return loop
 
-    def _own(self, topics: Iterable[str]) -> None:
-        ownership.claim_all(
-            self._s3,
-            self._shaping,
-            self._pipeline.extension,
-            self.sink.sink_id,
-            self.world.owner,
-            topics,
-            take_over=self.goal.take_over,
-        )
-
-    def _own_generation(self, topics: Iterable[str]) -> None:
-        """Claims the topics also below the topicsDir that a reset has chosen for this generation, if it has."""
-        topics_dir = self._commits.state.topics_dir
-        if topics_dir not in (None, self._shaping.s3.topics_dir):
-            shaping, take_over = shaping_below(self._shaping, topics_dir), self.goal.take_over
-            extension, owner = self._pipeline.extension, self.world.owner
-            ownership.claim_topics(self._s3, shaping, extension, owner, topics, take_over=take_over)
-
-    def _claim_record(self, topics: Mapping[str, TopicInfo], state: State) -> Record:
-        """The record that claims the ledger; a new sink's holds where every partition starts. These offsets are
-        committed to the group once the claim is the ledger's head: an earlier commit could follow a rival's claim."""
-        kafka = ownership.expect_same_topics(state.kafka, self._source.ids(topics))
-        found = self._source.new_partitions(state, topics)
-        if not state.partitions and found:
-            found = self._source.first_offsets(found)
-            starts = {tp: p.next for tp, p in found.items()}
-            if not self.goal.start_new_ledger:
-                ownership.expect_no_objects(self._s3, self._shaping, starts)
-            self._source.expect_no_members()
+    def _claim_record(self, topics: Mapping[str, TopicInfo], state: LedgerState) -> Record:
+        """The record that claims the ledger. For a new sink it contains the first offset of each topic-partition. The
+        group gets these offsets once the claim is the ledger's head: a commit before that could follow the claim of
+        another driver."""
+        kafka = ownership.check_topic_ids(state.kafka, self._discovery.topic_ids(topics))
+        partitions = self._discovery.new_partitions(state, topics)
+        if not state.partitions and partitions:
+            partitions = self._discovery.initial_offsets(partitions)
+            starts = {tp: p.next for tp, p in partitions.items()}
+            if not self.stop_condition.start_new_ledger:
+                ownership.check_no_objects(self._s3, self._shaping, starts)
+            self._discovery.check_no_members()
         number = state.number + 1
         return Record(
             number=number,
             epoch=number,
-            attempt=self.world.attempt,
+            attempt=self.context.attempt,
             kind="claim",
             clock=max(state.clock, self._clock.now()),
             settings=shaping_below(self._shaping, state.topics_dir).model_dump_json(),
             kafka=kafka,
-            partitions={str(tp): difference(None, p) for tp, p in found.items()},
+            partitions={str(tp): diff(None, p) for tp, p in partitions.items()},
         )
-
-    def _recover(self) -> None:
-        """Rolls the ledger forward: what is named becomes visible, litter goes, what older settings began is closed."""
-        self._commits.publish(self._now)
-        CleanUp(self._s3, self._ledger, self._commits.epoch).run(self._commits.state, self._commits.epoch)
-        self._finish_old()
-        self._set_clock_back()
-        self._record_bytes = self._source.record_bytes(self._assigned())
-        if self.goal.until_caught_up:
-            self._targets = dict(self._source.ends(self._assigned()))
-        elif self.goal.publish_open:
-            self._targets = {tp: self._state_of(tp).next for tp in self._assigned()}
-        self.tracker.recovered(self._commits)
-
-    def _set_clock_back(self) -> None:
-        """Sets back a ledger's clock that is ahead. What is open is closed under that clock first: members are found by
-        offset ranges and clocks (P2)."""
-        ahead_at = self._commits.state.clock
-        host = self._clock.to_set_back(ahead_at)
-        if host is None:
-            return
-        self._close(self._still_open)
-        self._commits.record(clock=host, partitions=without_clock(self._partitions()), sets_clock_back=True)
-        self._now = host
-        report_set_back(ahead_at, host)
-
-    def _finish_old(self) -> None:
-        """Closes objects begun under other settings than those in force, or of topics no longer read (P8)."""
-        self._close(self._old)
-
-    def _old(self) -> dict[int, list[TopicPartition]]:
-        """By their settings, the partitions with such objects."""
-        current, assigned = self._commits.state.current_settings(), {tp.topic for tp in self._assigned()}
-        old: dict[int, list[TopicPartition]] = {}
-        for tp, p in self._partitions().items():
-            for number in {o.settings for o in p.open if o.settings != current or tp.topic not in assigned}:
-                old.setdefault(number, []).append(tp)
-        return old
-
-    def _close(self, wanted: Callable[[], Mapping[int, list[TopicPartition]]]) -> None:
-        """Closes what is open in these partitions, by settings. An object whose upload or leftovers are lost is made
-        again first, which leaves it open; so until nothing is."""
-        for _ in range(REBUILD_ATTEMPTS):
-            todo = wanted()
-            if not todo:
-                return
-            for number, partitions in sorted(todo.items()):
-                _log.info("closing what is open under the settings of record %d", number)
-                self._cut(Plan({}, partitions), close=True, settings=number)
-        if wanted():
-            raise TryAgainLater(
-                f"uploads to s3://{self._s3.bucket} vanish while they are closed ({REBUILD_ATTEMPTS} times in a row)"
-            )
-
-    # -- rounds ------------------------------------------------------------------------------------------------------
-
-    def _tick(self) -> int:
-        """The round clock: it goes back only where nothing is open (`_set_clock_back`), not even over restarts.
-
-        Raises ClockSkew when the host's clock is too far from the store's.
-        """
-        self._now = max(self._now, self._clock.now())
-        self.tracker.clock_jumps(self._clock.jumps)
-        return self._now
-
-    def _round(self) -> bool:
-        """Runs a round if there is reason for one; returns whether it did."""
-        now = self._tick()
-        if self._is_time(self._topics_at):
-            self._look_for_topics(now)
-        if self._is_time(self._group_at):
-            self._group_at = self.world.clock()
-            self._commits.refresh_offsets(self._assigned())
-        try:
-            return self._read_on(now)
-        except TopicMissing:
-            if not self._look_for_topics(now):
-                raise
-            return True
-
-    def _read_on(self, now: int) -> bool:
-        ends = self._source.ends(self._assigned())
-        self.tracker.sees(ends)
-        if self._standstill is not None:
-            self.tracker.stands(self._standstill.look(ends))
-        if self._tails.short(ends):
-            self._look_for_topics(now)  # a log that ends before what was read of it may be another topic's
-            ends = self._expect_whole()
-        host = self.world.clock()  # the round clock waits where the ledger's is ahead of it
-        planned = plan(self._sights(ends, now), self.sink.spec.rounds, host, eager=self.goal.ends)
-        if planned.empty:
-            self._idle()
-            return False
-        try:
-            self._cut(planned)
-        except DataLoss:
-            if self.sink.spec.on_data_loss is OnDataLoss.FAIL or not self._skip_lost(planned):
-                raise
-        return True
-
-    def _expect_whole(self) -> Mapping[TopicPartition, int]:
-        """The ends, once no log is too short: a broker that has just become the leader may know less for a moment.
-
-        One that stays so has lost its tail; with `onDataLoss: Continue` it is read on from where it was left.
-        """
-        for _ in range(SHORT_LOOKS):
-            ends = self._source.ends(self._assigned())
-            short = self._tails.short(ends)
-            if not short or self._stop.wait(self.short_wait_ms / 1000):
-                return ends
-        self._tails.lost(short)
-        return ends
-
-    def _sights(self, ends: Mapping[TopicPartition, int], now: int) -> dict[TopicPartition, Sight]:
-        rotation = self.sink.spec.rotation
-        sights = {}
-        for tp, end in ends.items():
-            state = self._state_of(tp)
-            limit = min(end, self._targets.get(tp, 0)) if self.goal.ends else end
-            sights[tp] = Sight(
-                next=state.next,
-                end=limit,
-                record_bytes=self._record_bytes.get(tp),
-                looked_at=self._looked_at.get(tp),
-                due=due(state, rotation, now),
-            )
-        return sights
-
-    def _cut(self, planned: Plan, *, close: bool = False, settings: int | None = None) -> None:
-        """One round: tasks, record, publish, commit."""
-        commits = self._commits
-        number = settings or commits.state.current_settings()
-        started = self.world.clock()
-        results = self._tasks.write(planned, commits.state, now=self._now, settings=number, close=close)
-        if planned.ranges:
-            self._expect_same_topics()
-        lost = {tp: r.lost for tp, r in results.items() if r.lost is not None}
-        good = {tp: r for tp, r in results.items() if r.lost is None}
-        for key, upload in (upload for r in results.values() if r.lost is not None for upload in r.begun):
-            self._s3.abort(key, upload)
-        self._mender.written(good)
-        mended, given_up = self._rebuild_open(lost)
-        replaced = self._mender.uploads({tp: self._state_of(tp) for tp in mended}, commits.state)
-        states = {tp: r.state for tp, r in good.items()} | mended
-        commits.record(
-            clock=self._now,
-            partitions=states,
-            named=[o for r in good.values() for o in r.named],
-            rotations=[rotation for r in good.values() for rotation in r.rotations],
-            lost=given_up,
-            begun=[upload for r in good.values() for upload in r.begun] + self._mender.uploads(mended, commits.state),
-        )
-        for key, upload in replaced:
-            self._s3.abort(key, upload)
-        recorded = self.world.clock()
-        _tell_refused(good)
-        commits.publish(self._now)
-        self._learn(good)
-        self.tracker.round_done(good, commits, started=started, recorded=recorded, ended=self.world.clock())
-        if commits.maintain():
-            CleanUp(self._s3, self._ledger, commits.epoch).run(commits.state, commits.state.number)
-        self._stop_at_errors(good)
-
-    def _expect_same_topics(self) -> None:
-        """What was read is recorded only when it was read from the topics that the ledger knows: one that was made anew
-        between two looks has records at the same offsets. A topic that is gone by now was the right one."""
-        try:
-            now = self._source.ids(self._source.find())
-        except TopicMissing:
-            return
-        ownership.expect_same_topics(self._commits.state.kafka, now)
-
-    def _learn(self, results: Mapping[TopicPartition, TaskResult]) -> None:
-        for tp, result in results.items():
-            self._looked_at[tp] = self.world.clock()
-            if result.counts.records:
-                self._record_bytes[tp] = result.counts.bytes / result.counts.records
-
-    def _stop_at_errors(self, results: Mapping[TopicPartition, TaskResult]) -> None:
-        for tp, result in sorted(results.items()):
-            if result.error is not None:
-                raise DataError(tp.topic, tp.partition, result.error.offset, result.error.message)
-
-    # -- between rounds ----------------------------------------------------------------------------------------------
-
-    def _is_time(self, last: int) -> bool:
-        """Whether to look again: by this host's clock, as the round clock waits where the ledger's is ahead of it."""
-        return abs(self.world.clock() - last) >= self.world.look_every
-
-    def _idle(self) -> None:
-        if self._is_time(self._head_at):
-            self._ledger.check_head(self._commits.state)
-            self._head_at = self.world.clock()
-        if not self._is_done():
-            self._stop.wait(min(IDLE_WAIT_MS, max(1, self.sink.spec.rounds.max_delay)) / 1000)
-
-    def _look_for_topics(self, now: int) -> bool:
-        """New partitions, and new topics of a pattern, start at their beginning: recorded when they are found. Topics
-        that are gone are told, and what was read of them is published; returns whether there are any."""
-        self._topics_at = self.world.clock()
-        before = self._source.present
-        topics = self._source.topics()
-        state = self._commits.state
-        kafka = ownership.expect_same_topics(state.kafka, self._source.ids(topics))
-        found = self._source.new_partitions(state, topics)
-        fresh = sorted({tp.topic for tp in found} - {tp.topic for tp in self._partitions()})
-        if fresh:
-            self._own(fresh)
-            self._own_generation(fresh)
-        if found:
-            _log.info("found %d new partitions: %s", len(found), ", ".join(map(str, sorted(found)[:5])))
-            self._commits.record(clock=now, partitions=found, kafka=kafka)
-        gone = before - self._source.present
-        if gone:
-            _log.warning("deleted in Kafka: %s; what was read of it is published", ", ".join(sorted(gone)))
-            self._finish_old()
-        return bool(gone)
-
-    def _is_done(self) -> bool:
-        """Whether the goal is reached; closes what is open first, if it has to."""
-        if not self.goal.ends:
-            return False
-        partitions = self._partitions()
-        if any(partitions[tp].next < self._targets.get(tp, 0) for tp in self._assigned()):
-            return False
-        if self.goal.publish_open:
-            self._close(self._still_open)
-        return True
-
-    def _still_open(self) -> dict[int, list[TopicPartition]]:
-        partitions = [tp for tp, p in self._partitions().items() if p.open]
-        return {self._commits.state.current_settings(): partitions} if partitions else {}
-
-    # -- what is gone ------------------------------------------------------------------------------------------------
-
-    def _skip_lost(self, planned: Plan) -> bool:
-        """Records that offsets which Kafka has dropped will never be in an object; returns whether there are any. What
-        was planned may be recorded by now, where an object of it could not be rebuilt: that is not read again."""
-        held = self.world.admin.starts(list(planned.ranges))
-        before = {tp: self._state_of(tp) for tp in planned.ranges}
-        states = {tp: data_loss.skipped(p, held[tp]) for tp, p in before.items() if held[tp] > p.next}
-        for tp in states:
-            _log.warning("%s: offsets %d to %d are lost: going on behind them", tp, before[tp].next, held[tp] - 1)
-        if states:
-            self._commits.record(clock=self._now, partitions=states)
-            self.tracker.lost(sum(p.next - before[tp].next for tp, p in states.items()))
-        return bool(states)
-
-    def _rebuild_named(self, objects: Sequence[NamedObject]) -> data_loss.Rebuilt:
-        rebuilt = self._mender.named(objects, self._commits.state, self._now)
-        self._count_rebuilt(len(rebuilt.named), rebuilt.lost)
-        return rebuilt
-
-    def _rebuild_open(
-        self, lost: Mapping[TopicPartition, str]
-    ) -> tuple[dict[TopicPartition, PartitionState], Sequence[Lost]]:
-        states, given_up = self._mender.open(lost, self._commits.state, self._now)
-        self._count_rebuilt(sum(len(p.open) for p in states.values()), given_up)
-        return states, given_up
-
-    def _count_rebuilt(self, objects: int, lost: Sequence[Lost]) -> None:
-        if objects or lost:
-            self._expect_same_topics()
-        self.tracker.rebuilt(objects)
-        self.tracker.lost(data_loss.count(lost))
-
-    # -- small things ------------------------------------------------------------------------------------------------
-
-    def _partitions(self) -> dict[TopicPartition, PartitionState]:
-        return {TopicPartition.parse(name): p for name, p in self._commits.state.partitions.items()}
-
-    def _assigned(self) -> list[TopicPartition]:
-        """The partitions that are read: the ledger's, as far as the manifest still names their topics and Kafka still
-        has them."""
-        return [tp for tp in self._partitions() if tp.topic in self._source.present]
-
-    def _state_of(self, tp: TopicPartition) -> PartitionState:
-        return self._commits.state.partitions[str(tp)]
-
-
-def _tell_refused(results: Mapping[TopicPartition, TaskResult]) -> None:
-    """Records that are dropped because `errors.tolerance` says so are told: a line for each topic-partition."""
-    for tp, result in sorted(results.items()):
-        if count := result.counts.refused:
-            told = result.refused[:REFUSED_TOLD]
-            first = "; ".join(f"offset {bad.offset}: {bad.message}" for bad in told)
-            more = f"; and {count - len(told):,} more" if count > len(told) else ""
-            records = "record is" if count == 1 else "records are"
-            _log.warning(
-                "%s: %s refused %s dropped (spec.errors.tolerance: All): %s%s", tp, f"{count:,}", records, first, more
-            )

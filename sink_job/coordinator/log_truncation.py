@@ -1,4 +1,4 @@
-"""Logs that end before what was read of them: Kafka has lost their tails, and gives the offsets anew."""
+"""Truncated logs: the log end is below the last offset that was read, and Kafka assigns the lost offsets again."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ _log = logging.getLogger(__name__)
 Ends = Mapping[TopicPartition, int]
 
 
-class Tails:
-    """What is known of logs that are too short. `next_of`: the first offset of a topic-partition that was not read."""
+class TruncationDetector:
+    """Detects truncated logs. `next_of` returns the next offset to read of a topic-partition."""
 
     def __init__(self, policy: OnDataLoss, next_of: Callable[[TopicPartition], int]) -> None:
         self._policy = policy
         self._next_of = next_of
-        self._told: set[TopicPartition] = set()
+        self._reported: set[TopicPartition] = set()
 
-    def short(self, ends: Ends) -> Ends:
-        """Those of the log ends that are before what was read, and that nobody has been told of."""
-        return {tp: end for tp, end in ends.items() if end < self._next_of(tp) and tp not in self._told}
+    def truncated(self, ends: Ends) -> Ends:
+        """The log ends below the next offset to read, without those already reported."""
+        return {tp: end for tp, end in ends.items() if end < self._next_of(tp) and tp not in self._reported}
 
-    def lost(self, short: Ends) -> None:
-        """Raises DataLoss; with `onDataLoss: Continue` tells each of them once instead."""
+    def report(self, short: Ends) -> None:
+        """Raises DataLoss; with `onDataLoss: Continue` logs each truncation once instead."""
         for tp, end in sorted(short.items()):
             read = self._next_of(tp)
-            said = (
-                f"{tp}: the log ends at {end}, though it was read up to {read - 1}: Kafka has lost its tail (an "
-                "unclean leader election, or a restored broker). Objects hold the lost records; what is written anew "
-                f"at offsets {end} to {read - 1} would be passed over"
+            message = (
+                f"{tp}: the log was truncated: it ends at {end}, but was read up to {read - 1} (an unclean leader "
+                "election, or a restored broker). The objects contain the lost records; new records at offsets "
+                f"{end} to {read - 1} would be skipped"
             )
             if self._policy is OnDataLoss.FAIL:
                 raise DataLoss(
-                    f"{said}. Choose another sinkId and topicsDir, or go on behind it by onDataLoss: Continue"
+                    f"{message}. Choose another sinkId and topicsDir, or set onDataLoss: Continue to resume after them"
                 )
-            self._told.add(tp)
-            _log.warning("%s", said)
+            self._reported.add(tp)
+            _log.warning("%s", message)

@@ -1,8 +1,8 @@
-"""Which topic-partitions a round reads, and how far: pure.
+"""Plans the offset ranges that a round reads. Pure.
 
-A round is one Spark job, so a topic-partition with little to read waits until there is more, or until it has waited
-long enough; one with much to read is capped, so that tasks are of like size and a stop never waits long. What is due to
-close without new records takes part without reading Kafka.
+A round is one Spark job. A topic-partition with few new bytes waits until there are more, or until `maxDelay` has
+passed. A topic-partition with many is limited, so tasks have similar sizes and a stop never waits long. A
+topic-partition with an object that is due to close takes part without reading Kafka.
 """
 
 from __future__ import annotations
@@ -10,30 +10,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sink_job.api.spec import Rotation, Rounds
+from sink_job.api.spec import RotationSpec, RoundsSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import PartitionState
 
 ASSUMED_RECORD_BYTES = 1024
-"""A record's size until a round has measured it, for the question whether there is enough to read."""
+"""Record size until a round has measured it, for the comparison with `minBytes`."""
 
-FIRST_LOOK = 1000
-"""Records a topic-partition's first round reads when nothing is known of their size."""
+INITIAL_RECORDS = 1000
+"""Maximum number of records of a topic-partition's first round while their size is unknown."""
 
 
-class Sight(NamedTuple):
-    """What the driver sees of a topic-partition: `end` of the log (exclusive), the size of its records in bytes as last
-    measured, when it was last read (ms), and whether something is due to close."""
+class PartitionView(NamedTuple):
+    """A topic-partition for the planner: next offset, log end (exclusive), average record size in bytes as last
+    measured, time of the last read (ms), and whether an object is due to close."""
 
     next: int
     end: int
     record_bytes: float | None = None
-    looked_at: int | None = None
-    due: bool = False
+    last_read_ms: int | None = None
+    is_close_due: bool = False
 
 
-class Plan(NamedTuple):
-    """Ranges `[start, end)` to read, and topic-partitions to cut without reading."""
+class RoundPlan(NamedTuple):
+    """Ranges `[start, end)` to read, and topic-partitions that take part without reading."""
 
     ranges: dict[TopicPartition, tuple[int, int]]
     idle: list[TopicPartition]
@@ -43,30 +43,32 @@ class Plan(NamedTuple):
         return not self.ranges and not self.idle
 
 
-def plan(sights: Mapping[TopicPartition, Sight], rounds: Rounds, now: int, *, eager: bool = False) -> Plan:
-    """The round to run at `now`, the host's clock. `eager`: whatever there is to read is read."""
+def plan(
+    views: Mapping[TopicPartition, PartitionView], rounds: RoundsSpec, now: int, *, eager: bool = False
+) -> RoundPlan:
+    """The round to run at `now`, the host's clock in ms. `eager`: read all that there is."""
     ranges = {}
-    for tp, sight in sights.items():
-        if sight.end > sight.next and (eager or sight.due or _worth_reading(sight, rounds, now)):
-            ranges[tp] = (sight.next, min(sight.end, sight.next + most_records(sight, rounds)))
-    idle = [tp for tp, sight in sights.items() if sight.due and tp not in ranges]
-    return Plan(ranges, idle)
+    for tp, view in views.items():
+        if view.end > view.next and (eager or view.is_close_due or _worth_reading(view, rounds, now)):
+            ranges[tp] = (view.next, min(view.end, view.next + max_records(view, rounds)))
+    idle = [tp for tp, view in views.items() if view.is_close_due and tp not in ranges]
+    return RoundPlan(ranges, idle)
 
 
-def _worth_reading(sight: Sight, rounds: Rounds, now: int) -> bool:
-    if sight.looked_at is None or abs(now - sight.looked_at) >= rounds.max_delay:  # a clock may be set back
+def _worth_reading(view: PartitionView, rounds: RoundsSpec, now: int) -> bool:
+    if view.last_read_ms is None or abs(now - view.last_read_ms) >= rounds.max_delay:  # a clock may be set back
         return True
-    return (sight.end - sight.next) * (sight.record_bytes or ASSUMED_RECORD_BYTES) >= rounds.min_bytes
+    return (view.end - view.next) * (view.record_bytes or ASSUMED_RECORD_BYTES) >= rounds.min_bytes
 
 
-def most_records(sight: Sight, rounds: Rounds) -> int:
-    """How many offsets a round may cover: `maxBytes` by the records' measured size, and `maxRecords`."""
-    by_bytes = max(1, int(rounds.max_bytes / sight.record_bytes)) if sight.record_bytes else FIRST_LOOK
+def max_records(view: PartitionView, rounds: RoundsSpec) -> int:
+    """Maximum number of offsets of a round: `maxBytes` by the measured record size, and `maxRecords`."""
+    by_bytes = max(1, int(rounds.max_bytes / view.record_bytes)) if view.record_bytes else INITIAL_RECORDS
     return min(by_bytes, rounds.max_records or by_bytes)
 
 
-def due(state: PartitionState, rotation: Rotation, now: int) -> bool:
-    """Whether something of the partition has to be closed at `now` even if no record comes (SEMANTICS, section 3)."""
+def is_close_due(state: PartitionState, rotation: RotationSpec, now: int) -> bool:
+    """Whether an object has to close at `now` even without new records (SEMANTICS, section 3)."""
     if not state.open:
         return False
     if rotation.schedule_interval and state.next_schedule is not None and now >= state.next_schedule:

@@ -1,6 +1,6 @@
-"""What the driver has done so far, in numbers: kept by the loop, read by the report, the metrics and the screen.
+"""Counters and state of the driver behind `/report`, `/metrics` and the console.
 
-Thread-safe: the loop writes, servers read. Nothing here decides anything.
+Thread-safe: the round loop writes, servers read. No decision depends on it.
 """
 
 from __future__ import annotations
@@ -9,16 +9,25 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from sink_job.api.report import Failure, MemoryReport, PartitionReport, Report, RunState, StuckReport, Timing, Totals
+from sink_job.api.report import (
+    Failure,
+    HangingTransactionReport,
+    MemoryReport,
+    PartitionReport,
+    Report,
+    RunState,
+    Timing,
+    Totals,
+)
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.committer import Commits
-from sink_job.ledger.state import State, committed
+from sink_job.coordinator.committer import Committer
+from sink_job.ledger.state import LedgerState, committable_offsets
 from sink_job.writer.partition_writer import TaskResult
 
 
-class Tracker:
-    """Numbers of one driver. `clock` gives ms since the epoch."""
+class Progress:
+    """Progress of one driver. `clock` returns ms since the epoch."""
 
     def __init__(self, sink: Sink, clock: Callable[[], int], *, slots: int = 1) -> None:
         self._sink = sink
@@ -26,10 +35,10 @@ class Tracker:
         self._lock = threading.Lock()
         self._started = clock()
         self._state = RunState.STARTING
-        self._ledger = State()
+        self._ledger = LedgerState()
         self._committed: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
-        self._stuck: list[StuckReport] = []
+        self._hanging: list[HangingTransactionReport] = []
         self._active = 0
         self._totals = Totals()
         self._rounds = Timing()
@@ -41,46 +50,52 @@ class Tracker:
 
     # -- written by the driver ---------------------------------------------------------------------------------------
 
-    def claimed(self, state: State) -> None:
+    def claimed(self, state: LedgerState) -> None:
         with self._lock:
             self._state = RunState.RECOVERING
-            self._follow(state, committed(state))
+            self._set_state(state, committable_offsets(state))
 
-    def recovered(self, commits: Commits | None = None) -> None:
-        """The rounds begin, from what `commits` has found and made visible."""
+    def recovered(self, commits: Committer | None = None) -> None:
+        """Recovery has ended; the rounds start from the state of `commits`."""
         with self._lock:
             self._state = RunState.RUNNING
             if commits is not None:
-                self._follow(commits.state, commits.committed)
+                self._set_state(commits.state, commits.committed)
                 self._published(commits.published, self._clock())
 
-    def sees(self, ends: Mapping[TopicPartition, int]) -> None:
-        """The log ends, as just asked."""
+    def log_ends(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Sets the current log ends."""
         with self._lock:
             self._ends = dict(ends)
 
-    def stands(self, stuck: Sequence[StuckReport]) -> None:
-        """Where an open transaction holds everything up, as just looked."""
+    def hanging(self, reports: Sequence[HangingTransactionReport]) -> None:
+        """Sets the current hanging transactions."""
         with self._lock:
-            self._stuck = list(stuck)
+            self._hanging = list(reports)
 
-    def round_done(
-        self, results: Mapping[TopicPartition, TaskResult], commits: Commits, *, started: int, recorded: int, ended: int
+    def round_completed(
+        self,
+        results: Mapping[TopicPartition, TaskResult],
+        commits: Committer,
+        *,
+        started: int,
+        recorded: int,
+        ended: int,
     ) -> None:
-        """A round is recorded and published; times in ms."""
+        """A round has been recorded and published; times are in ms."""
         with self._lock:
-            self._follow(commits.state, commits.committed)
+            self._set_state(commits.state, commits.committed)
             self._active = sum(1 for r in results.values() if r.counts.records)
             self._count(results)
             self._rounds = _timed(self._rounds, recorded - started)
             self._publishes = _timed(self._publishes, ended - recorded)
             self._published(commits.published, ended)
 
-    def _follow(self, state: State, visible_to: Mapping[TopicPartition, int]) -> None:
+    def _set_state(self, state: LedgerState, visible_to: Mapping[TopicPartition, int]) -> None:
         self._ledger = state
         self._committed = dict(visible_to)
         opened = [len(p.open) for p in state.partitions.values()]
-        self._memory.open_objects, self._memory.most_open_objects = sum(opened), max(opened, default=0)
+        self._memory.open_objects, self._memory.max_open_objects = sum(opened), max(opened, default=0)
 
     def _published(self, objects: int, now: int) -> None:
         if objects > self._totals.objects:
@@ -95,24 +110,24 @@ class Tracker:
         totals.parts += sum(c.parts for c in counts)
         totals.uploaded_bytes += sum(c.part_bytes for c in counts)
         totals.ignored += sum(c.ignored for c in counts)
-        totals.dropped += sum(c.refused for c in counts)
+        totals.dropped += sum(c.rejected for c in counts)
         totals.retries += sum(c.retries for c in counts)
         for c in counts:
             self._requests.update(c.requests)
         memory.buffered_bytes = sum(c.buffered_bytes for c in counts)
         memory.spilled_bytes = sum(c.spilled_bytes for c in counts)
 
-    def rebuilt(self, objects: int) -> None:
+    def add_rebuilt(self, objects: int) -> None:
         with self._lock:
             self._totals.rebuilt += objects
 
-    def lost(self, offsets: int) -> None:
-        """Offsets given up because Kafka no longer held them."""
+    def add_lost(self, offsets: int) -> None:
+        """Adds offsets that are lost because Kafka no longer holds them."""
         with self._lock:
             self._totals.lost += offsets
 
     def clock_jumps(self, count: int) -> None:
-        """How often the host's clock has jumped so far."""
+        """Sets the number of jumps of the host's clock."""
         with self._lock:
             self._totals.clock_jumps = count
 
@@ -129,7 +144,7 @@ class Tracker:
 
     @property
     def requests(self) -> dict[str, int]:
-        """Requests to S3 by the tasks, by kind."""
+        """S3 requests of the tasks, by operation."""
         with self._lock:
             return dict(self._requests)
 
@@ -139,7 +154,7 @@ class Tracker:
             return self._totals.lost
 
     def report(self) -> Report:
-        """The `/report`, as of now."""
+        """The current `/report`."""
         with self._lock:
             return Report(
                 sink_id=self._sink.sink_id,
@@ -153,7 +168,7 @@ class Tracker:
                 assigned_partitions=len(self._ledger.partitions),
                 active_partitions=self._active,
                 partitions=self._partitions(),
-                stuck=list(self._stuck),
+                stuck=list(self._hanging),
                 totals=self._totals.model_copy(),
                 last_publish=self._last_publish,
                 rounds=self._rounds,

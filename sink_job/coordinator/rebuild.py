@@ -1,4 +1,4 @@
-"""What to do when uploads or leftovers are gone: the objects are made again, and named anew (P2, P6)."""
+"""Schedules rebuilds of objects whose upload or staged remainder is lost (P2, P6)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from sink_job.api.errors import TryAgainLater
+from sink_job.api.errors import TransientError
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.committer import REBUILD_ATTEMPTS
-from sink_job.coordinator.task_dispatcher import Tasks
-from sink_job.ledger.data_loss import Rebuilt, with_open
-from sink_job.ledger.state import Lost, NamedObject, OpenObject, PartitionState, State
-from sink_job.writer.object_rebuilder import Missing, RebuildInput
+from sink_job.coordinator.committer import MAX_REBUILD_ATTEMPTS
+from sink_job.coordinator.task_dispatcher import TaskDispatcher
+from sink_job.ledger.data_loss import RebuildOutcome, with_open
+from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, OpenObject, PartitionState
+from sink_job.writer.object_rebuilder import MissingRecords, RebuildInput
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -21,86 +21,88 @@ V = TypeVar("V")
 _log = logging.getLogger(__name__)
 
 
-class Mender:
-    """Makes one sink's lost objects again. Each method raises DataLoss when Kafka no longer holds their records, and
-    TryAgainLater when what it makes keeps vanishing; with `onDataLoss: Continue` it makes of each object what Kafka
-    still holds, and returns what is lost of them."""
+class Rebuilder:
+    """Rebuilds lost objects of one sink. Each method raises DataLoss when Kafka no longer holds their records, and
+    TransientError when the new uploads disappear again. With `onDataLoss: Continue` it rebuilds each object from the
+    records that Kafka still holds, and returns the lost records."""
 
-    def __init__(self, tasks: Tasks) -> None:
-        self._tasks = tasks
-        self._in_a_row: Counter[TopicPartition] = Counter()
+    def __init__(self, tasks: TaskDispatcher) -> None:
+        self._dispatcher = tasks
+        self._consecutive: Counter[TopicPartition] = Counter()
 
-    def named(self, objects: Sequence[NamedObject], state: State, now: int) -> Rebuilt:
-        """The objects under new uploads, same keys, same bytes; one that has lost records under the key of the first
-        that is left, and without any record none."""
-        rebuilt: list[NamedObject] = []
-        lost: list[Lost] = []
+    def closed(self, objects: Sequence[ClosedObject], state: LedgerState, now: int) -> RebuildOutcome:
+        """The objects under new uploads, with the same keys and bytes. An object that has lost records gets the key of
+        its first remaining record; an object without any remaining record is not rebuilt."""
+        rebuilt: list[ClosedObject] = []
+        lost: list[LostObject] = []
         for settings, group in _grouped(objects, lambda o: o.settings).items():
-            wanted = {
-                tp: RebuildInput(named=tuple(mine)) for tp, mine in _grouped(group, lambda o: o.topic_partition).items()
+            inputs = {
+                tp: RebuildInput(closed=tuple(mine))
+                for tp, mine in _grouped(group, lambda o: o.topic_partition).items()
             }
-            results = self._tasks.rebuild(wanted, state, now=now, settings=settings)
-            rebuilt += [o for result in results.values() for o in result.named]
-            lost += self._given_up({tp: result.missing for tp, result in results.items()}, state, settings)
-        return Rebuilt(rebuilt, lost)
+            results = self._dispatcher.rebuild(inputs, state, now=now, settings=settings)
+            rebuilt += [o for result in results.values() for o in result.closed]
+            lost += self._lost_objects({tp: result.missing for tp, result in results.items()}, state, settings)
+        return RebuildOutcome(rebuilt, lost)
 
     def open(
-        self, lost: Mapping[TopicPartition, str], state: State, now: int
-    ) -> tuple[dict[TopicPartition, PartitionState], list[Lost]]:
-        """The states of these partitions, their open objects under new uploads.
+        self, lost: Mapping[TopicPartition, str], state: LedgerState, now: int
+    ) -> tuple[dict[TopicPartition, PartitionState], list[LostObject]]:
+        """The states of these topic-partitions, with their open objects under new uploads.
 
-        What is left of the old uploads may go when a record has replaced them, not before: a driver may be fenced and
-        not know, and then the new one works with them (`uploads`).
+        The caller aborts the previous uploads (`uploads`) after a record has replaced them, not before: this driver may
+        be fenced without knowing it, and the new driver continues those uploads.
         """
-        self._in_a_row.update(lost.keys())
+        self._consecutive.update(lost.keys())
         for tp, why in lost.items():
-            if self._in_a_row[tp] > REBUILD_ATTEMPTS:
-                raise TryAgainLater(
-                    f"{tp}: {why}: its open objects were made again {REBUILD_ATTEMPTS} times, and each time the next "
-                    "round found them lost. Does a lifecycle rule or another program delete from the ledger's folder?"
+            if self._consecutive[tp] > MAX_REBUILD_ATTEMPTS:
+                raise TransientError(
+                    f"{tp}: {why}: its open objects were rebuilt {MAX_REBUILD_ATTEMPTS} times, and each time the next "
+                    "round found them lost. Check whether a lifecycle rule or another program deletes from the "
+                    "ledger's folder."
                 )
             _log.warning("%s: %s: rebuilding its open objects from Kafka", tp, why)
         before = {tp: state.partitions[str(tp)] for tp in lost}
-        fresh: dict[TopicPartition, list[OpenObject]] = {tp: [] for tp in before}
-        given_up: list[Lost] = []
+        rebuilt: dict[TopicPartition, list[OpenObject]] = {tp: [] for tp in before}
+        lost_objects: list[LostObject] = []
         for settings in sorted({o.settings for p in before.values() for o in p.open}):
             mine = {tp: tuple(o for o in p.open if o.settings == settings) for tp, p in before.items()}
-            wanted = {tp: RebuildInput(open=objects) for tp, objects in mine.items() if objects}
-            results = self._tasks.rebuild(wanted, state, now=now, settings=settings)
+            inputs = {tp: RebuildInput(open=objects) for tp, objects in mine.items() if objects}
+            results = self._dispatcher.rebuild(inputs, state, now=now, settings=settings)
             for tp, result in results.items():
-                fresh[tp] += result.open
-            given_up += self._given_up({tp: result.missing for tp, result in results.items()}, state, settings)
-        return {tp: with_open(p, fresh[tp]) for tp, p in before.items()}, given_up
+                rebuilt[tp] += result.open
+            lost_objects += self._lost_objects({tp: result.missing for tp, result in results.items()}, state, settings)
+        return {tp: with_open(p, rebuilt[tp]) for tp, p in before.items()}, lost_objects
 
-    def _given_up(
-        self, missing: Mapping[TopicPartition, Sequence[Missing]], state: State, settings: int
-    ) -> Iterator[Lost]:
-        """What the objects begun under these settings have lost; each is reported."""
-        pipeline = self._tasks.pipeline(state, settings)
+    def _lost_objects(
+        self, missing: Mapping[TopicPartition, Sequence[MissingRecords]], state: LedgerState, settings: int
+    ) -> Iterator[LostObject]:
+        """Logs and returns the lost records of the objects of these settings."""
+        pipeline = self._dispatcher.pipeline(state, settings)
         for tp, each in ((tp, each) for tp, several in sorted(missing.items()) for each in several):
             key = pipeline.key(tp, each.path, each.first)
-            lost = each.wanted - each.found
+            lost = each.expected - each.found
             _log.warning(
-                "%s: Kafka no longer holds %d of the %d records of %s (offsets %d to %d), which was not visible yet "
-                "and has to be rebuilt: they are lost, and the sink continues without them (onDataLoss: Continue)",
+                "%s: Kafka no longer holds %d of the %d records of %s (offsets %d to %d), an unpublished object that "
+                "has to be rebuilt: these records are lost, and the sink continues without them (onDataLoss: Continue)",
                 tp,
                 lost.count,
-                each.wanted.count,
+                each.expected.count,
                 key,
                 each.first,
                 each.last,
             )
-            yield Lost(tp.topic, tp.partition, key, each.path, each.first, each.last, lost)
+            yield LostObject(tp.topic, tp.partition, key, each.path, each.first, each.last, lost)
 
     def written(self, partitions: Iterable[TopicPartition]) -> None:
-        """Takes note of topic-partitions that a round has written: nothing of theirs was lost."""
+        """Resets the count of consecutive rebuilds of topic-partitions that a round has written."""
         for tp in partitions:
-            del self._in_a_row[tp]
+            del self._consecutive[tp]
 
-    def uploads(self, partitions: Mapping[TopicPartition, PartitionState], state: State) -> list[tuple[str, str]]:
-        """Key and upload of the open objects that have one; `state` holds their settings."""
+    def uploads(self, partitions: Mapping[TopicPartition, PartitionState], state: LedgerState) -> list[tuple[str, str]]:
+        """Key and upload id of the open objects that have an upload; `state` contains their settings."""
         return [
-            (self._tasks.pipeline(state, o.settings).key(tp, o.path, o.first), o.upload)
+            (self._dispatcher.pipeline(state, o.settings).key(tp, o.path, o.first), o.upload)
             for tp, p in partitions.items()
             for o in p.open
             if o.upload

@@ -1,53 +1,52 @@
-"""What Kafka's logs still hold of offsets that are to be read again."""
+"""Which of the offsets that a rebuild reads again are still in Kafka's logs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.topic_discovery import Source
+from sink_job.coordinator.topic_discovery import TopicDiscovery
 from sink_job.engine.types import Cancelled
-from sink_job.ledger.state import Kafka
+from sink_job.ledger.state import KafkaIdentity
 
-LOOKS = 10
-"""How often a log is asked for its end that is short of what was read of it, or for a topic that does not exist, before
-that is believed."""
+MAX_RETENTION_CHECKS = 10
+"""Polls of a log that appears truncated, or of a topic that appears deleted, before that counts as true."""
 
 Ranges = Mapping[TopicPartition, tuple[int, int]]
 
 
-class Held:
-    """Asks Kafka. `wait` pauses between two questions, and returns whether the driver is to stop."""
+class RetentionChecker:
+    """Polls Kafka. `wait` pauses between two polls and returns whether the driver has to stop."""
 
-    def __init__(self, source: Source, wait: Callable[[], bool]) -> None:
+    def __init__(self, source: TopicDiscovery, wait: Callable[[], bool]) -> None:
         self._source = source
         self._wait = wait
 
-    def of(self, wanted: Ranges) -> dict[TopicPartition, tuple[int, int]]:
-        """Of each range `[start, end)` what the logs hold, from their first to their last offset; where they hold
-        nothing of it, `start` is not below `end`. Raises Cancelled when the driver is to stop."""
-        ends = self._ends(wanted)
-        starts = self._source.admin.starts(list(wanted))
-        return {tp: (max(start, starts[tp]), min(end, ends[tp])) for tp, (start, end) in wanted.items()}
+    def retained(self, ranges: Ranges) -> dict[TopicPartition, tuple[int, int]]:
+        """The part of each range `[start, end)` that the logs still hold; `start` is not below `end` where they hold
+        nothing of it. Raises Cancelled when the driver has to stop."""
+        ends = self._ends(ranges)
+        starts = self._source.admin.beginning_offsets(list(ranges))
+        return {tp: (max(start, starts[tp]), min(end, ends[tp])) for tp, (start, end) in ranges.items()}
 
-    def gone(self, partitions: Iterable[TopicPartition], known: Kafka | None) -> dict[TopicPartition, str]:
-        """Those whose topic, as the ledger knows it, is in Kafka no longer, and why. Raises Cancelled when the driver
-        is to stop."""
-        gone = self._source.gone(partitions, known)
-        for _ in range(LOOKS - 1):
-            if not gone:
+    def deleted(self, partitions: Iterable[TopicPartition], known: KafkaIdentity | None) -> dict[TopicPartition, str]:
+        """The topic-partitions whose topic (with the id in the ledger) no longer exists in Kafka, and the reason.
+        Raises Cancelled when the driver has to stop."""
+        deleted = self._source.deleted(partitions, known)
+        for _ in range(MAX_RETENTION_CHECKS - 1):
+            if not deleted:
                 break
             if self._wait():
                 raise Cancelled("stopped while topics were missing in Kafka")
-            gone = self._source.gone(gone, known)
-        return gone
+            deleted = self._source.deleted(deleted, known)
+        return deleted
 
-    def _ends(self, wanted: Ranges) -> Mapping[TopicPartition, int]:
-        """The log ends. A broker that has just become the leader may know less for a moment."""
-        for _ in range(LOOKS):
-            ends = self._source.ends(list(wanted))
-            if all(ends[tp] >= end for tp, (_, end) in wanted.items()):
+    def _ends(self, ranges: Ranges) -> Mapping[TopicPartition, int]:
+        """The log ends. A new leader may lag behind for a moment."""
+        for _ in range(MAX_RETENTION_CHECKS):
+            ends = self._source.end_offsets(list(ranges))
+            if all(ends[tp] >= end for tp, (_, end) in ranges.items()):
                 break
             if self._wait():
-                raise Cancelled("stopped while Kafka's logs were short of what was read of them")
+                raise Cancelled("stopped while Kafka's logs appeared truncated")
         return ends

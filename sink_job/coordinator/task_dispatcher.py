@@ -12,51 +12,51 @@ from functools import partial
 
 import msgspec
 
-from sink_job.api.errors import DataLoss, TopicMissing, TryAgainLater
-from sink_job.api.spec import OnDataLoss, Shaping, Sink, Tolerance
+from sink_job.api.errors import DataLoss, TopicNotFound, TransientError
+from sink_job.api.spec import ObjectSettings, OnDataLoss, Sink, Tolerance
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.committer import REBUILD_ATTEMPTS
-from sink_job.coordinator.context import World
-from sink_job.coordinator.planner import Plan
-from sink_job.coordinator.retention import Held
-from sink_job.engine.types import Range, Share
-from sink_job.ledger.state import NamedObject, OpenObject, PartitionState, State
+from sink_job.coordinator.committer import MAX_REBUILD_ATTEMPTS
+from sink_job.coordinator.context import CoordinatorContext
+from sink_job.coordinator.planner import RoundPlan
+from sink_job.coordinator.retention import RetentionChecker
+from sink_job.engine.types import Range, TaskProcessor
+from sink_job.ledger.state import ClosedObject, LedgerState, OpenObject, PartitionState
 from sink_job.ledger.store import Intent, Ledger
-from sink_job.writer.object_rebuilder import Missing, RebuildInput, RebuildResult, RebuildShare, nothing_held
-from sink_job.writer.partition_writer import TaskInput, TaskResult, WriteShare
-from sink_job.writer.record_pipeline import Pipeline
-from sink_job.writer.task_attempt import RoundSettings
+from sink_job.writer.object_rebuilder import MissingRecords, RebuildInput, RebuildResult, RebuildTask, all_missing
+from sink_job.writer.partition_writer import TaskInput, TaskResult, WriteTask
+from sink_job.writer.record_pipeline import RecordPipeline
+from sink_job.writer.task_attempt import RoundParameters
 
 _log = logging.getLogger(__name__)
 
-REBUILD_TRIES = 5
-"""How often a rebuild is begun while retention removes what it is about to read."""
+MAX_REBUILD_ROUNDS = 5
+"""Maximum number of attempts of a rebuild while retention deletes the records that it reads."""
 
 
-class Tasks:
-    """Runs the tasks of one driver's rounds."""
+class TaskDispatcher:
+    """Sends the tasks of one driver's rounds to the executors."""
 
-    def __init__(self, sink: Sink, world: World, ledger: Ledger, held: Held) -> None:
+    def __init__(self, sink: Sink, world: CoordinatorContext, ledger: Ledger, held: RetentionChecker) -> None:
         self._sink = sink
-        self._world = world
+        self._context = world
         self._ledger = ledger
-        self._held = held
+        self._retention = held
         self._intended: dict[str, tuple[int, int]] = {}
         self._intents = 0
 
     def write(
-        self, planned: Plan, state: State, *, now: int, settings: int, close: bool
+        self, planned: RoundPlan, state: LedgerState, *, now: int, settings: int, close: bool
     ) -> dict[TopicPartition, TaskResult]:
-        """Cuts and uploads what is planned, from `state`, under the settings of claim `settings`.
+        """Writes the planned ranges, from `state`, under the settings of claim `settings`.
 
         Raises DataLoss when Kafka no longer holds a range.
         """
         ends = {tp: end for tp, (_, end) in planned.ranges.items()}
         before = {tp: state.partitions[str(tp)] for tp in (*planned.ranges, *planned.idle)}
-        self._intend(state, now, {tp: (_oldest(p), ends.get(tp, p.next)) for tp, p in before.items()})
+        self._write_intent(state, now, {tp: (_oldest(p), ends.get(tp, p.next)) for tp, p in before.items()})
         inputs = {tp: msgspec.msgpack.encode(TaskInput(p, ends.get(tp, p.next), close)) for tp, p in before.items()}
         raw = self._run(
-            WriteShare,
+            WriteTask,
             state,
             now=now,
             settings=settings,
@@ -67,20 +67,20 @@ class Tasks:
         return {tp: msgspec.msgpack.decode(result, type=TaskResult) for tp, result in raw.items()}
 
     def rebuild(
-        self, wanted: Mapping[TopicPartition, RebuildInput], state: State, *, now: int, settings: int
+        self, inputs: Mapping[TopicPartition, RebuildInput], state: LedgerState, *, now: int, settings: int
     ) -> dict[TopicPartition, RebuildResult]:
-        """Makes objects again from their members, of many topic-partitions in one go: what they shared is gone for all
-        of them. With `onDataLoss: Continue` from what Kafka still holds: the results say what is missing. Where a new
-        upload is gone before it is recorded, that topic-partition is tried again.
+        """Rebuilds objects of many topic-partitions in one Spark job, because a shared staging object is lost for all
+        of them. With `onDataLoss: Continue` rebuilds from the records that Kafka still holds; the results contain the
+        missing ones. A topic-partition whose new upload disappears before it is recorded gets another attempt.
 
-        Raises DataLoss when Kafka no longer holds the records, or holds others; TryAgainLater when new uploads keep
-        vanishing.
+        Raises DataLoss when Kafka no longer holds the records, or holds other ones; TransientError when new uploads
+        disappear repeatedly.
         """
         partial = self._sink.spec.on_data_loss is OnDataLoss.CONTINUE
         done: dict[TopicPartition, RebuildResult] = {}
-        left = dict(wanted)
-        for _ in range(REBUILD_ATTEMPTS):
-            done |= self._rebuild_held(left, state, now=now, settings=settings, partial=partial)
+        left = dict(inputs)
+        for _ in range(MAX_REBUILD_ATTEMPTS):
+            done |= self._rebuild_retained(left, state, now=now, settings=settings, partial=partial)
             missing = ((tp, each) for tp, result in sorted(done.items()) for each in result.missing)
             loss = next(((tp, each) for tp, each in missing if not (partial and each.is_loss)), None)
             if loss is not None:
@@ -90,63 +90,63 @@ class Tasks:
             if not lost:
                 return done
             self._abort(lost.values())
-            left = {tp: wanted[tp] for tp in lost}
+            left = {tp: inputs[tp] for tp in lost}
         self._abort(result for tp, result in done.items() if tp not in left)
-        raise TryAgainLater(
-            f"uploads to s3://{self._ledger.s3.bucket} vanish while lost objects are made again, {REBUILD_ATTEMPTS} "
+        raise TransientError(
+            f"uploads to s3://{self._ledger.s3.bucket} disappear during rebuilds, {MAX_REBUILD_ATTEMPTS} "
             f"times in a row: {done[min(left)].lost}"
         )
 
     def _abort(self, results: Iterable[RebuildResult]) -> None:
-        """Aborts what these have begun and no record will name. What a store that does not answer keeps of it, a
-        clean-up finds by the intent."""
-        with contextlib.suppress(TryAgainLater):
-            for key, upload in (upload for result in results for upload in result.begun):
+        """Aborts the uploads of these results, which no record will reference. If the store does not respond, a later
+        clean-up finds them by the intent."""
+        with contextlib.suppress(TransientError):
+            for key, upload in (upload for result in results for upload in result.started_uploads):
                 self._ledger.s3.abort(key, upload)
 
-    def _rebuild_held(
+    def _rebuild_retained(
         self,
-        wanted: Mapping[TopicPartition, RebuildInput],
-        state: State,
+        inputs: Mapping[TopicPartition, RebuildInput],
+        state: LedgerState,
         *,
         now: int,
         settings: int,
         partial: bool,
     ) -> dict[TopicPartition, RebuildResult]:
-        """One try, with `partial` of what Kafka still holds."""
-        for attempt in range(1, REBUILD_TRIES + 1):
-            gone = self._held.gone(wanted, state.kafka)
+        """One attempt; with `partial` from the records that Kafka still holds."""
+        for attempt in range(1, MAX_REBUILD_ROUNDS + 1):
+            gone = self._retention.deleted(inputs, state.kafka)
             for tp in sorted(gone) if not partial else ():
-                raise self._deleted(tp, gone[tp], wanted[tp], self.pipeline(state, settings))
+                raise self._deleted(tp, gone[tp], inputs[tp], self.pipeline(state, settings))
             for why in sorted(set(gone.values())):
-                _log.warning("%s: its unpublished objects that have to be rebuilt are given up", why)
-            stretches = {tp: one.stretch() for tp, one in wanted.items() if tp not in gone}
+                _log.warning("%s: its unpublished objects cannot be rebuilt and are lost", why)
+            offset_ranges = {tp: one.offset_range() for tp, one in inputs.items() if tp not in gone}
             try:
-                held = self._held.of(stretches) if partial and stretches else stretches
-                inputs = {
-                    tp: msgspec.structs.replace(wanted[tp], partial=partial)
+                held = self._retention.retained(offset_ranges) if partial and offset_ranges else offset_ranges
+                retained_inputs = {
+                    tp: msgspec.structs.replace(inputs[tp], partial=partial)
                     for tp, (start, end) in held.items()
                     if start < end
                 }
-                results = self._rebuild(inputs, held, state, now=now, settings=settings)
+                results = self._rebuild(retained_inputs, held, state, now=now, settings=settings)
                 break
-            except TopicMissing:
-                if attempt == REBUILD_TRIES:
+            except TopicNotFound:
+                if attempt == MAX_REBUILD_ROUNDS:
                     raise
             except DataLoss:
-                if not partial or attempt == REBUILD_TRIES:
+                if not partial or attempt == MAX_REBUILD_ROUNDS:
                     raise
-        return {tp: results.get(tp) or nothing_held(one) for tp, one in wanted.items()}
+        return {tp: results.get(tp) or all_missing(one) for tp, one in inputs.items()}
 
-    def _deleted(self, tp: TopicPartition, why: str, wanted: RebuildInput, pipeline: Pipeline) -> DataLoss:
-        """What is said of the first object of a topic-partition that is in Kafka no longer."""
-        objects: tuple[NamedObject | OpenObject, ...] = (*wanted.named, *wanted.open)
+    def _deleted(self, tp: TopicPartition, why: str, inputs: RebuildInput, pipeline: RecordPipeline) -> DataLoss:
+        """The error for the first object of a topic-partition that no longer exists in Kafka."""
+        objects: tuple[ClosedObject | OpenObject, ...] = (*inputs.closed, *inputs.open)
         o = min(objects, key=lambda each: each.first)
         more = f", and {len(objects) - 1:,} more of this topic-partition" if len(objects) > 1 else ""
-        key = f"s3://{self._world.s3.bucket}/{pipeline.key(tp, o.path, o.first)}"
+        key = f"s3://{self._context.s3.bucket}/{pipeline.key(tp, o.path, o.first)}"
         return DataLoss(
             f"the unpublished object {key} of {tp} (offsets {o.first} to {o.last}){more} has to be rebuilt, since its "
-            f"upload or its staged remainder is gone, and {why}. Nothing was changed. To give up such records and "
+            f"upload or its staged remainder is lost, and {why}. Nothing was changed. To accept the loss and "
             "continue with the other topics, set spec.onDataLoss: Continue, for one run at least "
             "(s3sink run SINK.yaml --until-caught-up)."
         )
@@ -155,16 +155,16 @@ class Tasks:
         self,
         inputs: Mapping[TopicPartition, RebuildInput],
         ranges: Mapping[TopicPartition, tuple[int, int]],
-        state: State,
+        state: LedgerState,
         *,
         now: int,
         settings: int,
     ) -> dict[TopicPartition, RebuildResult]:
         if not inputs:
             return {}
-        self._intend(state, now, {tp: ranges[tp] for tp in inputs})
+        self._write_intent(state, now, {tp: ranges[tp] for tp in inputs})
         raw = self._run(
-            RebuildShare,
+            RebuildTask,
             state,
             now=now,
             settings=settings,
@@ -174,14 +174,14 @@ class Tasks:
         )
         return {tp: msgspec.msgpack.decode(result, type=RebuildResult) for tp, result in raw.items()}
 
-    def pipeline(self, state: State, settings: int) -> Pipeline:
-        """What the settings of claim `settings` make of records."""
-        return Pipeline.of(Shaping.model_validate_json(state.settings[settings]), self._sink.spec.errors)
+    def pipeline(self, state: LedgerState, settings: int) -> RecordPipeline:
+        """The pipeline of the settings of claim `settings`."""
+        return RecordPipeline.of(ObjectSettings.model_validate_json(state.settings[settings]), self._sink.spec.errors)
 
     def _run(
         self,
-        share: Callable[[RoundSettings], Share],
-        state: State,
+        share: Callable[[RoundParameters], TaskProcessor],
+        state: LedgerState,
         *,
         now: int,
         settings: int,
@@ -190,51 +190,51 @@ class Tasks:
         inputs: Mapping[TopicPartition, bytes],
     ) -> dict[TopicPartition, bytes]:
         columns = self.pipeline(state, settings).columns
-        work = partial(share, self._settings(state, now, settings))
-        self._expect_held({tp: r.start for tp, r in ranges.items()})
+        work = partial(share, self._parameters(state, now, settings))
+        self._check_retention({tp: r.start for tp, r in ranges.items()})
         try:
-            return self._world.engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, work=work)
-        except (DataLoss, TryAgainLater):
-            self._expect_held({tp: r.start for tp, r in ranges.items()})
+            return self._context.engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, factory=work)
+        except (DataLoss, TransientError):
+            self._check_retention({tp: r.start for tp, r in ranges.items()})
             raise
 
-    def _settings(self, state: State, now: int, settings: int) -> RoundSettings:
-        world, errors = self._world, self._sink.spec.errors
-        budget, bodies = world.grown() or (world.budget, world.bodies)
-        return RoundSettings(
+    def _parameters(self, state: LedgerState, now: int, settings: int) -> RoundParameters:
+        world, errors = self._context, self._sink.spec.errors
+        budget, part_buffers = world.current_task_memory() or (world.budget, world.part_buffers)
+        return RoundParameters(
             s3=world.s3,
             root=self._ledger.root,
-            shaping=state.settings[settings],
-            settings=settings,
+            shaping_json=state.settings[settings],
+            settings_record=settings,
             tolerant=errors.tolerance is Tolerance.ALL,
             on_null=errors.on_null_value,
             epoch=state.epoch,
             round=state.number + 1,
             now=now,
             budget=budget,
-            threads=max(world.threads, bodies),
-            bodies=bodies,
+            threads=max(world.threads, part_buffers),
+            part_buffers=part_buffers,
         )
 
-    def _expect_held(self, starts: Mapping[TopicPartition, int]) -> None:
-        """Raises DataLoss when Kafka's logs begin behind these offsets."""
-        held = self._world.admin.starts(list(starts)) if starts else {}
+    def _check_retention(self, starts: Mapping[TopicPartition, int]) -> None:
+        """Raises DataLoss when Kafka's logs start after these offsets."""
+        held = self._context.admin.beginning_offsets(list(starts)) if starts else {}
         gone = {tp: held[tp] for tp, start in starts.items() if held.get(tp, start) > start}
         if not gone:
             return
-        told = ", ".join(f"{tp}: {starts[tp]} to {first - 1}" for tp, first in sorted(gone.items()))
+        ranges = ", ".join(f"{tp}: {starts[tp]} to {first - 1}" for tp, first in sorted(gone.items()))
         raise DataLoss(
-            f"Kafka no longer holds offsets that are not in S3 yet ({told}): retention has eaten them. Give the topic "
-            "a longer retention; to go on without them, set spec.onDataLoss: Continue."
+            f"Kafka no longer holds offsets that are not in S3 yet ({ranges}): retention has deleted them. Increase "
+            "the topic's retention. To continue without these records, set spec.onDataLoss: Continue."
         )
 
-    def _intend(self, state: State, now: int, ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
-        """Writes down where this epoch's tasks may begin uploads: what it said before, and `ranges`."""
+    def _write_intent(self, state: LedgerState, now: int, ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        """Writes an intent: the offset ranges in which this epoch's tasks may start uploads, `ranges` included."""
         for tp, (start, end) in ranges.items():
             first, last = self._intended.get(str(tp), (start, end))
             self._intended[str(tp)] = (min(first, start), max(last, end))
         self._intents += 1
-        self._ledger.intend(
+        self._ledger.write_intent(
             Intent(
                 epoch=state.epoch,
                 sequence=self._intents,
@@ -246,20 +246,20 @@ class Tasks:
         )
 
 
-def _loss(tp: TopicPartition, missing: Missing) -> DataLoss:
+def _loss(tp: TopicPartition, missing: MissingRecords) -> DataLoss:
     what = f"the unpublished object of {tp} with offsets {missing.first} to {missing.last} (path {missing.path})"
     if not missing.is_loss:
         return DataLoss(
-            f"{what} has to be rebuilt, and its offsets hold other records in Kafka than those that were read: "
-            f"{missing.found.count} belong to it now, {missing.wanted.count} did. Nothing was changed. Was the topic "
-            "created again, or its log replaced? Then reset the sink's offsets, or choose another sinkId and topicsDir."
+            f"{what} has to be rebuilt, but Kafka holds other records at its offsets than those that were read: "
+            f"{missing.found.count} belong to it now, {missing.expected.count} did. Nothing was changed. Was the topic "
+            "re-created, or its log replaced? Then reset the sink's offsets, or choose another sinkId and topicsDir."
         )
     return DataLoss(
-        f"{what} has to be rebuilt, and Kafka holds {missing.found.count} of its {missing.wanted.count} records. "
-        "Nothing was changed. To keep those and give up the others, set spec.onDataLoss: Continue."
+        f"{what} has to be rebuilt, and Kafka holds {missing.found.count} of its {missing.expected.count} records. "
+        "Nothing was changed. To keep these and accept the loss of the others, set spec.onDataLoss: Continue."
     )
 
 
 def _oldest(state: PartitionState) -> int:
-    """The first offset at which an upload may be begun: an inherited open object may not have one yet."""
+    """The first offset at which an upload may start: an inherited open object may have no upload yet."""
     return min([o.first for o in state.open] + [state.next])

@@ -1,4 +1,4 @@
-"""Where the records come from: topics, partitions and offsets, as the manifest asks for them (P5)."""
+"""Discovery of the manifest's topics, their partitions and start offsets (P5)."""
 
 from __future__ import annotations
 
@@ -8,88 +8,92 @@ from sink_job.api.errors import ConfigurationError
 from sink_job.api.spec import IsolationLevel, Sink, StartingOffsets
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.kafka_admin import KafkaAdmin, TopicInfo, describe_topics
-from sink_job.ledger.state import Kafka, PartitionState, State
+from sink_job.ledger.state import KafkaIdentity, LedgerState, PartitionState
 
 
-class Source:
-    """One sink's view of Kafka. `present` are the topics that were there at the last look that counted."""
+class TopicDiscovery:
+    """One sink's view of Kafka. `current` are the topics of the last `refresh`."""
 
     def __init__(self, sink: Sink, admin: KafkaAdmin) -> None:
         self.admin = admin
-        self.present: frozenset[str] = frozenset()
+        self.current: frozenset[str] = frozenset()
         self._sink = sink
 
-    def topics(self) -> Mapping[str, TopicInfo]:
-        """`find`, and from now on these are `present`."""
-        topics = self.find()
-        self.present = frozenset(topics)
+    def refresh(self) -> Mapping[str, TopicInfo]:
+        """Discovers the topics and makes them `current`."""
+        topics = self.discover()
+        self.current = frozenset(topics)
         return topics
 
-    def find(self) -> Mapping[str, TopicInfo]:
-        """The topics that the manifest names or matches. Raises TopicMissing for one that it names."""
+    def discover(self) -> Mapping[str, TopicInfo]:
+        """The topics that the manifest lists or matches. Raises TopicNotFound for a listed topic that does not
+        exist."""
         kafka = self._sink.spec.kafka
         found = self.admin.topics(kafka.topics, pattern=kafka.topics_pattern)
         return {name: info for name, info in found.items() if self._sink.spec.reads(name)}
 
-    def ids(self, topics: Mapping[str, TopicInfo]) -> Kafka:
-        """Who these topics are, and their cluster."""
-        return Kafka(self.admin.cluster_id(), {name: info.id for name, info in topics.items()})
+    def topic_ids(self, topics: Mapping[str, TopicInfo]) -> KafkaIdentity:
+        """The ids of these topics and of the cluster."""
+        return KafkaIdentity(self.admin.cluster_id(), {name: info.id for name, info in topics.items()})
 
-    def gone(self, partitions: Iterable[TopicPartition], known: Kafka | None) -> dict[TopicPartition, str]:
-        """Those that are in Kafka no longer, as the ledger knows them, and why. Topics of the manifest are left out
-        where that is an error of its own: one that it names and that is missing, one that was created again."""
-        wanted = [tp for tp in partitions if tp.topic not in (self._sink.spec.kafka.topics or ())]
-        found = describe_topics(self.admin.topics, {tp.topic for tp in wanted})
-        reasons = ((tp, self._why_gone(tp, found[tp.topic], known)) for tp in wanted)
+    def deleted(self, partitions: Iterable[TopicPartition], known: KafkaIdentity | None) -> dict[TopicPartition, str]:
+        """The topic-partitions whose topic, with the id in the ledger, no longer exists in Kafka, and the reason. Not
+        included are topics of the manifest for which that is an error of its own: a listed topic that is missing, and
+        a topic that was re-created."""
+        checked = [tp for tp in partitions if tp.topic not in (self._sink.spec.kafka.topics or ())]
+        found = describe_topics(self.admin.topics, {tp.topic for tp in checked})
+        reasons = ((tp, self._deletion_reason(tp, found[tp.topic], known)) for tp in checked)
         return {tp: why for tp, why in reasons if why}
 
-    def _why_gone(self, tp: TopicPartition, info: TopicInfo | None, known: Kafka | None) -> str | None:
+    def _deletion_reason(self, tp: TopicPartition, info: TopicInfo | None, known: KafkaIdentity | None) -> str | None:
         if info is None:
             return f"topic {tp.topic} was deleted in Kafka"
         if known is not None and known.topics.get(tp.topic, info.id) != info.id:
-            return None if self._sink.spec.reads(tp.topic) else f"topic {tp.topic} was deleted and created again"
+            return None if self._sink.spec.reads(tp.topic) else f"topic {tp.topic} was deleted and re-created"
         return None
 
-    def new_partitions(self, state: State, topics: Mapping[str, TopicInfo]) -> dict[TopicPartition, PartitionState]:
-        """Partitions that the state does not know yet, from their beginning."""
+    def new_partitions(
+        self, state: LedgerState, topics: Mapping[str, TopicInfo]
+    ) -> dict[TopicPartition, PartitionState]:
+        """Partitions that are not in the state, from their first offset."""
         every = [TopicPartition(name, n) for name, info in topics.items() for n in range(info.partitions)]
         new = [tp for tp in every if state.partition(tp) is None]
-        return {tp: starting(offset) for tp, offset in self.admin.starts(new).items()} if new else {}
+        return {tp: initial_state(offset) for tp, offset in self.admin.beginning_offsets(new).items()} if new else {}
 
-    def first_offsets(self, found: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
-        """Where a sink without a ledger starts: at the group's offsets, else as `startingOffsets` says."""
+    def initial_offsets(self, found: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
+        """The start offsets of a sink without a ledger: the group's offsets, else those of `startingOffsets`."""
         latest = self._sink.spec.kafka.starting_offsets is StartingOffsets.LATEST
-        begin = self.ends(list(found)) if latest else {tp: p.next for tp, p in found.items()}
+        begin = self.end_offsets(list(found)) if latest else {tp: p.next for tp, p in found.items()}
         offsets = {**begin, **self.admin.group_offsets(self._sink.group_id, list(found))}
-        return {tp: starting(offset) for tp, offset in offsets.items()}
+        return {tp: initial_state(offset) for tp, offset in offsets.items()}
 
-    def group_marks(self, topics: Mapping[str, TopicInfo]) -> Mapping[TopicPartition, str]:
+    def group_metadata(self, topics: Mapping[str, TopicInfo]) -> Mapping[TopicPartition, str]:
         """The metadata of the group's offsets of these topics."""
         every = [TopicPartition(name, n) for name, info in topics.items() for n in range(info.partitions)]
-        return self.admin.group_marks(self._sink.group_id, every)
+        return self.admin.group_metadata(self._sink.group_id, every)
 
-    def expect_no_members(self) -> None:
-        """Before a sink's first claim: raises ConfigurationError when the consumer group has active members. They would
-        continue after the offsets at which the sink starts, and records would be copied twice."""
+    def check_no_members(self) -> None:
+        """Raises ConfigurationError when the consumer group has active members before the sink's first claim: they
+        would continue after the offsets at which the sink starts, so records would be copied twice."""
         group = self._sink.group_id
         members = self.admin.group_members(group)
         if members:
             raise ConfigurationError(
                 f"consumer group {group} has {members} active members, such as a connector that is still running. "
-                "No ledger was begun. Stop them and start the sink again, or choose another spec.kafka.groupId."
+                "No ledger was created. Stop them and start the sink again, or choose another spec.kafka.groupId."
             )
 
-    def ends(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """The log ends, as the reader will see them: at read_committed the last stable offsets."""
+    def end_offsets(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """The log ends for the isolation level: the last stable offsets at read_committed."""
         committed = self._sink.spec.kafka.isolation_level is IsolationLevel.READ_COMMITTED
-        return self.admin.ends(partitions, committed=committed)
+        return self.admin.end_offsets(partitions, committed=committed)
 
     def record_bytes(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, float]:
-        """How large records are, from the sizes of Kafka's logs, where it tells them."""
-        sizes = self.admin.sizes(sorted({tp.topic for tp in partitions})) if partitions else None
+        """Average record sizes in bytes, from the log sizes that Kafka reports; empty without them."""
+        sizes = self.admin.log_sizes(sorted({tp.topic for tp in partitions})) if partitions else None
         if not sizes:
             return {}
-        starts, ends = self.admin.starts(partitions), self.ends(partitions)
+        starts, ends = self.admin.beginning_offsets(partitions), self.end_offsets(partitions)
         return {
             tp: max(1.0, sizes[tp] / (ends[tp] - starts[tp]))
             for tp in partitions
@@ -97,6 +101,6 @@ class Source:
         }
 
 
-def starting(offset: int) -> PartitionState:
-    """A partition of which nothing has been read: `offset` is the first to read."""
-    return PartitionState(next=offset, committable=offset, rotation_start=offset, written_to=offset)
+def initial_state(offset: int) -> PartitionState:
+    """The state of a partition before its first read; `offset` is the first to read."""
+    return PartitionState(next=offset, committable=offset, rotation_start=offset, accepted_end=offset)

@@ -10,9 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from sink_job.api.errors import TryAgainLater
+from sink_job.api.errors import TransientError
 
-PATIENCE_S = 10.0
+BROKER_TIMEOUT_S = 10.0
 """How long brokers may take to come up."""
 
 _CONNECT_S = 3.0
@@ -25,13 +25,13 @@ def wait_for_broker(
     servers: str,
     *,
     stop: threading.Event | None = None,
-    patience_s: float = PATIENCE_S,
+    patience_s: float = BROKER_TIMEOUT_S,
     connect: Callable[[Address, float], socket.socket] = socket.create_connection,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Returns as soon as one of `servers` (host:port, separated by commas) accepts a connection, or `stop` is set.
 
-    Raises TryAgainLater with each server's reason when none has done so in time.
+    Raises TransientError with each server's reason when none has done so in time.
     """
     stop = stop or threading.Event()
     addresses = _addresses(servers)
@@ -46,7 +46,7 @@ def wait_for_broker(
             else:
                 return
         if clock() >= end:
-            raise TryAgainLater(f"spec.kafka.bootstrapServers: no broker can be reached ({'; '.join(reasons[:3])})")
+            raise TransientError(f"spec.kafka.bootstrapServers: no broker can be reached ({'; '.join(reasons[:3])})")
         if stop.wait(_PAUSE_S):
             return
 

@@ -19,7 +19,7 @@ def memory_limit(root: Path = _CGROUPS) -> int | None:
     return None
 
 
-class GivenMemory:
+class ContainerMemory:
     """What a run was given (bytes), and what it has by now: its container's limit is followed where that was what it
     was given, as the operator makes both the same; who says otherwise is taken at their word.
     """
@@ -29,7 +29,7 @@ class GivenMemory:
         self._root = root
         self._follows = given is not None and memory_limit(root) == given
 
-    def grown(self) -> int | None:
+    def current(self) -> int | None:
         """Bytes that the container has by now, where that is more than at the start."""
         limit = memory_limit(self._root) if self._follows else None
         return limit if limit is not None and self._given is not None and limit > self._given else None

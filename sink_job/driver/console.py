@@ -30,7 +30,7 @@ _COLOURS = {RunState.RUNNING: "green", RunState.FAILED: "red", RunState.STOPPING
 _log = logging.getLogger(__name__)
 
 
-class Tasks(NamedTuple):
+class TaskCount(NamedTuple):
     """The round under way: tasks that ended, of how many."""
 
     done: int
@@ -56,14 +56,14 @@ class Rates:
         return (now[1] - then[1]) / seconds, (now[2] - then[2]) / seconds
 
 
-class Screen:
+class LiveConsole:
     """Renders reports as one screen. `where` is what the header says of the objects' place."""
 
     def __init__(self, where: str) -> None:
         self._where = where
         self._rates = Rates()
 
-    def render(self, report: Report, *, height: int, tasks: Tasks | None = None) -> RenderableType:
+    def render(self, report: Report, *, height: int, tasks: TaskCount | None = None) -> RenderableType:
         """The screen, for a terminal of `height` lines: the partitions with the largest lag first."""
         return Group(
             Text(""),
@@ -72,7 +72,7 @@ class Screen:
             _partitions(report, max(3, height - _BESIDE_ROWS)),
         )
 
-    def _header(self, report: Report, tasks: Tasks | None) -> Text:
+    def _header(self, report: Report, tasks: TaskCount | None) -> Text:
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append(report.name, style="bold").append(" → ").append(self._where)
         text.append(f"  {report.state.value}", style=_COLOURS.get(report.state, "cyan"))
@@ -117,15 +117,15 @@ def _partitions(report: Report, rows: int) -> Table:
     return table
 
 
-class Lines:
+class PlainConsole:
     """Renders reports as log lines: at most one in 10 s, or in 2 s when objects became visible, and only of news."""
 
     def __init__(self) -> None:
         self._told: Report | None = None
         self._told_at = 0
-        self._told_tasks: Tasks | None = None
+        self._told_tasks: TaskCount | None = None
 
-    def line(self, report: Report, look_at_tasks: Callable[[], Tasks | None] = lambda: None) -> str | None:
+    def line(self, report: Report, look_at_tasks: Callable[[], TaskCount | None] = lambda: None) -> str | None:
         """What to say of this report, None when there is no news or it is too early."""
         told = self._told
         if told is None:
@@ -169,10 +169,10 @@ def _where_it_stands(report: Report) -> str:
 
 @contextmanager
 def live(
-    read: Callable[[], Report], tasks: Callable[[], Tasks | None], where: str, handler: LogHandler, console: Console
+    read: Callable[[], Report], tasks: Callable[[], TaskCount | None], where: str, handler: LogHandler, console: Console
 ) -> Iterator[None]:
     """Shows the screen on `console` until the end, with the handler's log lines above it."""
-    screen = Screen(where)
+    screen = LiveConsole(where)
     before = handler.write
 
     def write(line: str) -> None:
@@ -194,11 +194,11 @@ def live(
 
 @contextmanager
 def plain(
-    read: Callable[[], Report], tasks: Callable[[], Tasks | None], *, look_every_s: float = 0.5
+    read: Callable[[], Report], tasks: Callable[[], TaskCount | None], *, look_every_s: float = 0.5
 ) -> Iterator[None]:
     """Logs lines until the end."""
     done = threading.Event()
-    lines = Lines()
+    lines = PlainConsole()
 
     def look() -> None:
         while not done.wait(look_every_s):

@@ -14,16 +14,16 @@ from collections.abc import Callable, Mapping
 from sink_job.api.report import Failure
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.committer import Commits
-from sink_job.coordinator.progress import Tracker
-from sink_job.ledger.state import State
+from sink_job.coordinator.committer import Committer
+from sink_job.coordinator.progress import Progress
+from sink_job.ledger.state import LedgerState
 from sink_job.writer.partition_writer import TaskResult
 
-SILENCE_S = 900.0
+HEARTBEAT_TIMEOUT_S = 900.0
 """Longest silence of a driver that lives: one task's reads and uploads, with all their retries, take less."""
 
 
-class Heart:
+class Heartbeat:
     """The last sign of life. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -36,7 +36,7 @@ class Heart:
         with self._lock:
             self._last = self._clock()
 
-    def saw(self, progress: object) -> None:
+    def observed(self, progress: object) -> None:
         """Beats when `progress` is another one than the last time."""
         with self._lock:
             if progress != self._seen:
@@ -48,30 +48,36 @@ class Heart:
             return self._clock() - self._last
 
 
-class LiveTracker(Tracker):
+class LiveTracker(Progress):
     """A tracker whose every entry is a heartbeat."""
 
-    def __init__(self, sink: Sink, clock: Callable[[], int], *, slots: int, heart: Heart) -> None:
+    def __init__(self, sink: Sink, clock: Callable[[], int], *, slots: int, heart: Heartbeat) -> None:
         super().__init__(sink, clock, slots=slots)
         self.heart = heart
 
-    def claimed(self, state: State) -> None:
+    def claimed(self, state: LedgerState) -> None:
         self.heart.beat()
         super().claimed(state)
 
-    def recovered(self, commits: Commits | None = None) -> None:
+    def recovered(self, commits: Committer | None = None) -> None:
         self.heart.beat()
         super().recovered(commits)
 
     def sees(self, ends: Mapping[TopicPartition, int]) -> None:
         self.heart.beat()
-        super().sees(ends)
+        super().log_ends(ends)
 
     def round_done(
-        self, results: Mapping[TopicPartition, TaskResult], commits: Commits, *, started: int, recorded: int, ended: int
+        self,
+        results: Mapping[TopicPartition, TaskResult],
+        commits: Committer,
+        *,
+        started: int,
+        recorded: int,
+        ended: int,
     ) -> None:
         self.heart.beat()
-        super().round_done(results, commits, started=started, recorded=recorded, ended=ended)
+        super().round_completed(results, commits, started=started, recorded=recorded, ended=ended)
 
     def ended(self, failure: Failure | None) -> None:
         self.heart.beat()

@@ -62,7 +62,7 @@ def set_up(kind: str, *, debug: bool = False, stream: TextIO | None = None) -> L
     handler = LogHandler(writer(sys.stderr if stream is None else stream))
     handler.setFormatter(JsonFormatter() if kind == "json" else TextFormatter())
     if not debug:
-        handler.addFilter(_worth_telling)
+        handler.addFilter(_is_relevant)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
@@ -73,7 +73,7 @@ def set_up(kind: str, *, debug: bool = False, stream: TextIO | None = None) -> L
     return handler
 
 
-def _worth_telling(record: logging.LogRecord) -> bool:
+def _is_relevant(record: logging.LogRecord) -> bool:
     """Not what py4j logs, past its own loggers, of every call to a JVM that is gone: the error itself is told."""
     return not (record.name == "root" and "py4j" in record.pathname)
 

@@ -52,7 +52,7 @@ _PARTITION: Mapping[str, tuple[str, Callable[[PartitionReport], int | None]]] = 
 }
 
 
-class Numbers(Collector):
+class ReportCollector(Collector):
     """What the report, the tasks' requests and the driver's own requests say, as metrics."""
 
     def __init__(
@@ -80,13 +80,13 @@ class Numbers(Collector):
             yield _of_partitions(name, about, report.partitions, value)
 
     def _identity(self, report: Report) -> Iterator[Metric]:
-        info = InfoMetricFamily(f"{PREFIX}sink", "Which sink this is")
+        info = InfoMetricFamily(PREFIX.removesuffix("_"), "Identity of the sink")
         info.add_metric([], {"sink_id": report.sink_id, "name": report.name, "namespace": report.namespace})
         yield info
         states = {state.value: state is report.state for state in RunState}
         yield StateSetMetricFamily(f"{PREFIX}state", "What the driver is doing", value=states)
         yield _gauge("epoch", "Number of this driver's claim in the ledger", report.epoch)
-        yield _gauge("record", "Number of the last record in the ledger", report.round)
+        yield _gauge("ledger_record", "Number of the last record in the ledger", report.round)
         yield _gauge("start_time_seconds", "When this driver started", report.started_at / 1000)
         yield _gauge(
             "last_publish_time_seconds",
@@ -121,7 +121,7 @@ class Numbers(Collector):
         yield _gauge("python_worker_peak_bytes", "Peak resident memory of the largest worker", memory.python_bytes)
 
 
-def exposition(numbers: Numbers) -> bytes:
+def exposition(numbers: ReportCollector) -> bytes:
     """All of them in the text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(numbers)

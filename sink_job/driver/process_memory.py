@@ -9,14 +9,14 @@ from typing import NamedTuple
 _PROC = Path("/proc")
 
 
-class Peaks(NamedTuple):
+class PeakRss(NamedTuple):
     """Largest resident sizes so far, in bytes: of the JVM, and of the largest Python worker. None: not known here."""
 
     jvm: int | None = None
     python: int | None = None
 
 
-def peaks(parent: int | None = None, proc: Path = _PROC) -> Peaks:
+def peak_rss(parent: int | None = None, proc: Path = _PROC) -> PeakRss:
     """Of the living descendants of process `parent` (default: this one); nothing is known without a /proc."""
     jvm = python = None
     for pid, name in _descendants(os.getpid() if parent is None else parent, proc):
@@ -27,7 +27,7 @@ def peaks(parent: int | None = None, proc: Path = _PROC) -> Peaks:
             jvm = max(jvm or 0, peak)
         elif name.startswith("python"):
             python = max(python or 0, peak)
-    return Peaks(jvm, python)
+    return PeakRss(jvm, python)
 
 
 def _descendants(parent: int, proc: Path) -> list[tuple[int, str]]:

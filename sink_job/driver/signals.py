@@ -19,7 +19,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from sink_job.api.errors import TryAgainLater
+from sink_job.api.errors import TransientError
 
 DEADLINE_S = 10.0
 """How long an orderly end may take; Kubernetes gives 30 s before it kills."""
@@ -99,7 +99,7 @@ class StopSignals:
                 continue
             if again:
                 _log.warning("%s again: ended at once; the next start tidies up", signal.Signals(again).name)
-                self._exit(TryAgainLater.exit_code)
+                self._exit(TransientError.exit_code)
             return
 
     def _overdue(self) -> None:

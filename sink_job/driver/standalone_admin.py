@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sink_job.driver.broker_check import PATIENCE_S, wait_for_broker
-from sink_job.kafka.admin import Admin
+from sink_job.driver.broker_check import BROKER_TIMEOUT_S, wait_for_broker
+from sink_job.kafka.admin import JavaKafkaAdmin
 from sink_job.kafka.jvm import plain_jvm
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.spark.jars import connector_jars
 
 
 @contextmanager
-def admin(properties: KafkaProperties, *, timeout_ms: int = 30_000, patience_s: float = PATIENCE_S) -> Iterator[Admin]:
+def admin(
+    properties: KafkaProperties, *, timeout_ms: int = 30_000, patience_s: float = BROKER_TIMEOUT_S
+) -> Iterator[JavaKafkaAdmin]:
     """An admin client in a JVM of its own, both ended at the end.
 
     `patience_s`: how long brokers may take to come up; `timeout_ms`: how long one question may take. Raises what
@@ -22,7 +24,7 @@ def admin(properties: KafkaProperties, *, timeout_ms: int = 30_000, patience_s: 
     wait_for_broker(properties.bootstrap_servers, patience_s=patience_s)
     gateway = plain_jvm(connector_jars())
     try:
-        with Admin(gateway, properties, timeout_ms=timeout_ms) as client:
+        with JavaKafkaAdmin(gateway, properties, timeout_ms=timeout_ms) as client:
             yield client
     finally:
         gateway.shutdown()

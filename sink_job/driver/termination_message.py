@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from sink_job.api.report import Ending, Failure
+from sink_job.api.report import Failure, FinalReport
 from sink_job.driver.secret_registry import SECRETS
 
 PATH: Final = "S3SINK_TERMINATION_LOG"
@@ -36,4 +36,4 @@ def failed(error: BaseException) -> None:
     """Writes how a command failed, unless it has said so itself."""
     path = Path(os.environ.get(PATH) or _USUAL)
     if path.is_file() and path.stat().st_size == 0:
-        write(Ending(failure=Failure.of(error)).termination_message())
+        write(FinalReport(failure=Failure.of(error)).termination_message())

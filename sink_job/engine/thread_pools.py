@@ -23,7 +23,7 @@ def pool(count: int, name: str) -> Executor:
     return _make(count, name)
 
 
-def use(make: Make) -> Make:
+def replace_factory(make: Make) -> Make:
     """Sets what makes executors from now on in this process; returns what did before."""
     global _make
     before, _make = _make, make

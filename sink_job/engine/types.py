@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sink_job.api.topic_partition import TopicPartition
 
-Function = Callable[[TopicPartition, bytes, Iterator[pa.RecordBatch]], bytes]
+PartitionFunction = Callable[[TopicPartition, bytes, Iterator[pa.RecordBatch]], bytes]
 """What is done for one topic-partition: (topic-partition, its input, its records' batches) -> its result.
 
 Batches hold `offset: int64` and `value: binary` (null for a tombstone), and what `Columns` asks for; they are never
@@ -23,37 +23,37 @@ iterator that ends at once.
 """
 
 
-class Share(Protocol):
+class TaskProcessor(Protocol):
     """One task's part of the work; it lives as long as one try of the task and sees its topic-partitions in turn."""
 
     def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch], /) -> bytes:
         """A `Function`, called once for each topic-partition of the task."""
         ...
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Called once, behind the last topic-partition and before any result leaves the task; what it raises is an
         error of the task. Not called where a topic-partition failed: then the results are thrown away.
         """
         ...
 
 
-Work = Callable[[], Share]
+ProcessorFactory = Callable[[], TaskProcessor]
 """Opens a task's share. It must be picklable: a class or a function of a module, or a `functools.partial` of one."""
 
 
-def each(fn: Function) -> Work:
+def stateless(fn: PartitionFunction) -> ProcessorFactory:
     """Work whose topic-partitions have nothing in common: `fn` for each of them. Picklable as far as `fn` is."""
-    return partial(_Each, fn)
+    return partial(_Stateless, fn)
 
 
-class _Each:
-    def __init__(self, fn: Function) -> None:
+class _Stateless:
+    def __init__(self, fn: PartitionFunction) -> None:
         self._fn = fn
 
     def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch], /) -> bytes:
         return self._fn(tp, given, batches)
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Nothing was kept."""
 
 
@@ -86,7 +86,7 @@ class Engine(Protocol):
         idle: Sequence[TopicPartition],
         inputs: Mapping[TopicPartition, bytes],
         columns: Columns,
-        work: Work,
+        factory: ProcessorFactory,
     ) -> dict[TopicPartition, bytes]:
         """Do `work` for each of `ranges` and `idle` once, and return what it returned: one entry for each, always.
 
@@ -95,7 +95,7 @@ class Engine(Protocol):
         `work` has to bear that.
 
         Raises `DataLoss` when Kafka no longer holds a range; `Cancelled` after `cancel`; the `SinkError` that `work`
-        raised (only `TryAgainLater` is tried again before); a `SinkError` with the last line of any other exception.
+        raised (only `TransientError` is tried again before); a `SinkError` with the last line of any other exception.
         """
         ...
 

@@ -23,7 +23,7 @@ class Compression(Protocol):
     block_size: int
     """A block ends at the first row at or past this many uncompressed bytes; 0: every row is a block."""
 
-    def pack(self, rows: bytes) -> bytes:
+    def compress(self, rows: bytes) -> bytes:
         """The block's bytes in the object: a function of `rows` alone."""
         ...
 
@@ -34,7 +34,7 @@ class Uncompressed:
     extension = ""
     block_size = 0
 
-    def pack(self, rows: bytes) -> bytes:
+    def compress(self, rows: bytes) -> bytes:
         return rows
 
 
@@ -48,5 +48,5 @@ class Gzip:
         """`level` is ISA-L's: 0 (fastest) to 3."""
         self.level = level
 
-    def pack(self, rows: bytes) -> bytes:
+    def compress(self, rows: bytes) -> bytes:
         return igzip.compress(rows, compresslevel=self.level, mtime=0)

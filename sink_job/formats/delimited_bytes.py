@@ -7,12 +7,12 @@ import pyarrow as pa
 from sink_job.partitioning import arrow_columns
 
 
-class RawBytes:
+class DelimitedBytes:
     """Rows of bytes as they came."""
 
     def __init__(self, separator: str) -> None:
         self._separator = separator.encode()
 
-    def frame(self, values: pa.BinaryArray) -> pa.BinaryArray:
+    def encode(self, values: pa.BinaryArray) -> pa.BinaryArray:
         """The rows of `values`."""
         return arrow_columns.joined(values, after=self._separator) if self._separator else values

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from sink_job.api.enums import Converter
+from sink_job.api.enums import ConverterType
 from sink_job.partitioning import arrow_columns
 
 _ESCAPED: Final = np.isin(np.arange(256), [*range(32), ord('"'), ord("\\")])
@@ -23,15 +23,15 @@ _ESCAPED: Final = np.isin(np.arange(256), [*range(32), ord('"'), ord("\\")])
 class JsonLines:
     """Rows of JSON, made of what `converter` gives."""
 
-    def __init__(self, converter: Converter) -> None:
+    def __init__(self, converter: ConverterType) -> None:
         self._converter = converter
 
-    def frame(self, values: pa.BinaryArray) -> pa.BinaryArray:
+    def encode(self, values: pa.BinaryArray) -> pa.BinaryArray:
         """The rows of `values`; of text, those that are UTF-8."""
         match self._converter:
-            case Converter.TEXT:
+            case ConverterType.TEXT:
                 return _strings(values)
-            case Converter.BYTES:
+            case ConverterType.BYTES:
                 encoded = (binascii.b2a_base64(value, newline=False) for value in values.to_pylist())
                 return arrow_columns.binaries([b'"%b"\n' % text for text in encoded])
         return arrow_columns.joined(values, after=b"\n")

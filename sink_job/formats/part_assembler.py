@@ -14,31 +14,31 @@ import numpy as np
 import numpy.typing as npt
 
 from sink_job.formats.compression import Compression
-from sink_job.formats.spill_buffer import Held, Spool
+from sink_job.formats.spill_buffer import SpillBuffer, SpillPool
 
 Ends = npt.NDArray[np.int64]
 
 
-class Inherited(NamedTuple):
+class StagedPrefix(NamedTuple):
     """Leftover bytes of earlier rounds, elsewhere until they are needed."""
 
     size: int
     load: Callable[[], bytes]
 
 
-class Leftover(NamedTuple):
+class Remainder(NamedTuple):
     """What a round leaves of an object: bytes to stage, and whether the inherited ones still stand before them."""
 
-    sealed: bytes
-    loose: bytes
-    keeps_sealed: bool
-    keeps_loose: bool
+    blocks: bytes
+    partial_block: bytes
+    keeps_blocks: bool
+    keeps_partial_block: bool
 
 
-NOTHING = Inherited(0, bytes)
+NOTHING = StagedPrefix(0, bytes)
 
 
-class PartStream:
+class PartAssembler:
     """Rows in, parts out, for one object.
 
     `sealed` bytes are complete blocks that do not fill a part; `loose` ones the rows of the block that is not complete.
@@ -49,14 +49,14 @@ class PartStream:
         *,
         part_size: int,
         compression: Compression,
-        spool: Spool,
-        sealed: Inherited = NOTHING,
-        loose: Inherited = NOTHING,
+        spool: SpillPool,
+        sealed: StagedPrefix = NOTHING,
+        loose: StagedPrefix = NOTHING,
     ) -> None:
         self._part_size = part_size
         self._compression = compression
-        self._sealed = _Pending(spool.hold(), sealed)
-        self._loose = _Pending(spool.hold(), loose)
+        self._blocks = _Pending(spool.hold(), sealed)
+        self._partial_block = _Pending(spool.hold(), loose)
 
     def append(self, rows: memoryview, ends: Ends) -> Iterator[bytes]:
         """Takes rows and yields the parts they fill.
@@ -65,7 +65,7 @@ class PartStream:
         """
         start, size = 0, len(rows)
         while start < size:
-            goal = self._sealed if not self._compression.block_size else self._loose
+            goal = self._blocks if not self._compression.block_size else self._partial_block
             limit = self._part_size if not self._compression.block_size else self._compression.block_size
             index = int(np.searchsorted(ends, start + limit - goal.size))
             if index == len(ends):
@@ -75,36 +75,36 @@ class PartStream:
             if self._compression.block_size:
                 self._seal(rows[start:cut])
             else:
-                self._sealed.held.add(rows[start:cut])
+                self._blocks.held.add(rows[start:cut])
             start = cut
-            if self._sealed.size >= self._part_size:
-                yield self._sealed.take()
+            if self._blocks.size >= self._part_size:
+                yield self._blocks.take()
 
     def _seal(self, rows: memoryview) -> None:
-        self._loose.held.add(rows)
-        self._sealed.held.add(self._compression.pack(self._loose.take()))
+        self._partial_block.held.add(rows)
+        self._blocks.held.add(self._compression.compress(self._partial_block.take()))
 
     def finish(self) -> bytes:
         """The last part; empty when the records filled the parts exactly."""
-        if self._loose.size:
+        if self._partial_block.size:
             self._seal(memoryview(b""))
-        return self._sealed.take()
+        return self._blocks.take()
 
-    def leave(self) -> Leftover:
+    def take_remainder(self) -> Remainder:
         """Ends the round with the object open: what is not in a part is handed over to be staged."""
-        keeps = self._sealed.inherited.size > 0, self._loose.inherited.size > 0
-        return Leftover(b"".join(self._sealed.held.take()), b"".join(self._loose.held.take()), *keeps)
+        keeps = self._blocks.inherited.size > 0, self._partial_block.inherited.size > 0
+        return Remainder(b"".join(self._blocks.held.take()), b"".join(self._partial_block.held.take()), *keeps)
 
-    def gather(self) -> None:
+    def compact(self) -> None:
         """Reads the inherited leftovers, so that `leave` hands over all of them as one."""
-        self._sealed.load()
-        self._loose.load()
+        self._blocks.load()
+        self._partial_block.load()
 
 
 class _Pending:
     """Bytes waiting: inherited ones, which stand first, and those of this round."""
 
-    def __init__(self, held: Held, inherited: Inherited) -> None:
+    def __init__(self, held: SpillBuffer, inherited: StagedPrefix) -> None:
         self.held = held
         self.inherited = inherited
 

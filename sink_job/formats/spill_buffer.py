@@ -18,10 +18,10 @@ class _Spilled(NamedTuple):
     length: int
 
 
-class Held:
+class SpillBuffer:
     """Bytes that belong together, in the order in which they were added."""
 
-    def __init__(self, spool: Spool) -> None:
+    def __init__(self, spool: SpillPool) -> None:
         self._spool = spool
         self._chunks: list[bytes | memoryview | _Spilled] = []
         self.size = 0
@@ -61,7 +61,7 @@ class Held:
             run.clear()
 
 
-class Spool:
+class SpillPool:
     """Holds the bytes of all objects of one task within `limit` bytes of memory; a context manager."""
 
     def __init__(self, limit: int, directory: str | None = None) -> None:
@@ -73,19 +73,19 @@ class Spool:
         self._directory = directory
         self._open = ExitStack()
         self._file: IO[bytes] | None = None
-        self._held: dict[int, Held] = {}
+        self._held: dict[int, SpillBuffer] = {}
 
-    def hold(self) -> Held:
-        return Held(self)
+    def hold(self) -> SpillBuffer:
+        return SpillBuffer(self)
 
-    def grown(self, held: Held, by: int) -> None:
+    def grown(self, held: SpillBuffer, by: int) -> None:
         self._held[id(held)] = held
         self.used += by
         self.peak = max(self.peak, self.used)
         if self.used > self.limit:
             self._make_room()
 
-    def shrunk(self, held: Held) -> None:
+    def shrunk(self, held: SpillBuffer) -> None:
         self.used -= held.in_memory
         self._held.pop(id(held), None)
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sink_job.api.errors import SecretMissing
+from sink_job.api.errors import SecretNotFound
 
 if TYPE_CHECKING:
-    from sink_job.api.spec import Kafka
+    from sink_job.api.spec import KafkaSpec
 
 _SECRET_NAME = re.compile(
     r"password|secret|jaas|token|\.key$|credential|keystore\.certificate|user\.info", re.IGNORECASE
@@ -33,11 +33,11 @@ class KafkaProperties:
         self._hidden = _hidden({k: v for k, v in properties.items() if k in secrets or _SECRET_NAME.search(k)})
 
     @classmethod
-    def of(cls, kafka: Kafka, secret_dirs: Mapping[str, Path]) -> KafkaProperties:
+    def of(cls, kafka: KafkaSpec, secret_dirs: Mapping[str, Path]) -> KafkaProperties:
         """The properties of a manifest's `spec.kafka`; `secret_dirs` tells where each secret is mounted, by its name.
 
         A property taken from a secret wins over one written in the manifest; a newline at its end is not part of it.
-        Raises SecretMissing, naming the property and the file.
+        Raises SecretNotFound, naming the property and the file.
         """
         properties = {
             "bootstrap.servers": kafka.bootstrap_servers,
@@ -80,13 +80,15 @@ _ISOLATION = {"ReadCommitted": "read_committed", "ReadUncommitted": "read_uncomm
 def _read(name: str, secret: str, key: str, secret_dirs: Mapping[str, Path]) -> str:
     where = f"spec.kafka.propertySecrets, {name}"
     if secret not in secret_dirs:
-        raise SecretMissing(f"{where}: {secret} has no directory here; on a laptop give --secret {secret}=DIRECTORY")
+        raise SecretNotFound(f"{where}: {secret} has no directory here; on a laptop give --secret {secret}=DIRECTORY")
     try:
         return (secret_dirs[secret] / key).read_text(encoding="utf-8").removesuffix("\n")
     except FileNotFoundError:
-        raise SecretMissing(f"{where}: the secret {secret} has no key {key} (no {secret_dirs[secret] / key})") from None
+        raise SecretNotFound(
+            f"{where}: the secret {secret} has no key {key} (no {secret_dirs[secret] / key})"
+        ) from None
     except (OSError, UnicodeDecodeError):
-        raise SecretMissing(f"{where}: {secret_dirs[secret] / key} cannot be read as text") from None
+        raise SecretNotFound(f"{where}: {secret_dirs[secret] / key} cannot be read as text") from None
 
 
 def _hidden(values: Mapping[str, str]) -> list[str]:

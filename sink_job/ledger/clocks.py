@@ -20,7 +20,7 @@ from sink_job.api.errors import ClockSkew
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import PartitionState
 
-CLOCK_BOUND_MS = 300_000
+MAX_CLOCK_SKEW_MS = 300_000
 """How far the host's clock may be from the store's, and the ledger's ahead of the host's. S3 refuses requests at 15
 minutes; a store's `Date` has whole seconds and may be two seconds old."""
 
@@ -35,15 +35,15 @@ Clock = Callable[[], int]
 _log = logging.getLogger(__name__)
 
 
-class Store(Protocol):
+class ClockSource(Protocol):
     """The store, as far as its clock matters."""
 
     @property
     def url(self) -> str: ...
-    def look(self) -> None: ...
+    def check_access(self) -> None: ...
 
 
-def checked(host: Clock, store_clock: Callable[[], int | None], store: Store) -> int:
+def checked_now(host: Clock, store_clock: Callable[[], int | None], store: ClockSource) -> int:
     """The host's clock in ms; `store_clock` gives the store's by its last answer, None where it is not compared.
 
     Raises ClockSkew when they are further apart than `CLOCK_BOUND_MS`, also after the store was asked again: its last
@@ -53,26 +53,26 @@ def checked(host: Clock, store_clock: Callable[[], int | None], store: Store) ->
     if not _apart(now, store_clock()):
         return now
     with suppress(ClockSkew):
-        store.look()
+        store.check_access()
     now, there = host(), store_clock()
     if there is None or not _apart(now, there):
         return now
     raise ClockSkew(
-        f"this host's clock is at {shown(now)}, the clock of {store.url} at {shown(there)}: they are "
-        f"{abs(now - there) // 1000:,} s apart, and the sink allows {CLOCK_BOUND_MS // 1000} s. Nothing was written "
+        f"this host's clock is at {format_time(now)}, the clock of {store.url} at {format_time(there)}: they are "
+        f"{abs(now - there) // 1000:,} s apart, and the sink allows {MAX_CLOCK_SKEW_MS // 1000} s. Nothing was written "
         "with this clock. Synchronize the clock that is wrong (NTP, chrony) and start again."
     )
 
 
 def _apart(now: int, there: int | None) -> bool:
-    return there is not None and abs(now - there) > CLOCK_BOUND_MS
+    return there is not None and abs(now - there) > MAX_CLOCK_SKEW_MS
 
 
 class HostClock:
     """A driver's reading of the host's clock: compared with the store's, and with a clock that never jumps."""
 
     def __init__(
-        self, host: Clock, store_clock: Callable[[], int | None], store: Store, steady: Clock | None = None
+        self, host: Clock, store_clock: Callable[[], int | None], store: ClockSource, steady: Clock | None = None
     ) -> None:
         """`steady` gives ms from an arbitrary start and is not affected when the host's clock is set; None: jumps are
         not reported."""
@@ -86,7 +86,7 @@ class HostClock:
     def now(self) -> int:
         """The host's clock in ms. Raises ClockSkew when it is too far from the store's."""
         self._report_jump()
-        return checked(self._host, self._store_clock, self._store)
+        return checked_now(self._host, self._store_clock, self._store)
 
     def to_set_back(self, ledger: int) -> int | None:
         """The host's clock, where a ledger's clock has to be set back to it; None where it has not. Only a host's clock
@@ -96,7 +96,7 @@ class HostClock:
         """
         host = self.now()
         ahead = ledger - host
-        if ahead > CLOCK_BOUND_MS and self._store_clock() is not None:
+        if ahead > MAX_CLOCK_SKEW_MS and self._store_clock() is not None:
             return host
         if ahead > AHEAD_MS:
             _log.warning(
@@ -118,8 +118,8 @@ class HostClock:
             "this host's clock jumped by %+.1f s: it is at %s and should be at %s by the time that has passed. "
             "Schedules, maxOpenTime and Wallclock paths follow it",
             (ahead - before) / 1000,
-            shown(now),
-            shown(now - (ahead - before)),
+            format_time(now),
+            format_time(now - (ahead - before)),
         )
 
 
@@ -130,7 +130,13 @@ def without_clock(partitions: Mapping[TopicPartition, PartitionState]) -> dict[T
         raise ValueError("the ledger's clock is set back only where nothing is open")
     fresh = {
         tp: msgspec.structs.replace(
-            p, n=0, last_time=None, base=None, current_path=None, next_schedule=None, path_clock=None
+            p,
+            open_records=0,
+            last_time=None,
+            interval_start=None,
+            current_path=None,
+            next_schedule=None,
+            path_clock=None,
         )
         for tp, p in partitions.items()
     }
@@ -142,13 +148,13 @@ def report_set_back(before: int, now: int) -> None:
     _log.warning(
         "the ledger's clock was at %s, %d s ahead of this host's and the store's: what was open has been closed, and "
         "the ledger's clock is at %s from now on",
-        shown(before),
+        format_time(before),
         (before - now) // 1000,
-        shown(now),
+        format_time(now),
     )
 
 
-def shown(ms: int) -> str:
+def format_time(ms: int) -> str:
     """A time as people and logs read it (UTC)."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

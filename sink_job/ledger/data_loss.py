@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from sink_job.ledger.state import Lost, NamedObject, OpenObject, PartitionState
+from sink_job.ledger.state import ClosedObject, LostObject, OpenObject, PartitionState
 
 
-class Rebuilt(NamedTuple):
+class RebuildOutcome(NamedTuple):
     """Named objects under new uploads, and what could not be rebuilt of them."""
 
-    named: Sequence[NamedObject]
-    lost: Sequence[Lost] = ()
+    closed: Sequence[ClosedObject]
+    lost: Sequence[LostObject] = ()
 
 
 def with_open(p: PartitionState, rebuilt: Iterable[OpenObject]) -> PartitionState:
@@ -33,19 +33,19 @@ def with_open(p: PartitionState, rebuilt: Iterable[OpenObject]) -> PartitionStat
         return replace(p, open=objects)
     return replace(
         p,
-        n=sum(o.count for o in objects),
-        base=p.base if objects else None,
+        open_records=sum(o.count for o in objects),
+        interval_start=p.interval_start if objects else None,
         committable=min((o.first for o in objects), default=p.next),
         open=objects,
     )
 
 
-def skipped(p: PartitionState, held: int) -> PartitionState:
+def skip_deleted(p: PartitionState, held: int) -> PartitionState:
     """The partition with nothing to be read in front of `held`, the first offset that Kafka holds. What is passed over
     was in no object yet: it is in the holes of the rotation."""
     return replace(p, next=held, committable=p.committable if p.open else held)
 
 
-def count(lost: Iterable[Lost]) -> int:
+def lost_records(lost: Iterable[LostObject]) -> int:
     """How many offsets were given up."""
     return sum(each.offsets.count for each in lost)

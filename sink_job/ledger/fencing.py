@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from sink_job.api.errors import LedgerFenced, SinkError
-from sink_job.ledger.state import State
+from sink_job.ledger.state import LedgerState
 from sink_job.ledger.store import Ledger
 
 
 @contextlib.contextmanager
-def owner_asked_first(ledger: Ledger, state: Callable[[], State]) -> Iterator[None]:
+def ownership_checked_first(ledger: Ledger, state: Callable[[], LedgerState]) -> Iterator[None]:
     """Turns a failure inside into LedgerFenced where another driver has claimed the ledger after `state`: what that one
     removed, completed or committed fails here in any words. A store that does not answer the question leaves the
     failure as it is."""
@@ -21,7 +21,7 @@ def owner_asked_first(ledger: Ledger, state: Callable[[], State]) -> Iterator[No
         raise
     except Exception as failure:
         try:
-            ledger.expect_owner(state())
+            ledger.check_owner(state())
         except LedgerFenced as fenced:
             raise fenced from failure
         except SinkError:

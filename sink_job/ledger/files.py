@@ -16,8 +16,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from sink_job.api.errors import LedgerUnreadable
-from sink_job.s3 import S3, Listed
+from sink_job.api.errors import ConfigurationError, LedgerUnreadable
+from sink_job.s3 import Listed, S3Client
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 class Folders:
     """Lists the files of one ledger. Each foreign one is reported once."""
 
-    def __init__(self, s3: S3, root: str) -> None:
+    def __init__(self, s3: S3Client, root: str) -> None:
         self._s3 = s3
         self._root = root
         self._reported: set[str] = set()
@@ -63,25 +63,39 @@ class Folders:
                 )
 
 
-def read(s3: S3, key: str, kind: type[T]) -> T:
+class _Versioned(msgspec.Struct):
+    format: int = 1  # files of format 1 do not contain it
+
+
+def read(s3: S3Client, key: str, kind: type[T], *, expected_format: int | None = None) -> T:
     """The value in the file at `key`, which is JSON, compressed if the key ends with `.gz`.
 
-    Raises NotFound, and LedgerUnreadable when the file holds something else.
+    Raises NotFound; LedgerUnreadable for a file with other content; ConfigurationError for a file that is not of
+    `expected_format`, unless that is None.
     """
-    return _decoded(s3, key, kind, [_body(s3, key)])[0]
+    body = _body(s3, key)
+    if expected_format is not None:
+        (found,) = _decoded(s3, key, _Versioned, [body])
+        if found.format != expected_format:
+            raise ConfigurationError(
+                f"s3://{s3.bucket}/{key} has ledger format {found.format}; this version of s3sink reads and writes "
+                f"format {expected_format} only. Run the version of s3sink that wrote it, or start with a new "
+                "spec.sinkId and a new spec.s3.topicsDir."
+            )
+    return _decoded(s3, key, kind, [body])[0]
 
 
-def read_lines(s3: S3, key: str, kind: type[T]) -> list[T]:
+def read_lines(s3: S3Client, key: str, kind: type[T]) -> list[T]:
     """The values in the file at `key`, one a line; as `read`."""
     return _decoded(s3, key, kind, _body(s3, key).splitlines())
 
 
-def unreadable(s3: S3, key: str, why: object, advice: str = RESTORE) -> LedgerUnreadable:
+def unreadable(s3: S3Client, key: str, why: object, advice: str = RESTORE) -> LedgerUnreadable:
     """The error of a file that is not what its name says."""
     return LedgerUnreadable(f"s3://{s3.bucket}/{key} cannot be read ({why}). {advice}.")
 
 
-def _body(s3: S3, key: str) -> bytes:
+def _body(s3: S3Client, key: str) -> bytes:
     body = s3.get(key)
     if not body:
         raise unreadable(s3, key, "it is empty")
@@ -101,7 +115,7 @@ def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
     return decoder
 
 
-def _decoded(s3: S3, key: str, kind: type[T], texts: list[bytes]) -> list[T]:
+def _decoded(s3: S3Client, key: str, kind: type[T], texts: list[bytes]) -> list[T]:
     decoder = _decoder(kind)
     try:
         return [decoder.decode(text) for text in texts]

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from sink_job.api.spec import Shaping
-from sink_job.ledger.offset_checksum import total
-from sink_job.ledger.state import PartitionState, State
+from sink_job.api.spec import ObjectSettings
+from sink_job.ledger.offset_checksum import total_checksum
+from sink_job.ledger.state import LedgerState, PartitionState
 
 
-def new_topics_dir(shaping: Shaping, generation: int) -> str:
+def new_topics_dir(shaping: ObjectSettings, generation: int) -> str:
     """Where a generation's objects go that keep apart from those of before: below the sink's own topicsDir, so that
     what may be written there may be written here, and by a name that no topic can have."""
     names = shaping.s3
@@ -25,21 +25,21 @@ def new_topics_dir(shaping: Shaping, generation: int) -> str:
     return f"{front}generation={generation}"
 
 
-def shaping_below(shaping: Shaping, topics_dir: str | None) -> Shaping:
+def shaping_below(shaping: ObjectSettings, topics_dir: str | None) -> ObjectSettings:
     """The settings with another topicsDir; None leaves them as they are."""
     if topics_dir is None:
         return shaping
     return shaping.model_copy(update={"s3": shaping.s3.model_copy(update={"topics_dir": topics_dir})})
 
 
-def mark(generation: int) -> str:
+def generation_metadata(generation: int) -> str:
     """What the metadata of a generation's commits begins with; of the first one anything. The group's offset can only
     be held against the objects of the generation that it was committed in: a driver that slept through a reset may
     still commit those of before."""
     return "" if generation == 1 else f"generation {generation}"
 
 
-def commit_mark(generation: int, ledger: str) -> str:
+def commit_metadata(generation: int, ledger: str) -> str:
     """The metadata of commits: the generation, and the ledger (its URL) that the offsets are of."""
     return f"generation {generation}, ledger {ledger}"
 
@@ -55,7 +55,7 @@ def generation_of(record: int, resets: Sequence[int]) -> int:
     return 1 + bisect_right(resets, record)
 
 
-def given_up(p: PartitionState) -> PartitionState:
+def without_open_bytes(p: PartitionState) -> PartitionState:
     """The partition once the bytes of its open objects are given up: their records are in no object yet (P2).
 
     Where no object was closed since nothing was open, it is read again from the first offset that is in no object. With
@@ -64,31 +64,31 @@ def given_up(p: PartitionState) -> PartitionState:
     """
     if not p.open:
         return p
-    if p.written == total(p.open):
-        return rewound(p)
-    bare = tuple(replace(o, upload=None, parts=(), sealed=(), loose=()) for o in p.open)
+    if p.accepted == total_checksum(p.open):
+        return rewind(p)
+    bare = tuple(replace(o, upload=None, parts=(), blocks=(), partial_block=()) for o in p.open)
     return replace(p, open=bare)
 
 
-def rewound(p: PartitionState) -> PartitionState:
+def rewind(p: PartitionState) -> PartitionState:
     """The partition with nothing read behind `committable`."""
     return PartitionState(
         next=p.committable,
         committable=p.committable,
         rotation_start=p.rotation_start,
-        written_to=p.rotation_start,
+        accepted_end=p.rotation_start,
         settings=p.settings,
     )
 
 
-def ended(p: PartitionState) -> PartitionState:
+def end_of_generation(p: PartitionState) -> PartitionState:
     """The partition as the last word of its generation: what was open in it is in no object."""
-    if p.written == total(p.open):
-        return rewound(p)
-    return replace(p, open=(), written=p.written - total(p.open))
+    if p.accepted == total_checksum(p.open):
+        return rewind(p)
+    return replace(p, open=(), accepted=p.accepted - total_checksum(p.open))
 
 
-def intended(state: State) -> dict[str, tuple[int, int]]:
+def open_object_ranges(state: LedgerState) -> dict[str, tuple[int, int]]:
     """Per topic-partition the offsets `[start, end)` at which its open objects begin: the intent by which a clean-up
     finds their uploads once no state names them any more (P10)."""
     firsts = {name: [o.first for o in p.open] for name, p in state.partitions.items() if p.open}

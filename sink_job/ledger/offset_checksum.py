@@ -13,12 +13,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sink_job.ledger.state import Tally
+from sink_job.ledger.state import OffsetChecksum
 
 CHUNK = 1 << 16
 
 
-class Counted(Protocol):
+class CountedObject(Protocol):
     """An object as the lists have it: `first` to `last`, inclusive, and the tally of the offsets in it."""
 
     @property
@@ -26,10 +26,10 @@ class Counted(Protocol):
     @property
     def last(self) -> int: ...
     @property
-    def offsets(self) -> Tally: ...
+    def offsets(self) -> OffsetChecksum: ...
 
 
-def hashes(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+def hash_offsets(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     """The hash of each of these offsets."""
     x = offsets.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -38,24 +38,24 @@ def hashes(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     return x
 
 
-def tally(offsets: npt.NDArray[np.int64]) -> Tally:
+def checksum(offsets: npt.NDArray[np.int64]) -> OffsetChecksum:
     """The tally of these offsets."""
-    return Tally(len(offsets), int(hashes(offsets).sum(dtype=np.uint64)))
+    return OffsetChecksum(len(offsets), int(hash_offsets(offsets).sum(dtype=np.uint64)))
 
 
-def tally_range(start: int, end: int) -> Tally:
+def checksum_range(start: int, end: int) -> OffsetChecksum:
     """The tally of every offset in `[start, end)`."""
-    total = Tally()
+    total = OffsetChecksum()
     for chunk in range(start, end, CHUNK):
-        total += tally(np.arange(chunk, min(chunk + CHUNK, end), dtype=np.int64))
+        total += checksum(np.arange(chunk, min(chunk + CHUNK, end), dtype=np.int64))
     return total
 
 
-def holes(start: int, end: int, written: Tally) -> Tally:
+def gap_checksum(start: int, end: int, written: OffsetChecksum) -> OffsetChecksum:
     """The tally of the offsets in `[start, end)` that are not among those `written`, all of which lie in it."""
-    return tally_range(start, end) - written if written.count < end - start else Tally()
+    return checksum_range(start, end) - written if written.count < end - start else OffsetChecksum()
 
 
-def total(objects: Sequence[Counted]) -> Tally:
+def total_checksum(objects: Sequence[CountedObject]) -> OffsetChecksum:
     """The tally of all that is in these objects."""
-    return sum((o.offsets for o in objects), Tally())
+    return sum((o.offsets for o in objects), OffsetChecksum())

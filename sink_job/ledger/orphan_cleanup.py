@@ -6,47 +6,47 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
-from sink_job.api.spec import Shaping
+from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.ledger.staging import is_past
-from sink_job.ledger.state import State
-from sink_job.ledger.store import Intent, Ledger, Written
+from sink_job.ledger.staging import is_expired
+from sink_job.ledger.state import LedgerState
+from sink_job.ledger.store import Intent, Ledger, StoredIntent
 from sink_job.partitioning.object_keys import parse_key, topic_prefix
-from sink_job.s3 import S3
+from sink_job.s3 import S3Client
 
-INTENT_KEPT_MS = 24 * 3_600_000
+INTENT_RETENTION_MS = 24 * 3_600_000
 """Retention of the intents of earlier epochs, in ms. Uploads that their late tasks start are aborted within this
 time."""
 
 _log = logging.getLogger(__name__)
 
 
-class CleanUp:
+class OrphanCleaner:
     """Removes what crashed rounds left behind: ours, and nobody else's (P10)."""
 
-    def __init__(self, s3: S3, ledger: Ledger, epoch: int) -> None:
+    def __init__(self, s3: S3Client, ledger: Ledger, epoch: int) -> None:
         self.s3 = s3
         self.ledger = ledger
         self.epoch = epoch
 
-    def run(self, state: State, recorded: int) -> int:
+    def run(self, state: LedgerState, recorded: int) -> int:
         """Aborts uploads and deletes staging objects that the state does not name; returns how many.
 
         `recorded` is the record (the claim, or the last round) that the server wrote before all that is removed.
         """
-        before = self.ledger.claimed_at(recorded)
+        before = self.ledger.record_time(recorded)
         intents, superseded = self.ledger.intents()
         removed = self._abort_uploads(state, [each.intent for each in intents], before)
         removed += self._delete_staging(state)
         self._clear_probes(before)
-        self._forget_intents(intents, before)
+        self._expire_intents(intents, before)
         self.s3.delete(superseded)
         return removed
 
-    def _abort_uploads(self, state: State, intents: Iterable[Intent], before: int) -> int:
+    def _abort_uploads(self, state: LedgerState, intents: Iterable[Intent], before: int) -> int:
         named = state.uploads()
         texts = {*state.settings.values(), *(text for intent in intents for text in intent.settings)}
-        shapings = [Shaping.model_validate_json(text) for text in sorted(texts)]
+        shapings = [ObjectSettings.model_validate_json(text) for text in sorted(texts)]
         ranges = _ranges(intents)
         topics = {tp.topic for tp in ranges}
         prefixes = {topic_prefix(shaping, topic) for shaping in shapings for topic in topics}
@@ -62,13 +62,13 @@ class CleanUp:
             _log.info("aborted %d unfinished uploads of earlier rounds", removed)
         return removed
 
-    def _delete_staging(self, state: State) -> int:
+    def _delete_staging(self, state: LedgerState) -> int:
         prefix = f"{self.ledger.root}staging/"
         named = state.staged()
         gone = [
             listed.key
             for listed in self.s3.list(prefix)
-            if listed.key not in named and is_past(listed.key.removeprefix(prefix), self.epoch, state.number)
+            if listed.key not in named and is_expired(listed.key.removeprefix(prefix), self.epoch, state.number)
         ]
         self.s3.delete(gone)
         return len(gone)
@@ -81,9 +81,9 @@ class CleanUp:
                 self.s3.abort(upload.key, upload.upload_id)
         self.s3.delete([old.key for old in self.s3.list(prefix) if old.last_modified_ms < before])
 
-    def _forget_intents(self, intents: Iterable[Written], before: int) -> None:
+    def _expire_intents(self, intents: Iterable[StoredIntent], before: int) -> None:
         """By the server's clock: the host's may be wrong, and what an intent leads to is found by no other way."""
-        wanted = before - INTENT_KEPT_MS
+        wanted = before - INTENT_RETENTION_MS
         self.s3.delete([each.key for each in intents if each.intent.epoch < self.epoch and each.at < wanted])
 
 
@@ -95,7 +95,7 @@ def _ranges(intents: Iterable[Intent]) -> dict[TopicPartition, list[tuple[int, i
     return ranges
 
 
-def _could_open(shaping: Shaping, key: str, ranges: Mapping[TopicPartition, list[tuple[int, int]]]) -> bool:
+def _could_open(shaping: ObjectSettings, key: str, ranges: Mapping[TopicPartition, list[tuple[int, int]]]) -> bool:
     """Whether a round under way could have opened an object at `key`."""
     parsed = parse_key(shaping, key)
     if parsed is None:

@@ -10,20 +10,20 @@ from sink_job.api.errors import (
     ConfigurationError,
     LedgerLost,
     LedgerUnreadable,
-    OwnedByAnother,
+    OwnershipConflict,
     TopicRecreated,
-    TryAgainLater,
+    TransientError,
 )
 from sink_job.api.field_types import RESERVED
-from sink_job.api.spec import Shaping
+from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger import files
 from sink_job.ledger.generations import ledger_of
-from sink_job.ledger.state import Kafka
+from sink_job.ledger.state import KafkaIdentity
 from sink_job.partitioning.object_keys import parse_key, topic_prefix
-from sink_job.s3 import S3, Conflict, NotFound, PreconditionFailed
+from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client
 
-PLACE_ATTEMPTS = 5
+MAX_ACQUIRE_ATTEMPTS = 5
 """How often a place is claimed that is neither free nor anybody's."""
 
 
@@ -53,14 +53,14 @@ def claims_prefix(topics_dir: str) -> str:
     return f"{_internal(topics_dir)}topics/"
 
 
-def claim_place(s3: S3, key: str, owner: Owner, what: str, *, take_over: bool) -> None:
+def acquire(s3: S3Client, key: str, owner: Owner, what: str, *, take_over: bool) -> None:
     """Writes `owner` at `key`, if nobody stands there.
 
-    Raises OwnedByAnother when somebody else does, and LedgerUnreadable when something else does, unless `take_over`;
-    TryAgainLater when the store keeps refusing to write it and nothing is there.
+    Raises OwnershipConflict when somebody else does, and LedgerUnreadable when something else does, unless `take_over`;
+    TransientError when the store keeps refusing to write it and nothing is there.
     """
     body = msgspec.json.encode(owner)
-    for _ in range(PLACE_ATTEMPTS):
+    for _ in range(MAX_ACQUIRE_ATTEMPTS):
         try:
             s3.put(key, body, only_if_absent=not take_over)
             return
@@ -69,14 +69,14 @@ def claim_place(s3: S3, key: str, owner: Owner, what: str, *, take_over: bool) -
         if holder == owner:
             return
         if holder is not None and not take_over:
-            raise OwnedByAnother(
+            raise OwnershipConflict(
                 f"{what} belongs to {holder}; this is {owner}. Choose another topicsDir, topic or sinkId; when that "
                 "sink is gone for good, start this one once with --take-over."
             )
-    raise TryAgainLater(f"s3://{s3.bucket}/{key} cannot be written, and nothing is there: the store refuses each try")
+    raise TransientError(f"s3://{s3.bucket}/{key} cannot be written, and nothing is there: the store refuses each try")
 
 
-def _holder(s3: S3, key: str, what: str) -> Owner | None:
+def _holder(s3: S3Client, key: str, what: str) -> Owner | None:
     """Who has claimed the place; None for nobody. Raises LedgerUnreadable."""
     try:
         return files.read(s3, key, Owner)
@@ -90,7 +90,14 @@ def _holder(s3: S3, key: str, what: str) -> Owner | None:
 
 
 def claim_all(
-    s3: S3, shaping: Shaping, extension: str, sink_id: str, owner: Owner, topics: Iterable[str], *, take_over: bool
+    s3: S3Client,
+    shaping: ObjectSettings,
+    extension: str,
+    sink_id: str,
+    owner: Owner,
+    topics: Iterable[str],
+    *,
+    take_over: bool,
 ) -> None:
     """Claims the ledger, and (topicsDir, topic, extension) of each topic."""
     root = ledger_root(shaping.s3.topics_dir, sink_id)
@@ -98,22 +105,28 @@ def claim_all(
     claim_topics(s3, shaping, extension, owner, topics, take_over=take_over)
 
 
-def claim_ledger(s3: S3, root: str, owner: Owner, *, take_over: bool = False) -> None:
+def claim_ledger(s3: S3Client, root: str, owner: Owner, *, take_over: bool = False) -> None:
     """Claims the ledger at `root`."""
-    claim_place(s3, f"{root}owner.json", owner, f"the ledger s3://{s3.bucket}/{root}", take_over=take_over)
+    acquire(s3, f"{root}owner.json", owner, f"the ledger s3://{s3.bucket}/{root}", take_over=take_over)
 
 
 def claim_topics(
-    s3: S3, shaping: Shaping, extension: str, owner: Owner, topics: Iterable[str], *, take_over: bool = False
+    s3: S3Client,
+    shaping: ObjectSettings,
+    extension: str,
+    owner: Owner,
+    topics: Iterable[str],
+    *,
+    take_over: bool = False,
 ) -> None:
     """Claims (topicsDir, topic, extension) of each topic."""
     prefix = claims_prefix(shaping.s3.topics_dir)
     for topic in topics:
         what = f"topic {topic} as {extension} below s3://{s3.bucket}/{shaping.s3.topics_dir}"
-        claim_place(s3, f"{prefix}{topic}/{extension.lstrip('.')}.json", owner, what, take_over=take_over)
+        acquire(s3, f"{prefix}{topic}/{extension.lstrip('.')}.json", owner, what, take_over=take_over)
 
 
-def expect_same_topics(known: Kafka | None, now: Kafka) -> Kafka:
+def check_topic_ids(known: KafkaIdentity | None, now: KafkaIdentity) -> KafkaIdentity:
     """The ids to record.
 
     Raises TopicRecreated when the cluster or a topic is another one than the ledger's, though it has the same name.
@@ -132,10 +145,10 @@ def expect_same_topics(known: Kafka | None, now: Kafka) -> Kafka:
                 "begin anew. Reset the sink's offsets (state: Stopped, and spec.offsets.reset to Earliest with "
                 "onExisting: NewPrefix; or s3sink reset-offsets), or choose another sinkId and topicsDir."
             )
-    return Kafka(known.cluster, {**known.topics, **now.topics})
+    return KafkaIdentity(known.cluster, {**known.topics, **now.topics})
 
 
-def expect_no_other_ledger(place: str, group: str, marks: Mapping[TopicPartition, str]) -> None:
+def check_no_other_ledger(place: str, group: str, marks: Mapping[TopicPartition, str]) -> None:
     """Without a ledger at `place` (a URL): raises ConfigurationError when the metadata of the group's offsets, `marks`,
     names one in another bucket or topicsDir. A new ledger would start at these offsets, and not know what is open
     in that one. Of another sinkId in the same topicsDir the owner of the topics decides (`claim_topics`)."""
@@ -170,7 +183,7 @@ def _fields(ledger: str) -> dict[str, str]:
     }
 
 
-def expect_no_objects(s3: S3, shaping: Shaping, starts: Mapping[TopicPartition, int]) -> None:
+def check_no_objects(s3: S3Client, shaping: ObjectSettings, starts: Mapping[TopicPartition, int]) -> None:
     """Without a ledger: raises LedgerLost when objects of this sink stand at or above where it would start."""
     for topic in sorted({tp.topic for tp in starts}):
         for listed in s3.list(topic_prefix(shaping, topic)):

@@ -12,9 +12,8 @@ from concurrent.futures import Executor
 from enum import Enum, auto
 
 from sink_job.api.errors import ObjectConflict
-from sink_job.ledger.state import NamedObject
+from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import (
-    S3,
     ChecksumMismatch,
     Conflict,
     EntityTooSmall,
@@ -24,10 +23,11 @@ from sink_job.s3 import (
     NotFound,
     Part,
     PreconditionFailed,
+    S3Client,
 )
 
 
-class Outcome(Enum):
+class PublishOutcome(Enum):
     """What became of a named object."""
 
     VISIBLE = auto()
@@ -35,8 +35,8 @@ class Outcome(Enum):
 
 
 def publish_all(
-    s3: S3, objects: Iterable[NamedObject], pool: Executor, tried: Container[str] = frozenset()
-) -> dict[str, Outcome]:
+    s3: S3Client, objects: Iterable[ClosedObject], pool: Executor, tried: Container[str] = frozenset()
+) -> dict[str, PublishOutcome]:
     """Completes each object; by key what became of it. One that is neither uploaded nor at its key is lost. `tried` are
     the keys whose completion another driver may have tried before: a success is confirmed by what is stored.
 
@@ -50,37 +50,37 @@ def publish_all(
     return {o.key: future.result() for o, future in zip(todo, futures, strict=True)}
 
 
-def publish(s3: S3, o: NamedObject, was_tried: bool = False) -> Outcome:
+def publish(s3: S3Client, o: ClosedObject, was_tried: bool = False) -> PublishOutcome:
     """Completes one object; see `publish_all`."""
     try:
         s3.complete(o.key, o.upload, [Part(p.number, p.etag, p.crc, p.size) for p in o.parts], o.crc)
     except PreconditionFailed:
-        outcome = _outcome_at_key(s3, o)
+        outcome = _resolve_existing(s3, o)
         s3.abort(o.key, o.upload)
         return outcome
     except NoSuchUpload:
-        return _outcome_at_key(s3, o)
+        return _resolve_existing(s3, o)
     except (InvalidPart, EntityTooSmall, ChecksumMismatch, Conflict, NotFound):
         s3.abort(o.key, o.upload)  # before it is made again: nobody may complete it any more
-        return _outcome_at_key(s3, o)
-    return _outcome_at_key(s3, o) if was_tried else Outcome.VISIBLE
+        return _resolve_existing(s3, o)
+    return _resolve_existing(s3, o) if was_tried else PublishOutcome.VISIBLE
 
 
-def _outcome_at_key(s3: S3, o: NamedObject) -> Outcome:
+def _resolve_existing(s3: S3Client, o: ClosedObject) -> PublishOutcome:
     """The outcome by what is stored at the object's key, whatever the completion's reply. Raises ObjectConflict."""
     stored = s3.head(o.key)
     if stored is None:
-        return Outcome.LOST
+        return PublishOutcome.LOST
     if not equals(o, stored):
         raise ObjectConflict(
             f"s3://{s3.bucket}/{o.key} holds other content than records {o.first} to {o.last} of "
             f"{o.topic}-{o.partition} ({stored.size} bytes there, {o.bytes} ours). Nothing was "
             "overwritten. Find out who wrote it, move it away, then start the sink again."
         )
-    return Outcome.VISIBLE
+    return PublishOutcome.VISIBLE
 
 
-def equals(o: NamedObject, stored: Head) -> bool:
+def equals(o: ClosedObject, stored: Head) -> bool:
     """Whether the stored object is `o`: by size and checksum of the whole, or by ETag where the store keeps none."""
     if stored.size != o.bytes:
         return False
@@ -89,7 +89,7 @@ def equals(o: NamedObject, stored: Head) -> bool:
     return stored.etag.strip('"') == multipart_etag(o)
 
 
-def multipart_etag(o: NamedObject) -> str | None:
+def multipart_etag(o: ClosedObject) -> str | None:
     """The ETag that S3 gives a multipart object: the MD5 of its parts' MD5s, and their number. None where the store's
     ETags are something else."""
     try:

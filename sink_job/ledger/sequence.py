@@ -58,6 +58,6 @@ def droppable(
     return sorted(number for number in records if number <= covered and number not in kept)
 
 
-def superseded(snapshots: Collection[int]) -> list[int]:
+def superseded_snapshots(snapshots: Collection[int]) -> list[int]:
     """The snapshots that two newer ones make unnecessary."""
     return sorted(snapshots)[:-2]

@@ -14,30 +14,30 @@ from functools import cached_property
 from typing import Any
 
 from sink_job.api.errors import ConfigurationError
-from sink_job.api.spec import Shaping
+from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.thread_pools import pool
 from sink_job.ledger import ownership
-from sink_job.ledger.clocks import checked
-from sink_job.ledger.fencing import owner_asked_first
-from sink_job.ledger.generations import intended
-from sink_job.ledger.orphan_cleanup import CleanUp
-from sink_job.ledger.publisher import Outcome, publish_all
-from sink_job.ledger.state import PartitionState, Record, State, apply
+from sink_job.ledger.clocks import checked_now
+from sink_job.ledger.fencing import ownership_checked_first
+from sink_job.ledger.generations import open_object_ranges
+from sink_job.ledger.orphan_cleanup import OrphanCleaner
+from sink_job.ledger.publisher import PublishOutcome, publish_all
+from sink_job.ledger.state import LedgerState, PartitionState, Record, apply
 from sink_job.ledger.store import Intent, Ledger
 from sink_job.ledger.takeover import take_over
 from sink_job.partitioning.object_keys import object_key
-from sink_job.s3 import S3
+from sink_job.s3 import S3Client
 
 PUBLISHERS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hands:
+class LedgerAccess:
     """Who takes a ledger: `clock` gives ms since the epoch, `attempt` is unique to this process. `store_clock` gives
     the store's clock by its last answer, None where `clock` is not compared with it."""
 
-    s3: S3
+    s3: S3Client
     root: str
     owner: ownership.Owner
     attempt: str
@@ -50,14 +50,14 @@ class Hands:
 
     def now(self) -> int:
         """The host's clock in ms. Raises ClockSkew when it is too far from the store's."""
-        return checked(self.clock, self.store_clock, self.s3)
+        return checked_now(self.clock, self.store_clock, self.s3)
 
 
-class Taken:
+class LedgerSession:
     """A ledger under this command's claim. `state` is what it has decided so far."""
 
-    def __init__(self, hands: Hands) -> None:
-        """Claims it. Raises ClockSkew, OwnedByAnother, LedgerFenced when drivers keep winning, and what the store
+    def __init__(self, hands: LedgerAccess) -> None:
+        """Claims it. Raises ClockSkew, OwnershipConflict, LedgerFenced when drivers keep winning, and what the store
         raises."""
         hands.now()
         ownership.claim_ledger(hands.s3, hands.root, hands.owner)
@@ -68,7 +68,7 @@ class Taken:
 
     def kept(self) -> AbstractContextManager[None]:
         """What fails inside is LedgerFenced where a driver has taken the ledger meanwhile."""
-        return owner_asked_first(self.ledger, lambda: self.state)
+        return ownership_checked_first(self.ledger, lambda: self.state)
 
     def publish(self) -> int:
         """Makes all named objects visible, and acknowledges them; returns how many objects.
@@ -80,9 +80,9 @@ class Taken:
             return 0
         with pool(PUBLISHERS, "s3sink-publish") as publishers:
             outcomes = publish_all(self.s3, pending, publishers, self.state.pending)
-        lost = [key for key, outcome in outcomes.items() if outcome is Outcome.LOST]
+        lost = [key for key, outcome in outcomes.items() if outcome is PublishOutcome.LOST]
         if lost:
-            raise lost_error(self.s3.bucket, lost)
+            raise lost_upload_error(self.s3.bucket, lost)
         self.record(acknowledged=tuple(sorted(outcomes)))
         return len(pending)
 
@@ -92,17 +92,17 @@ class Taken:
         self.ledger.append(record)
         self.state = apply(self.state, record)
 
-    def give_up(self, **changes: Any) -> None:
+    def discard_open(self, **changes: Any) -> None:
         """Appends a record after which what is open now is named no more, then removes the bytes of it.
 
         First the intent says where its uploads are: whoever finds this half done removes the rest.
         """
         before = self.state
-        ranges = intended(before)
+        ranges = open_object_ranges(before)
         if ranges:
             settings = tuple(sorted(before.settings.values()))
             clock = max(before.clock, self._clock())
-            self.ledger.intend(Intent(before.epoch, 1, before.number + 1, clock, ranges, settings))
+            self.ledger.write_intent(Intent(before.epoch, 1, before.number + 1, clock, ranges, settings))
         self.record(**changes)
         for key, upload in sorted(uploads(before)):
             self.s3.abort(key, upload)
@@ -111,18 +111,18 @@ class Taken:
 
     def clean_up(self) -> None:
         """Removes what the state does not name: ours, and nobody else's (P10)."""
-        CleanUp(self.s3, self.ledger, self.state.epoch).run(self.state, self.state.number)
+        OrphanCleaner(self.s3, self.ledger, self.state.epoch).run(self.state, self.state.number)
 
-    def _record(self, state: State, **changes: Any) -> Record:
+    def _record(self, state: LedgerState, **changes: Any) -> Record:
         number = state.number + 1
         epoch = number if changes.get("kind") == "claim" else state.epoch
         given = {"kind": "round", "clock": max(state.clock, self._clock()), **changes}
         return Record(number=number, epoch=epoch, attempt=self.ledger.attempt, **given)
 
 
-def uploads(state: State) -> Iterable[tuple[str, str]]:
+def uploads(state: LedgerState) -> Iterable[tuple[str, str]]:
     """Key and upload id of the open objects that have one."""
-    shapings = {number: Shaping.model_validate_json(text) for number, text in state.settings.items()}
+    shapings = {number: ObjectSettings.model_validate_json(text) for number, text in state.settings.items()}
     return {
         (_key(shapings[o.settings], TopicPartition.parse(name), o.path, o.first), o.upload)
         for name, p in state.partitions.items()
@@ -131,12 +131,12 @@ def uploads(state: State) -> Iterable[tuple[str, str]]:
     }
 
 
-def changed(before: State, after: dict[str, PartitionState]) -> dict[str, PartitionState]:
+def changed(before: LedgerState, after: dict[str, PartitionState]) -> dict[str, PartitionState]:
     """Those of the partitions that differ."""
     return {name: p for name, p in after.items() if p != before.partitions.get(name)}
 
 
-def lost_error(bucket: str, keys: list[str]) -> ConfigurationError:
+def lost_upload_error(bucket: str, keys: list[str]) -> ConfigurationError:
     """What is said of objects that were named, and whose uploads are gone."""
     return ConfigurationError(
         f"{len(keys):,} objects that the ledger has named are lost before they were visible, first s3://{bucket}/"
@@ -145,5 +145,5 @@ def lost_error(bucket: str, keys: list[str]) -> ConfigurationError:
     )
 
 
-def _key(shaping: Shaping, tp: TopicPartition, path: str, first: int) -> str:
+def _key(shaping: ObjectSettings, tp: TopicPartition, path: str, first: int) -> str:
     return object_key(shaping, tp.topic, path, tp.partition, first)

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 from sink_job.ledger.state import Extent
-from sink_job.s3 import S3, NotFound
+from sink_job.s3 import NotFound, S3Client
 from sink_job.s3.checksums import crc64nvme
 
 STAGING_BYTES = 32 << 20
@@ -25,7 +25,7 @@ WINDOWS = 64
 """Windows that a task keeps: of each of its chains' staging objects one, in 16 MiB at most."""
 
 
-class StagingLost(Exception):
+class StagedDataLost(Exception):
     """A staging object is gone, or not what was staged: the open objects have to be made again (P2, P6)."""
 
 
@@ -35,7 +35,7 @@ def new_prefix(root: str, epoch: int, number: int) -> str:
     return f"{root}staging/{epoch:020d}-{number:020d}-{uuid.uuid4().hex[:16]}"
 
 
-def is_past(name: str, epoch: int, recorded: int) -> bool:
+def is_expired(name: str, epoch: int, recorded: int) -> bool:
     """Whether a staging object (its name below `staging/`) is of a lower epoch, or of this epoch's rounds up to
     `recorded`."""
     parts = name.split("-", 2)
@@ -44,10 +44,10 @@ def is_past(name: str, epoch: int, recorded: int) -> bool:
     return int(parts[0]) < epoch or (int(parts[0]) == epoch and int(parts[1]) <= recorded)
 
 
-class Staging:
+class StagingWriter:
     """Writes leftovers, many to an object, and says where each one is."""
 
-    def __init__(self, s3: S3, prefix: str) -> None:
+    def __init__(self, s3: S3Client, prefix: str) -> None:
         """`prefix` is one that nobody else uses: see `new_prefix`."""
         self.bytes = 0
         self._s3 = s3
@@ -83,11 +83,11 @@ class Staging:
         return f"{self._prefix}-{self._written}"
 
 
-class Staged:
+class StagingReader:
     """Reads leftovers back, for one task: small ones a window at a time, since its other topic-partitions need those
     around them."""
 
-    def __init__(self, s3: S3) -> None:
+    def __init__(self, s3: S3Client) -> None:
         self._s3 = s3
         self._windows: OrderedDict[tuple[str, int], bytes] = OrderedDict()
 
@@ -102,9 +102,9 @@ class Staged:
         try:
             data = self._bytes(extent)
         except NotFound:
-            raise StagingLost(f"s3://{self._s3.bucket}/{extent.name} is gone") from None
+            raise StagedDataLost(f"s3://{self._s3.bucket}/{extent.name} is gone") from None
         if len(data) != extent.length or crc64nvme(data) != extent.crc:
-            raise StagingLost(f"s3://{self._s3.bucket}/{extent.name} is not what was staged")
+            raise StagedDataLost(f"s3://{self._s3.bucket}/{extent.name} is not what was staged")
         return data
 
     def _bytes(self, extent: Extent) -> bytes:

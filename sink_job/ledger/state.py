@@ -16,11 +16,8 @@ import msgspec
 
 from sink_job.api.topic_partition import TopicPartition
 
-FORMAT = 2
-"""Highest version of a file in the ledger that is read here; a higher one is refused."""
-
-PLAIN = 1
-"""Version of every file that says nothing of a reset of offsets; those that do have `FORMAT`."""
+FORMAT = 3
+"""Format of the ledger's files. A file of any other format is refused (docs/compatibility.md)."""
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -41,7 +38,7 @@ class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
     crc: int
 
 
-class Seen(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class SourceRange(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An offset range `[start, end)` that an object's records were chosen from, under the path clock `clock`
     (`PartitionState.path_clock`; 0 where no path depends on the clock).
 
@@ -53,17 +50,17 @@ class Seen(msgspec.Struct, frozen=True, array_like=True, gc=False):
     clock: int
 
 
-class Tally(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class OffsetChecksum(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How many offsets, and the sum of their hashes modulo 2**64: tallies of disjoint sets add up."""
 
     count: int = 0
     hash: int = 0
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(self.count + other.count, (self.hash + other.hash) & 0xFFFF_FFFF_FFFF_FFFF)
+    def __add__(self, other: OffsetChecksum) -> OffsetChecksum:
+        return OffsetChecksum(self.count + other.count, (self.hash + other.hash) & 0xFFFF_FFFF_FFFF_FFFF)
 
-    def __sub__(self, other: Tally) -> Tally:
-        return Tally(self.count - other.count, (self.hash - other.hash) & 0xFFFF_FFFF_FFFF_FFFF)
+    def __sub__(self, other: OffsetChecksum) -> OffsetChecksum:
+        return OffsetChecksum(self.count - other.count, (self.hash - other.hash) & 0xFFFF_FFFF_FFFF_FFFF)
 
 
 class OpenObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -79,24 +76,24 @@ class OpenObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     size: int
     opened_at: int
     settings: int
-    offsets: Tally
-    base: int | None = None
+    offsets: OffsetChecksum
+    interval_start: int | None = None
     upload: str | None = None
     parts: tuple[Part, ...] = ()
-    seen: tuple[Seen, ...] = ()
-    sealed: tuple[Extent, ...] = ()
-    loose: tuple[Extent, ...] = ()
+    sources: tuple[SourceRange, ...] = ()
+    blocks: tuple[Extent, ...] = ()
+    partial_block: tuple[Extent, ...] = ()
 
     @property
     def count(self) -> int:
         return self.offsets.count
 
     @property
-    def tail(self) -> tuple[Extent, ...]:
-        return self.sealed + self.loose
+    def staged(self) -> tuple[Extent, ...]:
+        return self.blocks + self.partial_block
 
 
-class NamedObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class ClosedObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """An object that a record has named for publishing; from here on it is never cut again, only rebuilt (P2).
 
     `bytes` and `crc` are of the whole body; `record` is the number of the record that named it first.
@@ -112,8 +109,8 @@ class NamedObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     crc: int
     upload: str
     parts: tuple[Part, ...]
-    seen: tuple[Seen, ...]
-    offsets: Tally
+    sources: tuple[SourceRange, ...]
+    offsets: OffsetChecksum
     settings: int
     record: int = 0
 
@@ -122,7 +119,7 @@ class NamedObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return TopicPartition(self.topic, self.partition)
 
 
-class Rotation(msgspec.Struct, frozen=True, gc=False):
+class RotationRange(msgspec.Struct, frozen=True, gc=False):
     """A stretch `[start, end)` of a topic-partition after which nothing was open, and the offsets in it that are in no
     object: control records, aborted, compacted, refused or ignored ones, and what `onDataLoss: Continue` gave up.
     `record` is the number of the record that tells of it."""
@@ -131,11 +128,11 @@ class Rotation(msgspec.Struct, frozen=True, gc=False):
     partition: int
     start: int
     end: int
-    holes: Tally
+    gaps: OffsetChecksum
     record: int = 0
 
 
-class Lost(msgspec.Struct, frozen=True, gc=False):
+class LostObject(msgspec.Struct, frozen=True, gc=False):
     """Records of an object that was not visible yet and had to be rebuilt, which Kafka no longer held: they are in no
     object (`onDataLoss: Continue`). `key`, `first` and `last` are those that the object had, `offsets` tallies what is
     lost of it; what is left of it is named, or open, under the key of its first record. `record` is the number of the
@@ -147,7 +144,7 @@ class Lost(msgspec.Struct, frozen=True, gc=False):
     path: str
     first: int
     last: int
-    offsets: Tally
+    offsets: OffsetChecksum
     record: int = 0
 
 
@@ -164,12 +161,12 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     next: int
     committable: int
     rotation_start: int
-    written: Tally = Tally()
-    written_to: int = 0
+    accepted: OffsetChecksum = OffsetChecksum()
+    accepted_end: int = 0
     settings: int = 0
-    n: int = 0
+    open_records: int = 0
     last_time: int | None = None
-    base: int | None = None
+    interval_start: int | None = None
     current_path: str | None = None
     next_schedule: int | None = None
     path_clock: int | None = None
@@ -177,38 +174,38 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     def staged(self) -> set[str]:
         """Names of the staging objects that the open objects refer to."""
-        return {extent.name for o in self.open for extents in (o.sealed, o.loose) for extent in extents}
+        return {extent.name for o in self.open for extents in (o.blocks, o.partial_block) for extent in extents}
 
     def uploads(self) -> set[str]:
         return {o.upload for o in self.open if o.upload}
 
 
-class Kept(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class KeptParts(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How many leading elements of an open object's lists a change keeps; all 0 for a new object."""
 
     parts: int = 0
-    seen: int = 0
-    sealed: int = 0
-    loose: int = 0
+    sources: int = 0
+    blocks: int = 0
+    partial_block: int = 0
 
 
-class PartitionChange(msgspec.Struct, frozen=True, omit_defaults=True):
+class PartitionDelta(msgspec.Struct, frozen=True, omit_defaults=True):
     """A partition's new state without what did not change: untouched open objects are left out, and of the others only
     the new elements of their lists are in `state.open`; `kept` counts the recorded elements that each keeps."""
 
     state: PartitionState
-    kept: tuple[Kept, ...] = ()
-    gone: tuple[str, ...] = ()
+    kept: tuple[KeptParts, ...] = ()
+    removed: tuple[str, ...] = ()
 
 
-class Kafka(msgspec.Struct, frozen=True):
+class KafkaIdentity(msgspec.Struct, frozen=True):
     """Who the records come from: Kafka's own ids, so that a re-created topic is noticed (P11)."""
 
     cluster: str
     topics: dict[str, str]
 
 
-class Reset(msgspec.Struct, frozen=True, omit_defaults=True):
+class OffsetResetRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a claim says that begins a new generation: where the one before ended, and where objects go from here on.
 
     `ended` are its partitions, nothing open in them; those of the new one stand in the claim. `topics_dir` holds the
@@ -236,19 +233,19 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     attempt: str
     kind: Literal["claim", "round"]
     clock: int
-    format: int = PLAIN
+    format: int = msgspec.field(default_factory=lambda: FORMAT)  # a factory, so that every file contains it
     settings: str | None = None
-    kafka: Kafka | None = None
-    partitions: dict[str, PartitionChange] = {}
-    named: tuple[NamedObject, ...] = ()
-    rotations: tuple[Rotation, ...] = ()
+    kafka: KafkaIdentity | None = None
+    partitions: dict[str, PartitionDelta] = {}
+    closed: tuple[ClosedObject, ...] = ()
+    rotations: tuple[RotationRange, ...] = ()
     acknowledged: tuple[str, ...] = ()
-    lost: tuple[Lost, ...] = ()
-    reset: Reset | None = None
+    lost: tuple[LostObject, ...] = ()
+    reset: OffsetResetRecord | None = None
     sets_clock_back: bool = False
 
 
-class State(msgspec.Struct, frozen=True, omit_defaults=True):
+class LedgerState(msgspec.Struct, frozen=True, omit_defaults=True):
     """Everything the ledger has decided up to record `number`.
 
     `pending` are the objects named and not acknowledged; `settings` the settings, by claim, that open or pending
@@ -262,15 +259,15 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
     number: int = 0
     epoch: int = 0
     clock: int = 0
-    format: int = PLAIN
+    format: int = msgspec.field(default_factory=lambda: FORMAT)  # a factory, so that every file contains it
     claims: tuple[int, ...] = ()
     settings: dict[int, str] = {}
-    kafka: Kafka | None = None
+    kafka: KafkaIdentity | None = None
     partitions: dict[str, PartitionState] = {}
-    pending: dict[str, NamedObject] = {}
-    published: tuple[NamedObject, ...] = ()
-    rotations: tuple[Rotation, ...] = ()
-    lost: tuple[Lost, ...] = ()
+    pending: dict[str, ClosedObject] = {}
+    published: tuple[ClosedObject, ...] = ()
+    rotations: tuple[RotationRange, ...] = ()
+    lost: tuple[LostObject, ...] = ()
     audited_to: int = 0
     generation: int = 1
     topics_dir: str | None = None
@@ -293,35 +290,35 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
         return empty.union(*(p.staged() for p in self.partitions.values()))
 
 
-def difference(old: PartitionState | None, new: PartitionState) -> PartitionChange:
+def diff(old: PartitionState | None, new: PartitionState) -> PartitionDelta:
     """The change that makes `new` of `old`; `merge(old, difference(old, new)) == new`."""
     before = {o.path: o for o in old.open} if old else {}
     touched: list[OpenObject] = []
-    kept: list[Kept] = []
+    kept: list[KeptParts] = []
     for o in new.open:
         was = before.get(o.path)
         if was == o:
             continue
-        keep = _kept(was, o) if was is not None and was.first == o.first else Kept()
+        keep = _kept(was, o) if was is not None and was.first == o.first else KeptParts()
         touched.append(
             msgspec.structs.replace(
                 o,
                 parts=o.parts[keep.parts :],
-                seen=o.seen[keep.seen :],
-                sealed=o.sealed[keep.sealed :],
-                loose=o.loose[keep.loose :],
+                sources=o.sources[keep.sources :],
+                blocks=o.blocks[keep.blocks :],
+                partial_block=o.partial_block[keep.partial_block :],
             )
         )
         kept.append(keep)
     fresh = {o.path: o.first for o in new.open}
     gone = tuple(path for path, o in before.items() if fresh.get(path) != o.first)
-    return PartitionChange(msgspec.structs.replace(new, open=tuple(touched)), tuple(kept), gone)
+    return PartitionDelta(msgspec.structs.replace(new, open=tuple(touched)), tuple(kept), gone)
 
 
-def merge(old: PartitionState | None, change: PartitionChange) -> PartitionState:
+def patch(old: PartitionState | None, change: PartitionDelta) -> PartitionState:
     """`old` after `change`, its open objects in the order of their first offsets: that in which they were opened."""
     objects = {o.path: o for o in old.open} if old else {}
-    for path in change.gone:
+    for path in change.removed:
         objects.pop(path, None)
     for o, keep in zip(change.state.open, change.kept, strict=True):
         if not any(msgspec.structs.astuple(keep)):
@@ -331,21 +328,21 @@ def merge(old: PartitionState | None, change: PartitionChange) -> PartitionState
         objects[o.path] = msgspec.structs.replace(
             o,
             parts=was.parts[: keep.parts] + o.parts,
-            seen=was.seen[: keep.seen] + o.seen,
-            sealed=was.sealed[: keep.sealed] + o.sealed,
-            loose=was.loose[: keep.loose] + o.loose,
+            sources=was.sources[: keep.sources] + o.sources,
+            blocks=was.blocks[: keep.blocks] + o.blocks,
+            partial_block=was.partial_block[: keep.partial_block] + o.partial_block,
         )
     return msgspec.structs.replace(change.state, open=tuple(sorted(objects.values(), key=lambda o: o.first)))
 
 
-def _kept(was: OpenObject, now: OpenObject) -> Kept:
+def _kept(was: OpenObject, now: OpenObject) -> KeptParts:
     """What the lists of an object have in common with what the ledger has of it. The parts of another upload are other
     parts."""
-    return Kept(
+    return KeptParts(
         parts=_common(was.parts, now.parts) if was.upload == now.upload else 0,
-        seen=_common(was.seen, now.seen),
-        sealed=_common(was.sealed, now.sealed),
-        loose=_common(was.loose, now.loose),
+        sources=_common(was.sources, now.sources),
+        blocks=_common(was.blocks, now.blocks),
+        partial_block=_common(was.partial_block, now.partial_block),
     )
 
 
@@ -356,7 +353,7 @@ def _common(was: Sequence[object], now: Sequence[object]) -> int:
     return next((n for n, (a, b) in enumerate(zip(was, now, strict=False)) if a != b), min(len(was), len(now)))
 
 
-def apply(state: State, record: Record) -> State:
+def apply(state: LedgerState, record: Record) -> LedgerState:
     """The state after `record`.
 
     Raises ValueError when the record is not the next one: a gap is never passed over.
@@ -366,20 +363,19 @@ def apply(state: State, record: Record) -> State:
     reset = record.reset
     partitions = dict(state.partitions) if reset is None else {}
     for name, change in record.partitions.items():
-        partitions[name] = merge(partitions.get(name), change)
+        partitions[name] = patch(partitions.get(name), change)
     pending = dict(state.pending)
     published = [pending.pop(key) for key in record.acknowledged if key in pending]
     for given_up in record.lost:
         pending.pop(given_up.key, None)
-    pending.update({o.key: o for o in record.named})
+    pending.update({o.key: o for o in record.closed})
     settings = state.settings
     if record.settings is not None and record.settings not in (settings.get(max(settings)) if settings else None,):
         settings = {**settings, record.number: record.settings}
-    return State(
+    return LedgerState(
         number=record.number,
         epoch=record.epoch,
         clock=record.clock if record.sets_clock_back else max(state.clock, record.clock),
-        format=state.format if reset is None else FORMAT,
         claims=state.claims + ((record.number,) if record.kind == "claim" else ()),
         settings=_referenced(settings, partitions.values(), pending.values()),
         kafka=record.kafka or state.kafka,
@@ -395,7 +391,7 @@ def apply(state: State, record: Record) -> State:
     )
 
 
-def superseded(before: State, after: State, changed: Iterable[str]) -> list[str]:
+def superseded_staging(before: LedgerState, after: LedgerState, changed: Iterable[str]) -> list[str]:
     """The staging objects that `before` named and `after` does not, where only the topic-partitions `changed` differ.
 
     One that holds leftovers of several stays until the last of them needs it no more.
@@ -410,12 +406,12 @@ def superseded(before: State, after: State, changed: Iterable[str]) -> list[str]
     return sorted(gone - after.staged()) if gone else []
 
 
-def audited(state: State) -> State:
+def without_audit(state: LedgerState) -> LedgerState:
     """The state as its snapshot keeps it: the audit up to it stands in the published list."""
     return msgspec.structs.replace(state, published=(), rotations=(), lost=(), audited_to=state.number)
 
 
-def committed(state: State, visible: Set[str] = frozenset()) -> dict[TopicPartition, int]:
+def committable_offsets(state: LedgerState, visible: Set[str] = frozenset()) -> dict[TopicPartition, int]:
     """The offset to commit of each partition (P5): the first one that is not in an acknowledged object.
 
     `visible` are the keys of pending objects that count as acknowledged; a driver that commits gives none.
@@ -428,7 +424,7 @@ def committed(state: State, visible: Set[str] = frozenset()) -> dict[TopicPartit
 
 
 def _referenced(
-    settings: Mapping[int, str], partitions: Iterable[PartitionState], pending: Iterable[NamedObject]
+    settings: Mapping[int, str], partitions: Iterable[PartitionState], pending: Iterable[ClosedObject]
 ) -> dict[int, str]:
     used = {o.settings for p in partitions for o in p.open} | {o.settings for o in pending}
     newest = max(settings, default=0)

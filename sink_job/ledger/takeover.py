@@ -9,8 +9,8 @@ import logging
 from collections.abc import Callable
 
 from sink_job.api.errors import LedgerFenced
-from sink_job.ledger.fencing import owner_asked_first
-from sink_job.ledger.state import Record, State, apply
+from sink_job.ledger.fencing import ownership_checked_first
+from sink_job.ledger.state import LedgerState, Record, apply
 from sink_job.ledger.store import Ledger
 
 CLAIM_ATTEMPTS = 50
@@ -18,7 +18,7 @@ CLAIM_ATTEMPTS = 50
 _log = logging.getLogger(__name__)
 
 
-def take_over(ledger: Ledger, claim: Callable[[State], Record]) -> State:
+def take_over(ledger: Ledger, claim: Callable[[LedgerState], Record]) -> LedgerState:
     """Claims the ledger and returns its state, the claim applied.
 
     `claim` makes the record that follows a state. Whoever appends a record at the same time makes this one try again,
@@ -43,6 +43,6 @@ def take_over(ledger: Ledger, claim: Callable[[State], Record]) -> State:
     )
 
 
-def _claimed(ledger: Ledger, claim: Callable[[State], Record], state: State) -> Record:
-    with owner_asked_first(ledger, lambda: state):
+def _claimed(ledger: Ledger, claim: Callable[[LedgerState], Record], state: LedgerState) -> Record:
+    with ownership_checked_first(ledger, lambda: state):
         return claim(state)

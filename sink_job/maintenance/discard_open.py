@@ -10,12 +10,12 @@ from __future__ import annotations
 import msgspec
 
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.ledger.generations import given_up
-from sink_job.ledger.session import Hands, Taken, changed
-from sink_job.ledger.state import PartitionState, committed, difference
+from sink_job.ledger.generations import without_open_bytes
+from sink_job.ledger.session import LedgerAccess, LedgerSession, changed
+from sink_job.ledger.state import PartitionState, committable_offsets, diff
 
 
-class Given(msgspec.Struct, frozen=True, rename="camel"):
+class DiscardedPartition(msgspec.Struct, frozen=True, rename="camel"):
     """One topic-partition of which objects were given up: `records` in them, and the first offset that is in no
     visible object."""
 
@@ -26,7 +26,7 @@ class Given(msgspec.Struct, frozen=True, rename="camel"):
     committed: int
 
 
-class Discarded(msgspec.Struct, frozen=True, rename="camel"):
+class DiscardReport(msgspec.Struct, frozen=True, rename="camel"):
     """What came of it. `record` is the ledger's last one (None: there is no ledger); `published` counts the named
     objects that were made visible first."""
 
@@ -34,31 +34,31 @@ class Discarded(msgspec.Struct, frozen=True, rename="camel"):
     published: int
     objects: int
     records: int
-    partitions: tuple[Given, ...] = ()
+    partitions: tuple[DiscardedPartition, ...] = ()
 
 
-def discard_open(hands: Hands) -> Discarded:
+def discard_open(hands: LedgerAccess) -> DiscardReport:
     """Gives up what is open. Raises what `Taken` raises; where there is no ledger, there is nothing to do."""
     if not hands.ledger.exists():
-        return Discarded(None, 0, 0, 0)
-    taken = Taken(hands)
+        return DiscardReport(None, 0, 0, 0)
+    taken = LedgerSession(hands)
     with taken.kept():
         return _discard(taken)
 
 
-def _discard(taken: Taken) -> Discarded:
+def _discard(taken: LedgerSession) -> DiscardReport:
     published = taken.publish()
     before = taken.state.partitions
-    after = changed(taken.state, {name: given_up(p) for name, p in before.items()})
+    after = changed(taken.state, {name: without_open_bytes(p) for name, p in before.items()})
     if after:
-        taken.give_up(partitions={name: difference(before[name], p) for name, p in after.items()})
+        taken.discard_open(partitions={name: diff(before[name], p) for name, p in after.items()})
     else:
         taken.clean_up()
-    offsets = committed(taken.state)
+    offsets = committable_offsets(taken.state)
     found = tuple(_given(tp, before[str(tp)], offsets[tp]) for tp in sorted(map(TopicPartition.parse, after)))
     objects = sum(one.objects for one in found)
-    return Discarded(taken.state.number, published, objects, sum(one.records for one in found), found)
+    return DiscardReport(taken.state.number, published, objects, sum(one.records for one in found), found)
 
 
-def _given(tp: TopicPartition, p: PartitionState, committed_to: int) -> Given:
-    return Given(tp.topic, tp.partition, len(p.open), sum(o.count for o in p.open), committed_to)
+def _given(tp: TopicPartition, p: PartitionState, committed_to: int) -> DiscardedPartition:
+    return DiscardedPartition(tp.topic, tp.partition, len(p.open), sum(o.count for o in p.open), committed_to)

@@ -10,34 +10,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from sink_job.api.errors import ConfigurationError, ObjectsInTheWay
-from sink_job.api.spec import Shaping
+from sink_job.api.errors import ConfigurationError, ExistingObjects
+from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.ledger.state import NamedObject
+from sink_job.ledger.state import ClosedObject
 from sink_job.partitioning.object_keys import ObjectName, parse_key, topic_prefix
-from sink_job.s3 import S3
-from sink_job.verify.audit import Lists
+from sink_job.s3 import S3Client
+from sink_job.verify.audit import GenerationAudit
 from sink_job.verify.per_generation import is_copied
 
-TOLD = 3
+MAX_REPORTED = 3
 """Objects that are named in a message."""
 
 Starts = Mapping[TopicPartition, int]
 
 
-def expect_empty(s3: S3, shaping: Shaping, starts: Starts) -> None:
-    """Raises ObjectsInTheWay when there is any object below the directories of these topics."""
+def check_empty(s3: S3Client, shaping: ObjectSettings, starts: Starts) -> None:
+    """Raises ExistingObjects when there is any object below the directories of these topics."""
     for topic in sorted({tp.topic for tp in starts}):
         found = next(iter(s3.list(topic_prefix(shaping, topic))), None)
         if found is not None:
-            raise ObjectsInTheWay(
+            raise ExistingObjects(
                 f"the new generation's objects would go below {shaping.s3.topics_dir}, where s3://{s3.bucket}/"
                 f"{found.key} stands already. Nothing was changed. Move it away"
             )
 
 
-def expect_none_in_the_way(s3: S3, shaping: Shaping, generations: Sequence[Lists], starts: Starts) -> None:
-    """Raises ObjectsInTheWay when an object holds, or may hold, a record at or above its topic-partition's start;
+def check_existing_objects(
+    s3: S3Client, shaping: ObjectSettings, generations: Sequence[GenerationAudit], starts: Starts
+) -> None:
+    """Raises ExistingObjects when an object holds, or may hold, a record at or above its topic-partition's start;
     ConfigurationError when one that is gone held records below it that would be in no object."""
     known = {o.key: o for each in generations for o in each.objects}
     listed: set[str] = set()
@@ -54,16 +56,16 @@ def expect_none_in_the_way(s3: S3, shaping: Shaping, generations: Sequence[Lists
     found = {o.key: (o.topic_partition, o.last) for o in reaching if o.key in there}
     found |= {key: (_tp(name), name.first) for key, name in strange.items() if _is_at_or_above(name, starts)}
     if found:
-        raise ObjectsInTheWay(_in_the_way(s3, found))
-    doubtful = sorted(key for key, name in strange.items() if may_reach_over(name, known, strange, generations, starts))
+        raise ExistingObjects(_conflict(s3, found))
+    doubtful = sorted(key for key, name in strange.items() if may_overlap(name, known, strange, generations, starts))
     if doubtful:
-        raise ObjectsInTheWay(
+        raise ExistingObjects(
             f"the ledger does not name {len(doubtful):,} of the objects that begin below the new offsets, and nothing "
             f"tells whether they end there: {_some(s3, doubtful)}. Nothing was changed. Move them away, or copy to "
             "another directory by onExisting: NewPrefix"
         )
     gone = {o.key for o in reaching} - set(generations[-1].state.pending)  # those become visible before the last look
-    for o, start in left_out(generations, starts):
+    for o, start in uncovered_objects(generations, starts):
         if o.key in gone:
             raise ConfigurationError(
                 f"s3://{s3.bucket}/{o.key} is gone, which held offsets {o.first} to {o.last} of {o.topic_partition}: "
@@ -72,11 +74,11 @@ def expect_none_in_the_way(s3: S3, shaping: Shaping, generations: Sequence[Lists
             )
 
 
-def may_reach_over(
+def may_overlap(
     name: ObjectName,
-    known: Mapping[str, NamedObject],
+    known: Mapping[str, ClosedObject],
     strange: Mapping[str, ObjectName],
-    generations: Sequence[Lists],
+    generations: Sequence[GenerationAudit],
     starts: Starts,
 ) -> bool:
     """Whether an object that no list names may begin below its topic-partition's start and end at or above it. What
@@ -93,7 +95,7 @@ def may_reach_over(
     return not any(name.first < first <= start for first in behind)
 
 
-def left_out(generations: Sequence[Lists], starts: Starts) -> Iterator[tuple[NamedObject, int]]:
+def uncovered_objects(generations: Sequence[GenerationAudit], starts: Starts) -> Iterator[tuple[ClosedObject, int]]:
     """The objects that begin below the start of their topic-partition and reach over it, where no later generation has
     copied what is below; with that start."""
     ended = [replace(each, ended=True) for each in generations]
@@ -112,19 +114,19 @@ def _is_at_or_above(name: ObjectName, starts: Starts) -> bool:
     return name.first >= starts.get(_tp(name), name.first + 1)
 
 
-def _some(s3: S3, keys: Sequence[str]) -> str:
-    first = ", ".join(f"s3://{s3.bucket}/{key}" for key in keys[:TOLD])
-    return first + (" …" if len(keys) > TOLD else "")
+def _some(s3: S3Client, keys: Sequence[str]) -> str:
+    first = ", ".join(f"s3://{s3.bucket}/{key}" for key in keys[:MAX_REPORTED])
+    return first + (" …" if len(keys) > MAX_REPORTED else "")
 
 
-def _in_the_way(s3: S3, found: Mapping[str, tuple[TopicPartition, int]]) -> str:
+def _conflict(s3: S3Client, found: Mapping[str, tuple[TopicPartition, int]]) -> str:
     last: dict[TopicPartition, int] = {}
     for tp, offset in found.values():
         last[tp] = max(last.get(tp, -1), offset)
-    behind = ", ".join(f"{tp} at {offset + 1}" for tp, offset in sorted(last.items())[:TOLD])
+    behind = ", ".join(f"{tp} at {offset + 1}" for tp, offset in sorted(last.items())[:MAX_REPORTED])
     objects = "1 object holds" if len(found) == 1 else f"{len(found):,} objects hold"
     return (
         f"{objects} records at or above the new offsets, which would be copied a second time: "
         f"{_some(s3, sorted(found))}. Nothing was changed. Move them away, start behind them "
-        f"({behind}{' …' if len(last) > TOLD else ''}), or copy to another directory by onExisting: NewPrefix"
+        f"({behind}{' …' if len(last) > MAX_REPORTED else ''}), or copy to another directory by onExisting: NewPrefix"
     )

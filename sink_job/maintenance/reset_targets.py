@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sink_job.api.enums import ResetTo
-from sink_job.api.errors import SpecError
-from sink_job.api.operator_sections import OffsetReset
+from sink_job.api.errors import InvalidSpec
+from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.topic_partition import TopicPartition
 
 _HERE = "spec.offsets.reset"
 
 
 @dataclass(frozen=True)
-class Logs:
+class LogBounds:
     """Of each topic-partition that is read, the first offset that Kafka holds, and the one behind the last that a
     reader gets."""
 
@@ -25,31 +25,31 @@ class Logs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Places:
+class ResetContext:
     """`at`: with Timestamp, the offset of that time. `reached`: the first offset that is in no visible object, of those
     topic-partitions whose log is the one that the ledger knows, or that are not read any more. `now`: ms."""
 
-    logs: Logs
+    logs: LogBounds
     at: Mapping[TopicPartition, int]
     reached: Mapping[TopicPartition, int]
     now: int
 
 
-def digest(request: OffsetReset) -> str:
+def request_digest(request: OffsetResetSpec) -> str:
     """Tells this request from others of the same nonce. The order of topic-partitions means nothing."""
     partitions = sorted(request.partitions or (), key=lambda each: (each.topic, each.partition))
     same = request.model_copy(update={"partitions": partitions or None})
     return hashlib.sha256(same.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:16]
 
 
-def wanted_starts(request: OffsetReset, places: Places) -> dict[TopicPartition, int]:
-    """The first offset to copy of every topic-partition. Raises SpecError with every mistake of the request.
+def resolve_targets(request: OffsetResetSpec, places: ResetContext) -> dict[TopicPartition, int]:
+    """The first offset to copy of every topic-partition. Raises InvalidSpec with every mistake of the request.
 
     What the request does not name goes on where it is; what nobody knew yet starts at its beginning.
     """
     mistakes = _mistakes(request, places)
     if mistakes:
-        raise SpecError(mistakes)
+        raise InvalidSpec(mistakes)
     logs = places.logs
     named = {TopicPartition(each.topic, each.partition): each.offset for each in request.partitions or ()}
     starts = {}
@@ -65,7 +65,7 @@ def wanted_starts(request: OffsetReset, places: Places) -> dict[TopicPartition, 
     return {**places.reached, **starts}
 
 
-def _mistakes(request: OffsetReset, places: Places) -> list[str]:
+def _mistakes(request: OffsetResetSpec, places: ResetContext) -> list[str]:
     if request.timestamp is not None and request.timestamp > places.now:
         when = _time(request.timestamp)
         return [

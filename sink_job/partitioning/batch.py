@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-REFUSED: Final = -1
+REJECTED: Final = -1
 """Code of a row that has no effect at all: refused by the converter or the null policy, or without a time."""
-REFUSED_PATH: Final = -2
+REJECTED_PATH: Final = -2
 """Code of a row whose path could not be made: it moves `last_time` and can set `base`, and triggers no rule."""
 
 TOMBSTONE: Final = "tombstone"

@@ -14,7 +14,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from sink_job.api.date_pattern import LETTERS, Piece
+from sink_job.api.date_pattern import LETTERS, PatternElement
 from sink_job.partitioning.time_zones import DAY, Zone
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Moment:
 Field = Callable[[Moment], str]
 
 
-def compile_pieces(pieces: Sequence[Piece], *, zone: Zone, locale: str) -> Callable[[int], str]:
+def compile_pieces(pieces: Sequence[PatternElement], *, zone: Zone, locale: str) -> Callable[[int], str]:
     """A function that prints an instant (milliseconds since the epoch) by a pattern's pieces in `zone` and `locale`.
 
     Raises ValueError for a letter that is not a pattern letter, and for an unknown locale.

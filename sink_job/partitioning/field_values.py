@@ -15,7 +15,7 @@ Codes = npt.NDArray[np.int32]
 MISSING: Final = msgspec.UNSET
 """What a field is that its record lacks; null is None."""
 
-Refusals = list[tuple[int, str]]
+Rejections = list[tuple[int, str]]
 """(row, what is wrong), ascending."""
 
 _NUMBERS: Final = {int, bool, float}
@@ -42,7 +42,7 @@ def shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def elements(name: str, values: Sequence[object], *, delimiter: str) -> tuple[Codes, list[str], Refusals]:
+def elements(name: str, values: Sequence[object], *, delimiter: str) -> tuple[Codes, list[str], Rejections]:
     """For each value of the field `name` the place of its path element in the list that is returned too, or -1 where it
     has none, and what is wrong there."""
     kinds = set(map(type, values))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from sink_job.api.enums import Compression, Output
-from sink_job.api.spec import Shaping
+from sink_job.api.enums import CompressionCodec, OutputFormat
+from sink_job.api.spec import ObjectSettings
 
 MAX_KEY_BYTES: Final = 1024
 """S3's limit."""
@@ -20,14 +20,14 @@ MAX_OFFSET: Final = 2**63 - 1
 """Kafka's limits."""
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
-_SUFFIXES: Final = {Compression.NONE: "", Compression.GZIP: ".gz", Compression.ZSTD: ".zst"}
+_SUFFIXES: Final = {CompressionCodec.NONE: "", CompressionCodec.GZIP: ".gz", CompressionCodec.ZSTD: ".zst"}
 _PARQUET: Final = {
-    Compression.NONE: "",
-    Compression.SNAPPY: ".snappy",
-    Compression.GZIP: ".gz",
-    Compression.ZSTD: ".zstd",
-    Compression.LZ4: ".lz4",
-    Compression.BROTLI: ".br",
+    CompressionCodec.NONE: "",
+    CompressionCodec.SNAPPY: ".snappy",
+    CompressionCodec.GZIP: ".gz",
+    CompressionCodec.ZSTD: ".zstd",
+    CompressionCodec.LZ4: ".lz4",
+    CompressionCodec.BROTLI: ".br",
 }
 
 
@@ -40,40 +40,40 @@ class ObjectName(NamedTuple):
     first: int
 
 
-def extension(shaping: Shaping) -> str:
+def extension(shaping: ObjectSettings) -> str:
     """What keys end in, with its dot: format and compression."""
     settings = shaping.format
-    if settings.output is Output.PARQUET:
+    if settings.output is OutputFormat.PARQUET:
         return f"{_PARQUET[settings.compression]}.parquet"
-    if settings.output is Output.AVRO:
+    if settings.output is OutputFormat.AVRO:
         return ".avro"
-    name = settings.bytes_extension if settings.output is Output.BYTES else ".json"
+    name = settings.bytes_extension if settings.output is OutputFormat.BYTES else ".json"
     return name + _SUFFIXES[settings.compression]
 
 
-def topic_prefix(shaping: Shaping, topic: str) -> str:
+def topic_prefix(shaping: ObjectSettings, topic: str) -> str:
     """What the keys of a topic's objects begin with, up to and with the delimiter before the path."""
     return "".join(f"{name}{shaping.s3.directory_delimiter}" for name in (shaping.s3.topics_dir, topic) if name)
 
 
-def object_key(shaping: Shaping, topic: str, path: str, partition: int, first: int) -> str:
+def object_key(shaping: ObjectSettings, topic: str, path: str, partition: int, first: int) -> str:
     """The key of the object of `topic` and `partition` under `path` whose first offset is `first`."""
     names = shaping.s3
     file = names.file_delimiter.join((topic, str(partition), padded(shaping, first)))
     return f"{topic_prefix(shaping, topic)}{path}{names.directory_delimiter}{file}{extension(shaping)}"
 
 
-def padded(shaping: Shaping, offset: int) -> str:
+def padded(shaping: ObjectSettings, offset: int) -> str:
     """An offset as it stands in a key."""
     return str(offset).rjust(shaping.s3.offset_pad_width, "0")
 
 
-def path_elements(shaping: Shaping, path: str) -> list[str]:
+def path_elements(shaping: ObjectSettings, path: str) -> list[str]:
     """The directories that `path` is made of."""
     return path.split(shaping.s3.directory_delimiter)
 
 
-def parse_key(shaping: Shaping, key: str) -> ObjectName | None:
+def parse_key(shaping: ObjectSettings, key: str) -> ObjectName | None:
     """What an object's key says, or None when these settings do not make such keys.
 
     With a delimiter that may stand in a topic's name more than one topic can fit; the longest is taken.

@@ -12,14 +12,14 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sink_job.api.date_pattern import Piece, pieces
+from sink_job.api.date_pattern import PatternElement, pattern_elements
 from sink_job.api.enums import PartitionerType, TimestampExtractor
-from sink_job.api.spec import Shaping
-from sink_job.partitioning.batch import REFUSED, REFUSED_PATH
+from sink_job.api.spec import ObjectSettings
+from sink_job.partitioning.batch import REJECTED, REJECTED_PATH
 from sink_job.partitioning.date_format import compile_pieces
-from sink_job.partitioning.field_values import Codes, Refusals, elements
+from sink_job.partitioning.field_values import Codes, Rejections, elements
 from sink_job.partitioning.time_zones import DAY, HOUR, Times, ranked, zone
-from sink_job.partitioning.timestamp_extractor import Buckets, field_times, kafka_times
+from sink_job.partitioning.timestamp_extractor import TimeBuckets, field_times, kafka_times
 
 Mask = npt.NDArray[np.bool_]
 Fields = Mapping[str, Sequence[object]]
@@ -34,11 +34,11 @@ class PathColumns(NamedTuple):
     codes: Codes
     paths: list[str]
     times: Times | None
-    refused: Refusals
+    rejected: Rejections
 
 
 @dataclass(frozen=True)
-class Partitioner:
+class PathPartitioner:
     """What finds the paths of one sink's records."""
 
     type: PartitionerType
@@ -46,10 +46,10 @@ class Partitioner:
     names: tuple[str, ...]
     extractor: TimestampExtractor
     timestamp_field: str
-    _time: _TimePath | None
+    _time: TimePathFormatter | None
 
     @classmethod
-    def of(cls, shaping: Shaping) -> Partitioner:
+    def of(cls, shaping: ObjectSettings) -> PathPartitioner:
         """The partitioner that the settings ask for. Raises ValueError for what the spec should have refused."""
         settings, delimiter = shaping.partitioner, shaping.s3.directory_delimiter
         return cls(
@@ -58,7 +58,7 @@ class Partitioner:
             names=tuple(settings.fields or ()) if settings.type.uses_fields else (),
             extractor=settings.timestamp_extractor,
             timestamp_field=settings.timestamp_field,
-            _time=_TimePath.of(shaping) if settings.type.uses_time else None,
+            _time=TimePathFormatter.of(shaping) if settings.type.uses_time else None,
         )
 
     @property
@@ -83,7 +83,7 @@ class Partitioner:
             return None
         return self._time.of_times(np.array([clock], np.int64))[1][0]
 
-    def paths_of(
+    def partition(
         self,
         n: int,
         now: int,
@@ -102,7 +102,7 @@ class Partitioner:
         codes = np.zeros(n, np.int32)
         if self._time is None and not self.names:
             if skip is not None:
-                codes[skip] = REFUSED
+                codes[skip] = REJECTED
             return PathColumns(codes, [f"partition={partition}"], None, [])
         work = _Batch(n, fields or {}, skip)
         times = self._times(work, now, timestamps)
@@ -127,7 +127,7 @@ class Partitioner:
         else:
             found, refused = field_times(self.timestamp_field, work.values(self.timestamp_field))
         times[work.rows] = found
-        work.refuse(refused, REFUSED)
+        work.refuse(refused, REJECTED)
         return times
 
     def _time_labels(self, work: _Batch, times: Times | None) -> list[_Labels]:
@@ -150,17 +150,17 @@ class _Batch:
     def __init__(self, n: int, fields: Fields, skip: Mask | None) -> None:
         self.n = n
         self.codes = np.zeros(n, np.int32)
-        self.refused: Refusals = []
+        self.refused: Rejections = []
         self.rows = np.arange(n) if skip is None else np.flatnonzero(~skip)
         if skip is not None:
-            self.codes[skip] = REFUSED
+            self.codes[skip] = REJECTED
         self._fields = fields
 
     def values(self, name: str) -> Sequence[object]:
         values = self._fields[name]
         return values if len(self.rows) == self.n else [values[row] for row in self.rows.tolist()]
 
-    def refuse(self, refused: Refusals, code: int) -> None:
+    def refuse(self, refused: Rejections, code: int) -> None:
         """Takes rows out; those of `refused` are places in `rows`."""
         if not refused:
             return
@@ -173,7 +173,7 @@ class _Batch:
     def elements(self, name: str, delimiter: str) -> _Labels:
         codes = np.zeros(self.n, np.int32)
         codes[self.rows], labels, refused = elements(name, self.values(name), delimiter=delimiter)
-        self.refuse(refused, REFUSED_PATH)
+        self.refuse(refused, REJECTED_PATH)
         return _Labels(codes, labels)
 
 
@@ -195,16 +195,16 @@ def _once(codes: npt.NDArray[np.int64], labels: list[str]) -> tuple[Codes, list[
     return (codes.astype(np.int32) if len(places) == len(labels) else mapped[codes]), list(places)
 
 
-class _TimePath:
+class TimePathFormatter:
     """The time element of paths; keeps the texts of buckets that it has met."""
 
-    def __init__(self, buckets: Buckets, text: Callable[[int], str]) -> None:
+    def __init__(self, buckets: TimeBuckets, text: Callable[[int], str]) -> None:
         self._buckets = buckets
         self._text = text
         self._texts: dict[int, str] = {}
 
     @classmethod
-    def of(cls, shaping: Shaping) -> _TimePath:
+    def of(cls, shaping: ObjectSettings) -> TimePathFormatter:
         settings, delimiter = shaping.partitioner, shaping.s3.directory_delimiter
         where = zone(settings.timezone or "UTC")
         match settings.type:
@@ -215,8 +215,8 @@ class _TimePath:
             case _:
                 if not (settings.duration and settings.path_format):
                     raise ValueError(f"partitioner {settings.type} needs duration and pathFormat")
-                duration, found = settings.duration, without_trailing(pieces(settings.path_format), delimiter)
-        return cls(Buckets(where, duration), compile_pieces(found, zone=where, locale=settings.locale))
+                duration, found = settings.duration, without_trailing(pattern_elements(settings.path_format), delimiter)
+        return cls(TimeBuckets(where, duration), compile_pieces(found, zone=where, locale=settings.locale))
 
     def of_times(self, times: Times) -> tuple[npt.NDArray[np.intp], list[str]]:
         """The texts of the buckets that `times` fall into, and the place of each time's among them."""
@@ -232,15 +232,19 @@ class _TimePath:
         return text
 
 
-def _calendar(delimiter: str) -> list[Piece]:
+def _calendar(delimiter: str) -> list[PatternElement]:
     """The pattern of Hourly, that of Daily and two pieces more: made here so that no delimiter is read as a letter."""
     names = (("year=", "YYYY"), (f"{delimiter}month=", "MM"), (f"{delimiter}day=", "dd"), (f"{delimiter}hour=", "HH"))
-    return [part for name, letters in names for part in (Piece(name, literal=True), Piece(letters, literal=False))]
+    return [
+        part
+        for name, letters in names
+        for part in (PatternElement(name, literal=True), PatternElement(letters, literal=False))
+    ]
 
 
-def without_trailing(found: Sequence[Piece], delimiter: str) -> list[Piece]:
+def without_trailing(found: Sequence[PatternElement], delimiter: str) -> list[PatternElement]:
     """The pieces of a pattern without one delimiter at its end."""
     *front, last = found
     if not (last.literal and last.text.endswith(delimiter)):
         return list(found)
-    return [*front, Piece(last.text.removesuffix(delimiter), literal=True)]
+    return [*front, PatternElement(last.text.removesuffix(delimiter), literal=True)]

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sink_job.partitioning import arrow_columns, iso8601
-from sink_job.partitioning.field_values import Refusals, shortened, wrong_kind
+from sink_job.partitioning.field_values import Rejections, shortened, wrong_kind
 from sink_job.partitioning.time_zones import Times, Zone, ranked
 
 LIMIT: Final = 2**62
@@ -25,7 +25,7 @@ _DIGITS: Final = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 _PLAIN: Final = r"^(000[1-9]|00[1-9]\d|0[1-9]\d\d|[1-9]\d{3})-\d\d-\d\dT\d\d:\d\d:\d\dZ$"
 
 
-def kafka_times(timestamps: Times) -> tuple[Times, Refusals]:
+def kafka_times(timestamps: Times) -> tuple[Times, Rejections]:
     """The times of extractor Record: Kafka's own, where -1 is none."""
     missing = [(int(row), "the record has no Kafka timestamp") for row in np.flatnonzero(timestamps == -1)]
     beyond = (timestamps <= -LIMIT) | (timestamps >= LIMIT)  # not np.abs: -2**63 has no positive counterpart
@@ -33,14 +33,14 @@ def kafka_times(timestamps: Times) -> tuple[Times, Refusals]:
     return timestamps, sorted(missing + far)
 
 
-def field_times(name: str, values: Sequence[object]) -> tuple[Times, Refusals]:
+def field_times(name: str, values: Sequence[object]) -> tuple[Times, Rejections]:
     """The times of extractor RecordField, from the values of the field `name`; 0 where it is refused."""
     kinds = set(map(type, values))
     quick = _integers(values) if kinds == {int} else _texts(values) if kinds == {str} else None
     if quick is not None:
         return quick, []
     times = np.zeros(len(values), np.int64)
-    refused: Refusals = []
+    refused: Rejections = []
     known: dict[object, int] = {}
     for row, value in enumerate(values):
         try:
@@ -98,7 +98,7 @@ def _text_time(text: str) -> int:
 
 
 @dataclass(frozen=True)
-class Buckets:
+class TimeBuckets:
     """The stretches of `duration` milliseconds that time paths stand for, counted on the zone's clock."""
 
     zone: Zone

@@ -1,4 +1,4 @@
-"""The settings that close objects, and the open objects of one topic-partition within a round."""
+"""The rotation policy, and the open objects of one topic-partition during a round."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Final
 import msgspec
 
 from sink_job.api.enums import RotationScope
-from sink_job.api.spec import Shaping
+from sink_job.api.spec import ObjectSettings
 from sink_job.partitioning.time_zones import zone
 from sink_job.rotation.schedule import Schedule
-from sink_job.rotation.types import Close, CutState, OpenCut
+from sink_job.rotation.types import Close, OpenObjectState, RotationState
 
 MOST_PARTS: Final = 9_900
 """Parts of an object when it is closed whatever the settings say: S3 takes 10,000, and no part is below its size."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutSettings:
-    """When objects are closed; None is off. Counts are records, sizes encoded bytes, times milliseconds.
+class RotationPolicy:
+    """When objects close; None is off. Counts are records, sizes are encoded bytes, times are ms.
 
-    An object that no setting ends is closed before S3's 10,000 parts are used up.
+    An object that no setting closes is closed before it reaches S3's limit of 10,000 parts.
     """
 
     flush_size: int | None = None
@@ -35,7 +35,7 @@ class CutSettings:
     per_object: bool = False
 
     @classmethod
-    def of(cls, shaping: Shaping) -> CutSettings:
+    def of(cls, shaping: ObjectSettings) -> RotationPolicy:
         """The rotation of a sink. Raises ValueError for an unknown time zone."""
         rotation, timezone = shaping.rotation, shaping.partitioner.timezone
         most = MOST_PARTS * shaping.s3.part_size
@@ -52,10 +52,10 @@ class CutSettings:
         )
 
 
-class Rotation:
-    """The state of one topic-partition while a round changes it."""
+class RotationContext:
+    """The rotation state of one topic-partition during a round."""
 
-    def __init__(self, settings: CutSettings, state: CutState, now: int) -> None:
+    def __init__(self, settings: RotationPolicy, state: RotationState, now: int) -> None:
         """Works on a copy of `state`."""
         self.settings = settings
         self.now = now
@@ -64,7 +64,7 @@ class Rotation:
 
     @property
     def due(self) -> bool:
-        """Whether the schedule is: `now` is at or past its next point."""
+        """Whether the schedule is due: `now` is at or after its next point."""
         next_schedule = self.state.next_schedule
         return self.settings.schedule is not None and next_schedule is not None and self.now >= next_schedule
 
@@ -72,37 +72,39 @@ class Rotation:
         if self.settings.schedule is not None:
             self.state.next_schedule = self.settings.schedule.after(self.now)
 
-    def open(self, path: str, first: int, *, base: int | None = None) -> OpenCut:
-        """The open object of `path`; when there is none, one that starts at the offset `first`."""
+    def open(self, path: str, first: int, *, interval_start: int | None = None) -> OpenObjectState:
+        """The open object of `path`; opens one with the first offset `first` if there is none."""
         cut = self.state.open.get(path)
         if cut is None:
-            cut = OpenCut(path=path, first=first, last=first, count=0, size=0, opened_at=self.now, base=base)
+            cut = OpenObjectState(
+                path=path, first=first, last=first, count=0, size=0, opened_at=self.now, interval_start=interval_start
+            )
             self.state.open[path] = cut
         return cut
 
-    def add(self, cut: OpenCut, *, last: int, count: int, size: int) -> None:
-        """`count` records of `size` bytes up to the offset `last` go to `cut`."""
+    def add(self, cut: OpenObjectState, *, last: int, count: int, size: int) -> None:
+        """Adds `count` records of `size` bytes, up to the offset `last`, to `cut`."""
         cut.last = last
         cut.count += count
         cut.size += size
-        self.state.n += count
+        self.state.open_records += count
 
-    def close(self, cuts: Sequence[OpenCut]) -> Close:
+    def close(self, cuts: Sequence[OpenObjectState]) -> Close:
         for cut in cuts:
             del self.state.open[cut.path]
-            self.state.n -= cut.count
+            self.state.open_records -= cut.count
         return Close(tuple(cuts))
 
     def close_all(self) -> Close:
-        """Closes what is open, at least one object, and moves the committable offset behind it."""
+        """Closes all open objects, at least one, and moves the committable offset after them."""
         closed = self.close(list(self.state.open.values()))
         self.state.committable = max(cut.last for cut in closed.objects) + 1
-        self.state.base = None
+        self.state.interval_start = None
         return closed
 
     @property
     def committable(self) -> int:
-        """The first offset that is not in a closed object; with nothing open the next offset to read."""
+        """The first offset that is not in a closed object; without open objects the next offset to read."""
         if not self.state.open:
             return self.state.next
         if self.settings.per_object:

@@ -1,4 +1,4 @@
-"""The rows of a batch that are written, as columns of their own, and the questions that both scopes ask of them."""
+"""The accepted rows of a batch as columns, and the queries that both rotation scopes need."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sink_job.partitioning.batch import REFUSED, Rows
+from sink_job.partitioning.batch import REJECTED, Rows
 from sink_job.rotation.types import Append
 
 Ints = npt.NDArray[np.int64]
-Places = npt.NDArray[np.intp]
+Indices = npt.NDArray[np.intp]
 
 _WINDOW = 1024
 
 
-class Group(NamedTuple):
-    """One path's records within a stretch: their places, ascending, what they are in bytes, their first and last
-    offset, and, with times, that of the first one and the latest."""
+class PathGroup(NamedTuple):
+    """One path's records within a segment: their indices, ascending, size in bytes, first and last offset, and if there
+    are times, the first record's and the latest."""
 
     path: str
     code: int
-    places: Places | range
+    indices: Indices | range
     size: int
     first: int
     last: int
@@ -32,12 +32,12 @@ class Group(NamedTuple):
     latest: int | None
 
 
-class Written:
-    """A batch without its refused rows. A *place* counts the written rows, from 0."""
+class AcceptedRows:
+    """A batch without its rejected rows. An *index* counts the accepted rows, from 0."""
 
     def __init__(self, rows: Rows) -> None:
         self.paths = rows.paths
-        self._rows: Places | None = None
+        self._rows: Indices | None = None
         codes, offsets, times, sizes = rows.codes, rows.offsets, rows.times, rows.sizes
         if len(codes) and int(codes.min()) < 0:
             self._rows = np.flatnonzero(codes >= 0)
@@ -52,19 +52,19 @@ class Written:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def path(self, place: int) -> str:
-        return self.paths[int(self.codes[place])]
+    def path(self, index: int) -> str:
+        return self.paths[int(self.codes[index])]
 
-    def append(self, path: str, places: Places | range) -> Append:
-        """Append for the rows at `places`."""
+    def append(self, path: str, indices: Indices | range) -> Append:
+        """The step that appends the rows at `indices`."""
         if self._rows is None:
-            return Append(path, slice(places.start, places.stop) if isinstance(places, range) else places)
-        rows = self._rows[places.start : places.stop] if isinstance(places, range) else self._rows[places]
+            return Append(path, slice(indices.start, indices.stop) if isinstance(indices, range) else indices)
+        rows = self._rows[indices.start : indices.stop] if isinstance(indices, range) else self._rows[indices]
         start, end = int(rows[0]), int(rows[-1]) + 1
         return Append(path, slice(start, end) if end - start == len(rows) else rows)
 
-    def groups(self, start: int, end: int) -> Iterator[Group]:
-        """The records from place `start` to `end` by path, in the order of each path's first one."""
+    def groups(self, start: int, end: int) -> Iterator[PathGroup]:
+        """The records from index `start` to `end` by path, ordered by the first record of each path."""
         segment = self.codes[start:end]
         if not self.switches or not bool((segment != segment[0]).any()):
             yield self._group(start, end)
@@ -90,16 +90,16 @@ class Written:
             strict=True,
         )
         for code, low, high, first, last, *rest in sorted(columns, key=itemgetter(3)):
-            places = range(first, last + 1) if last - first == high - low - 1 else order[low:high]
-            yield Group(self.paths[code], code, places, *rest)
+            indices = range(first, last + 1) if last - first == high - low - 1 else order[low:high]
+            yield PathGroup(self.paths[code], code, indices, *rest)
 
-    def _group(self, start: int, end: int) -> Group:
-        """The records of one path from place `start` to `end`."""
+    def _group(self, start: int, end: int) -> PathGroup:
+        """The records from index `start` to `end`, which have one path."""
         code = int(self.codes[start])
-        return Group(
+        return PathGroup(
             path=self.paths[code],
             code=code,
-            places=range(start, end),
+            indices=range(start, end),
             size=0 if self.sizes is None else int(self.sizes[start:end].sum()),
             first=int(self.offsets[start]),
             last=int(self.offsets[end - 1]),
@@ -108,11 +108,11 @@ class Written:
         )
 
     def _narrow(self, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.uint16] | npt.NDArray[np.int32]:
-        """Codes of 16 bits where they fit: numpy sorts those by their digits, several times faster."""
+        """Codes of 16 bits where possible: numpy's radix sort of those is several times faster."""
         return codes.astype(np.uint16) if len(self.paths) < 65_536 else codes
 
     def sizes_so_far(self) -> Ints:
-        """For each place the bytes of its path's records in this batch up to it."""
+        """For each index the bytes of its path's records in this batch up to and including it."""
         assert self.sizes is not None, "maxBytes needs sizes"
         if not self.switches:
             return np.cumsum(self.sizes)
@@ -126,8 +126,8 @@ class Written:
         so_far[order] = sums - np.repeat(before, lengths)
         return so_far
 
-    def previous(self) -> Places:
-        """For each place that of the record before it on the same path, -1 for a path's first one."""
+    def previous(self) -> Indices:
+        """For each index that of the previous record with the same path, -1 for a path's first record."""
         previous = np.full(len(self.codes), -1, np.intp)
         order = np.argsort(self._narrow(self.codes), kind="stable")
         same = self.codes[order][1:] == self.codes[order][:-1]
@@ -135,11 +135,11 @@ class Written:
         return previous
 
 
-def first_looked_at(rows: Rows) -> tuple[Ints, int | None]:
-    """For each written place the time of the first row looked at since the written row before it (itself, unless a
-    refused path comes between), and that of the first row looked at behind the last written one."""
+def first_times(rows: Rows) -> tuple[Ints, int | None]:
+    """For each accepted row the time of the first row with a time after the previous accepted row (itself, unless a
+    row with a rejected path lies between), and that of the first such row after the last accepted one."""
     assert rows.times is not None
-    looked = np.flatnonzero(rows.codes != REFUSED)
+    looked = np.flatnonzero(rows.codes != REJECTED)
     written = np.flatnonzero(rows.codes >= 0)
     since = np.concatenate(([0], written + 1))
     found = np.searchsorted(looked, since)
@@ -148,10 +148,10 @@ def first_looked_at(rows: Rows) -> tuple[Ints, int | None]:
 
 
 def first_true(start: int, end: int, test: Callable[[int, int], npt.NDArray[np.bool_]]) -> int:
-    """The first place in [start, end) for which `test` holds, else `end`.
+    """The first index in [start, end) for which `test` holds, else `end`.
 
-    `test(a, b)` gives the truth of the places from a to b. It is asked for growing windows in order, so that a search
-    costs what it passes over and not what the batch holds.
+    `test(a, b)` returns a mask of the indices from a to b. It is called for growing windows in order, so the cost of a
+    search depends on the distance of the result, not on the size of the batch.
     """
     window = _WINDOW
     while start < end:

@@ -1,4 +1,4 @@
-"""The points of the day at which open objects are closed (`rotation.scheduleInterval`): SEMANTICS section 6."""
+"""The times of day at which open objects close (`rotation.scheduleInterval`): SEMANTICS section 6."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from sink_job.partitioning.time_zones import DAY, Zone
 
 @dataclass(frozen=True)
 class Schedule:
-    """Points every `period` milliseconds, counted from each local midnight; the last slot of a day may be short."""
+    """A point every `period` ms from each local midnight; the last interval of a day may be shorter."""
 
     zone: Zone
     period: int
 
     def after(self, now: int) -> int:
-        """The first point after `now` (milliseconds since the epoch)."""
+        """The first point after `now` (ms since the epoch)."""
         start, end = self._day(now)
         return start + min(((now - start) // self.period + 1) * self.period, end - start)
 
     def _day(self, now: int) -> tuple[int, int]:
-        """Where the local day of `now` starts and ends: 23, 24 or 25 hours, as the zone says.
+        """Start and end of the local day of `now`: 23, 24 or 25 hours, depending on the zone.
 
-        Where midnight is left out the day starts with the clock change; where it comes twice the day starts with the
-        first one, unless the day before was entered again.
+        If the clock change skips midnight, the day starts at the change. If midnight occurs twice, the day starts at
+        the first one, unless the clock returned to the previous day.
         """
         local = now + self.zone.offset(now)
         midnight = local - local % DAY

@@ -1,6 +1,6 @@
-"""What the cutter takes and gives: a batch's rows, a partition's state, and what to do with which rows.
+"""Rotation state of a topic-partition, and the steps that the rotator returns.
 
-Offsets are Kafka's; `first` and `last` are inclusive, times milliseconds since the epoch, sizes bytes.
+Offsets are Kafka's; `first` and `last` are inclusive, times are ms since the epoch, sizes are bytes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 
-class OpenCut(msgspec.Struct):
-    """An open object: its first and last offset, how many records and bytes (encoded, uncompressed) it holds, the round
-    clock it was opened at, and with scope Object the time of its first record."""
+class OpenObjectState(msgspec.Struct):
+    """An open object: first and last offset, number of records, size in bytes (encoded, uncompressed), the round clock
+    at which it was opened, and with scope Object the time of its first record (`interval_start`)."""
 
     path: str
     first: int
@@ -22,35 +22,35 @@ class OpenCut(msgspec.Struct):
     count: int
     size: int
     opened_at: int
-    base: int | None = None
+    interval_start: int | None = None
 
 
-class CutState(msgspec.Struct):
+class RotationState(msgspec.Struct):
     """A topic-partition between two rounds (SEMANTICS section 2).
 
     `next` is the next offset to read. `committable` is the first offset that is not in a closed object: with scope
-    Partition it moves at a close, to the last written offset + 1, and with nothing open at the end of a round to
-    `next`. `open` is in the order of opening, which is that of the first offsets. `n` counts the records in it.
+    Partition a close moves it to the last accepted offset + 1, and the end of a round without open objects moves it to
+    `next`. `open` is ordered by first offset. `open_records` is the number of records in the open objects.
     """
 
     next: int
     committable: int
     last_time: int | None = None
-    base: int | None = None
-    n: int = 0
+    interval_start: int | None = None
+    open_records: int = 0
     current_path: str | None = None
     next_schedule: int | None = None
-    open: dict[str, OpenCut] = {}
+    open: dict[str, OpenObjectState] = {}
 
     @classmethod
-    def start(cls, offset: int) -> CutState:
-        """The state of a topic-partition of which nothing has been read: `offset` is the first to read."""
+    def start(cls, offset: int) -> RotationState:
+        """The initial state: `offset` is the first offset to read."""
         return cls(next=offset, committable=offset)
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """These rows of the batch go to the open object of `path`, or open it."""
+    """Append these rows of the batch to the open object of `path`; open one if there is none."""
 
     path: str
     rows: slice | npt.NDArray[np.intp]
@@ -58,9 +58,14 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """These objects are complete; in the order in which they were opened."""
+    """Close these objects, in the order in which they were opened.
 
-    objects: tuple[OpenCut, ...]
+    `ends_rotation`: no object is open after this step, and no later step appends a row before the last appended one.
+    With scope Object a later step may append such a row, of an object that was open when this one closed.
+    """
+
+    objects: tuple[OpenObjectState, ...]
+    ends_rotation: bool = False
 
 
 Step = Append | Close

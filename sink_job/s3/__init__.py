@@ -1,7 +1,7 @@
 """The object store: one client a process, the calls that the protocol needs, and their outcomes as errors of the
 domain."""
 
-from sink_job.s3.client import S3, connect
+from sink_job.s3.client import S3Client, connect
 from sink_job.s3.errors import (
     ChecksumMismatch,
     Conflict,
@@ -14,26 +14,26 @@ from sink_job.s3.errors import (
 )
 from sink_job.s3.multipart import Part, Upload
 from sink_job.s3.objects import Head, Listed, PutResult
-from sink_job.s3.request_metrics import Meter, Usage
+from sink_job.s3.request_metrics import RequestMetrics, Usage
 from sink_job.s3.retry import RetryPolicy
 from sink_job.s3.settings import S3Settings
 from sink_job.s3.store_probe import lifecycle_warning, probe
 
 __all__ = [
-    "S3",
     "ChecksumMismatch",
     "Conflict",
     "EntityTooSmall",
     "Head",
     "InvalidPart",
     "Listed",
-    "Meter",
     "NoSuchUpload",
     "NotFound",
     "Part",
     "PreconditionFailed",
     "PutResult",
+    "RequestMetrics",
     "RetryPolicy",
+    "S3Client",
     "S3Outcome",
     "S3Settings",
     "Upload",

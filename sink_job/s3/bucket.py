@@ -16,11 +16,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class BucketCalls:
-    """The calls on the bucket. Each raises ConfigurationError and TryAgainLater."""
+    """The calls on the bucket. Each raises ConfigurationError and TransientError."""
 
     _transport: Transport
 
-    def look(self) -> None:
+    def check_access(self) -> None:
         """Asks whether the bucket is there and may be listed. Raises ConfigurationError with what is wrong."""
         self._transport.call("list_objects_v2", MaxKeys=1)
 

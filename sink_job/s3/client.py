@@ -9,14 +9,14 @@ import threading
 
 from sink_job.s3.multipart import MultipartCalls
 from sink_job.s3.objects import ObjectCalls
-from sink_job.s3.request_metrics import Meter
+from sink_job.s3.request_metrics import RequestMetrics
 from sink_job.s3.settings import S3Settings
 from sink_job.s3.transport import Transport
 
-__all__ = ["S3", "connect"]
+__all__ = ["S3Client", "connect"]
 
 
-class S3(ObjectCalls, MultipartCalls):
+class S3Client(ObjectCalls, MultipartCalls):
     """The calls the protocol needs on one bucket, each tried again with growing, jittered pauses. Thread-safe."""
 
     def __init__(self, settings: S3Settings) -> None:
@@ -39,13 +39,13 @@ class S3(ObjectCalls, MultipartCalls):
         return self.settings.url
 
     @property
-    def meter(self) -> Meter:
+    def meter(self) -> RequestMetrics:
         """What this client has asked so far."""
         return self._transport.meter
 
-    def give_up(self) -> None:
+    def cancel_retries(self) -> None:
         """Ends pauses between tries now and from now on: for a process that shuts down."""
-        self._transport.give_up()
+        self._transport.cancel_retries()
 
     def close(self) -> None:
         """Closes the connections."""
@@ -53,13 +53,13 @@ class S3(ObjectCalls, MultipartCalls):
 
 
 _lock = threading.Lock()
-_clients: dict[tuple[int, S3Settings], S3] = {}
+_clients: dict[tuple[int, S3Settings], S3Client] = {}
 
 
-def connect(settings: S3Settings) -> S3:
+def connect(settings: S3Settings) -> S3Client:
     """This process's client for `settings`. Raises ConfigurationError; asks the store nothing."""
     with _lock:
         ours = os.getpid(), settings
         if ours not in _clients:
-            _clients[ours] = S3(settings)
+            _clients[ours] = S3Client(settings)
         return _clients[ours]

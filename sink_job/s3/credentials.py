@@ -12,7 +12,7 @@ from pathlib import Path
 
 from botocore.credentials import CredentialProvider, Credentials, ReadOnlyCredentials
 
-from sink_job.api.errors import SecretMissing
+from sink_job.api.errors import SecretNotFound
 
 __all__ = ["DirectoryCredentials", "DirectoryProvider"]
 
@@ -21,7 +21,7 @@ _Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 class DirectoryCredentials(Credentials):
-    """botocore's credentials, read from `directory` whenever its files changed. Raises SecretMissing without keys."""
+    """botocore's credentials, read from `directory` whenever its files changed. Raises SecretNotFound without keys."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -38,7 +38,7 @@ class DirectoryCredentials(Credentials):
         with self._lock:
             stamp = self._look()
             if stamp != self._stamp:
-                with contextlib.suppress(SecretMissing):  # being rotated: the old keys serve until both are there
+                with contextlib.suppress(SecretNotFound):  # being rotated: the old keys serve until both are there
                     self._frozen = self._read()
                     self._stamp = stamp
             return self._frozen
@@ -52,7 +52,7 @@ class DirectoryCredentials(Credentials):
         access, secret, token = (_text(directory / name) for name in (_ACCESS_KEY, _SECRET_KEY, _TOKEN))
         missing = [name for name, text in ((_ACCESS_KEY, access), (_SECRET_KEY, secret)) if not text]
         if missing:
-            raise SecretMissing(
+            raise SecretNotFound(
                 f"S3 credentials: {self._directory} has no {' and no '.join(missing)}; "
                 f"the secret needs the keys {_ACCESS_KEY} and {_SECRET_KEY} ({_TOKEN} for temporary ones)"
             )
@@ -69,7 +69,7 @@ class DirectoryProvider(CredentialProvider):
         self._directory = directory
 
     def load(self) -> DirectoryCredentials:
-        """The credentials of the directory. Raises SecretMissing."""
+        """The credentials of the directory. Raises SecretNotFound."""
         return DirectoryCredentials(self._directory)
 
 
@@ -87,4 +87,4 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
-        raise SecretMissing(f"S3 credentials: {path} cannot be read: {type(error).__name__}") from error
+        raise SecretNotFound(f"S3 credentials: {path} cannot be read: {type(error).__name__}") from error

@@ -1,9 +1,9 @@
 """What S3 can answer, as errors of the domain: the one place that knows S3's codes and botocore's exceptions.
 
 Three kinds. *Outcomes* are answers the protocol acts upon (`PreconditionFailed`, `NoSuchUpload`, ...): they are raised
-at once and caught in `sink_job.rounds`; where nothing acts upon one, it is a `TryAgainLater`. *Transient* troubles are
-tried again and become `TryAgainLater` when patience is used up. All else is for a person to mend: `ConfigurationError`,
-with what to do. Messages name bucket and key, never a credential.
+at once and caught in `sink_job.coordinator`; where nothing acts upon one, it is a `TransientError`. *Transient*
+troubles are tried again and become `TransientError` when patience is used up. All else is for a person to mend:
+`ConfigurationError`, with what to do. Messages name bucket and key, never a credential.
 """
 
 from dataclasses import dataclass
@@ -15,35 +15,35 @@ from botocore.parsers import ResponseParserError
 
 from sink_job.api.errors import (
     AccessDenied,
-    BucketMissing,
+    BucketNotFound,
     ClockSkew,
     ConfigurationError,
-    CredentialsInvalid,
+    InvalidCredentials,
     SinkError,
-    StoreUnsuitable,
-    TryAgainLater,
+    TransientError,
+    UnsupportedStore,
 )
 
 __all__ = [
     "ChecksumMismatch",
     "Conflict",
     "EntityTooSmall",
+    "FailureAction",
     "InvalidPart",
-    "Kind",
     "NoSuchUpload",
     "NotFound",
     "PreconditionFailed",
+    "S3Failure",
     "S3Outcome",
-    "Trouble",
+    "failure_of",
     "translate",
-    "trouble_of",
 ]
 
 
-class S3Outcome(TryAgainLater):
+class S3Outcome(TransientError):
     """An answer of S3 that the protocol acts upon. `key` is the object's, `code` is S3's.
 
-    It is a TryAgainLater, and has its reason: an answer to a request where the protocol does not expect it (a checksum
+    It is a TransientError, and has its reason: an answer to a request where the protocol does not expect it (a checksum
     that the network has damaged, a 409 to a deletion) ends the process with 75. Each step can be repeated.
     """
 
@@ -85,7 +85,7 @@ class ChecksumMismatch(S3Outcome):
     """The bytes that S3 has are not those of the checksum given with them."""
 
 
-class Kind(Enum):
+class FailureAction(Enum):
     """What to do about a trouble."""
 
     OUTCOME = "tell the caller"
@@ -151,47 +151,47 @@ _CLOCK: Final = "this host's clock is too far from the store's: synchronize the 
 _TOO_LONG: Final = "the key is longer than S3 allows (1024 bytes): shorten spec.s3.topicsDir or the partitioner's path"
 
 _CONFIGURATION: Final[dict[str, tuple[type[ConfigurationError], str]]] = {
-    "NoSuchBucket": (BucketMissing, _NO_BUCKET),
-    "AuthorizationHeaderMalformed": (BucketMissing, _REGION),
-    "PermanentRedirect": (BucketMissing, _REGION),
-    "301": (BucketMissing, _REGION),
+    "NoSuchBucket": (BucketNotFound, _NO_BUCKET),
+    "AuthorizationHeaderMalformed": (BucketNotFound, _REGION),
+    "PermanentRedirect": (BucketNotFound, _REGION),
+    "301": (BucketNotFound, _REGION),
     "AccessDenied": (AccessDenied, _DENIED),
     "AllAccessDisabled": (AccessDenied, _DENIED),
     "403": (AccessDenied, _DENIED),  # to a HEAD, which has no body to say more
-    "InvalidAccessKeyId": (CredentialsInvalid, _ACCESS_KEY),
-    "XAdminUserNotFound": (CredentialsInvalid, _ACCESS_KEY),  # VersityGW's word for it, with a 404
-    "SignatureDoesNotMatch": (CredentialsInvalid, _SECRET_KEY),
-    "InvalidToken": (CredentialsInvalid, _TOKEN),
-    "NotImplemented": (StoreUnsuitable, _UNBUILT),
+    "InvalidAccessKeyId": (InvalidCredentials, _ACCESS_KEY),
+    "XAdminUserNotFound": (InvalidCredentials, _ACCESS_KEY),  # VersityGW's word for it, with a 404
+    "SignatureDoesNotMatch": (InvalidCredentials, _SECRET_KEY),
+    "InvalidToken": (InvalidCredentials, _TOKEN),
+    "NotImplemented": (UnsupportedStore, _UNBUILT),
     "RequestTimeTooSkewed": (ClockSkew, _CLOCK),
     "KeyTooLongError": (ConfigurationError, _TOO_LONG),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class S3Failure:
     """One failed try: what kind, S3's code or the exception's name, a sentence for a person, the pause S3 asked for
     (s), and the error it becomes when it is for a person to mend."""
 
-    kind: Kind
+    kind: FailureAction
     code: str
     text: str
     retry_after_s: float = 0.0
     raises: type[ConfigurationError] = ConfigurationError
 
 
-def trouble_of(error: Exception) -> Trouble | None:
+def failure_of(error: Exception) -> S3Failure | None:
     """What a failed try means; None if the error is not of S3 or of the way to it (a bug: let it fly)."""
     if isinstance(error, boto.ClientError):
         return _answered(error)
     if isinstance(error, boto.BotoCoreError):
         return _unanswered(error)
     if isinstance(error, ResponseParserError):  # a proxy's page, or an answer cut short
-        return Trouble(Kind.TRANSIENT, type(error).__name__, str(error))
+        return S3Failure(FailureAction.TRANSIENT, type(error).__name__, str(error))
     return None
 
 
-def _answered(error: boto.ClientError) -> Trouble:
+def _answered(error: boto.ClientError) -> S3Failure:
     answer = error.response
     code = str(answer.get("Error", {}).get("Code", ""))
     said = str(answer.get("Error", {}).get("Message", ""))
@@ -204,30 +204,30 @@ def _answered(error: boto.ClientError) -> Trouble:
         raises, what = _CONFIGURATION[code]
         if raises is AccessDenied and said:  # names who asked, and the action that is missing
             what = f"{what} ({said})"
-        return Trouble(Kind.CONFIGURATION, code, what, raises=raises)
+        return S3Failure(FailureAction.CONFIGURATION, code, what, raises=raises)
     if code in _OUTCOMES:
-        return Trouble(Kind.OUTCOME, code, text)
+        return S3Failure(FailureAction.OUTCOME, code, text)
     if code in _EXPIRED:
-        return Trouble(Kind.TRANSIENT, code, f"{text}; {_RENEW}", pause)
+        return S3Failure(FailureAction.TRANSIENT, code, f"{text}; {_RENEW}", pause)
     if code in _TRANSIENT or status >= 500 or status == 429:
-        return Trouble(Kind.TRANSIENT, code, text, pause)
+        return S3Failure(FailureAction.TRANSIENT, code, text, pause)
     if status == 409:
-        return Trouble(Kind.CONFLICT, code, text, pause)
+        return S3Failure(FailureAction.CONFLICT, code, text, pause)
     if status == 403:
-        return Trouble(Kind.CONFIGURATION, code, f"{text}; {_DENIED}", raises=AccessDenied)
-    return Trouble(Kind.CONFIGURATION, code, f"the store refuses the request: {text} (HTTP {status})")
+        return S3Failure(FailureAction.CONFIGURATION, code, f"{text}; {_DENIED}", raises=AccessDenied)
+    return S3Failure(FailureAction.CONFIGURATION, code, f"the store refuses the request: {text} (HTTP {status})")
 
 
-def _unanswered(error: boto.BotoCoreError) -> Trouble:
+def _unanswered(error: boto.BotoCoreError) -> S3Failure:
     name = type(error).__name__
     if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
-        return Trouble(Kind.CONFIGURATION, name, _NO_KEYS, raises=CredentialsInvalid)
+        return S3Failure(FailureAction.CONFIGURATION, name, _NO_KEYS, raises=InvalidCredentials)
     if isinstance(error, boto.SSLError) and "certificate verify failed" in str(error):
-        return Trouble(Kind.CONFIGURATION, name, f"{_UNTRUSTED} ({_tls_reason(str(error))})")
+        return S3Failure(FailureAction.CONFIGURATION, name, f"{_UNTRUSTED} ({_tls_reason(str(error))})")
     transient = (boto.HTTPClientError, boto.ConnectionError, boto.IncompleteReadError, boto.FlexibleChecksumError)
     if isinstance(error, (*transient, boto.CredentialRetrievalError, boto.MetadataRetrievalError)):
-        return Trouble(Kind.TRANSIENT, name, str(error))
-    return Trouble(Kind.CONFIGURATION, name, str(error))
+        return S3Failure(FailureAction.TRANSIENT, name, str(error))
+    return S3Failure(FailureAction.CONFIGURATION, name, str(error))
 
 
 def _tls_reason(text: str) -> str:
@@ -235,15 +235,15 @@ def _tls_reason(text: str) -> str:
     return text[text.rindex("certificate verify failed") :].split(" (_ssl", 1)[0]
 
 
-def translate(trouble: Trouble, *, doing: str, bucket: str, key: str | None, tried_for_s: float = 0.0) -> SinkError:
+def translate(trouble: S3Failure, *, doing: str, bucket: str, key: str | None, tried_for_s: float = 0.0) -> SinkError:
     """The domain's error for a trouble that is given up on. `doing` is S3's operation name."""
     where = f"s3://{bucket}/{key}" if key is not None else f"s3://{bucket}"
     if key is None and trouble.code == "404":
-        return BucketMissing(f"{where}: {doing}: {_NO_BUCKET}")
-    if trouble.kind is Kind.OUTCOME:
+        return BucketNotFound(f"{where}: {doing}: {_NO_BUCKET}")
+    if trouble.kind is FailureAction.OUTCOME:
         return _OUTCOMES[trouble.code](f"{where}: {doing}: {trouble.text}", key, trouble.code)
-    if trouble.kind is Kind.CONFLICT:
+    if trouble.kind is FailureAction.CONFLICT:
         return Conflict(f"{where}: {doing}: {trouble.text}", key, trouble.code)
-    if trouble.kind is Kind.TRANSIENT:
-        return TryAgainLater(f"{where}: {doing} failed for {tried_for_s:.0f} s: {trouble.text}")
+    if trouble.kind is FailureAction.TRANSIENT:
+        return TransientError(f"{where}: {doing} failed for {tried_for_s:.0f} s: {trouble.text}")
     return trouble.raises(f"{where}: {doing}: {trouble.text}")

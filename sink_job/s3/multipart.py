@@ -14,7 +14,7 @@ from botocore.parsers import ResponseParserError
 from sink_job.s3 import checksums
 from sink_job.s3.bucket import millis
 from sink_job.s3.errors import NoSuchUpload, NotFound
-from sink_job.s3.request_body import Body, Pieces
+from sink_job.s3.request_body import Body, ChunkedBody
 from sink_job.s3.transport import Transport
 
 __all__ = ["MultipartCalls", "Part", "Upload"]
@@ -44,7 +44,7 @@ class Upload:
 
 
 class MultipartCalls:
-    """The calls on uploads. Each raises, besides what it names, ConfigurationError and TryAgainLater."""
+    """The calls on uploads. Each raises, besides what it names, ConfigurationError and TransientError."""
 
     _transport: Transport
 
@@ -67,7 +67,7 @@ class MultipartCalls:
 
         Raises NoSuchUpload, and ChecksumMismatch when the store received other bytes than `crc` was computed from.
         """
-        pieces = Pieces(body)
+        pieces = ChunkedBody(body)
         crc = pieces.crc64nvme() if crc is None else crc
         answer = self._transport.call(
             "upload_part",

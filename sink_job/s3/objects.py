@@ -12,7 +12,7 @@ from sink_job.api.errors import AccessDenied
 from sink_job.s3 import checksums
 from sink_job.s3.bucket import BucketCalls, millis
 from sink_job.s3.errors import ChecksumMismatch, NotFound
-from sink_job.s3.request_body import Body, Pieces
+from sink_job.s3.request_body import Body, ChunkedBody
 
 __all__ = ["Head", "Listed", "ObjectCalls", "PutResult"]
 
@@ -52,7 +52,7 @@ class Listed:
 
 
 class ObjectCalls(BucketCalls):
-    """The calls on whole objects. Each raises, besides what it names, ConfigurationError and TryAgainLater."""
+    """The calls on whole objects. Each raises, besides what it names, ConfigurationError and TransientError."""
 
     def put(self, key: str, body: Body, *, only_if_absent: bool = False, content_type: str | None = None) -> PutResult:
         """Writes an object, verified by its checksum.
@@ -60,7 +60,7 @@ class ObjectCalls(BucketCalls):
         With `only_if_absent`: raises PreconditionFailed when there is one; that may be our own, if the reply to an
         earlier try was lost: compare what is stored. Raises Conflict when another write of the key is under way.
         """
-        pieces = Pieces(body)
+        pieces = ChunkedBody(body)
         params: dict[str, Any] = {"ChecksumCRC64NVME": checksums.b64(pieces.crc64nvme())}
         if only_if_absent:
             params["IfNoneMatch"] = "*"
@@ -124,7 +124,7 @@ class ObjectCalls(BucketCalls):
         try:
             answer = self._transport.call("head_object", key=key, ChecksumMode="ENABLED")
         except (NotFound, AccessDenied) as error:
-            self.look()  # a refused HEAD has no body that says why: the bucket or the keys may be wrong, too
+            self.check_access()  # a refused HEAD has no body that says why: the bucket or the keys may be wrong, too
             if isinstance(error, NotFound):
                 return None
             raise

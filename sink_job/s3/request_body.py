@@ -12,7 +12,7 @@ from typing_extensions import Buffer
 
 from sink_job.s3.checksums import crc64nvme
 
-__all__ = ["Body", "Pieces"]
+__all__ = ["Body", "ChunkedBody"]
 
 Body = Buffer | Sequence[Buffer]
 """What is uploaded: one buffer (bytes, bytearray, memoryview, pyarrow.Buffer) or a sequence of them that follow
@@ -27,7 +27,7 @@ def _slices(buffer: Buffer) -> Iterator[memoryview]:
         yield view[start : start + _PIECE]
 
 
-class Pieces:
+class ChunkedBody:
     """Reads the buffers in order; rewinds for another try. Not thread-safe: one per request."""
 
     def __init__(self, body: Body) -> None:

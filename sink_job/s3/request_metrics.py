@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Meter", "Usage"]
+__all__ = ["RequestMetrics", "Usage"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def _minus(later: Mapping[str, int], earlier: Mapping[str, int]) -> dict[str, in
     return {kind: n - earlier.get(kind, 0) for kind, n in later.items() if n != earlier.get(kind, 0)}
 
 
-class Meter:
+class RequestMetrics:
     """Thread-safe counters of one client."""
 
     def __init__(self) -> None:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sink_job.api.errors import SecretMissing
+from sink_job.api.errors import SecretNotFound
 from sink_job.s3.retry import RetryPolicy
 
 if TYPE_CHECKING:  # tasks unpickle settings without loading the spec's models
-    from sink_job.api.spec import S3
+    from sink_job.api.spec import S3Spec
 
 __all__ = ["S3Settings"]
 
@@ -38,10 +38,10 @@ class S3Settings:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
 
     @classmethod
-    def of(cls, spec: "S3", secret_dirs: Mapping[str, Path]) -> "S3Settings":
+    def of(cls, spec: "S3Spec", secret_dirs: Mapping[str, Path]) -> "S3Settings":
         """The settings of a manifest's `spec.s3`; `secret_dirs` tells where each secret is mounted, by its name.
 
-        Raises SecretMissing for a secret without a directory.
+        Raises SecretNotFound for a secret without a directory.
         """
         return cls(
             bucket=spec.bucket,
@@ -64,7 +64,7 @@ class S3Settings:
 
 def _directory(secret: str, field_name: str, secret_dirs: Mapping[str, Path]) -> Path:
     if secret not in secret_dirs:
-        raise SecretMissing(
+        raise SecretNotFound(
             f"spec.s3.{field_name}.secret: {secret} has no directory here; on a laptop give --secret {secret}=DIRECTORY"
         )
     return secret_dirs[secret]

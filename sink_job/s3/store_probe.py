@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sink_job.api.errors import SinkError, StoreUnsuitable
-from sink_job.s3.client import S3
+from sink_job.api.errors import SinkError, UnsupportedStore
+from sink_job.s3.client import S3Client
 from sink_job.s3.errors import NoSuchUpload, PreconditionFailed
 
 __all__ = ["advice", "lifecycle_warning", "probe"]
@@ -21,18 +21,18 @@ PROBES = 3
 """How often a store is tried out that seems to be unsuitable."""
 
 
-class _Overwritten(StoreUnsuitable):
+class _Overwritten(UnsupportedStore):
     """What should have been refused was done."""
 
 
-def probe(s3: S3, prefix: str) -> None:
+def probe(s3: S3Client, prefix: str) -> None:
     """Tries out below `prefix` what the protocol rests on: a conditional put, and a conditional completion with
     checksums, over an object must both be refused. Leaves nothing behind; ten requests.
 
     Another driver that starts at the same time clears these files away, and then nothing is there to refuse for: so a
     store is called unsuitable only when it was so several times in a row.
 
-    Raises StoreUnsuitable for a store that overwrites, ConfigurationError when the bucket is missing or access is
+    Raises UnsupportedStore for a store that overwrites, ConfigurationError when the bucket is missing or access is
     denied.
     """
     _sweep(s3, f"{prefix}probe/")
@@ -45,7 +45,7 @@ def probe(s3: S3, prefix: str) -> None:
                 raise
 
 
-def _try_out(s3: S3, key: str) -> None:
+def _try_out(s3: S3Client, key: str) -> None:
     with contextlib.suppress(PreconditionFailed):  # ours: the reply to the first try was lost
         s3.put(key, b"Is this object overwritten? It may be deleted.\n", only_if_absent=True)
     try:
@@ -60,7 +60,7 @@ def _try_out(s3: S3, key: str) -> None:
         s3.delete([key])
 
 
-def _sweep(s3: S3, prefix: str) -> None:
+def _sweep(s3: S3Client, prefix: str) -> None:
     """Removes what probes left behind whose process was killed; younger ones may be another driver's, under way."""
     before = s3.server_now_ms() - _AN_HOUR_MS
     s3.delete([found.key for found in s3.list(prefix) if found.last_modified_ms < before])
@@ -69,7 +69,7 @@ def _sweep(s3: S3, prefix: str) -> None:
             s3.abort(upload.key, upload.upload_id)
 
 
-def _must_be_refused(s3: S3, what: str, call: Callable[[], object]) -> None:
+def _must_be_refused(s3: S3Client, what: str, call: Callable[[], object]) -> None:
     with contextlib.suppress(PreconditionFailed):
         call()
         raise _Overwritten(
@@ -78,7 +78,7 @@ def _must_be_refused(s3: S3, what: str, call: Callable[[], object]) -> None:
         )
 
 
-def lifecycle_warning(s3: S3, prefix: str) -> str | None:
+def lifecycle_warning(s3: S3Client, prefix: str) -> str | None:
     """Advice on the bucket's rules as far as they touch keys below `prefix`, a line each; None if all is well, or if we
     may not look."""
     try:

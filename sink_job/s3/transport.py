@@ -18,11 +18,11 @@ from botocore.config import Config
 from botocore.credentials import CredentialResolver
 from botocore.parsers import ResponseParserError
 
-from sink_job.api.errors import SecretMissing
+from sink_job.api.errors import SecretNotFound
 from sink_job.s3.credentials import DirectoryProvider
-from sink_job.s3.errors import Kind, Trouble, translate, trouble_of
-from sink_job.s3.request_body import Pieces
-from sink_job.s3.request_metrics import Meter
+from sink_job.s3.errors import FailureAction, S3Failure, failure_of, translate
+from sink_job.s3.request_body import ChunkedBody
+from sink_job.s3.request_metrics import RequestMetrics
 from sink_job.s3.settings import S3Settings
 
 __all__ = ["Transport"]
@@ -38,7 +38,7 @@ class Transport:
 
     def __init__(self, settings: S3Settings) -> None:
         self.settings = settings
-        self.meter = Meter()
+        self.meter = RequestMetrics()
         self._client: Any = _client(settings)
         self._names: Mapping[str, str] = self._client.meta.method_to_api_mapping
         self._jitter = random.Random()
@@ -46,7 +46,7 @@ class Transport:
         self._date: tuple[str, float] | None = None
         self._client.meta.events.register("after-call.s3", self._keep_date)
 
-    def give_up(self) -> None:
+    def cancel_retries(self) -> None:
         """Ends every pause between tries, now and from now on: what fails raises at once. For a process that shuts
         down."""
         self._gave_up.set()
@@ -73,14 +73,14 @@ class Transport:
         operation: str,
         *,
         key: str | None = None,
-        body: Pieces | None = None,
+        body: ChunkedBody | None = None,
         expects: str | None = None,
         **params: object,
     ) -> Mapping[str, Any]:
         """One request by botocore's name for it (`upload_part`). Returns botocore's answer; one without the field
         `expects` (a 200 whose body got lost) is tried again like a failure.
 
-        Raises an S3Outcome, ConfigurationError, or TryAgainLater when it failed for longer than the policy's patience.
+        Raises an S3Outcome, ConfigurationError, or TransientError when it failed for longer than the policy's patience.
         """
 
         def attempt(again: bool) -> Mapping[str, Any]:
@@ -92,7 +92,7 @@ class Transport:
         return self.persist(operation, key, attempt)
 
     def once(
-        self, operation: str, *, key: str | None, body: Pieces | None = None, again: bool, **params: object
+        self, operation: str, *, key: str | None, body: ChunkedBody | None = None, again: bool, **params: object
     ) -> Mapping[str, Any]:
         """One try, for use inside `persist`. Raises what botocore raises."""
         self.meter.request(self._names[operation], sent=0 if body is None else len(body), again=again)
@@ -112,21 +112,21 @@ class Transport:
             try:
                 return attempt(failures > 0)
             except Exception as error:
-                trouble = trouble_of(error)
+                trouble = failure_of(error)
                 if trouble is None:
                     raise
                 now = time.monotonic()
                 failures += 1
                 first_failure = first_failure or now
-                conflicts += trouble.kind is Kind.CONFLICT
+                conflicts += trouble.kind is FailureAction.CONFLICT
                 self.meter.failed(trouble.code)
                 if not self._wait(operation, trouble, failures, conflicts, now - first_failure):
                     raise self._error(trouble, operation, key, now - first_failure) from error
 
-    def _wait(self, operation: str, trouble: Trouble, failures: int, conflicts: int, since_first_s: float) -> bool:
+    def _wait(self, operation: str, trouble: S3Failure, failures: int, conflicts: int, since_first_s: float) -> bool:
         """Pauses before the next try; False: there is no next try."""
         policy = self.settings.retry
-        if trouble.kind in (Kind.OUTCOME, Kind.CONFIGURATION) or conflicts > policy.conflicts:
+        if trouble.kind in (FailureAction.OUTCOME, FailureAction.CONFIGURATION) or conflicts > policy.conflicts:
             return False
         pause = policy.pause(failures, since_first_s, self._jitter, trouble.retry_after_s)
         if failures == _TELL_AFTER and pause is not None:
@@ -139,7 +139,7 @@ class Transport:
             )
         return pause is not None and not self._gave_up.wait(pause)
 
-    def _error(self, trouble: Trouble, operation: str, key: str | None, tried_for_s: float) -> Exception:
+    def _error(self, trouble: S3Failure, operation: str, key: str | None, tried_for_s: float) -> Exception:
         doing = self._names[operation]
         return translate(trouble, doing=doing, bucket=self.settings.bucket, key=key, tried_for_s=tried_for_s)
 
@@ -150,7 +150,7 @@ def _client(settings: S3Settings) -> Any:
         chain = CredentialResolver(providers=[DirectoryProvider(settings.credentials_dir)])
         session.register_component("credential_provider", chain)
     if settings.ca_file is not None and not settings.ca_file.is_file():
-        raise SecretMissing(f"{settings.url}: the file of certificate authorities {settings.ca_file} is not there")
+        raise SecretNotFound(f"{settings.url}: the file of certificate authorities {settings.ca_file} is not there")
     client = session.create_client(
         "s3",
         region_name=settings.region,

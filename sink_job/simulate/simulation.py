@@ -21,9 +21,9 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.partitioning import arrow_columns
 from sink_job.partitioning.batch import Rows
 from sink_job.partitioning.object_keys import path_elements
-from sink_job.rotation.rotator import Cutter
-from sink_job.rotation.types import Append, CutState, OpenCut, Step
-from sink_job.writer.record_pipeline import Pipeline
+from sink_job.rotation.rotator import Rotator
+from sink_job.rotation.types import Append, OpenObjectState, RotationState, Step
+from sink_job.writer.record_pipeline import RecordPipeline
 
 
 class Delivered(NamedTuple):
@@ -72,7 +72,7 @@ class Simulation:
 
     def __init__(self, sink: Sink, *, offsets: bool = True) -> None:
         """`offsets`: whether each object's offsets are listed."""
-        self._pipeline = Pipeline.of(sink.shaping(), sink.spec.errors)
+        self._pipeline = RecordPipeline.of(sink.shaping(), sink.spec.errors)
         self._tolerant = sink.spec.errors.tolerance is Tolerance.ALL
         self._offsets = offsets
         self._partitions: dict[TopicPartition, _Partition] = {}
@@ -95,7 +95,7 @@ class Simulation:
             report.errors += [SimulatedError(tp.topic, tp.partition, *error) for error in done.errors]
         return report
 
-    def _object(self, tp: TopicPartition, cut: OpenCut, offsets: list[int]) -> SimulatedObject:
+    def _object(self, tp: TopicPartition, cut: OpenObjectState, offsets: list[int]) -> SimulatedObject:
         return SimulatedObject(
             key=self._pipeline.key(tp, cut.path, cut.first),
             path=path_elements(self._pipeline.shaping, cut.path),
@@ -111,7 +111,7 @@ class Simulation:
 class _Done(NamedTuple):
     """What a partition's round did: objects closed, with their offsets, and data errors as (offset, message)."""
 
-    closed: list[tuple[OpenCut, list[int]]]
+    closed: list[tuple[OpenObjectState, list[int]]]
     errors: list[tuple[int, str]]
 
 
@@ -121,16 +121,16 @@ class _Partition:
     A data error that is not tolerated stops it for good, as it stops the sink: later records are not looked at.
     """
 
-    def __init__(self, tp: TopicPartition, pipeline: Pipeline, start: int) -> None:
+    def __init__(self, tp: TopicPartition, pipeline: RecordPipeline, start: int) -> None:
         self.delivered_to = start
         self.committable: int | None = None
         self._tp = tp
         self._pipeline = pipeline
-        self._state = CutState.start(start)
+        self._state = RotationState.start(start)
         self._offsets: dict[str, list[int]] = {}
         self._stopped = False
 
-    def open(self) -> list[tuple[OpenCut, list[int]]]:
+    def open(self) -> list[tuple[OpenObjectState, list[int]]]:
         """The open objects in the order of opening, with their offsets."""
         return [(cut, list(self._offsets[path])) for path, cut in self._state.open.items()]
 
@@ -140,19 +140,19 @@ class _Partition:
             self.delivered_to = records[-1].offset + 1
         if self._stopped:
             return done
-        cutter = Cutter(self._pipeline.cut_settings, self._state, now)
-        self._take(cutter.start_round(), None, done)
+        cutter = Rotator(self._pipeline.rotation_policy, self._state, now)
+        self._take(cutter.open_round(), None, done)
         self._feed(cutter, records, now, done, tolerant=tolerant)
         if self._stopped:
             cutter.stop_at(done.errors[-1][0])
         else:
-            self._take(cutter.end_round(self.delivered_to), None, done)
+            self._take(cutter.close_round(self.delivered_to), None, done)
         self._state = cutter.state
         if self.committable is not None or done.closed or not self._state.open:
             self.committable = cutter.committable
         return done
 
-    def _feed(self, cutter: Cutter, records: Sequence[Delivered], now: int, done: _Done, *, tolerant: bool) -> None:
+    def _feed(self, cutter: Rotator, records: Sequence[Delivered], now: int, done: _Done, *, tolerant: bool) -> None:
         if not records:
             return
         prepared = self._pipeline.prepare(_batch(records), now, self._tp)
@@ -161,7 +161,7 @@ class _Partition:
             self._stopped = True
             rows, errors = rows.between(0, errors[0].row), errors[:1]
         done.errors.extend((error.offset, error.message) for error in errors)
-        self._take(cutter.feed(rows), rows, done)
+        self._take(cutter.add(rows), rows, done)
 
     def _take(self, steps: Iterable[Step], rows: Rows | None, done: _Done) -> None:
         for step in steps:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,18 +21,23 @@ from pyspark.sql import SparkSession
 
 from sink_job.api.errors import SinkError
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.engine.types import Columns, Range, each
+from sink_job.engine.types import Columns, Range, stateless
 from sink_job.spark.conf import SparkSettings
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.jars import archive_path, connector_jars
 from sink_job.spark.session import session
 
+UNUSED_S = 7 * 86_400
+"""Archives that were not asked for within this time, in seconds, are removed when another one is made."""
 
-def make_archive() -> Path:
+
+def build_cds_archive() -> Path:
     """Make the archive unless it is there: starts a session, runs a round, and takes down what that loaded (150 MB)."""
     jars = connector_jars()
     path = archive_path(jars)
     if path.exists():
+        with suppress(OSError):  # the cache of an image is read-only
+            os.utime(path)
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     made = path.with_suffix(f".{os.getpid()}")
@@ -41,16 +47,24 @@ def make_archive() -> Path:
         nobody = {"bootstrap.servers": "127.0.0.1:1"}
         engine = SparkEngine(spark, nobody, group_id="archive", poll_timeout_ms=100)
         here, there = TopicPartition("archive", 0), TopicPartition("archive", 1)
-        engine.run(ranges={}, idle=[here], inputs={}, columns=Columns(), work=each(_nothing))
+        engine.run(ranges={}, idle=[here], inputs={}, columns=Columns(), factory=stateless(_nothing))
         with suppress(SinkError):  # nobody answers there, but a consumer has been made
             columns = Columns(timestamp=True)
-            engine.run(ranges={there: Range(0, 1)}, idle=[], inputs={}, columns=columns, work=each(_nothing))
+            engine.run(ranges={there: Range(0, 1)}, idle=[], inputs={}, columns=columns, factory=stateless(_nothing))
         _ask_kubernetes(spark)
     made.replace(path)
-    for other in path.parent.glob("spark-*.jsa"):
-        if other != path:
-            other.unlink(missing_ok=True)
+    remove_unused(path)
     return path
+
+
+def remove_unused(path: Path) -> None:
+    """Removes the archives beside `path` that were not used for `UNUSED_S`.
+
+    Other checkouts have archives of their own: an archive belongs to the files of one PySpark.
+    """
+    for other in path.parent.glob("spark-*.jsa"):
+        if other != path and other.stat().st_mtime < time.time() - UNUSED_S:
+            other.unlink(missing_ok=True)
 
 
 def _ask_kubernetes(spark: SparkSession) -> None:
@@ -70,4 +84,4 @@ def _nothing(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{make_archive()}\n")
+    sys.stdout.write(f"{build_cds_archive()}\n")

@@ -19,18 +19,19 @@ _NOTHING = pa.py_buffer(b"")
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
 
-class Pack(NamedTuple):
-    """Records of one topic-partition, at least one; the columns are those of `sink_job.engine.types.Function`."""
+class PartitionBatch(NamedTuple):
+    """Records of one topic-partition, at least one; the columns are those of
+    `sink_job.engine.types.PartitionFunction`."""
 
     tp: TopicPartition
     records: pa.RecordBatch
 
 
-def unpack(rows: pa.RecordBatch) -> Iterator[Pack]:
+def iter_batches(rows: pa.RecordBatch) -> Iterator[PartitionBatch]:
     """The packs in a batch of rows."""
     topics, partitions, counts = (rows[name].to_pylist() for name in ("topic", "partition", "records"))
     for row, (topic, partition, count) in enumerate(zip(topics, partitions, counts, strict=True)):
-        yield Pack(TopicPartition(topic, partition), _Row(rows, row, count).records())
+        yield PartitionBatch(TopicPartition(topic, partition), _Row(rows, row, count).records())
 
 
 class _Row:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import sink_job
 from sink_job.api.errors import ConfigurationError
-from sink_job.spark.executor_pods import Cluster
+from sink_job.spark.executor_pods import ExecutorConfig
 from sink_job.spark.jars import archive_path
 
 POD_SOCKETS = "/tmp"
@@ -98,7 +98,7 @@ class SparkSettings:
     heap: int = 640 << 20
     temp_dir: Path | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
-    cluster: Cluster | None = None
+    cluster: ExecutorConfig | None = None
 
 
 def spark_conf(settings: SparkSettings, folder: Path, sockets: Path, log4j: Path) -> dict[str, str]:
@@ -140,7 +140,7 @@ def _in_process(settings: SparkSettings, sockets: Path) -> dict[str, str]:
     }
 
 
-def _in_pods(settings: SparkSettings, cluster: Cluster, told: Mapping[str, str], log4j: Path) -> dict[str, str]:
+def _in_pods(settings: SparkSettings, cluster: ExecutorConfig, told: Mapping[str, str], log4j: Path) -> dict[str, str]:
     return {
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.python.unix.domain.socket.dir": POD_SOCKETS,

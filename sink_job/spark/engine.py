@@ -19,12 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sink_job.api.errors import SinkError
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.engine.types import Cancelled, Columns, Range, Work
+from sink_job.engine.types import Cancelled, Columns, ProcessorFactory, Range
 from sink_job.spark.errors import job_error
 from sink_job.spark.fetch import FetchSize
 from sink_job.spark.range_reader import RangeReader
-from sink_job.spark.task import OUTCOMES_DDL, Failure, Inline, Task
-from sink_job.spark.task_packing import Layout, lay_out
+from sink_job.spark.task import OUTCOMES_DDL, InlineInputs, SparkTask, TaskFailure
+from sink_job.spark.task_packing import TaskAssignment, assign_tasks
 
 _log = logging.getLogger(__name__)
 _INLINE_BYTES = 512 << 10  # more goes to the executors once each, not with every task
@@ -66,18 +66,18 @@ class SparkEngine:
         idle: Sequence[TopicPartition],
         inputs: Mapping[TopicPartition, bytes],
         columns: Columns,
-        work: Work,
+        factory: ProcessorFactory,
     ) -> dict[TopicPartition, bytes]:
         """See `sink_job.engine.types.Engine.run`."""
         if self._cancelled.is_set():
             raise Cancelled("cancelled before it began")
-        layout = lay_out(ranges, idle, cores=self._cores)
+        layout = assign_tasks(ranges, idle, cores=self._cores)
         if not layout.members:
             return {}
         self._context.setJobGroup(self._group, "round", interruptOnCancel=True)
         sent = self._send(inputs)
         try:
-            outcomes = self._frame(layout, columns, work, sent, self._fetch.reading(ranges)).toArrow()
+            outcomes = self._frame(layout, columns, factory, sent, self._fetch.reading(ranges)).toArrow()
         except Exception as error:
             if self._cancelled.is_set():
                 raise Cancelled("cancelled") from None
@@ -91,20 +91,27 @@ class SparkEngine:
         self._cancelled.set()
         self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
 
-    def _frame(self, layout: Layout, columns: Columns, work: Work, sent: _Sent, fetch_bytes: int) -> DataFrame:
+    def _frame(
+        self,
+        layout: TaskAssignment,
+        columns: Columns,
+        factory: ProcessorFactory,
+        sent: _ShippedInputs,
+        fetch_bytes: int,
+    ) -> DataFrame:
         """One row per topic-partition."""
         tasks = [*layout.single, *layout.shared]
         members = [[partition for partition, _ in task] for task in tasks]
         packs = self._reader.read(tasks, columns, fetch_bytes=fetch_bytes)
-        return packs.mapInArrow(Task(work, sent.inputs, members, self._attempts), OUTCOMES_DDL)
+        return packs.mapInArrow(SparkTask(factory, sent.inputs, members, self._attempts), OUTCOMES_DDL)
 
-    def _send(self, inputs: Mapping[TopicPartition, bytes]) -> _Sent:
+    def _send(self, inputs: Mapping[TopicPartition, bytes]) -> _ShippedInputs:
         if sum(map(len, inputs.values())) <= _INLINE_BYTES:
-            return _Sent(Inline(dict(inputs)), lambda: None)
+            return _ShippedInputs(InlineInputs(dict(inputs)), lambda: None)
         broadcast = self._context.broadcast(dict(inputs))
-        return _Sent(broadcast, broadcast.destroy)
+        return _ShippedInputs(broadcast, broadcast.destroy)
 
-    def _results(self, outcomes: pa.Table, layout: Layout) -> dict[TopicPartition, bytes]:
+    def _results(self, outcomes: pa.Table, layout: TaskAssignment) -> dict[TopicPartition, bytes]:
         results: dict[TopicPartition, bytes] = {}
         for topic, partition, failed, result in zip(*(column.to_pylist() for column in outcomes.columns), strict=True):
             if failed:
@@ -114,14 +121,14 @@ class SparkEngine:
             raise SinkError(f"{len(layout.members) - len(results)} topic-partitions of the round gave no result")
         return results
 
-    def _raise(self, failure: Failure) -> None:
+    def _raise(self, failure: TaskFailure) -> None:
         _log.debug("a task failed:\n%s", self._redact(failure.trace))
         raise failure.error
 
 
 @dataclass(frozen=True)
-class _Sent:
-    inputs: Inline | Broadcast[dict[TopicPartition, bytes]]
+class _ShippedInputs:
+    inputs: InlineInputs | Broadcast[dict[TopicPartition, bytes]]
     destroy: Callable[[], None]
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from py4j.protocol import Py4JNetworkError
 
-from sink_job.api.errors import ConfigurationError, DataLoss, OutOfMemory, SinkError, TryAgainLater
-from sink_job.kafka.errors import Thrown, domain_error, is_known
+from sink_job.api.errors import ConfigurationError, DataLoss, OutOfMemory, SinkError, TransientError
+from sink_job.kafka.errors import JavaThrowable, domain_error, is_known
 
 _CLASS = r"((?:[a-z_]\w*\.)+[A-Z][\w$]*(?:Exception|Error))"
 _IN_TASK = re.compile(r"\(TID \d+\) \([^)]*\): ")  # between what the job and what its last task threw
@@ -28,7 +28,7 @@ def job_error(error: Exception, *, servers: str, redact: Callable[[str], str]) -
     `servers`: the brokers that the job read from.
     """
     if isinstance(error, Py4JNetworkError | ConnectionError):
-        return TryAgainLater("Spark's JVM has ended unexpectedly")
+        return TransientError("Spark's JVM has ended unexpectedly")
     text = redact(str(error))
     if any(phrase in text for phrase in _LOSSES):
         return DataLoss(_loss(text))
@@ -37,15 +37,15 @@ def job_error(error: Exception, *, servers: str, redact: Callable[[str], str]) -
     if lost := _EXECUTOR_LOST.search(text):
         if _KILLED.search(lost[1]):
             return OutOfMemory(f"an executor was killed, most likely for lack of memory: {lost[1]}")
-        return TryAgainLater(f"an executor was lost, more often than a task is tried: {lost[1]}")
+        return TransientError(f"an executor was lost, more often than a task is tried: {lost[1]}")
     if full := _DISK_FULL.search(text):
-        return TryAgainLater(
+        return TransientError(
             f"the local disk of a task is full or limited ({full[0]}): give the pods, or TMPDIR on a laptop, more room "
             "for what tasks spill. Nothing is lost"
         )
     if "java.lang.OutOfMemoryError" in text:
         return ConfigurationError("Spark's JVM ran out of memory; give it more, or lower spec.rounds.maxBytes")
-    chain = [Thrown.of(name, message or "") for name, message in _THROWN.findall(_IN_TASK.sub("\n: ", text))]
+    chain = [JavaThrowable.of(name, message or "") for name, message in _THROWN.findall(_IN_TASK.sub("\n: ", text))]
     if known := [thrown for thrown in chain if is_known(thrown)]:
         return domain_error(known, doing="read records", servers=servers)
     return SinkError(f"Spark: {_last_line(text, chain)}")
@@ -60,7 +60,7 @@ def _loss(text: str) -> str:
     return f"Kafka no longer holds records of {partition.rstrip('.,')} that were to be read: offsets {offsets}"
 
 
-def _last_line(text: str, chain: list[Thrown]) -> str:
+def _last_line(text: str, chain: list[JavaThrowable]) -> str:
     """What a person would look for: the end of a Python traceback, else the innermost Java exception."""
     if "Traceback (most recent call last)" in text:
         trace = re.split(r"^\tat ", text[text.rindex("Traceback (most recent call last)") :], maxsplit=1, flags=re.M)[0]

@@ -16,7 +16,7 @@ _MEBIBYTES = re.compile(r"(\d+)m")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cluster:
+class ExecutorConfig:
     """`instances` executors of `cores` tasks at a time and `memory` bytes each, all of their processes together."""
 
     properties: Mapping[str, str]
@@ -25,7 +25,7 @@ class Cluster:
     memory: int
 
     @classmethod
-    def of(cls, properties: Mapping[str, str]) -> Cluster:
+    def of(cls, properties: Mapping[str, str]) -> ExecutorConfig:
         """Raises ConfigurationError for properties that don't say how many executors there are, and of what size."""
         return cls(
             properties=properties,
@@ -41,7 +41,7 @@ class Cluster:
         return self.instances * self.cores
 
 
-def read_cluster(path: Path, environ: Mapping[str, str]) -> Cluster:
+def read_executor_config(path: Path, environ: Mapping[str, str]) -> ExecutorConfig:
     """The executors that the properties in `path` describe; `${NAME}` in a value is the environment's.
 
     Raises ConfigurationError for a file that can't be read, and for a variable that is not set.
@@ -50,7 +50,7 @@ def read_cluster(path: Path, environ: Mapping[str, str]) -> Cluster:
         text = path.read_text()
     except OSError as error:
         raise ConfigurationError(f"--spark-properties {path}: {error.strerror}") from None
-    return Cluster.of({name: _filled(name, value, environ) for name, value in parse_properties(text)})
+    return ExecutorConfig.of({name: _filled(name, value, environ) for name, value in parse_properties(text)})
 
 
 def parse_properties(text: str) -> Iterator[tuple[str, str]]:

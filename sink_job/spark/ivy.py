@@ -1,7 +1,8 @@
 """Fetches jars by the Ivy that comes inside PySpark: no Maven, nothing to install.
 
 One resolver only, with Ivy's own default address or what the user's `ivy.maven.root` says: Spark's default chain asks
-~/.m2 first, where a pom without its jar ends the download.
+~/.m2 first, where a pom without its jar ends the download. Poms and checksum files are not fetched: what a jar depends
+on is left out, and each jar has its pinned SHA-256.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sink_job.api.errors import TryAgainLater
+from sink_job.api.errors import TransientError
 
 if TYPE_CHECKING:
     from sink_job.spark.jars import Jar
 
 _SETTINGS = """<ivysettings>
   <settings defaultResolver="public"/>
-  <resolvers><ibiblio name="public" m2compatible="true" usepoms="true"{root}/></resolvers>
+  <resolvers><ibiblio name="public" m2compatible="true" usepoms="false" checksums=""{root}/></resolvers>
 </ivysettings>
 """
 
@@ -29,7 +30,7 @@ _SETTINGS = """<ivysettings>
 def fetch(jars: Sequence[Jar], folder: Path) -> None:
     """Puts each of `jars`, without what it depends on, into `folder` as `Jar.file_name`; checksums are the caller's.
 
-    `$S3SINK_MAVEN_ROOT` names a mirror. Raises `TryAgainLater`, with Ivy's own words, when one cannot be had.
+    `$S3SINK_MAVEN_ROOT` names a mirror. Raises `TransientError`, with Ivy's own words, when one cannot be had.
     """
     with tempfile.TemporaryDirectory(prefix=".ivy-", dir=folder) as name:
         work = Path(name)
@@ -60,7 +61,7 @@ def _resolve(jars: Sequence[Jar], work: Path) -> list[Path]:
         try:
             found = utils.resolveMavenCoordinates(coordinates, ivy, none, False, nothing, False, out)
         except Py4JJavaError as error:
-            raise TryAgainLater(f"cannot fetch {coordinates}: {_last_words(log)}") from error
+            raise TransientError(f"cannot fetch {coordinates}: {_last_words(log)}") from error
         return [Path(found.apply(i)) for i in range(found.size())]
     finally:
         gateway.shutdown()

@@ -20,6 +20,7 @@ import pyspark
 
 from sink_job.api.errors import ConfigurationError
 from sink_job.kafka.jvm import java_binary
+from sink_job.spark.cache import cache_dir
 
 Report = Callable[[str], None]
 
@@ -70,23 +71,13 @@ def connector_jars(report: Report | None = None) -> list[Path]:
 
     Looked for in `$S3SINK_JARS`, in Spark's own jars folder and in the cache, in this order. `report` takes a line for
     people when something is fetched; it goes to standard error when left out. Raises `ConfigurationError` when a file
-    has another checksum than pinned and `TryAgainLater` when the registry cannot be reached.
+    has another checksum than pinned and `TransientError` when the registry cannot be reached.
     """
     for folder in (os.environ.get("S3SINK_JARS"), _spark_jars()):
         present = _present(Path(folder), CONNECTOR) if folder else None
         if present is not None:
             return present
     return cached_jars("connector", CONNECTOR, "Spark's Kafka connector", report=report)
-
-
-def cache_dir() -> Path:
-    """Where fetched files are kept: `$S3SINK_CACHE`, else .cache of the checkout, else ~/.cache/s3sink."""
-    if given := os.environ.get("S3SINK_CACHE"):
-        return Path(given)
-    checkout = Path(__file__).resolve().parents[2]
-    if (checkout / "pyproject.toml").is_file():
-        return checkout / ".cache"
-    return Path.home() / ".cache" / "s3sink"
 
 
 def cached_jars(name: str, jars: Sequence[Jar], title: str, *, report: Report | None = None) -> list[Path]:

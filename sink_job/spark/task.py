@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from sink_job.api.errors import SinkError
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.engine.types import Work
-from sink_job.spark.columnar_batch import Pack, unpack
+from sink_job.engine.types import ProcessorFactory
+from sink_job.spark.columnar_batch import PartitionBatch, iter_batches
 
 if TYPE_CHECKING:
     from pyspark import Broadcast
@@ -31,7 +31,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
-class Failure:
+class TaskFailure:
     """Why a task's work failed: the error for the driver, and the trace for its log."""
 
     error: SinkError
@@ -39,40 +39,40 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Inline:
+class InlineInputs:
     """Inputs that travel with the task, where a broadcast would cost more."""
 
     value: dict[TopicPartition, bytes]
 
 
 @dataclass(frozen=True)
-class Task:
+class SparkTask:
     """What Spark runs in each task of a DataFrame; it is pickled once a round.
 
     `members`: what each task reads, in order. `attempts`: how often Spark tries a task.
     """
 
-    work: Work
-    inputs: Inline | Broadcast[dict[TopicPartition, bytes]]
+    factory: ProcessorFactory
+    inputs: InlineInputs | Broadcast[dict[TopicPartition, bytes]]
     members: Sequence[Sequence[TopicPartition]]
     attempts: int
 
     def __call__(self, rows: Batches) -> Batches:
         """Rows of OUTCOMES, one for each member. An exception worth another try is raised, but for the last one."""
-        _settle()
+        _warm_up()
         number, attempt = _task_context()
-        packs = _Packs(rows)
+        packs = _BatchCursor(rows)
         inputs = self.inputs.value
         members = self.members[number]
         results: list[bytes] = []
         try:
-            share = self.work()
+            share = self.factory()
             for member in members:
                 results.append(share(member, inputs.get(member, b""), packs.of(member)))
                 packs.skip(member)
             if packs.drain():
                 raise RuntimeError("the reader gave records of a topic-partition that this task has no part in")
-            share.end()
+            share.close()
         except Exception as error:
             if packs.failed or (attempt + 1 < self.attempts and _worth_another_try(error)):
                 raise
@@ -82,15 +82,15 @@ class Task:
         yield _outcomes(members, results, failed=False)
 
 
-class _Packs:
+class _BatchCursor:
     """The task's packs, handed out by topic-partition, in the order in which they come.
 
     `failed`: they ended in an error of the reader, which is Spark's to report.
     """
 
     def __init__(self, rows: Batches) -> None:
-        self._packs = (pack for batch in rows for pack in unpack(batch))
-        self._ahead: Pack | None = None
+        self._packs = (pack for batch in rows for pack in iter_batches(batch))
+        self._ahead: PartitionBatch | None = None
         self.failed = False
 
     def of(self, member: TopicPartition) -> Batches:
@@ -113,7 +113,7 @@ class _Packs:
             packs += 1
         return packs
 
-    def _next(self) -> Pack | None:
+    def _next(self) -> PartitionBatch | None:
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             return ahead
@@ -141,15 +141,15 @@ def _worth_another_try(error: Exception) -> bool:
     return not isinstance(error, SinkError)
 
 
-def _failure(error: Exception) -> Failure:
+def _failure(error: Exception) -> TaskFailure:
     trace = "".join(traceback.format_exception(error))
     if not isinstance(error, SinkError):
-        return Failure(SinkError(traceback.format_exception_only(error)[-1].strip()), trace)
+        return TaskFailure(SinkError(traceback.format_exception_only(error)[-1].strip()), trace)
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:  # an error that does not travel must not hide what it says
-        return Failure(SinkError(f"{error.reason}: {error}"), trace)
-    return Failure(error, trace)
+        return TaskFailure(SinkError(f"{error.reason}: {error}"), trace)
+    return TaskFailure(error, trace)
 
 
 def _task_context() -> tuple[int, int]:
@@ -162,16 +162,16 @@ def _task_context() -> tuple[int, int]:
     return context.partitionId(), context.attemptNumber()
 
 
-_settled = 0
+_warmed_up = 0
 
 
-def _settle() -> None:
+def _warm_up() -> None:
     """Spark's worker collects garbage after each task: 26 ms over all that is imported, so leave that out of sight.
 
     Twice, because the first task of a worker still imports.
     """
-    global _settled
-    if _settled < 2:
-        _settled += 1
+    global _warmed_up
+    if _warmed_up < 2:
+        _warmed_up += 1
         gc.collect()
         gc.freeze()

@@ -18,7 +18,7 @@ _NOTHING = Range(0, 0)
 
 
 @dataclass(frozen=True)
-class Layout:
+class TaskAssignment:
     """`single`: tasks of one topic-partition, the large ones first. `shared`: tasks of several."""
 
     single: list[list[Member]]
@@ -30,7 +30,9 @@ class Layout:
         return [partition for task in (*self.single, *self.shared) for partition, _ in task]
 
 
-def lay_out(ranges: Mapping[TopicPartition, Range], idle: Sequence[TopicPartition], *, cores: int) -> Layout:
+def assign_tasks(
+    ranges: Mapping[TopicPartition, Range], idle: Sequence[TopicPartition], *, cores: int
+) -> TaskAssignment:
     """A task for each topic-partition with much to read; the others share some tasks per core, of like size.
 
     Idle topic-partitions get an empty range. As long as there are few, each has a task of its own.
@@ -41,7 +43,7 @@ def lay_out(ranges: Mapping[TopicPartition, Range], idle: Sequence[TopicPartitio
     large = [member for member in by_size if member[1].end - member[1].start >= _SMALL]
     small = by_size[len(large) :]
     if len(small) <= tasks:
-        return Layout([[member] for member in by_size], [])
+        return TaskAssignment([[member] for member in by_size], [])
     bins: list[list[Member]] = [[] for _ in range(tasks)]
     loads = [(0, number) for number in range(tasks)]
     for member in small:
@@ -49,4 +51,4 @@ def lay_out(ranges: Mapping[TopicPartition, Range], idle: Sequence[TopicPartitio
         bins[number].append(member)
         heapq.heappush(loads, (load + member[1].end - member[1].start + _OPENING, number))
     alone = [task for task in bins if len(task) == 1]
-    return Layout([*([member] for member in large), *alone], [task for task in bins if len(task) > 1])
+    return TaskAssignment([*([member] for member in large), *alone], [task for task in bins if len(task) > 1])

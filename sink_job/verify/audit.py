@@ -20,27 +20,35 @@ import msgspec
 
 from sink_job.api.errors import DataLoss, ObjectConflict
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.ledger.offset_checksum import Counted, tally_range, total
-from sink_job.ledger.state import Lost, NamedObject, PartitionState, Rotation, State, Tally, committed
-from sink_job.verify.offset_gaps import fault
+from sink_job.ledger.offset_checksum import CountedObject, checksum_range, total_checksum
+from sink_job.ledger.state import (
+    ClosedObject,
+    LedgerState,
+    LostObject,
+    OffsetChecksum,
+    PartitionState,
+    RotationRange,
+    committable_offsets,
+)
+from sink_job.verify.offset_gaps import locate_fault
 
-MOST_FINDINGS = 100
+MAX_FINDINGS = 100
 """Findings of a comparison that are told; the first ones matter."""
 
-Item = TypeVar("Item", NamedObject, Rotation, Lost)
+Item = TypeVar("Item", ClosedObject, RotationRange, LostObject)
 
 
-class Wrong(StrEnum):
+class FindingType(StrEnum):
     """What can be wrong at an offset."""
 
     OBJECT_MISSING = "ObjectMissing"
     OFFSETS_MISSING = "OffsetsMissing"
-    COMMITTED_TOO_FAR = "CommittedTooFar"
+    COMMITTED_OFFSET_AHEAD = "CommittedOffsetAhead"
     LOG_TRUNCATED = "LogTruncated"
-    OBJECT_DIFFERS = "ObjectDiffers"
-    OFFSETS_DOUBLED = "OffsetsDoubled"
-    UNKNOWN_OBJECT = "UnknownObject"
-    RECORD_DIFFERS = "RecordDiffers"
+    OBJECT_MISMATCH = "ObjectMismatch"
+    DUPLICATE_OFFSETS = "DuplicateOffsets"
+    UNTRACKED_OBJECT = "UntrackedObject"
+    RECORD_MISMATCH = "RecordMismatch"
 
     @property
     def exit_code(self) -> int:
@@ -48,19 +56,24 @@ class Wrong(StrEnum):
         return DataLoss.exit_code if self in _LOSSES else ObjectConflict.exit_code
 
 
-_LOSSES = (Wrong.OBJECT_MISSING, Wrong.OFFSETS_MISSING, Wrong.COMMITTED_TOO_FAR, Wrong.LOG_TRUNCATED)
+_LOSSES = (
+    FindingType.OBJECT_MISSING,
+    FindingType.OFFSETS_MISSING,
+    FindingType.COMMITTED_OFFSET_AHEAD,
+    FindingType.LOG_TRUNCATED,
+)
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Something wrong: from `offset` on, with a sentence about it."""
 
-    wrong: Wrong
+    type: FindingType
     offset: int
     message: str
     key: str | None = None
 
 
-class Compared(msgspec.Struct, rename="camel"):
+class ComparisonResult(msgspec.Struct, rename="camel"):
     """What comparing with Kafka's records found: objects, their records and uncompressed bytes that are the same there,
     objects of which Kafka no longer holds all records (`gone`), records in no object that are refused or ignored
     (`left_out`)."""
@@ -68,20 +81,20 @@ class Compared(msgspec.Struct, rename="camel"):
     objects: int = 0
     records: int = 0
     bytes: int = 0
-    gone: int = 0
-    left_out: int = 0
-    wrong: list[Finding] = []
+    expired_objects: int = 0
+    skipped_records: int = 0
+    findings: list[Finding] = []
 
-    def add(self, other: Compared) -> None:
+    def add(self, other: ComparisonResult) -> None:
         self.objects += other.objects
         self.records += other.records
         self.bytes += other.bytes
-        self.gone += other.gone
-        self.left_out += other.left_out
-        self.wrong = [*self.wrong, *other.wrong][:MOST_FINDINGS]
+        self.expired_objects += other.expired_objects
+        self.skipped_records += other.skipped_records
+        self.findings = [*self.findings, *other.findings][:MAX_FINDINGS]
 
 
-class Verdict(msgspec.Struct, frozen=True, rename="camel"):
+class PartitionResult(msgspec.Struct, frozen=True, rename="camel"):
     """What is proved of one topic-partition. `start` is the sink's first offset; each offset from there to `committed`
     (exclusive) is in a visible object or a hole, unless something is `wrong`.
 
@@ -101,13 +114,13 @@ class Verdict(msgspec.Struct, frozen=True, rename="camel"):
     objects: int
     records: int
     bytes: int
-    waiting: int
-    holes: int
+    pending_records: int
+    gaps: int
     end: int | None = None
     group: int | None = None
     notes: tuple[str, ...] = ()
-    wrong: tuple[Finding, ...] = ()
-    compared: Compared | None = None
+    findings: tuple[Finding, ...] = ()
+    compared: ComparisonResult | None = None
     generation: int = 1
     lost: int = 0
 
@@ -122,7 +135,7 @@ class Verdict(msgspec.Struct, frozen=True, rename="camel"):
 
 
 @dataclass(frozen=True)
-class Unknown:
+class UntrackedObject:
     """An object with records of ours that the lists do not name; `first` is the offset its key says, or that of the
     recorded object `copy_of`, which has the same content."""
 
@@ -133,7 +146,7 @@ class Unknown:
 
 
 @dataclass(frozen=True)
-class Bucket:
+class BucketState:
     """How the bucket differs from the lists: keys that they name and are not there, keys where something else stands
     (and what, in words), and objects that they do not name. `replaced` are keys of an ended generation that a later one
     has copied anew, or is about to: they need not be there. `doubled` are keys of an ended generation that are there,
@@ -142,43 +155,43 @@ class Bucket:
 
     missing: frozenset[str] = frozenset()
     other: Mapping[str, str] = field(default_factory=dict)
-    unknown: Mapping[TopicPartition, Sequence[Unknown]] = field(default_factory=dict)
+    unknown: Mapping[TopicPartition, Sequence[UntrackedObject]] = field(default_factory=dict)
     replaced: frozenset[str] = frozenset()
     doubled: Mapping[str, int] = field(default_factory=dict)
     begins: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Lists:
+class GenerationAudit:
     """What the ledger says of one generation: its state, every object ever acknowledged, every rotation, where its
     first claim says that partitions start, and what was given up. `ended`: a reset of the offsets has begun another
     one, and `state` is how this one ended."""
 
-    state: State
-    published: Sequence[NamedObject]
-    rotations: Sequence[Rotation]
+    state: LedgerState
+    published: Sequence[ClosedObject]
+    rotations: Sequence[RotationRange]
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     ended: bool = False
-    lost: Sequence[Lost] = ()
+    lost: Sequence[LostObject] = ()
 
     @property
-    def objects(self) -> list[NamedObject]:
+    def objects(self) -> list[ClosedObject]:
         """Every object that was ever named."""
         return [*self.published, *self.state.pending.values()]
 
 
 @dataclass(frozen=True)
-class Log:
+class KafkaOffsets:
     """What Kafka says: the group's offsets, asked before all else, and the log ends, asked after all else."""
 
     group: Mapping[TopicPartition, int] = field(default_factory=dict)
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
-def audit(lists: Lists, bucket: Bucket, log: Log) -> list[Verdict]:
+def audit(lists: GenerationAudit, bucket: BucketState, log: KafkaOffsets) -> list[PartitionResult]:
     """The verdict on each topic-partition of the ledger, in their order."""
     hidden = {o.key for o in lists.state.pending.values() if o.key in bucket.missing}
-    proved = committed(lists.state, set(lists.state.pending) - hidden)
+    proved = committable_offsets(lists.state, set(lists.state.pending) - hidden)
     objects = _by_partition(lists.objects)
     rotations = _by_partition(lists.rotations)
     lost = _by_partition(lists.lost)
@@ -190,10 +203,10 @@ def audit(lists: Lists, bucket: Bucket, log: Log) -> list[Verdict]:
     ]
 
 
-def stray(tp: TopicPartition, objects: Sequence[Unknown], generation: int) -> Verdict:
+def stray(tp: TopicPartition, objects: Sequence[UntrackedObject], generation: int) -> PartitionResult:
     """The verdict on objects of a partition that the ledger does not know: readers of the directory read them too."""
     message = "this sink has copied nothing of this partition, and no list names this object"
-    return Verdict(
+    return PartitionResult(
         topic=tp.topic,
         partition=tp.partition,
         start=0,
@@ -202,10 +215,10 @@ def stray(tp: TopicPartition, objects: Sequence[Unknown], generation: int) -> Ve
         objects=0,
         records=0,
         bytes=0,
-        waiting=0,
-        holes=0,
-        wrong=tuple(
-            Finding(Wrong.UNKNOWN_OBJECT, each.first, message, each.key)
+        pending_records=0,
+        gaps=0,
+        findings=tuple(
+            Finding(FindingType.UNTRACKED_OBJECT, each.first, message, each.key)
             for each in sorted(objects, key=lambda each: each.first)
         ),
         generation=generation,
@@ -225,11 +238,11 @@ class _Partition:
     def __init__(
         self,
         tp: TopicPartition,
-        lists: Lists,
-        objects: Sequence[NamedObject],
-        rotations: Sequence[Rotation],
-        lost: Sequence[Lost],
-        bucket: Bucket,
+        lists: GenerationAudit,
+        objects: Sequence[ClosedObject],
+        rotations: Sequence[RotationRange],
+        lost: Sequence[LostObject],
+        bucket: BucketState,
         hidden: Collection[str],
     ) -> None:
         """`hidden` are the keys of named objects that are not visible yet."""
@@ -247,7 +260,7 @@ class _Partition:
         self.begins = min(self.start, bucket.begins.get(tp, self.start))
         self.unknown = bucket.unknown.get(tp, ())
 
-    def verdict(self, proved: int, log: Log) -> Verdict:
+    def verdict(self, proved: int, log: KafkaOffsets) -> PartitionResult:
         """`proved` is the first offset that is not in a visible object."""
         state = self.state
         gone = self.bucket.missing | self.bucket.replaced
@@ -262,37 +275,37 @@ class _Partition:
             *self._unknown_to_the_lists(),
             *self._committed(proved, group, end),
         ]
-        return Verdict(
+        return PartitionResult(
             topic=self.tp.topic,
             partition=self.tp.partition,
             start=self.start,
             committed=proved,
             next=state.next,
             objects=len(visible),
-            records=total(visible).count,
+            records=total_checksum(visible).count,
             bytes=sum(o.bytes for o in visible),
-            waiting=total(state.open).count + total(hidden).count,
-            holes=sum(r.holes.count for r in self.rotations) + self._holes_since() + total(self.lost).count,
+            pending_records=total_checksum(state.open).count + total_checksum(hidden).count,
+            gaps=sum(r.gaps.count for r in self.rotations) + self._holes_since() + total_checksum(self.lost).count,
             end=end,
             group=group,
             notes=(*self._notes_of_loss(), *(self._notes_of_the_end() if self.ended else self._notes(proved, group))),
-            wrong=tuple(sorted(wrong, key=lambda finding: finding.offset)),
+            findings=tuple(sorted(wrong, key=lambda finding: finding.offset)),
             generation=self.generation,
-            lost=total(self.lost).count,
+            lost=total_checksum(self.lost).count,
         )
 
     def _holes_since(self) -> int:
         """Holes since the last rotation; of an ended generation those are not known where objects were left open."""
         if self._was_left_open():
             return 0
-        return self.state.next - self.state.rotation_start - self.state.written.count
+        return self.state.next - self.state.rotation_start - self.state.accepted.count
 
     def _was_left_open(self) -> bool:
         """Whether some objects were open when the generation ended, and what was written behind them stays: in others
         that were closed, or lost."""
         return self.ended and self.state.committable < self.state.next
 
-    def _lost_since(self) -> list[Lost]:
+    def _lost_since(self) -> list[LostObject]:
         """What was given up since the last rotation."""
         return [each for each in self.lost if each.first >= self.state.rotation_start]
 
@@ -305,16 +318,16 @@ class _Partition:
                 message = (
                     f"another object stands in the place of offsets {o.first} to {o.last}: {self.bucket.other[o.key]}"
                 )
-                yield Finding(Wrong.OBJECT_DIFFERS, o.first, message, o.key)
+                yield Finding(FindingType.OBJECT_MISMATCH, o.first, message, o.key)
             elif o.key in self.bucket.missing and o.key not in self.hidden:
                 message = f"the object of offsets {o.first} to {o.last} is not in the bucket: deleted, or moved away"
-                yield Finding(Wrong.OBJECT_MISSING, o.first, message, o.key)
+                yield Finding(FindingType.OBJECT_MISSING, o.first, message, o.key)
             elif o.key in self.bucket.doubled:
                 at = self.bucket.doubled[o.key]
                 message = (
                     f"a later generation has copied the records of this object again, from offset {at} on, beside it"
                 )
-                yield Finding(Wrong.OFFSETS_DOUBLED, at, message, o.key)
+                yield Finding(FindingType.DUPLICATE_OFFSETS, at, message, o.key)
 
     def _in_the_rotations(self) -> Iterator[Finding]:
         """Rotations follow each other, and the objects and holes of each sum to its range."""
@@ -324,14 +337,14 @@ class _Partition:
         for r in self.rotations:
             yield from self._follows(reached, r.start)
             reached = max(reached, r.end)
-            within: list[Counted] = [*self.objects[bisect_left(firsts, r.start) : bisect_left(firsts, r.end)]]
+            within: list[CountedObject] = [*self.objects[bisect_left(firsts, r.start) : bisect_left(firsts, r.end)]]
             within += self.lost[bisect_left(losses, r.start) : bisect_left(losses, r.end)]
-            lacks = tally_range(r.start, r.end) - total(within) - r.holes
+            lacks = checksum_range(r.start, r.end) - total_checksum(within) - r.gaps
             yield from self._fault(r.start, r.end, within, lacks)
         yield from self._follows(reached, self.state.rotation_start)
         if self.objects and firsts[0] < self.start:
             yield Finding(
-                Wrong.OFFSETS_DOUBLED,
+                FindingType.DUPLICATE_OFFSETS,
                 firsts[0],
                 "the lists name an object before the sink's start",
                 self.objects[0].key,
@@ -340,32 +353,34 @@ class _Partition:
     def _follows(self, reached: int, start: int) -> Iterator[Finding]:
         if start > reached:
             message = f"the published list says nothing of offsets {reached} to {start - 1}"
-            yield Finding(Wrong.OFFSETS_MISSING, reached, message)
+            yield Finding(FindingType.OFFSETS_MISSING, reached, message)
         elif start < reached:
             message = f"the published list counts offsets {start} to {reached - 1} twice"
-            yield Finding(Wrong.OFFSETS_DOUBLED, start, message)
+            yield Finding(FindingType.DUPLICATE_OFFSETS, start, message)
 
     def _since_the_last_rotation(self) -> Iterator[Finding]:
         """What was written since is in the objects named since and the open ones."""
         state = self.state
         named = [o for o in self.objects if o.first >= state.rotation_start]
-        since: list[Counted] = [*named, *state.open, *self._lost_since()]
-        yield from self._fault(state.rotation_start, state.written_to, since, state.written - total(since))
+        since: list[CountedObject] = [*named, *state.open, *self._lost_since()]
+        yield from self._fault(state.rotation_start, state.accepted_end, since, state.accepted - total_checksum(since))
 
-    def _fault(self, start: int, end: int, objects: Sequence[Counted], lacks: Tally) -> Iterator[Finding]:
-        found = fault(start, end, objects, lacks)
+    def _fault(
+        self, start: int, end: int, objects: Sequence[CountedObject], lacks: OffsetChecksum
+    ) -> Iterator[Finding]:
+        found = locate_fault(start, end, objects, lacks)
         if found is not None:
-            wrong = Wrong.OFFSETS_DOUBLED if found.doubled else Wrong.OFFSETS_MISSING
+            wrong = FindingType.DUPLICATE_OFFSETS if found.doubled else FindingType.OFFSETS_MISSING
             yield Finding(wrong, found.offset, found.message)
 
     def _listed_twice(self) -> Iterator[Finding]:
         """No key is named twice, and objects of one path follow each other."""
-        reached: dict[str, NamedObject] = {}
+        reached: dict[str, ClosedObject] = {}
         for o in self.objects:
             before = reached.get(o.path)
             if before is not None and o.first <= before.last:
                 message = f"offsets {o.first} to {min(o.last, before.last)} of path {o.path} are in two objects"
-                yield Finding(Wrong.OFFSETS_DOUBLED, o.first, message, o.key)
+                yield Finding(FindingType.DUPLICATE_OFFSETS, o.first, message, o.key)
             if before is None or o.last > before.last:
                 reached[o.path] = o
 
@@ -382,30 +397,31 @@ class _Partition:
                     f"it holds from offset {self.start} on is there twice"
                 )
             if found.first >= self.begins:
-                yield Finding(Wrong.UNKNOWN_OBJECT, found.first, message, found.key)
+                yield Finding(FindingType.UNTRACKED_OBJECT, found.first, message, found.key)
 
     def _committed(self, proved: int, group: int | None, end: int | None) -> Iterator[Finding]:
         """Nothing is committed that is not visible (P5), and Kafka has not forgotten what was."""
         first_open = min((o.first for o in self.state.open), default=proved)
         if first_open < proved:
             message = f"the ledger says that all below {proved} is in objects, and one from {first_open} on is open"
-            yield Finding(Wrong.COMMITTED_TOO_FAR, first_open, message)
+            yield Finding(FindingType.COMMITTED_OFFSET_AHEAD, first_open, message)
         if group is not None and group > proved:
             message = f"the group's offset in Kafka is {group}, but offset {proved} is in no visible object"
-            yield Finding(Wrong.COMMITTED_TOO_FAR, proved, message)
+            yield Finding(FindingType.COMMITTED_OFFSET_AHEAD, proved, message)
         if end is not None and end < proved:
             message = (
                 f"Kafka's log ends at {end}, before the committed offset {proved}: what it writes there is in no object"
             )
-            yield Finding(Wrong.LOG_TRUNCATED, end, message)
+            yield Finding(FindingType.LOG_TRUNCATED, end, message)
 
     def _notes_of_loss(self) -> Iterator[str]:
         """What was given up, and is known to be in no object."""
         if self.lost:
             first, last = self.lost[0].first, max(each.last for each in self.lost)
+            count = total_checksum(self.lost).count
             yield (
-                f"{total(self.lost).count:,} records between offsets {first} and {last} are lost, in no object: Kafka "
-                f"no longer held them when unpublished objects had to be rebuilt (onDataLoss: Continue)"
+                f"{count:,} records between offsets {first} and {last} are in no object: Kafka "
+                "no longer held them when unpublished objects had to be rebuilt (onDataLoss: Continue)"
             )
 
     def _notes_of_the_end(self) -> Iterator[str]:

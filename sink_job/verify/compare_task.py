@@ -11,22 +11,22 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sink_job.api.spec import Errors, Shaping
+from sink_job.api.spec import ErrorsSpec, ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.ledger.offset_checksum import tally
-from sink_job.ledger.state import Seen, Tally
+from sink_job.ledger.offset_checksum import checksum
+from sink_job.ledger.state import OffsetChecksum, SourceRange
 from sink_job.s3 import S3Settings, connect
-from sink_job.verify.audit import MOST_FINDINGS, Compared, Finding, Wrong
-from sink_job.verify.object_reader import Body, NotReadable
-from sink_job.writer.record_pipeline import Pipeline, Prepared
-from sink_job.writer.row_selection import by_path, choose, spans
-from sink_job.writer.row_slices import pieces
+from sink_job.verify.audit import MAX_FINDINGS, ComparisonResult, Finding, FindingType
+from sink_job.verify.object_reader import ObjectReader, ObjectUnreadable
+from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
+from sink_job.writer.row_selection import object_rows
 
 COUNTED_AT_ONCE = 1 << 15
 """Offsets of an object that are tallied together."""
@@ -43,19 +43,19 @@ class CompareSettings:
 
     s3: S3Settings
     shapings: Mapping[int, str]
-    errors: Errors
+    errors: ErrorsSpec
     budget: int
 
 
-class Claimed(msgspec.Struct, frozen=True):
+class ExpectedObject(msgspec.Struct, frozen=True):
     """An object as the lists have it. One whose body is not `read` still claims its records."""
 
     key: str
     path: str
     first: int
     last: int
-    offsets: Tally
-    seen: tuple[Seen, ...]
+    offsets: OffsetChecksum
+    sources: tuple[SourceRange, ...]
     settings: int
     read: bool = True
 
@@ -64,7 +64,7 @@ class CompareInput(msgspec.Struct, frozen=True):
     """The objects of a stretch. Every record of it below `committed` must be in one of them, or be one that the
     settings leave out: those of the object before it, `settings` where there is none."""
 
-    objects: tuple[Claimed, ...]
+    objects: tuple[ExpectedObject, ...]
     committed: int
     settings: int
 
@@ -83,19 +83,19 @@ class _Comparer:
     def __init__(self, settings: CompareSettings, tp: TopicPartition, work: CompareInput) -> None:
         self.tp = tp
         self.pipelines = {
-            number: Pipeline.of(Shaping.model_validate_json(settings.shapings[number]), settings.errors)
+            number: RecordPipeline.of(ObjectSettings.model_validate_json(settings.shapings[number]), settings.errors)
             for number in {work.settings, *(o.settings for o in work.objects)}
         }
         self.committed = work.committed
         self.ahead = sorted(work.objects, key=lambda o: o.first, reverse=True)
         self.within: list[_Object] = []
-        self.found = Compared()
+        self.found = ComparisonResult()
         self.s3 = connect(settings.s3)
         least, most = STEPS
         self.step = max(least, min(most, settings.budget // (2 * max(1, most_open(work.objects)))))
         self.settings = work.settings
 
-    def run(self, batches: Iterator[pa.RecordBatch]) -> Compared:
+    def run(self, batches: Iterator[pa.RecordBatch]) -> ComparisonResult:
         for batch in batches:
             offsets = batch.column("offset").to_numpy()
             self._enter(int(offsets[-1]))
@@ -103,14 +103,16 @@ class _Comparer:
             self._batch(batch, offsets)
         self._enter(1 << 63)
         self._leave(1 << 63)
-        self.found.wrong.sort(key=lambda finding: finding.offset)
+        self.found.findings.sort(key=lambda finding: finding.offset)
         return self.found
 
     def _enter(self, last: int) -> None:
         """Objects that begin at or before `last` are looked at from here on."""
         while self.ahead and self.ahead[-1].first <= last:
             o = self.ahead.pop()
-            body = Body(self.s3, o.key, self.pipelines[o.settings].compression, step=self.step) if o.read else None
+            body = (
+                ObjectReader(self.s3, o.key, self.pipelines[o.settings].compression, step=self.step) if o.read else None
+            )
             self.within.append(_Object(o, body))
 
     def _leave(self, first: int) -> None:
@@ -123,7 +125,7 @@ class _Comparer:
     def _settle(self, o: _Object) -> None:
         wrong = o.end()
         if o.claimed.read and o.offsets.count < o.claimed.offsets.count:
-            self.found.gone += 1
+            self.found.expired_objects += 1
         elif wrong is not None:
             self._wrong(wrong)
         elif o.claimed.read:
@@ -137,24 +139,13 @@ class _Comparer:
         for o in self.within:
             groups.setdefault(o.claimed.settings, []).append(o)
         for number, objects in groups.items():
-            for clock, (start, end) in spans(objects, int(offsets[0]), int(offsets[-1])).items():
-                low, high = np.searchsorted(offsets, (start, end))
-                if low < high:
-                    prepared = self.pipelines[number].prepare(batch.slice(low, high - low), clock, self.tp)
-                    self._compare(objects, prepared, clock, holders[low:high])
+            for o, rows, encoded in object_rows(objects, batch, partial(self._prepare, number)):
+                holders[rows] += 1
+                o.take(encoded.data, encoded.ends, encoded.offsets)
         self._account(batch, offsets, holders)
 
-    def _compare(
-        self, objects: Sequence[_Object], prepared: Prepared, clock: int, holders: npt.NDArray[np.int32]
-    ) -> None:
-        """Gives each object its records; counts in `holders` in how many objects each row is."""
-        chosen = list(choose(by_path(objects), prepared.rows, clock))
-        if not chosen:
-            return
-        rows = np.concatenate([rows for _, rows in chosen])
-        holders += np.bincount(rows, minlength=len(holders)).astype(np.int32)
-        for (o, _), piece in zip(chosen, pieces(prepared, [_stretch(mine) for _, mine in chosen]), strict=True):
-            o.take(piece.data, piece.ends, piece.offsets)
+    def _prepare(self, settings: int, batch: pa.RecordBatch, clock: int) -> PreparedBatch:
+        return self.pipelines[settings].prepare(batch, clock, self.tp)
 
     def _account(self, batch: pa.RecordBatch, offsets: npt.NDArray[np.int64], holders: npt.NDArray[np.int32]) -> None:
         """Every record below `committed` is in one object, or is one that no object takes."""
@@ -163,7 +154,9 @@ class _Comparer:
         doubled = np.flatnonzero(holders > 1)
         if len(doubled):
             first = int(offsets[doubled[0]])
-            self._wrong(Finding(Wrong.OFFSETS_DOUBLED, first, f"the record at offset {first} is in two objects"))
+            self._wrong(
+                Finding(FindingType.DUPLICATE_OFFSETS, first, f"the record at offset {first} is in two objects")
+            )
         if not (holders == 0).any():
             return
         for low, high in _runs(holders == 0):
@@ -176,25 +169,25 @@ class _Comparer:
             self.settings = max(before, key=lambda o: o.first).settings
         codes = self.pipelines[self.settings].prepare(batch, 0, self.tp).rows.codes
         taken = np.flatnonzero(codes >= 0)
-        self.found.left_out += len(codes) - len(taken)
+        self.found.skipped_records += len(codes) - len(taken)
         if len(taken):
             self._wrong(_missing(int(offsets[taken[0]])))
 
     def _wrong(self, finding: Finding) -> None:
-        if len(self.found.wrong) < MOST_FINDINGS:
-            self.found.wrong.append(finding)
+        if len(self.found.findings) < MAX_FINDINGS:
+            self.found.findings.append(finding)
 
 
 def _missing(offset: int) -> Finding:
-    return Finding(Wrong.OFFSETS_MISSING, offset, f"the record at offset {offset} is in Kafka and in no object")
+    return Finding(FindingType.OFFSETS_MISSING, offset, f"the record at offset {offset} is in Kafka and in no object")
 
 
 class _Object:
     """An object under comparison: what Kafka gave for it so far, and what its body said to that."""
 
-    def __init__(self, claimed: Claimed, body: Body | None) -> None:
+    def __init__(self, claimed: ExpectedObject, body: ObjectReader | None) -> None:
         self.claimed = claimed
-        self.offsets = Tally()
+        self.offsets = OffsetChecksum()
         self.bytes = 0
         self._body = body
         self._taken: list[npt.NDArray[np.int64]] = []
@@ -206,8 +199,8 @@ class _Object:
         return self.claimed.path
 
     @property
-    def seen(self) -> tuple[Seen, ...]:
-        return self.claimed.seen
+    def sources(self) -> tuple[SourceRange, ...]:
+        return self.claimed.sources
 
     def take(self, rows: memoryview, ends: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> None:
         """The object's next records as they must stand in its body: the rows' bytes, where each ends, the offsets."""
@@ -220,7 +213,7 @@ class _Object:
         self.bytes += len(rows)
         try:
             stored = self._body.read(len(rows))
-        except NotReadable as error:
+        except ObjectUnreadable as error:
             self._differs(int(offsets[0]), str(error))
             return
         at = first_difference(rows, stored)
@@ -231,7 +224,7 @@ class _Object:
     def _sum(self) -> None:
         """Adds up what was taken: rarely, because a few offsets cost as much as many."""
         if self._taken:
-            self.offsets += tally(np.concatenate(self._taken))
+            self.offsets += checksum(np.concatenate(self._taken))
         self._taken, self._count = [], 0
 
     def _words(self, offset: int, ended: bool) -> str:
@@ -247,7 +240,7 @@ class _Object:
             try:
                 if self._body.read(1):
                     self._differs(o.last, f"the object goes on behind its last record, offset {o.last}")
-            except NotReadable as error:
+            except ObjectUnreadable as error:
                 self._differs(o.first, str(error))
             if self.offsets != o.offsets and self.offsets.count >= o.offsets.count:
                 self._differs(
@@ -259,7 +252,7 @@ class _Object:
     def _differs(self, offset: int, message: str) -> None:
         """The first difference is the one to tell; what follows it says nothing."""
         if self._wrong is None:
-            self._wrong = Finding(Wrong.RECORD_DIFFERS, offset, message, self.claimed.key)
+            self._wrong = Finding(FindingType.RECORD_MISMATCH, offset, message, self.claimed.key)
         self._body = None
 
 
@@ -274,7 +267,7 @@ def first_difference(wanted: memoryview, stored: bytes) -> int | None:
     return int(np.argmax(left != right))
 
 
-def most_open(objects: Sequence[Claimed]) -> int:
+def most_open(objects: Sequence[ExpectedObject]) -> int:
     """How many of these objects span one offset, at most."""
     ends: list[int] = []
     most = 0
@@ -284,14 +277,6 @@ def most_open(objects: Sequence[Claimed]) -> int:
         heapq.heappush(ends, o.last)
         most = max(most, len(ends))
     return most
-
-
-def _stretch(rows: npt.NDArray[np.intp]) -> slice | npt.NDArray[np.intp]:
-    """The same rows, as a slice if they lie next to each other in order: then nothing is copied."""
-    first, last = int(rows[0]), int(rows[-1])
-    if last - first + 1 == len(rows) and (np.diff(rows) == 1).all():
-        return slice(first, last + 1)
-    return rows
 
 
 def _runs(mask: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from sink_job.api.spec import Shaping
+from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.partitioning.object_keys import MAX_OFFSET, extension, parse_key, topic_prefix
 
@@ -22,14 +22,14 @@ _COMPRESSED: Final = re.compile(r"(\.(gz|zst|zstd|bz2|xz|snappy|lz4|br))+$")
 
 
 @dataclass(frozen=True)
-class Place:
+class KeyOrigin:
     """Where a key says that its records come from."""
 
     topic_partition: TopicPartition
     first: int
 
 
-class Other(Enum):
+class OtherObject(Enum):
     """An object whose key does not say that it holds this sink's records."""
 
     FOREIGN = auto()
@@ -42,11 +42,11 @@ class Other(Enum):
     """Its extension is claimed by another sink, for this topic and directory."""
 
 
-class Beside:
+class DuplicateDetector:
     """Says of keys that no list names what they are."""
 
     def __init__(
-        self, shapings: Iterable[Shaping], topics: Iterable[str], claimed: Collection[tuple[str, str]] = ()
+        self, shapings: Iterable[ObjectSettings], topics: Iterable[str], claimed: Collection[tuple[str, str]] = ()
     ) -> None:
         """`shapings`: the settings of all claims. `claimed`: topic and extension, with its dot, that sinks have claimed
         in the same directories, this one among them."""
@@ -56,28 +56,28 @@ class Beside:
         self._others = {(topic, end) for topic, end in claimed if end not in own}
         self._forms = [form for shaping in self._shapings for topic in self._topics for form in _forms(shaping, topic)]
 
-    def place(self, key: str) -> Place | Other:
+    def origin(self, key: str) -> KeyOrigin | OtherObject:
         """Where the object's records come from, by its key."""
         for shaping in self._shapings:
             parsed = parse_key(shaping, key)
             if parsed is not None and parsed.topic in self._topics:
-                return Place(TopicPartition(parsed.topic, parsed.partition), parsed.first)
-        found: Other = Other.FOREIGN
+                return KeyOrigin(TopicPartition(parsed.topic, parsed.partition), parsed.first)
+        found: OtherObject = OtherObject.FOREIGN
         for form in self._forms:
             if not key.startswith(form.prefix):
                 continue
             if form.is_hidden(key):
-                found = Other.HIDDEN
+                found = OtherObject.HIDDEN
                 continue
             match = form.file.fullmatch(key, len(form.prefix))
             if match is None:
                 continue
             if (form.topic, match["end"]) in self._others:
-                return Other.ANOTHER_SINKS
+                return OtherObject.ANOTHER_SINKS
             if form.is_of_ours(match["end"]):
                 partition, first = int(match["partition"]), int(match["first"])
                 if abs(partition) <= MAX_OFFSET and first <= MAX_OFFSET:
-                    return Place(TopicPartition(form.topic, partition), first)
+                    return KeyOrigin(TopicPartition(form.topic, partition), first)
         return found
 
 
@@ -101,7 +101,7 @@ class _Form:
         return plain.endswith(self.plain) if self.plain else not plain
 
 
-def _forms(shaping: Shaping, topic: str) -> list[_Form]:
+def _forms(shaping: ObjectSettings, topic: str) -> list[_Form]:
     names = shaping.s3
     front, behind = re.escape(names.directory_delimiter), re.escape(names.file_delimiter)
     numbers = rf"(?P<partition>-?[0-9]+){behind}(?P<first>[0-9]+)(?![0-9])"

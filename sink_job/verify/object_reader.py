@@ -10,7 +10,7 @@ from typing import Any, Final
 from isal import igzip, isal_zlib
 
 from sink_job.formats.compression import Compression, Gzip
-from sink_job.s3 import S3, ChecksumMismatch, NotFound, PreconditionFailed
+from sink_job.s3 import ChecksumMismatch, NotFound, PreconditionFailed, S3Client
 
 _BUFFER: Final = 128 << 10
 
@@ -19,14 +19,14 @@ _isal_error: Any = isal_zlib.error
 _DAMAGED: Final[tuple[type[Exception], ...]] = (EOFError, OSError, zlib.error, _isal_error)
 
 
-class NotReadable(Exception):
+class ObjectUnreadable(Exception):
     """The body is not what the lists say: it is gone or replaced, or its compressed bytes are damaged."""
 
 
-class Body:
+class ObjectReader:
     """The uncompressed body of an object, from its beginning to its end."""
 
-    def __init__(self, s3: S3, key: str, compression: Compression, *, step: int) -> None:
+    def __init__(self, s3: S3Client, key: str, compression: Compression, *, step: int) -> None:
         """`step`: bytes fetched at a time. Nothing is fetched before the first `read`."""
         self._pieces = _Pieces(s3.stream(key, step=step))
         raw = io.BufferedReader(self._pieces, min(step, _BUFFER))
@@ -40,11 +40,11 @@ class Body:
                 pieces.append(piece)
                 size -= len(piece)
         except (NotFound, PreconditionFailed) as error:
-            raise NotReadable(f"the object cannot be read: {error}") from error
+            raise ObjectUnreadable(f"the object cannot be read: {error}") from error
         except _DAMAGED as error:
-            raise NotReadable(f"the object is not valid gzip: {error}") from error
+            raise ObjectUnreadable(f"the object is not valid gzip: {error}") from error
         if size > 0 and not pieces and self._pieces.failed is not None:
-            raise NotReadable(f"the object is damaged: {self._pieces.failed}")
+            raise ObjectUnreadable(f"the object is damaged: {self._pieces.failed}")
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 

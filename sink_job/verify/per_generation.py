@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sink_job.api.spec import S3Names
+from sink_job.api.spec import KeySettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.generations import generation_of
-from sink_job.ledger.state import Lost, NamedObject, Record, Rotation, State
-from sink_job.verify.audit import Bucket, Lists, Unknown
+from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, Record, RotationRange
+from sink_job.verify.audit import BucketState, GenerationAudit, UntrackedObject
 
 _NO_END = 1 << 63
 
 
-def lineage(
-    state: State,
-    objects: Sequence[NamedObject],
-    rotations: Sequence[Rotation],
+def per_generation(
+    state: LedgerState,
+    objects: Sequence[ClosedObject],
+    rotations: Sequence[RotationRange],
     claims: Sequence[Record],
-    lost: Sequence[Lost] = (),
-) -> list[Lists]:
+    lost: Sequence[LostObject] = (),
+) -> list[GenerationAudit]:
     """The lists of each generation, the current one last. `claims` are all that the ledger still has, in order."""
     resets = [claim for claim in claims if claim.reset is not None]
     numbers = [claim.number for claim in resets]
@@ -33,10 +33,10 @@ def lineage(
         mine = [claim for claim in claims if generation_of(claim.number, numbers) == generation]
         begun = resets[generation - 2].reset if generation > 1 else None
         found.append(
-            Lists(
+            GenerationAudit(
                 state=state
                 if ended is None
-                else State(
+                else LedgerState(
                     generation=generation,
                     topics_dir=begun.topics_dir if begun else None,
                     partitions=ended.ended,
@@ -59,7 +59,9 @@ def _starts(claims: Iterable[Record]) -> dict[TopicPartition, int]:
     return starts
 
 
-def buckets(generations: Sequence[Lists], bucket: Bucket, names: Sequence[S3Names]) -> list[Bucket]:
+def buckets(
+    generations: Sequence[GenerationAudit], bucket: BucketState, names: Sequence[KeySettings]
+) -> list[BucketState]:
     """What the bucket says to each generation. `names` are the manifest's, then those of former settings, which may
     have had another delimiter."""
     topics_dir = names[0].topics_dir
@@ -75,7 +77,7 @@ def buckets(generations: Sequence[Lists], bucket: Bucket, names: Sequence[S3Name
         there = [o for o in lists.objects if o.key not in named and o.key not in bucket.missing]
         beside = [each for each, place in zip(later, dirs[index + 1 :], strict=True) if place == dirs[index]]
         found.append(
-            Bucket(
+            BucketState(
                 missing=frozenset({o.key for o in gone} - replaced),
                 other={key: what for key, what in bucket.other.items() if key not in named},
                 unknown=unknown[index],
@@ -87,7 +89,7 @@ def buckets(generations: Sequence[Lists], bucket: Bucket, names: Sequence[S3Name
     return found
 
 
-def is_copied(later: Iterable[Lists], o: NamedObject, end: int | None = None) -> bool:
+def is_copied(later: Iterable[GenerationAudit], o: ClosedObject, end: int | None = None) -> bool:
     """Whether these generations copy all that the object holds, or its records below `end`: those that have ended did,
     the current one does or will."""
     at = o.first
@@ -98,7 +100,7 @@ def is_copied(later: Iterable[Lists], o: NamedObject, end: int | None = None) ->
     return at >= (o.last + 1 if end is None else end)
 
 
-def _spans(generations: Iterable[Lists], tp: TopicPartition) -> Iterator[tuple[int, int]]:
+def _spans(generations: Iterable[GenerationAudit], tp: TopicPartition) -> Iterator[tuple[int, int]]:
     """The offsets `[start, end)` that each generation copies."""
     for each in generations:
         p = each.state.partition(tp)
@@ -106,7 +108,7 @@ def _spans(generations: Iterable[Lists], tp: TopicPartition) -> Iterator[tuple[i
             yield each.starts[tp], p.committable if each.ended else _NO_END
 
 
-def _copied_from(later: Iterable[Lists], o: NamedObject) -> int | None:
+def _copied_from(later: Iterable[GenerationAudit], o: ClosedObject) -> int | None:
     """The first of the object's offsets that one of these generations has copied; None where none has."""
     shared = [
         max(o.first, start)
@@ -118,7 +120,7 @@ def _copied_from(later: Iterable[Lists], o: NamedObject) -> int | None:
     return min(shared, default=None)
 
 
-def _begins(generations: Iterable[Lists]) -> dict[TopicPartition, int]:
+def _begins(generations: Iterable[GenerationAudit]) -> dict[TopicPartition, int]:
     """The lowest start of each topic-partition."""
     lowest: dict[TopicPartition, int] = {}
     for each in generations:
@@ -128,14 +130,14 @@ def _begins(generations: Iterable[Lists]) -> dict[TopicPartition, int]:
 
 
 def _unknown(
-    generations: Sequence[Lists],
-    unknown: Mapping[TopicPartition, Sequence[Unknown]],
+    generations: Sequence[GenerationAudit],
+    unknown: Mapping[TopicPartition, Sequence[UntrackedObject]],
     dirs: Sequence[str],
     delimiters: Sequence[str],
-) -> list[dict[TopicPartition, list[Unknown]]]:
+) -> list[dict[TopicPartition, list[UntrackedObject]]]:
     """Each object that no list names, at the generation whose records it doubles: the first in whose directory and
     range it is, else the current one if it is in that one's directory."""
-    found: list[dict[TopicPartition, list[Unknown]]] = [{} for _ in generations]
+    found: list[dict[TopicPartition, list[UntrackedObject]]] = [{} for _ in generations]
     for tp, objects in unknown.items():
         for each in objects:
             place = max((name for name in dirs if is_below(each.key, name, delimiters)), key=len, default=None)
@@ -152,6 +154,6 @@ def is_below(key: str, topics_dir: str, delimiters: Sequence[str]) -> bool:
     return not topics_dir or any(key.startswith(f"{topics_dir}{delimiter}") for delimiter in delimiters)
 
 
-def _is_within(lists: Lists, tp: TopicPartition, first: int) -> bool:
+def _is_within(lists: GenerationAudit, tp: TopicPartition, first: int) -> bool:
     p = lists.state.partition(tp)
     return p is not None and lists.starts.get(tp, p.next) <= first < p.next

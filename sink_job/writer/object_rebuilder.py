@@ -1,9 +1,9 @@
-"""Making objects again whose upload or leftovers are gone, from their recorded members (P2).
+"""Rebuilds objects whose upload or staged remainder is lost, from the source ranges in the ledger (P2).
 
-What a round has cut is never cut anew: the task reads the recorded stretches again, under the clocks they had then,
-takes the records whose path is the object's, and writes them to a new upload. The tally must come out as recorded;
-otherwise Kafka no longer holds the records, and that is data loss: nothing is made then, or with `partial` what is
-left, under the key of its first record.
+A rebuild makes no new rotation decisions. The task reads the recorded source ranges again, under their recorded
+clocks, selects the records whose path is the object's, and writes them to a new upload. The offset checksum must equal
+the recorded one. Otherwise Kafka no longer holds the records, which is data loss: the task rebuilds no object then, or
+with `partial` the remaining records under the key of the first of them.
 """
 
 from __future__ import annotations
@@ -12,166 +12,158 @@ from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.formats.spill_buffer import Spool
-from sink_job.ledger.state import NamedObject, OpenObject, Tally
+from sink_job.formats.spill_buffer import SpillPool
+from sink_job.ledger.state import ClosedObject, OffsetChecksum, OpenObject, SourceRange
 from sink_job.s3 import NoSuchUpload
 from sink_job.s3.checksums import combine_all
-from sink_job.writer.object_writer import ObjectWriter, Uploads
-from sink_job.writer.row_slices import pieces
-from sink_job.writer.task_attempt import TaskShare
+from sink_job.writer.object_writer import ObjectWriter, PartUploader
+from sink_job.writer.record_pipeline import PreparedBatch
+from sink_job.writer.row_selection import object_rows
+from sink_job.writer.task_attempt import TaskAttempt
 
-Object = TypeVar("Object", NamedObject, OpenObject)
+Object = TypeVar("Object", ClosedObject, OpenObject)
 
 
 class RebuildInput(msgspec.Struct, frozen=True):
-    """The objects of one topic-partition to make again, all begun under the same settings. `partial`: also those of
-    which Kafka holds some records only."""
+    """The objects of one topic-partition to rebuild, all started under the same settings. `partial`: also those of
+    which Kafka holds only some records."""
 
-    named: tuple[NamedObject, ...] = ()
+    closed: tuple[ClosedObject, ...] = ()
     open: tuple[OpenObject, ...] = ()
     partial: bool = False
 
-    def stretch(self) -> tuple[int, int]:
+    def offset_range(self) -> tuple[int, int]:
         """The offsets `[start, end)` to read."""
-        objects: tuple[NamedObject | OpenObject, ...] = (*self.named, *self.open)
+        objects: tuple[ClosedObject | OpenObject, ...] = (*self.closed, *self.open)
         return min(o.first for o in objects), max(o.last for o in objects) + 1
 
 
-class Missing(msgspec.Struct, frozen=True):
-    """An object that cannot be made again as it was: how many of its records Kafka still holds."""
+class MissingRecords(msgspec.Struct, frozen=True):
+    """An object that cannot be rebuilt completely: the records that Kafka still holds and the expected ones."""
 
     path: str
     first: int
     last: int
-    found: Tally
-    wanted: Tally
+    found: OffsetChecksum
+    expected: OffsetChecksum
 
     @property
     def is_loss(self) -> bool:
-        """Whether records are missing; otherwise they are others than those that were read."""
-        return self.found.count < self.wanted.count
+        """Whether records are missing; otherwise Kafka holds other records at these offsets."""
+        return self.found.count < self.expected.count
 
 
 class RebuildResult(msgspec.Struct, frozen=True):
-    """The objects under their new uploads, and those of which records are missing. Without `partial` there is no other
-    object then; with it there are those with any record left. With `lost` (a new upload is gone: which) there is none.
+    """The rebuilt objects under their new uploads, and the missing records. If records are missing, no object is
+    rebuilt, or with `partial` each object that has any record left. `lost` describes a new upload that no longer
+    exists; no object is rebuilt then.
 
-    `begun` are the uploads that this try began, as (key, upload id).
+    `started_uploads` are the uploads of this attempt, as (key, upload id).
     """
 
-    named: tuple[NamedObject, ...] = ()
+    closed: tuple[ClosedObject, ...] = ()
     open: tuple[OpenObject, ...] = ()
-    missing: tuple[Missing, ...] = ()
-    begun: tuple[tuple[str, str], ...] = ()
+    missing: tuple[MissingRecords, ...] = ()
+    started_uploads: tuple[tuple[str, str], ...] = ()
     lost: str | None = None
 
 
-def nothing_held(wanted: RebuildInput) -> RebuildResult:
-    """What comes of objects of which Kafka holds nothing any more."""
-    objects: tuple[NamedObject | OpenObject, ...] = (*wanted.named, *wanted.open)
-    return RebuildResult(missing=tuple(Missing(o.path, o.first, o.last, Tally(), o.offsets) for o in objects))
+def all_missing(rebuild_input: RebuildInput) -> RebuildResult:
+    """The result for objects of which Kafka no longer holds any record."""
+    objects: tuple[ClosedObject | OpenObject, ...] = (*rebuild_input.closed, *rebuild_input.open)
+    return RebuildResult(
+        missing=tuple(MissingRecords(o.path, o.first, o.last, OffsetChecksum(), o.offsets) for o in objects)
+    )
 
 
-class RebuildShare(TaskShare):
-    """A task's share of the rebuilding: takes a `RebuildInput` for each topic-partition and returns a `RebuildResult`,
-    both msgpack."""
+class RebuildTask(TaskAttempt):
+    """Rebuilds the objects of a task's topic-partitions: takes a `RebuildInput` for each and returns a `RebuildResult`,
+    both as msgpack."""
 
     def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
-        wanted = msgspec.msgpack.decode(given, type=RebuildInput)
-        with Spool(self.settings.budget) as spool:
-            rebuilder = _Rebuilder(self, tp, wanted, spool)
+        rebuild_input = msgspec.msgpack.decode(given, type=RebuildInput)
+        with SpillPool(self.settings.budget) as spool:
+            rebuilder = _Rebuilder(self, tp, rebuild_input, spool)
             try:
                 result = rebuilder.run(batches)
             except NoSuchUpload as gone:
-                result = RebuildResult(begun=rebuilder.begun(), lost=str(gone))
+                result = RebuildResult(started_uploads=rebuilder.started_uploads(), lost=str(gone))
         return msgspec.msgpack.encode(result)
 
 
 class _Rebuilder:
-    def __init__(self, share: TaskShare, tp: TopicPartition, wanted: RebuildInput, spool: Spool) -> None:
+    def __init__(self, share: TaskAttempt, tp: TopicPartition, rebuild_input: RebuildInput, spool: SpillPool) -> None:
         settings = share.settings
-        self._share = share
+        self._attempt = share
         self._tp = tp
-        self._wanted = wanted
-        self._spool = spool
+        self._input = rebuild_input
+        self._spill = spool
         self._pipeline = share.pipeline
-        self._uploads = Uploads(share.s3, threads=settings.threads, bodies=settings.bodies)
-        self._named = [_Again(o) for o in wanted.named]
-        self._open = [_Again(o) for o in wanted.open]
-        self._again: Sequence[_Again[NamedObject] | _Again[OpenObject]] = (*self._named, *self._open)
+        self._uploads = PartUploader(share.s3, threads=settings.threads, part_buffers=settings.part_buffers)
+        self._closed = [_RebuiltObject(o) for o in rebuild_input.closed]
+        self._open = [_RebuiltObject(o) for o in rebuild_input.open]
+        self._objects: Sequence[_RebuiltObject[ClosedObject] | _RebuiltObject[OpenObject]] = (
+            *self._closed,
+            *self._open,
+        )
 
     def _writer(self, path: str, first: int) -> ObjectWriter:
         return ObjectWriter(
             key=self._pipeline.key(self._tp, path, first),
             uploads=self._uploads,
-            staged=self._share.staged,
-            spool=self._spool,
+            staged=self._attempt.staged,
+            spill=self._spill,
             compression=self._pipeline.compression,
-            part_size=self._share.shaping.s3.part_size,
-            was=None,
+            part_size=self._attempt.shaping.s3.part_size,
+            previous=None,
         )
 
-    def begun(self) -> tuple[tuple[str, str], ...]:
-        """The uploads that were begun, once nothing of them is on its way any more."""
-        writers = [each.writer for each in self._again if each.writer is not None]
+    def started_uploads(self) -> tuple[tuple[str, str], ...]:
+        """The uploads of this attempt, after all their requests have ended."""
+        writers = [each.writer for each in self._objects if each.writer is not None]
         for writer in writers:
-            writer.settle()
-        return tuple((writer.key, writer.begun) for writer in writers if writer.begun)
+            writer.drain()
+        return tuple((writer.key, writer.started_upload) for writer in writers if writer.started_upload)
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> RebuildResult:
-        """Raises NoSuchUpload when an upload that it began is gone."""
+        """Raises NoSuchUpload when an upload of this attempt no longer exists."""
         for batch in batches:
-            offsets = batch.column("offset").to_numpy()
-            for clock in self._clocks(int(offsets[0]), int(offsets[-1])):
-                self._take(batch, clock)
-        missing = tuple(each.missing() for each in self._again if each.found != each.o.offsets)
-        if missing and not (self._wanted.partial and all(each.is_loss for each in missing)):
-            return RebuildResult(missing=missing, begun=self.begun())
-        return RebuildResult(self._finished(), self._left_open(), missing, self.begun())
+            self._append(batch)
+        missing = tuple(each.missing() for each in self._objects if each.found != each.o.offsets)
+        if missing and not (self._input.partial and all(each.is_loss for each in missing)):
+            return RebuildResult(missing=missing, started_uploads=self.started_uploads())
+        return RebuildResult(self._finish_closed(), self._stage_open(), missing, self.started_uploads())
 
-    def _clocks(self, first: int, last: int) -> list[int]:
-        """The round clocks under which records between these offsets were seen."""
-        stretches = (s for each in self._again for s in each.o.seen)
-        return sorted({s.clock for s in stretches if s.start <= last and s.end > first})
-
-    def _take(self, batch: pa.RecordBatch, clock: int) -> None:
-        """Gives each object its records of the batch among those that were seen under `clock`."""
-        prepared = self._pipeline.prepare(batch, clock, self._tp)
-        rows = prepared.rows
-        codes = {path: code for code, path in enumerate(rows.paths)}
-        chosen = [
-            (each, np.flatnonzero((rows.codes == codes[each.o.path]) & _seen(each.o, clock, rows.offsets)))
-            for each in self._again
-            if each.o.path in codes
-        ]
-        chosen = [(each, mine) for each, mine in chosen if len(mine)]
-        for (each, _), piece in zip(chosen, pieces(prepared, [mine for _, mine in chosen]), strict=True):
+    def _append(self, batch: pa.RecordBatch) -> None:
+        """Appends to each object its rows of the batch."""
+        for each, _, rows in object_rows(self._objects, batch, self._prepare):
             if each.writer is None:
-                each.writer = self._writer(each.o.path, int(piece.offsets[0]))
-            each.writer.append(piece)
-            each.size += len(piece.data)
+                each.writer = self._writer(each.path, int(rows.offsets[0]))
+            each.writer.append(rows)
+            each.size += len(rows.data)
 
-    def _finished(self) -> tuple[NamedObject, ...]:
-        written = [each for each in self._named if each.writer is not None]
+    def _prepare(self, batch: pa.RecordBatch, clock: int) -> PreparedBatch:
+        return self._pipeline.prepare(batch, clock, self._tp)
+
+    def _finish_closed(self) -> tuple[ClosedObject, ...]:
+        written = [each for each in self._closed if each.writer is not None]
         for each in written:
             each.finish()
-        return tuple(map(_renamed, written))
+        return tuple(map(_closed_object, written))
 
-    def _left_open(self) -> tuple[OpenObject, ...]:
-        staging = self._share.staging
+    def _stage_open(self) -> tuple[OpenObject, ...]:
+        staging = self._attempt.staging
         opened = []
         for each in self._open:
             writer = each.writer
             if writer is None or writer.start is None:
                 continue
-            left = writer.leave()
+            left = writer.stage()
             upload, parts = writer.result()
-            again = msgspec.structs.replace(
+            rebuilt = msgspec.structs.replace(
                 each.o,
                 first=writer.start,
                 last=writer.last,
@@ -179,16 +171,15 @@ class _Rebuilder:
                 offsets=writer.offsets,
                 upload=upload,
                 parts=parts,
-                sealed=staging.add(left.sealed),
-                loose=staging.add(left.loose),
+                blocks=staging.add(left.blocks),
+                partial_block=staging.add(left.partial_block),
             )
-            opened.append(again)
+            opened.append(rebuilt)
         return tuple(opened)
 
 
-class _Again(Generic[Object]):
-    """An object that is made again: its records go to the writer, which the first of them begins. `size` is in encoded,
-    uncompressed bytes."""
+class _RebuiltObject(Generic[Object]):
+    """An object under rebuild. Its first record creates the writer. `size` is in encoded, uncompressed bytes."""
 
     def __init__(self, o: Object) -> None:
         self.o: Object = o
@@ -196,34 +187,34 @@ class _Again(Generic[Object]):
         self.size = 0
 
     @property
-    def found(self) -> Tally:
-        return self.writer.offsets if self.writer else Tally()
+    def path(self) -> str:
+        return self.o.path
+
+    @property
+    def sources(self) -> tuple[SourceRange, ...]:
+        return self.o.sources
+
+    @property
+    def found(self) -> OffsetChecksum:
+        return self.writer.offsets if self.writer else OffsetChecksum()
 
     def finish(self) -> None:
         """Sends the last part."""
         if self.writer is not None:
             self.writer.finish()
 
-    def missing(self) -> Missing:
-        return Missing(self.o.path, self.o.first, self.o.last, self.found, self.o.offsets)
+    def missing(self) -> MissingRecords:
+        return MissingRecords(self.o.path, self.o.first, self.o.last, self.found, self.o.offsets)
 
 
-def _seen(o: NamedObject | OpenObject, clock: int, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    chosen = np.zeros(len(offsets), dtype=np.bool_)
-    for stretch in o.seen:
-        if stretch.clock == clock:
-            chosen |= (offsets >= stretch.start) & (offsets < stretch.end)
-    return chosen
-
-
-def _renamed(again: _Again[NamedObject]) -> NamedObject:
-    writer = again.writer
-    assert writer is not None, "it has at least one record"
-    assert writer.start is not None, "and so a first one"
+def _closed_object(rebuilt: _RebuiltObject[ClosedObject]) -> ClosedObject:
+    writer = rebuilt.writer
+    assert writer is not None, "a rebuilt object has a record"
+    assert writer.start is not None, "a rebuilt object has a first record"
     upload, parts = writer.result()
-    assert upload is not None, "and so at least one part"
+    assert upload is not None, "a rebuilt object has a part"
     return msgspec.structs.replace(
-        again.o,
+        rebuilt.o,
         key=writer.key,
         first=writer.start,
         last=writer.last,

@@ -1,8 +1,8 @@
-"""The writing end of objects in a task: parts go up while records come in, leftovers are staged at the end.
+"""Writes objects in a task: uploads parts while records arrive, and stages the remainder at the end.
 
-An upload is begun when its first part is full, or at the close: an object that grows slowly costs a staging object a
-round and no upload. Parts are sent by a few threads of the process; how many bodies are in memory is bounded by a
-semaphore, so a slow server slows the task down instead of filling its memory (P7).
+An upload starts when the first part is full, or when the object closes. An object that grows slowly therefore costs one
+staging object per round and no upload. A few threads of the process send the parts. A semaphore bounds the number of
+part buffers in memory, so a slow server slows the task down instead of filling its memory (P7).
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import msgspec
 
 from sink_job.engine.thread_pools import pool
 from sink_job.formats.compression import Compression
-from sink_job.formats.part_assembler import Inherited, Leftover, PartStream
-from sink_job.formats.spill_buffer import Spool
-from sink_job.ledger.staging import Staged, StagingLost
-from sink_job.ledger.state import Extent, OpenObject, Part, Seen, Tally
-from sink_job.rotation.types import OpenCut
-from sink_job.s3 import S3
+from sink_job.formats.part_assembler import PartAssembler, Remainder, StagedPrefix
+from sink_job.formats.spill_buffer import SpillPool
+from sink_job.ledger.staging import StagedDataLost, StagingReader
+from sink_job.ledger.state import Extent, OffsetChecksum, OpenObject, Part, SourceRange
+from sink_job.rotation.types import OpenObjectState
+from sink_job.s3 import S3Client
 from sink_job.s3.checksums import crc64nvme
-from sink_job.writer.row_slices import Piece
+from sink_job.writer.row_slices import RowSlice
 
-MAX_TAIL = 16
-"""Staged extents an object may refer to before they are gathered into one (P6)."""
+MAX_STAGED_EXTENTS = 16
+"""Maximum number of staged extents of an object before they are compacted into one (P6)."""
 
 
 @cache
@@ -34,74 +34,74 @@ def _pool(threads: int) -> Executor:
     return pool(threads, "s3sink-upload")
 
 
-class Uploads:
-    """Sends the parts of one task's objects, a bounded number of bodies at a time."""
+class PartUploader:
+    """Uploads the parts of one task's objects, with a bounded number of part buffers."""
 
-    def __init__(self, s3: S3, *, threads: int, bodies: int) -> None:
-        """`bodies` is how many part bodies may be in memory at once, waiting or on their way."""
+    def __init__(self, s3: S3Client, *, threads: int, part_buffers: int) -> None:
+        """`part_buffers` is the maximum number of part buffers in memory, queued or in transfer."""
         self.s3 = s3
         self.parts = 0
         self.bytes = 0
         self._pool = _pool(threads)
-        self._room = threading.BoundedSemaphore(bodies)
+        self._permits = threading.BoundedSemaphore(part_buffers)
 
     def submit(self, send: Callable[[], Part], size: int) -> Future[Part]:
-        self._room.acquire()
+        self._permits.acquire()
         self.parts += 1
         self.bytes += size
         future = self._pool.submit(send)
-        future.add_done_callback(lambda _: self._room.release())
+        future.add_done_callback(lambda _: self._permits.release())
         return future
 
 
 class ObjectWriter:
-    """One object in one task: rows in, recorded parts and leftovers out."""
+    """One object in one task: takes rows, gives uploaded parts and a remainder."""
 
     def __init__(
         self,
         *,
         key: str,
-        uploads: Uploads,
-        staged: Staged,
-        spool: Spool,
+        uploads: PartUploader,
+        staged: StagingReader,
+        spill: SpillPool,
         compression: Compression,
         part_size: int,
-        was: OpenObject | None,
+        previous: OpenObject | None,
     ) -> None:
         """`was` is the object as the ledger has it, None for one that this task opens.
 
         Raises StagingLost for one whose bytes were given up.
         """
-        if was and was.size and not was.parts and not was.tail:
-            raise StagingLost(f"what s3://{uploads.s3.bucket}/{key} held was given up")
+        if previous and previous.size and not previous.parts and not previous.staged:
+            raise StagedDataLost(f"what s3://{uploads.s3.bucket}/{key} held was given up")
         self.key = key
-        self.offsets = was.offsets if was else Tally()
+        self.offsets = previous.offsets if previous else OffsetChecksum()
         self.start: int | None = None
         self.last = -1
-        self._was = was
+        self._previous = previous
         self._uploads = uploads
         self._staged = staged
-        self._upload = was.upload if was else None
-        self._begin = threading.Lock()
-        self._parts: list[Part] = list(was.parts) if was else []
+        self._upload = previous.upload if previous else None
+        self._upload_lock = threading.Lock()
+        self._parts: list[Part] = list(previous.parts) if previous else []
         self._sent: list[Future[Part]] = []
-        self._stream = PartStream(
+        self._assembler = PartAssembler(
             part_size=part_size,
             compression=compression,
-            spool=spool,
-            sealed=self._inherited(was.sealed if was else ()),
-            loose=self._inherited(was.loose if was else ()),
+            spool=spill,
+            sealed=self._inherited(previous.blocks if previous else ()),
+            loose=self._inherited(previous.partial_block if previous else ()),
         )
-        if was and len(was.tail) > MAX_TAIL:
-            self._stream.gather()
+        if previous and len(previous.staged) > MAX_STAGED_EXTENTS:
+            self._assembler.compact()
 
-    def append(self, piece: Piece) -> None:
+    def append(self, piece: RowSlice) -> None:
         """Takes rows, and sends the parts that they fill."""
         if self.start is None:
             self.start = int(piece.offsets[0])
         self.last = int(piece.offsets[-1])
-        self.offsets += piece.tally
-        for body in self._stream.append(piece.data, piece.ends):
+        self.offsets += piece.checksum
+        for body in self._assembler.append(piece.data, piece.ends):
             self._send(body)
 
     def _send(self, body: bytes) -> None:
@@ -109,49 +109,49 @@ class ObjectWriter:
         self._sent.append(self._uploads.submit(lambda: self._put(number, body), len(body)))
 
     def _put(self, number: int, body: bytes) -> Part:
-        with self._begin:
+        with self._upload_lock:
             if self._upload is None:
                 self._upload = self._uploads.s3.create_upload(self.key)
         sent = self._uploads.s3.upload_part(self.key, self._upload, number, body, crc64nvme(body))
         return Part(sent.number, sent.etag, sent.crc, sent.size)
 
-    def settle(self) -> None:
-        """Waits until no part is on its way any more, whatever becomes of them."""
+    def drain(self) -> None:
+        """Waits until no part is in transfer, whether or not its request succeeds."""
         if self._sent:
             wait(self._sent)
 
     def finish(self) -> None:
         """Sends the last part."""
-        body = self._stream.finish()
+        body = self._assembler.finish()
         if body:
             self._send(body)
 
-    def leave(self) -> Leftover:
-        return self._stream.leave()
+    def stage(self) -> Remainder:
+        return self._assembler.take_remainder()
 
     @property
-    def begun(self) -> str | None:
-        """The upload that this writer has begun itself, if any."""
-        return self._upload if not (self._was and self._was.upload) else None
+    def started_upload(self) -> str | None:
+        """The upload that this writer has started, if any."""
+        return self._upload if not (self._previous and self._previous.upload) else None
 
     def result(self) -> tuple[str | None, tuple[Part, ...]]:
-        """The upload and all its parts, once they are there.
+        """Waits for all parts; returns the upload and its parts.
 
-        Raises what sending raised: NoSuchUpload when the upload is gone.
+        Raises the errors of the requests, such as NoSuchUpload when the upload no longer exists.
         """
         parts = (*self._parts, *(future.result() for future in self._sent))
         return self._upload, parts
 
-    def opened(
+    def to_open_object(
         self,
-        cut: OpenCut,
+        cut: OpenObjectState,
         *,
         settings: int,
-        seen: tuple[Seen, ...],
-        sealed: tuple[Extent, ...],
-        loose: tuple[Extent, ...],
+        sources: tuple[SourceRange, ...],
+        blocks: tuple[Extent, ...],
+        partial_block: tuple[Extent, ...],
     ) -> OpenObject:
-        """The object as the ledger keeps it, its leftovers staged at `sealed` and `loose`."""
+        """The object as the ledger stores it, with its remainder staged in `blocks` and `partial_block`."""
         upload, parts = self.result()
         return OpenObject(
             path=cut.path,
@@ -161,22 +161,22 @@ class ObjectWriter:
             opened_at=cut.opened_at,
             settings=settings,
             offsets=self.offsets,
-            base=cut.base,
+            interval_start=cut.interval_start,
             upload=upload,
             parts=parts,
-            seen=seen,
-            sealed=sealed,
-            loose=loose,
+            sources=sources,
+            blocks=blocks,
+            partial_block=partial_block,
         )
 
-    def _inherited(self, extents: tuple[Extent, ...]) -> Inherited:
-        return Inherited(sum(e.length for e in extents), lambda: self._staged.read(extents))
+    def _inherited(self, extents: tuple[Extent, ...]) -> StagedPrefix:
+        return StagedPrefix(sum(e.length for e in extents), lambda: self._staged.read(extents))
 
 
-def extend_seen(seen: Iterable[Seen], start: int, end: int, clock: int) -> tuple[Seen, ...]:
-    """The stretches that an object's records came from, `[start, end)` under `clock` added; a stretch under the same
-    clock goes on."""
-    stretches = tuple(seen)
-    if stretches and stretches[-1].clock == clock:
-        return (*stretches[:-1], msgspec.structs.replace(stretches[-1], end=end))
-    return (*stretches, Seen(start, end, clock))
+def extend_sources(sources: Iterable[SourceRange], start: int, end: int, clock: int) -> tuple[SourceRange, ...]:
+    """The source ranges of an object with `[start, end)` under `clock` added; extends the last range if it has the same
+    clock."""
+    ranges = tuple(sources)
+    if ranges and ranges[-1].clock == clock:
+        return (*ranges[:-1], msgspec.structs.replace(ranges[-1], end=end))
+    return (*ranges, SourceRange(start, end, clock))

@@ -1,29 +1,29 @@
-"""What the topic-partitions of one task have in common: the settings and what they make of records, the store, and the
-staging objects that their leftovers go to and come from."""
+"""One attempt of one Spark task: the settings, the S3 client and the staging objects that its topic-partitions
+share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
 
-from sink_job.api.spec import Errors, OnNullValue, Shaping, Tolerance
-from sink_job.ledger.staging import Staged, Staging, new_prefix
+from sink_job.api.spec import ErrorsSpec, ObjectSettings, OnNullValue, Tolerance
+from sink_job.ledger.staging import StagingReader, StagingWriter, new_prefix
 from sink_job.s3 import S3Settings, connect
-from sink_job.writer.record_pipeline import Pipeline
+from sink_job.writer.record_pipeline import RecordPipeline
 
 
 @dataclass(frozen=True)
-class RoundSettings:
-    """What all tasks of a round share; picklable, and without a secret in it.
+class RoundParameters:
+    """Parameters of all tasks of a round. Picklable; contains no secret.
 
-    `shaping` is the JSON of the settings in force and `settings` the number of the claim that holds them. `root` is
-    where the ledger stands. `now` is the round's clock in ms; sizes are bytes.
+    `shaping_json` are the current settings and `settings_record` is the number of the claim that contains them. `root`
+    is the ledger's prefix. `now` is the round clock in ms; sizes are bytes.
     """
 
     s3: S3Settings
     root: str
-    shaping: str
-    settings: int
+    shaping_json: str
+    settings_record: int
     tolerant: bool
     on_null: OnNullValue
     epoch: int
@@ -31,47 +31,47 @@ class RoundSettings:
     now: int
     budget: int
     threads: int
-    bodies: int
+    part_buffers: int
 
 
-class TaskShare:
-    """One try of one task. Its leftovers are staged when it ends, before a result leaves it; a try that fails leaves at
-    most a staging object that nobody names, for the clean-up."""
+class TaskAttempt:
+    """One attempt of one task. It stages the remainders when it ends, before it returns a result. A failed attempt
+    leaves at most a staging object that no record references; the clean-up deletes it."""
 
-    def __init__(self, settings: RoundSettings) -> None:
+    def __init__(self, settings: RoundParameters) -> None:
         self.settings = settings
-        self.shaping, self.pipeline = shaped(settings)
+        self.shaping, self.pipeline = parsed_shaping(settings)
         self.s3 = connect(settings.s3)
-        self.staging = Staging(self.s3, new_prefix(settings.root, settings.epoch, settings.round))
-        self.staged = Staged(self.s3)
-        self._told = self.s3.meter.snapshot()
+        self.staging = StagingWriter(self.s3, new_prefix(settings.root, settings.epoch, settings.round))
+        self.staged = StagingReader(self.s3)
+        self._reported = self.s3.meter.snapshot()
         self._promised = 0
 
-    def asked(self) -> tuple[dict[str, int], int]:
-        """Requests to the store since the last call, by kind, and how many of them were repeats.
+    def request_counts(self) -> tuple[dict[str, int], int]:
+        """Requests to the store since the last call, by kind, and how many of them were retries.
 
-        The put of the staging object under way counts already: when it is sent, nobody tells of it any more.
+        The put of the pending staging object is included: it is sent after the last result was returned.
         """
         now, promised = self.s3.meter.snapshot(), int(self.staging.waiting)
-        used = now - self._told
+        used = now - self._reported
         requests = dict(used.requests)
         if promised != self._promised:
             requests["PutObject"] = requests.get("PutObject", 0) + promised - self._promised
-        self._told, self._promised = now, promised
+        self._reported, self._promised = now, promised
         return requests, sum(used.retries.values())
 
-    def end(self) -> None:
-        """Stages what is left. Raises what the store raises."""
+    def close(self) -> None:
+        """Stages the remainders. Raises the errors of the store."""
         self.staging.flush()
 
 
-def shaped(settings: RoundSettings) -> tuple[Shaping, Pipeline]:
-    """The settings that shape bytes and keys, and what they make of a batch; parsed once a process."""
-    return _shaped(settings.shaping, settings.tolerant, settings.on_null)
+def parsed_shaping(settings: RoundParameters) -> tuple[ObjectSettings, RecordPipeline]:
+    """The settings that shape bytes and keys, and their pipeline; parsed once per process."""
+    return _shaped(settings.shaping_json, settings.tolerant, settings.on_null)
 
 
 @cache
-def _shaped(shaping: str, tolerant: bool, on_null: OnNullValue) -> tuple[Shaping, Pipeline]:
-    settings = Shaping.model_validate_json(shaping)
-    errors = Errors(tolerance=Tolerance.ALL if tolerant else Tolerance.NONE, on_null_value=on_null)
-    return settings, Pipeline.of(settings, errors)
+def _shaped(shaping: str, tolerant: bool, on_null: OnNullValue) -> tuple[ObjectSettings, RecordPipeline]:
+    settings = ObjectSettings.model_validate_json(shaping)
+    errors = ErrorsSpec(tolerance=Tolerance.ALL if tolerant else Tolerance.NONE, on_null_value=on_null)
+    return settings, RecordPipeline.of(settings, errors)

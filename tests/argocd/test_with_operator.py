@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from s3sink_operator import names
-from sink_job.api.errors import BucketMissing, TryAgainLater
+from sink_job.api.errors import BucketNotFound, TransientError
 from tests.argocd.test_customization import ACTIONS, FOLDER, run
 from tests.operator.fake_cluster import Cluster, document, running
 
@@ -65,14 +65,14 @@ def test_the_action_restart_makes_another_attempt() -> None:
 
 def test_a_failure_that_requires_user_action_is_degraded() -> None:
     cluster = running()
-    cluster.fail(BucketMissing("there is no bucket archive"))
+    cluster.fail(BucketNotFound("there is no bucket archive"))
     cluster.settle()
     assert health(cluster) == "Degraded"
 
 
 def test_a_failure_that_is_worth_another_try_progresses() -> None:
     cluster = running()
-    cluster.fail(TryAgainLater("Kafka did not answer"))
+    cluster.fail(TransientError("Kafka did not answer"))
     cluster.settle()
     assert health(cluster) == "Progressing"
 

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from devtools.kube.client import Json, Kube
 from devtools.kube.control_plane import Cluster
-from sink_job.api.errors import SpecError
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.spec import parse_sink
 from tests.support.sinks import place_for_sinks, tried
 from tests.unit.api.manifests import ABSENT, document
+
+pytestmark = pytest.mark.cluster
 
 VALUES: dict[str, list[object]] = {
     "metadata.name": ["a", "a" * 40],
@@ -91,6 +93,6 @@ def test_no_rule_rejects_what_the_parser_accepts(sinks: Kube, data: st.DataObjec
     manifest = changed({path: data.draw(st.sampled_from(VALUES[path]), label=path) for path in sorted(paths)})
     try:
         parse_sink(manifest)
-    except SpecError:
+    except InvalidSpec:
         return
     tried(sinks, manifest)

@@ -17,8 +17,8 @@ from devtools.kube.client import Kube
 from devtools.kube.control_plane import Cluster
 from devtools.kube.fake_kubelet import Harness
 from s3sink_operator import names
-from sink_job.api.errors import BucketMissing, ObjectsInTheWay
-from sink_job.api.report import Ending, Failure, ResetReport, StartReport
+from sink_job.api.errors import BucketNotFound, ExistingObjects
+from sink_job.api.report import Failure, FinalReport, ResetReport, StartReport
 from tests.support.operator_fixture import DRIVER, SINK, TASK, Operated, report
 
 pytestmark = pytest.mark.cluster
@@ -137,8 +137,8 @@ def test_a_reset_prints_the_new_start_offsets(sink: Operated, kubectl: KubectlS3
 
 
 def test_a_reset_with_existing_objects_is_reported_and_exits_with_4(sink: Operated, kubectl: KubectlS3Sink) -> None:
-    error = ObjectsInTheWay("topics/flights/a.json holds records at or above the new offsets")
-    message = Ending(failure=Failure.of(error)).termination_message()
+    error = ExistingObjects("topics/flights/a.json holds records at or above the new offsets")
+    message = FinalReport(failure=Failure.of(error)).termination_message()
     sink.apply(state="Stopped")
     sink.wait_reason("Stopped")
     sink.harness.at_start(TASK, lambda pod: sink.harness.fail(pod, error.exit_code, message))
@@ -149,13 +149,13 @@ def test_a_reset_with_existing_objects_is_reported_and_exits_with_4(sink: Operat
 
 def test_waiting_reports_a_failure_and_exits_with_4(sink: Operated, kubectl: KubectlS3Sink) -> None:
     sink.started()
-    message = Ending(failure=Failure.of(BucketMissing("there is no bucket archive"))).termination_message()
+    message = FinalReport(failure=Failure.of(BucketNotFound("there is no bucket archive"))).termination_message()
     sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, exit_code=7, message=message))
     done = kubectl("restart", SINK, "--wait", may_fail=True)
     assert done.returncode == 4
     assert "there is no bucket archive" in done.stderr
-    assert f"exit code 7: {BucketMissing.reason}" in kubectl("status", SINK).stdout
-    assert f"exit code 7: {BucketMissing.reason}" in kubectl("logs", SINK, "--previous").stdout
+    assert f"exit code 7: {BucketNotFound.reason}" in kubectl("status", SINK).stdout
+    assert f"exit code 7: {BucketNotFound.reason}" in kubectl("logs", SINK, "--previous").stdout
 
 
 def test_waiting_without_an_operator_ends_with_3(kube: Kube, kubectl: KubectlS3Sink, harness: Harness) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from sink_job.api.quantities import parse_size
-from sink_job.api.report import Ending, Failure
+from sink_job.api.report import Failure, FinalReport
 from tests.support.operator_fixture import DRIVER, Operated, StartOperator, condition, is_ready, report
 
 pytestmark = pytest.mark.cluster
@@ -17,11 +17,11 @@ pytestmark = pytest.mark.cluster
 def ended(code: int, reason: str, message: str) -> str:
     """What a driver leaves as its termination message."""
     failure = Failure(reason=reason, message=message, exit_code=code)
-    return Ending(failure=failure).termination_message()
+    return FinalReport(failure=failure).termination_message()
 
 
 @pytest.mark.parametrize(
-    ("code", "reason"), [(2, "SpecError"), (5, "DataLoss"), (6, "ObjectConflict"), (7, "ConfigurationError")]
+    ("code", "reason"), [(2, "InvalidSpec"), (5, "DataLoss"), (6, "ObjectConflict"), (7, "ConfigurationError")]
 )
 def test_a_driver_with_a_user_failure_is_reported_and_waits(sink: Operated, code: int, reason: str) -> None:
     said = ended(code, reason, "the bucket is not there")

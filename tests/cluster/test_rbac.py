@@ -32,7 +32,7 @@ RBAC_GROUP, COORDINATION, S3 = "rbac.authorization.k8s.io", "coordination.k8s.io
 ACCOUNT = "operator"
 LEASE = "s3sink-operator"
 MUCH = MemoryReport(
-    slots=1, open_objects=400, most_open_objects=400, part_size=25 << 20, buffered_bytes=1 << 30, spilled_bytes=2 << 30
+    slots=1, open_objects=400, max_open_objects=400, part_size=25 << 20, buffered_bytes=1 << 30, spilled_bytes=2 << 30
 )
 """What a sink reports that has not memory enough."""
 

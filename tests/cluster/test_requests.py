@@ -9,8 +9,8 @@ import pytest
 from devtools.kube.client import Json
 from devtools.processes import wait_until
 from s3sink_operator import names
-from sink_job.api.errors import ObjectsInTheWay, SinkError, TopicRecreated
-from sink_job.api.report import Ending, Failure, ResetReport, StartReport, StuckReport
+from sink_job.api.errors import ExistingObjects, SinkError, TopicRecreated
+from sink_job.api.report import Failure, FinalReport, HangingTransactionReport, ResetReport, StartReport
 from tests.support.operator_fixture import DRIVER, SINK, TASK, Operated, condition, report
 
 pytestmark = pytest.mark.cluster
@@ -37,7 +37,7 @@ class Tasks:
 
     def fails(self, kind: str, error: SinkError) -> None:
         """From now on tasks of this kind end with `error`."""
-        message = Ending(failure=Failure.of(error)).termination_message()
+        message = FinalReport(failure=Failure.of(error)).termination_message()
         self.ends[kind] = lambda pod: self.sink.harness.fail(pod, error.exit_code, message)
 
     def succeeds(self, kind: str) -> None:
@@ -95,11 +95,11 @@ def test_a_reset_runs_once_and_the_sink_runs_again(sink: Operated, tasks: Tasks)
 
 
 def test_a_failed_reset_is_reported_and_an_edit_fixes_it(sink: Operated, tasks: Tasks) -> None:
-    tasks.fails("Reset", ObjectsInTheWay("3 objects hold records at or above the new offsets"))
+    tasks.fails("Reset", ExistingObjects("3 objects hold records at or above the new offsets"))
     sink.started()
     sink.apply(state="Stopped", offsets={"reset": {"nonce": "n1", "to": "Earliest"}})
     found = sink.wait(
-        lambda found: condition(found, "OffsetsReset").get("reason") == ObjectsInTheWay.reason,
+        lambda found: condition(found, "OffsetsReset").get("reason") == ExistingObjects.reason,
         "the condition OffsetsReset",
     )
     assert "3 objects hold records" in condition(found, "OffsetsReset")["message"]
@@ -129,7 +129,7 @@ def test_with_discard_open_objects_are_discarded_before_the_sink_is_removed(sink
 
 
 def test_a_failed_discard_is_reported_and_retain_removes_the_sink_at_once(sink: Operated, tasks: Tasks) -> None:
-    tasks.fails("Discard", ObjectsInTheWay("S3 says no"))
+    tasks.fails("Discard", ExistingObjects("S3 says no"))
     sink.started(deletionPolicy="Discard")
     sink.kube.delete("S3Sink", SINK)
     found = sink.wait(lambda found: "S3 says no" in condition(found, "Ready").get("message", ""), "the failure")
@@ -143,7 +143,7 @@ def test_a_failed_discard_is_reported_and_retain_removes_the_sink_at_once(sink: 
 
 def test_a_hanging_transaction_is_a_condition_while_it_is_open(sink: Operated) -> None:
     sink.started()
-    stuck = StuckReport(topic="flights", partition=0, offset=17, end=40, since=1_760_000_000_000)
+    stuck = HangingTransactionReport(topic="flights", partition=0, offset=17, end=40, since=1_760_000_000_000)
     sink.harness.report(DRIVER, report(stuck=[stuck]))
     found = sink.wait(lambda found: condition(found, "HangingTransaction"), "HangingTransaction", seconds=60)
     assert "--topic flights --partition 0 --start-offset 17" in condition(found, "HangingTransaction")["message"]
@@ -153,7 +153,7 @@ def test_a_hanging_transaction_is_a_condition_while_it_is_open(sink: Operated) -
 
 
 def test_a_re_created_topic_is_a_condition(sink: Operated) -> None:
-    message = Ending(failure=Failure.of(TopicRecreated("topic flights was deleted and created again")))
+    message = FinalReport(failure=Failure.of(TopicRecreated("topic flights was deleted and created again")))
     sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, 7, message.termination_message()))
     sink.apply()
     found = sink.wait(lambda found: condition(found, "TopicRecreated"), "TopicRecreated")

@@ -24,7 +24,7 @@ from tests.support.operator_fixture import DRIVER, Operated, condition, is_ready
 pytestmark = pytest.mark.cluster
 
 HUNGRY = MemoryReport(
-    slots=1, open_objects=400, most_open_objects=400, part_size=25 << 20, buffered_bytes=1 << 30, spilled_bytes=1 << 30
+    slots=1, open_objects=400, max_open_objects=400, part_size=25 << 20, buffered_bytes=1 << 30, spilled_bytes=1 << 30
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,14 @@ def test_an_image_says_what_it_is(target: str) -> None:
     labels = " ".join(names_of("LABEL", stage(target)))
     for label in ("title", "description", "licenses", "version", "revision", "base.name"):
         assert f"org.opencontainers.image.{label}=" in labels
+
+
+def test_the_files_that_the_packages_metadata_names_are_there_when_the_wheel_is_built() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = stage("code")
+    wheel = next(at for at, line in enumerate(lines) if "pip wheel" in line)
+    before = " ".join(lines[: wheel + 1]).partition("pip wheel")[0]
+    assert {project["readme"], *project["license-files"]} <= set(before.split())
 
 
 @pytest.mark.parametrize("target", ["operator", "job"])

@@ -23,7 +23,7 @@ from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.s3 import S3Server, s3_server
 from devtools.sink_process import Sink, local_spec, manifest
 from devtools.topics import Topics
-from sink_job.api.errors import ConfigurationError, CredentialsInvalid, TryAgainLater
+from sink_job.api.errors import ConfigurationError, InvalidCredentials, TransientError
 from tests.conftest import SinkFactory
 from tests.support.sink_fixture import Place
 from tests.support.spark_fixture import ALL, SOON, Site
@@ -77,7 +77,7 @@ def test_a_store_that_keeps_failing_ends_the_run_which_then_goes_on_without_loss
     sink = impatient.sink([topic])
     with (
         s3_proxy.when(kind("UploadPart", key="+0+"), Answer(503, "SlowDown"), times=None),
-        pytest.raises(TryAgainLater, match=rf"s3://{site.bucket}/.*: UploadPart failed for \d+ s: SlowDown") as error,
+        pytest.raises(TransientError, match=rf"s3://{site.bucket}/.*: UploadPart failed for \d+ s: SlowDown") as error,
     ):
         impatient.run(sink, ALL)
     assert error.value.exit_code == 75
@@ -140,7 +140,7 @@ def test_one_set_of_properties_logs_in_the_reader_and_the_admin_client(
     login = site.folder / "secrets" / "login"
     login.mkdir(parents=True)
     (login / "jaas").write_text(JAAS.format(password="looking-glass"))
-    with pytest.raises(CredentialsInvalid, match="authentication failed") as error:
+    with pytest.raises(InvalidCredentials, match="authentication failed") as error:
         site.run(sink, SOON)
     assert "looking-glass" not in str(error.value)
     (login / "jaas").write_text(JAAS.format(password="wonderland"))
@@ -184,7 +184,7 @@ def test_brokers_with_a_certificate_of_their_own_are_trusted_by_the_reader_and_t
         site = replace(own_site, bootstrap=broker.sasl_bootstrap, topics=topics)
         properties = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
         jaas = {"name": "sasl.jaas.config", "secret": "kafka", "key": "jaas"}
-        with pytest.raises(CredentialsInvalid, match="TLS handshake failed"):
+        with pytest.raises(InvalidCredentials, match="TLS handshake failed"):
             site.run(site.sink([topic], kafka={"properties": properties, "propertySecrets": [jaas]}), SOON)
         (secrets / "ca.crt").write_bytes((tmp_path / "tls.crt").read_bytes())
         trusted = {**properties, "ssl.truststore.type": "PEM"}

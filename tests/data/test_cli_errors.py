@@ -64,7 +64,7 @@ def test_a_broken_manifest_is_told_whole_before_anything_is_started(written: Wri
 
 def test_a_bucket_that_is_not_there_is_named(written: Written) -> None:
     log = written(s3={"bucket": "there-is-no-such-bucket"}).must("run", exit_code=7)
-    assert last_line(log).startswith("s3sink: BucketMissing: ")
+    assert last_line(log).startswith("s3sink: BucketNotFound: ")
     assert "s3://there-is-no-such-bucket" in last_line(log)
 
 
@@ -72,13 +72,13 @@ def test_wrong_keys_are_told_and_not_shown(written: Written, tmp_path: Path) -> 
     keys = credentials_secret(tmp_path / "keys", secret_key=SECRET)
     sink = written(s3={"credentials": {"secret": "s3-keys"}})
     log = sink.must("run", "--secret", f"s3-keys={keys}", "--debug", exit_code=7)
-    assert "s3sink: CredentialsInvalid: " in log
+    assert "s3sink: InvalidCredentials: " in log
     assert SECRET not in log
 
 
 def test_a_topic_that_is_not_there_is_named(written: Written, topic: str) -> None:
     log = written().must("run", exit_code=7)
-    assert last_line(log).startswith("s3sink: TopicMissing: ")
+    assert last_line(log).startswith("s3sink: TopicNotFound: ")
     assert f"topic {topic} does not exist" in last_line(log)
 
 
@@ -86,7 +86,7 @@ def test_a_broker_that_is_down_at_start_is_worth_trying_again(written: Written) 
     port = free_ports(1)[0]
     log = written(kafka={"bootstrapServers": f"127.0.0.1:{port}"}).must("run", exit_code=75)
     assert last_line(log) == (
-        "s3sink: TryAgainLater: spec.kafka.bootstrapServers: no broker can be reached "
+        "s3sink: TransientError: spec.kafka.bootstrapServers: no broker can be reached "
         f"(127.0.0.1:{port}: Connection refused)"
     )
 
@@ -131,7 +131,7 @@ def test_a_broker_that_goes_down_in_the_middle_is_worth_trying_again(
         sink.wait_for(lambda: "running;" in process.log, "the sink", process, seconds=PATIENCE)
         broker.kill()
         assert process.wait(180) == 75
-        assert last_line(process.log).startswith(f"s3sink: TryAgainLater: Kafka at {broker.bootstrap} did not ")
+        assert last_line(process.log).startswith(f"s3sink: TransientError: Kafka at {broker.bootstrap} did not ")
 
 
 def test_a_value_that_is_not_json_is_named_with_its_place(
@@ -166,7 +166,7 @@ def test_the_password_of_a_jaas_line_is_in_no_log(
         )
         sink = sink_of(manifest(unique_name, spec))
         log = sink.must("run", "--secret", f"login={login}", "--debug", exit_code=7)
-    assert "s3sink: CredentialsInvalid: " in log
+    assert "s3sink: InvalidCredentials: " in log
     assert SECRET not in log
 
 
@@ -234,5 +234,5 @@ def test_a_jvm_that_is_killed_is_worth_trying_again(written: Written, topics: To
     names = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in in_session(process.pid)}
     os.kill(next(pid for pid, name in names.items() if name == "java"), signal.SIGKILL)
     assert process.wait(60) == 75
-    assert last_line(process.log).startswith("s3sink: TryAgainLater: Spark's JVM has ended")
+    assert last_line(process.log).startswith("s3sink: TransientError: Spark's JVM has ended")
     assert "Traceback" not in process.log

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import ClockSkew
-from sink_job.coordinator.context import Goal
+from sink_job.coordinator.context import StopCondition
 from sink_job.ledger.state import Record
 from sink_job.ledger.store import Ledger
 from tests.support.crash_points import EndedError
@@ -18,8 +18,8 @@ from tests.support.synthetic_log import CLOCK_MS, FunctionLog
 
 pytestmark = pytest.mark.data
 
-SOON = Goal(until_caught_up=True)
-ALL = Goal(until_caught_up=True, publish_open=True)
+SOON = StopCondition(until_caught_up=True)
+ALL = StopCondition(until_caught_up=True, publish_open=True)
 NOON, HOUR, YEAR = 1_700_049_600_000, 3_600_000, 31_536_000_000
 HOURLY = {
     "partitioner": {"type": "Hourly", "timezone": "UTC"},
@@ -39,7 +39,7 @@ def objects(place: Place) -> dict[str, list[int]]:
 
 
 def test_the_store_says_what_time_it_is_without_being_asked(place: Place) -> None:
-    place.s3.look()
+    place.s3.check_access()
     before = place.s3.meter.snapshot()
     shown = place.s3.clock_ms()
     assert place.s3.meter.snapshot().requests == before.requests
@@ -105,7 +105,7 @@ def test_a_ledger_that_a_wrong_clock_has_set_ahead_is_set_back_at_the_next_start
         PATH.format(2023, 15, 13, 10): list(range(10, 15)),
         PATH.format(2024, 14, 12, 0): list(range(5)),
     }
-    assert [v.wrong for v in place.verify(FunctionLog(records=15), spec=HOURLY)] == [()]
+    assert [v.findings for v in place.verify(FunctionLog(records=15), spec=HOURLY)] == [()]
 
 
 def test_without_a_store_that_confirms_the_hosts_clock_rounds_wait_at_the_ledgers(place: Place) -> None:

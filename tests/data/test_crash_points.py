@@ -21,7 +21,7 @@ import pytest
 from devtools.faults.s3_proxy import Drop, FaultProxy, Kill, Point
 from devtools.faults.s3_requests import Predicate
 from devtools.s3 import S3Server
-from sink_job.coordinator.context import Goal
+from sink_job.coordinator.context import StopCondition
 from tests.support.sink_fixture import Place
 from tests.support.synthetic_log import FunctionLog
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.data
 LOG = FunctionLog(records=8, value_bytes=1_800_000, holes=frozenset({3}))
 """Rounds of two records and objects of five: parts, leftovers, completions and what is closed at the end all occur."""
 GIVEN: dict[str, Any] = {"flush_size": 5, "max_records": 2, "part_size": "5Mi"}
-ALL = Goal(until_caught_up=True, publish_open=True)
+ALL = StopCondition(until_caught_up=True, publish_open=True)
 
 EFFECTS = {
     "a try-out, an owner or the claim": lambda r: r.kind == "PutObject" and _is_start(r.key),

@@ -14,19 +14,19 @@ import pytest
 
 from sink_job.api.errors import DataLoss
 from sink_job.api.spec import load_sink
-from sink_job.coordinator.context import Goal
-from sink_job.coordinator.coordinator import Driver
-from sink_job.verify.audit import Verdict
-from sink_job.verify.compare_job import World, compare
-from sink_job.verify.evidence import gather
+from sink_job.coordinator.context import StopCondition
+from sink_job.coordinator.round_loop import RoundLoop
+from sink_job.verify.audit import PartitionResult
+from sink_job.verify.compare_job import CompareContext, compare
+from sink_job.verify.evidence import collect_evidence
 from tests.support.crash_points import end_after_rebuilding, end_before_publishing
 from tests.support.sink_fixture import Place, manifest
 from tests.support.synthetic_log import FileGroup, FunctionEngine, FunctionLog
 
 pytestmark = pytest.mark.data
 
-DONE = Goal(until_caught_up=True)
-ALL = Goal(until_caught_up=True, publish_open=True)
+DONE = StopCondition(until_caught_up=True)
+ALL = StopCondition(until_caught_up=True, publish_open=True)
 CONTINUE: dict[str, Any] = {"onDataLoss": "Continue"}
 OPEN: dict[str, Any] = {"flush_size": 100, "spec": CONTINUE}
 LARGE = 1_000_000
@@ -35,18 +35,18 @@ LARGE = 1_000_000
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Driver, "short_wait_ms", 1)
+    monkeypatch.setattr(RoundLoop, "truncation_check_ms", 1)
 
 
 def key(first: int, path: str = "partition=0") -> str:
     return f"topics/log/{path}/log+0+{first:010d}.json"
 
 
-def run(place: Place, log: FunctionLog, goal: Goal = ALL, **given: Any) -> int:
+def run(place: Place, log: FunctionLog, goal: StopCondition = ALL, **given: Any) -> int:
     """Runs the sink; returns how many offsets it reported as lost."""
     driver = place.driver(log, goal, **given)
     driver.run()
-    return driver.tracker.lost_offsets
+    return driver.progress.lost_offsets
 
 
 def contents(place: Place) -> dict[str, list[int]]:
@@ -58,16 +58,16 @@ def reports(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [r.message for r in caplog.records if r.levelno == logging.WARNING and "no longer holds" in r.message]
 
 
-def proved(place: Place, log: FunctionLog, **given: Any) -> Verdict:
+def proved(place: Place, log: FunctionLog, **given: Any) -> PartitionResult:
     """The verdict on the sink's topic-partition, found right with and without --deep."""
     given = {"flush_size": 10, **given}
     sink = load_sink(manifest(place.bucket, place.endpoint, **given))
     admin = FileGroup(log, place.folder / "group.json")
-    found = gather(sink, place.s3, admin)
-    world = World(s3=place.settings, admin=admin, engine=FunctionEngine(log))
-    verdict, *before = found.verdicts()
+    found = collect_evidence(sink, place.s3, admin)
+    world = CompareContext(s3=place.settings, admin=admin, engine=FunctionEngine(log))
+    verdict, *before = found.results()
     deep, *_ = compare(found, [verdict], world, sink.spec.errors)
-    assert (verdict.wrong, deep.wrong, [each.wrong for each in before if each.wrong]) == ((), (), [])
+    assert (verdict.findings, deep.findings, [each.findings for each in before if each.findings]) == ((), (), [])
     return deep
 
 
@@ -106,12 +106,12 @@ def test_records_that_are_lost_are_a_note_of_verify_and_not_a_finding(place: Pla
     held = FunctionLog(records=25, starts_at=10, value_bytes=LARGE)
     place.run(held, DONE, **OPEN)
     verdict = proved(place, held, **OPEN)
-    assert (verdict.lost, verdict.holes, verdict.waiting) == (10, 10, 15)
-    (note,) = (note for note in verdict.notes if "lost" in note)
+    assert (verdict.lost, verdict.gaps, verdict.pending_records) == (10, 10, 15)
+    (note,) = (note for note in verdict.notes if "onDataLoss" in note)
     assert "10 records" in note
     place.run(held, ALL, **OPEN)
     verdict = proved(place, held, **OPEN)
-    assert (verdict.lost, verdict.holes, verdict.records) == (10, 10, 15)
+    assert (verdict.lost, verdict.gaps, verdict.records) == (10, 10, 15)
 
 
 def test_a_loss_is_not_reported_again_at_the_next_start(place: Place, caplog: pytest.LogCaptureFixture) -> None:
@@ -143,7 +143,7 @@ def test_an_open_object_without_any_record_left_is_given_up(place: Place) -> Non
     assert contents(place) == {key(30): list(range(30, 40))}
     assert place.group() == {"log-0": 40}
     verdict = proved(place, held, **OPEN)
-    assert (verdict.lost, verdict.holes) == (15, 30)
+    assert (verdict.lost, verdict.gaps) == (15, 30)
 
 
 def test_all_that_was_read_may_be_gone_and_nothing_new_be_there(place: Place) -> None:
@@ -163,7 +163,7 @@ def test_records_that_are_lost_do_not_count_for_flush_size(place: Place) -> None
     held = FunctionLog(records=65, starts_at=10)
     place.run(held, DONE, **given)
     assert contents(place) == {key(10): list(range(10, 30)), key(30): list(range(30, 50))}
-    assert proved(place, held, **given).waiting == 15
+    assert proved(place, held, **given).pending_records == 15
 
 
 @pytest.mark.parametrize("scope", ["Partition", "Object"])
@@ -190,7 +190,7 @@ def test_each_path_keeps_what_kafka_still_holds_of_it(place: Place, scope: str, 
     assert offsets == sorted(visible | there)
     assert all(name.endswith(f"{found[0]:010d}.json") for name, found in after.items())
     verdict = proved(place, held, **given)
-    assert verdict.records + verdict.holes == 60
+    assert verdict.records + verdict.gaps == 60
     assert place.litter() == []
 
 
@@ -217,12 +217,12 @@ def test_retention_that_takes_more_while_an_object_is_rebuilt_is_noticed(
     lose_unpublished(place)
     starts = iter([5, 5])
     log = FunctionLog(records=25, starts_at=10)
-    held = FileGroup.starts
+    held = FileGroup.beginning_offsets
 
     def late(self: FileGroup, partitions: Any) -> Any:
         return dict.fromkeys(held(self, partitions), next(starts, log.starts_at))
 
-    monkeypatch.setattr(FileGroup, "starts", late)
+    monkeypatch.setattr(FileGroup, "beginning_offsets", late)
     assert run(place, log, **OPEN) == 10
     assert contents(place) == {key(10): list(range(10, 25))}
 
@@ -245,7 +245,7 @@ def test_a_named_object_keeps_the_records_that_kafka_still_holds(
     assert place.group() == {"log-0": 30}
     assert any(key(0) in line and "log-0" in line for line in reports(caplog))
     verdict = proved(place, held, **given)
-    assert (verdict.lost, verdict.records + verdict.holes) == (starts_at, 30)
+    assert (verdict.lost, verdict.records + verdict.gaps) == (starts_at, 30)
     assert place.litter() == []
 
 

@@ -16,7 +16,7 @@ import pytest
 from devtools.faults.s3_proxy import FaultProxy, Kill, Point
 from devtools.faults.s3_requests import Predicate
 from devtools.s3 import S3Server
-from sink_job.coordinator.context import Goal
+from sink_job.coordinator.context import StopCondition
 from tests.support.crash_points import end_before_publishing
 from tests.support.sink_fixture import Place
 from tests.support.synthetic_log import FunctionLog
@@ -28,7 +28,7 @@ HELD = replace(BEFORE, starts_at=1, holes=frozenset({4, 6}))
 """Objects of three records: of the first its first record is gone, of the second one in its middle, and of the open one
 its first."""
 GIVEN: dict[str, Any] = {"flush_size": 3, "part_size": "5Mi", "spec": {"onDataLoss": "Continue"}}
-ALL = Goal(until_caught_up=True, publish_open=True)
+ALL = StopCondition(until_caught_up=True, publish_open=True)
 LEFT = {1: [1, 2], 3: [3, 5], 7: [7]}
 """The objects in the end, by their first offsets."""
 
@@ -101,7 +101,7 @@ def test_a_driver_that_is_killed_while_it_gives_records_up_leaves_the_same_objec
         assert {key: place.offsets(key) for key in place.bodies()} == found
         assert place.group() == {"log-0": 8}
         (verdict,) = place.verify(HELD, **GIVEN)
-        assert (verdict.wrong, verdict.lost, verdict.records, verdict.holes) == ((), 3, 5, 3)
+        assert (verdict.findings, verdict.lost, verdict.records, verdict.gaps) == ((), 3, 5, 3)
         assert place.litter_after(ALL, HELD, GIVEN) == []
         if not was_killed:
             assert nth > 1, "the effect occurs"

@@ -11,10 +11,10 @@ import pytest
 
 from sink_job.api.errors import DataLoss
 from sink_job.api.spec import load_sink
-from sink_job.coordinator.context import Goal
-from sink_job.coordinator.coordinator import Driver
-from sink_job.verify.audit import Verdict
-from sink_job.verify.evidence import gather
+from sink_job.coordinator.context import StopCondition
+from sink_job.coordinator.round_loop import RoundLoop
+from sink_job.verify.audit import PartitionResult
+from sink_job.verify.evidence import collect_evidence
 from tests.support.crash_points import end_before_publishing
 from tests.support.sink_fixture import Place, manifest
 from tests.support.spark_fixture import ALL, SOON, Site
@@ -22,8 +22,8 @@ from tests.support.synthetic_log import FileGroup, FunctionLog
 
 pytestmark = pytest.mark.data
 
-DONE = Goal(until_caught_up=True)
-ALL_AND_CLOSE = Goal(until_caught_up=True, publish_open=True)
+DONE = StopCondition(until_caught_up=True)
+ALL_AND_CLOSE = StopCondition(until_caught_up=True, publish_open=True)
 BOTH = FunctionLog(records=15, beside={"gone": "gone-id"})
 ONE = FunctionLog(records=25)
 KEY = "topics/gone/partition=0/gone+0+0000000000.json"
@@ -32,7 +32,7 @@ OTHER_KEYS = [f"topics/log/partition=0/log+0+{first:010d}.json" for first in (0,
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Driver, "short_wait_ms", 1)
+    monkeypatch.setattr(RoundLoop, "truncation_check_ms", 1)
 
 
 def reading(*topics: str, on_data_loss: str = "Fail", **given: Any) -> dict[str, Any]:
@@ -46,9 +46,9 @@ def lose_unpublished(place: Place) -> None:
         place.s3.abort(upload.key, upload.upload_id)
 
 
-def verdicts(place: Place, log: FunctionLog) -> dict[str, Verdict]:
+def verdicts(place: Place, log: FunctionLog) -> dict[str, PartitionResult]:
     sink = load_sink(manifest(place.bucket, place.endpoint, **reading("log")))
-    found = gather(sink, place.s3, FileGroup(log, place.folder / "group.json")).verdicts()
+    found = collect_evidence(sink, place.s3, FileGroup(log, place.folder / "group.json")).results()
     return {str(verdict.topic_partition): verdict for verdict in found}
 
 
@@ -62,7 +62,7 @@ def test_with_continue_its_open_objects_are_given_up_and_the_other_topics_contin
     driver = place.driver(ONE, ALL_AND_CLOSE, **reading("log", on_data_loss="Continue", flush_size=flush_size))
     driver.run()
     lost = 15 - 10 * (flush_size == 10)
-    assert driver.tracker.lost_offsets == lost
+    assert driver.progress.lost_offsets == lost
     assert sorted(offset for key in place.bodies() if "/log/" in key for offset in place.offsets(key)) == list(
         range(25)
     )
@@ -71,7 +71,7 @@ def test_with_continue_its_open_objects_are_given_up_and_the_other_topics_contin
     (report,) = [r.message for r in caplog.records if r.levelno == logging.WARNING and "lost" in r.message]
     assert all(word in report for word in ("gone-0", f"gone+0+{first:010d}.json", f"offsets {first} to 14"))
     found = verdicts(place, ONE)
-    assert [(v.wrong, v.lost) for v in found.values()] == [((), lost), ((), 0)]
+    assert [(v.findings, v.lost) for v in found.values()] == [((), lost), ((), 0)]
     assert place.litter_after(ALL_AND_CLOSE, ONE, reading("log")) == []
 
 
@@ -82,7 +82,7 @@ def test_a_loss_is_reported_once(place: Place, caplog: pytest.LogCaptureFixture)
     caplog.clear()
     driver = place.driver(ONE, DONE, **reading("log"))
     driver.run()
-    assert driver.tracker.lost_offsets == 0
+    assert driver.progress.lost_offsets == 0
     assert [r.message for r in caplog.records if r.levelno == logging.WARNING and "lost" in r.message] == []
 
 
@@ -119,8 +119,8 @@ def test_a_named_object_of_it_is_lost_like_an_open_one(
         driver = place.driver(ONE, DONE, **given)
         driver.run()
         assert list(place.bodies()) == OTHER_KEYS
-        assert driver.tracker.lost_offsets == 15
-        assert [v.wrong for v in verdicts(place, ONE).values()] == [(), ()]
+        assert driver.progress.lost_offsets == 15
+        assert [v.findings for v in verdicts(place, ONE).values()] == [(), ()]
 
 
 def test_nothing_is_rebuilt_from_a_topic_of_the_same_name_that_was_created_later(place: Place) -> None:

@@ -31,5 +31,6 @@ def test_the_demo_holds_from_beginning_to_end_and_leaves_nothing(tmp_path: Path)
     with killed_at_end(process):
         assert process.wait(900) == 0, process.log
     assert "kill -9 of all its processes at part 2 of lake/flights/year=2013/" in process.log
+    assert not any(word in process.log for word in ("Warning", "Traceback", "Task was destroyed", "never retrieved"))
     assert "336,776 flights in 60 objects; the source has 336,776: equal" in process.log
     assert [path.name for path in temporary.iterdir() if "s3sink" in path.name] == []

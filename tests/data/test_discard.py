@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from devtools.processes import wait_until
-from sink_job.api.errors import ConfigurationError, LedgerFenced, OwnedByAnother
-from sink_job.coordinator.context import Goal
+from sink_job.api.errors import ConfigurationError, LedgerFenced, OwnershipConflict
+from sink_job.coordinator.context import StopCondition
 from tests.support.crash_points import end_before_publishing
 from tests.support.sink_fixture import Place, Ticking
 from tests.support.synthetic_log import FunctionLog
 
 pytestmark = pytest.mark.data
 
-DONE = Goal(until_caught_up=True)
-ALL = Goal(until_caught_up=True, publish_open=True)
+DONE = StopCondition(until_caught_up=True)
+ALL = StopCondition(until_caught_up=True, publish_open=True)
 FIRST = "topics/log/partition=0/log+0+0000000000.json"
 LARGE = FunctionLog(records=25, value_bytes=600_000)
 """Its open objects have parts and leftovers."""
@@ -38,7 +38,7 @@ def test_a_later_run_copies_what_was_given_up(place: Place) -> None:
     place.discard()
     place.run(LARGE, ALL, flush_size=15)
     assert [place.offsets(key) for key in place.bodies()] == [list(range(15)), list(range(15, 25))]
-    assert all(each.wrong == () for each in place.verify(LARGE))
+    assert all(each.findings == () for each in place.verify(LARGE))
 
 
 def test_a_later_run_with_other_settings_cuts_what_was_given_up_by_those(place: Place) -> None:
@@ -46,7 +46,7 @@ def test_a_later_run_with_other_settings_cuts_what_was_given_up_by_those(place: 
     place.discard()
     place.run(LARGE, ALL, flush_size=5)
     assert [place.offsets(key) for key in place.bodies()][1:] == [list(range(15, 20)), list(range(20, 25))]
-    assert all(each.wrong == () for each in place.verify(LARGE))
+    assert all(each.findings == () for each in place.verify(LARGE))
 
 
 def test_with_objects_of_their_own_pace_a_later_run_makes_the_given_up_ones_again(place: Place) -> None:
@@ -59,7 +59,7 @@ def test_with_objects_of_their_own_pace_a_later_run_makes_the_given_up_ones_agai
     assert place.litter() == []
     place.run(log, ALL, **given)
     assert sorted(offset for key in place.bodies() for offset in place.offsets(key)) == list(range(23))
-    assert all(each.wrong == () for each in place.verify(log, **given))
+    assert all(each.findings == () for each in place.verify(log, **given))
 
 
 def test_what_was_promised_becomes_visible_first(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,7 @@ def test_a_promised_object_that_is_lost_is_left_to_a_driver(place: Place, monkey
 
 def test_a_driver_that_lives_is_fenced(place: Place) -> None:
     log = FunctionLog(records=15)
-    driver = place.start(log, Goal(), flush_size=10, clock=Ticking(), world={"look_every": 1})
+    driver = place.start(log, StopCondition(), flush_size=10, clock=Ticking(), world={"look_every": 1})
     wait_until(lambda: place.group() == {"log-0": 10}, "the driver's commit", seconds=60)
     place.discard()
     assert driver.wait() == LedgerFenced.exit_code
@@ -103,6 +103,6 @@ def test_where_there_is_no_ledger_nothing_is_done(place: Place) -> None:
 def test_another_sinks_ledger_is_left_alone(place: Place) -> None:
     place.run(LARGE, DONE, flush_size=15)
     litter, records = place.litter(), place.records()
-    with pytest.raises(OwnedByAnother):
+    with pytest.raises(OwnershipConflict):
         place.discard(name="other", spec={"sinkId": "default.log"})
     assert (place.litter(), place.records()) == (litter, records)

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import ConfigurationError
-from sink_job.coordinator.context import Goal
+from sink_job.coordinator.context import StopCondition
 from tests.support.sink_fixture import Place
 from tests.support.synthetic_log import FunctionLog
 
 pytestmark = pytest.mark.data
 
-DONE = Goal(until_caught_up=True)
-ALL = Goal(until_caught_up=True, publish_open=True)
-PUBLISH = Goal(publish_open=True)
+DONE = StopCondition(until_caught_up=True)
+ALL = StopCondition(until_caught_up=True, publish_open=True)
+PUBLISH = StopCondition(publish_open=True)
 LEDGER = "topics/_s3sink/default.log/"
 
 
@@ -68,7 +68,7 @@ def test_an_edit_of_the_directory_delimiter_leaves_each_record_in_one_object(
     assert sorted(offset for each in offsets.values() for offset in each) == list(range(40))
     assert any(f"log{after}kind=k0{after}log+" in key for key in offsets)
     assert place.group() == {"log-0": 40}
-    assert [verdict.wrong for verdict in place.verify(grown, **given, spec=new)] == [()]
+    assert [verdict.findings for verdict in place.verify(grown, **given, spec=new)] == [()]
     assert place.litter_after(ALL, grown, {**given, "spec": new}) == []
     ledgers = {listed.key.split("_s3sink/")[0] for listed in place.s3.list("") if "_s3sink/" in listed.key}
     assert ledgers == {"topics/"}
@@ -81,7 +81,7 @@ def test_an_object_under_a_former_delimiter_that_no_list_names_is_found(place: P
     place.run(log, DONE, flush_size=10, spec=new)
     place.put("topics/log/partition=0/log+0+0000000005.json", b"{}")
     (verdict,) = place.verify(log, spec=new)
-    assert [(found.wrong.value, found.offset) for found in verdict.wrong] == [("UnknownObject", 5)]
+    assert [(found.type.value, found.offset) for found in verdict.findings] == [("UntrackedObject", 5)]
 
 
 def test_an_object_under_a_former_delimiter_is_in_the_way_of_a_reset(place: Place) -> None:
@@ -106,7 +106,7 @@ def test_an_object_under_a_former_delimiter_is_in_the_way_of_a_reset(place: Plac
     ],
 )
 def test_an_edit_that_loses_sight_of_the_ledger_is_refused_and_nothing_is_written(
-    place: Place, field: str, old: str, edit: dict[str, Any], goal: Goal
+    place: Place, field: str, old: str, edit: dict[str, Any], goal: StopCondition
 ) -> None:
     log = FunctionLog(records=25)
     place.run(log, DONE, flush_size=10)
@@ -141,7 +141,7 @@ def test_a_new_ledger_after_all_is_published_continues_behind_it(place: Place) -
     place.run(FunctionLog(records=25), DONE, flush_size=10)
     place.run(FunctionLog(records=25), PUBLISH, flush_size=10)
     log, spec = FunctionLog(records=40), edited(place, topicsDir="lake")
-    started = Goal(until_caught_up=True, publish_open=True, start_new_ledger=True)
+    started = StopCondition(until_caught_up=True, publish_open=True, start_new_ledger=True)
     place.run(log, started, flush_size=10, spec=spec)
     offsets = {key: place.offsets(key) for key in place.bodies()}
     assert sorted(offset for each in offsets.values() for offset in each) == list(range(40))

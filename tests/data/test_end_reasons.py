@@ -10,7 +10,7 @@ import pytest
 
 from devtools.faults.s3_proxy import Answer, Drop, FaultProxy, Hold, Point
 from devtools.faults.s3_requests import Predicate, Request, kind
-from sink_job.coordinator.context import Goal
+from sink_job.coordinator.context import StopCondition
 from tests.support.sink_fixture import Forked, Place
 from tests.support.synthetic_log import FunctionLog
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.data
 
 LOG = FunctionLog(records=14, value_bytes=100_000)
 GIVEN: dict[str, Any] = {"flush_size": 5, "max_records": 2}
-ALL = Goal(until_caught_up=True, publish_open=True)
+ALL = StopCondition(until_caught_up=True, publish_open=True)
 FIRST = "topics/log/partition=0/log+0+0000000000.json"
 OBJECTS = {
     f"topics/log/partition=0/log+0+{first:010d}.json": list(range(first, min(first + 5, 14))) for first in (0, 5, 10)
@@ -58,7 +58,7 @@ def test_a_driver_whose_record_was_stored_before_an_outage_of_puts_ends_with_75_
     s3_proxy.when(a_record(nth), Drop(), nth=2, times=None)
     with started(place.through(s3_proxy)) as driver:
         assert driver.wait() == 75, driver.told
-        assert driver.told.startswith("TryAgainLater: ")
+        assert driver.told.startswith("TransientError: ")
     assert nth in place.records()
     s3_proxy.resume()
     expect_exact(place)
@@ -122,7 +122,7 @@ def test_an_upload_that_vanishes_while_its_object_is_made_again_is_tried_again_a
     s3_proxy.when(kind("UploadPart", key=FIRST), vanish(place, FIRST), times=times)
     with started(place.through(s3_proxy)) as driver:
         assert driver.wait() == code, driver.told
-        assert driver.told.startswith("TryAgainLater: " if code else "")
+        assert driver.told.startswith("TransientError: " if code else "")
     assert [upload.key for upload in place.s3.list_uploads(FIRST)] == []
     s3_proxy.resume()
     expect_exact(place)
@@ -140,7 +140,7 @@ def test_of_drivers_that_start_a_sink_at_once_each_ends_well_or_fenced(place: Pl
 
 
 def test_a_damaged_file_of_the_ledger_ends_the_driver_with_7_and_its_key(place: Place) -> None:
-    place.run(LOG, Goal(until_caught_up=True), **GIVEN)
+    place.run(LOG, StopCondition(until_caught_up=True), **GIVEN)
     key = max(listed.key for listed in place.s3.list("") if "/ledger/" in listed.key)
     body = place.body(key)
     place.put(key, body[:-20])

@@ -14,10 +14,10 @@ from devtools.processes import wait_until
 from devtools.s3 import S3Server
 from sink_job.api.errors import ConfigurationError
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.committer import COMMIT_EVERY_MS
-from sink_job.coordinator.context import Goal
-from sink_job.coordinator.coordinator import Driver
-from sink_job.ledger.orphan_cleanup import CleanUp
+from sink_job.coordinator.committer import COMMIT_INTERVAL_MS
+from sink_job.coordinator.context import StopCondition
+from sink_job.coordinator.coordinator import Coordinator
+from sink_job.ledger.orphan_cleanup import OrphanCleaner
 from sink_job.ledger.store import Intent, Ledger
 from tests.support.crash_points import end_before_publishing
 from tests.support.running import running
@@ -26,7 +26,7 @@ from tests.support.synthetic_log import CLOCK_MS, FileGroup, FunctionLog
 
 pytestmark = pytest.mark.data
 
-DONE = Goal(until_caught_up=True)
+DONE = StopCondition(until_caught_up=True)
 FIRST = "topics/log/partition=0/log+0+0000000000.json"
 SECOND = "topics/log/partition=0/log+0+0000000010.json"
 THIRD = "topics/log/partition=0/log+0+0000000020.json"
@@ -35,28 +35,27 @@ ROOT = "topics/_s3sink/default.log/"
 
 def killed_after_a_round(place: Place, log: FunctionLog) -> None:
     """A driver that publishes what it finds and then never moves again."""
-    driver = place.driver(log, DONE, flush_size=10)
-    driver._claim()
-    driver._recover()
-    while driver._round():
+    loop = place.driver(log, DONE, flush_size=10).start()
+    loop.recover()
+    while loop.run_once():
         pass
 
 
 class Watched(FileGroup):
     """A consumer group whose commits a test follows."""
 
-    def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None:
+    def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], *, metadata: str = "") -> None:
         self.meanwhile(offsets)
-        super().commit(group, offsets, mark=mark)
+        super().alter_group_offsets(group, offsets, metadata=metadata)
 
     def meanwhile(self, offsets: Mapping[TopicPartition, int]) -> None:
         """What a test does just before a commit takes effect."""
 
 
-def with_admin(place: Place, log: FunctionLog, admin: type[FileGroup], **given: Any) -> Driver:
+def with_admin(place: Place, log: FunctionLog, admin: type[FileGroup], **given: Any) -> Coordinator:
     driver = place.driver(log, given.pop("goal", DONE), flush_size=10, **given)
     kafka = admin(log, place.folder / "group.json")
-    return Driver(driver.sink, replace(driver.world, admin=kafka), driver.goal, driver.tracker)
+    return Coordinator(driver.sink, replace(driver.context, admin=kafka), driver.stop_condition, driver.progress)
 
 
 # -- objects that readers have moved, offsets that others have set ---------------------------------------------------
@@ -104,15 +103,15 @@ def test_a_round_that_publishes_puts_one_small_record_more_and_an_idle_driver_pu
     given: dict[str, Any] = {"flush_size": 10, "max_records": 10, "clock": lambda: now[0]}
     with FaultProxy(s3.endpoint) as proxy:
         driver = place.through(proxy).driver(FunctionLog(records=30), DONE, **given)
-        driver._claim()
-        driver._recover()
-        while driver._round():
+        loop = driver.start()
+        loop.recover()
+        while loop.run_once():
             pass
         assert proxy.count(kind("PutObject", key="/ledger/")) == 1 + 2 * 3
         puts = proxy.count(kind("PutObject"))
         for _ in range(5):
-            now[0] += driver.world.look_every
-            assert driver._round() is False
+            now[0] += driver.context.discovery_interval_ms
+            assert loop.run_once() is False
         assert proxy.count(kind("PutObject")) == puts
 
 
@@ -122,11 +121,11 @@ def test_a_round_that_publishes_puts_one_small_record_more_and_an_idle_driver_pu
 @pytest.mark.parametrize("group", [{"log-0": 3}, {"log-0": 15}, {}], ids=["set back", "set forward", "expired"])
 def test_a_running_driver_commits_again_where_the_groups_offset_differs(place: Place, group: dict[str, int]) -> None:
     now = [CLOCK_MS]
-    driver = place.driver(FunctionLog(records=20), Goal(), flush_size=10, clock=lambda: now[0])
+    driver = place.driver(FunctionLog(records=20), StopCondition(), flush_size=10, clock=lambda: now[0])
     with running(driver):
         wait_until(lambda: place.group() == {"log-0": 20}, "the first commit", seconds=20)
         place.set_group(group)
-        now[0] += driver.world.look_every
+        now[0] += driver.context.discovery_interval_ms
         wait_until(lambda: place.group() == {"log-0": 20}, "the commit again", seconds=20)
 
 
@@ -138,12 +137,12 @@ def test_all_offsets_are_committed_again_every_hour_so_that_kafka_does_not_expir
             commits.append(dict(offsets))
 
     log = FunctionLog(records=10, partitions=2)
-    driver = with_admin(place, log, Kafka, goal=Goal(), clock=lambda: now[0])
+    driver = with_admin(place, log, Kafka, goal=StopCondition(), clock=lambda: now[0])
     every = {TopicPartition("log", 0): 10, TopicPartition("log", 1): 10}
     with running(driver):
         wait_until(lambda: commits[-1:] == [every], "the commit of the round", seconds=20)
         commits.clear()
-        now[0] += COMMIT_EVERY_MS
+        now[0] += COMMIT_INTERVAL_MS
         wait_until(lambda: commits == [every], "the commit an hour later", seconds=20)
 
 
@@ -155,17 +154,17 @@ def test_offsets_are_compared_and_not_committed_again_where_they_agree(place: Pl
             commits.append(dict(offsets))
 
         def group_offsets(
-            self, group: str, partitions: Sequence[TopicPartition], *, mark: str = ""
+            self, group: str, partitions: Sequence[TopicPartition], *, metadata: str = ""
         ) -> dict[TopicPartition, int]:
             asked[0] += 1
-            return super().group_offsets(group, partitions, mark=mark)
+            return super().group_offsets(group, partitions, metadata=metadata)
 
-    driver = with_admin(place, FunctionLog(records=10), Kafka, goal=Goal(), clock=lambda: now[0])
+    driver = with_admin(place, FunctionLog(records=10), Kafka, goal=StopCondition(), clock=lambda: now[0])
     with running(driver):
         wait_until(lambda: place.group() == {"log-0": 10}, "the first commit", seconds=20)
         commits.clear()
         asked[0] = 1
-        now[0] += driver.world.look_every
+        now[0] += driver.context.discovery_interval_ms
         wait_until(lambda: asked[0] > 1, "the comparison", seconds=20)
     assert commits == []
 
@@ -190,15 +189,14 @@ def test_a_rival_of_the_very_first_start_that_dies_leaves_no_offset_above_the_fi
 
     class Kafka(FileGroup):
         def group_offsets(
-            self, group: str, partitions: Sequence[TopicPartition], *, mark: str = ""
+            self, group: str, partitions: Sequence[TopicPartition], *, metadata: str = ""
         ) -> dict[TopicPartition, int]:
-            found = super().group_offsets(group, partitions, mark=mark)
-            first._claim()
-            first._recover()
+            found = super().group_offsets(group, partitions, metadata=metadata)
+            first.start().recover()
             return found
 
     rival = with_admin(place, FunctionLog(records=25), Kafka, spec={"kafka": kafka})
-    rival._claim_record(rival._source.topics(), rival._ledger.load())
+    rival._claim_record(rival._discovery.refresh(), rival._ledger.load())
     assert place.group() == {"log-0": 10}
 
 
@@ -215,19 +213,19 @@ def test_a_group_with_active_members_is_refused_before_there_is_a_ledger(place: 
 
 
 def test_an_intent_whose_put_arrives_late_does_not_hide_an_upload_of_a_later_round(place: Place) -> None:
-    driver = place.driver(FunctionLog(records=5), DONE, flush_size=10)
-    driver.run()
-    ledger, state = driver._ledger, driver._commits.state
+    place.run(FunctionLog(records=5), DONE, flush_size=10)
+    ledger = Ledger(place.s3, ROOT, "driver")
+    state = ledger.load()
     settings = tuple(state.settings.values())
     narrow, wide = (
         Intent(state.epoch, 10 + n, state.number + 1, CLOCK_MS, {"log-0": (0, end)}, settings)
         for n, end in enumerate((10, 20))
     )
     for intent in (narrow, wide, narrow):  # the reply to the first put was lost, and a repetition of it was delayed
-        ledger.intend(intent)
+        ledger.write_intent(intent)
     place.s3.create_upload(SECOND)
     [upload] = place.s3.list_uploads(SECOND)
-    clean_up = CleanUp(place.s3, ledger, state.epoch)
+    clean_up = OrphanCleaner(place.s3, ledger, state.epoch)
     clean_up._abort_uploads(state, [each.intent for each in ledger.intents()[0]], upload.initiated_ms + 1)
     assert list(place.s3.list_uploads("")) == []
 

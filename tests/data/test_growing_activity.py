@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from devtools.kafka import kafka_broker
 from devtools.topics import Record, Topics
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.engine.types import Columns, Range, each
+from sink_job.engine.types import Columns, Range, stateless
 from sink_job.spark.engine import SparkEngine
 from tests.support import spark_tasks
 from tests.support.spark_fixture import Running, Site
@@ -63,6 +63,6 @@ def test_readers_need_no_right_on_any_group(spark: SparkSession, topic: str) -> 
         engine = SparkEngine(spark, login, group_id="without-rights")
         tp = TopicPartition(topic, 0)
         got = engine.run(
-            ranges={tp: Range(0, 2)}, idle=(), inputs={}, columns=Columns(), work=each(spark_tasks.summary)
+            ranges={tp: Range(0, 2)}, idle=(), inputs={}, columns=Columns(), factory=stateless(spark_tasks.summary)
         )
         assert got[tp] == b'["%s", "", 2, 0, 1]' % str(tp).encode()

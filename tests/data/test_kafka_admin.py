@@ -16,12 +16,12 @@ from devtools.topics import Record, Topics
 from sink_job.api.errors import (
     AccessDenied,
     ConfigurationError,
-    CredentialsInvalid,
-    TopicMissing,
-    TryAgainLater,
+    InvalidCredentials,
+    TopicNotFound,
+    TransientError,
 )
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.kafka.admin import Admin
+from sink_job.kafka.admin import JavaKafkaAdmin
 from sink_job.kafka.jvm import plain_jvm
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.spark.jars import connector_jars
@@ -40,8 +40,8 @@ def jvm() -> Iterator[JavaGateway]:
 
 
 @pytest.fixture(scope="module")
-def admin(jvm: JavaGateway, kafka: KafkaBroker) -> Iterator[Admin]:
-    with Admin(jvm, KafkaProperties({"bootstrap.servers": kafka.bootstrap})) as client:
+def admin(jvm: JavaGateway, kafka: KafkaBroker) -> Iterator[JavaKafkaAdmin]:
+    with JavaKafkaAdmin(jvm, KafkaProperties({"bootstrap.servers": kafka.bootstrap})) as client:
         yield client
 
 
@@ -56,14 +56,14 @@ def guarded() -> Iterator[KafkaBroker]:
         yield broker
 
 
-def logged_in(jvm: JavaGateway, broker: KafkaBroker, user: str, password: str) -> Admin:
+def logged_in(jvm: JavaGateway, broker: KafkaBroker, user: str, password: str) -> JavaKafkaAdmin:
     properties = {
         "bootstrap.servers": broker.sasl_bootstrap,
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "PLAIN",
         "sasl.jaas.config": f'{LOGIN_MODULE} required username="{user}" password="{password}";',
     }
-    return Admin(jvm, KafkaProperties(properties), timeout_ms=10_000)
+    return JavaKafkaAdmin(jvm, KafkaProperties(properties), timeout_ms=10_000)
 
 
 def of(topic: str, *numbers: int) -> list[TopicPartition]:
@@ -74,42 +74,44 @@ def group() -> str:
     return f"g-{uuid.uuid4().hex[:8]}"
 
 
-def test_ends_are_those_of_committed_records_unless_asked_otherwise(admin: Admin, topics: Topics, topic: str) -> None:
+def test_ends_are_those_of_committed_records_unless_asked_otherwise(
+    admin: JavaKafkaAdmin, topics: Topics, topic: str
+) -> None:
     topics.create(topic)
     topics.produce_values(topic, [b"1", b"2"])
     producer = topics.open_transaction(topic, [Record(value=b"3")])
     [partition] = of(topic, 0)
     try:
-        assert admin.ends([partition]) == {partition: 2}
-        assert admin.ends([partition], committed=False) == {partition: 3}
+        assert admin.end_offsets([partition]) == {partition: 2}
+        assert admin.end_offsets([partition], committed=False) == {partition: 3}
     finally:
         producer.abort_transaction()
-    wait_until(lambda: admin.ends([partition]) == {partition: 4}, "the marker of the end", seconds=30)
+    wait_until(lambda: admin.end_offsets([partition]) == {partition: 4}, "the marker of the end", seconds=30)
 
 
-def test_the_start_moves_up_when_records_are_deleted(admin: Admin, topics: Topics, topic: str) -> None:
+def test_the_start_moves_up_when_records_are_deleted(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
     topics.create(topic)
     topics.produce_values(topic, [b"1", b"2", b"3"])
     topics.delete_records(topic, 0, 2)
-    assert admin.starts(of(topic, 0)) == {TopicPartition(topic, 0): 2}
+    assert admin.beginning_offsets(of(topic, 0)) == {TopicPartition(topic, 0): 2}
 
 
 def test_the_offset_of_a_time_is_that_of_the_first_record_not_before_it(
-    admin: Admin, topics: Topics, topic: str
+    admin: JavaKafkaAdmin, topics: Topics, topic: str
 ) -> None:
     topics.create(topic)
     topics.produce(topic, [Record(value=b"", timestamp=ms) for ms in (1_000, 2_000, 3_000)])
     [partition] = of(topic, 0)
-    assert [admin.offsets_at([partition], ms)[partition] for ms in (0, 1_001, 3_000, 3_001)] == [0, 1, 2, 3]
+    assert [admin.offsets_for_times([partition], ms)[partition] for ms in (0, 1_001, 3_000, 3_001)] == [0, 1, 2, 3]
 
 
-def test_questions_about_nothing_are_answered_without_asking(admin: Admin) -> None:
-    assert admin.ends([]) == {}
+def test_questions_about_nothing_are_answered_without_asking(admin: JavaKafkaAdmin) -> None:
+    assert admin.end_offsets([]) == {}
     assert admin.group_offsets("none", []) == {}
     assert admin.topics([]) == {}
 
 
-def test_topics_are_known_by_id_and_number_of_partitions(admin: Admin, topics: Topics, topic: str) -> None:
+def test_topics_are_known_by_id_and_number_of_partitions(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
     topics.create(topic, partitions=3)
     before = admin.topics([topic])[topic]
     topics.add_partitions(topic, 5)
@@ -118,7 +120,7 @@ def test_topics_are_known_by_id_and_number_of_partitions(admin: Admin, topics: T
     assert admin.topics([topic])[topic].id == before.id
 
 
-def test_a_topic_made_again_has_another_id(admin: Admin, topics: Topics, topic: str) -> None:
+def test_a_topic_made_again_has_another_id(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
     topics.create(topic)
     before = admin.topics([topic])[topic].id
     topics.delete(topic)
@@ -126,26 +128,26 @@ def test_a_topic_made_again_has_another_id(admin: Admin, topics: Topics, topic: 
     wait_until(lambda: admin.topics([topic])[topic].id != before, "another id", seconds=30)
 
 
-def test_a_pattern_matches_whole_names(admin: Admin, topics: Topics, topic: str) -> None:
+def test_a_pattern_matches_whole_names(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
     for name in (topic, f"{topic}-2", f"x-{topic}"):
         topics.create(name)
     assert set(admin.topics(pattern=f"{topic}(-\\d)?")) == {topic, f"{topic}-2"}
 
 
-def test_kafkas_internal_topics_match_no_pattern(admin: Admin, topics: Topics, topic: str) -> None:
+def test_kafkas_internal_topics_match_no_pattern(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
     topics.create(topic)
-    admin.commit(group(), {TopicPartition(topic, 0): 0})
+    admin.alter_group_offsets(group(), {TopicPartition(topic, 0): 0})
     assert not [name for name in admin.topics(pattern=".*") if name.startswith("__")]
 
 
-def test_a_pattern_that_is_none_is_a_mistake_of_the_configuration(admin: Admin) -> None:
+def test_a_pattern_that_is_none_is_a_mistake_of_the_configuration(admin: JavaKafkaAdmin) -> None:
     with pytest.raises(ConfigurationError, match="Unclosed group"):
         admin.topics(pattern="(")
 
 
-def test_topics_that_do_not_exist_are_named(admin: Admin, topics: Topics, topic: str) -> None:
+def test_topics_that_do_not_exist_are_named(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
     topics.create(topic)
-    with pytest.raises(TopicMissing, match="topics missing-1, missing-2 do not exist"):
+    with pytest.raises(TopicNotFound, match="topics missing-1, missing-2 do not exist"):
         admin.topics([topic, "missing-1", "missing-2"])
 
 
@@ -154,47 +156,53 @@ def test_a_partition_that_does_not_exist_is_named(
 ) -> None:
     topics.create(topic, partitions=2)
     with (
-        Admin(jvm, KafkaProperties({"bootstrap.servers": kafka.bootstrap}), timeout_ms=1_000) as client,
-        pytest.raises(TopicMissing, match=f"topic {topic} has no partition 2"),
+        JavaKafkaAdmin(jvm, KafkaProperties({"bootstrap.servers": kafka.bootstrap}), timeout_ms=1_000) as client,
+        pytest.raises(TopicNotFound, match=f"topic {topic} has no partition 2"),
     ):
-        client.ends(of(topic, 0, 2))
+        client.end_offsets(of(topic, 0, 2))
 
 
-def test_the_cluster_has_an_id(admin: Admin, topics: Topics) -> None:
+def test_the_cluster_has_an_id(admin: JavaKafkaAdmin, topics: Topics) -> None:
     assert admin.cluster_id() == topics.admin.list_topics(timeout=10).cluster_id
 
 
-def test_a_group_without_commits_has_no_offsets(admin: Admin, topics: Topics, topic: str) -> None:
+def test_a_group_without_commits_has_no_offsets(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
     topics.create(topic, partitions=2)
     assert admin.group_offsets(group(), of(topic, 0, 1)) == {}
 
 
-def test_committed_offsets_are_read_again(admin: Admin, topics: Topics, topic: str) -> None:
+def test_committed_offsets_are_read_again(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
     topics.create(topic, partitions=3)
     name, (first, second, third) = group(), of(topic, 0, 1, 2)
-    admin.commit(name, {first: 7, second: 0})
-    admin.commit(name, {first: 5})
+    admin.alter_group_offsets(name, {first: 7, second: 0})
+    admin.alter_group_offsets(name, {first: 5})
     assert admin.group_offsets(name, [first, second, third]) == {first: 5, second: 0}
     assert admin.group_offsets(name) == {first: 5, second: 0}
     assert topics.committed(name, topic) == {0: 5, 1: 0}
 
 
-def test_commits_are_found_by_what_their_metadata_begins_with(admin: Admin, topics: Topics, topic: str) -> None:
+def test_commits_are_found_by_what_their_metadata_begins_with(
+    admin: JavaKafkaAdmin, topics: Topics, topic: str
+) -> None:
     topics.create(topic, partitions=4)
     name, (first, second, third, fourth) = group(), of(topic, 0, 1, 2, 3)
     full = "generation 1, ledger s3://lake/räume: 100% + more/_s3sink/a\nb/"
-    admin.commit(name, {first: 7}, mark=full)
-    admin.commit(name, {second: 8}, mark="generation 12")
-    admin.commit(name, {third: 9})
-    assert admin.group_marks(name, [first, second, third, fourth]) == {first: full, second: "generation 12", third: ""}
-    assert admin.group_marks(name, []) == {}
+    admin.alter_group_offsets(name, {first: 7}, metadata=full)
+    admin.alter_group_offsets(name, {second: 8}, metadata="generation 12")
+    admin.alter_group_offsets(name, {third: 9})
+    assert admin.group_metadata(name, [first, second, third, fourth]) == {
+        first: full,
+        second: "generation 12",
+        third: "",
+    }
+    assert admin.group_metadata(name, []) == {}
     assert admin.group_offsets(name, [first, second, third]) == {first: 7, second: 8, third: 9}
-    assert admin.group_offsets(name, [first, second, third], mark="generation 1") == {first: 7}
-    assert admin.group_offsets(name, [first, second, third], mark=full) == {first: 7}
+    assert admin.group_offsets(name, [first, second, third], metadata="generation 1") == {first: 7}
+    assert admin.group_offsets(name, [first, second, third], metadata=full) == {first: 7}
 
 
 def test_a_group_that_somebody_consumes_with_is_not_touched(
-    admin: Admin, kafka: KafkaBroker, topics: Topics, topic: str
+    admin: JavaKafkaAdmin, kafka: KafkaBroker, topics: Topics, topic: str
 ) -> None:
     topics.create(topic)
     name = group()
@@ -203,33 +211,33 @@ def test_a_group_that_somebody_consumes_with_is_not_touched(
     try:
         wait_until(lambda: consumer.poll(0.1) is None and bool(consumer.assignment()), "a member", seconds=30)
         with pytest.raises(ConfigurationError, match=f"commit the offsets of group {name}: the group has members"):
-            admin.commit(name, {TopicPartition(topic, 0): 1})
+            admin.alter_group_offsets(name, {TopicPartition(topic, 0): 1})
         assert admin.group_members(name) == 1
     finally:
         consumer.close()
 
 
 def test_a_group_that_does_not_exist_or_only_holds_offsets_has_no_members(
-    admin: Admin, topics: Topics, topic: str
+    admin: JavaKafkaAdmin, topics: Topics, topic: str
 ) -> None:
     topics.create(topic)
     name = group()
     assert admin.group_members(name) == 0
-    admin.commit(name, {TopicPartition(topic, 0): 1})
+    admin.alter_group_offsets(name, {TopicPartition(topic, 0): 1})
     assert admin.group_members(name) == 0
 
 
-def test_sizes_tell_which_partition_holds_more(admin: Admin, topics: Topics, topic: str) -> None:
+def test_sizes_tell_which_partition_holds_more(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
     topics.create(topic, partitions=2)
     topics.produce_values(topic, [b"x" * 100_000], partition=1)
-    sizes = admin.sizes([topic])
+    sizes = admin.log_sizes([topic])
     assert sizes is not None
     assert set(sizes) == set(of(topic, 0, 1))
     assert sizes[TopicPartition(topic, 1)] > 100_000 > sizes[TopicPartition(topic, 0)]
 
 
 def test_a_question_is_one_call_into_the_jvm_however_many_partitions(
-    admin: Admin, jvm: JavaGateway, topics: Topics, topic: str, monkeypatch: pytest.MonkeyPatch
+    admin: JavaKafkaAdmin, jvm: JavaGateway, topics: Topics, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics.create(topic, partitions=1_000)
     everything = of(topic, *range(1_000))
@@ -242,9 +250,9 @@ def test_a_question_is_one_call_into_the_jvm_however_many_partitions(
         return send(command, **options)
 
     monkeypatch.setattr(jvm._gateway_client, "send_command", counted)
-    assert len(admin.ends(everything)) == 1_000
-    assert len(admin.starts(everything)) == 1_000
-    admin.commit(name, dict.fromkeys(everything, 0))
+    assert len(admin.end_offsets(everything)) == 1_000
+    assert len(admin.beginning_offsets(everything)) == 1_000
+    admin.alter_group_offsets(name, dict.fromkeys(everything, 0))
     assert len(admin.group_offsets(name, everything)) == 1_000
     assert len(calls) == 4
 
@@ -253,21 +261,21 @@ def test_brokers_that_are_down_are_worth_another_try_and_named(jvm: JavaGateway)
     [port] = free_ports(1)
     properties = KafkaProperties({"bootstrap.servers": f"127.0.0.1:{port}"})
     with (
-        Admin(jvm, properties, timeout_ms=1_000) as client,
-        pytest.raises(TryAgainLater, match=f"Kafka at 127.0.0.1:{port} did not describe the cluster in time"),
+        JavaKafkaAdmin(jvm, properties, timeout_ms=1_000) as client,
+        pytest.raises(TransientError, match=f"Kafka at 127.0.0.1:{port} did not describe the cluster in time"),
     ):
         client.cluster_id()
 
 
 def test_names_that_cannot_be_resolved_are_worth_another_try(jvm: JavaGateway) -> None:
-    with pytest.raises(TryAgainLater, match=r"no name in kafka\.invalid:9092 can be resolved"):
-        Admin(jvm, KafkaProperties({"bootstrap.servers": "kafka.invalid:9092"}))
+    with pytest.raises(TransientError, match=r"no name in kafka\.invalid:9092 can be resolved"):
+        JavaKafkaAdmin(jvm, KafkaProperties({"bootstrap.servers": "kafka.invalid:9092"}))
 
 
 def test_a_property_with_an_impossible_value_is_named(jvm: JavaGateway, kafka: KafkaBroker) -> None:
     properties = {"bootstrap.servers": kafka.bootstrap, "security.protocol": "PIGEON"}
     with pytest.raises(ConfigurationError, match=r"Invalid value PIGEON for configuration security\.protocol"):
-        Admin(jvm, KafkaProperties(properties))
+        JavaKafkaAdmin(jvm, KafkaProperties(properties))
 
 
 def test_a_login_works_with_the_readers_properties(jvm: JavaGateway, guarded: KafkaBroker) -> None:
@@ -278,7 +286,7 @@ def test_a_login_works_with_the_readers_properties(jvm: JavaGateway, guarded: Ka
 def test_a_wrong_password_is_told_without_the_password(jvm: JavaGateway, guarded: KafkaBroker) -> None:
     with (
         logged_in(jvm, guarded, "admin", "wrong-word") as client,
-        pytest.raises(CredentialsInvalid, match="authentication failed") as caught,
+        pytest.raises(InvalidCredentials, match="authentication failed") as caught,
     ):
         client.cluster_id()
     assert "wrong-word" not in str(caught.value)
@@ -292,7 +300,7 @@ def test_a_jaas_line_that_cannot_be_read_is_not_quoted(jvm: JavaGateway, guarded
         "sasl.jaas.config": "PlainLoginModule wanted password=secret-word",
     }
     with pytest.raises(ConfigurationError) as caught:
-        Admin(jvm, KafkaProperties(properties))
+        JavaKafkaAdmin(jvm, KafkaProperties(properties))
     assert "secret-word" not in str(caught.value)
 
 
@@ -301,7 +309,7 @@ def test_missing_rights_are_told_by_operation(jvm: JavaGateway, guarded: KafkaBr
     [partition] = of(topic, 0)
     with logged_in(jvm, guarded, "guest", USERS["guest"]) as client:
         with pytest.raises(AccessDenied, match="does not allow us to read the end offsets"):
-            client.ends([partition])
+            client.end_offsets([partition])
         with pytest.raises(AccessDenied, match="does not allow us to commit the offsets of group g"):
-            client.commit("g", {partition: 1})
-        assert client.sizes([topic]) is None
+            client.alter_group_offsets("g", {partition: 1})
+        assert client.log_sizes([topic]) is None

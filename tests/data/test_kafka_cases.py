@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from devtools.processes import wait_until
 from devtools.topics import Record, Topics
-from sink_job.api.errors import ConfigurationError, DataLoss, TopicMissing, TopicRecreated
+from sink_job.api.errors import ConfigurationError, DataLoss, TopicNotFound, TopicRecreated
 from tests.support.spark_fixture import ALL, SOON, Site
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
@@ -193,7 +193,7 @@ def test_a_topic_that_is_deleted_while_it_is_read_ends_the_run_with_its_name(sit
         running.wait_until(lambda: site.committed(sink, log) == {0: 10}, "the records")
         site.topics.delete(log)
         error = running.ended_by()
-    assert isinstance(error, TopicMissing)
+    assert isinstance(error, TopicNotFound)
     assert error.exit_code == 7
     assert f"topic {log} does not exist" in str(error)
 
@@ -287,6 +287,6 @@ def test_with_on_data_loss_continue_the_rest_is_read_and_the_loss_is_counted(sit
     site.topics.delete_records(log, 0, 40)
     with site.driver(sink, ALL) as driver:
         driver.run()
-        assert driver.tracker.lost_offsets == 20
+        assert driver.progress.lost_offsets == 20
     assert numbers(site)["0000000040.json"] == list(range(40, 50))
     assert site.committed(sink, log) == {0: 50}

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from devtools.processes import wait_until
-from sink_job.api.errors import DataLoss, TopicMissing
+from sink_job.api.errors import DataLoss, TopicNotFound
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.committer import Commits
-from sink_job.coordinator.context import Goal
-from sink_job.coordinator.coordinator import Driver
+from sink_job.coordinator.committer import Committer
+from sink_job.coordinator.context import StopCondition
+from sink_job.coordinator.coordinator import Coordinator
+from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.engine.kafka_admin import TopicInfo
 from tests.support.running import running
 from tests.support.sink_fixture import Place
@@ -22,15 +23,15 @@ from tests.support.synthetic_log import FileGroup, FunctionEngine, FunctionLog
 
 pytestmark = pytest.mark.data
 
-DONE = Goal(until_caught_up=True)
-ALL = Goal(until_caught_up=True, publish_open=True)
+DONE = StopCondition(until_caught_up=True)
+ALL = StopCondition(until_caught_up=True, publish_open=True)
 FIRST = "topics/log/partition=0/log+0+0000000000.json"
 SECOND = "topics/log/partition=0/log+0+0000000015.json"
 
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Driver, "short_wait_ms", 1)
+    monkeypatch.setattr(RoundLoop, "truncation_check_ms", 1)
 
 
 # -- settings change while something is lost -----------------------------------------------------------------------
@@ -78,7 +79,7 @@ def test_the_upload_of_a_crashed_round_goes_also_when_the_settings_change(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Commits, "record", crash)
+        patch.setattr(Committer, "record", crash)
         with pytest.raises(KeyboardInterrupt):
             place.run(log, DONE, flush_size=100)
     [left] = [upload.initiated_ms for upload in place.s3.list_uploads("") if "_s3sink" not in upload.key]
@@ -100,7 +101,7 @@ def test_a_log_that_is_short_for_a_moment_is_read_on(place: Place, monkeypatch: 
     place.run(FunctionLog(records=15), ALL, flush_size=100)
     ends = iter([10, 10, 12])
     monkeypatch.setattr(FunctionLog, "end", lambda log, _: next(ends, log.records))
-    place.run(FunctionLog(records=20), Goal(until_caught_up=True, publish_open=True), flush_size=100)
+    place.run(FunctionLog(records=20), StopCondition(until_caught_up=True, publish_open=True), flush_size=100)
     assert place.offsets(FIRST) == list(range(15))
 
 
@@ -126,11 +127,11 @@ class Two(FileGroup):
     def _partitions(self) -> list[TopicPartition]:
         return [TopicPartition(topic, 0) for topic in sorted(self.there)]
 
-    def ends(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
+    def end_offsets(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
         for tp in partitions:
             if tp.topic not in self.there:
-                raise TopicMissing(f"topic {tp.topic} does not exist")
-        return super().ends(partitions, committed=committed)
+                raise TopicNotFound(f"topic {tp.topic} does not exist")
+        return super().end_offsets(partitions, committed=committed)
 
     def topics(self, names: Sequence[str] | None = None, *, pattern: str | None = None) -> dict[str, TopicInfo]:
         return {topic: TopicInfo(f"id-{topic}", 1) for topic in sorted(self.there)}
@@ -148,9 +149,9 @@ def test_a_topic_of_a_pattern_that_is_deleted_while_a_round_reads_it_is_publishe
 
     monkeypatch.setattr(FunctionEngine, "run", run)
     spec = {"kafka": {"bootstrapServers": "127.0.0.1:9", "topicsPattern": "log|other", "groupId": "group"}}
-    driver = place.driver(FunctionLog(records=15), Goal(), flush_size=100, spec=spec)
+    driver = place.driver(FunctionLog(records=15), StopCondition(), flush_size=100, spec=spec)
     kafka = Two(FunctionLog(records=15), place.folder / "group.json")
-    driver = Driver(driver.sink, replace(driver.world, admin=kafka), driver.goal, driver.tracker)
+    driver = Coordinator(driver.sink, replace(driver.context, admin=kafka), driver.stop_condition, driver.progress)
     published = "topics/other/partition=0/other+0+0000000000.json"
     with running(driver):
         wait_until(lambda: published in place.bodies(), "what was read of the topic that is gone", seconds=20)
@@ -163,9 +164,9 @@ def test_a_clock_that_is_set_back_does_not_stop_the_reading(place: Place, monkey
     now, end = [time.time_ns() // 1_000_000 + 3_600_000], [15]
     monkeypatch.setattr(FunctionLog, "end", lambda *_: end[0])
     rounds = {"rounds": {"minBytes": "1Mi", "maxDelay": "100ms"}}
-    driver = place.driver(FunctionLog(), Goal(), flush_size=20, spec=rounds, clock=lambda: now[0])
+    driver = place.driver(FunctionLog(), StopCondition(), flush_size=20, spec=rounds, clock=lambda: now[0])
     with running(driver):
-        wait_until(lambda: driver.tracker.report().totals.records == 15, "the first records", seconds=20)
+        wait_until(lambda: driver.progress.report().totals.records == 15, "the first records", seconds=20)
         now[0] -= 3_600_000
         end[0] = 20
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from bench.servers import BUCKET, NullS3
-from sink_job.s3 import S3, NoSuchUpload, PreconditionFailed, S3Settings, connect, probe
+from sink_job.s3 import NoSuchUpload, PreconditionFailed, S3Client, S3Settings, connect, probe
 
 pytestmark = pytest.mark.data
 
 
 @pytest.fixture
-def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
+def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
     server = NullS3(tmp_path)
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
@@ -23,11 +23,11 @@ def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
     server.kill()
 
 
-def test_the_store_passes_the_probe_that_every_sink_makes(s3: S3) -> None:
+def test_the_store_passes_the_probe_that_every_sink_makes(s3: S3Client) -> None:
     probe(s3, "topics/_s3sink/x/")
 
 
-def test_small_objects_are_kept_and_parts_are_thrown_away(s3: S3) -> None:
+def test_small_objects_are_kept_and_parts_are_thrown_away(s3: S3Client) -> None:
     s3.put("a", b"small")
     upload = s3.create_upload("b")
     parts = [s3.upload_part("b", upload, n, bytes(6 << 20)) for n in (1, 2)]
@@ -40,7 +40,7 @@ def test_small_objects_are_kept_and_parts_are_thrown_away(s3: S3) -> None:
     assert [each.key for each in s3.list("")] == ["a", "b"]
 
 
-def test_conditional_puts_and_completions_are_refused_where_there_is_an_object(s3: S3) -> None:
+def test_conditional_puts_and_completions_are_refused_where_there_is_an_object(s3: S3Client) -> None:
     s3.put("a", b"1", only_if_absent=True)
     upload = s3.create_upload("a")
     parts = [s3.upload_part("a", upload, 1, b"x")]
@@ -51,7 +51,7 @@ def test_conditional_puts_and_completions_are_refused_where_there_is_an_object(s
     assert [each.upload_id for each in s3.list_uploads("")] == [upload]
 
 
-def test_an_aborted_upload_is_gone_and_the_object_at_its_key_is_not(s3: S3) -> None:
+def test_an_aborted_upload_is_gone_and_the_object_at_its_key_is_not(s3: S3Client) -> None:
     s3.put("a", b"1")
     upload = s3.create_upload("a")
     assert s3.abort("a", upload)
@@ -63,7 +63,7 @@ def test_an_aborted_upload_is_gone_and_the_object_at_its_key_is_not(s3: S3) -> N
     assert s3.head("a") is None
 
 
-def test_listings_come_in_pages_after_a_key(s3: S3) -> None:
+def test_listings_come_in_pages_after_a_key(s3: S3Client) -> None:
     for n in range(5):
         s3.put(f"k/{n}&", b"")
     assert [each.key for each in s3.list("k/", page=2)] == [f"k/{n}&" for n in range(5)]

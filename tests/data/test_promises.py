@@ -14,21 +14,21 @@ from devtools.faults.s3_proxy import Answer, FaultProxy
 from devtools.faults.s3_requests import kind
 from devtools.processes import wait_until
 from devtools.s3 import S3Server
-from sink_job.api.errors import LedgerFenced, LedgerLost, OwnedByAnother, TopicRecreated
+from sink_job.api.errors import LedgerFenced, LedgerLost, OwnershipConflict, TopicRecreated
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.context import Goal
+from sink_job.coordinator.context import StopCondition
 from sink_job.engine.kafka_admin import TopicInfo
 from sink_job.ledger.state import Record
 from sink_job.ledger.store import Ledger
-from sink_job.s3 import S3
+from sink_job.s3 import S3Client
 from tests.support.crash_points import end_before_publishing
 from tests.support.sink_fixture import Place
 from tests.support.synthetic_log import FileGroup, FunctionEngine, FunctionLog
 
 pytestmark = pytest.mark.data
 
-DONE = Goal(until_caught_up=True)
-ALL = Goal(until_caught_up=True, publish_open=True)
+DONE = StopCondition(until_caught_up=True)
+ALL = StopCondition(until_caught_up=True, publish_open=True)
 FIRST = "topics/log/partition=0/log+0+0000000000.json"
 SECOND = "topics/log/partition=0/log+0+0000000010.json"
 ROOT = "topics/_s3sink/default.log/"
@@ -45,25 +45,24 @@ def records(place: Place) -> list[Record]:
 def test_nothing_is_visible_before_a_record_names_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     end_before_publishing(place, monkeypatch, FunctionLog(records=15), flush_size=10)
     assert place.keys() == []
-    assert [o.key for record in records(place) for o in record.named] == [FIRST]
+    assert [o.key for record in records(place) for o in record.closed] == [FIRST]
 
 
 def test_every_visible_object_is_named_by_a_record(place: Place) -> None:
     place.run(FunctionLog(records=45), ALL, flush_size=10)
-    assert sorted(o.key for record in records(place) for o in record.named) == place.keys()
+    assert sorted(o.key for record in records(place) for o in record.closed) == place.keys()
 
 
 # -- P4 ----------------------------------------------------------------------------------------------------------------
 
 
 def test_a_driver_whose_number_another_took_is_fenced_and_leaves_nothing(place: Place) -> None:
-    old = place.driver(FunctionLog(records=15), DONE, flush_size=10)
-    old._claim()
-    old._recover()
+    old = place.driver(FunctionLog(records=15), DONE, flush_size=10).start()
+    old.recover()
     place.run(FunctionLog(records=25), DONE, flush_size=10)
     visible = place.bodies()
     with pytest.raises(LedgerFenced, match="another driver has written record"):
-        old._round()
+        old.run_once()
     assert place.bodies() == visible
     assert place.group() == {"log-0": 20}
     assert [upload.key for upload in place.s3.list_uploads("")] == []
@@ -83,8 +82,8 @@ def test_a_state_read_from_snapshots_is_the_one_read_from_all_records(place: Pla
     often.run(log, DONE, flush_size=10, paths=True, max_records=7, world={"snapshot_every": 4})
     place.run(log, DONE, flush_size=10, paths=True, max_records=7)
     kept = [Ledger(each.s3, ROOT, "reader").load().partitions["log-0"] for each in (often, place)]
-    assert [(p.next, p.n, [(o.path, o.first, o.offsets) for o in p.open]) for p in kept[:1]] == [
-        (p.next, p.n, [(o.path, o.first, o.offsets) for o in p.open]) for p in kept[1:]
+    assert [(p.next, p.open_records, [(o.path, o.first, o.offsets) for o in p.open]) for p in kept[:1]] == [
+        (p.next, p.open_records, [(o.path, o.first, o.offsets) for o in p.open]) for p in kept[1:]
     ]
 
 
@@ -174,8 +173,8 @@ def test_an_upload_that_a_crashed_round_began_is_cleared_away(place: Place) -> N
 def test_a_missing_lifecycle_rule_is_told_at_the_start(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(S3, "lifecycle_rules", lambda _: [])
-    monkeypatch.setattr(S3, "keeps_versions", lambda _: False)
+    monkeypatch.setattr(S3Client, "lifecycle_rules", lambda _: [])
+    monkeypatch.setattr(S3Client, "keeps_versions", lambda _: False)
     place.run(FunctionLog(records=5), DONE, flush_size=10)
     assert "AbortIncompleteMultipartUpload" in caplog.text
 
@@ -185,7 +184,7 @@ def test_a_missing_lifecycle_rule_is_told_at_the_start(
 
 def test_a_second_sink_of_the_same_place_and_topic_is_refused(place: Place) -> None:
     place.run(FunctionLog(records=5), DONE, flush_size=10)
-    with pytest.raises(OwnedByAnother, match="topic log as"):
+    with pytest.raises(OwnershipConflict, match="topic log as"):
         place.run(FunctionLog(records=5), DONE, flush_size=10, spec={"sinkId": "another"})
 
 

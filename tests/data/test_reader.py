@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.processes import wait_until
 from devtools.topics import Record, Topics
-from sink_job.api.errors import CredentialsInvalid, DataError, DataLoss, SinkError, TryAgainLater
+from sink_job.api.errors import DataError, DataLoss, InvalidCredentials, SinkError, TransientError
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.engine.types import Cancelled, Columns, Function, Range, each
+from sink_job.engine.types import Cancelled, Columns, PartitionFunction, Range, stateless
 from sink_job.spark.engine import SparkEngine
 from tests.support import spark_tasks
 
@@ -40,7 +40,7 @@ def engine(spark: SparkSession, kafka: KafkaBroker) -> SparkEngine:
 
 def run(
     engine: SparkEngine,
-    fn: Function,
+    fn: PartitionFunction,
     ranges: Mapping[TopicPartition, tuple[int, int]],
     *,
     idle: Sequence[TopicPartition] = (),
@@ -52,7 +52,7 @@ def run(
         idle=idle,
         inputs=inputs or {},
         columns=columns,
-        work=each(fn),
+        factory=stateless(fn),
     )
 
 
@@ -293,7 +293,7 @@ def test_a_domain_error_comes_back_as_it_was_raised(engine: SparkEngine) -> None
 
 
 def test_what_was_tried_again_where_it_failed_is_not_tried_again_by_spark(engine: SparkEngine, tmp_path: Path) -> None:
-    with pytest.raises(TryAgainLater, match="S3 is slow today"):
+    with pytest.raises(TransientError, match="S3 is slow today"):
         run(engine, partial(spark_tasks.busy, tmp_path / "tries"), {}, idle=[TopicPartition("t", 0)])
     assert (tmp_path / "tries").read_text() == "x"
 
@@ -305,7 +305,7 @@ def test_a_bug_is_told_by_its_last_line(engine: SparkEngine) -> None:
 
 
 def test_a_worker_that_is_killed_again_and_again_is_worth_another_try(engine: SparkEngine) -> None:
-    with pytest.raises(TryAgainLater, match="worker of Spark was killed"):
+    with pytest.raises(TransientError, match="worker of Spark was killed"):
         run(engine, spark_tasks.killed, {}, idle=[TopicPartition("t", 0)])
 
 
@@ -332,7 +332,7 @@ def test_the_reader_logs_in_and_a_wrong_password_is_told_without_it(spark: Spark
 
         wrong = {**login, "sasl.jaas.config": login["sasl.jaas.config"].replace("app-word", "wrong-word")}
         stranger = SparkEngine(spark, wrong, group_id="stranger")
-        with pytest.raises(CredentialsInvalid, match="authentication failed") as caught:
+        with pytest.raises(InvalidCredentials, match="authentication failed") as caught:
             offsets(stranger, TopicPartition(topic, 0), 0, 1)
         assert "wrong-word" not in str(caught.value)
 

@@ -13,7 +13,7 @@ from devtools.kafka import KafkaBroker
 from devtools.s3 import S3Server
 from devtools.sink_process import Sink, local_spec, manifest
 from devtools.topics import Topics
-from sink_job.api.report import Ending, ResetReport
+from sink_job.api.report import FinalReport, ResetReport
 from sink_job.driver import termination_message
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
@@ -47,11 +47,11 @@ def test_offsets_are_reset_and_everything_is_copied_and_proved_again(
     written: Sink, topics: Topics, topic: str, last_word: Path
 ) -> None:
     told = written.must("reset-offsets", "--to", "Earliest", exit_code=7)
-    assert "ObjectsInTheWay: 3 objects hold records at or above the new offsets" in told
+    assert "ExistingObjects: 3 objects hold records at or above the new offsets" in told
     assert f"start behind them ({topic}-0 at 90)" in told
-    failure = Ending.model_validate_json(last_word.read_text()).failure
+    failure = FinalReport.model_validate_json(last_word.read_text()).failure
     assert failure is not None
-    assert failure.reason == "ObjectsInTheWay"
+    assert failure.reason == "ExistingObjects"
 
     told = written.must("reset-offsets", "--to", "Offsets", "--offset", f"{topic}:0:101", exit_code=2)
     assert f"101 is not between 0 and 100, where the log of {topic}-0 begins and ends" in told
@@ -67,7 +67,7 @@ def test_offsets_are_reset_and_everything_is_copied_and_proved_again(
 
     written.catch_up()
     proof = json.loads(written.must("verify", "--deep", "-o", "json"))
-    assert proof["right"]
+    assert proof["passed"]
     assert [(p["generation"], p["records"]) for p in proof["partitions"]] == [(2, 100), (1, 90)]
     assert "GENERATION" in written.must("verify")
 

@@ -18,7 +18,7 @@ import pytest
 from devtools.faults.s3_proxy import Drop, FaultProxy, Kill, Point
 from devtools.faults.s3_requests import Request
 from devtools.s3 import S3Server
-from sink_job.coordinator.context import Goal
+from sink_job.coordinator.context import StopCondition
 from tests.support.crash_points import end_before_publishing
 from tests.support.sink_fixture import Place
 from tests.support.synthetic_log import FunctionLog
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.data
 LOG = FunctionLog(records=13, value_bytes=900_000)
 """An object of seven records is named; the open one has a part on the server and leftovers beside it."""
 GIVEN: dict[str, Any] = {"flush_size": 7}
-ALL = Goal(until_caught_up=True, publish_open=True)
+ALL = StopCondition(until_caught_up=True, publish_open=True)
 
 Command = Callable[[Place], object]
 
@@ -75,7 +75,7 @@ def expect_done(place: Place, left: dict[str, list[int]]) -> None:
         below: [o for key in place.bodies() if key.startswith(below) for o in place.offsets(key)] for below in left
     }
     assert found == left
-    assert [finding for each in place.verify(LOG, **GIVEN) for finding in each.wrong] == []
+    assert [finding for each in place.verify(LOG, **GIVEN) for finding in each.findings] == []
     assert place.group() == {"log-0": 13}
     assert place.litter_after(ALL, LOG, GIVEN) == []
 

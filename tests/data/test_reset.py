@@ -10,23 +10,23 @@ import pytest
 from devtools.processes import wait_until
 from sink_job.api.errors import (
     ConfigurationError,
+    ExistingObjects,
+    InvalidSpec,
     LedgerFenced,
-    ObjectsInTheWay,
     SinkError,
-    SpecError,
     TopicRecreated,
 )
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.context import Goal
-from sink_job.ledger.generations import mark
-from sink_job.verify.audit import Verdict
+from sink_job.coordinator.context import StopCondition
+from sink_job.ledger.generations import generation_metadata
+from sink_job.verify.audit import PartitionResult
 from tests.support.sink_fixture import Place, Ticking
 from tests.support.synthetic_log import CLOCK_MS, FileGroup, FunctionLog
 
 pytestmark = pytest.mark.data
 
-DONE = Goal(until_caught_up=True)
-ALL = Goal(until_caught_up=True, publish_open=True)
+DONE = StopCondition(until_caught_up=True)
+ALL = StopCondition(until_caught_up=True, publish_open=True)
 LOG = FunctionLog(records=25)
 NEW = "topics/generation=2/log/partition=0/log+0+0000000000.json"
 
@@ -47,8 +47,8 @@ def object_at(first: int) -> str:
     return f"topics/log/partition=0/log+0+{first:010d}.json"
 
 
-def expect_right(verdicts: list[Verdict]) -> None:
-    assert [finding for each in verdicts for finding in each.wrong] == []
+def expect_right(verdicts: list[PartitionResult]) -> None:
+    assert [finding for each in verdicts for finding in each.findings] == []
 
 
 # -- where it starts -------------------------------------------------------------------------------------------------
@@ -111,27 +111,27 @@ def test_a_topic_that_was_made_anew_can_be_copied_after_a_reset(written: Place) 
 
 def test_with_fail_objects_in_the_way_are_named_and_nothing_is_changed(written: Place) -> None:
     before = [listed.key for listed in written.s3.list("")]
-    with pytest.raises(ObjectsInTheWay, match=r"3 objects hold .*log\+0\+0000000000.json.*log-0 at 25.*NewPrefix"):
+    with pytest.raises(ExistingObjects, match=r"3 objects hold .*log\+0\+0000000000.json.*log-0 at 25.*NewPrefix"):
         written.reset(LOG, "Earliest")
     assert [listed.key for listed in written.s3.list("")] == before
     assert written.group() == {"log-0": 25}
 
 
 def test_with_fail_an_object_that_begins_before_the_start_and_ends_behind_it_is_in_the_way(written: Place) -> None:
-    with pytest.raises(ObjectsInTheWay, match=r"1 object holds .*0000000020.json"):
+    with pytest.raises(ExistingObjects, match=r"1 object holds .*0000000020.json"):
         written.reset(LOG, "Offsets", at={0: 22})
 
 
 def test_with_fail_an_object_that_no_list_names_is_in_the_way(written: Place) -> None:
     written.put("topics/log/partition=0/log+0+0000000030.json", b"{}\n")
-    with pytest.raises(ObjectsInTheWay, match="0000000030"):
+    with pytest.raises(ExistingObjects, match="0000000030"):
         written.reset(replace(LOG, records=40), "Offsets", at={0: 28})
 
 
 def test_with_fail_an_object_that_no_list_names_and_may_reach_over_the_start_is_in_the_way(written: Place) -> None:
     """Its key says where it begins, and nothing says where it ends, if no other one follows."""
     written.put(object_at(25), b"{}\n")
-    with pytest.raises(ObjectsInTheWay, match=r"does not name 1 of the objects that begin below .*0000000025"):
+    with pytest.raises(ExistingObjects, match=r"does not name 1 of the objects that begin below .*0000000025"):
         written.reset(replace(LOG, records=40), "Offsets", at={0: 28})
     assert written.reset(replace(LOG, records=40), "Offsets", at={0: 28}, on_existing="NewPrefix").generation == 2
 
@@ -156,7 +156,7 @@ def test_with_fail_a_start_inside_an_object_that_was_moved_away_is_refused(writt
 def test_with_fail_a_named_object_becomes_visible_and_is_in_the_way_then(place: Place) -> None:
     with pytest.raises(_Ended):
         _run_to_the_first_completion(place)
-    with pytest.raises(ObjectsInTheWay, match=r"log\+0\+0000000000.json"):
+    with pytest.raises(ExistingObjects, match=r"log\+0\+0000000000.json"):
         place.reset(LOG, "Offsets", at={0: 5})
     assert object_at(0) in place.keys()  # noqa: SIM118
 
@@ -192,7 +192,7 @@ def test_a_second_new_prefix_is_the_next_one(written: Place) -> None:
 
 def test_a_new_prefix_where_something_stands_is_refused(written: Place) -> None:
     written.put("topics/generation=2/log/somebody's", b"")
-    with pytest.raises(ObjectsInTheWay, match="somebody's stands already"):
+    with pytest.raises(ExistingObjects, match="somebody's stands already"):
         written.reset(LOG, "Earliest", on_existing="NewPrefix")
     assert written.group() == {"log-0": 25}
 
@@ -209,7 +209,7 @@ def test_after_a_new_prefix_a_sink_with_other_settings_keeps_to_it(written: Plac
 
 
 def test_a_driver_that_lives_is_fenced(place: Place) -> None:
-    driver = place.start(LOG, Goal(), flush_size=10, clock=Ticking(), world={"look_every": 1})
+    driver = place.start(LOG, StopCondition(), flush_size=10, clock=Ticking(), world={"look_every": 1})
     wait_until(lambda: place.group() == {"log-0": 20}, "the driver's commit", seconds=60)
     place.reset(LOG, "Latest")
     assert driver.wait() == LedgerFenced.exit_code
@@ -254,7 +254,9 @@ def test_an_offset_that_a_driver_of_before_commits_late_does_not_pass_for_a_publ
     written.reset(LOG, "Earliest", on_existing="NewPrefix")
     with pytest.raises(_Ended):
         _run_to_the_first_completion(written)
-    FileGroup(LOG, written.folder / "group.json").commit("group", {TopicPartition("log", 0): 25}, mark=mark(1))
+    FileGroup(LOG, written.folder / "group.json").alter_group_offsets(
+        "group", {TopicPartition("log", 0): 25}, metadata=generation_metadata(1)
+    )
     written.abort_uploads_of("topics/generation=2/")
     written.run(LOG, ALL, flush_size=10)
     assert offsets(written, "topics/generation=2/") == list(range(25))
@@ -281,11 +283,11 @@ def _run_to_the_first_completion(place: Place) -> None:
 @pytest.mark.parametrize(
     ("asked", "kind", "said"),
     [
-        ({"to": "Offsets", "at": {3: 5}}, SpecError, "log has the partitions 0 to 0, no 3"),
-        ({"to": "Offsets", "at": {0: 26}}, SpecError, "26 is not between 0 and 25"),
+        ({"to": "Offsets", "at": {3: 5}}, InvalidSpec, "log has the partitions 0 to 0, no 3"),
+        ({"to": "Offsets", "at": {0: 26}}, InvalidSpec, "26 is not between 0 and 25"),
         (
             {"to": "Timestamp", "timestamp": CLOCK_MS + 1},
-            SpecError,
+            InvalidSpec,
             "is in the future; to start behind all, write to: Latest",
         ),
     ],
@@ -306,22 +308,24 @@ def test_without_a_ledger_there_is_nothing_to_reset(place: Place) -> None:
 
 
 def test_an_offset_that_kafka_no_longer_holds_is_refused(written: Place) -> None:
-    with pytest.raises(SpecError, match="4 is not between 10 and 25"):
+    with pytest.raises(InvalidSpec, match="4 is not between 10 and 25"):
         written.reset(replace(LOG, starts_at=10), "Offsets", at={0: 4})
 
 
 # -- what verify says of several generations ------------------------------------------------------------------------
 
 
-def told(verdicts: list[Verdict]) -> list[tuple[int, str, int]]:
+def told(verdicts: list[PartitionResult]) -> list[tuple[int, str, int]]:
     """Generation, what is wrong, and from which offset on."""
-    return [(each.generation, finding.wrong, finding.offset) for each in verdicts for finding in each.wrong]
+    return [(each.generation, finding.type, finding.offset) for each in verdicts for finding in each.findings]
 
 
 def test_an_offset_of_the_generation_before_is_not_held_against_the_new_one(written: Place) -> None:
     """The command was killed between its record and its commit, or a driver that slept through it commits late."""
     written.reset(LOG, "Earliest", on_existing="NewPrefix")
-    FileGroup(LOG, written.folder / "group.json").commit("group", {TopicPartition("log", 0): 25}, mark=mark(1))
+    FileGroup(LOG, written.folder / "group.json").alter_group_offsets(
+        "group", {TopicPartition("log", 0): 25}, metadata=generation_metadata(1)
+    )
     expect_right(written.verify(LOG))
 
 
@@ -358,7 +362,7 @@ def test_an_object_of_before_that_is_put_back_beside_its_copies_doubles_records(
     written.run(LOG, ALL, flush_size=15)
     expect_right(written.verify(LOG))
     written.put(object_at(20), before[object_at(20)])
-    assert told(written.verify(LOG)) == [(1, "OffsetsDoubled", 20)]
+    assert told(written.verify(LOG)) == [(1, "DuplicateOffsets", 20)]
 
 
 def test_an_object_that_no_list_names_and_that_begins_between_two_generations_may_double_records(
@@ -369,4 +373,4 @@ def test_an_object_that_no_list_names_and_that_begins_between_two_generations_ma
     written.run(longer, ALL, flush_size=10)
     expect_right(written.verify(longer))
     written.put(object_at(25), b"{}\n")
-    assert told(written.verify(longer)) == [(2, "UnknownObject", 25)]
+    assert told(written.verify(longer)) == [(2, "UntrackedObject", 25)]

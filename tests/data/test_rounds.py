@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 
 from devtools.s3 import S3Server
 from sink_job.api.errors import DataError, DataLoss, ObjectConflict
-from sink_job.coordinator.context import Goal
+from sink_job.coordinator.context import StopCondition
 from sink_job.ledger import publisher as publishing
-from sink_job.ledger.publisher import Outcome
-from sink_job.ledger.state import NamedObject
-from sink_job.s3 import S3
+from sink_job.ledger.publisher import PublishOutcome
+from sink_job.ledger.state import ClosedObject
+from sink_job.s3 import S3Client
 from tests.support.sink_fixture import Place
 from tests.support.synthetic_log import FunctionLog
 
 pytestmark = pytest.mark.data
 
-DONE = Goal(until_caught_up=True)
-ALL = Goal(until_caught_up=True, publish_open=True)
-PUBLISH = Goal(publish_open=True)
+DONE = StopCondition(until_caught_up=True)
+ALL = StopCondition(until_caught_up=True, publish_open=True)
+PUBLISH = StopCondition(publish_open=True)
 
 
 def test_records_become_one_object_per_flush_and_the_rest_stays_open(place: Place) -> None:
@@ -149,10 +149,10 @@ class BreakError(Exception):
 complete = publishing.publish
 
 
-def never_completed(key: str) -> Callable[..., Outcome]:
+def never_completed(key: str) -> Callable[..., PublishOutcome]:
     """`publish`, but the process ends before `key` is completed; its neighbours are."""
 
-    def publish(s3: S3, o: NamedObject, was_tried: bool) -> Outcome:
+    def publish(s3: S3Client, o: ClosedObject, was_tried: bool) -> PublishOutcome:
         if o.key == key:
             raise BreakError
         return complete(s3, o, was_tried)
@@ -199,7 +199,7 @@ def test_the_partitions_of_a_task_share_a_staging_object(place: Place) -> None:
     driver = place.driver(FunctionLog(partitions=3, records=5), DONE, flush_size=10)
     driver.run()
     assert len(staging_of(place)) == 1
-    assert driver.tracker.requests == {"PutObject": 1}
+    assert driver.progress.requests == {"PutObject": 1}
 
 
 def test_a_staging_object_is_kept_while_any_partition_names_it(place: Place) -> None:
@@ -229,7 +229,7 @@ def test_of_a_shared_staging_object_that_is_damaged_each_partition_loses_only_it
     place.put(shared, body[:at] + body[at:].replace(b'"offset": 3', b'"offset": 4', 1))
     rebuilt = place.driver(FunctionLog(partitions=3, records=12), ALL, flush_size=10)
     rebuilt.run()
-    assert rebuilt.tracker.report().totals.rebuilt == 1
+    assert rebuilt.progress.report().totals.rebuilt == 1
     assert place.bodies() == untouched.bodies()
 
 
@@ -240,7 +240,7 @@ def test_all_partitions_of_a_staging_object_that_is_gone_are_rebuilt(place: Plac
     place.delete_staging()
     rebuilt = place.driver(FunctionLog(partitions=3, records=12), ALL, flush_size=10)
     rebuilt.run()
-    assert rebuilt.tracker.report().totals.rebuilt == 3
+    assert rebuilt.progress.report().totals.rebuilt == 3
     assert place.bodies() == untouched.bodies()
     assert place.litter() == []
 
@@ -250,7 +250,7 @@ def test_the_chains_of_many_partitions_are_gathered_with_a_read_for_each_staging
     given = {"flush_size": 100, "max_records": 1}
     driver = place.driver(log, DONE, **given)
     driver.run()
-    assert driver.tracker.requests["GetObject"] == 17
+    assert driver.progress.requests["GetObject"] == 17
     assert len(staging_of(place)) == 1
     place.run(log, ALL, **given)
     assert place.offsets(FIRST) == list(range(18))

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,13 +10,16 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from botocore.httpsession import URLLib3Session
 
 from devtools.certificates import self_signed
 from devtools.processes import free_ports
-from devtools.s3 import ACCESS_KEY, REGION, SECRET_KEY, VersityGW, credentials_secret, versitygw_binary
-from sink_job.api.errors import AccessDenied, BucketMissing, ConfigurationError, CredentialsInvalid, TryAgainLater
+from devtools.s3 import ACCESS_KEY, REGION, SECRET_KEY, VersityGW, credentials_secret
+from sink_job.api.errors import AccessDenied, BucketNotFound, ConfigurationError, InvalidCredentials, TransientError
 from sink_job.s3 import (
-    S3,
     ChecksumMismatch,
     EntityTooSmall,
     InvalidPart,
@@ -26,6 +28,7 @@ from sink_job.s3 import (
     Part,
     PreconditionFailed,
     RetryPolicy,
+    S3Client,
     S3Settings,
     lifecycle_warning,
     probe,
@@ -72,8 +75,8 @@ def settings(gateway: VersityGW, tmp_path_factory: pytest.TempPathFactory) -> S3
 
 
 @pytest.fixture(scope="module")
-def s3(settings: S3Settings) -> Iterator[S3]:
-    client = S3(settings)
+def s3(settings: S3Settings) -> Iterator[S3Client]:
+    client = S3Client(settings)
     yield client
     client.close()
 
@@ -84,19 +87,19 @@ def key(request: pytest.FixtureRequest) -> str:
     return f"topics/a=b %2F+é/{request.node.name}+0+0000000000.json"
 
 
-def _upload(s3: S3, key: str, *bodies: bytes) -> tuple[str, list[Part]]:
+def _upload(s3: S3Client, key: str, *bodies: bytes) -> tuple[str, list[Part]]:
     upload_id = s3.create_upload(key)
     return upload_id, [s3.upload_part(key, upload_id, n, body) for n, body in enumerate(bodies, start=1)]
 
 
-def _uploads(s3: S3, key: str) -> list[str]:
+def _uploads(s3: S3Client, key: str) -> list[str]:
     return [upload.upload_id for upload in s3.list_uploads(key)]
 
 
 # Objects
 
 
-def test_what_was_put_is_got(s3: S3, key: str) -> None:
+def test_what_was_put_is_got(s3: S3Client, key: str) -> None:
     put = s3.put(key, [b"two ", memoryview(b"buffers")])
     assert s3.get(key) == b"two buffers"
     head = s3.head(key)
@@ -104,19 +107,19 @@ def test_what_was_put_is_got(s3: S3, key: str) -> None:
     assert (head.size, head.crc64nvme, head.etag) == (11, crc64nvme(b"two buffers"), put.etag)
 
 
-def test_an_empty_object_can_be_put(s3: S3, key: str) -> None:
+def test_an_empty_object_can_be_put(s3: S3Client, key: str) -> None:
     s3.put(key, b"", only_if_absent=True)
     assert s3.get(key) == b""
 
 
-def test_a_second_conditional_put_is_refused_and_changes_nothing(s3: S3, key: str) -> None:
+def test_a_second_conditional_put_is_refused_and_changes_nothing(s3: S3Client, key: str) -> None:
     s3.put(key, b"first", only_if_absent=True)
     with pytest.raises(PreconditionFailed, match=r"s3://archive/topics/.*PreconditionFailed"):
         s3.put(key, b"second", only_if_absent=True)
     assert s3.get(key) == b"first"
 
 
-def test_of_many_conditional_puts_at_once_one_wins(s3: S3, key: str) -> None:
+def test_of_many_conditional_puts_at_once_one_wins(s3: S3Client, key: str) -> None:
     def attempt(n: int) -> bytes | None:
         try:
             s3.put(key, b"%d" % n, only_if_absent=True)
@@ -129,13 +132,13 @@ def test_of_many_conditional_puts_at_once_one_wins(s3: S3, key: str) -> None:
     assert winners == [s3.get(key)]
 
 
-def test_an_unconditional_put_replaces(s3: S3, key: str) -> None:
+def test_an_unconditional_put_replaces(s3: S3Client, key: str) -> None:
     s3.put(key, b"first")
     s3.put(key, b"second")
     assert s3.get(key) == b"second"
 
 
-def test_an_object_that_is_not_there_is_not_found(s3: S3, key: str) -> None:
+def test_an_object_that_is_not_there_is_not_found(s3: S3Client, key: str) -> None:
     assert s3.head(key) is None
     with pytest.raises(NotFound):
         s3.get(key)
@@ -143,7 +146,7 @@ def test_an_object_that_is_not_there_is_not_found(s3: S3, key: str) -> None:
         list(s3.stream(key))
 
 
-def test_a_range_is_read(s3: S3, key: str) -> None:
+def test_a_range_is_read(s3: S3Client, key: str) -> None:
     s3.put(key, b"0123456789")
     assert s3.get_range(key, 2, 3) == b"234"
     assert s3.get_range(key, 8, 100) == b"89"
@@ -151,12 +154,12 @@ def test_a_range_is_read(s3: S3, key: str) -> None:
         s3.get_range(key, 10, 1)
 
 
-def test_an_object_is_streamed_in_pieces(s3: S3, key: str) -> None:
+def test_an_object_is_streamed_in_pieces(s3: S3Client, key: str) -> None:
     s3.put(key, b"0123456789")
     assert list(s3.stream(key, step=4)) == [b"0123", b"4567", b"89"]
 
 
-def test_a_stream_does_not_mix_two_versions_of_an_object(s3: S3, key: str) -> None:
+def test_a_stream_does_not_mix_two_versions_of_an_object(s3: S3Client, key: str) -> None:
     s3.put(key, b"0123456789")
     pieces = s3.stream(key, step=4)
     assert next(pieces) == b"0123"
@@ -165,7 +168,7 @@ def test_a_stream_does_not_mix_two_versions_of_an_object(s3: S3, key: str) -> No
         next(pieces)
 
 
-def test_objects_are_listed_in_order_over_pages(s3: S3, key: str) -> None:
+def test_objects_are_listed_in_order_over_pages(s3: S3Client, key: str) -> None:
     names = [f"{key}/{n:02d}" for n in range(7)]
     for name in reversed(names):
         s3.put(name, b"x" * 3)
@@ -174,7 +177,7 @@ def test_objects_are_listed_in_order_over_pages(s3: S3, key: str) -> None:
     assert [found.key for found in s3.list(f"{key}/", start_after=names[4], page=1)] == names[5:]
 
 
-def test_deleting_is_done_in_batches_and_bears_what_is_not_there(s3: S3, key: str) -> None:
+def test_deleting_is_done_in_batches_and_bears_what_is_not_there(s3: S3Client, key: str) -> None:
     s3.put(f"{key}/0", b"")
     s3.put(f"{key}/1000", b"")
     before = s3.meter.snapshot()
@@ -183,7 +186,7 @@ def test_deleting_is_done_in_batches_and_bears_what_is_not_there(s3: S3, key: st
     assert (s3.meter.snapshot() - before).requests["DeleteObjects"] == 2
 
 
-def test_the_stores_clock_is_read(s3: S3, key: str) -> None:
+def test_the_stores_clock_is_read(s3: S3Client, key: str) -> None:
     s3.put(key, b"")
     head = s3.head(key)
     assert head is not None
@@ -193,7 +196,7 @@ def test_the_stores_clock_is_read(s3: S3, key: str) -> None:
 # Multipart uploads
 
 
-def test_parts_become_an_object_in_one_step(s3: S3, key: str) -> None:
+def test_parts_become_an_object_in_one_step(s3: S3Client, key: str) -> None:
     bodies: list[Body] = [os.urandom(MIN_PART), [os.urandom(MIN_PART), b"and a piece"], b"the tail"]
     upload_id = s3.create_upload(key, content_type="application/json", content_encoding="gzip")
     parts = [s3.upload_part(key, upload_id, number, body) for number, body in enumerate(bodies, start=1)]
@@ -208,15 +211,15 @@ def test_parts_become_an_object_in_one_step(s3: S3, key: str) -> None:
     assert _uploads(s3, key) == []
 
 
-def test_an_upload_outlives_the_client_that_began_it(s3: S3, settings: S3Settings, key: str) -> None:
+def test_an_upload_outlives_the_client_that_began_it(s3: S3Client, settings: S3Settings, key: str) -> None:
     upload_id, parts = _upload(s3, key, os.urandom(MIN_PART))
-    other = S3(settings)
+    other = S3Client(settings)
     parts.append(other.upload_part(key, upload_id, 2, b"tail"))
     other.complete(key, upload_id, parts)
     assert s3.head(key) is not None
 
 
-def test_completing_over_an_object_is_refused_and_the_upload_survives(s3: S3, key: str) -> None:
+def test_completing_over_an_object_is_refused_and_the_upload_survives(s3: S3Client, key: str) -> None:
     upload_id, parts = _upload(s3, key, b"ours")
     s3.put(key, b"theirs")
     with pytest.raises(PreconditionFailed):
@@ -228,7 +231,7 @@ def test_completing_over_an_object_is_refused_and_the_upload_survives(s3: S3, ke
     assert s3.get(key) == b"ours"
 
 
-def test_of_two_uploads_of_a_key_one_is_completed(s3: S3, key: str) -> None:
+def test_of_two_uploads_of_a_key_one_is_completed(s3: S3Client, key: str) -> None:
     uploads = [_upload(s3, key, b"the same bytes") for _ in range(2)]
 
     def attempt(upload: tuple[str, list[Part]]) -> bool:
@@ -242,7 +245,7 @@ def test_of_two_uploads_of_a_key_one_is_completed(s3: S3, key: str) -> None:
         assert sorted(pool.map(attempt, uploads)) == [False, True]
 
 
-def test_completing_twice_is_told_or_answered_like_the_first_time(s3: S3, key: str) -> None:
+def test_completing_twice_is_told_or_answered_like_the_first_time(s3: S3Client, key: str) -> None:
     upload_id, parts = _upload(s3, key, b"body")
     etag = s3.complete(key, upload_id, parts)
     try:
@@ -251,21 +254,21 @@ def test_completing_twice_is_told_or_answered_like_the_first_time(s3: S3, key: s
         assert s3.get(key) == b"body"
 
 
-def test_the_same_part_number_again_replaces_the_part(s3: S3, key: str) -> None:
+def test_the_same_part_number_again_replaces_the_part(s3: S3Client, key: str) -> None:
     upload_id, _ = _upload(s3, key, b"of a failed attempt")
     part = s3.upload_part(key, upload_id, 1, b"of the next one")
     s3.complete(key, upload_id, [part])
     assert s3.get(key) == b"of the next one"
 
 
-def test_equal_bytes_under_an_equal_number_leave_a_recorded_part_valid(s3: S3, key: str) -> None:
+def test_equal_bytes_under_an_equal_number_leave_a_recorded_part_valid(s3: S3Client, key: str) -> None:
     upload_id, recorded = _upload(s3, key, b"the same bytes")
     s3.upload_part(key, upload_id, 1, b"the same bytes")
     s3.complete(key, upload_id, recorded)
     assert s3.get(key) == b"the same bytes"
 
 
-def test_a_part_that_a_late_attempt_replaced_by_other_bytes_is_noticed(s3: S3, key: str) -> None:
+def test_a_part_that_a_late_attempt_replaced_by_other_bytes_is_noticed(s3: S3Client, key: str) -> None:
     upload_id, recorded = _upload(s3, key, b"recorded")
     s3.upload_part(key, upload_id, 1, b"of a late attempt")
     with pytest.raises(InvalidPart):
@@ -273,33 +276,33 @@ def test_a_part_that_a_late_attempt_replaced_by_other_bytes_is_noticed(s3: S3, k
     assert s3.head(key) is None
 
 
-def test_a_part_that_was_never_uploaded_is_noticed(s3: S3, key: str) -> None:
+def test_a_part_that_was_never_uploaded_is_noticed(s3: S3Client, key: str) -> None:
     upload_id, parts = _upload(s3, key, os.urandom(MIN_PART))
     with pytest.raises(InvalidPart):
         s3.complete(key, upload_id, [*parts, dataclasses.replace(parts[0], number=2)])
 
 
-def test_a_part_below_the_minimum_that_is_not_the_last_is_refused(s3: S3, key: str) -> None:
+def test_a_part_below_the_minimum_that_is_not_the_last_is_refused(s3: S3Client, key: str) -> None:
     upload_id, parts = _upload(s3, key, b"too small", b"tail")
     with pytest.raises(EntityTooSmall):
         s3.complete(key, upload_id, parts)
 
 
-def test_a_part_with_another_checksum_than_its_bytes_is_refused(s3: S3, key: str) -> None:
+def test_a_part_with_another_checksum_than_its_bytes_is_refused(s3: S3Client, key: str) -> None:
     upload_id = s3.create_upload(key)
     with pytest.raises(ChecksumMismatch, match=r"s3://archive/.*: UploadPart: BadDigest"):
         s3.upload_part(key, upload_id, 1, b"bytes", crc64nvme(b"others"))
     assert list(s3.list_parts(key, upload_id)) == []
 
 
-def test_an_object_with_another_checksum_than_its_parts_is_refused(s3: S3, key: str) -> None:
+def test_an_object_with_another_checksum_than_its_parts_is_refused(s3: S3Client, key: str) -> None:
     upload_id, parts = _upload(s3, key, b"bytes")
     with pytest.raises((ChecksumMismatch, InvalidPart)):
         s3.complete(key, upload_id, parts, crc64nvme(b"others"))
     assert s3.head(key) is None
 
 
-def test_an_aborted_upload_is_gone(s3: S3, key: str) -> None:
+def test_an_aborted_upload_is_gone(s3: S3Client, key: str) -> None:
     upload_id, parts = _upload(s3, key, b"body")
     assert s3.abort(key, upload_id)
     assert not s3.abort(key, upload_id)
@@ -312,7 +315,7 @@ def test_an_aborted_upload_is_gone(s3: S3, key: str) -> None:
     assert s3.head(key) is None
 
 
-def test_unfinished_uploads_are_listed_over_pages(s3: S3, key: str) -> None:
+def test_unfinished_uploads_are_listed_over_pages(s3: S3Client, key: str) -> None:
     begun = {(name, s3.create_upload(name)) for name in [f"{key}/{n}" for n in (1, 1, 2, 3, 3)]}
     s3.create_upload(key.replace("topics/", "elsewhere/"))
     listed = list(s3.list_uploads(f"{key}/", page=3))
@@ -320,7 +323,7 @@ def test_unfinished_uploads_are_listed_over_pages(s3: S3, key: str) -> None:
     assert len(listed) == 5
 
 
-def test_uploads_and_objects_are_dated_by_one_clock(s3: S3, key: str) -> None:
+def test_uploads_and_objects_are_dated_by_one_clock(s3: S3Client, key: str) -> None:
     s3.put(f"{key}/before", b"")
     s3.create_upload(f"{key}/upload")
     s3.put(f"{key}/after", b"")
@@ -331,7 +334,7 @@ def test_uploads_and_objects_are_dated_by_one_clock(s3: S3, key: str) -> None:
     assert before.last_modified_ms <= upload.initiated_ms <= after.last_modified_ms
 
 
-def test_the_parts_of_an_upload_are_listed_over_pages(s3: S3, key: str) -> None:
+def test_the_parts_of_an_upload_are_listed_over_pages(s3: S3Client, key: str) -> None:
     upload_id, parts = _upload(s3, key, b"one", b"two", b"three")
     listed = list(s3.list_parts(key, upload_id, page=2))
     assert listed == [(part.number, part.etag, part.size) for part in parts]
@@ -340,13 +343,13 @@ def test_the_parts_of_an_upload_are_listed_over_pages(s3: S3, key: str) -> None:
 # What is found out at the start
 
 
-def test_the_probe_leaves_nothing_behind(s3: S3, key: str) -> None:
+def test_the_probe_leaves_nothing_behind(s3: S3Client, key: str) -> None:
     probe(s3, f"{key}/")
     assert list(s3.list(key)) == []
     assert _uploads(s3, key) == []
 
 
-def test_the_probe_sweeps_up_after_one_that_was_killed_long_ago(s3: S3, gateway: VersityGW, key: str) -> None:
+def test_the_probe_sweeps_up_after_one_that_was_killed_long_ago(s3: S3Client, gateway: VersityGW, key: str) -> None:
     for name in ("old", "young"):
         s3.put(f"{key}/probe/{name}", b"")
         s3.create_upload(f"{key}/probe/{name}")
@@ -360,14 +363,14 @@ def test_the_probe_sweeps_up_after_one_that_was_killed_long_ago(s3: S3, gateway:
     assert [upload.key for upload in s3.list_uploads(key)] == [f"{key}/probe/young"]
 
 
-def test_a_store_that_does_not_tell_its_rules_is_not_advised_on(s3: S3) -> None:
+def test_a_store_that_does_not_tell_its_rules_is_not_advised_on(s3: S3Client) -> None:
     assert lifecycle_warning(s3, "topics/") is None
 
 
 def test_a_missing_bucket_is_told(settings: S3Settings) -> None:
-    elsewhere = S3(dataclasses.replace(settings, bucket="no-such-bucket"))
+    elsewhere = S3Client(dataclasses.replace(settings, bucket="no-such-bucket"))
     for call in (
-        elsewhere.look,
+        elsewhere.check_access,
         lambda: elsewhere.put("k", b""),
         lambda: elsewhere.get("k"),
         lambda: elsewhere.head("k"),
@@ -375,7 +378,7 @@ def test_a_missing_bucket_is_told(settings: S3Settings) -> None:
         lambda: elsewhere.create_upload("k"),
         lambda: probe(elsewhere, ""),
     ):
-        with pytest.raises(BucketMissing, match="s3://no-such-bucket"):
+        with pytest.raises(BucketNotFound, match="s3://no-such-bucket"):
             call()
 
 
@@ -389,18 +392,18 @@ def test_a_missing_bucket_is_told(settings: S3Settings) -> None:
 def test_wrong_keys_are_told_without_repeating_them(
     settings: S3Settings, tmp_path: Path, access_key: str, secret_key: str, told: str
 ) -> None:
-    stranger = S3(
+    stranger = S3Client(
         dataclasses.replace(
             settings, credentials_dir=credentials_secret(tmp_path, access_key=access_key, secret_key=secret_key)
         )
     )
     for call in (
-        stranger.look,
+        stranger.check_access,
         lambda: stranger.put("k", b""),
         lambda: stranger.head("k"),
         lambda: probe(stranger, ""),
     ):
-        with pytest.raises(CredentialsInvalid, match=told) as raised:
+        with pytest.raises(InvalidCredentials, match=told) as raised:
             call()
         assert secret_key not in str(raised.value)
         assert access_key not in str(raised.value)
@@ -416,17 +419,24 @@ class WithUsers(VersityGW):
 
     def add_user(self, access_key: str, secret_key: str) -> None:
         """A user who owns nothing."""
-        admin = ["admin", "--access", ACCESS_KEY, "--secret", SECRET_KEY, "--endpoint-url", self.endpoint]
-        user = ["create-user", "--access", access_key, "--secret", secret_key, "--role", "user"]
-        subprocess.run([versitygw_binary(), *admin, *user], check=True, stdout=subprocess.DEVNULL)
+        user = f"<Account><Access>{access_key}</Access><Secret>{secret_key}</Secret><Role>user</Role></Account>"
+        request = AWSRequest("PATCH", f"{self.endpoint}/create-user", data=user.encode())
+        S3SigV4Auth(Credentials(ACCESS_KEY, SECRET_KEY), "s3", REGION).add_auth(request)
+        answer = URLLib3Session().send(request.prepare())
+        assert answer.status_code < 300, answer.text
 
 
 def test_denied_access_is_told_with_what_is_needed(settings: S3Settings, tmp_path: Path) -> None:
     keys = credentials_secret(tmp_path / "keys", access_key="guest-access", secret_key="guest-secret")
     with _running(WithUsers(tmp_path)) as server:
         server.add_user("guest-access", "guest-secret")
-        guest = S3(dataclasses.replace(settings, endpoint=server.endpoint, credentials_dir=keys))
-        for call in (guest.look, lambda: guest.put("k", b""), lambda: guest.head("k"), lambda: probe(guest, "")):
+        guest = S3Client(dataclasses.replace(settings, endpoint=server.endpoint, credentials_dir=keys))
+        for call in (
+            guest.check_access,
+            lambda: guest.put("k", b""),
+            lambda: guest.head("k"),
+            lambda: probe(guest, ""),
+        ):
             with pytest.raises(AccessDenied, match=r"the credentials need s3:PutObject, .*s3:ListBucket"):
                 call()
 
@@ -437,7 +447,7 @@ def test_denied_access_is_told_with_what_is_needed(settings: S3Settings, tmp_pat
 def test_a_server_that_goes_away_and_comes_back_is_not_noticed(settings: S3Settings, tmp_path: Path) -> None:
     patient = RetryPolicy(patience_s=60, first_s=0.01, cap_s=0.1)
     with _running(VersityGW(tmp_path)) as server, ThreadPoolExecutor(1) as pool:
-        s3 = S3(dataclasses.replace(settings, endpoint=server.endpoint, retry=patient))
+        s3 = S3Client(dataclasses.replace(settings, endpoint=server.endpoint, retry=patient))
         upload_id, parts = _upload(s3, "k", os.urandom(MIN_PART))
         server.kill()
         uploading = pool.submit(s3.upload_part, "k", upload_id, 2, b"tail")
@@ -449,8 +459,8 @@ def test_a_server_that_goes_away_and_comes_back_is_not_noticed(settings: S3Setti
 
 
 def test_a_server_that_is_not_there_is_worth_trying_again_later(settings: S3Settings) -> None:
-    nobody = S3(dataclasses.replace(settings, endpoint=f"http://127.0.0.1:{free_ports(1)[0]}"))
-    with pytest.raises(TryAgainLater, match="Could not connect"):
+    nobody = S3Client(dataclasses.replace(settings, endpoint=f"http://127.0.0.1:{free_ports(1)[0]}"))
+    with pytest.raises(TransientError, match="Could not connect"):
         probe(nobody, "")
 
 
@@ -469,7 +479,7 @@ def test_a_store_with_a_certificate_of_a_given_authority_is_trusted(
 ) -> None:
     assert certified.certificate is not None
     authority = certified.certificate.certificate
-    s3 = S3(dataclasses.replace(settings, endpoint=certified.endpoint, ca_file=authority))
+    s3 = S3Client(dataclasses.replace(settings, endpoint=certified.endpoint, ca_file=authority))
     upload_id, parts = _upload(s3, key, os.urandom(MIN_PART), b"tail")
     s3.complete(key, upload_id, parts)
     assert crc64nvme(s3.get(key)) == combine_all((part.crc, part.size) for part in parts)
@@ -478,6 +488,6 @@ def test_a_store_with_a_certificate_of_a_given_authority_is_trusted(
 def test_a_store_with_an_unknown_certificate_is_refused_with_what_to_do(
     certified: VersityGW, settings: S3Settings
 ) -> None:
-    s3 = S3(dataclasses.replace(settings, endpoint=certified.endpoint))
+    s3 = S3Client(dataclasses.replace(settings, endpoint=certified.endpoint))
     with pytest.raises(ConfigurationError, match=r"spec\.s3\.caSecret \(certificate verify failed: self-signed"):
         probe(s3, "")

@@ -20,9 +20,9 @@ from devtools.processes import wait_until
 from devtools.s3 import S3Server
 from devtools.sink_process import Sink, local_spec, manifest
 from devtools.topics import Topics
-from sink_job.api.errors import LedgerFenced, OwnedByAnother
-from sink_job.coordinator.context import Goal
-from sink_job.coordinator.coordinator import Driver
+from sink_job.api.errors import LedgerFenced, OwnershipConflict
+from sink_job.coordinator.context import StopCondition
+from sink_job.coordinator.coordinator import Coordinator
 from tests.conftest import SinkFactory
 from tests.support.sink_fixture import Forked, Place, Ticking
 from tests.support.synthetic_log import FunctionLog
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.data
 LOG = FunctionLog(records=14, value_bytes=1_800_000, holes=frozenset({3}))
 """Rounds of two records and objects of five: parts, leftovers and completions occur in most of them."""
 GIVEN: dict[str, Any] = {"flush_size": 5, "max_records": 2, "part_size": "5Mi"}
-ALL = Goal(until_caught_up=True, publish_open=True)
+ALL = StopCondition(until_caught_up=True, publish_open=True)
 SNAPSHOTS = {"snapshot_every": 2}
 
 
@@ -150,7 +150,7 @@ def test_of_two_drivers_that_start_at_once_the_later_claim_wins(
 
 def test_an_idle_driver_finds_out_that_it_was_fenced(place: Place) -> None:
     log = FunctionLog(records=10)
-    driver = place.driver(log, Goal(), flush_size=5, clock=Ticking(), world={"look_every": 1})
+    driver = place.driver(log, StopCondition(), flush_size=5, clock=Ticking(), world={"look_every": 1})
     with InBackground(driver) as idle:
         wait_until(lambda: place.group() == {"log-0": 10}, "the driver's commit", seconds=30)
         place.run(log, ALL, flush_size=5)
@@ -160,7 +160,7 @@ def test_an_idle_driver_finds_out_that_it_was_fenced(place: Place) -> None:
 class InBackground:
     """A driver in a thread, stopped at the end."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Coordinator) -> None:
         self._driver = driver
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -193,7 +193,7 @@ LONGER = FunctionLog(records=20)
 
 def refused(place: Place, **given: Any) -> str:
     """The sentence with which a sink of these settings is refused."""
-    with pytest.raises(OwnedByAnother) as error:
+    with pytest.raises(OwnershipConflict) as error:
         place.run(LONGER, ALL, flush_size=5, **given)
     assert error.value.exit_code == 7
     return str(error.value)
@@ -227,7 +227,7 @@ def test_take_over_goes_on_where_the_owner_was_and_the_owner_is_refused_from_the
     place: Place, given: dict[str, Any]
 ) -> None:
     place.run(SHORT, ALL, flush_size=5)
-    take = Goal(until_caught_up=True, publish_open=True, take_over=True)
+    take = StopCondition(until_caught_up=True, publish_open=True, take_over=True)
     place.run(LONGER, take, flush_size=5, **given)
     assert firsts(place) == [0, 5, 10, 15]
     assert place.group() == {"log-0": 20}

@@ -15,20 +15,20 @@ from devtools.s3 import S3Server
 from sink_job.api.errors import ConfigurationError
 from sink_job.api.spec import load_sink
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.context import Goal
-from sink_job.ledger.offset_checksum import tally_range
-from sink_job.ledger.state import State
-from sink_job.ledger.store import Audit, Ledger
-from sink_job.verify.audit import Verdict, Wrong
-from sink_job.verify.compare_job import World, compare
-from sink_job.verify.evidence import Evidence, gather
+from sink_job.coordinator.context import StopCondition
+from sink_job.ledger.offset_checksum import checksum_range
+from sink_job.ledger.state import LedgerState
+from sink_job.ledger.store import AuditEntry, Ledger
+from sink_job.verify.audit import FindingType, PartitionResult
+from sink_job.verify.compare_job import CompareContext, compare
+from sink_job.verify.evidence import Evidence, collect_evidence
 from tests.support.sink_fixture import Place, manifest
 from tests.support.synthetic_log import FileGroup, FunctionEngine, FunctionLog
 
 pytestmark = pytest.mark.data
 
-CAUGHT_UP = Goal(until_caught_up=True, publish_open=True)
-LEFT_OPEN = Goal(until_caught_up=True)
+CAUGHT_UP = StopCondition(until_caught_up=True, publish_open=True)
+LEFT_OPEN = StopCondition(until_caught_up=True)
 ROOT = "topics/_s3sink/default.log/"
 FIRST = TopicPartition("log", 0)
 
@@ -42,25 +42,27 @@ def written(place: Place) -> Place:
 
 def evidence(place: Place, log: FunctionLog, **given: Any) -> Evidence:
     sink = load_sink(manifest(place.bucket, place.endpoint, **given))
-    return gather(sink, place.s3, FileGroup(log, place.folder / "group.json"))
+    return collect_evidence(sink, place.s3, FileGroup(log, place.folder / "group.json"))
 
 
-def shallow(place: Place, log: FunctionLog | None = None, **given: Any) -> list[Verdict]:
+def shallow(place: Place, log: FunctionLog | None = None, **given: Any) -> list[PartitionResult]:
     log = log or FunctionLog(partitions=2)
-    return evidence(place, log, **{"flush_size": 10, **given}).verdicts()
+    return evidence(place, log, **{"flush_size": 10, **given}).results()
 
 
-def deep(place: Place, log: FunctionLog | None = None, **given: Any) -> list[Verdict]:
+def deep(place: Place, log: FunctionLog | None = None, **given: Any) -> list[PartitionResult]:
     log = log or FunctionLog(partitions=2)
     given = {"flush_size": 10, **given}
     sink = load_sink(manifest(place.bucket, place.endpoint, **given))
     found = evidence(place, log, **given)
-    world = World(s3=place.settings, admin=FileGroup(log, place.folder / "group.json"), engine=FunctionEngine(log))
-    return compare(found, found.verdicts(), world, sink.spec.errors)
+    world = CompareContext(
+        s3=place.settings, admin=FileGroup(log, place.folder / "group.json"), engine=FunctionEngine(log)
+    )
+    return compare(found, found.results(), world, sink.spec.errors)
 
 
-def wrong(verdicts: list[Verdict]) -> list[tuple[str, str, int]]:
-    return [(str(v.topic_partition), finding.wrong, finding.offset) for v in verdicts for finding in v.wrong]
+def wrong(verdicts: list[PartitionResult]) -> list[tuple[str, str, int]]:
+    return [(str(v.topic_partition), finding.type, finding.offset) for v in verdicts for finding in v.findings]
 
 
 def key_of(place: Place, partition: int, first: int) -> str:
@@ -68,16 +70,17 @@ def key_of(place: Place, partition: int, first: int) -> str:
     return key
 
 
-def take_snapshot(place: Place) -> State:
+def take_snapshot(place: Place) -> LedgerState:
     ledger = Ledger(place.s3, ROOT, "test")
     return ledger.snapshot(ledger.load())
 
 
-def rewrite_published(place: Place, change: Callable[[Audit], Audit | None]) -> None:
+def rewrite_published(place: Place, change: Callable[[AuditEntry], AuditEntry | None]) -> None:
     """Changes lines of the published list (None: drops them), as a careless hand would."""
     for listed in list(place.s3.list(f"{ROOT}published/")):
         lines = [
-            msgspec.json.decode(line, type=Audit) for line in gzip.decompress(place.s3.get(listed.key)).splitlines()
+            msgspec.json.decode(line, type=AuditEntry)
+            for line in gzip.decompress(place.s3.get(listed.key)).splitlines()
         ]
         kept = [changed for line in lines if (changed := change(line)) is not None]
         place.s3.put(listed.key, gzip.compress(b"".join(msgspec.json.encode(line) + b"\n" for line in kept)))
@@ -103,7 +106,7 @@ def tamper(s3: S3Server) -> Tamper:
 def test_what_a_sink_wrote_is_right(written: Place) -> None:
     verdicts = shallow(written)
     assert wrong(verdicts) == []
-    assert [(v.start, v.committed, v.end, v.lag, v.objects, v.records, v.holes) for v in verdicts] == [
+    assert [(v.start, v.committed, v.end, v.lag, v.objects, v.records, v.gaps) for v in verdicts] == [
         (0, 100, 100, 0, 10, 100, 0)
     ] * 2
     assert sum(v.bytes for v in verdicts) == sum(map(len, written.bodies().values()))
@@ -113,8 +116,8 @@ def test_what_is_open_is_not_proved_and_not_wrong(place: Place) -> None:
     log = FunctionLog(records=25)
     place.run(log, LEFT_OPEN, flush_size=10)
     (verdict,) = shallow(place, log)
-    assert verdict.wrong == ()
-    assert (verdict.committed, verdict.next, verdict.waiting, verdict.lag) == (20, 25, 5, 5)
+    assert verdict.findings == ()
+    assert (verdict.committed, verdict.next, verdict.pending_records, verdict.lag) == (20, 25, 5, 5)
     assert place.litter()
 
 
@@ -125,20 +128,20 @@ def test_the_snapshots_and_the_records_since_are_one_list(place: Place) -> None:
     log = FunctionLog(records=100)
     place.run(log, CAUGHT_UP, flush_size=10)
     (verdict,) = deep(place, log)
-    assert (verdict.wrong, verdict.objects, verdict.records) == ((), 10, 100)
+    assert (verdict.findings, verdict.objects, verdict.records) == ((), 10, 100)
 
 
 def test_offsets_that_hold_nothing_are_holes(place: Place) -> None:
     log = FunctionLog(holes=frozenset({0, 13, 14, 99}), paths=3)
     place.run(log, CAUGHT_UP, flush_size=10, paths=True)
     (verdict,) = deep(place, log, paths=True)
-    assert (verdict.wrong, verdict.records, verdict.holes, verdict.committed) == ((), 96, 4, 100)
+    assert (verdict.findings, verdict.records, verdict.gaps, verdict.committed) == ((), 96, 4, 100)
 
 
 def test_a_lost_commit_is_told_and_right(written: Place) -> None:
     written.set_group({"log-0": 40})
     first, second = shallow(written)
-    assert (first.wrong, first.committed) == ((), 100)
+    assert (first.findings, first.committed) == ((), 100)
     assert any("the group's offset in Kafka is 40" in note for note in first.notes)
     assert any("no offset in Kafka" in note for note in second.notes)
 
@@ -148,7 +151,7 @@ def test_other_files_beside_the_objects_are_foreign(written: Place) -> None:
     written.put("topics/log/partition=0/log+0+0000000010.csv", b"?")
     found = evidence(written, FunctionLog(partitions=2), flush_size=10)
     assert found.foreign == 2
-    assert wrong(found.verdicts()) == []
+    assert wrong(found.results()) == []
 
 
 SECOND_KEY = "topics/log/partition=0/log+0+0000000010.json"
@@ -168,22 +171,22 @@ SECOND_KEY = "topics/log/partition=0/log+0+0000000010.json"
 )
 def test_an_object_that_readers_take_for_one_of_ours_is_unknown(written: Place, name: str) -> None:
     written.put(f"topics/log/{name}", b"other bytes")
-    (found,) = [finding for v in shallow(written) for finding in v.wrong]
-    assert (found.wrong, found.offset, found.key) == (Wrong.UNKNOWN_OBJECT, 10, f"topics/log/{name}")
+    (found,) = [finding for v in shallow(written) for finding in v.findings]
+    assert (found.type, found.offset, found.key) == (FindingType.UNTRACKED_OBJECT, 10, f"topics/log/{name}")
 
 
 @pytest.mark.parametrize("partition", [-1, 2, 4711, 99_999_999_999])
 def test_an_object_of_a_partition_that_the_topic_does_not_have_is_unknown(written: Place, partition: int) -> None:
     written.put(f"topics/log/partition={partition}/log+{partition}+0000000010.json", b"?")
-    assert wrong(shallow(written)) == [(f"log-{partition}", Wrong.UNKNOWN_OBJECT, 10)]
-    assert wrong(deep(written)) == [(f"log-{partition}", Wrong.UNKNOWN_OBJECT, 10)]
+    assert wrong(shallow(written)) == [(f"log-{partition}", FindingType.UNTRACKED_OBJECT, 10)]
+    assert wrong(deep(written)) == [(f"log-{partition}", FindingType.UNTRACKED_OBJECT, 10)]
 
 
 @pytest.mark.parametrize("name", ["anything", "copy of log+0+0000000010.json", "partition=0/log+0+0000000010.json.bak"])
 def test_a_copy_is_known_by_its_content_whatever_its_name(written: Place, name: str) -> None:
     written.put(f"topics/log/{name}", written.s3.get(SECOND_KEY))
-    (found,) = [finding for v in shallow(written) for finding in v.wrong]
-    assert (found.wrong, found.offset, found.key) == (Wrong.UNKNOWN_OBJECT, 10, f"topics/log/{name}")
+    (found,) = [finding for v in shallow(written) for finding in v.findings]
+    assert (found.type, found.offset, found.key) == (FindingType.UNTRACKED_OBJECT, 10, f"topics/log/{name}")
     assert found.message.startswith(f"a copy of {SECOND_KEY}")
 
 
@@ -191,7 +194,7 @@ def test_a_copy_is_known_by_its_content_whatever_its_name(written: Place, name: 
 def test_names_that_readers_pass_over_are_foreign(written: Place, name: str) -> None:
     written.put(f"topics/log/{name}", written.s3.get(SECOND_KEY))
     found = evidence(written, FunctionLog(partitions=2), flush_size=10)
-    assert (found.foreign, wrong(found.verdicts())) == (1, [])
+    assert (found.foreign, wrong(found.results())) == (1, [])
 
 
 def test_objects_of_another_sink_of_the_topic_with_another_extension_are_a_note(written: Place) -> None:
@@ -200,7 +203,7 @@ def test_objects_of_another_sink_of_the_topic_with_another_extension_are_a_note(
         file.unlink()
     written.run(log, CAUGHT_UP, flush_size=10, compression="Gzip", name="second")
     found = evidence(written, log, flush_size=10)
-    assert wrong(found.verdicts()) == []
+    assert wrong(found.results()) == []
     assert found.foreign == 0
     assert "20 objects have an extension that another sink has claimed for the same topic" in found.notes
 
@@ -212,7 +215,7 @@ def test_objects_in_front_of_the_sinks_start_are_a_note_in_whatever_form(place: 
         place.put(f"topics/log/partition=0/{name}", b"of a connector")
     place.run(log, CAUGHT_UP, flush_size=10)
     (verdict,) = shallow(place, log)
-    assert verdict.wrong == ()
+    assert verdict.findings == ()
     assert "3 objects begin before the sink's first offset 50: they are not its own" in verdict.notes
 
 
@@ -223,7 +226,7 @@ def test_an_object_of_an_unknown_partition_that_is_older_than_the_sink_is_a_note
     wait_until(lambda: int(time.time()) > begun, "the store's next second", seconds=5)
     place.run(log, CAUGHT_UP, flush_size=10)
     found = evidence(place, log, flush_size=10)
-    assert wrong(found.verdicts()) == []
+    assert wrong(found.results()) == []
     assert "1 objects are of partitions that the ledger does not know, and older than it" in found.notes
 
 
@@ -233,10 +236,10 @@ def test_objects_of_former_settings_are_known(place: Place) -> None:
     given = {"compression": "Gzip", "flush_size": 15}
     place.run(log, CAUGHT_UP, **given)
     (verdict,) = deep(place, log, **given)
-    assert (verdict.wrong, verdict.records) == ((), 100)
+    assert (verdict.findings, verdict.records) == ((), 100)
     place.put("topics/log/partition=0/log+0+0000000042.json", b"?")
     (verdict,) = shallow(place, log, **given)
-    assert wrong([verdict]) == [("log-0", Wrong.UNKNOWN_OBJECT, 42)]
+    assert wrong([verdict]) == [("log-0", FindingType.UNTRACKED_OBJECT, 42)]
 
 
 def test_a_sink_that_goes_on_meanwhile_is_right(written: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +248,7 @@ def test_a_sink_that_goes_on_meanwhile_is_right(written: Place, monkeypatch: pyt
     listed = Ledger.published
     runs = iter([lambda: written.run(log, CAUGHT_UP, flush_size=10)])
 
-    def published(ledger: Ledger, state: State) -> list[Audit]:
+    def published(ledger: Ledger, state: LedgerState) -> list[AuditEntry]:
         lines = listed(ledger, state)
         next(runs, lambda: None)()
         return lines
@@ -263,7 +266,7 @@ def test_a_topic_that_was_made_anew_is_not_asked(written: Place, monkeypatch: py
     )
     found = evidence(written, FunctionLog(partitions=2), flush_size=10)
     assert found.notes == ("topic log was deleted and created again: the one in Kafka is not the one in the bucket",)
-    assert [(v.wrong, v.end, v.objects) for v in found.verdicts()] == [((), None, 10)] * 2
+    assert [(v.findings, v.end, v.objects) for v in found.results()] == [((), None, 10)] * 2
 
 
 # -- wrong ------------------------------------------------------------------------------------------------------------
@@ -271,18 +274,18 @@ def test_a_topic_that_was_made_anew_is_not_asked(written: Place, monkeypatch: py
 
 def test_an_object_that_is_gone_is_told(written: Place) -> None:
     written.s3.delete([key_of(written, 1, 30)])
-    assert wrong(shallow(written)) == [("log-1", Wrong.OBJECT_MISSING, 30)]
+    assert wrong(shallow(written)) == [("log-1", FindingType.OBJECT_MISSING, 30)]
 
 
 def test_other_bytes_of_the_same_size_are_told(written: Place) -> None:
     key = key_of(written, 0, 50)
     written.put(key, written.body(key).replace(b"50", b"51"))
-    assert wrong(shallow(written)) == [("log-0", Wrong.OBJECT_DIFFERS, 50)]
+    assert wrong(shallow(written)) == [("log-0", FindingType.OBJECT_MISMATCH, 50)]
 
 
 def test_bytes_of_another_size_are_told(written: Place) -> None:
     written.put(key_of(written, 0, 50), b"{}\n")
-    assert wrong(shallow(written)) == [("log-0", Wrong.OBJECT_DIFFERS, 50)]
+    assert wrong(shallow(written)) == [("log-0", FindingType.OBJECT_MISMATCH, 50)]
 
 
 def test_a_copy_with_the_same_bytes_is_right(written: Place) -> None:
@@ -294,14 +297,17 @@ def test_a_copy_with_the_same_bytes_is_right(written: Place) -> None:
 
 def test_an_object_that_overlaps_others_is_told(written: Place) -> None:
     written.put("topics/log/partition=0/log+0+0000000055.json", written.body(key_of(written, 0, 50)))
-    assert wrong(shallow(written)) == [("log-0", Wrong.UNKNOWN_OBJECT, 55)]
+    assert wrong(shallow(written)) == [("log-0", FindingType.UNTRACKED_OBJECT, 55)]
 
 
 def test_an_object_line_that_is_gone_is_told(written: Place) -> None:
     take_snapshot(written)
     key = key_of(written, 0, 20)
     rewrite_published(written, lambda line: None if line.object and line.object.key == key else line)
-    assert wrong(shallow(written)) == [("log-0", Wrong.OFFSETS_MISSING, 20), ("log-0", Wrong.UNKNOWN_OBJECT, 20)]
+    assert wrong(shallow(written)) == [
+        ("log-0", FindingType.OFFSETS_MISSING, 20),
+        ("log-0", FindingType.UNTRACKED_OBJECT, 20),
+    ]
 
 
 def test_a_rotation_line_that_is_gone_is_told(written: Place) -> None:
@@ -310,7 +316,7 @@ def test_a_rotation_line_that_is_gone_is_told(written: Place) -> None:
         written,
         lambda line: None if line.rotation and line.rotation.partition == 0 and line.rotation.start == 0 else line,
     )
-    assert wrong(shallow(written)) == [("log-0", Wrong.OFFSETS_MISSING, 0)]
+    assert wrong(shallow(written)) == [("log-0", FindingType.OFFSETS_MISSING, 0)]
 
 
 def test_a_published_file_that_is_gone_is_told(written: Place) -> None:
@@ -322,13 +328,13 @@ def test_a_published_file_that_is_gone_is_told(written: Place) -> None:
 
 def test_a_group_that_is_ahead_is_told(written: Place) -> None:
     written.set_group({"log-0": 101, "log-1": 100})
-    assert wrong(shallow(written)) == [("log-0", Wrong.COMMITTED_TOO_FAR, 100)]
+    assert wrong(shallow(written)) == [("log-0", FindingType.COMMITTED_OFFSET_AHEAD, 100)]
 
 
 def test_a_log_that_ends_too_early_is_told(written: Place) -> None:
     assert wrong(shallow(written, FunctionLog(partitions=2, records=70))) == [
-        ("log-0", Wrong.LOG_TRUNCATED, 70),
-        ("log-1", Wrong.LOG_TRUNCATED, 70),
+        ("log-0", FindingType.LOG_TRUNCATED, 70),
+        ("log-1", FindingType.LOG_TRUNCATED, 70),
     ]
 
 
@@ -371,7 +377,7 @@ def test_paths_of_the_clock_are_compared_under_the_clocks_they_saw(place: Place)
     place.run(log, CAUGHT_UP, clock=lambda: next(hours), **given)
     assert len(place.keys()) > 3
     (verdict,) = deep(place, log, **given)
-    assert verdict.wrong == ()
+    assert verdict.findings == ()
     assert verdict.compared is not None
     assert verdict.compared.records == 45
 
@@ -393,12 +399,12 @@ def test_bytes_that_changed_behind_the_stores_back_are_told_by_their_record(
     if compression == "None":
         assert wrong(shallow(place, log)) == []
     found = wrong(deep(place, log, compression=compression))
-    assert ("log-0", Wrong.RECORD_DIFFERS, 46) in found
+    assert ("log-0", FindingType.RECORD_MISMATCH, 46) in found
 
 
 def test_an_object_that_was_cut_short_behind_the_stores_back_is_told(written: Place, tamper: Tamper) -> None:
     tamper(written, key_of(written, 0, 40), lambda body: b"".join(body.splitlines(keepends=True)[:7]))
-    assert ("log-0", Wrong.RECORD_DIFFERS, 47) in wrong(deep(written))
+    assert ("log-0", FindingType.RECORD_MISMATCH, 47) in wrong(deep(written))
 
 
 def test_damaged_gzip_is_told(place: Place, tamper: Tamper) -> None:
@@ -406,7 +412,7 @@ def test_damaged_gzip_is_told(place: Place, tamper: Tamper) -> None:
     place.run(log, CAUGHT_UP, flush_size=10, compression="Gzip")
     tamper(place, key_of(place, 0, 40), lambda body: body[:20] + bytes([body[20] ^ 255]) + body[21:])
     (tp, what, offset) = wrong(deep(place, log, compression="Gzip"))[0]
-    assert (tp, what) == ("log-0", Wrong.RECORD_DIFFERS)
+    assert (tp, what) == ("log-0", FindingType.RECORD_MISMATCH)
     assert 40 <= offset < 50
 
 
@@ -414,33 +420,33 @@ def test_what_kafka_no_longer_holds_is_counted_and_not_wrong(written: Place) -> 
     log = FunctionLog(partitions=2, starts_at=35)
     verdicts = deep(written, log)
     assert wrong(verdicts) == []
-    assert [(v.compared.objects, v.compared.gone) for v in verdicts if v.compared] == [(6, 4)] * 2
+    assert [(v.compared.objects, v.compared.expired_objects) for v in verdicts if v.compared] == [(6, 4)] * 2
 
 
 def test_records_that_compaction_took_are_counted_and_not_wrong(written: Place) -> None:
     verdicts = deep(written, FunctionLog(partitions=2, holes=frozenset({33, 34, 71})))
     assert wrong(verdicts) == []
-    assert [(v.compared.objects, v.compared.gone) for v in verdicts if v.compared] == [(8, 2)] * 2
+    assert [(v.compared.objects, v.compared.expired_objects) for v in verdicts if v.compared] == [(8, 2)] * 2
 
 
 def test_a_record_that_the_lists_call_a_hole_is_told(written: Place) -> None:
     """The lists add up all the same: only Kafka knows that there is a record."""
     take_snapshot(written)
 
-    def without(line: Audit) -> Audit:
+    def without(line: AuditEntry) -> AuditEntry:
         o, r = line.object, line.rotation
         if o and o.partition == 0 and o.first == 50:
-            fewer = o.offsets - tally_range(59, 60)
-            seen = tuple(msgspec.structs.replace(s, end=59) for s in o.seen)
-            return Audit(object=msgspec.structs.replace(o, last=58, offsets=fewer, seen=seen))
+            fewer = o.offsets - checksum_range(59, 60)
+            seen = tuple(msgspec.structs.replace(s, end=59) for s in o.sources)
+            return AuditEntry(object=msgspec.structs.replace(o, last=58, offsets=fewer, sources=seen))
         if r and r.partition == 0 and r.start <= 59 < r.end:
-            return Audit(rotation=msgspec.structs.replace(r, holes=r.holes + tally_range(59, 60)))
+            return AuditEntry(rotation=msgspec.structs.replace(r, gaps=r.gaps + checksum_range(59, 60)))
         return line
 
     rewrite_published(written, without)
     assert wrong(shallow(written)) == []
     found = wrong(deep(written))
-    assert ("log-0", Wrong.OFFSETS_MISSING, 59) in found
+    assert ("log-0", FindingType.OFFSETS_MISSING, 59) in found
     assert all(where == "log-0" for where, _, _ in found)
 
 
@@ -449,9 +455,9 @@ def test_refused_records_are_in_no_object_and_not_wrong(place: Place) -> None:
     given = {"errors": {"tolerance": "All"}}
     place.run(log, CAUGHT_UP, flush_size=10, **given)
     (verdict,) = deep(place, log, **given)
-    assert verdict.wrong == ()
+    assert verdict.findings == ()
     assert verdict.compared is not None
-    assert (verdict.records, verdict.holes, verdict.compared.left_out) == (45, 5, 5)
+    assert (verdict.records, verdict.gaps, verdict.compared.skipped_records) == (45, 5, 5)
 
 
 class BadLog(FunctionLog):

@@ -52,20 +52,20 @@ def test_what_was_written_is_proved_and_damage_ends_with_its_exit_code(
     sink, topic, bucket = written
 
     proof = json.loads(sink.must("verify", "--deep", "-o", "json"))
-    assert (proof["right"], proof["exitCode"]) == (True, 0)
+    assert (proof["passed"], proof["exitCode"]) == (True, 0)
     first, second = proof["partitions"]
-    assert (first["start"], first["committed"], first["end"], first["records"], first["holes"]) == (0, 100, 100, 100, 0)
+    assert (first["start"], first["committed"], first["end"], first["records"], first["gaps"]) == (0, 100, 100, 100, 0)
     # 80 records and a marker behind each transaction; the two aborted ones left nothing else.
-    assert (second["committed"], second["end"], second["records"], second["holes"]) == (84, 84, 40, 44)
+    assert (second["committed"], second["end"], second["records"], second["gaps"]) == (84, 84, 40, 44)
     assert [p["compared"]["records"] for p in proof["partitions"]] == [100, 40]
 
     table = sink.must("verify")
-    assert "right: every record up to the committed offsets is in exactly one object" in table
+    assert "OK: every record up to the committed offsets is in exactly one object" in table
     assert "TOPIC" in table
 
     topics.commit("s3sink-default.verified", topic, {0: 101})
     told = sink.must("verify", exit_code=5)
-    assert f"wrong: 1 of 2 topic-partitions; first {topic}-0 offset 100" in told
+    assert f"FAILED: 1 of 2 topic-partitions; first {topic}-0 offset 100" in told
     topics.commit("s3sink-default.verified", topic, {0: 100})
 
     client = s3.client()
@@ -73,7 +73,7 @@ def test_what_was_written_is_proved_and_damage_ends_with_its_exit_code(
     body = client.get_object(Bucket=bucket, Key=keys[0])["Body"].read()
     client.put_object(Bucket=bucket, Key=keys[0], Body=body[::-1])
     told = sink.must("verify", exit_code=6)
-    assert "ObjectDiffers" in told
+    assert "ObjectMismatch" in told
     assert keys[0] in told
 
     client.delete_object(Bucket=bucket, Key=keys[0])

@@ -19,7 +19,7 @@ from devtools.kube.client import Json
 from devtools.processes import wait_until
 from s3sink_operator import names
 from s3sink_operator.objects.pods import parse_quantity
-from sink_job.api.report import Ending
+from sink_job.api.report import FinalReport
 from tests.e2e.node_fixture import NAMESPACE, RELEASE, PodSink, Shared, Site
 from tests.support.operator_fixture import reason_is
 
@@ -89,7 +89,7 @@ def test_a_driver_that_lives_on_after_its_pod_is_gone_is_fenced_and_doubles_noth
             running.wait_arrived()
         running.produce(700)
         wait_until(lambda: bool(word.read_text()), "the last word of the driver that lived on", seconds=120)
-        ending = Ending.model_validate_json(word.read_text())
+        ending = FinalReport.model_validate_json(word.read_text())
         assert ending.failure
         assert ending.failure.reason == "LedgerFenced", ending
         running.wait_arrived()

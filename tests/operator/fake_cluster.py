@@ -30,7 +30,7 @@ from s3sink_operator.types import (
     to_timestamp,
 )
 from sink_job.api.quantities import format_size
-from sink_job.api.report import Ending, Failure, MemoryReport, PartitionReport, Report, RunState
+from sink_job.api.report import Failure, FinalReport, MemoryReport, PartitionReport, Report, RunState
 
 START = 1_760_000_000_000
 MINUTE = 60_000
@@ -44,7 +44,7 @@ SPEC: Json = {
 }
 
 
-LOAD = MemoryReport(slots=1, open_objects=1, most_open_objects=1, part_size=25 << 20, buffered_bytes=1 << 20)
+LOAD = MemoryReport(slots=1, open_objects=1, max_open_objects=1, part_size=25 << 20, buffered_bytes=1 << 20)
 """A small sink at work."""
 
 
@@ -79,9 +79,7 @@ def report(state: RunState = RunState.RUNNING, *, now: int = START, lag: int = 0
         "started_at": START,
         "assigned_partitions": 1,
         "partitions": [partition],
-        "memory": MemoryReport(
-            slots=1, open_objects=1, most_open_objects=1, part_size=25 << 20, buffered_bytes=1 << 20
-        ),
+        "memory": MemoryReport(slots=1, open_objects=1, max_open_objects=1, part_size=25 << 20, buffered_bytes=1 << 20),
     }
     return Report(**(given | changes))
 
@@ -330,7 +328,7 @@ class Cluster:
         if self.driver is None:
             return
         failure = None if error is None else Failure.of(error)
-        ending = None if failure is None else Ending(epoch=3, round=9, failure=failure).termination_message()
+        ending = None if failure is None else FinalReport(epoch=3, round=9, failure=failure).termination_message()
         code = how.pop("exit_code", 1 if failure is None else failure.exit_code)
         self.end(self.driver, exit_code=code, message=ending, **how)
         self.report = None

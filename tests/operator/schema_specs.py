@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from s3sink_operator import crd
 from s3sink_operator.types import Json
-from sink_job.api.errors import SpecError
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.spec import parse_sink
 from tests.operator.fake_cluster import SPEC, document
 
@@ -88,7 +88,7 @@ def _with(spec: Json, path: Path, value: Any) -> Json:
 def _is_right(spec: Json) -> bool:
     try:
         parse_sink(document(**spec))
-    except SpecError:
+    except InvalidSpec:
         return False
     return True
 

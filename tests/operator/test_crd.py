@@ -17,7 +17,7 @@ from s3sink_operator.crd import __main__ as command
 from s3sink_operator.crd.rules import RULES, CelRule
 from s3sink_operator.crd.schema import attach, fields
 from sink_job.api import unsupported
-from sink_job.api.errors import SpecError
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.field_errors import every_field
 from sink_job.api.reserved_properties import (
     KAFKA_OWNED,
@@ -251,7 +251,7 @@ def test_the_expected_message_of_a_rejection_is_in_one_rule_only(said: str) -> N
 @pytest.mark.parametrize(("manifest", "said"), [case for case in REFUSED if "40 characters" not in case.values[-1]])
 def test_a_manifest_that_a_rule_rejects_is_rejected_by_the_parser(manifest: dict[str, Any], said: str) -> None:
     assert said
-    with pytest.raises(SpecError):
+    with pytest.raises(InvalidSpec):
         parse_sink(manifest)
 
 

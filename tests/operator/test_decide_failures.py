@@ -8,7 +8,7 @@ import pytest
 
 from s3sink_operator import names
 from s3sink_operator.types import FINALIZERS_KIND, Rejection, Unreachable, to_timestamp
-from sink_job.api.errors import BucketMissing, DataLoss, ObjectConflict, TryAgainLater
+from sink_job.api.errors import BucketNotFound, DataLoss, ObjectConflict, TransientError
 from sink_job.api.report import RunState, Totals
 from tests.operator.fake_cluster import MINUTE, RESTARTED, START, Cluster, actions, attempt, document, report, running
 
@@ -23,13 +23,15 @@ def _evict(cluster: Cluster) -> None:
     ("fail", "reason", "stalled", "pause_min"),
     [
         pytest.param(
-            lambda c: c.fail(BucketMissing("no bucket: make it")), BucketMissing.reason, True, 2, id="no bucket"
+            lambda c: c.fail(BucketNotFound("no bucket: make it")), BucketNotFound.reason, True, 2, id="no bucket"
         ),
         pytest.param(lambda c: c.fail(DataLoss("gone")), "DataLoss", True, 2, id="data lost"),
         pytest.param(lambda c: c.fail(ObjectConflict("other")), "ObjectConflict", True, 2, id="an object in the way"),
         pytest.param(lambda c: c.fail(exit_code=2), "InvalidSpec", True, 2, id="a manifest that the job refuses"),
         pytest.param(lambda c: c.fail(exit_code=3), "LedgerFenced", True, 2, id="another driver"),
-        pytest.param(lambda c: c.fail(TryAgainLater("slow")), TryAgainLater.reason, False, 0, id="Kafka that is away"),
+        pytest.param(
+            lambda c: c.fail(TransientError("slow")), TransientError.reason, False, 0, id="Kafka that is away"
+        ),
         pytest.param(lambda c: c.fail(exit_code=0), "UnexpectedExit", False, 0, id="success though it should run"),
         pytest.param(lambda c: c.fail(exit_code=137, reason="OOMKilled"), "OOMKilled", False, 0, id="want of memory"),
         pytest.param(lambda c: c.fail(exit_code=137), "Killed", False, 0, id="a kill"),
@@ -59,20 +61,20 @@ def test_a_driver_that_ended_is_started_again_after_a_pause(
 
 def test_the_status_has_reason_exit_code_and_start_of_the_next_attempt() -> None:
     cluster = running()
-    cluster.fail(BucketMissing("no bucket archive: make it"))
+    cluster.fail(BucketNotFound("no bucket archive: make it"))
     cluster.settle()
     told = cluster.status["attempts"][0]
     assert (told["exitCode"], told["resumesFrom"]) == (7, "after round 9 of the ledger")
     message = cluster.condition("Ready")["message"]
     assert message.startswith("no bucket archive: make it. Failed once; next attempt at ")
-    assert cluster.events == [("Warning", BucketMissing.reason)]
+    assert cluster.events == [("Warning", BucketNotFound.reason)]
 
 
 def test_pauses_grow_with_failures_in_a_row_and_are_forgotten_after_a_stable_spell() -> None:
     cluster = running()
     for failures in (1, 2, 3):
         cluster.wait(MINUTE)
-        cluster.fail(BucketMissing("no bucket"))
+        cluster.fail(BucketNotFound("no bucket"))
         cluster.look()
         assert cluster.status["retry"]["failures"] == failures
         cluster.wait(70 * MINUTE)
@@ -87,7 +89,7 @@ def test_pauses_grow_with_failures_in_a_row_and_are_forgotten_after_a_stable_spe
 
 def test_a_failure_is_counted_once_in_any_number_of_passes() -> None:
     cluster = running()
-    cluster.fail(BucketMissing("no bucket"))
+    cluster.fail(BucketNotFound("no bucket"))
     for _ in range(5):
         cluster.look()
         cluster.wait(1000)
@@ -99,7 +101,7 @@ def test_an_edit_ends_a_pause() -> None:
     cluster = running()
     cluster.edit(s3={"bucket": "missing"})
     cluster.live()
-    cluster.fail(BucketMissing("no bucket"))
+    cluster.fail(BucketNotFound("no bucket"))
     cluster.settle()
     cluster.edit(s3={"bucket": "archive"})
     cluster.live()
@@ -109,7 +111,7 @@ def test_an_edit_ends_a_pause() -> None:
 
 def test_a_restart_by_annotation_ends_a_pause() -> None:
     cluster = running()
-    cluster.fail(BucketMissing("no bucket"))
+    cluster.fail(BucketNotFound("no bucket"))
     cluster.settle()
     cluster.annotate({names.RESTART_ANNOTATION: "now"})
     cluster.live()
@@ -118,7 +120,7 @@ def test_a_restart_by_annotation_ends_a_pause() -> None:
 
 def test_a_failed_driver_deleted_by_hand_does_not_shorten_the_pause() -> None:
     cluster = running()
-    cluster.fail(BucketMissing("no bucket"))
+    cluster.fail(BucketNotFound("no bucket"))
     cluster.settle()
     cluster.remove("Pod", "flights-s3sink-driver")
     assert not cluster.decide().create

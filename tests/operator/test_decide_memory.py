@@ -11,7 +11,7 @@ from sink_job.api.errors import OutOfMemory
 from sink_job.api.report import MemoryReport
 from tests.operator.fake_cluster import MINUTE, SETTINGS, START, Cluster, actions, report, running
 
-HUNGRY = MemoryReport(open_objects=20, most_open_objects=20, buffered_bytes=900 << 20)
+HUNGRY = MemoryReport(open_objects=20, max_open_objects=20, buffered_bytes=900 << 20)
 
 
 def limit(cluster: Cluster) -> str:
@@ -179,7 +179,7 @@ def swinging(cluster: Cluster, opened: int) -> int:
         cluster.wait(MINUTE // 4)
         held = (4 << 30) if look % 2 else (1 << 20)
         cluster.load = MemoryReport(
-            slots=1, open_objects=opened, most_open_objects=opened, part_size=25 << 20, buffered_bytes=held
+            slots=1, open_objects=opened, max_open_objects=opened, part_size=25 << 20, buffered_bytes=held
         )
         if cluster.report is not None:
             cluster.report = report(now=cluster.now, memory=cluster.load)
@@ -201,7 +201,7 @@ def test_memory_around_its_maximum_is_written_at_the_interval_of_progress() -> N
 def test_memory_below_the_current_size_is_written_at_the_interval_of_progress() -> None:
     cluster = running(executor={"mode": "Local", "memory": {"max": "8Gi"}})
     cluster.load = MemoryReport(
-        slots=1, open_objects=300, most_open_objects=300, part_size=25 << 20, buffered_bytes=4 << 30
+        slots=1, open_objects=300, max_open_objects=300, part_size=25 << 20, buffered_bytes=4 << 30
     )
     cluster.report = report(memory=cluster.load)
     assert swinging(cluster, opened=200) <= 30

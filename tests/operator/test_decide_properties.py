@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from s3sink_operator import names
 from s3sink_operator.crd.status import STATUS
 from s3sink_operator.types import Json, Unreachable
-from sink_job.api.errors import BucketMissing, TryAgainLater
+from sink_job.api.errors import BucketNotFound, TransientError
 from sink_job.api.report import MemoryReport
 from tests.operator.fake_cluster import MINUTE, SPEC, Cluster, document, report, running
 
@@ -114,7 +114,7 @@ def closed(schema: Json) -> Json:
 
 
 AS_THE_CRD_HAS_IT = jsonschema.Draft202012Validator(closed(STATUS))
-HUNGRY = MemoryReport(buffered_bytes=2 << 30, most_open_objects=99)
+HUNGRY = MemoryReport(buffered_bytes=2 << 30, max_open_objects=99)
 
 EVENTS: dict[str, Callable[[Cluster], Any]] = {
     "edit": lambda c: c.edit(restartNonce=f"n{c.now}"),
@@ -128,12 +128,12 @@ EVENTS: dict[str, Callable[[Cluster], Any]] = {
     "hold": lambda c: c.annotate({names.RECONCILE_PAUSED_ANNOTATION: "true"}),
     "let go": lambda c: c.annotate({names.RECONCILE_PAUSED_ANNOTATION: "false"}),
     "kubelet": lambda c: c.kubelet(),
-    "user error": lambda c: c.fail(BucketMissing("no bucket")),
-    "trouble": lambda c: c.fail(TryAgainLater("slow")),
+    "user error": lambda c: c.fail(BucketNotFound("no bucket")),
+    "trouble": lambda c: c.fail(TransientError("slow")),
     "out of memory": lambda c: c.fail(exit_code=137, reason="OOMKilled"),
     "no answer": lambda c: setattr(c, "report", Unreachable(message="x")),
     "hunger": lambda c: setattr(
-        c, "report", report(now=c.now, memory=MemoryReport(buffered_bytes=2 << 30, most_open_objects=99))
+        c, "report", report(now=c.now, memory=MemoryReport(buffered_bytes=2 << 30, max_open_objects=99))
     ),
     "driver deleted": lambda c: c.remove("Pod", names.driver_pod_name(c.name)),
     "config deleted": lambda c: c.remove("ConfigMap", "flights-s3sink"),
@@ -196,7 +196,7 @@ def to_executors(cluster: Cluster) -> None:
 
 
 def ended(cluster: Cluster) -> None:
-    cluster.fail(TryAgainLater("slow"))
+    cluster.fail(TransientError("slow"))
 
 
 def nothing(cluster: Cluster) -> None:

@@ -11,7 +11,7 @@ from s3sink_operator import names
 from s3sink_operator.objects import operation_of
 from s3sink_operator.types import Rejection
 from sink_job.api.errors import AccessDenied
-from sink_job.api.report import Ending, RunState, Totals
+from sink_job.api.report import FinalReport, RunState, Totals
 from tests.operator.fake_cluster import MINUTE, SETTINGS, Cluster, actions, document, report, running
 
 END = "delete flights-s3sink-driver"
@@ -72,7 +72,7 @@ def test_a_stopped_sink_has_the_lag_at_the_end_of_its_last_pod() -> None:
     cluster.edit(state="Stopped")
     while cluster.task is None:
         cluster.look()
-    ending = Ending(epoch=4, round=12, totals=Totals(records=500, objects=2), lag=0)
+    ending = FinalReport(epoch=4, round=12, totals=Totals(records=500, objects=2), lag=0)
     cluster.end(cluster.task, exit_code=0, message=ending.termination_message())
     cluster.settle()
     told = cluster.status["progress"]

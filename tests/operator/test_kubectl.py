@@ -16,7 +16,7 @@ from s3sink_operator.kubectl.formatting import format_age, format_duration, form
 from s3sink_operator.kubectl.wait import WaitResult, wait_for
 from s3sink_operator.types import Json, annotation, to_timestamp
 from sink_job.api.enums import ResetTo
-from sink_job.api.errors import BucketMissing
+from sink_job.api.errors import BucketNotFound
 from tests.argocd.test_customization import ACTIONS, run
 from tests.operator.fake_cluster import MINUTE, START, Cluster, document, report, running
 
@@ -51,14 +51,14 @@ def test_all_of_a_running_sink_names_the_partitions_that_are_furthest_behind() -
 
 def test_a_failed_sink_shows_the_failure_and_the_next_attempt() -> None:
     cluster = running()
-    cluster.fail(BucketMissing("there is no bucket archive"))
+    cluster.fail(BucketNotFound("there is no bucket archive"))
     cluster.settle()
     text = view.detail(cluster.sink, cluster.now)
-    assert f"Last failure:  attempt 1, 0s ago, exit code 7: {BucketMissing.reason}: there is no bucket archive" in text
+    assert f"Last failure:  attempt 1, 0s ago, exit code 7: {BucketNotFound.reason}: there is no bucket archive" in text
     assert "Resumes after round 9 of the ledger" in text
     assert "Next attempt:  in 2m" in text
     assert ", after 1 consecutive failure" in text
-    assert view.as_data(cluster.sink)["lastFailure"]["reason"] == BucketMissing.reason
+    assert view.as_data(cluster.sink)["lastFailure"]["reason"] == BucketNotFound.reason
 
 
 def test_a_requested_restart_is_not_a_failure() -> None:
@@ -197,7 +197,7 @@ def test_waiting_ends_with_a_failure_that_requires_user_action() -> None:
     before = json.loads(json.dumps(cluster.sink))
     cluster.settle()
     cluster.kubelet()
-    cluster.fail(BucketMissing("there is no bucket archive"))
+    cluster.fail(BucketNotFound("there is no bucket archive"))
     cluster.settle()
     outcome = wait_for(
         action,
@@ -249,7 +249,7 @@ def test_transient_errors_are_distinguished_from_permanent_ones(said: str, passe
 
 def test_what_had_failed_before_the_action_does_not_end_the_wait() -> None:
     cluster = running()
-    cluster.fail(BucketMissing("there is no bucket archive"))
+    cluster.fail(BucketNotFound("there is no bucket archive"))
     cluster.settle()
     assert waited(cluster, actions.restart(cluster.sink, "r1")) == (WaitResult.DONE, "")
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from s3sink_operator.objects import operation_of
 from s3sink_operator.types import Json
-from sink_job.api.errors import ObjectsInTheWay, SinkError, TopicRecreated, TryAgainLater
-from sink_job.api.report import Ending, Failure, ResetReport, StartReport, StuckReport
+from sink_job.api.errors import ExistingObjects, SinkError, TopicRecreated, TransientError
+from sink_job.api.report import Failure, FinalReport, HangingTransactionReport, ResetReport, StartReport
 from sink_job.cli import reset_offsets
 from tests.operator.fake_cluster import MINUTE, START, Cluster, running, stopping
 
@@ -41,7 +41,9 @@ def task(cluster: Cluster) -> str | None:
 def ends(cluster: Cluster, error: SinkError | None = None) -> None:
     """The task's process ends: with this error, or well and with a report."""
     assert cluster.task
-    message = REPORT.termination_message() if error is None else Ending(failure=Failure.of(error)).termination_message()
+    message = (
+        REPORT.termination_message() if error is None else FinalReport(failure=Failure.of(error)).termination_message()
+    )
     cluster.end(cluster.task, exit_code=0 if error is None else error.exit_code, message=message)
     cluster.settle()
 
@@ -65,18 +67,18 @@ def test_result_and_new_offsets_are_in_the_status_and_in_an_event() -> None:
 
 def test_a_failed_request_has_the_cause_and_the_action_to_take() -> None:
     cluster = stopped_with(RESET)
-    ends(cluster, ObjectsInTheWay("3 objects hold records at or above the new offsets"))
+    ends(cluster, ExistingObjects("3 objects hold records at or above the new offsets"))
     held_up = cluster.condition("OffsetsReset")
-    assert (held_up["status"], held_up["reason"]) == ("False", ObjectsInTheWay.reason)
+    assert (held_up["status"], held_up["reason"]) == ("False", ExistingObjects.reason)
     assert "3 objects hold records" in held_up["message"]
     assert "edit the request" in held_up["message"]
-    assert cluster.ready == ("False", ObjectsInTheWay.reason)
+    assert cluster.ready == ("False", ExistingObjects.reason)
     assert "offsets" not in cluster.status
 
 
 def test_an_edited_request_is_tried_at_once() -> None:
     cluster = stopped_with(RESET)
-    ends(cluster, ObjectsInTheWay("no"))
+    ends(cluster, ExistingObjects("no"))
     before = cluster.task
     cluster.edit(offsets={"reset": RESET | {"onExisting": "NewPrefix"}})
     cluster.settle()
@@ -90,7 +92,7 @@ def test_an_edited_request_is_tried_at_once() -> None:
 
 def test_a_reset_that_was_interrupted_may_have_been_recorded_and_is_not_to_be_edited() -> None:
     cluster = stopped_with(RESET)
-    ends(cluster, TryAgainLater("S3 did not answer"))
+    ends(cluster, TransientError("S3 did not answer"))
     held_up = cluster.condition("OffsetsReset")["message"]
     assert "S3 did not answer" in held_up
     assert "resumes where it was interrupted" in held_up
@@ -110,7 +112,7 @@ def test_a_request_that_was_completed_before_is_reported_as_such() -> None:
 
 def test_removing_a_failed_request_leaves_a_stopped_sink() -> None:
     cluster = stopped_with(RESET)
-    ends(cluster, ObjectsInTheWay("no"))
+    ends(cluster, ExistingObjects("no"))
     cluster.edit(offsets=None)
     cluster.settle()
     assert cluster.ready == ("False", "Stopped")
@@ -118,7 +120,7 @@ def test_removing_a_failed_request_leaves_a_stopped_sink() -> None:
 
 def test_a_failed_request_is_retried_after_a_pause() -> None:
     cluster = stopped_with(RESET)
-    ends(cluster, ObjectsInTheWay("no"))
+    ends(cluster, ExistingObjects("no"))
     cluster.wait(3 * MINUTE)
     cluster.settle()
     ends(cluster)
@@ -190,7 +192,7 @@ def test_a_re_created_topic_is_named_in_a_condition() -> None:
 
 def test_a_hanging_transaction_is_named_with_the_command_that_aborts_it() -> None:
     cluster = running()
-    cluster.run(stuck=[StuckReport(topic="flights", partition=3, offset=17, end=40, since=START)])
+    cluster.run(stuck=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=40, since=START)])
     cluster.settle()
     found = cluster.condition("HangingTransaction")
     assert (found["status"], found["reason"]) == ("True", "HangingTransaction")
@@ -201,15 +203,15 @@ def test_a_hanging_transaction_is_named_with_the_command_that_aborts_it() -> Non
 
 def test_the_condition_is_constant_while_a_transaction_hangs() -> None:
     cluster = running()
-    cluster.run(stuck=[StuckReport(topic="flights", partition=3, offset=17, end=40, since=START)])
+    cluster.run(stuck=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=40, since=START)])
     cluster.settle()
-    cluster.run(stuck=[StuckReport(topic="flights", partition=3, offset=17, end=99, since=START)])
+    cluster.run(stuck=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=99, since=START)])
     assert cluster.settle() == 0
 
 
 def test_once_the_transaction_has_ended_the_condition_is_gone() -> None:
     cluster = running()
-    cluster.run(stuck=[StuckReport(topic="flights", partition=3, offset=17, end=40, since=START)])
+    cluster.run(stuck=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=40, since=START)])
     cluster.settle()
     cluster.run()
     cluster.settle()

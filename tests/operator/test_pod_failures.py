@@ -11,7 +11,7 @@ from s3sink_operator import pod_failures
 from s3sink_operator.kube_api import ApiError
 from s3sink_operator.types import FailureCategory, Json, PodEvent, Rejection
 from sink_job.api import errors
-from sink_job.api.report import Ending, Failure
+from sink_job.api.report import Failure, FinalReport
 
 
 def pod(phase: str = "Failed", *, code: int | None = 1, message: str = "", **status: Any) -> Json:
@@ -25,11 +25,11 @@ def pod(phase: str = "Failed", *, code: int | None = 1, message: str = "", **sta
 
 
 def told(error: Exception) -> str:
-    return Ending(epoch=2, round=9, failure=Failure.of(error)).termination_message()
+    return FinalReport(epoch=2, round=9, failure=Failure.of(error)).termination_message()
 
 
 NAMED = [
-    errors.SpecError(["spec.s3: is missing"]),
+    errors.InvalidSpec(["spec.s3: is missing"]),
     errors.LedgerFenced("another"),
     errors.DataError("t", 1, 5, "no JSON"),
     errors.DataLoss("gone"),
@@ -48,7 +48,7 @@ def test_a_user_failure_has_the_message_of_the_job(error: errors.SinkError) -> N
     assert found.ended_ms == 1_762_164_000_000
 
 
-@pytest.mark.parametrize("error", [errors.TryAgainLater("slow"), ValueError("a bug")], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("error", [errors.TransientError("slow"), ValueError("a bug")], ids=lambda e: type(e).__name__)
 def test_an_infrastructure_failure_is_retried(error: Exception) -> None:
     found = pod_failures.termination_failure(pod(code=getattr(error, "exit_code", 1), message=told(error)))
     assert found is not None
@@ -58,7 +58,7 @@ def test_an_infrastructure_failure_is_retried(error: Exception) -> None:
 def test_a_driver_whose_jvm_was_oom_killed_is_oom_killed_whatever_it_reports() -> None:
     state = {"reason": "OOMKilled"}
     found = pod_failures.termination_failure(
-        pod(code=75, message=told(errors.TryAgainLater("the JVM is gone")), state=state)
+        pod(code=75, message=told(errors.TransientError("the JVM is gone")), state=state)
     )
     assert found is not None
     assert (found.reason, found.exit_code, found.round) == ("OOMKilled", 75, 9)

@@ -45,16 +45,44 @@ def test_patterns_with_exponential_backtracking_are_decided_at_once(pattern: str
 
 
 @pytest.mark.parametrize(
+    ("pattern", "topic", "matched"),
+    [
+        ("(?i)A+", "aaa", True),
+        ("a(?i:A+)", "aaa", True),
+        ("A(?i:A+)", "aaa", False),
+        ("(" * 1000 + "a" + ")" * 1000, "a", True),
+        ("(" * 1000 + "a" + ")" * 1000, "aa", False),
+    ],
+    ids=["any case", "any case in a part", "a case that differs", "deep nesting", "deep nesting of another text"],
+)
+def test_what_java_reads_alike_is_decided(pattern: str, topic: str, matched: bool) -> None:
+    assert matches(pattern, topic) is matched
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"\[[a&]+\]", r"[\[a]+", "[a&]+", r"a\{,2\}", "[{]", "[(?U)]+", "[^]a]+", r"\\[a]"]
+)
+def test_a_literal_of_such_a_construct_is_no_reason_not_to_match(pattern: str) -> None:
+    for topic in ("[a]", "a", "[a", "a{,2}", "{", "U", "b"):
+        assert matches(pattern, topic) is (re.fullmatch(pattern, topic) is not None)
+
+
+@pytest.mark.parametrize(
     "pattern",
     [
         pytest.param("((a?){999}){999}b", id="takes too many steps"),
-        pytest.param("(" * 1000 + "a" + ")" * 1000, id="is nested too deep"),
         pytest.param("(?=a)a.*", id="looks around"),
         pytest.param(r"(a)\1a*", id="has a back reference"),
-        pytest.param("(?i)A+", id="takes any case"),
-        pytest.param("a(?i:A+)", id="takes any case in a part"),
         pytest.param("a{99999999999}", id="has a number beyond all bounds"),
         pytest.param(r"\p{Lower}+", id="is only Java's"),
+        pytest.param("[a-z&&[^b]]+", id="has an intersection of classes"),
+        pytest.param("[b[a]]+", id="has a union of classes"),
+        pytest.param("[[:alpha:]]+", id="has a class of POSIX, which Java reads as a union"),
+        pytest.param("a{,200}", id="has a brace that is an error in Java"),
+        pytest.param("(?U)a+", id="has the flag U, which means Unicode in Java"),
+        pytest.param("(?sU:a+)", id="has the flag U for a part"),
+        pytest.param(r"\Qa\E+", id="has a quotation"),
+        pytest.param(r"\141+", id="has an octal number"),
     ],
 )
 def test_the_result_is_undecided_if_a_pattern(pattern: str) -> None:

@@ -13,7 +13,7 @@ from devtools.s3 import S3Server
 from devtools.simulation.client import SimulatedS3
 from devtools.simulation.scheduler import Actor, Scheduler
 from devtools.simulation.store import Store
-from sink_job.s3 import S3, Head, Listed, Part, PutResult, S3Outcome
+from sink_job.s3 import Head, Listed, Part, PutResult, S3Client, S3Outcome
 from tests.support.sink_fixture import Place
 
 pytestmark = pytest.mark.data
@@ -47,7 +47,7 @@ class Nothing:
 class Caller:
     """Makes random calls; uploads and parts are remembered, also those that are gone."""
 
-    def __init__(self, s3: S3, rng: random.Random) -> None:
+    def __init__(self, s3: S3Client, rng: random.Random) -> None:
         self.s3 = s3
         self.rng = rng
         self.uploads: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""A bucket in memory with the calls of `sink_job.s3.S3` that a sink uses, and faults where a test wants them."""
+"""A bucket in memory with the calls of `sink_job.s3.S3Client` that a sink uses, and faults where a test wants them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sink_job.s3 import (
     Head,
     InvalidPart,
     Listed,
-    Meter,
     NoSuchUpload,
     NotFound,
     Part,
     PreconditionFailed,
     PutResult,
+    RequestMetrics,
     Upload,
 )
 from sink_job.s3.checksums import crc64nvme
@@ -50,7 +50,7 @@ class MemoryS3:
     url = "s3://archive"
 
     def __init__(self) -> None:
-        self.meter = Meter()
+        self.meter = RequestMetrics()
         self.fault: Fault = _no_fault
         self.objects: dict[str, _Stored] = {}
         self.uploads: dict[str, _Upload] = {}

@@ -14,17 +14,17 @@ import pytest
 from sink_job.api.errors import SinkError
 from sink_job.api.spec import load_sink
 from sink_job.coordinator import coordinator
-from sink_job.coordinator.context import Goal, World
-from sink_job.coordinator.coordinator import Driver
-from sink_job.coordinator.progress import Tracker
+from sink_job.coordinator.context import CoordinatorContext, StopCondition
+from sink_job.coordinator.coordinator import Coordinator
+from sink_job.coordinator.progress import Progress
 from sink_job.ledger.ownership import Owner, ledger_root
-from sink_job.ledger.session import Hands
+from sink_job.ledger.session import LedgerAccess
 from sink_job.writer import task_attempt
 from tests.support.memory_s3 import MemoryS3
 from tests.support.sink_fixture import manifest
 from tests.support.synthetic_log import CLOCK_MS, FileGroup, FunctionEngine, FunctionLog
 
-ALL = Goal(until_caught_up=True, publish_open=True)
+ALL = StopCondition(until_caught_up=True, publish_open=True)
 
 
 def ended_by(run: Callable[[], object]) -> SinkError | None:
@@ -49,7 +49,7 @@ class MemoryPlace:
         self.root = ledger_root(self.sink.spec.s3.topics_dir, self.sink.sink_id)
         self.owner = Owner("function", self.sink.namespace, self.sink.name, self.sink.sink_id)
 
-    def driver(self, log: FunctionLog, *, goal: Goal = ALL, **world: Any) -> Driver:
+    def driver(self, log: FunctionLog, *, goal: StopCondition = ALL, **world: Any) -> Coordinator:
         """A driver that is not running yet; `world` are fields of its World."""
         settings: Any = None
         given: dict[str, Any] = {
@@ -60,16 +60,16 @@ class MemoryPlace:
             "snapshot_every": 3,
             **world,
         }
-        world_of = World(s3=settings, owner=self.owner, **given)
-        return Driver(self.sink, world_of, goal, Tracker(self.sink, given["clock"]))
+        world_of = CoordinatorContext(s3=settings, owner=self.owner, **given)
+        return Coordinator(self.sink, world_of, goal, Progress(self.sink, given["clock"]))
 
-    def run(self, log: FunctionLog, *, goal: Goal = ALL, **world: Any) -> None:
+    def run(self, log: FunctionLog, *, goal: StopCondition = ALL, **world: Any) -> None:
         self.driver(log, goal=goal, **world).run()
 
-    def hands(self) -> Hands:
+    def hands(self) -> LedgerAccess:
         """What a command takes the ledger with."""
         s3: Any = self.s3
-        return Hands(s3=s3, root=self.root, owner=self.owner, attempt=uuid.uuid4().hex, clock=lambda: CLOCK_MS)
+        return LedgerAccess(s3=s3, root=self.root, owner=self.owner, attempt=uuid.uuid4().hex, clock=lambda: CLOCK_MS)
 
     @contextmanager
     def faults(self, fault: Callable[[str, str], None]) -> Iterator[None]:

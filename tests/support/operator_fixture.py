@@ -50,9 +50,7 @@ def report(state: RunState = RunState.RUNNING, *, lag: int = 0, **changes: Any) 
         "started_at": 1_760_000_000_000,
         "assigned_partitions": 1,
         "partitions": [partition],
-        "memory": MemoryReport(
-            slots=1, open_objects=1, most_open_objects=1, part_size=25 << 20, buffered_bytes=1 << 20
-        ),
+        "memory": MemoryReport(slots=1, open_objects=1, max_open_objects=1, part_size=25 << 20, buffered_bytes=1 << 20),
     }
     return Report(**(given | changes))
 

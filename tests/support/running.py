@@ -6,11 +6,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sink_job.coordinator.coordinator import Driver
+from sink_job.coordinator.coordinator import Coordinator
 
 
 @contextmanager
-def running(driver: Driver) -> Iterator[None]:
+def running(driver: Coordinator) -> Iterator[None]:
     """The driver in a thread of its own, until the block ends."""
     thread = threading.Thread(target=driver.run)
     thread.start()

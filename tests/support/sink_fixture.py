@@ -21,18 +21,18 @@ from devtools.faults.s3_proxy import FaultProxy
 from devtools.processes import wait_until
 from devtools.s3 import credentials_secret, s3_client
 from sink_job.api.errors import SinkError
-from sink_job.api.operator_sections import OffsetReset
+from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.report import ResetReport
 from sink_job.api.spec import load_sink
-from sink_job.coordinator.context import Goal
-from sink_job.coordinator.coordinator import Driver
+from sink_job.coordinator.context import StopCondition
+from sink_job.coordinator.coordinator import Coordinator
 from sink_job.ledger.ownership import Owner, ledger_root
-from sink_job.ledger.session import Hands
-from sink_job.maintenance.discard_open import Discarded, discard_open
-from sink_job.maintenance.offset_reset import Resetter
-from sink_job.s3 import S3, S3Settings, connect
-from sink_job.verify.audit import Verdict
-from sink_job.verify.evidence import gather
+from sink_job.ledger.session import LedgerAccess
+from sink_job.maintenance.discard_open import DiscardReport, discard_open
+from sink_job.maintenance.offset_reset import OffsetResetter
+from sink_job.s3 import S3Client, S3Settings, connect
+from sink_job.verify.audit import PartitionResult
+from sink_job.verify.evidence import collect_evidence
 from tests.support.synthetic_log import CLOCK_MS, FileGroup, FunctionLog, driver, quick
 
 
@@ -94,30 +94,30 @@ class Place:
         return self.settings.bucket
 
     @property
-    def s3(self) -> S3:
+    def s3(self) -> S3Client:
         return connect(self.settings)
 
     # -- running -----------------------------------------------------------------------------------------------------
 
-    def driver(self, log: FunctionLog, goal: Goal, **given: Any) -> Driver:
+    def driver(self, log: FunctionLog, goal: StopCondition, **given: Any) -> Coordinator:
         world = given.pop("world", None)
         clock = given.pop("clock", None)
         text = manifest(self.bucket, self.endpoint, **given)
         return driver(text, log, self.settings, self.folder / "group.json", goal=goal, world=world, clock=clock)
 
-    def run(self, log: FunctionLog, goal: Goal, **given: Any) -> None:
+    def run(self, log: FunctionLog, goal: StopCondition, **given: Any) -> None:
         self.driver(log, goal, **given).run()
 
-    def hands(self, **given: Any) -> Hands:
+    def hands(self, **given: Any) -> LedgerAccess:
         """What a command takes this place's ledger with."""
         sink = load_sink(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
         root = ledger_root(sink.spec.s3.topics_dir, sink.sink_id)
         owner = Owner("function", sink.namespace, sink.name, sink.sink_id)
         clock, store_clock = given.get("clock") or (lambda: CLOCK_MS), given.get("store_clock") or (lambda: None)
         attempt = uuid.uuid4().hex
-        return Hands(s3=self.s3, root=root, owner=owner, attempt=attempt, clock=clock, store_clock=store_clock)
+        return LedgerAccess(s3=self.s3, root=root, owner=owner, attempt=attempt, clock=clock, store_clock=store_clock)
 
-    def discard(self, **given: Any) -> Discarded:
+    def discard(self, **given: Any) -> DiscardReport:
         """`s3sink discard-open`."""
         return discard_open(self.hands(**given))
 
@@ -127,17 +127,17 @@ class Place:
         reset = {"nonce": given.pop("nonce", uuid.uuid4().hex), "to": to, "onExisting": on_existing}
         reset |= {"partitions": at} if at else {}
         reset |= {"timestamp": given.pop("timestamp")} if "timestamp" in given else {}
-        request = OffsetReset.model_validate(reset)
+        request = OffsetResetSpec.model_validate(reset)
         sink = load_sink(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
         admin = FileGroup(log, self.folder / "group.json")
-        return Resetter(sink, self.hands(**given), admin, request).run()
+        return OffsetResetter(sink, self.hands(**given), admin, request).run()
 
-    def verify(self, log: FunctionLog, **given: Any) -> list[Verdict]:
+    def verify(self, log: FunctionLog, **given: Any) -> list[PartitionResult]:
         """`s3sink verify`."""
         sink = load_sink(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
-        return gather(sink, self.s3, FileGroup(log, self.folder / "group.json")).verdicts()
+        return collect_evidence(sink, self.s3, FileGroup(log, self.folder / "group.json")).results()
 
-    def start(self, log: FunctionLog, goal: Goal, **given: Any) -> Forked:
+    def start(self, log: FunctionLog, goal: StopCondition, **given: Any) -> Forked:
         """The same in a process of its own, which a test can stop, go on with and kill."""
         return Forked(self, log, goal, given)
 
@@ -177,7 +177,7 @@ class Place:
         kept = [listed.key for listed in self.s3.list("")]
         return uploads + [key for key in kept if "/staging/" in key or "/probe/" in key]
 
-    def litter_after(self, goal: Goal, log: FunctionLog, given: Mapping[str, Any]) -> list[str]:
+    def litter_after(self, goal: StopCondition, log: FunctionLog, given: Mapping[str, Any]) -> list[str]:
         """What is left when a next driver has cleaned up too: a store's clock counts whole seconds, so what a crashed
         driver began in the very second of its successor's claim is left to the one after it."""
         if self.litter():
@@ -216,7 +216,7 @@ class Ticking:
 class Forked:
     """A driver in a process that was forked from one which has imported everything; it ends as `s3sink run` would."""
 
-    def __init__(self, place: Place, log: FunctionLog, goal: Goal, given: Mapping[str, Any]) -> None:
+    def __init__(self, place: Place, log: FunctionLog, goal: StopCondition, given: Mapping[str, Any]) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([__name__])
         self._told = place.folder / f"told-{uuid.uuid4().hex[:8]}"
@@ -242,7 +242,7 @@ class Forked:
         self._process.join()
 
 
-def _run(told: Path, place: Place, log: FunctionLog, goal: Goal, given: Mapping[str, Any]) -> None:
+def _run(told: Path, place: Place, log: FunctionLog, goal: StopCondition, given: Mapping[str, Any]) -> None:
     try:
         place.run(log, goal, **given)
     except SinkError as error:

@@ -24,19 +24,19 @@ from devtools.sink_process import local_spec, manifest
 from devtools.topics import Topics
 from sink_job.api.report import Report
 from sink_job.api.spec import Sink, load_sink
-from sink_job.coordinator.context import Goal, World
-from sink_job.coordinator.coordinator import Driver
-from sink_job.coordinator.hanging_transactions import STUCK_MS
-from sink_job.coordinator.progress import Tracker
-from sink_job.kafka.admin import Admin
+from sink_job.coordinator.context import CoordinatorContext, StopCondition
+from sink_job.coordinator.coordinator import Coordinator
+from sink_job.coordinator.hanging_transactions import HANGING_AFTER_MS
+from sink_job.coordinator.progress import Progress
+from sink_job.kafka.admin import JavaKafkaAdmin
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.ledger.ownership import Owner
 from sink_job.s3 import RetryPolicy, S3Settings
 from sink_job.spark.engine import SparkEngine
 
-SOON = Goal(until_caught_up=True)
-ALL = Goal(until_caught_up=True, publish_open=True)
-FOR_EVER = Goal()
+SOON = StopCondition(until_caught_up=True)
+ALL = StopCondition(until_caught_up=True, publish_open=True)
+FOR_EVER = StopCondition()
 
 KAFKA_TIMEOUT_MS = 5_000
 """How long a question to Kafka may take in tests that don't say."""
@@ -55,7 +55,7 @@ class Site:
     endpoint: str | None = None
     kafka_timeout_ms: int = KAFKA_TIMEOUT_MS
     look_every: int = 30_000
-    stuck_after: int = STUCK_MS
+    stuck_after: int = HANGING_AFTER_MS
     patience_s: float = 5.0
 
     # -- running -----------------------------------------------------------------------------------------------------
@@ -86,17 +86,17 @@ class Site:
         return {folder.name: folder for folder in (self.folder / "secrets").iterdir()}
 
     @contextmanager
-    def driver(self, sink: Sink, goal: Goal) -> Iterator[Driver]:
+    def driver(self, sink: Sink, goal: StopCondition) -> Iterator[Coordinator]:
         """A driver as `s3sink run` wires it, but for its patience."""
         secrets = self.secrets()
         properties = KafkaProperties.of(sink.spec.kafka, secrets)
         gateway = self.spark.sparkContext._gateway
         assert gateway is not None
-        with Admin(gateway, properties, timeout_ms=self.kafka_timeout_ms) as admin:
+        with JavaKafkaAdmin(gateway, properties, timeout_ms=self.kafka_timeout_ms) as admin:
             engine = SparkEngine(
                 self.spark, properties.client(), group_id=sink.group_id, redact=properties.redact, poll_timeout_ms=5_000
             )
-            world = World(
+            world = CoordinatorContext(
                 s3=replace(
                     S3Settings.of(sink.spec.s3, secrets),
                     retry=RetryPolicy(patience_s=self.patience_s, first_s=0.02, cap_s=0.2),
@@ -106,16 +106,16 @@ class Site:
                 clock=lambda: time.time_ns() // 1_000_000,
                 owner=Owner("test", sink.namespace, sink.name, sink.sink_id),
                 attempt=uuid.uuid4().hex,
-                look_every=self.look_every,
-                stuck_after=self.stuck_after,
+                discovery_interval_ms=self.look_every,
+                hanging_after_ms=self.stuck_after,
             )
-            yield Driver(sink, world, goal, Tracker(sink, world.clock))
+            yield Coordinator(sink, world, goal, Progress(sink, world.clock))
 
-    def run(self, sink: Sink, goal: Goal) -> Report:
+    def run(self, sink: Sink, goal: StopCondition) -> Report:
         """Runs until the goal; raises what ends the run, returns its last report."""
         with self.driver(sink, goal) as driver:
             driver.run()
-            return driver.tracker.report()
+            return driver.progress.report()
 
     @contextmanager
     def running(self, sink: Sink) -> Iterator[Running]:
@@ -149,10 +149,10 @@ class Site:
 class Running:
     """A driver in a thread."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Coordinator) -> None:
         self._driver = driver
         self._failure: BaseException | None = None
-        self.report = driver.tracker.report
+        self.report = driver.progress.report
         self.thread = threading.Thread(target=self._run, name="driver", daemon=True)
         self.thread.start()
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sink_job.api.errors import DataError, TryAgainLater
+from sink_job.api.errors import DataError, TransientError
 from sink_job.api.topic_partition import TopicPartition
 
 Batches = Iterator[pa.RecordBatch]
@@ -53,7 +53,7 @@ def busy(tries: Path, tp: TopicPartition, given: bytes, batches: Batches) -> byt
     """Fails always, and leaves a mark for each try."""
     with tries.open("a") as log:
         log.write("x")
-    raise TryAgainLater("S3 is slow today")
+    raise TransientError("S3 is slow today")
 
 
 def bug(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:

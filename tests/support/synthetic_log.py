@@ -15,14 +15,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from sink_job.api.errors import DataLoss, TopicMissing
+from sink_job.api.errors import DataLoss, TopicNotFound
 from sink_job.api.spec import load_sink
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.context import Goal, World
-from sink_job.coordinator.coordinator import Driver
-from sink_job.coordinator.progress import Tracker
+from sink_job.coordinator.context import CoordinatorContext, StopCondition
+from sink_job.coordinator.coordinator import Coordinator
+from sink_job.coordinator.progress import Progress
 from sink_job.engine.kafka_admin import TopicInfo
-from sink_job.engine.types import Columns, Range, Work
+from sink_job.engine.types import Columns, ProcessorFactory, Range
 from sink_job.ledger.ownership import Owner
 from sink_job.s3 import RetryPolicy, S3Settings
 
@@ -89,15 +89,15 @@ class FunctionEngine:
         idle: Sequence[TopicPartition],
         inputs: Mapping[TopicPartition, bytes],
         columns: Columns,
-        work: Work,
+        factory: ProcessorFactory,
     ) -> dict[TopicPartition, bytes]:
         for tp, r in ranges.items():
             if r.start < self.log.starts_at:
                 raise DataLoss(f"{tp}: offsets from {r.start} are gone")
-        share = work()
+        share = factory()
         results = {tp: share(tp, inputs[tp], self.log.batches(tp, r.start, r.end)) for tp, r in ranges.items()}
         results |= {tp: share(tp, inputs[tp], iter(())) for tp in idle}
-        share.end()
+        share.close()
         return results
 
     def cancel(self) -> None:
@@ -116,13 +116,13 @@ class FileGroup:
 
     def _expect(self, topics: Iterable[str]) -> None:
         if missing := sorted(set(topics) - {tp.topic for tp in self._partitions()}):
-            raise TopicMissing(f"topic {', '.join(missing)} does not exist")
+            raise TopicNotFound(f"topic {', '.join(missing)} does not exist")
 
-    def ends(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
+    def end_offsets(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
         self._expect(tp.topic for tp in partitions)
         return {tp: self.log.end(tp.partition) for tp in self._partitions() if tp in partitions}
 
-    def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def beginning_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         self._expect(tp.topic for tp in partitions)
         return {tp: self.log.starts_at for tp in self._partitions() if tp in partitions}
 
@@ -130,7 +130,7 @@ class FileGroup:
         self._expect(names or ())
         return {topic: TopicInfo(topic_id, self.log.partitions) for topic, topic_id in self.log.topics.items()}
 
-    def offsets_at(self, partitions: Sequence[TopicPartition], ms: int) -> dict[TopicPartition, int]:
+    def offsets_for_times(self, partitions: Sequence[TopicPartition], ms: int) -> dict[TopicPartition, int]:
         later = [o for o in range(self.log.starts_at, self.log.records) if self.log.timestamp(o) >= ms]
         return {tp: min(later, default=self.log.end(tp.partition)) for tp in self._partitions() if tp in partitions}
 
@@ -138,13 +138,13 @@ class FileGroup:
         return "function"
 
     def group_offsets(
-        self, group: str, partitions: Sequence[TopicPartition], *, mark: str = ""
+        self, group: str, partitions: Sequence[TopicPartition], *, metadata: str = ""
     ) -> dict[TopicPartition, int]:
         stored, marks = self._read(self.path), self._read(self._marks)
         known = {tp: stored[str(tp)] for tp in partitions if str(tp) in stored}
-        return {tp: o for tp, o in known.items() if not mark or f"{marks.get(str(tp))},".startswith(f"{mark},")}
+        return {tp: o for tp, o in known.items() if not metadata or f"{marks.get(str(tp))},".startswith(f"{metadata},")}
 
-    def group_marks(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
+    def group_metadata(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
         marks = self._read(self._marks)
         return {tp: marks[str(tp)] for tp in partitions if str(tp) in marks}
 
@@ -153,9 +153,9 @@ class FileGroup:
     def group_members(self, group: str) -> int:
         return self.members
 
-    def commit(self, group: str, offsets: Mapping[TopicPartition, int], *, mark: str = "") -> None:
+    def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], *, metadata: str = "") -> None:
         self._expect(tp.topic for tp in offsets)
-        self._add(self._marks, {str(tp): mark for tp in offsets})
+        self._add(self._marks, {str(tp): metadata for tp in offsets})
         self._add(self.path, {str(tp): offset for tp, offset in offsets.items()})
 
     @property
@@ -172,7 +172,7 @@ class FileGroup:
         fresh.write_text(json.dumps(self._read(path) | dict(values)))
         fresh.rename(path)
 
-    def sizes(self, topics: Sequence[str]) -> None:
+    def log_sizes(self, topics: Sequence[str]) -> None:
         return None
 
 
@@ -194,16 +194,16 @@ def driver(
     s3: S3Settings,
     group: Path,
     *,
-    goal: Goal,
+    goal: StopCondition,
     clock: Callable[[], int] | None = None,
     world: Mapping[str, Any] | None = None,
-) -> Driver:
+) -> Coordinator:
     """A driver of `manifest` over `log`; `clock` (ms) stands still unless it is given."""
     sink = load_sink(manifest)
     clock = clock or (lambda: CLOCK_MS)
-    return Driver(
+    return Coordinator(
         sink,
-        World(
+        CoordinatorContext(
             s3=s3,
             admin=FileGroup(log, group),
             engine=FunctionEngine(log),
@@ -213,5 +213,5 @@ def driver(
             **(world or {}),
         ),
         goal,
-        Tracker(sink, clock),
+        Progress(sink, clock),
     )

@@ -16,7 +16,7 @@ from devtools.chaos.figures import Figures, write
 from devtools.chaos.load import Burst, batches
 from devtools.chaos.world import Known
 from devtools.chaos.worlds import PARTITIONERS, ROTATIONS, plan
-from sink_job.api.spec import Partitioner, Rotation
+from sink_job.api.spec import PartitionerSpec, RotationSpec
 
 # -- the plan ------------------------------------------------------------------------------------------------------
 
@@ -55,8 +55,8 @@ def test_activity_grows_and_shrinks_within_a_world() -> None:
 
 def test_every_planned_spec_is_a_spec_of_the_product() -> None:
     for world in plan(3, 200):
-        Partitioner.model_validate(dict(world.spec["partitioner"]))
-        Rotation.model_validate(dict(world.spec["rotation"]))
+        PartitionerSpec.model_validate(dict(world.spec["partitioner"]))
+        RotationSpec.model_validate(dict(world.spec["rotation"]))
 
 
 def test_a_burst_repeats_no_record() -> None:

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sink_job.api import errors
 from sink_job.api.field_errors import connector_key, dotted, every_field
 from sink_job.api.spec import Spec, load_sink
 from sink_job.cli.simulate import simulate
-from sink_job.verify.audit import Wrong
+from sink_job.verify.audit import FindingType
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
 SAMPLE = ROOT / "examples" / "flights-records.jsonl"
 
 
@@ -34,8 +35,15 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("wrong", Wrong)
-def test_every_finding_of_verify_has_a_row_with_its_exit_code_and_what_to_do(wrong: Wrong) -> None:
+@pytest.mark.parametrize(
+    "file", [*sorted((ROOT / ".github").rglob("*.y*ml")), ROOT / ".pre-commit-config.yaml"], ids=lambda file: file.name
+)
+def test_the_settings_of_the_repository_are_valid_yaml(file: Path) -> None:
+    assert yaml.safe_load(file.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("wrong", FindingType)
+def test_every_finding_of_verify_has_a_row_with_its_exit_code_and_what_to_do(wrong: FindingType) -> None:
     found = [row for row in rows("docs/failure-modes.md") if row[0] == f"`{wrong}`"]
     assert [(row[1], bool(row[2] and row[3])) for row in found] == [(str(wrong.exit_code), True)]
 
@@ -63,6 +71,17 @@ def test_the_sample_of_simulate_closes_an_object_and_leaves_one_open() -> None:
 
 def test_the_page_about_the_command_line_shows_the_sample_as_it_is() -> None:
     assert SAMPLE.read_text(encoding="utf-8") in text("docs/cli.md")
+
+
+def test_the_manifest_of_the_readme_is_valid() -> None:
+    blocks = re.findall(r"(?s)```yaml\n(.*?)```", text("README.md"))
+    assert [load_sink(block).name for block in blocks] == ["flights"]
+
+
+def test_the_make_targets_of_the_quick_starts_exist() -> None:
+    named = {name for page in ("README.md", "docs/demo.md") for name in re.findall(r"\bmake ([a-z-]+)", text(page))}
+    assert {"demo", "demo-up", "demo-down", "demo-cluster"} <= named
+    assert named <= set(re.findall(r"(?m)^([a-z-]+):.* ## ", text("Makefile")))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from s3sink_operator.names import MAX_SINK_NAME
 from sink_job.api.cross_field_rules import MOST_PARTS
-from sink_job.api.enums import Converter, PartitionerType, ResetTo, TimestampExtractor
+from sink_job.api.enums import ConverterType, PartitionerType, ResetTo, TimestampExtractor
 from sink_job.api.field_types import RESERVED
 from sink_job.api.quantities import DAY, HOUR, format_duration, parse_duration
 from sink_job.api.reserved_properties import (
@@ -87,7 +87,7 @@ def _either(condition: str, *others: str) -> str:
 _TIMED: Final = _list(kind for kind in PartitionerType if kind.uses_time)
 _FIELDED: Final = _list(kind for kind in PartitionerType if kind.uses_fields)
 _OWN: Final = _list([PartitionerType.TIME, PartitionerType.FIELD_AND_TIME])
-_PLAIN: Final = _list([Converter.TEXT, Converter.BYTES])
+_PLAIN: Final = _list([ConverterType.TEXT, ConverterType.BYTES])
 _HERE: Final = r"'(?i)^http://(([a-z0-9_.-]+[.])?localhost|127[.][0-9.]+|\\[[0:]*1\\])(:|/|$)'"
 _SERVER: Final = r"\\s*(\\[[0-9a-fA-F:.%]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}\\s*"
 

@@ -234,7 +234,7 @@ def _with_rejection(retry: Retry | None, observed: Observed, revision: DriverRev
     if not rejections or observed.driver is not None:
         return retry
     last = max(rejections, key=lambda each: (each.at_ms, each.kind, each.name))
-    stopped = desired_state(observed.sink)[0] is enums.State.STOPPED
+    stopped = desired_state(observed.sink)[0] is enums.DesiredState.STOPPED
     return _record_failure(
         retry,
         pod_failures.api_rejection(last),

@@ -14,9 +14,9 @@ from s3sink_operator.memory_sizing import MAX_DRIVER
 from s3sink_operator.status import Condition
 from s3sink_operator.status_model import ConditionStatus
 from s3sink_operator.types import annotation, is_terminating, to_timestamp
-from sink_job.api.enums import State
+from sink_job.api.enums import DesiredState
 from sink_job.api.quantities import format_size
-from sink_job.api.report import StuckReport
+from sink_job.api.report import HangingTransactionReport
 
 INVALID_SPEC: Final = "InvalidSpec"
 TRUE: Final = ("true", "True", "TRUE")
@@ -29,7 +29,7 @@ _MIN_CAPPED_MS: Final = 10 * 60_000
 """MemoryCapped stays true for at least this time."""
 _MAX_SHOWN: Final = 40
 _ANNOTATION_VALUES: Final = (
-    (names.STATE_ANNOTATION, tuple(each.value for each in State), "spec.state applies"),
+    (names.STATE_ANNOTATION, tuple(each.value for each in DesiredState), "spec.state applies"),
     (names.RECONCILE_PAUSED_ANNOTATION, (*TRUE, "false", "False", "FALSE"), "the operator is not paused"),
 )
 
@@ -73,7 +73,7 @@ def _data(ctx: Context, history: AttemptHistory) -> Iterator[Condition]:
         yield _true("HangingTransaction", _hanging_message(report.stuck))
 
 
-def _hanging_message(found: Sequence[StuckReport]) -> str:
+def _hanging_message(found: Sequence[HangingTransactionReport]) -> str:
     """Names the hanging transactions and how to abort the first one. Constant for as long as they are open."""
     first, shown = found[0], found[1:MAX_REPORTED_TRANSACTIONS]
     more = "".join(f"; {each.topic}-{each.partition} from offset {each.offset}" for each in shown)
@@ -148,8 +148,8 @@ def _write_rejected(ctx: Context) -> Iterator[Condition]:
 def _unneeded_pods(ctx: Context) -> list[tuple[str, str]]:
     """Kind and name of the pods that the desired state does not have."""
     state, terminating = ctx.desired_state[0], is_terminating(ctx.observed.sink)
-    needs_driver = state is State.RUNNING and not terminating
-    needs_operation = state is State.STOPPED or terminating
+    needs_driver = state is DesiredState.RUNNING and not terminating
+    needs_operation = state is DesiredState.STOPPED or terminating
     return [
         *([] if needs_driver else [("Pod", names.driver_pod_name(ctx.name))]),
         *([] if needs_operation else [("Pod", names.operation_pod_name(ctx.name))]),

@@ -23,8 +23,8 @@ from s3sink_operator.types import (
     label,
     to_ms,
 )
-from sink_job.api.enums import DeletionPolicy, ExecutorMode, MemoryMode, State
-from sink_job.api.operator_sections import OffsetReset
+from sink_job.api.enums import DeletionPolicy, DesiredState, ExecutorMode, MemoryMode
+from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.report import Report
 from sink_job.api.spec import GROUP, KIND, VERSION, Sink
 
@@ -84,7 +84,7 @@ class Context:
         return "" if reset is None or self._is_reset_completed else reset.error
 
     @cached_property
-    def pending_reset(self) -> OffsetReset | None:
+    def pending_reset(self) -> OffsetResetSpec | None:
         """The reset request that is not completed."""
         reset = self.sink.spec.offsets.reset if self.sink is not None else None
         return None if reset is None or reset.nonce == self.completed_nonce else reset
@@ -167,7 +167,7 @@ class Context:
         return bool(status.published) and (status.published_endpoint or "") == self.s3_endpoint
 
     @cached_property
-    def desired_state(self) -> tuple[State, str]:
+    def desired_state(self) -> tuple[DesiredState, str]:
         """The desired state and its source."""
         return desired_state(self.observed.sink)
 
@@ -307,7 +307,7 @@ class Context:
         spec = self.parsed_sink.spec
         if self.report is not None:
             memory = self.report.memory
-            opened = memory.most_open_objects
+            opened = memory.max_open_objects
             held = min(memory.buffered_bytes + memory.spilled_bytes, MAX_INTEGER)
         else:
             section = self.previous_status.memory

@@ -13,7 +13,7 @@ from s3sink_operator.decide.operations import is_all_published, run_operation
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.status_model import ConditionStatus
 from s3sink_operator.types import EventType, Operation, annotation, is_terminating
-from sink_job.api.enums import DeletionPolicy, State
+from sink_job.api.enums import DeletionPolicy, DesiredState
 from sink_job.api.report import Report, RunState
 
 _OPERATION_OF_POLICY = {DeletionPolicy.PUBLISH: Operation.PUBLISH, DeletionPolicy.DISCARD: Operation.DISCARD}
@@ -31,7 +31,7 @@ def reconcile_paused(ctx: Context) -> PolicyResult | None:
     if left is not None and left <= 0:
         return None
     report = ctx.report
-    as_desired = ctx.desired_state[0] is State.RUNNING and ctx.is_up_to_date
+    as_desired = ctx.desired_state[0] is DesiredState.RUNNING and ctx.is_up_to_date
     message = f"the annotation {names.RECONCILE_PAUSED_ANNOTATION} pauses the operator for this sink"
     if ctx.driver is not None and not as_desired:
         message += "; the driver differs from the spec and the annotations"
@@ -92,7 +92,7 @@ def spec_invalid(ctx: Context) -> PolicyResult | None:
     """An invalid spec. A running driver continues, unless the desired state is not Running."""
     if ctx.sink is not None:
         return None
-    terminate = ctx.desired_state[0] is not State.RUNNING and ctx.driver is not None
+    terminate = ctx.desired_state[0] is not DesiredState.RUNNING and ctx.driver is not None
     return PolicyResult(
         reason=INVALID_SPEC,
         message=ctx.spec_error if terminate else f"{ctx.spec_error}; {_driver_without_spec(ctx)}",
@@ -156,7 +156,7 @@ def name_taken(ctx: Context) -> PolicyResult | None:
 def paused(ctx: Context) -> PolicyResult | None:
     """Paused: the driver terminates, open objects stay open."""
     state, source = ctx.desired_state
-    if state is not State.PAUSED:
+    if state is not DesiredState.PAUSED:
         return None
     if ctx.driver is not None or ctx.operation is not None:
         return PolicyResult(
@@ -179,7 +179,7 @@ def paused(ctx: Context) -> PolicyResult | None:
 def stopped(ctx: Context) -> PolicyResult | None:
     """Stopped: the driver terminates and the open objects are published; then offsets can be reset."""
     state, source = ctx.desired_state
-    if state is not State.STOPPED:
+    if state is not DesiredState.STOPPED:
         return None
     reset = ctx.pending_reset
     if not is_all_published(ctx) and not (reset is not None and offset_reset.replaces_publish(ctx)):

@@ -11,16 +11,16 @@ from s3sink_operator.decide.context import BY_ANNOTATION, RESET_REQUEST_FIELD, C
 from s3sink_operator.names import Component
 from s3sink_operator.status_model import MAX_MOST_LAGGING, OffsetResetStatus, ResetPosition
 from s3sink_operator.types import FailureCategory, Json, Operation
-from sink_job.api.enums import State
+from sink_job.api.enums import DesiredState
 from sink_job.api.errors import TopicRecreated
-from sink_job.api.operator_sections import OffsetReset
+from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.report import ResetReport
 
 COMPLETED = "Completed"
 """`offsetReset.phase` of a request that was carried out."""
 
 
-def operation_of(reset: OffsetReset) -> str:
+def operation_of(reset: OffsetResetSpec) -> str:
     """The operation of a request, as in the annotation of its pod."""
     return f"{Operation.RESET}:{reset.nonce}"
 
@@ -40,7 +40,7 @@ def replaces_publish(ctx: Context) -> bool:
     return ctx.history.retry is not None and ctx.history.retry.reason == TopicRecreated.reason
 
 
-def completed(ctx: Context, reset: OffsetReset, pod: Json) -> OffsetResetStatus:
+def completed(ctx: Context, reset: OffsetResetSpec, pod: Json) -> OffsetResetStatus:
     """`status.offsetReset` after the operation pod succeeded."""
     nonces = ctx.completed_nonces.model_copy(update={ctx.reset_source: reset.nonce})
     text = pod_failures.termination_message(pod)
@@ -92,7 +92,7 @@ def blocked_by(ctx: Context) -> tuple[str, str] | None:
     if reset is None:
         return None
     field = RESET_REQUEST_FIELD[ctx.reset_source]
-    if ctx.desired_state[0] is not State.STOPPED:
+    if ctx.desired_state[0] is not DesiredState.STOPPED:
         return "WaitingForStopped", f"{field} requires the state Stopped"
     retry = ctx.history.retry
     if retry is None or retry.component != Component.OPERATION.value:

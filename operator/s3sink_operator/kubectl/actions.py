@@ -15,8 +15,8 @@ from s3sink_operator.kubectl.view import condition, condition_text, stale_reason
 from s3sink_operator.objects import RESTARTED_FOR_ANNOTATION
 from s3sink_operator.status_model import ConditionStatus
 from s3sink_operator.types import Json, annotation, desired_state, is_terminating
-from sink_job.api.enums import ResetTo, State
-from sink_job.api.errors import SpecError
+from sink_job.api.enums import DesiredState, ResetTo
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.spec import parse_sink
 
 _RESET = "spec.offsets.reset"
@@ -45,7 +45,7 @@ def restart(sink: Json, stamp: str) -> Action:
     """Starts another attempt, which resumes from the ledger. Raises ActionNotAllowed."""
     _check_allowed(sink)
     state, source = desired_state(sink)
-    if state is not State.RUNNING:
+    if state is not DesiredState.RUNNING:
         raise ActionNotAllowed(f"{source} is {state}, there is no driver to restart; use resume to start it")
 
     def is_done(now: Json, driver: Json | None) -> bool:
@@ -61,23 +61,25 @@ def restart(sink: Json, stamp: str) -> Action:
 
 def pause(sink: Json) -> Action:
     """Terminates the driver; open objects stay open. Raises ActionNotAllowed."""
-    return _halt(sink, State.PAUSED, "is pausing; open objects stay open")
+    return _halt(sink, DesiredState.PAUSED, "is pausing; open objects stay open")
 
 
 def stop(sink: Json) -> Action:
     """Terminates the driver and publishes the open objects. Raises ActionNotAllowed."""
-    return _halt(sink, State.STOPPED, "is stopping; open objects are published first")
+    return _halt(sink, DesiredState.STOPPED, "is stopping; open objects are published first")
 
 
 def resume(sink: Json) -> Action:
     """Removes the override, or overrides a spec.state of Paused or Stopped. Raises ActionNotAllowed."""
     _check_allowed(sink)
-    written = (sink.get("spec") or {}).get("state", State.RUNNING.value)
-    overrides = written != State.RUNNING
+    written = (sink.get("spec") or {}).get("state", DesiredState.RUNNING.value)
+    overrides = written != DesiredState.RUNNING
     return Action(
-        annotations={names.STATE_ANNOTATION: State.RUNNING.value if overrides else None},
+        annotations={names.STATE_ANNOTATION: DesiredState.RUNNING.value if overrides else None},
         progress_message=f"is resuming; this overrides spec.state: {written}" if overrides else "is resuming",
-        is_done=lambda now, driver: driver is not None and _is_ready(now) and _has_desired_state(now, State.RUNNING),
+        is_done=lambda now, driver: (
+            driver is not None and _is_ready(now) and _has_desired_state(now, DesiredState.RUNNING)
+        ),
         failure_reason=_stalled,
     )
 
@@ -86,7 +88,7 @@ def reset_offsets(sink: Json, request: Json) -> Action:
     """Requests an offset reset, in the format of spec.offsets.reset. Raises ActionNotAllowed with all errors in it."""
     _check_allowed(sink)
     state, source = desired_state(sink)
-    if state is not State.STOPPED:
+    if state is not DesiredState.STOPPED:
         name = sink["metadata"]["name"]
         raise ActionNotAllowed(
             f"{source} is {state}, and an offset reset requires Stopped: run kubectl s3sink stop {name} --wait"
@@ -131,7 +133,7 @@ def reset_request(nonce: str, *, to: ResetTo, on_existing: str, timestamp: str |
     return request
 
 
-def _halt(sink: Json, state: State, progress_message: str) -> Action:
+def _halt(sink: Json, state: DesiredState, progress_message: str) -> Action:
     _check_allowed(sink)
 
     def is_done(now: Json, driver: Json | None) -> bool:
@@ -161,7 +163,7 @@ def _is_ready(sink: Json) -> bool:
     return stale_reason(sink) is None and ready is not None and ready.status is ConditionStatus.TRUE
 
 
-def _has_desired_state(sink: Json, state: State) -> bool:
+def _has_desired_state(sink: Json, state: DesiredState) -> bool:
     return status_of(sink).desired_state is state
 
 
@@ -176,7 +178,7 @@ def _request_errors(sink: Json, request: Json) -> list[str]:
     spec = {**(sink.get("spec") or {}), "offsets": {"reset": request}}
     try:
         parse_sink({"apiVersion": sink["apiVersion"], "kind": sink["kind"], "metadata": meta, "spec": spec})
-    except SpecError as error:
+    except InvalidSpec as error:
         return [each.removeprefix(f"{_RESET}.") for each in error.mistakes if each.startswith(_RESET)]
     return []
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from sink_job.api.errors import SpecError
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.spec import Sink, parse_sink
 
 ABSENT: Final = object()
@@ -51,6 +51,6 @@ def accepted(*changes: Mapping[str, object], for_job: bool = True) -> Sink:
 
 def mistakes(*changes: Mapping[str, object], for_job: bool = True) -> list[str]:
     """The sentences for a manifest that has to be wrong."""
-    with pytest.raises(SpecError) as raised:
+    with pytest.raises(InvalidSpec) as raised:
         parse_sink(document(*changes), for_job=for_job)
     return list(raised.value.mistakes)

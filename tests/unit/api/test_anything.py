@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.api.errors import SpecError
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.field_errors import every_field
 from sink_job.api.spec import Sink, Spec, load_sink, parse_sink
 from tests.unit.api.manifests import document
@@ -55,7 +55,7 @@ def outcome(read: Callable[[], Sink]) -> Sink | tuple[str, ...]:
     """The sink that was read, or the mistakes that it was refused for."""
     try:
         return read()
-    except SpecError as error:
+    except InvalidSpec as error:
         return error.mistakes
 
 

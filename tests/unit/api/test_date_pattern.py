@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.api.date_pattern import LETTERS, Piece, check_path_format, pieces
+from sink_job.api.date_pattern import LETTERS, PatternElement, check_path_format, pattern_elements
 
 LETTER_RUNS = st.builds(lambda letter, width: letter * width, st.sampled_from(LETTERS), st.integers(1, 6))
 TEXTS = st.text(st.sampled_from("abcyear=-_'é "), min_size=1, max_size=8).filter(lambda text: text.strip("'"))
@@ -22,21 +22,23 @@ def quoted(text: str) -> str:
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
-        ("YYYYMM", [Piece("YYYY", False), Piece("MM", False)]),
-        ("'year'=YYYY", [Piece("year=", True), Piece("YYYY", False)]),
-        ("HH 'o''clock'", [Piece("HH", False), Piece(" o'clock", True)]),
-        ("''HH''", [Piece("'", True), Piece("HH", False), Piece("'", True)]),
-        ("ÄYY", [Piece("Ä", True), Piece("YY", False)]),
+        ("YYYYMM", [PatternElement("YYYY", False), PatternElement("MM", False)]),
+        ("'year'=YYYY", [PatternElement("year=", True), PatternElement("YYYY", False)]),
+        ("HH 'o''clock'", [PatternElement("HH", False), PatternElement(" o'clock", True)]),
+        ("''HH''", [PatternElement("'", True), PatternElement("HH", False), PatternElement("'", True)]),
+        ("ÄYY", [PatternElement("Ä", True), PatternElement("YY", False)]),
     ],
 )
-def test_a_pattern_falls_into_letters_and_text(pattern: str, expected: list[Piece]) -> None:
-    assert pieces(pattern) == expected
+def test_a_pattern_falls_into_letters_and_text(pattern: str, expected: list[PatternElement]) -> None:
+    assert pattern_elements(pattern) == expected
 
 
 @given(st.lists(st.tuples(TEXTS, LETTER_RUNS), min_size=1, max_size=4))
 def test_quoted_text_stays_as_it_is(parts: list[tuple[str, str]]) -> None:
     pattern = "".join(quoted(text) + run for text, run in parts)
-    assert pieces(pattern) == [Piece(each, at % 2 == 0) for part in parts for at, each in enumerate(part)]
+    assert pattern_elements(pattern) == [
+        PatternElement(each, at % 2 == 0) for part in parts for at, each in enumerate(part)
+    ]
 
 
 @given(st.text(st.sampled_from("'/." + LETTERS + "=- é"), max_size=24))
@@ -45,5 +47,5 @@ def test_a_pattern_is_refused_or_keeps_a_record_in_its_directory(pattern: str) -
         check_path_format(pattern)
     except ValueError:
         return
-    printed = "".join(piece.text if piece.literal else "7" for piece in pieces(pattern))
+    printed = "".join(piece.text if piece.literal else "7" for piece in pattern_elements(pattern))
     assert not {"", ".", ".."} & set(printed.removesuffix("/").split("/"))

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from sink_job.api import errors
-from sink_job.api.errors import DataError, SinkError, SpecError
+from sink_job.api.errors import DataError, InvalidSpec, SinkError
 
 ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, SinkError)]
 
@@ -17,24 +17,24 @@ ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubc
     ("name", "code"),
     [
         ("SinkError", 1),
-        ("SpecError", 2),
+        ("InvalidSpec", 2),
         ("LedgerFenced", 3),
         ("DataError", 4),
         ("DataLoss", 5),
         ("ObjectConflict", 6),
-        ("BucketMissing", 7),
+        ("BucketNotFound", 7),
         ("AccessDenied", 7),
-        ("CredentialsInvalid", 7),
-        ("SecretMissing", 7),
-        ("StoreUnsuitable", 7),
+        ("InvalidCredentials", 7),
+        ("SecretNotFound", 7),
+        ("UnsupportedStore", 7),
         ("ClockSkew", 7),
-        ("TopicMissing", 7),
+        ("TopicNotFound", 7),
         ("TopicRecreated", 7),
-        ("OwnedByAnother", 7),
+        ("OwnershipConflict", 7),
         ("LedgerLost", 7),
-        ("TryAgainLater", 75),
+        ("TransientError", 75),
         ("OutOfMemory", 75),
-        ("ExecutorsFailed", 11),
+        ("TooManyExecutorFailures", 11),
     ],
 )
 def test_an_error_ends_the_process_with_its_code(name: str, code: int) -> None:
@@ -49,7 +49,7 @@ def test_every_error_has_a_reason_of_its_own_that_kubernetes_accepts() -> None:
 
 @pytest.mark.parametrize("kind", ALL)
 def test_an_error_survives_the_way_to_the_driver(kind: type[SinkError]) -> None:
-    arguments = {DataError: ("flights", 3, 180, "not JSON"), SpecError: (["spec.s3: is missing"],)}
+    arguments = {DataError: ("flights", 3, 180, "not JSON"), InvalidSpec: (["spec.s3: is missing"],)}
     error = kind(*arguments.get(kind, ("the bucket is gone: create it",)))
     travelled = pickle.loads(pickle.dumps(error))
     assert (type(travelled), str(travelled), travelled.args) == (kind, str(error), error.args)
@@ -66,4 +66,4 @@ def test_a_data_error_says_what_to_do_about_it() -> None:
 
 
 def test_a_spec_error_says_every_mistake_in_a_line() -> None:
-    assert str(SpecError(["a: is missing", "b: is missing"])) == "a: is missing\nb: is missing"
+    assert str(InvalidSpec(["a: is missing", "b: is missing"])) == "a: is missing\nb: is missing"

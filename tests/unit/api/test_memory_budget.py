@@ -14,8 +14,8 @@ cores = st.integers(1, 64)
 part_sizes = st.integers(5 * MI, 2 * GI)
 
 
-def usual(cores: int, part_size: int = 25 * MI, most: int = 8 * GI) -> memory_budget.Memory:
-    total = memory_budget.usual_total(cores=cores, part_size=part_size, least=512 * MI, most=most)
+def usual(cores: int, part_size: int = 25 * MI, most: int = 8 * GI) -> memory_budget.MemoryBudget:
+    total = memory_budget.default_total(cores=cores, part_size=part_size, least=512 * MI, most=most)
     return memory_budget.divide(total, cores=cores, part_size=part_size)
 
 
@@ -23,26 +23,26 @@ def test_two_tasks_at_a_time_stay_under_2_gb() -> None:
     memory = usual(2)
     assert memory.total < 2_000_000_000
     assert memory.heap == 640 * MI
-    assert memory.bodies == 3
+    assert memory.part_buffers == 3
     assert memory.budget >= 100 * MI
 
 
 @given(cores, part_sizes, st.integers(0, 64 * GI))
 def test_the_shares_never_exceed_the_whole(cores: int, part_size: int, more: int) -> None:
-    total = memory_budget.least_total(cores=cores, part_size=part_size) + more
+    total = memory_budget.min_total(cores=cores, part_size=part_size) + more
     memory = memory_budget.divide(total, cores=cores, part_size=part_size)
-    task = memory.budget + (memory.bodies + 1) * part_size + memory_budget.BATCHES
+    task = memory.budget + (memory.part_buffers + 1) * part_size + memory_budget.BATCHES
     everything = (
         memory.heap + memory_budget.JVM_BESIDE_HEAP + memory_budget.DRIVER + cores * (memory_budget.WORKER + task)
     )
     assert everything <= total
-    assert memory.budget >= memory_budget.LEAST_BUDGET
-    assert 1 <= memory.bodies <= memory_budget.MOST_BODIES
+    assert memory.budget >= memory_budget.MIN_TASK_MEMORY
+    assert 1 <= memory.part_buffers <= memory_budget.MAX_PART_BUFFERS
 
 
 @given(cores, part_sizes)
 def test_less_than_the_least_is_refused(cores: int, part_size: int) -> None:
-    least = memory_budget.least_total(cores=cores, part_size=part_size)
+    least = memory_budget.min_total(cores=cores, part_size=part_size)
     with pytest.raises(ConfigurationError, match="is too little"):
         memory_budget.divide(least - 1, cores=cores, part_size=part_size)
 
@@ -57,10 +57,10 @@ def test_parts_that_the_spec_leaves_no_room_for_are_refused_with_what_they_take(
 
 
 def test_small_parts_go_up_side_by_side() -> None:
-    assert usual(2, 5 * MI).bodies == memory_budget.MOST_BODIES
-    assert usual(2, 64 * MI).bodies == 1
+    assert usual(2, 5 * MI).part_buffers == memory_budget.MAX_PART_BUFFERS
+    assert usual(2, 64 * MI).part_buffers == 1
 
 
 def test_the_spec_bounds_the_usual() -> None:
-    assert memory_budget.usual_total(cores=2, part_size=25 * MI, least=4 * GI, most=8 * GI) == 4 * GI
-    assert memory_budget.usual_total(cores=16, part_size=25 * MI, least=512 * MI, most=3 * GI) == 3 * GI
+    assert memory_budget.default_total(cores=2, part_size=25 * MI, least=4 * GI, most=8 * GI) == 4 * GI
+    assert memory_budget.default_total(cores=16, part_size=25 * MI, least=512 * MI, most=3 * GI) == 3 * GI

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sink_job.api.errors import SpecError
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.spec import Sink, load_sink
 from tests.unit.api.manifests import mistakes
 
@@ -23,7 +23,7 @@ spec:
 
 
 def refused(text: str) -> list[str]:
-    with pytest.raises(SpecError) as raised:
+    with pytest.raises(InvalidSpec) as raised:
         load_sink(text)
     return list(raised.value.mistakes)
 

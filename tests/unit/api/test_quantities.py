@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.quantities import DAY, format_duration, format_size, parse_duration, parse_size
-from sink_job.api.spec import Rotation
+from sink_job.api.spec import RotationSpec
 
 
 @given(st.integers(0, 36_500 * DAY))
@@ -73,5 +73,5 @@ def test_a_duration_that_no_clock_can_hold_is_refused() -> None:
 
 
 def test_code_counts_in_milliseconds_and_bytes() -> None:
-    rotation = Rotation(interval=600_000, max_bytes=1 << 30)
+    rotation = RotationSpec(interval=600_000, max_bytes=1 << 30)
     assert rotation.model_dump(exclude_defaults=True) == {"interval": "10m", "maxBytes": "1Gi"}

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sink_job.api.errors import DataError, TopicMissing
-from sink_job.api.report import Ending, Failure, PartitionReport, Report, RunState, Totals
+from sink_job.api.errors import DataError, TopicNotFound
+from sink_job.api.report import Failure, FinalReport, PartitionReport, Report, RunState, Totals
 
 REPORT = Report(
     sink_id="default.flights",
@@ -56,7 +56,7 @@ def test_a_failure_has_the_reason_and_the_place_of_its_error() -> None:
 
 
 def test_a_failure_without_a_place_has_none() -> None:
-    assert Failure.of(TopicMissing("there is no topic flights: create it")).topic is None
+    assert Failure.of(TopicNotFound("there is no topic flights: create it")).topic is None
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_an_unforeseen_failure_says_what_it_was(error: Exception, message: str) 
 @given(st.text(max_size=9000))
 def test_a_termination_message_fits_and_keeps_the_totals(message: str) -> None:
     failure = Failure(reason="DataLoss", message=message, exit_code=5)
-    text = REPORT.model_copy(update={"failure": failure}).ending().termination_message()
-    ending = Ending.model_validate_json(text)
+    text = REPORT.model_copy(update={"failure": failure}).final().termination_message()
+    ending = FinalReport.model_validate_json(text)
     assert len(text.encode()) <= 4096
     assert (ending.totals, ending.epoch, ending.round) == (REPORT.totals, 7, 12)
     assert ending.failure is not None
@@ -79,8 +79,8 @@ def test_a_termination_message_fits_and_keeps_the_totals(message: str) -> None:
 
 
 def test_a_short_message_is_kept_whole() -> None:
-    ending = Ending(failure=Failure(reason="DataLoss", message="gone", exit_code=5))
-    assert Ending.model_validate_json(ending.termination_message()) == ending
+    ending = FinalReport(failure=Failure(reason="DataLoss", message="gone", exit_code=5))
+    assert FinalReport.model_validate_json(ending.termination_message()) == ending
 
 
 @pytest.mark.parametrize(

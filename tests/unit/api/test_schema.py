@@ -35,16 +35,16 @@ def test_every_field_is_described_in_a_sentence(path: FieldPath, field: Any) -> 
 
 
 def test_every_default_is_one_that_a_user_could_write() -> None:
-    rotation = SCHEMA["$defs"]["Rounds"]["properties"]
+    rotation = SCHEMA["$defs"]["RoundsSpec"]["properties"]
     assert (rotation["maxDelay"]["default"], rotation["minBytes"]["default"]) == ("10s", "8Mi")
 
 
 def test_bounds_and_choices_stand_in_the_schema() -> None:
     parts = SCHEMA["$defs"]
-    assert parts["Rotation"]["properties"]["flushSize"]["minimum"] == 1
-    assert parts["S3"]["properties"]["partSize"]["x-s3sink-minimum"] == "5Mi"
+    assert parts["RotationSpec"]["properties"]["flushSize"]["minimum"] == 1
+    assert parts["S3Spec"]["properties"]["partSize"]["x-s3sink-minimum"] == "5Mi"
     assert parts["OnNullValue"]["enum"] == ["Fail", "Ignore", "Write"]
-    assert parts["Kafka"]["additionalProperties"] is False
+    assert parts["KafkaSpec"]["additionalProperties"] is False
 
 
 def test_the_schema_knows_leaving_out_and_no_null() -> None:

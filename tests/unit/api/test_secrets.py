@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from sink_job.api.reserved_properties import is_secret
-from sink_job.api.spec import Kafka, Shaping
+from sink_job.api.spec import KafkaSpec, ObjectSettings
 from tests.unit.api.manifests import accepted, mistakes
 
 SECRET = "hunter2"
@@ -68,10 +68,10 @@ def test_the_shaping_settings_hold_no_secrets() -> None:
 
 def test_an_error_of_the_models_themselves_shows_no_value() -> None:
     with pytest.raises(ValidationError) as raised:
-        Kafka.model_validate({"properties": {"sasl.jaas.config": [SECRET]}})
+        KafkaSpec.model_validate({"properties": {"sasl.jaas.config": [SECRET]}})
     assert SECRET not in str(raised.value)
     with pytest.raises(ValidationError) as raised:
-        Shaping.model_validate_json(json.dumps({"rotation": SECRET}))
+        ObjectSettings.model_validate_json(json.dumps({"rotation": SECRET}))
     assert SECRET not in str(raised.value)
 
 

@@ -5,26 +5,33 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.api.enums import Compression, Converter, Output, PartitionerType, RotationScope, TimestampExtractor
+from sink_job.api.enums import (
+    CompressionCodec,
+    ConverterType,
+    OutputFormat,
+    PartitionerType,
+    RotationScope,
+    TimestampExtractor,
+)
 from sink_job.api.quantities import DAY, GI, MI
-from sink_job.api.spec import Format, Partitioner, Rotation, S3Names, Shaping
+from sink_job.api.spec import FormatSpec, KeySettings, ObjectSettings, PartitionerSpec, RotationSpec
 from tests.unit.api.manifests import HOURLY, accepted
 
 _TEXT = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=12)
 _DURATIONS = st.none() | st.integers(1, 400 * DAY)
 
 SHAPINGS = st.builds(
-    Shaping,
+    ObjectSettings,
     format=st.builds(
-        Format,
-        converter=st.sampled_from(Converter),
-        output=st.sampled_from(Output),
-        compression=st.sampled_from(Compression),
+        FormatSpec,
+        converter=st.sampled_from(ConverterType),
+        output=st.sampled_from(OutputFormat),
+        compression=st.sampled_from(CompressionCodec),
         gzip_level=st.integers(0, 3),
         bytes_separator=st.text(max_size=8),
     ),
     partitioner=st.builds(
-        Partitioner,
+        PartitionerSpec,
         type=st.sampled_from(PartitionerType),
         fields=st.none() | st.lists(_TEXT.filter(lambda text: "." not in text), min_size=1, max_size=3),
         duration=_DURATIONS,
@@ -33,7 +40,7 @@ SHAPINGS = st.builds(
         timestamp_extractor=st.sampled_from(TimestampExtractor),
     ),
     rotation=st.builds(
-        Rotation,
+        RotationSpec,
         flush_size=st.none() | st.integers(1, 2**53 - 1),
         interval=_DURATIONS,
         schedule_interval=st.none() | st.integers(1, DAY),
@@ -43,7 +50,7 @@ SHAPINGS = st.builds(
         scope=st.sampled_from(RotationScope),
     ),
     s3=st.builds(
-        S3Names,
+        KeySettings,
         topics_dir=st.sampled_from(["", "topics", "lake/raw"]),
         offset_pad_width=st.integers(0, 64),
         part_size=st.integers(5 * MI, 2 * GI),
@@ -52,26 +59,26 @@ SHAPINGS = st.builds(
 
 
 @given(SHAPINGS)
-def test_the_shaping_settings_survive_the_ledger(shaping: Shaping) -> None:
-    assert Shaping.model_validate_json(shaping.model_dump_json()) == shaping
+def test_the_shaping_settings_survive_the_ledger(shaping: ObjectSettings) -> None:
+    assert ObjectSettings.model_validate_json(shaping.model_dump_json()) == shaping
 
 
 @given(SHAPINGS)
-def test_equal_settings_are_written_equally(shaping: Shaping) -> None:
+def test_equal_settings_are_written_equally(shaping: ObjectSettings) -> None:
     text = shaping.model_dump_json()
-    assert Shaping.model_validate_json(text).model_dump_json() == text
+    assert ObjectSettings.model_validate_json(text).model_dump_json() == text
 
 
 @given(SHAPINGS)
-def test_the_ledger_spells_settings_as_a_manifest_does(shaping: Shaping) -> None:
+def test_the_ledger_spells_settings_as_a_manifest_does(shaping: ObjectSettings) -> None:
     document = shaping.model_dump(mode="json", exclude_none=True)
-    assert Shaping.model_validate(document, context={"manifest": True}, by_alias=True, by_name=False) == shaping
+    assert ObjectSettings.model_validate(document, context={"manifest": True}, by_alias=True, by_name=False) == shaping
 
 
 def test_the_shaping_settings_hold_nothing_of_the_connection() -> None:
     shaping = accepted({"spec.s3": {"bucket": "archive", "partSize": "6Mi", "topicsDir": "lake"}}).shaping()
-    assert type(shaping.s3) is S3Names
-    assert shaping.s3 == S3Names(part_size=6 * MI, topics_dir="lake")
+    assert type(shaping.s3) is KeySettings
+    assert shaping.s3 == KeySettings(part_size=6 * MI, topics_dir="lake")
 
 
 def test_the_shaping_settings_are_the_manifest_s() -> None:

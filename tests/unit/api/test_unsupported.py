@@ -7,14 +7,14 @@ import itertools
 import pytest
 
 from sink_job.api.enums import (
-    Compression,
-    Converter,
+    CompressionCodec,
+    ConverterType,
+    DesiredState,
     OnNullValue,
-    Output,
+    OutputFormat,
     PartitionerType,
     SchemaCompatibility,
     SchemaNamePosition,
-    State,
     TimestampExtractor,
     Tolerance,
 )
@@ -71,9 +71,9 @@ def test_an_unsupported_setting_can_still_be_parsed(changes: dict[str, object], 
 
 def test_every_value_that_the_job_could_meet_is_either_built_or_refused() -> None:
     choices = {
-        "spec.format.converter": Converter,
-        "spec.format.output": Output,
-        "spec.format.compression": Compression,
+        "spec.format.converter": ConverterType,
+        "spec.format.output": OutputFormat,
+        "spec.format.compression": CompressionCodec,
         "spec.partitioner.schemaName": SchemaNamePosition,
         "spec.schemaCompatibility": SchemaCompatibility,
         "spec.errors.onNullValue": OnNullValue,
@@ -130,8 +130,8 @@ def test_a_sink_that_should_run_has_no_reason_not_to() -> None:
     assert accepted().reason_not_to_run() is None
 
 
-@pytest.mark.parametrize("state", [State.PAUSED, State.STOPPED])
-def test_a_sink_that_is_not_running_says_so(state: State) -> None:
+@pytest.mark.parametrize("state", [DesiredState.PAUSED, DesiredState.STOPPED])
+def test_a_sink_that_is_not_running_says_so(state: DesiredState) -> None:
     reason = accepted({"spec.state": str(state)}).reason_not_to_run()
     assert reason == f"spec.state is {state}: write Running to run this sink"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sink_job.api.errors import SecretMissing, SpecError
+from sink_job.api.errors import InvalidSpec, SecretNotFound
 from sink_job.api.spec import Sink, load_sink
 from sink_job.cli import common
 from sink_job.driver.secret_registry import SECRETS
@@ -47,14 +47,14 @@ def test_a_dash_reads_the_manifest_from_standard_input(monkeypatch: pytest.Monke
 
 
 def test_a_manifest_that_is_not_there_is_a_bad_manifest(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"absent\.yaml cannot be read: No such file"):
+    with pytest.raises(InvalidSpec, match=r"absent\.yaml cannot be read: No such file"):
         common.read_sink(str(tmp_path / "absent.yaml"))
 
 
 def test_a_manifest_that_is_not_text_is_a_bad_manifest(tmp_path: Path) -> None:
     path = tmp_path / "sink.yaml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(SpecError, match="is not text"):
+    with pytest.raises(InvalidSpec, match="is not text"):
         common.read_sink(str(path))
 
 
@@ -78,9 +78,9 @@ def test_an_argument_goes_before_the_directory_of_directories(tmp_path: Path, si
 
 
 def test_a_directory_of_a_secret_that_is_not_there_is_named(tmp_path: Path, sink: Sink) -> None:
-    with pytest.raises(SecretMissing, match=r"--secret s3-keys: .*absent is not a directory"):
+    with pytest.raises(SecretNotFound, match=r"--secret s3-keys: .*absent is not a directory"):
         common.secret_dirs(arguments("--secret", f"s3-keys={tmp_path}/absent"), sink, {})
-    with pytest.raises(SecretMissing, match=r"S3SINK_SECRETS_DIR: .*absent is not a directory"):
+    with pytest.raises(SecretNotFound, match=r"S3SINK_SECRETS_DIR: .*absent is not a directory"):
         common.secret_dirs(arguments(), sink, {"S3SINK_SECRETS_DIR": f"{tmp_path}/absent"})
 
 

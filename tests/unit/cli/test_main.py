@@ -74,15 +74,15 @@ def test_a_command_decides_its_own_exit_code(command: types.SimpleNamespace) -> 
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (errors.SpecError(["spec.s3.bucket: is missing"]), 2),
+        (errors.InvalidSpec(["spec.s3.bucket: is missing"]), 2),
         (errors.LedgerFenced("another driver"), 3),
         (errors.DataError("flights", 0, 17, "is not JSON"), 4),
         (errors.DataLoss("offsets 3 to 5"), 5),
         (errors.ObjectConflict("another object"), 6),
-        (errors.BucketMissing("no bucket"), 7),
-        (errors.SecretMissing("no secret"), 7),
-        (errors.TopicMissing("no topic"), 7),
-        (errors.TryAgainLater("no answer"), 75),
+        (errors.BucketNotFound("no bucket"), 7),
+        (errors.SecretNotFound("no secret"), 7),
+        (errors.TopicNotFound("no topic"), 7),
+        (errors.TransientError("no answer"), 75),
         (errors.SinkError("something"), 1),
         (ValueError("something"), 1),
     ],
@@ -119,7 +119,7 @@ def test_debug_shows_the_traceback(command: types.SimpleNamespace, capsys: pytes
 def test_several_mistakes_of_a_manifest_stand_on_lines_of_their_own(
     command: types.SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fails_with(command, errors.SpecError(["spec.a: one", "spec.b: two"]))
+    fails_with(command, errors.InvalidSpec(["spec.a: one", "spec.b: two"]))
     cli.main(["status"])
     assert capsys.readouterr().err == "s3sink: InvalidSpec: \n  spec.a: one\n  spec.b: two\n"
 

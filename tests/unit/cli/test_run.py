@@ -72,10 +72,12 @@ def test_arguments_become_options(
 
 
 def test_arguments_become_the_goal(manifest: Path, options: list[Any]) -> None:
-    from sink_job.coordinator.context import Goal
+    from sink_job.coordinator.context import StopCondition
 
     main(["run", str(manifest), "--until-caught-up", "--publish-open", "--take-over", "--start-new-ledger"])
-    assert options[0].goal == Goal(until_caught_up=True, publish_open=True, take_over=True, start_new_ledger=True)
+    assert options[0].goal == StopCondition(
+        until_caught_up=True, publish_open=True, take_over=True, start_new_ledger=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,7 @@ def test_a_secret_that_is_not_given_is_named_with_its_field(tmp_path: Path, caps
     path = write(tmp_path, "")
     path.write_text(path.read_text().replace("bucket: archive", "bucket: archive, credentials: {secret: s3-keys}"))
     assert main(["run", str(path)]) == 7
-    assert "SecretMissing: spec.s3.credentials.secret: s3-keys has no directory" in capsys.readouterr().err
+    assert "SecretNotFound: spec.s3.credentials.secret: s3-keys has no directory" in capsys.readouterr().err
 
 
 def test_parts_that_do_not_fit_in_memory_are_refused_with_what_would_fit(

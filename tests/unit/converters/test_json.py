@@ -22,7 +22,7 @@ def convert(values: list[bytes | None], *fields: str) -> Converted:
 
 def kept(found: Converted) -> list[bytes | None]:
     """Each row's value; None where it is null or refused."""
-    gone = {row for row, _ in found.refused} | {
+    gone = {row for row, _ in found.rejected} | {
         row for row, null in enumerate([] if found.nulls is None else found.nulls.tolist()) if null
     }
     return [None if row in gone else value for row, value in enumerate(found.values.to_pylist())]
@@ -32,7 +32,7 @@ def test_sound_values_pass_through_byte_for_byte() -> None:
     values: list[bytes | None] = [b'{"b": 1.0, "a":[1e3,-0]}', b"5", b'"x"', b"[ ]", b"true", '"ä\\u00e4"'.encode()]
     found = convert(values)
     assert found.values.to_pylist() == values
-    assert (found.refused, found.nulls) == ([], None)
+    assert (found.rejected, found.nulls) == ([], None)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_sound_values_pass_through_byte_for_byte() -> None:
 )
 def test_what_is_not_json_is_refused(value: bytes, complaint: str) -> None:
     found = convert([b"1", value, b'{"a":1}'])
-    assert found.refused == [(1, complaint)]
+    assert found.rejected == [(1, complaint)]
     assert kept(found) == [b"1", None, b'{"a":1}']
 
 
@@ -91,7 +91,7 @@ def test_a_null_value_and_the_json_null_are_both_no_value() -> None:
 def test_a_value_with_line_breaks_becomes_one_line() -> None:
     found = convert([b'{"a": 1}', b'{\n  "a": 1.0,\r\n  "b": "x\\n y"\n}', b'\n{"c": 1}'])
     assert found.values.to_pylist() == [b'{"a": 1}', b'{"a":1.0,"b":"x\\n y"}', b'{"c":1}']
-    assert found.refused == []
+    assert found.rejected == []
 
 
 def test_white_space_around_a_value_stays() -> None:
@@ -123,8 +123,8 @@ def test_names_of_fields_may_hold_any_character(name: str) -> None:
 
 def test_a_number_out_of_range_is_refused_only_where_it_is_needed() -> None:
     values: list[bytes | None] = [b'{"a":1e999}', b'{"b":1e999}']
-    assert convert(values).refused == []
-    ((row, complaint),) = convert(values, "a").refused
+    assert convert(values).rejected == []
+    ((row, complaint),) = convert(values, "a").rejected
     assert row == 0
     assert complaint.startswith("a field needed from the value cannot be read: Number out of range")
 
@@ -174,7 +174,7 @@ values = st.none() | sound | sound | st.lists(fragments, max_size=5).map(b"".joi
 def test_a_batch_gives_what_its_values_give_alone(batch: list[bytes | None]) -> None:
     found = convert(batch, "a", "b.c")
     alone = [convert([value], "a", "b.c") for value in batch]
-    assert found.refused == [(row, one.refused[0][1]) for row, one in enumerate(alone) if one.refused]
+    assert found.rejected == [(row, one.rejected[0][1]) for row, one in enumerate(alone) if one.rejected]
     assert kept(found) == [kept(one)[0] for one in alone]
     assert found.fields == {name: [one.fields[name][0] for one in alone] for name in ("a", "b.c")}
 
@@ -183,7 +183,7 @@ def test_a_batch_gives_what_its_values_give_alone(batch: list[bytes | None]) -> 
 def test_one_value_gives_what_the_parser_says(batch: list[bytes | None]) -> None:
     found, value = convert(batch, "a", "b.c"), batch[0]
     read, sound = _read(value)
-    assert bool(found.refused) == (not sound)
+    assert bool(found.rejected) == (not sound)
     assert (found.nulls is not None and bool(found.nulls[0])) == (sound and read is None)
     if sound and read is not None and value is not None:
         assert found.values[0].as_py() == (msgspec.json.format(value, indent=-1) if b"\n" in value else value)

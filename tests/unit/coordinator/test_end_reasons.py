@@ -13,17 +13,17 @@ from sink_job.api.errors import (
     DataLoss,
     LedgerFenced,
     ObjectConflict,
-    OwnedByAnother,
+    OwnershipConflict,
     SinkError,
-    TryAgainLater,
+    TransientError,
 )
-from sink_job.api.operator_sections import OffsetReset
-from sink_job.coordinator.context import Goal
+from sink_job.api.operator_sections import OffsetResetSpec
+from sink_job.coordinator.context import StopCondition
 from sink_job.ledger.ownership import Owner, claim_ledger
-from sink_job.ledger.state import Record, State, apply
+from sink_job.ledger.state import LedgerState, Record, apply
 from sink_job.ledger.store import Ledger
 from sink_job.maintenance.discard_open import discard_open
-from sink_job.maintenance.offset_reset import Resetter
+from sink_job.maintenance.offset_reset import OffsetResetter
 from sink_job.s3 import Conflict, S3Outcome
 from tests.support.memory_s3 import MemoryS3
 from tests.support.memory_sink import MemoryPlace, ended_by
@@ -31,7 +31,7 @@ from tests.support.synthetic_log import FileGroup, FunctionEngine, FunctionLog
 
 LOG = FunctionLog(records=12)
 FIRST = "topics/log/partition=0/log+0+0000000000.json"
-NEW_LEDGER = Goal(until_caught_up=True, publish_open=True, start_new_ledger=True)
+NEW_LEDGER = StopCondition(until_caught_up=True, publish_open=True, start_new_ledger=True)
 OBJECTS = {
     f"topics/log/partition=0/log+0+{first:010d}.json": list(range(first, min(first + 5, 12))) for first in (0, 5, 10)
 }
@@ -87,9 +87,9 @@ def stored_then(monkeypatch: pytest.MonkeyPatch, s3: MemoryS3, key: str, error: 
 def test_a_driver_whose_record_was_stored_before_the_outage_is_not_fenced_by_it(
     place: MemoryPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored_then(monkeypatch, place.s3, f"/ledger/{4:020d}", TryAgainLater)
+    stored_then(monkeypatch, place.s3, f"/ledger/{4:020d}", TransientError)
     error = ended_by(lambda: place.run(LOG))
-    assert type(error) is TryAgainLater
+    assert type(error) is TransientError
     place.run(LOG)
     assert place.offsets() == OBJECTS
 
@@ -106,14 +106,14 @@ def record(number: int, attempt: str) -> Record:
 @pytest.mark.parametrize("above", [["ours", "theirs"], [None, "theirs"], ["theirs"]], ids=str)
 def test_a_record_of_another_attempt_anywhere_above_the_state_fences(above: list[str | None]) -> None:
     s3 = MemoryS3()
-    state = State()
+    state = LedgerState()
     for number, attempt in enumerate(["ours", *above], 1):
         if attempt is not None:
             ledger(s3, attempt).append(record(number, attempt))
         if number == 1:
             state = apply(state, record(1, "ours"))
     with pytest.raises(LedgerFenced, match="attempt theirs"):
-        ledger(s3, "ours").expect_owner(state)
+        ledger(s3, "ours").check_owner(state)
 
 
 @pytest.mark.parametrize("above", [[], ["ours"]], ids=str)
@@ -121,8 +121,8 @@ def test_without_a_record_of_another_attempt_nobody_is_fenced(above: list[str]) 
     s3 = MemoryS3()
     for number, attempt in enumerate(["ours", *above], 1):
         ledger(s3, attempt).append(record(number, attempt))
-    ledger(s3, "ours").expect_owner(apply(State(), record(1, "ours")))
-    ledger(s3, "ours").check_head(apply(State(), record(1, "ours")))
+    ledger(s3, "ours").check_owner(apply(LedgerState(), record(1, "ours")))
+    ledger(s3, "ours").check_head(apply(LedgerState(), record(1, "ours")))
 
 
 # -- a failure of a fenced driver ------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def test_a_failure_is_reported_as_it_is_where_the_store_does_not_say_who_owns_th
         place.run(LOG)
         place.s3.delete([FIRST])
         gone_from_kafka(engine, group)
-        place.s3.fault = fail("list", "/ledger/", TryAgainLater)
+        place.s3.fault = fail("list", "/ledger/", TransientError)
 
     with place.faults(Once("complete", FIRST, meanwhile)):
         error = ended_by(lambda: place.run(LOG, engine=engine, admin=group))
@@ -167,8 +167,8 @@ def test_a_failure_of_the_owner_is_reported_as_it_is(place: MemoryPlace) -> None
 
 def pending(place: MemoryPlace) -> None:
     """A ledger that names an object which is not visible."""
-    with place.faults(fail("complete", FIRST, TryAgainLater)):
-        assert isinstance(ended_by(lambda: place.run(LOG)), TryAgainLater)
+    with place.faults(fail("complete", FIRST, TransientError)):
+        assert isinstance(ended_by(lambda: place.run(LOG)), TransientError)
 
 
 def test_a_fenced_discard_does_not_report_as_lost_what_the_driver_has_published(place: MemoryPlace) -> None:
@@ -184,13 +184,13 @@ def test_a_fenced_discard_does_not_report_as_lost_what_the_driver_has_published(
 
 def test_a_fenced_reset_does_not_report_as_lost_what_the_driver_has_published(place: MemoryPlace) -> None:
     pending(place)
-    request = OffsetReset.model_validate({"nonce": "n", "to": "Earliest", "onExisting": "NewPrefix"})
+    request = OffsetResetSpec.model_validate({"nonce": "n", "to": "Earliest", "onExisting": "NewPrefix"})
 
     def meanwhile(key: str) -> None:
         place.run(LOG)
         place.s3.delete([FIRST])
 
-    resetter = Resetter(place.sink, place.hands(), FileGroup(LOG, place.group), request)
+    resetter = OffsetResetter(place.sink, place.hands(), FileGroup(LOG, place.group), request)
     with place.faults(Once("complete", FIRST, meanwhile)):
         assert isinstance(ended_by(resetter.run), LedgerFenced)
 
@@ -220,7 +220,7 @@ def test_a_conflict_over_the_record_of_another_driver_fences(place: MemoryPlace)
 def test_a_conflict_over_nothing_is_worth_trying_again(place: MemoryPlace, file: str) -> None:
     with place.faults(fail("put", file, Conflict)):
         error = ended_by(lambda: place.run(LOG))
-    assert isinstance(error, TryAgainLater)
+    assert isinstance(error, TransientError)
     assert not isinstance(error, S3Outcome)
     place.run(LOG)
     assert place.offsets() == OBJECTS
@@ -240,7 +240,7 @@ def test_a_conflict_over_the_place_of_another_sink_is_refused() -> None:
     s3: Any = store
     claim_ledger(s3, "sink/", Owner("c", "n", "one", "id"))
     store.fault = fail("put", "owner.json", Conflict)
-    with pytest.raises(OwnedByAnother, match="belongs to S3Sink n/one"):
+    with pytest.raises(OwnershipConflict, match="belongs to S3Sink n/one"):
         claim_ledger(s3, "sink/", Owner("c", "n", "other", "id"))
 
 
@@ -287,8 +287,8 @@ def test_uploads_that_keep_vanishing_are_worth_trying_again_later_and_nothing_is
     place.s3.uploads.clear()
     with place.faults(Vanishing(place.s3, 1_000)):
         error = ended_by(lambda: place.run(LOG))
-    assert type(error) is TryAgainLater
-    assert "vanish while lost objects are made again" in str(error)
+    assert type(error) is TransientError
+    assert "disappear during rebuilds" in str(error)
     assert place.s3.uploads == {}
     place.run(LOG)
     assert place.offsets() == OBJECTS
@@ -309,7 +309,7 @@ def test_staged_remainders_that_keep_vanishing_end_the_driver(place: MemoryPlace
 
     with place.faults(fault):
         error = ended_by(lambda: place.run(LOG))
-    assert type(error) is TryAgainLater
-    assert "its open objects were made again 5 times" in str(error)
+    assert type(error) is TransientError
+    assert "its open objects were rebuilt 5 times" in str(error)
     place.run(LOG)
     assert place.offsets() == OBJECTS

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from sink_job.api.report import StuckReport
+from sink_job.api.report import HangingTransactionReport
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.hanging_transactions import Standstill
+from sink_job.coordinator.hanging_transactions import HangingTransactionDetector
 from sink_job.engine.kafka_admin import KafkaAdmin
 
 TP = TopicPartition("log", 0)
@@ -18,16 +18,20 @@ class Log:
 
     def __init__(self) -> None:
         self.now, self.stable, self.end, self.asked = 0, 10, 10, 0
-        self.standstill = Standstill(cast("KafkaAdmin", self), lambda: self.now, every=1_000, after=60_000)
+        self.standstill = HangingTransactionDetector(
+            cast("KafkaAdmin", self), lambda: self.now, every=1_000, after=60_000
+        )
 
-    def ends(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> Mapping[TopicPartition, int]:
+    def end_offsets(
+        self, partitions: Sequence[TopicPartition], *, committed: bool = True
+    ) -> Mapping[TopicPartition, int]:
         assert not committed
         self.asked += 1
         return {TP: self.end}
 
-    def at(self, ms: int, *, stable: int, end: int) -> list[StuckReport]:
+    def at(self, ms: int, *, stable: int, end: int) -> list[HangingTransactionReport]:
         self.now, self.end = ms, end
-        return self.standstill.look({TP: stable})
+        return self.standstill.check({TP: stable})
 
 
 def test_an_offset_that_stands_while_records_come_in_behind_it_is_told_after_a_while() -> None:

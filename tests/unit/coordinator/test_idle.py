@@ -12,8 +12,8 @@ from sink_job.api.errors import LedgerFenced
 from sink_job.api.spec import load_sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator import coordinator
-from sink_job.coordinator.context import Goal, World
-from sink_job.coordinator.progress import Tracker
+from sink_job.coordinator.context import CoordinatorContext, StopCondition
+from sink_job.coordinator.progress import Progress
 from sink_job.ledger.ownership import Owner
 from sink_job.s3 import Head, Listed, NotFound, PreconditionFailed
 from tests.support.sink_fixture import manifest
@@ -67,15 +67,15 @@ class Interrupted(FileGroup):
         self.asked = 0
         self.meanwhile: Callable[[], object] = lambda: None
 
-    def ends(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
+    def end_offsets(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
         self.asked += 1
         assert self.asked < 50, "the idle driver has not noticed"
         if self.asked == 5:
             self.meanwhile()
-        return super().ends(partitions, committed=committed)
+        return super().end_offsets(partitions, committed=committed)
 
 
-MakeDriver = Callable[..., coordinator.Driver]
+MakeDriver = Callable[..., coordinator.Coordinator]
 
 
 @pytest.fixture
@@ -92,18 +92,18 @@ def make_driver(monkeypatch: pytest.MonkeyPatch, kafka: Interrupted) -> MakeDriv
     monkeypatch.setattr(coordinator, "lifecycle_warning", lambda s3, root: None)
     sink = load_sink(manifest("archive", "http://127.0.0.1:9", flush_size=5))
 
-    def make(attempt: str, clock: Callable[[], int]) -> coordinator.Driver:
+    def make(attempt: str, clock: Callable[[], int]) -> coordinator.Coordinator:
         settings: Any = None
-        world = World(
+        world = CoordinatorContext(
             s3=settings,
             admin=kafka,
             engine=FunctionEngine(LOG),
             clock=clock,
             owner=Owner("function", sink.namespace, sink.name, sink.sink_id),
             attempt=attempt,
-            look_every=10_000,
+            discovery_interval_ms=10_000,
         )
-        return coordinator.Driver(sink, world, Goal(), Tracker(sink, clock))
+        return coordinator.Coordinator(sink, world, StopCondition(), Progress(sink, clock))
 
     return make
 
@@ -117,9 +117,9 @@ def ticking(start: int) -> Callable[[], int]:
 def test_an_idle_driver_that_was_fenced_ends_and_says_by_whom(
     make_driver: MakeDriver, kafka: Interrupted, ahead: int
 ) -> None:
-    make_driver("first", lambda: NOW + ahead)._claim()
+    make_driver("first", lambda: NOW + ahead).start()
     idle = make_driver("second", ticking(NOW))
-    kafka.meanwhile = make_driver("third", lambda: NOW + 2 * HOUR)._claim
+    kafka.meanwhile = make_driver("third", lambda: NOW + 2 * HOUR).start
     with pytest.raises(LedgerFenced) as fenced:
         idle.run()
     assert "(record 3, epoch 3, attempt third, of 2023-11-15T00:13:20Z)" in str(fenced.value)

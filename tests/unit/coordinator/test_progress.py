@@ -10,11 +10,11 @@ import pytest
 
 from sink_job.api.report import RunState
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator import coordinator
-from sink_job.coordinator.committer import Commits
-from sink_job.coordinator.progress import Tracker
-from sink_job.ledger.state import NamedObject, OpenObject, PartitionState, State, Tally
-from sink_job.writer.partition_writer import BadRecord, Counts, TaskResult
+from sink_job.coordinator.committer import Committer
+from sink_job.coordinator.progress import Progress
+from sink_job.coordinator.rejections import log_rejected
+from sink_job.ledger.state import ClosedObject, LedgerState, OffsetChecksum, OpenObject, PartitionState
+from sink_job.writer.partition_writer import RejectedRecord, TaskCounters, TaskResult
 from tests.unit.api.manifests import accepted
 
 NOW = 1_700_000_000_000
@@ -22,61 +22,70 @@ TP = TopicPartition("flights", 0)
 
 
 def open_object(path: str) -> OpenObject:
-    return OpenObject(path=path, first=90, last=99, size=10, opened_at=NOW, settings=1, offsets=Tally(10, 1), base=None)
+    return OpenObject(
+        path=path,
+        first=90,
+        last=99,
+        size=10,
+        opened_at=NOW,
+        settings=1,
+        offsets=OffsetChecksum(10, 1),
+        interval_start=None,
+    )
 
 
-STATE = State(
+STATE = LedgerState(
     number=7,
     epoch=5,
     partitions={
         str(TP): PartitionState(next=100, committable=90, rotation_start=90, open=(open_object("a"), open_object("b")))
     },
-    pending={"k": NamedObject("k", "flights", 0, "p", 80, 89, 10, 77, "u", (), (), Tally(10, 1), 1)},
+    pending={"k": ClosedObject("k", "flights", 0, "p", 80, 89, 10, 77, "u", (), (), OffsetChecksum(10, 1), 1)},
 )
 
 
 @pytest.fixture
-def tracker() -> Tracker:
-    return Tracker(accepted(), lambda: NOW)
+def tracker() -> Progress:
+    return Progress(accepted(), lambda: NOW)
 
 
-def test_a_report_tells_from_the_claim_on_what_is_open_and_what_is_not_visible_yet(tracker: Tracker) -> None:
+def test_a_report_tells_from_the_claim_on_what_is_open_and_what_is_not_visible_yet(tracker: Progress) -> None:
     tracker.claimed(STATE)
     report = tracker.report()
     assert (report.state, report.round, report.memory.open_objects) == (RunState.RECOVERING, 7, 2)
     assert [p.committed for p in report.partitions] == [80]
 
 
-def test_a_report_tells_what_the_recovery_has_made_visible(tracker: Tracker) -> None:
+def test_a_report_tells_what_the_recovery_has_made_visible(tracker: Progress) -> None:
     tracker.claimed(STATE)
     anything: Any = None
-    commits = Commits(
+    commits = Committer(
         ledger=anything, s3=anything, offsets=anything, group="g", state=STATE, rebuild=anything, clock=lambda: NOW
     )
     commits.state, commits.published = msgspec.structs.replace(STATE, pending={}), 1
     tracker.recovered(commits)
     report = tracker.report()
     assert [p.committed for p in report.partitions] == [90]
-    assert (report.totals.objects, report.last_publish, report.memory.most_open_objects) == (1, NOW, 2)
+    assert (report.totals.objects, report.last_publish, report.memory.max_open_objects) == (1, NOW, 2)
 
 
 def refused(offsets: range) -> TaskResult:
-    told = tuple(BadRecord(offset, f"bad {offset}") for offset in offsets)
-    return TaskResult(STATE.partitions[str(TP)], Counts(refused=len(offsets)), refused=told[:10])
+    told = tuple(RejectedRecord(offset, f"bad {offset}") for offset in offsets)
+    return TaskResult(STATE.partitions[str(TP)], TaskCounters(rejected=len(offsets)), rejected=told[:10])
 
 
 def test_dropped_records_are_a_warning_with_the_first_offsets_and_how_many(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        coordinator._tell_refused({TP: refused(range(12, 1_300)), TopicPartition("flights", 1): refused(range(0))})
+        log_rejected({TP: refused(range(12, 1_300)), TopicPartition("flights", 1): refused(range(0))})
     assert [record.getMessage() for record in caplog.records] == [
-        "flights-0: 1,288 refused records are dropped (spec.errors.tolerance: All): offset 12: bad 12; offset 13: bad "
+        "flights-0: dropped 1,288 rejected records (spec.errors.tolerance: All): offset 12: bad 12; offset 13: bad "
         "13; offset 14: bad 14; and 1,285 more"
     ]
 
 
 def test_a_single_dropped_record_is_told_whole(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        coordinator._tell_refused({TP: refused(range(12, 13))})
+        log_rejected({TP: refused(range(12, 13))})
     assert [record.getMessage() for record in caplog.records] == [
-        "flights-0: 1 refused record is dropped (spec.errors.tolerance: All): offset 12: bad 12"
+        "flights-0: dropped 1 rejected record (spec.errors.tolerance: All): offset 12: bad 12"
     ]

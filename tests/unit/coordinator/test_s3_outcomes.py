@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sink_job.coordinator.context import Goal
+from sink_job.coordinator.context import StopCondition
 from sink_job.maintenance.discard_open import discard_open
 from sink_job.s3 import (
     ChecksumMismatch,
@@ -102,7 +102,7 @@ def test_whatever_the_store_answers_the_driver_ends_with_a_known_code_and_the_ne
 def test_whatever_the_store_answers_a_driver_that_takes_over_ends_with_a_known_code(
     place: MemoryPlace, request_: str, outcome: type[S3Outcome]
 ) -> None:
-    place.run(FunctionLog(records=8), goal=Goal(until_caught_up=True))
+    place.run(FunctionLog(records=8), goal=StopCondition(until_caught_up=True))
     call, key = REQUESTS[request_]
     with place.faults(Answers(call, key, outcome, None)):
         error = ended_by(lambda: place.run(LOG))
@@ -117,7 +117,7 @@ def test_whatever_the_store_answers_a_driver_that_takes_over_ends_with_a_known_c
 def test_whatever_the_store_answers_a_command_ends_with_a_known_code(
     place: MemoryPlace, request_: str, outcome: type[S3Outcome]
 ) -> None:
-    place.run(FunctionLog(records=8), goal=Goal(until_caught_up=True))
+    place.run(FunctionLog(records=8), goal=StopCondition(until_caught_up=True))
     call, key = REQUESTS[request_]
     with place.faults(Answers(call, key, outcome, None)):
         error = ended_by(lambda: discard_open(place.hands()))

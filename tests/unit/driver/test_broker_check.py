@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sink_job.api.errors import TryAgainLater
+from sink_job.api.errors import TransientError
 from sink_job.driver.broker_check import wait_for_broker
 
 
@@ -37,7 +37,7 @@ def test_one_broker_that_answers_is_enough() -> None:
 
 def test_each_broker_that_cannot_be_reached_is_named_with_its_reason() -> None:
     port = closed_port()
-    with pytest.raises(TryAgainLater) as told:
+    with pytest.raises(TransientError) as told:
         wait_for_broker(f"127.0.0.1:{port}", clock=seconds(100))
     assert str(told.value) == (
         f"spec.kafka.bootstrapServers: no broker can be reached (127.0.0.1:{port}: Connection refused)"
@@ -45,7 +45,7 @@ def test_each_broker_that_cannot_be_reached_is_named_with_its_reason() -> None:
 
 
 def test_a_name_that_does_not_exist_is_told_so() -> None:
-    with pytest.raises(TryAgainLater, match=r"broker\.invalid:9092: "):
+    with pytest.raises(TransientError, match=r"broker\.invalid:9092: "):
         wait_for_broker("broker.invalid:9092", clock=seconds(100))
 
 
@@ -75,6 +75,6 @@ def test_addresses_with_brackets_or_a_protocol_are_understood() -> None:
         seen.append(address)
         raise TimeoutError("timed out")
 
-    with pytest.raises(TryAgainLater, match="timed out"):
+    with pytest.raises(TransientError, match="timed out"):
         wait_for_broker("[::1]:9092,PLAINTEXT://kafka:9093", connect=connect, clock=seconds(100))
     assert seen == [("::1", 9092), ("kafka", 9093)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sink_job.driver.cgroup_memory import GivenMemory, memory_limit
+from sink_job.driver.cgroup_memory import ContainerMemory, memory_limit
 
 V1, V2 = "memory/memory.limit_in_bytes", "memory.max"
 
@@ -30,19 +30,19 @@ def test_no_limit_is_none(tmp_path: Path) -> None:
 
 def test_more_that_the_container_is_given_is_the_drivers(tmp_path: Path) -> None:
     say(tmp_path, V1, str(1 << 30))
-    memory = GivenMemory(1 << 30, tmp_path)
-    assert memory.grown() is None
+    memory = ContainerMemory(1 << 30, tmp_path)
+    assert memory.current() is None
     say(tmp_path, V1, str(3 << 30))
-    assert memory.grown() == 3 << 30
+    assert memory.current() == 3 << 30
 
 
 def test_a_limit_that_was_another_than_what_is_given_is_not_followed(tmp_path: Path) -> None:
     say(tmp_path, V1, str(8 << 30))
-    memory = GivenMemory(1 << 30, tmp_path)
+    memory = ContainerMemory(1 << 30, tmp_path)
     say(tmp_path, V1, str(9 << 30))
-    assert memory.grown() is None
+    assert memory.current() is None
 
 
 def test_a_run_that_was_given_nothing_follows_nothing(tmp_path: Path) -> None:
     say(tmp_path, V1, str(8 << 30))
-    assert GivenMemory(None, tmp_path).grown() is None
+    assert ContainerMemory(None, tmp_path).current() is None

@@ -14,9 +14,9 @@ from sink_job.driver.logs import LogHandler
 from tests.unit.driver.conftest import NOW, MakeReport
 
 
-def shown(report: Report, *, height: int = 40, tasks: console.Tasks | None = None) -> str:
+def shown(report: Report, *, height: int = 40, tasks: console.TaskCount | None = None) -> str:
     terminal = Console(file=io.StringIO(), width=120, record=True)
-    terminal.print(console.Screen("s3://archive").render(report, height=height, tasks=tasks))
+    terminal.print(console.LiveConsole("s3://archive").render(report, height=height, tasks=tasks))
     return terminal.export_text()
 
 
@@ -42,7 +42,7 @@ def test_what_is_not_known_is_a_question_mark(make_report: MakeReport) -> None:
 
 
 def test_a_round_under_way_shows_its_tasks(make_report: MakeReport) -> None:
-    assert "round 13 (3 of 8 tasks)" in shown(make_report(), tasks=console.Tasks(3, 8))
+    assert "round 13 (3 of 8 tasks)" in shown(make_report(), tasks=console.TaskCount(3, 8))
 
 
 def test_the_screen_fits_the_terminal_and_shows_the_worst_partitions(make_report: MakeReport) -> None:
@@ -73,7 +73,7 @@ LAGGING = [PartitionReport(topic="t", partition=0, committed=0, next=0, end=7, l
 
 
 def test_plain_lines_are_few_and_only_of_news(make_report: MakeReport) -> None:
-    lines = console.Lines()
+    lines = console.PlainConsole()
     totals = Totals(records=1_000, bytes=1_000_000)
     assert lines.line(make_report(state=RunState.RECOVERING, totals=Totals(), partitions=LAGGING)) is None
     assert lines.line(make_report(totals=Totals())) is None
@@ -85,18 +85,18 @@ def test_plain_lines_are_few_and_only_of_news(make_report: MakeReport) -> None:
 
 
 def test_a_publish_is_told_sooner(make_report: MakeReport) -> None:
-    lines = console.Lines()
+    lines = console.PlainConsole()
     lines.line(make_report(totals=Totals(), partitions=LAGGING))
     assert lines.line(make_report(now=NOW + 1_999, totals=Totals(objects=1))) is None
     assert "1 objects (+1)" in (lines.line(make_report(now=NOW + 2_000, totals=Totals(objects=1))) or "")
 
 
 def test_a_long_round_tells_of_its_tasks(make_report: MakeReport) -> None:
-    lines = console.Lines()
+    lines = console.PlainConsole()
     lines.line(make_report(totals=Totals(), partitions=LAGGING))
     later = [make_report(now=NOW + 10_000 * n, totals=Totals()) for n in range(1, 4)]
-    assert lines.line(later[0], lambda: console.Tasks(1, 8)) == "round 13: 1 of 8 tasks are done"
-    assert lines.line(later[1], lambda: console.Tasks(1, 8)) is None
+    assert lines.line(later[0], lambda: console.TaskCount(1, 8)) == "round 13: 1 of 8 tasks are done"
+    assert lines.line(later[1], lambda: console.TaskCount(1, 8)) is None
     assert lines.line(later[2], lambda: None) is None
 
 
@@ -121,7 +121,7 @@ def test_the_summary_is_one_line(make_report: MakeReport) -> None:
 
 
 def test_refused_records_are_told_in_the_summary_and_in_plain_lines(make_report: MakeReport) -> None:
-    lines = console.Lines()
+    lines = console.PlainConsole()
     lines.line(make_report(totals=Totals(), partitions=LAGGING))
     report = make_report(now=NOW + 10_000, totals=Totals(records=7, dropped=1_200))
     assert "0 objects (+0), 1,200 refused; 2 open" in (lines.line(report) or "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sink_job.driver.liveness import Heart
+from sink_job.driver.liveness import Heartbeat
 
 
 class Clock:
@@ -15,7 +15,7 @@ class Clock:
 
 def test_silence_is_counted_from_the_last_beat() -> None:
     clock = Clock()
-    heart = Heart(clock)
+    heart = Heartbeat(clock)
     clock.now = 30
     heart.beat()
     clock.now = 70
@@ -24,17 +24,17 @@ def test_silence_is_counted_from_the_last_beat() -> None:
 
 def test_progress_inside_of_a_round_is_a_sign_of_life() -> None:
     clock = Clock()
-    heart = Heart(clock)
-    heart.saw((1, 8))
+    heart = Heartbeat(clock)
+    heart.observed((1, 8))
     clock.now = 100
-    heart.saw((2, 8))
+    heart.observed((2, 8))
     assert heart.silence_s() == 0
 
 
 def test_the_same_progress_again_is_none() -> None:
     clock = Clock()
-    heart = Heart(clock)
-    heart.saw((1, 8))
+    heart = Heartbeat(clock)
+    heart.observed((1, 8))
     clock.now = 100
-    heart.saw((1, 8))
+    heart.observed((1, 8))
     assert heart.silence_s() == 100

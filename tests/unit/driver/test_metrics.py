@@ -17,7 +17,7 @@ Sample = tuple[str, frozenset[tuple[str, str]]]
 
 
 def samples(report: Report) -> dict[Sample, float]:
-    numbers = metrics.Numbers(
+    numbers = metrics.ReportCollector(
         report=lambda: report,
         lost=lambda: 6,
         requests={"driver": lambda: {"GetObject": 2}, "task": lambda: {"UploadPart": 9, "CreateMultipartUpload": 1}},
@@ -52,7 +52,7 @@ def labels(**given: str) -> frozenset[tuple[str, str]]:
         ("jvm_peak_bytes", labels(), 90),
         ("state", labels(s3sink_state="Running"), 1),
         ("state", labels(s3sink_state="Failed"), 0),
-        ("sink_info", labels(sink_id="default.flights", name="flights", namespace="default"), 1),
+        ("info", labels(sink_id="default.flights", name="flights", namespace="default"), 1),
         ("last_publish_time_seconds", labels(), 1_699_999_997),
     ],
 )

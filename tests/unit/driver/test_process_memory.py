@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sink_job.driver.process_memory import Peaks, peaks
+from sink_job.driver.process_memory import PeakRss, peak_rss
 
 
 def process(proc: Path, pid: int, parent: int, name: str, peak_kib: int) -> None:
@@ -20,15 +20,15 @@ def test_the_jvm_and_the_largest_worker_are_found_at_any_depth(tmp_path: Path) -
     process(tmp_path, 12, 11, "python3.11", 20)
     process(tmp_path, 13, 12, "python3.11", 300)
     process(tmp_path, 14, 1, "java", 9_999)
-    assert peaks(10, tmp_path) == Peaks(jvm=500 << 10, python=300 << 10)
+    assert peak_rss(10, tmp_path) == PeakRss(jvm=500 << 10, python=300 << 10)
 
 
 def test_a_name_with_brackets_does_not_confuse(tmp_path: Path) -> None:
     process(tmp_path, 10, 1, "s3sink", 999)
     process(tmp_path, 11, 10, "a) (b", 500)
     process(tmp_path, 12, 11, "java", 70)
-    assert peaks(10, tmp_path).jvm == 70 << 10
+    assert peak_rss(10, tmp_path).jvm == 70 << 10
 
 
 def test_nothing_is_known_without_proc(tmp_path: Path) -> None:
-    assert peaks(10, tmp_path / "absent") == Peaks(None, None)
+    assert peak_rss(10, tmp_path / "absent") == PeakRss(None, None)

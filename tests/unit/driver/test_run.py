@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from sink_job.api.errors import DataError, LedgerFenced, SinkError, TryAgainLater
+from sink_job.api.errors import DataError, LedgerFenced, SinkError, TransientError
 from sink_job.api.quantities import GI, MI
 from sink_job.api.spec import Sink, load_sink
 from sink_job.driver import logs, run
 from sink_job.driver.secret_registry import SECRETS
 from sink_job.driver.signals import StopSignals
 from sink_job.s3 import connect
-from sink_job.spark.executor_pods import Cluster
+from sink_job.spark.executor_pods import ExecutorConfig
 
 SINK = """
 apiVersion: s3sink.io/v1alpha1
@@ -54,37 +54,37 @@ def a_run(sink: Sink, *, stopping: bool = False, jvm_gone: bool | None = None) -
     return made
 
 
-@pytest.mark.parametrize("error", [TryAgainLater("gave up"), SinkError("asked"), ConnectionResetError()], ids=repr)
+@pytest.mark.parametrize("error", [TransientError("gave up"), SinkError("asked"), ConnectionResetError()], ids=repr)
 def test_while_stopping_what_was_cut_short_is_no_failure(sink: Sink, error: Exception) -> None:
-    assert a_run(sink, stopping=True)._meant(error) is None
-    assert a_run(sink)._meant(error) is error
+    assert a_run(sink, stopping=True)._classify(error) is None
+    assert a_run(sink)._classify(error) is error
 
 
 def test_while_stopping_a_fence_is_still_told(sink: Sink) -> None:
     error = LedgerFenced("another driver")
-    assert a_run(sink, stopping=True)._meant(error) is error
+    assert a_run(sink, stopping=True)._classify(error) is error
 
 
 def test_a_jvm_that_was_killed_is_worth_trying_again(sink: Sink) -> None:
     for error in (ConnectionRefusedError("refused"), SinkError("Py4JNetworkError")):
-        meant = a_run(sink, jvm_gone=True)._meant(error)
-        assert isinstance(meant, TryAgainLater)
+        meant = a_run(sink, jvm_gone=True)._classify(error)
+        assert isinstance(meant, TransientError)
         assert "Spark's JVM has ended" in str(meant)
-        assert a_run(sink, jvm_gone=False)._meant(error) is error
+        assert a_run(sink, jvm_gone=False)._classify(error) is error
 
 
 def test_a_spark_that_does_not_start_with_kubernetes_leads_to_the_drivers_rights(sink: Sink) -> None:
     """Without them its JVM ends in the middle of a call."""
     made = a_run(sink)
-    made.cluster, made.begins_spark = Cluster(instances=1, cores=1, memory=GI, properties={}), True
-    meant = made._meant(ConnectionRefusedError("refused"))
-    assert isinstance(meant, TryAgainLater)
+    made.cluster, made.begins_spark = ExecutorConfig(instances=1, cores=1, memory=GI, properties={}), True
+    meant = made._classify(ConnectionRefusedError("refused"))
+    assert isinstance(meant, TransientError)
     assert "get, list, watch, create and delete pods" in str(meant)
 
 
 def test_an_error_with_a_name_keeps_it_though_the_jvm_is_gone(sink: Sink) -> None:
     error = DataError("flights", 0, 17, "is not JSON")
-    assert a_run(sink, jvm_gone=True)._meant(error) is error
+    assert a_run(sink, jvm_gone=True)._classify(error) is error
 
 
 def test_an_owner_is_named_by_the_cluster_or_the_host(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:

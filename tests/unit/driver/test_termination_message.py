@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sink_job.api.errors import AccessDenied
-from sink_job.api.report import Ending
+from sink_job.api.report import FinalReport
 from sink_job.driver import termination_message
 from sink_job.driver.secret_registry import SECRETS
 
@@ -22,7 +22,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_failure_is_told_in_the_words_that_the_operator_reads(file: Path) -> None:
     file.touch()
     termination_message.failed(AccessDenied("S3 says no"))
-    failure = Ending.model_validate_json(file.read_text()).failure
+    failure = FinalReport.model_validate_json(file.read_text()).failure
     assert failure is not None
     assert (failure.reason, failure.message, failure.exit_code) == ("AccessDenied", "S3 says no", 7)
 

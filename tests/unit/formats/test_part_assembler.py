@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.formats.compression import Compression, Gzip, Uncompressed
-from sink_job.formats.part_assembler import Inherited, PartStream
-from sink_job.formats.spill_buffer import Spool
+from sink_job.formats.part_assembler import PartAssembler, StagedPrefix
+from sink_job.formats.spill_buffer import SpillPool
 
 
 class SmallGzip(Gzip):
@@ -23,18 +23,18 @@ ROWS = st.lists(st.binary(min_size=1, max_size=30), min_size=1, max_size=40)
 COMPRESSIONS = st.sampled_from([Uncompressed(), SmallGzip(2)])
 
 
-def feed(stream: PartStream, rows: list[bytes]) -> list[bytes]:
+def feed(stream: PartAssembler, rows: list[bytes]) -> list[bytes]:
     ends = np.cumsum([len(r) for r in rows], dtype=np.int64)
     return list(stream.append(memoryview(b"".join(rows)), ends))
 
 
-def inherited(chunks: list[bytes]) -> Inherited:
-    return Inherited(sum(map(len, chunks)), lambda: b"".join(chunks))
+def inherited(chunks: list[bytes]) -> StagedPrefix:
+    return StagedPrefix(sum(map(len, chunks)), lambda: b"".join(chunks))
 
 
 def in_one_go(rows: list[bytes], compression: Compression, part_size: int) -> list[bytes]:
-    with Spool(1 << 30) as spool:
-        stream = PartStream(part_size=part_size, compression=compression, spool=spool)
+    with SpillPool(1 << 30) as spool:
+        stream = PartAssembler(part_size=part_size, compression=compression, spool=spool)
         parts = feed(stream, rows)
         last = stream.finish()
     return [*parts, last] if last else parts
@@ -51,8 +51,8 @@ def test_parts_do_not_depend_on_batches_rounds_or_memory(
     loose: list[bytes] = []
     bounds = sorted({0, len(rows), *(c for c in cuts if c < len(rows))})
     for start, end in pairwise(bounds):
-        with Spool(limit) as spool:
-            stream = PartStream(
+        with SpillPool(limit) as spool:
+            stream = PartAssembler(
                 part_size=part_size,
                 compression=compression,
                 spool=spool,
@@ -68,10 +68,10 @@ def test_parts_do_not_depend_on_batches_rounds_or_memory(
                 parts += [last] if last else []
                 break
             if data.draw(st.booleans()):
-                stream.gather()
-            left = stream.leave()
-            sealed = (sealed if left.keeps_sealed else []) + [left.sealed]
-            loose = (loose if left.keeps_loose else []) + [left.loose]
+                stream.compact()
+            left = stream.take_remainder()
+            sealed = (sealed if left.keeps_blocks else []) + [left.blocks]
+            loose = (loose if left.keeps_partial_block else []) + [left.partial_block]
     assert parts == in_one_go(rows, compression, part_size)
 
 
@@ -95,15 +95,15 @@ def test_leftovers_of_earlier_rounds_are_not_read_before_a_part_needs_them() -> 
     def never() -> bytes:
         raise AssertionError("read too early")
 
-    with Spool(1 << 20) as spool:
-        stream = PartStream(part_size=100, compression=Uncompressed(), spool=spool, sealed=Inherited(50, never))
+    with SpillPool(1 << 20) as spool:
+        stream = PartAssembler(part_size=100, compression=Uncompressed(), spool=spool, sealed=StagedPrefix(50, never))
         assert feed(stream, [b"x" * 49]) == []
         with pytest.raises(AssertionError, match="too early"):
             feed(stream, [b"x"])
 
 
 def test_past_its_limit_a_spool_keeps_bytes_on_disk_and_gives_them_back_in_order() -> None:
-    with Spool(100) as spool:
+    with SpillPool(100) as spool:
         first, second = spool.hold(), spool.hold()
         for n in range(50):
             first.add(b"a%02d" % n)

@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.api.enums import Converter, Output
-from sink_job.api.job_sections import Format
-from sink_job.formats import row_format
+from sink_job.api.enums import ConverterType, OutputFormat
+from sink_job.api.job_sections import FormatSpec
+from sink_job.formats import row_encoder
 
 
-def frame(values: list[bytes], *, converter: Converter = Converter.JSON, separator: str | None = None) -> list[bytes]:
-    output = Output.JSON if separator is None else Output.BYTES
-    settings = Format(converter=converter, output=output, bytes_separator=separator or "")
-    rows: list[bytes] = row_format(settings).frame(pa.array(values, pa.binary())).to_pylist()
+def frame(
+    values: list[bytes], *, converter: ConverterType = ConverterType.JSON, separator: str | None = None
+) -> list[bytes]:
+    output = OutputFormat.JSON if separator is None else OutputFormat.BYTES
+    settings = FormatSpec(converter=converter, output=output, bytes_separator=separator or "")
+    rows: list[bytes] = row_encoder(settings).encode(pa.array(values, pa.binary())).to_pylist()
     return rows
 
 
@@ -27,33 +29,33 @@ def test_json_values_are_lines() -> None:
 
 
 def test_text_becomes_json_strings() -> None:
-    assert frame(["ä b".encode(), b""], converter=Converter.TEXT) == ['"ä b"\n'.encode(), b'""\n']
+    assert frame(["ä b".encode(), b""], converter=ConverterType.TEXT) == ['"ä b"\n'.encode(), b'""\n']
 
 
 def test_text_is_escaped_where_it_has_to_be() -> None:
-    rows = frame([b'say "x"', b"a\\b\n", b"plain", b"\x01"], converter=Converter.TEXT)
+    rows = frame([b'say "x"', b"a\\b\n", b"plain", b"\x01"], converter=ConverterType.TEXT)
     assert rows == [b'"say \\"x\\""\n', b'"a\\\\b\\n"\n', b'"plain"\n', b'"\\u0001"\n']
 
 
 @given(st.lists(st.text()))
 def test_text_as_json_reads_back_and_is_one_line(values: list[str]) -> None:
-    rows = frame([value.encode() for value in values], converter=Converter.TEXT)
+    rows = frame([value.encode() for value in values], converter=ConverterType.TEXT)
     assert [json.loads(row) for row in rows] == values
     assert all(row.count(b"\n") == 1 for row in rows)
 
 
 @given(st.lists(st.binary()))
 def test_bytes_as_json_are_base64(values: list[bytes]) -> None:
-    rows = frame(values, converter=Converter.BYTES)
+    rows = frame(values, converter=ConverterType.BYTES)
     assert [base64.b64decode(json.loads(row)) for row in rows] == values
 
 
-@pytest.mark.parametrize("converter", [Converter.JSON, Converter.TEXT, Converter.BYTES])
-def test_output_bytes_is_the_value_and_the_separator(converter: Converter) -> None:
+@pytest.mark.parametrize("converter", [ConverterType.JSON, ConverterType.TEXT, ConverterType.BYTES])
+def test_output_bytes_is_the_value_and_the_separator(converter: ConverterType) -> None:
     assert frame([b"a", b""], converter=converter, separator="\r\n") == [b"a\r\n", b"\r\n"]
     assert frame([b"a", b""], converter=converter, separator="") == [b"a", b""]
 
 
 def test_a_format_that_is_not_built_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="output Parquet is not built yet"):
-        row_format(Format(output=Output.PARQUET))
+        row_encoder(FormatSpec(output=OutputFormat.PARQUET))

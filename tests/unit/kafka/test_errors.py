@@ -7,10 +7,10 @@ import pytest
 from sink_job.api.errors import (
     AccessDenied,
     ConfigurationError,
-    CredentialsInvalid,
+    InvalidCredentials,
     SinkError,
-    TopicMissing,
-    TryAgainLater,
+    TopicNotFound,
+    TransientError,
 )
 from sink_job.kafka.errors import domain_error, parse_chain
 
@@ -25,16 +25,16 @@ def error_of(text: str) -> SinkError:
 @pytest.mark.parametrize(
     ("thrown", "kind"),
     [
-        (COMMON + "TimeoutException Timed out waiting for a node assignment.", TryAgainLater),
-        (COMMON + "CoordinatorNotAvailableException x", TryAgainLater),
-        (COMMON + "SaslAuthenticationException Authentication failed", CredentialsInvalid),
-        (COMMON + "SslAuthenticationException SSL handshake failed", CredentialsInvalid),
+        (COMMON + "TimeoutException Timed out waiting for a node assignment.", TransientError),
+        (COMMON + "CoordinatorNotAvailableException x", TransientError),
+        (COMMON + "SaslAuthenticationException Authentication failed", InvalidCredentials),
+        (COMMON + "SslAuthenticationException SSL handshake failed", InvalidCredentials),
         (COMMON + "TopicAuthorizationException Not authorized to access topics: [t]", AccessDenied),
         (COMMON + "ClusterAuthorizationException Cluster authorization failed.", AccessDenied),
-        (COMMON + "UnknownTopicOrPartitionException This server does not host it.", TopicMissing),
+        (COMMON + "UnknownTopicOrPartitionException This server does not host it.", TopicNotFound),
         (COMMON + "UnknownMemberIdException x", ConfigurationError),
         ("org.apache.kafka.common.config.ConfigException Invalid value X", ConfigurationError),
-        ("org.apache.kafka.common.config.ConfigException No resolvable bootstrap urls given", TryAgainLater),
+        ("org.apache.kafka.common.config.ConfigException No resolvable bootstrap urls given", TransientError),
         ("java.lang.IllegalStateException whatever", SinkError),
     ],
 )
@@ -55,7 +55,7 @@ def test_missing_rights_name_what_is_not_allowed() -> None:
 
 def test_an_authentication_failure_wins_over_the_timeout_around_it() -> None:
     text = COMMON + "TimeoutException outer\n" + COMMON + "SaslAuthenticationException bad password"
-    assert isinstance(error_of(text), CredentialsInvalid)
+    assert isinstance(error_of(text), InvalidCredentials)
 
 
 def test_an_exception_without_a_message_is_named() -> None:

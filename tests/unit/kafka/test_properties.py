@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from sink_job.api.errors import SecretMissing
-from sink_job.api.spec import Kafka
+from sink_job.api.errors import SecretNotFound
+from sink_job.api.spec import KafkaSpec
 from sink_job.kafka.properties import KafkaProperties
 
 LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="app" password="s3cr3t-word";'
 
 
-def kafka(**fields: object) -> Kafka:
-    return Kafka.model_validate({"bootstrapServers": "kafka:9092", "topics": ["t"], **fields})
+def kafka(**fields: object) -> KafkaSpec:
+    return KafkaSpec.model_validate({"bootstrapServers": "kafka:9092", "topics": ["t"], **fields})
 
 
 def jaas(key: str = "jaas") -> dict[str, object]:
@@ -54,12 +54,12 @@ def test_a_secret_of_several_lines_keeps_them(tmp_path: Path) -> None:
 
 
 def test_a_secret_without_a_directory_is_named(login: dict[str, Path]) -> None:
-    with pytest.raises(SecretMissing, match=r"sasl\.jaas\.config: login has no directory here.*--secret login="):
+    with pytest.raises(SecretNotFound, match=r"sasl\.jaas\.config: login has no directory here.*--secret login="):
         KafkaProperties.of(kafka(**jaas()), {})
 
 
 def test_a_key_that_the_secret_lacks_is_named(login: dict[str, Path]) -> None:
-    with pytest.raises(SecretMissing, match=r"sasl\.jaas\.config: the secret login has no key missing"):
+    with pytest.raises(SecretNotFound, match=r"sasl\.jaas\.config: the secret login has no key missing"):
         KafkaProperties.of(kafka(**jaas("missing")), login)
 
 

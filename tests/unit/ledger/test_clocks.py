@@ -9,8 +9,8 @@ import pytest
 
 from sink_job.api.errors import ClockSkew
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.ledger.clocks import CLOCK_BOUND_MS, JUMP_MS, HostClock, checked, without_clock
-from sink_job.ledger.state import OpenObject, PartitionState, Record, State, Tally, apply
+from sink_job.ledger.clocks import JUMP_MS, MAX_CLOCK_SKEW_MS, HostClock, checked_now, without_clock
+from sink_job.ledger.state import LedgerState, OffsetChecksum, OpenObject, PartitionState, Record, apply
 
 NOW = 1_700_000_000_000
 YEAR = 31_536_000_000
@@ -27,24 +27,24 @@ class Store:
         self.then = then
         self.asked = 0
 
-    def look(self) -> None:
+    def check_access(self) -> None:
         self.asked += 1
         if self.then is not None:
             self.clock = self.then
 
 
 def clock_of(now: int, store: Store) -> int:
-    return checked(lambda: now, lambda: store.clock, store)
+    return checked_now(lambda: now, lambda: store.clock, store)
 
 
-@pytest.mark.parametrize("apart", [0, CLOCK_BOUND_MS, -CLOCK_BOUND_MS])
+@pytest.mark.parametrize("apart", [0, MAX_CLOCK_SKEW_MS, -MAX_CLOCK_SKEW_MS])
 def test_a_host_clock_within_the_bound_is_used_and_asks_the_store_nothing(apart: int) -> None:
     store = Store(NOW)
     assert clock_of(NOW + apart, store) == NOW + apart
     assert store.asked == 0
 
 
-@pytest.mark.parametrize("apart", [CLOCK_BOUND_MS + 1, -CLOCK_BOUND_MS - 1, YEAR])
+@pytest.mark.parametrize("apart", [MAX_CLOCK_SKEW_MS + 1, -MAX_CLOCK_SKEW_MS - 1, YEAR])
 def test_a_host_clock_outside_the_bound_is_refused_with_both_clocks(apart: int) -> None:
     with pytest.raises(ClockSkew) as skew:
         clock_of(NOW + apart, Store(NOW))
@@ -61,7 +61,7 @@ def test_an_answer_from_before_the_host_was_suspended_is_not_compared() -> None:
 
 def test_a_store_that_refuses_requests_for_their_clock_does_not_hide_both_clocks() -> None:
     class Refusing(Store):
-        def look(self) -> None:
+        def check_access(self) -> None:
             raise ClockSkew("RequestTimeTooSkewed")
 
     with pytest.raises(ClockSkew, match="2023-11-14T22:13:20Z"):
@@ -116,11 +116,11 @@ def host_at(now: int, store: int | None) -> HostClock:
 
 
 def test_a_ledger_that_is_far_ahead_is_set_back_to_the_hosts_clock() -> None:
-    assert host_at(NOW, NOW).to_set_back(NOW + CLOCK_BOUND_MS + 1) == NOW
+    assert host_at(NOW, NOW).to_set_back(NOW + MAX_CLOCK_SKEW_MS + 1) == NOW
 
 
 def test_a_ledger_that_is_a_little_ahead_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
-    assert host_at(NOW, NOW).to_set_back(NOW + CLOCK_BOUND_MS) is None
+    assert host_at(NOW, NOW).to_set_back(NOW + MAX_CLOCK_SKEW_MS) is None
     assert "the ledger's clock is 300 s ahead of this host's" in caplog.text
 
 
@@ -130,23 +130,23 @@ def test_a_ledger_is_not_set_back_where_no_store_confirms_the_hosts_clock(caplog
 
 
 def test_a_clock_is_not_set_back_while_something_is_open() -> None:
-    o = OpenObject(path="p", first=0, last=0, size=1, opened_at=NOW, settings=1, offsets=Tally(1, 1))
-    p = PartitionState(next=1, committable=0, rotation_start=0, n=1, open=(o,))
+    o = OpenObject(path="p", first=0, last=0, size=1, opened_at=NOW, settings=1, offsets=OffsetChecksum(1, 1))
+    p = PartitionState(next=1, committable=0, rotation_start=0, open_records=1, open=(o,))
     with pytest.raises(ValueError, match="nothing is open"):
         without_clock({TP: p})
 
 
 def test_partitions_are_left_without_values_of_the_clock() -> None:
-    bare = PartitionState(next=5, committable=5, rotation_start=5, written_to=5, settings=1)
+    bare = PartitionState(next=5, committable=5, rotation_start=5, accepted_end=5, settings=1)
     used = PartitionState(
-        next=5, committable=5, rotation_start=5, written_to=5, settings=1, last_time=NOW + YEAR,
+        next=5, committable=5, rotation_start=5, accepted_end=5, settings=1, last_time=NOW + YEAR,
         next_schedule=NOW + YEAR, path_clock=NOW + YEAR, current_path="p",
     )  # fmt: skip
     assert without_clock({TP: used, TopicPartition("log", 1): bare}) == {TP: bare}
 
 
 def test_only_a_record_that_says_so_sets_the_ledgers_clock_back() -> None:
-    state = State(number=1, clock=NOW)
+    state = LedgerState(number=1, clock=NOW)
     record = Record(number=2, epoch=1, attempt="a", kind="round", clock=NOW - 1)
     assert apply(state, record).clock == NOW
     said = Record(number=2, epoch=1, attempt="a", kind="round", clock=NOW - 1, sets_clock_back=True)

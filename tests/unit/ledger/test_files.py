@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sink_job.api.errors import LedgerUnreadable
-from sink_job.coordinator.context import Goal
+from sink_job.api.errors import ConfigurationError, LedgerUnreadable
+from sink_job.coordinator.context import StopCondition
 from sink_job.ledger import files
 from tests.support.memory_sink import MemoryPlace, ended_by
 from tests.support.synthetic_log import FunctionLog
@@ -35,8 +35,8 @@ DAMAGED: dict[str, Callable[[bytes], bytes]] = {
     "not gzip": lambda body: b"not gzip",
     "cut short": lambda body: body[: len(body) // 2],
     "not JSON": lambda body: gzip.compress(b"not JSON"),
-    "other JSON": lambda body: gzip.compress(b'{"kind": 1}'),
-    "not text": lambda body: gzip.compress(b'{"attempt": "\xff"}'),
+    "other JSON": lambda body: gzip.compress(b'{"format": 3, "kind": 1}'),
+    "not text": lambda body: gzip.compress(b'{"format": 3, "attempt": "\xff"}'),
 }
 
 
@@ -45,11 +45,35 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryPlace:
     return MemoryPlace(tmp_path, monkeypatch)
 
 
+@pytest.mark.parametrize(
+    ("document", "number"),
+    [({"number": 1, "named": []}, 1), ({"format": 2, "number": 1}, 2), ({"format": 4, "closed": {}}, 4)],
+    ids=["the first format, which files did not contain", "an older format", "a newer format"],
+)
+def test_a_ledger_of_another_format_is_refused_with_both_formats(
+    place: MemoryPlace, document: dict[str, object], number: int
+) -> None:
+    key = f"{place.root}ledger/{1:020d}.json.gz"
+    place.s3.put(key, gzip.compress(msgspec.json.encode(document)))
+    error = ended_by(lambda: place.run(LOG))
+    assert isinstance(error, ConfigurationError)
+    assert f"{key} has ledger format {number}; " in str(error)
+    assert " format 3 only" in str(error)
+
+
+def test_every_file_of_the_ledger_contains_its_format(place: MemoryPlace) -> None:
+    place.run(LOG, snapshot_every=2)
+    folders = {"ledger", "snapshot", "intent"}
+    names = [key for key in place.s3.objects if key.removeprefix(place.root).split("/")[0] in folders]
+    assert {name.removeprefix(place.root).split("/")[0] for name in names} == folders
+    assert {msgspec.json.decode(gzip.decompress(place.s3.get(name)))["format"] for name in names} == {3}
+
+
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_file_that_no_sink_writes_is_ignored_with_one_warning(
     place: MemoryPlace, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
-    place.run(FunctionLog(records=8), goal=Goal(until_caught_up=True))
+    place.run(FunctionLog(records=8), goal=StopCondition(until_caught_up=True))
     place.s3.put(place.root + name, b"")
     place.run(LOG)
     warnings = [each.getMessage() for each in caplog.records if "is ignored" in each.getMessage()]
@@ -68,7 +92,7 @@ def test_a_folder_marker_alone_is_no_ledger(place: MemoryPlace) -> None:
 @pytest.mark.parametrize("damage", DAMAGED)
 def test_a_file_of_the_ledger_that_cannot_be_read_is_named(place: MemoryPlace, folder: str, damage: str) -> None:
     every = 3 if folder == "snapshot/" else 1_000
-    place.run(FunctionLog(records=8), goal=Goal(until_caught_up=True), snapshot_every=every)
+    place.run(FunctionLog(records=8), goal=StopCondition(until_caught_up=True), snapshot_every=every)
     key = max(key for key in place.s3.objects if key.startswith(place.root + folder))
     place.s3.put(key, DAMAGED[damage](place.s3.get(key)))
     error = ended_by(lambda: place.run(LOG))
@@ -79,7 +103,7 @@ def test_a_file_of_the_ledger_that_cannot_be_read_is_named(place: MemoryPlace, f
 
 
 def test_a_record_under_the_number_of_another_is_named(place: MemoryPlace) -> None:
-    place.run(FunctionLog(records=8), goal=Goal(until_caught_up=True))
+    place.run(FunctionLog(records=8), goal=StopCondition(until_caught_up=True))
     last = max(key for key in place.s3.objects if key.startswith(f"{place.root}ledger/"))
     number = int(last.rsplit("/", 1)[1][:20])
     copy = last.replace(f"{number:020d}", f"{number + 1:020d}")
@@ -114,7 +138,7 @@ def test_an_owners_file_that_cannot_be_read_is_named_and_take_over_writes_it_aga
     assert isinstance(error, LedgerUnreadable)
     assert f"s3://archive/{key} cannot be read" in str(error)
     assert "--take-over" in str(error)
-    place.run(LOG, goal=Goal(until_caught_up=True, publish_open=True, take_over=True))
+    place.run(LOG, goal=StopCondition(until_caught_up=True, publish_open=True, take_over=True))
     assert sum(map(len, place.offsets().values())) == 12
 
 

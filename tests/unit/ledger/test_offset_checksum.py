@@ -4,14 +4,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.ledger.offset_checksum import CHUNK, holes, tally, tally_range
-from sink_job.ledger.state import Tally
+from sink_job.ledger.offset_checksum import CHUNK, checksum, checksum_range, gap_checksum
+from sink_job.ledger.state import OffsetChecksum
 
 OFFSETS = st.sets(st.integers(0, 2**62), min_size=1, max_size=50)
 
 
-def of(offsets: set[int]) -> Tally:
-    return tally(np.array(sorted(offsets), dtype=np.int64))
+def of(offsets: set[int]) -> OffsetChecksum:
+    return checksum(np.array(sorted(offsets), dtype=np.int64))
 
 
 @given(OFFSETS, st.data())
@@ -27,12 +27,12 @@ def test_another_offset_in_place_of_one_shows(offsets: set[int], other: int) -> 
 
 
 def test_a_range_longer_than_a_chunk_is_tallied_whole() -> None:
-    assert tally_range(7, 7 + 2 * CHUNK + 3) == tally(np.arange(7, 7 + 2 * CHUNK + 3, dtype=np.int64))
+    assert checksum_range(7, 7 + 2 * CHUNK + 3) == checksum(np.arange(7, 7 + 2 * CHUNK + 3, dtype=np.int64))
 
 
 @given(st.integers(0, 1000), st.sets(st.integers(0, 99)))
 def test_holes_are_the_rest_of_the_range(start: int, written: set[int]) -> None:
     inside = {start + offset for offset in written}
     rest = set(range(start, start + 100)) - inside
-    expected = of(rest) if rest else Tally()
-    assert holes(start, start + 100, of(inside) if inside else Tally()) == expected
+    expected = of(rest) if rest else OffsetChecksum()
+    assert gap_checksum(start, start + 100, of(inside) if inside else OffsetChecksum()) == expected

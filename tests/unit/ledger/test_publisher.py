@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from sink_job.ledger.publisher import Outcome, equals, publish
-from sink_job.ledger.state import NamedObject, Part, Tally
+from sink_job.ledger.publisher import PublishOutcome, equals, publish
+from sink_job.ledger.state import ClosedObject, OffsetChecksum, Part
 from sink_job.s3 import Head
 
 MD5S = [hashlib.md5(body, usedforsecurity=False).digest() for body in (b"one", b"two")]
 WHOLE = hashlib.md5(b"".join(MD5S), usedforsecurity=False).hexdigest() + "-2"
 
 
-def named(*etags: str) -> NamedObject:
+def named(*etags: str) -> ClosedObject:
     parts = tuple(Part(n, etag, 0, 5) for n, etag in enumerate(etags, 1))
-    return NamedObject("k", "t", 0, "p", 0, 9, 10, 77, "u", parts, (), Tally(10, 1), 1)
+    return ClosedObject("k", "t", 0, "p", 0, 9, 10, 77, "u", parts, (), OffsetChecksum(10, 1), 1)
 
 
 OURS = named(*(f'"{md5.hex()}"' for md5 in MD5S))
@@ -53,9 +53,9 @@ class Forgetful:
         return None
 
 
-@pytest.mark.parametrize(("was_tried", "outcome"), [(False, Outcome.VISIBLE), (True, Outcome.LOST)])
+@pytest.mark.parametrize(("was_tried", "outcome"), [(False, PublishOutcome.VISIBLE), (True, PublishOutcome.LOST)])
 def test_a_completion_that_another_driver_may_have_tried_is_confirmed_by_what_is_stored(
-    was_tried: bool, outcome: Outcome
+    was_tried: bool, outcome: PublishOutcome
 ) -> None:
     store: Any = Forgetful()
     assert publish(store, OURS, was_tried) is outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.ledger.sequence import Chain, chain, droppable, is_head, superseded
+from sink_job.ledger.sequence import Chain, chain, droppable, is_head, superseded_snapshots
 
 numbers = st.sets(st.integers(1, 40))
 
@@ -79,8 +79,8 @@ def test_a_record_whose_object_is_not_acknowledged_is_kept_with_all_behind_it() 
 
 
 def test_the_two_newest_snapshots_are_kept() -> None:
-    assert superseded({1, 9, 5}) == [1]
-    assert superseded({9, 5}) == []
+    assert superseded_snapshots({1, 9, 5}) == [1]
+    assert superseded_snapshots({9, 5}) == []
 
 
 @given(numbers, numbers, numbers, st.integers(1, 41))
@@ -89,7 +89,7 @@ def test_what_is_dropped_is_never_missed(
 ) -> None:
     """With either of the two newest snapshots the chain afterwards is what it was before."""
     left = records - set(droppable(records, snapshots, claims, unacknowledged))
-    kept = snapshots - set(superseded(snapshots))
+    kept = snapshots - set(superseded_snapshots(snapshots))
     assert chain(left, kept) == chain(records, snapshots)
     assert chain(left, kept - {max(kept, default=0)}) == chain(records, snapshots - {max(snapshots, default=0)})
     assert records & claims <= left

@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 
 from sink_job.ledger import staging
-from sink_job.ledger.staging import Staged, Staging, StagingLost, is_past, new_prefix
+from sink_job.ledger.staging import StagedDataLost, StagingReader, StagingWriter, is_expired, new_prefix
 from sink_job.ledger.state import Extent
-from sink_job.s3 import S3, NotFound
+from sink_job.s3 import NotFound, S3Client
 
 
 class Store:
@@ -38,14 +38,14 @@ def store() -> Store:
 
 
 def staged(store: Store, *leftovers: bytes, prefix: str = "s") -> list[tuple[Extent, ...]]:
-    writing = Staging(cast("S3", store), prefix)
+    writing = StagingWriter(cast("S3Client", store), prefix)
     extents = [writing.add(data) for data in leftovers]
     writing.flush()
     return extents
 
 
-def reader(store: Store) -> Staged:
-    return Staged(cast("S3", store))
+def reader(store: Store) -> StagingReader:
+    return StagingReader(cast("S3Client", store))
 
 
 def test_leftovers_go_into_one_object_and_are_found_again(store: Store) -> None:
@@ -100,7 +100,7 @@ def test_each_reader_notices_by_itself_that_its_leftover_was_altered(store: Stor
     mine, other = staged(store, b"mine", b"other")
     store.objects["s-0"] = b"minEother"
     reading = reader(store)
-    with pytest.raises(StagingLost, match="s3://bucket/s-0 is not what was staged"):
+    with pytest.raises(StagedDataLost, match="s3://bucket/s-0 is not what was staged"):
         reading.read(mine)
     assert reading.read(other) == b"other"
 
@@ -109,7 +109,7 @@ def test_each_reader_notices_by_itself_that_its_leftover_was_altered(store: Stor
 def test_a_staging_object_that_is_gone_or_cut_short_is_noticed(store: Store, kept: bytes | None) -> None:
     _, last = staged(store, b"first", b"last")
     store.objects = {} if kept is None else {"s-0": kept}
-    with pytest.raises(StagingLost):
+    with pytest.raises(StagedDataLost):
         reader(store).read(last)
 
 
@@ -120,8 +120,8 @@ def test_no_two_attempts_stage_under_one_name() -> None:
 @pytest.mark.parametrize(("epoch", "number", "past"), [(2, 99, True), (3, 7, True), (3, 8, False), (4, 1, False)])
 def test_staging_objects_of_lower_epochs_and_of_recorded_rounds_are_past(epoch: int, number: int, past: bool) -> None:
     name = f"{new_prefix('root/', epoch, number)}-0".removeprefix("root/staging/")
-    assert is_past(name, epoch=3, recorded=7) is past
+    assert is_expired(name, epoch=3, recorded=7) is past
 
 
 def test_a_name_that_is_not_ours_is_never_past() -> None:
-    assert not is_past("somebody-else-s", epoch=3, recorded=7)
+    assert not is_expired("somebody-else-s", epoch=3, recorded=7)

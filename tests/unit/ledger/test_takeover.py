@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import LedgerFenced
-from sink_job.ledger.state import Kafka, Record, State, apply
+from sink_job.ledger.state import KafkaIdentity, LedgerState, Record, apply
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.takeover import take_over
 from tests.support.memory_s3 import MemoryS3
@@ -22,13 +22,13 @@ class Rival:
         self.ledger = Ledger(store, "ledger-of/", uuid.uuid4().hex)
         self.state = take_over(self.ledger, lambda state: claim_of(state, self.ledger.attempt))
 
-    def appends(self, kafka: Kafka | None = None) -> None:
+    def appends(self, kafka: KafkaIdentity | None = None) -> None:
         record = Record(self.state.number + 1, self.state.epoch, self.ledger.attempt, "round", clock=0, kafka=kafka)
         self.ledger.append(record)
         self.state = apply(self.state, record)
 
 
-def claim_of(state: State, attempt: str) -> Record:
+def claim_of(state: LedgerState, attempt: str) -> Record:
     return Record(state.number + 1, state.number + 1, attempt, "claim", clock=0, settings="{}")
 
 
@@ -99,9 +99,9 @@ def test_a_claim_that_fell_into_a_dropped_number_is_not_taken_for_the_record_tha
     both = newcomer(s3).load()
     sleepers = [newcomer(s3), newcomer(s3)]
 
-    def claim(state: State) -> Record:
+    def claim(state: LedgerState) -> Record:
         if state == both and rival.state == both:
-            rival.appends(kafka=Kafka("cluster", {"log": "its id"}))
+            rival.appends(kafka=KafkaIdentity("cluster", {"log": "its id"}))
             rival.state = rival.ledger.snapshot(rival.state)
             rival.appends()
             rival.state = rival.ledger.snapshot(rival.state)
@@ -114,7 +114,7 @@ def test_a_claim_that_fell_into_a_dropped_number_is_not_taken_for_the_record_tha
 
 
 def test_whoever_loses_every_try_is_fenced(s3: MemoryS3, rival: Rival) -> None:
-    def claim(state: State) -> Record:
+    def claim(state: LedgerState) -> Record:
         rival.appends()
         return claim_of(state, "newcomer")
 

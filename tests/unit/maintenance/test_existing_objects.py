@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.ledger.state import NamedObject, PartitionState, State, Tally
-from sink_job.maintenance.existing_objects import may_reach_over
+from sink_job.ledger.state import ClosedObject, LedgerState, OffsetChecksum, PartitionState
+from sink_job.maintenance.existing_objects import may_overlap
 from sink_job.partitioning.object_keys import ObjectName
-from sink_job.verify.audit import Lists
+from sink_job.verify.audit import GenerationAudit
 
 TP = TopicPartition("log", 0)
 
 
-def known(first: int, path: str = "a") -> NamedObject:
-    return NamedObject(
+def known(first: int, path: str = "a") -> ClosedObject:
+    return ClosedObject(
         key=f"{path}/{first}", topic="log", partition=0, path=path, first=first, last=first + 9, bytes=1, crc=1,
-        upload="u", parts=(), seen=(), offsets=Tally(), settings=1,
+        upload="u", parts=(), sources=(), offsets=OffsetChecksum(), settings=1,
     )  # fmt: skip
 
 
@@ -45,5 +45,7 @@ def test_an_unknown_object_may_reach_over_a_start(first: int, start: int, others
     name = ObjectName("log", "a", 0, first)
     strange = {str(n): each for n, each in enumerate([name, *others])}
     objects = {"a/10": known(10)}
-    lists = Lists(State(partitions={"log-0": PartitionState(20, 20, 20)}), list(objects.values()), [], {TP: 10})
-    assert may_reach_over(name, objects, strange, [lists], {TP: start}) is told
+    lists = GenerationAudit(
+        LedgerState(partitions={"log-0": PartitionState(20, 20, 20)}), list(objects.values()), [], {TP: 10}
+    )
+    assert may_overlap(name, objects, strange, [lists], {TP: start}) is told

@@ -6,19 +6,22 @@ from typing import Any
 
 import pytest
 
-from sink_job.api.errors import SpecError
-from sink_job.api.operator_sections import OffsetReset
+from sink_job.api.errors import InvalidSpec
+from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.maintenance.reset_targets import Logs, Places, digest, wanted_starts
+from sink_job.maintenance.reset_targets import LogBounds, ResetContext, request_digest, resolve_targets
 
 A, B, OLD = TopicPartition("log", 0), TopicPartition("log", 1), TopicPartition("old", 0)
-PLACES = Places(
-    logs=Logs(first={A: 10, B: 0}, end={A: 100, B: 50}), at={A: 70, B: 60}, reached={A: 40, B: 30, OLD: 7}, now=1_000
+PLACES = ResetContext(
+    logs=LogBounds(first={A: 10, B: 0}, end={A: 100, B: 50}),
+    at={A: 70, B: 60},
+    reached={A: 40, B: 30, OLD: 7},
+    now=1_000,
 )
 
 
 def starts(to: str, **given: Any) -> dict[TopicPartition, int]:
-    return wanted_starts(OffsetReset.model_validate({"nonce": "n", "to": to, **given}), PLACES)
+    return resolve_targets(OffsetResetSpec.model_validate({"nonce": "n", "to": to, **given}), PLACES)
 
 
 def test_earliest_is_the_first_offset_that_kafka_holds() -> None:
@@ -43,7 +46,7 @@ def test_every_mistake_is_told_at_once() -> None:
         {"topic": "log", "partition": 2, "offset": 0},
         {"topic": "log", "partition": 0, "offset": 9},
     ]
-    with pytest.raises(SpecError) as refused:
+    with pytest.raises(InvalidSpec) as refused:
         starts("Offsets", partitions=wrong)
     assert refused.value.mistakes == (
         "spec.offsets.reset.partitions[0].topic: this sink does not read other; it reads log",
@@ -53,15 +56,15 @@ def test_every_mistake_is_told_at_once() -> None:
 
 
 def test_a_time_to_come_is_refused() -> None:
-    with pytest.raises(SpecError, match="is in the future"):
+    with pytest.raises(InvalidSpec, match="is in the future"):
         starts("Timestamp", timestamp=1_001)
 
 
 # -- which request it is -----------------------------------------------------------------------------------------------
 
 
-def asked(**given: Any) -> OffsetReset:
-    return OffsetReset.model_validate({"nonce": "n", "to": "Offsets", **given})
+def asked(**given: Any) -> OffsetResetSpec:
+    return OffsetResetSpec.model_validate({"nonce": "n", "to": "Offsets", **given})
 
 
 def at(*offsets: int) -> list[dict[str, Any]]:
@@ -69,7 +72,7 @@ def at(*offsets: int) -> list[dict[str, Any]]:
 
 
 def test_a_request_is_known_by_all_of_it_and_by_what_it_means() -> None:
-    one = digest(asked(partitions=at(1, 2)))
-    assert one == digest(asked(partitions=at(1, 2)[::-1], onExisting="Fail"))
+    one = request_digest(asked(partitions=at(1, 2)))
+    assert one == request_digest(asked(partitions=at(1, 2)[::-1], onExisting="Fail"))
     others = [asked(partitions=at(1, 3)), asked(partitions=at(1, 2), onExisting="NewPrefix"), asked(to="Latest")]
-    assert one not in {digest(each) for each in others}
+    assert one not in {request_digest(each) for each in others}

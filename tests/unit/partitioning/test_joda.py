@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sink_job.api.date_pattern import pieces
+from sink_job.api.date_pattern import pattern_elements
 from sink_job.partitioning import iso8601
 from sink_job.partitioning.date_format import compile_pieces
 from sink_job.partitioning.time_zones import DAY, HOUR, zone
-from sink_job.partitioning.timestamp_extractor import LIMIT, Buckets
+from sink_job.partitioning.timestamp_extractor import LIMIT, TimeBuckets
 from sink_job.rotation.schedule import Schedule
 from tests.unit.rotation.clocks import ZONES
 
@@ -98,8 +98,8 @@ def test_paths_are_jodas(joda: Callable[[Sequence[str]], list[str]]) -> None:
     questions = ["\t".join(map(str, ("path", *each, time))) for each, time in zip(asked, times, strict=True)]
     ours = []
     for (name, duration, pattern, locale), time in zip(asked, times, strict=True):
-        _, (start,) = Buckets(zone(name), duration).of(np.array([time], np.int64))
-        ours.append(compile_pieces(pieces(pattern), zone=zone(name), locale=locale)(start))
+        _, (start,) = TimeBuckets(zone(name), duration).of(np.array([time], np.int64))
+        ours.append(compile_pieces(pattern_elements(pattern), zone=zone(name), locale=locale)(start))
     check(joda, questions, ours)
 
 

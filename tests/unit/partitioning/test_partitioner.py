@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sink_job.partitioning.batch import REFUSED, REFUSED_PATH
+from sink_job.partitioning.batch import REJECTED, REJECTED_PATH
 from sink_job.partitioning.field_values import MISSING
-from sink_job.partitioning.partitioner import Partitioner, PathColumns
+from sink_job.partitioning.partitioner import PathColumns, PathPartitioner
 from tests.unit.rotation.clocks import at
 from tests.unit.rotation.settings import shaping
 
 DAILY = "'year'=YYYY/'month'=MM/'day'=dd"
 
 
-def partitioner(delimiter: str = "/", **settings: Any) -> Partitioner:
-    return Partitioner.of(shaping(partitioner=settings, s3={"directoryDelimiter": delimiter}))
+def partitioner(delimiter: str = "/", **settings: Any) -> PathPartitioner:
+    return PathPartitioner.of(shaping(partitioner=settings, s3={"directoryDelimiter": delimiter}))
 
 
 def place(
-    found: Partitioner,
+    found: PathPartitioner,
     *,
     n: int | None = None,
     fields: dict[str, list[Any]] | None = None,
@@ -31,7 +31,7 @@ def place(
     skip: Sequence[bool] | None = None,
 ) -> PathColumns:
     count = n if n is not None else len(times or next(iter((fields or {}).values())))
-    return found.paths_of(
+    return found.partition(
         count,
         now,
         partition=7,
@@ -46,11 +46,11 @@ def paths(placed: PathColumns) -> list[str | None]:
     return [placed.paths[code] if code >= 0 else None for code in placed.codes]
 
 
-def by_field(*names: str, delimiter: str = "/") -> Partitioner:
+def by_field(*names: str, delimiter: str = "/") -> PathPartitioner:
     return partitioner(delimiter, type="Field", fields=list(names))
 
 
-def by_time(duration: str = "1h", path_format: str = DAILY, **settings: Any) -> Partitioner:
+def by_time(duration: str = "1h", path_format: str = DAILY, **settings: Any) -> PathPartitioner:
     chosen = {"timezone": "UTC", "timestampExtractor": "Record", **settings}
     return partitioner(type="Time", duration=duration, pathFormat=path_format, **chosen)
 
@@ -137,8 +137,8 @@ def test_what_is_dangerous_depends_on_the_delimiter() -> None:
 def test_a_field_that_makes_no_path_is_a_data_error(value: object, complaint: str) -> None:
     placed = place(by_field("f"), fields={"f": ["x", value, "y", value]})
     assert paths(placed) == ["f=x", None, "f=y", None]
-    assert placed.codes[1] == REFUSED_PATH
-    assert placed.refused == [(1, complaint), (3, complaint)]
+    assert placed.codes[1] == REJECTED_PATH
+    assert placed.rejected == [(1, complaint), (3, complaint)]
 
 
 def test_values_that_are_equal_in_python_are_told_apart() -> None:
@@ -149,20 +149,20 @@ def test_values_that_are_equal_in_python_are_told_apart() -> None:
 
 def test_rows_that_are_refused_already_are_not_looked_at() -> None:
     placed = place(by_field("f"), fields={"f": ["x", MISSING, "y"]}, skip=[False, True, False])
-    assert placed.codes[1] == REFUSED
-    assert placed.refused == []
+    assert placed.codes[1] == REJECTED
+    assert placed.rejected == []
     assert paths(placed) == ["f=x", None, "f=y"]
 
 
 def test_all_rows_may_be_refused() -> None:
     placed = place(by_field("f"), fields={"f": [MISSING, MISSING]}, skip=[True, True])
-    assert placed.codes.tolist() == [REFUSED, REFUSED]
-    assert place(partitioner(type="Default"), n=1, skip=[True]).codes.tolist() == [REFUSED]
+    assert placed.codes.tolist() == [REJECTED, REJECTED]
+    assert place(partitioner(type="Default"), n=1, skip=[True]).codes.tolist() == [REJECTED]
 
 
 def test_the_second_field_that_is_wrong_is_not_told_as_well() -> None:
     placed = place(by_field("f", "g"), fields={"f": [MISSING, 1], "g": [MISSING, MISSING]})
-    assert placed.refused == [(0, 'field "f" is missing'), (1, 'field "g" is missing')]
+    assert placed.rejected == [(0, 'field "f" is missing'), (1, 'field "g" is missing')]
 
 
 def test_a_time_path_is_the_bucket_of_the_record_time() -> None:
@@ -225,8 +225,8 @@ def test_by_wallclock_the_time_is_that_of_the_round() -> None:
 
 def test_a_record_without_a_time_has_no_effect_at_all() -> None:
     placed = place(by_time(), times=[0, -1])
-    assert placed.codes.tolist() == [0, REFUSED]
-    assert placed.refused == [(1, "the record has no Kafka timestamp")]
+    assert placed.codes.tolist() == [0, REJECTED]
+    assert placed.rejected == [(1, "the record has no Kafka timestamp")]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "-18:00", "Asia/Kathmandu", "+18:00"])
@@ -235,14 +235,14 @@ def test_a_time_at_either_end_of_64_bits_is_refused_in_every_zone(zone: str, ext
     times = [0, -(2**63), -(2**63) + 1, -(2**62), 2**62, 2**63 - 1]
     found = by_time(timezone=zone, timestampExtractor=extractor, timestampField="at")
     placed = place(found, times=times, fields={"at": times})
-    assert placed.codes.tolist() == [0, *[REFUSED] * 5]
-    assert [row for row, _ in placed.refused] == [1, 2, 3, 4, 5]
+    assert placed.codes.tolist() == [0, *[REJECTED] * 5]
+    assert [row for row, _ in placed.rejected] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "-18:00", "Asia/Kathmandu", "+18:00"])
 def test_the_first_and_the_last_time_in_range_have_paths_in_every_zone(zone: str) -> None:
     placed = place(by_time(timezone=zone), times=[1 - 2**62, 2**62 - 1])
-    assert (len(placed.paths), placed.refused) == (2, [])
+    assert (len(placed.paths), placed.rejected) == (2, [])
 
 
 def test_the_time_may_be_a_field() -> None:
@@ -250,7 +250,7 @@ def test_the_time_may_be_a_field() -> None:
     assert found.fields == ("at.time",)
     placed = place(found, fields={"at.time": ["2024-05-17T10:00:00Z", 0, "x"]})
     assert paths(placed) == ["year=2024/month=05/day=17", "year=1970/month=01/day=01", None]
-    assert placed.codes[2] == REFUSED
+    assert placed.codes[2] == REJECTED
 
 
 def test_field_and_time_puts_the_fields_first() -> None:
@@ -270,7 +270,7 @@ def test_a_record_with_a_time_but_no_path_keeps_its_time() -> None:
         type="FieldAndTime", fields=["f"], duration="1d", pathFormat=DAILY, timezone="UTC", timestampExtractor="Record"
     )
     placed = place(found, fields={"f": [MISSING, "x", MISSING]}, times=[5, 6, -1])
-    assert placed.codes.tolist() == [REFUSED_PATH, 0, REFUSED]
+    assert placed.codes.tolist() == [REJECTED_PATH, 0, REJECTED]
     assert placed.times is not None
     assert placed.times.tolist()[:2] == [5, 6]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sink_job.partitioning.field_values import MISSING
 from sink_job.partitioning.time_zones import DAY, HOUR, zone
-from sink_job.partitioning.timestamp_extractor import LIMIT, Buckets, field_times, kafka_times
+from sink_job.partitioning.timestamp_extractor import LIMIT, TimeBuckets, field_times, kafka_times
 from tests.unit.rotation.clocks import ZONES, at
 
 
@@ -108,7 +108,7 @@ def test_a_column_gives_what_its_values_give_alone(column: list[object]) -> None
 )
 def test_buckets_of_a_column_are_what_the_connector_computes(name: str, duration: int, times: list[int]) -> None:
     where = zone(name)
-    slots, starts = Buckets(where, duration).of(np.array(times, np.int64))
+    slots, starts = TimeBuckets(where, duration).of(np.array(times, np.int64))
     for time, slot in zip(times, slots, strict=True):
         local = time + where.offset(time)
         truncated = abs(local) // duration * duration * (1 if local >= 0 else -1)
@@ -118,11 +118,11 @@ def test_buckets_of_a_column_are_what_the_connector_computes(name: str, duration
 
 def test_the_repeated_hour_of_an_autumn_is_one_bucket() -> None:
     times = np.array([at("2024-10-27T00:30"), at("2024-10-27T01:30")], np.int64)
-    slots, starts = Buckets(zone("Europe/Berlin"), HOUR).of(times)
+    slots, starts = TimeBuckets(zone("Europe/Berlin"), HOUR).of(times)
     assert len(starts) == 1
     assert slots.tolist() == [0, 0]
 
 
 def test_before_1970_time_is_truncated_toward_zero() -> None:
-    slots, starts = Buckets(zone("UTC"), HOUR).of(np.array([-1, 1, -HOUR, -HOUR - 1], np.int64))
+    slots, starts = TimeBuckets(zone("UTC"), HOUR).of(np.array([-1, 1, -HOUR, -HOUR - 1], np.int64))
     assert [starts[slot] for slot in slots] == [0, 0, -HOUR, -HOUR]

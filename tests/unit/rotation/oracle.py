@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sink_job.rotation.policy import CutSettings
+from sink_job.rotation.policy import RotationPolicy
 
 TOMBSTONE = "tombstone"
 
@@ -36,7 +36,7 @@ class NaiveObject:
 class NaiveCutter:
     """One topic-partition over all its rounds. `closed` holds the groups of objects closed together, in order."""
 
-    settings: CutSettings
+    settings: RotationPolicy
     next: int = 0
     committable: int = 0
     last_time: int | None = None

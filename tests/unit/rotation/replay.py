@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sink_job.partitioning.batch import REFUSED, REFUSED_PATH, Rows
-from sink_job.rotation.policy import CutSettings
-from sink_job.rotation.rotator import Cutter
-from sink_job.rotation.types import Append, Close, CutState, OpenCut, Step
+from sink_job.partitioning.batch import REJECTED, REJECTED_PATH, Rows
+from sink_job.rotation.policy import RotationPolicy
+from sink_job.rotation.rotator import Rotator
+from sink_job.rotation.types import Append, Close, OpenObjectState, RotationState, Step
 from tests.unit.rotation.oracle import NaiveCutter, NaiveObject, OneRecord
 
 Cut = tuple[str, list[int], int, int, int | None]
@@ -29,7 +29,9 @@ class Round:
 def rows_of(records: Sequence[OneRecord]) -> Rows:
     """The columns of `records`; times are there when any record has one."""
     paths = list(dict.fromkeys(r.path for r in records if r.path is not None))
-    codes = [(REFUSED_PATH if r.path_refused else REFUSED) if r.path is None else paths.index(r.path) for r in records]
+    codes = [
+        (REJECTED_PATH if r.path_refused else REJECTED) if r.path is None else paths.index(r.path) for r in records
+    ]
     timed = any(r.time is not None for r in records)
     return Rows(
         offsets=np.array([r.offset for r in records], np.int64),
@@ -44,18 +46,24 @@ def rows_of(records: Sequence[OneRecord]) -> Rows:
 class Replay:
     """A partition that goes through rounds; keeps its objects' offsets beside the cutter's state."""
 
-    settings: CutSettings
-    state: CutState = field(default_factory=lambda: CutState.start(0))
+    settings: RotationPolicy
+    state: RotationState = field(default_factory=lambda: RotationState.start(0))
     offsets: dict[str, list[int]] = field(default_factory=dict)
     closed: list[list[Cut]] = field(default_factory=list)
+    rotation_ends: list[int] = field(default_factory=list)
+    """Number of the appended offsets before each Close that ends a rotation."""
+    possible_rotation_ends: list[int] = field(default_factory=list)
+    """Number of the appended offsets before each Close after which no object is open."""
+    appended: list[int] = field(default_factory=list)
+    """All appended offsets, in the order of the steps."""
 
     def round(self, this: Round) -> None:
-        cutter = Cutter(self.settings, self.state, this.now)
-        self.take(cutter.start_round())
+        cutter = Rotator(self.settings, self.state, this.now)
+        self.take(cutter.open_round())
         for batch in this.batches:
             rows = rows_of(batch)
-            self.take(cutter.feed(rows), rows)
-        self.take(cutter.end_round(this.end))
+            self.take(cutter.add(rows), rows)
+        self.take(cutter.close_round(this.end))
         self.state = cutter.state
 
     def take(self, steps: Iterable[Step], rows: Rows | None = None) -> None:
@@ -63,20 +71,25 @@ class Replay:
             if isinstance(step, Append):
                 assert rows is not None
                 self.offsets.setdefault(step.path, []).extend(rows.offsets[step.rows].tolist())
+                self.appended += rows.offsets[step.rows].tolist()
             elif isinstance(step, Close):
                 self.closed.append([self.cut(cut, self.offsets.pop(cut.path)) for cut in step.objects])
+                if step.ends_rotation:
+                    self.rotation_ends.append(len(self.appended))
+                if not self.offsets:
+                    self.possible_rotation_ends.append(len(self.appended))
 
     @staticmethod
-    def cut(cut: OpenCut, offsets: list[int]) -> Cut:
+    def cut(cut: OpenObjectState, offsets: list[int]) -> Cut:
         assert (cut.first, cut.last, cut.count) == (offsets[0], offsets[-1], len(offsets))
-        return cut.path, offsets, cut.size, cut.opened_at, cut.base
+        return cut.path, offsets, cut.size, cut.opened_at, cut.interval_start
 
     @property
     def open(self) -> list[Cut]:
         return [self.cut(cut, self.offsets[path]) for path, cut in self.state.open.items()]
 
 
-def naive(settings: CutSettings, rounds: Iterable[Round]) -> NaiveCutter:
+def naive(settings: RotationPolicy, rounds: Iterable[Round]) -> NaiveCutter:
     """The oracle after the same rounds."""
     cutter = NaiveCutter(settings)
     for this in rounds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sink_job.api.spec import Shaping
+from sink_job.api.spec import ObjectSettings
 
 
 def shaping(
@@ -13,7 +13,7 @@ def shaping(
     partitioner: dict[str, Any] | None = None,
     rotation: dict[str, Any] | None = None,
     s3: dict[str, Any] | None = None,
-) -> Shaping:
+) -> ObjectSettings:
     """The settings of a manifest with these sections; everything else has its default."""
     sections = {"format": format, "partitioner": partitioner, "rotation": rotation, "s3": s3}
-    return Shaping.model_validate({name: section for name, section in sections.items() if section is not None})
+    return ObjectSettings.model_validate({name: section for name, section in sections.items() if section is not None})

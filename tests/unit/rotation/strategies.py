@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from sink_job.partitioning.time_zones import zone
-from sink_job.rotation.policy import CutSettings
+from sink_job.rotation.policy import RotationPolicy
 from sink_job.rotation.schedule import Schedule
 from tests.unit.rotation.oracle import TOMBSTONE, OneRecord
 from tests.unit.rotation.replay import Round
@@ -21,7 +21,7 @@ def small(maximum: int) -> st.SearchStrategy[int | None]:
 
 
 settings = st.builds(
-    CutSettings,
+    RotationPolicy,
     flush_size=small(12),
     interval=small(60),
     schedule=st.none()

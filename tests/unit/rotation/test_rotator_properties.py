@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.rotation import per_object, row_index
-from sink_job.rotation.policy import CutSettings
-from sink_job.rotation.rotator import Cutter
-from sink_job.rotation.types import CutState
+from sink_job.rotation.policy import RotationPolicy
+from sink_job.rotation.rotator import Rotator
+from sink_job.rotation.types import RotationState
 from tests.unit.rotation import strategies
 from tests.unit.rotation.oracle import OneRecord
 from tests.unit.rotation.replay import Replay, Round, naive, naive_cut
 
 
 @given(strategies.settings, strategies.rounds())
-def test_the_cutter_does_what_the_rules_say_record_by_record(settings: CutSettings, rounds: list[Round]) -> None:
+def test_the_cutter_does_what_the_rules_say_record_by_record(settings: RotationPolicy, rounds: list[Round]) -> None:
     expected = naive(settings, rounds)
     replay = Replay(settings)
     for this in rounds:
@@ -25,16 +25,20 @@ def test_the_cutter_does_what_the_rules_say_record_by_record(settings: CutSettin
     assert replay.closed == [[naive_cut(o) for o in group] for group in expected.closed]
     assert replay.open == [naive_cut(o) for o in expected.open]
     state = replay.state
-    assert (state.n, state.base, state.last_time) == (expected.n, expected.base, expected.last_time)
+    assert (state.open_records, state.interval_start, state.last_time) == (
+        expected.n,
+        expected.base,
+        expected.last_time,
+    )
     assert (state.next, state.current_path) == (expected.next, expected.current_path)
     assert (state.next_schedule, state.committable) == (expected.next_schedule, expected.committable)
 
 
 @given(strategies.settings, strategies.rounds())
-def test_the_windows_in_which_it_searches_do_not_matter(settings: CutSettings, rounds: list[Round]) -> None:
+def test_the_windows_in_which_it_searches_do_not_matter(settings: RotationPolicy, rounds: list[Round]) -> None:
     expected = naive(settings, rounds)
     replay = Replay(settings)
-    with patch.object(row_index, "_WINDOW", 1), patch.object(per_object, "_SMALLEST_WINDOW", 2):
+    with patch.object(row_index, "_WINDOW", 1), patch.object(per_object, "_MIN_WINDOW", 2):
         for this in rounds:
             replay.round(this)
     assert replay.closed == [[naive_cut(o) for o in group] for group in expected.closed]
@@ -42,7 +46,7 @@ def test_the_windows_in_which_it_searches_do_not_matter(settings: CutSettings, r
 
 
 @given(strategies.settings, strategies.rounds(), st.data())
-def test_batches_do_not_matter(settings: CutSettings, rounds: list[Round], data: st.DataObject) -> None:
+def test_batches_do_not_matter(settings: RotationPolicy, rounds: list[Round], data: st.DataObject) -> None:
     whole, split = Replay(settings), Replay(settings)
     for this in rounds:
         records = [record for batch in this.batches for record in batch]
@@ -53,7 +57,7 @@ def test_batches_do_not_matter(settings: CutSettings, rounds: list[Round], data:
 
 @given(strategies.settings, strategies.rounds(), st.data())
 def test_rounds_under_one_clock_cut_like_one_round(
-    settings: CutSettings, rounds: list[Round], data: st.DataObject
+    settings: RotationPolicy, rounds: list[Round], data: st.DataObject
 ) -> None:
     whole, split = Replay(settings), Replay(settings)
     for this in rounds:
@@ -70,7 +74,7 @@ def test_rounds_under_one_clock_cut_like_one_round(
 
 @given(strategies.settings, strategies.rounds())
 def test_the_committable_offset_never_goes_back_and_never_passes_an_open_record(
-    settings: CutSettings, rounds: list[Round]
+    settings: RotationPolicy, rounds: list[Round]
 ) -> None:
     replay, before = Replay(settings), 0
     for this in rounds:
@@ -85,7 +89,7 @@ def test_the_committable_offset_never_goes_back_and_never_passes_an_open_record(
 
 
 @given(strategies.settings, strategies.rounds())
-def test_each_written_record_is_in_exactly_one_object(settings: CutSettings, rounds: list[Round]) -> None:
+def test_each_written_record_is_in_exactly_one_object(settings: RotationPolicy, rounds: list[Round]) -> None:
     replay = Replay(settings)
     for this in rounds:
         replay.round(this)
@@ -94,21 +98,35 @@ def test_each_written_record_is_in_exactly_one_object(settings: CutSettings, rou
     assert sorted(offset for _, offsets, *_ in cuts for offset in offsets) == row_index
 
 
+@given(strategies.settings, strategies.rounds())
+def test_a_close_ends_a_rotation_if_nothing_is_open_and_all_later_offsets_are_higher(
+    settings: RotationPolicy, rounds: list[Round]
+) -> None:
+    replay = Replay(settings)
+    for this in rounds:
+        replay.round(this)
+    offsets = replay.appended
+    expected = [n for n in replay.possible_rotation_ends if max(offsets[:n]) < min(offsets[n:], default=1 << 62)]
+    assert replay.rotation_ends == expected
+
+
 @given(strategies.settings, strategies.rounds(most=2))
-def test_a_cutter_leaves_the_state_it_was_given_alone(settings: CutSettings, rounds: list[Round]) -> None:
+def test_a_cutter_leaves_the_state_it_was_given_alone(settings: RotationPolicy, rounds: list[Round]) -> None:
     replay = Replay(settings)
     replay.round(rounds[0])
     before = repr(replay.state)
-    cutter = Cutter(settings, replay.state, rounds[-1].now)
-    cutter.start_round()
+    cutter = Rotator(settings, replay.state, rounds[-1].now)
+    cutter.open_round()
     cutter.close_all()
     assert repr(replay.state) == before
 
 
 def test_a_long_batch_is_cut_where_its_records_say() -> None:
-    settings = CutSettings(flush_size=100, interval=10**9, on_path_change=False, max_open_objects=500, max_bytes=10**9)
+    settings = RotationPolicy(
+        flush_size=100, interval=10**9, on_path_change=False, max_open_objects=500, max_bytes=10**9
+    )
     records = [OneRecord(offset, "a" if offset % 3 else "b", offset, 1) for offset in range(20_000)]
-    replay = Replay(settings, CutState.start(0))
+    replay = Replay(settings, RotationState.start(0))
     replay.round(Round(0, [records], 20_000))
     assert [sorted(path for path, *_ in group) for group in replay.closed] == [["a", "b"]] * 200
 

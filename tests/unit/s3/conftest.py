@@ -11,7 +11,7 @@ from threading import Event, Thread
 import botocore.loaders
 import pytest
 
-from sink_job.s3 import S3, RetryPolicy, S3Settings
+from sink_job.s3 import RetryPolicy, S3Client, S3Settings
 
 
 @dataclass(frozen=True)
@@ -145,16 +145,16 @@ def settings(store: ScriptedStore, secret: Path) -> S3Settings:
 
 
 @pytest.fixture
-def s3(settings: S3Settings) -> Iterator[S3]:
+def s3(settings: S3Settings) -> Iterator[S3Client]:
     """A client with the patience that a slow machine needs."""
-    client = S3(settings)
+    client = S3Client(settings)
     yield client
     client.close()
 
 
 @pytest.fixture
-def impatient(settings: S3Settings) -> Iterator[S3]:
+def impatient(settings: S3Settings) -> Iterator[S3Client]:
     """A client that gives up within a tenth of a second."""
-    client = S3(dataclasses.replace(settings, retry=IMPATIENT))
+    client = S3Client(dataclasses.replace(settings, retry=IMPATIENT))
     yield client
     client.close()

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from sink_job.api.errors import SecretMissing
+from sink_job.api.errors import SecretNotFound
 from sink_job.s3.credentials import DirectoryCredentials
 
 
@@ -52,13 +52,13 @@ def test_the_old_keys_serve_while_files_are_being_replaced(secret: Path) -> None
 @pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
 def test_a_secret_without_a_key_says_which(secret: Path, name: str) -> None:
     (secret / name).unlink()
-    with pytest.raises(SecretMissing, match=f"has no {name};"):
+    with pytest.raises(SecretNotFound, match=f"has no {name};"):
         DirectoryCredentials(secret)
 
 
 def test_a_key_that_cannot_be_read_is_named_without_its_content(secret: Path) -> None:
     (secret / "AWS_SECRET_ACCESS_KEY").write_bytes(b"\xff\xfe the-secret-key")
-    with pytest.raises(SecretMissing) as raised:
+    with pytest.raises(SecretNotFound) as raised:
         DirectoryCredentials(secret)
     assert "AWS_SECRET_ACCESS_KEY cannot be read" in str(raised.value)
     assert "the-secret-key" not in str(raised.value)

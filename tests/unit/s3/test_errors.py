@@ -6,13 +6,13 @@ from botocore.exceptions import ClientError
 
 from sink_job.api.errors import (
     AccessDenied,
-    BucketMissing,
+    BucketNotFound,
     ClockSkew,
     ConfigurationError,
-    CredentialsInvalid,
+    InvalidCredentials,
     SinkError,
-    StoreUnsuitable,
-    TryAgainLater,
+    TransientError,
+    UnsupportedStore,
 )
 from sink_job.s3 import (
     ChecksumMismatch,
@@ -23,7 +23,7 @@ from sink_job.s3 import (
     NotFound,
     PreconditionFailed,
 )
-from sink_job.s3.errors import Kind, translate, trouble_of
+from sink_job.s3.errors import FailureAction, failure_of, translate
 
 
 def _answer(status: int, code: str, **headers: str) -> ClientError:
@@ -43,7 +43,7 @@ def _answer(status: int, code: str, **headers: str) -> ClientError:
 
 
 def _becomes(error: Exception, key: str | None = "a/key") -> SinkError:
-    trouble = trouble_of(error)
+    trouble = failure_of(error)
     assert trouble is not None
     return translate(trouble, doing="PutObject", bucket="archive", key=key, tried_for_s=120)
 
@@ -63,26 +63,26 @@ def _becomes(error: Exception, key: str | None = "a/key") -> SinkError:
         (400, "BadDigest", ChecksumMismatch),
         (409, "ConditionalRequestConflict", Conflict),
         (409, "OperationAborted", Conflict),
-        (404, "NoSuchBucket", BucketMissing),
-        (301, "PermanentRedirect", BucketMissing),
+        (404, "NoSuchBucket", BucketNotFound),
+        (301, "PermanentRedirect", BucketNotFound),
         (403, "AccessDenied", AccessDenied),
         (403, "403", AccessDenied),
         (403, "SomethingNew", AccessDenied),
-        (403, "InvalidAccessKeyId", CredentialsInvalid),
-        (404, "XAdminUserNotFound", CredentialsInvalid),
-        (403, "SignatureDoesNotMatch", CredentialsInvalid),
-        (400, "InvalidToken", CredentialsInvalid),
-        (501, "NotImplemented", StoreUnsuitable),
+        (403, "InvalidAccessKeyId", InvalidCredentials),
+        (404, "XAdminUserNotFound", InvalidCredentials),
+        (403, "SignatureDoesNotMatch", InvalidCredentials),
+        (400, "InvalidToken", InvalidCredentials),
+        (501, "NotImplemented", UnsupportedStore),
         (403, "RequestTimeTooSkewed", ClockSkew),
         (400, "KeyTooLongError", ConfigurationError),
         (400, "InvalidRequest", ConfigurationError),
-        (503, "SlowDown", TryAgainLater),
-        (500, "InternalError", TryAgainLater),
-        (400, "RequestTimeout", TryAgainLater),
-        (429, "TooManyRequests", TryAgainLater),
-        (502, "502", TryAgainLater),
-        (507, "XMinioStorageFull", TryAgainLater),
-        (400, "ExpiredToken", TryAgainLater),
+        (503, "SlowDown", TransientError),
+        (500, "InternalError", TransientError),
+        (400, "RequestTimeout", TransientError),
+        (429, "TooManyRequests", TransientError),
+        (502, "502", TransientError),
+        (507, "XMinioStorageFull", TransientError),
+        (400, "ExpiredToken", TransientError),
     ],
 )
 def test_an_answer_of_s3_becomes(status: int, code: str, kind: type[SinkError]) -> None:
@@ -92,23 +92,23 @@ def test_an_answer_of_s3_becomes(status: int, code: str, kind: type[SinkError]) 
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (boto.NoCredentialsError(), CredentialsInvalid),
-        (boto.PartialCredentialsError(provider="env", cred_var="AWS_SECRET_ACCESS_KEY"), CredentialsInvalid),
-        (boto.EndpointConnectionError(endpoint_url="https://x"), TryAgainLater),
-        (boto.ConnectTimeoutError(endpoint_url="https://x"), TryAgainLater),
-        (boto.ReadTimeoutError(endpoint_url="https://x"), TryAgainLater),
-        (boto.ConnectionClosedError(endpoint_url="https://x"), TryAgainLater),
+        (boto.NoCredentialsError(), InvalidCredentials),
+        (boto.PartialCredentialsError(provider="env", cred_var="AWS_SECRET_ACCESS_KEY"), InvalidCredentials),
+        (boto.EndpointConnectionError(endpoint_url="https://x"), TransientError),
+        (boto.ConnectTimeoutError(endpoint_url="https://x"), TransientError),
+        (boto.ReadTimeoutError(endpoint_url="https://x"), TransientError),
+        (boto.ConnectionClosedError(endpoint_url="https://x"), TransientError),
         (
             boto.SSLError(endpoint_url="https://x", error=OSError("EOF occurred in violation of protocol")),
-            TryAgainLater,
+            TransientError,
         ),
         (
             boto.SSLError(endpoint_url="https://x", error=OSError("certificate verify failed: x (_ssl.c:992)")),
             ConfigurationError,
         ),
-        (boto.IncompleteReadError(actual_bytes=1, expected_bytes=2), TryAgainLater),
-        (boto.FlexibleChecksumError(error_msg="other bytes"), TryAgainLater),
-        (boto.CredentialRetrievalError(provider="role", error_msg="not now"), TryAgainLater),
+        (boto.IncompleteReadError(actual_bytes=1, expected_bytes=2), TransientError),
+        (boto.FlexibleChecksumError(error_msg="other bytes"), TransientError),
+        (boto.CredentialRetrievalError(provider="role", error_msg="not now"), TransientError),
         (boto.NoRegionError(), ConfigurationError),
         (boto.ParamValidationError(report="Invalid bucket name"), ConfigurationError),
     ],
@@ -119,11 +119,11 @@ def test_a_failure_on_the_way_becomes(error: Exception, kind: type[SinkError]) -
 
 
 def test_a_404_for_the_bucket_itself_is_not_a_missing_object() -> None:
-    assert type(_becomes(_answer(404, "404"), key=None)) is BucketMissing
+    assert type(_becomes(_answer(404, "404"), key=None)) is BucketNotFound
 
 
 def test_a_mistake_of_our_own_is_not_dressed_up() -> None:
-    assert trouble_of(ValueError("a bug")) is None
+    assert failure_of(ValueError("a bug")) is None
 
 
 def test_messages_name_the_object_the_request_and_what_s3_said() -> None:
@@ -154,9 +154,9 @@ def test_an_untrusted_certificate_is_told_in_openssls_words() -> None:
 
 
 def test_the_pause_that_s3_asks_for_is_kept() -> None:
-    trouble = trouble_of(_answer(503, "SlowDown", **{"retry-after": "7"}))
+    trouble = failure_of(_answer(503, "SlowDown", **{"retry-after": "7"}))
     assert trouble is not None
-    assert (trouble.kind, trouble.retry_after_s) == (Kind.TRANSIENT, 7.0)
+    assert (trouble.kind, trouble.retry_after_s) == (FailureAction.TRANSIENT, 7.0)
 
 
 def test_outcomes_travel_between_processes() -> None:

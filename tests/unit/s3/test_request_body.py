@@ -6,24 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.s3.checksums import crc64nvme
-from sink_job.s3.request_body import Pieces
+from sink_job.s3.request_body import ChunkedBody
 
 PIECE = 4 << 20
 
 
-def _read_all(body: Pieces) -> bytes:
+def _read_all(body: ChunkedBody) -> bytes:
     return b"".join(iter(lambda: bytes(body.read(8192)), b""))
 
 
 @given(st.lists(st.binary(max_size=50), max_size=10))
 def test_buffers_are_read_as_their_concatenation(buffers: list[bytes]) -> None:
-    body = Pieces(buffers)
+    body = ChunkedBody(buffers)
     whole = b"".join(buffers)
     assert (_read_all(body), len(body), body.crc64nvme()) == (whole, len(whole), crc64nvme(whole))
 
 
 def test_a_body_can_be_read_again_from_its_beginning() -> None:
-    body = Pieces([b"one ", bytearray(b"two "), memoryview(b"three")])
+    body = ChunkedBody([b"one ", bytearray(b"two "), memoryview(b"three")])
     assert body.read(1) == b"one "
     assert body.seek(0) == 0
     assert body.read() == b"one two three"
@@ -32,27 +32,27 @@ def test_a_body_can_be_read_again_from_its_beginning() -> None:
 
 
 def test_one_buffer_is_a_body() -> None:
-    assert _read_all(Pieces(pa.py_buffer(b"arrow"))) == b"arrow"
+    assert _read_all(ChunkedBody(pa.py_buffer(b"arrow"))) == b"arrow"
 
 
 def test_a_large_buffer_is_sent_in_pieces_so_that_none_outlasts_the_sockets_time_out() -> None:
-    body = Pieces(bytes(2 * PIECE + 1))
+    body = ChunkedBody(bytes(2 * PIECE + 1))
     assert [len(body.read(8192)) for _ in range(4)] == [PIECE, PIECE, 1, 0]
 
 
 def test_buffers_are_not_copied() -> None:
     data = bytearray(b"before")
-    body = Pieces([data])
+    body = ChunkedBody([data])
     data[:] = b"after!"
     assert body.read(8192) == b"after!"
 
 
 def test_an_empty_body_is_still_a_body() -> None:
-    assert bool(Pieces(b""))
-    assert len(Pieces([])) == 0
+    assert bool(ChunkedBody(b""))
+    assert len(ChunkedBody([])) == 0
 
 
 @pytest.mark.parametrize(("offset", "whence"), [(1, io.SEEK_SET), (0, io.SEEK_CUR), (-1, io.SEEK_END)])
 def test_only_the_beginning_and_the_end_can_be_sought(offset: int, whence: int) -> None:
     with pytest.raises(io.UnsupportedOperation):
-        Pieces(b"body").seek(offset, whence)
+        ChunkedBody(b"body").seek(offset, whence)

@@ -1,10 +1,10 @@
 from concurrent.futures import ThreadPoolExecutor
 
-from sink_job.s3 import Meter, Usage
+from sink_job.s3 import RequestMetrics, Usage
 
 
 def test_requests_are_counted_by_kind_with_their_repetitions_failures_and_bytes() -> None:
-    meter = Meter()
+    meter = RequestMetrics()
     meter.request("UploadPart", sent=10)
     meter.failed("SlowDown")
     meter.request("UploadPart", sent=10, again=True)
@@ -20,7 +20,7 @@ def test_requests_are_counted_by_kind_with_their_repetitions_failures_and_bytes(
 
 
 def test_the_difference_of_two_snapshots_is_what_was_asked_between_them() -> None:
-    meter = Meter()
+    meter = RequestMetrics()
     meter.request("PutObject", sent=3)
     meter.request("GetObject")
     before = meter.snapshot()
@@ -37,7 +37,7 @@ def test_what_two_processes_asked_adds_up() -> None:
 
 
 def test_threads_lose_no_count() -> None:
-    meter = Meter()
+    meter = RequestMetrics()
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: meter.request("UploadPart", sent=1), range(2000)))
     assert meter.snapshot() == Usage(requests={"UploadPart": 2000}, bytes_sent=2000)

@@ -12,21 +12,21 @@ from pathlib import Path
 import pytest
 
 from sink_job.api.errors import (
-    BucketMissing,
+    BucketNotFound,
     ClockSkew,
-    CredentialsInvalid,
-    SecretMissing,
-    StoreUnsuitable,
-    TryAgainLater,
+    InvalidCredentials,
+    SecretNotFound,
+    TransientError,
+    UnsupportedStore,
 )
 from sink_job.s3 import (
-    S3,
     Conflict,
     NoSuchUpload,
     NotFound,
     Part,
     PreconditionFailed,
     RetryPolicy,
+    S3Client,
     S3Settings,
     lifecycle_warning,
     probe,
@@ -40,7 +40,7 @@ COMPLETED = Reply(body="<CompleteMultipartUploadResult><ETag>&quot;e-1&quot;</ET
 PART = Part(number=1, etag='"e"', crc=crc64nvme(b"part"), size=4)
 
 
-def test_a_body_is_not_hashed_for_the_signature_but_checked_by_its_crc(s3: S3, store: ScriptedStore) -> None:
+def test_a_body_is_not_hashed_for_the_signature_but_checked_by_its_crc(s3: S3Client, store: ScriptedStore) -> None:
     s3.upload_part("k", "u", 1, [b"two ", b"buffers"])
     sent = store.seen[0]
     assert sent.body == b"two buffers"
@@ -50,18 +50,18 @@ def test_a_body_is_not_hashed_for_the_signature_but_checked_by_its_crc(s3: S3, s
     assert "content-md5" not in sent.headers
 
 
-def test_no_round_trip_is_spent_on_asking_whether_a_body_may_be_sent(s3: S3, store: ScriptedStore) -> None:
+def test_no_round_trip_is_spent_on_asking_whether_a_body_may_be_sent(s3: S3Client, store: ScriptedStore) -> None:
     s3.put("k", b"body")
     assert "expect" not in store.seen[0].headers
 
 
-def test_the_store_is_told_who_asks(s3: S3, store: ScriptedStore) -> None:
+def test_the_store_is_told_who_asks(s3: S3Client, store: ScriptedStore) -> None:
     s3.put("k", b"body")
     assert " s3sink/" in store.seen[0].headers["user-agent"]
 
 
 def test_completion_is_conditional_and_names_every_part_and_the_checksum_of_the_whole(
-    s3: S3, store: ScriptedStore
+    s3: S3Client, store: ScriptedStore
 ) -> None:
     store.replies.append(COMPLETED)
     assert s3.complete("k", "u", [PART]) == '"e-1"'
@@ -74,14 +74,14 @@ def test_completion_is_conditional_and_names_every_part_and_the_checksum_of_the_
 
 
 def test_the_keys_of_a_secret_are_used_and_nothing_else(
-    s3: S3, store: ScriptedStore, monkeypatch: pytest.MonkeyPatch
+    s3: S3Client, store: ScriptedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "the-environments-key")
     s3.put("k", b"")
     assert "Credential=the-access-key/" in store.seen[0].headers["authorization"]
 
 
-def test_a_rotated_key_is_used_without_a_new_client(s3: S3, store: ScriptedStore, secret: Path) -> None:
+def test_a_rotated_key_is_used_without_a_new_client(s3: S3Client, store: ScriptedStore, secret: Path) -> None:
     s3.put("k", b"")
     (secret / "AWS_ACCESS_KEY_ID").write_text("the-rotated-key")
     s3.put("k", b"")
@@ -90,8 +90,8 @@ def test_a_rotated_key_is_used_without_a_new_client(s3: S3, store: ScriptedStore
 
 def test_a_secret_without_keys_is_an_error_before_anything_is_asked(settings: S3Settings, secret: Path) -> None:
     (secret / "AWS_SECRET_ACCESS_KEY").unlink()
-    with pytest.raises(SecretMissing, match="AWS_SECRET_ACCESS_KEY"):
-        S3(settings)
+    with pytest.raises(SecretNotFound, match="AWS_SECRET_ACCESS_KEY"):
+        S3Client(settings)
 
 
 def test_having_no_credentials_at_all_says_where_they_are_looked_for(
@@ -102,13 +102,13 @@ def test_having_no_credentials_at_all_says_where_they_are_looked_for(
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    with pytest.raises(CredentialsInvalid, match=r"spec\.s3\.credentials.*spec\.serviceAccount.*AWS_ACCESS_KEY_ID"):
-        S3(dataclasses.replace(settings, credentials_dir=None)).look()
+    with pytest.raises(InvalidCredentials, match=r"spec\.s3\.credentials.*spec\.serviceAccount.*AWS_ACCESS_KEY_ID"):
+        S3Client(dataclasses.replace(settings, credentials_dir=None)).check_access()
 
 
 @pytest.mark.parametrize("trouble", [SLOW_DOWN, refusal(500, "InternalError"), Reply(502, "<html>"), LOST])
 def test_a_request_is_tried_again_with_the_same_body_until_the_trouble_is_over(
-    s3: S3, store: ScriptedStore, trouble: Reply
+    s3: S3Client, store: ScriptedStore, trouble: Reply
 ) -> None:
     store.replies.extend([trouble] * 3)
     part = s3.upload_part("k", "u", 1, [b"the ", b"same ", b"body"])
@@ -119,16 +119,16 @@ def test_a_request_is_tried_again_with_the_same_body_until_the_trouble_is_over(
     assert s3.meter.snapshot().bytes_sent == 4 * 13
 
 
-def test_trouble_that_lasts_is_worth_trying_again_later(impatient: S3, store: ScriptedStore) -> None:
+def test_trouble_that_lasts_is_worth_trying_again_later(impatient: S3Client, store: ScriptedStore) -> None:
     store.otherwise = SLOW_DOWN
-    with pytest.raises(TryAgainLater, match=r"s3://bucket/k: PutObject failed for 0 s: SlowDown"):
+    with pytest.raises(TransientError, match=r"s3://bucket/k: PutObject failed for 0 s: SlowDown"):
         impatient.put("k", b"body")
     assert len(store.seen) > 1
     assert impatient.meter.snapshot().failures == {"SlowDown": len(store.seen)}
 
 
 def test_trouble_that_lasts_is_told_once_while_it_lasts(
-    s3: S3, store: ScriptedStore, caplog: pytest.LogCaptureFixture
+    s3: S3Client, store: ScriptedStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.replies.extend([SLOW_DOWN] * 6)
     s3.put("k", b"body")
@@ -136,15 +136,15 @@ def test_trouble_that_lasts_is_told_once_while_it_lasts(
     assert told.startswith("s3://bucket: PutObject keeps failing and is tried again for up to 60 s: SlowDown")
 
 
-def test_a_passing_trouble_is_not_told(s3: S3, store: ScriptedStore, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_passing_trouble_is_not_told(s3: S3Client, store: ScriptedStore, caplog: pytest.LogCaptureFixture) -> None:
     store.replies.extend([SLOW_DOWN] * 2)
     s3.put("k", b"body")
     assert caplog.messages == []
 
 
-def test_a_store_that_does_not_listen_is_worth_trying_again_later(impatient: S3, store: ScriptedStore) -> None:
+def test_a_store_that_does_not_listen_is_worth_trying_again_later(impatient: S3Client, store: ScriptedStore) -> None:
     store.stop()
-    with pytest.raises(TryAgainLater, match=f'Could not connect to the endpoint URL: "{store.endpoint}'):
+    with pytest.raises(TransientError, match=f'Could not connect to the endpoint URL: "{store.endpoint}'):
         impatient.put("k", b"body")
     assert impatient.meter.snapshot().requests["PutObject"] > 1
 
@@ -152,13 +152,13 @@ def test_a_store_that_does_not_listen_is_worth_trying_again_later(impatient: S3,
 def test_a_store_that_does_not_answer_in_time_is_asked_again(settings: S3Settings, store: ScriptedStore) -> None:
     never = threading.Event()
     store.replies.append(Reply(after=never))
-    s3 = S3(dataclasses.replace(settings, read_timeout_s=0.1))
+    s3 = S3Client(dataclasses.replace(settings, read_timeout_s=0.1))
     assert s3.put("k", b"body").etag == '"e"'
     assert s3.meter.snapshot().failures == {"ReadTimeoutError": 1}
     never.set()
 
 
-def test_an_error_inside_a_200_of_a_completion_is_an_error(s3: S3, store: ScriptedStore) -> None:
+def test_an_error_inside_a_200_of_a_completion_is_an_error(s3: S3Client, store: ScriptedStore) -> None:
     store.replies.append(dataclasses.replace(refusal(503, "InternalError"), status=200))
     store.replies.append(refusal(404, "NoSuchUpload"))
     with pytest.raises(NoSuchUpload):
@@ -167,7 +167,7 @@ def test_an_error_inside_a_200_of_a_completion_is_an_error(s3: S3, store: Script
 
 
 def test_a_completion_that_succeeds_when_it_is_repeated_and_leaves_no_object_is_no_success(
-    s3: S3, store: ScriptedStore
+    s3: S3Client, store: ScriptedStore
 ) -> None:
     """A server that was killed inside a completion may answer so: it renames the upload before it makes the object."""
     store.replies.extend([Reply(lost=True), COMPLETED, Reply(404), Reply(body="<ListBucketResult/>")])
@@ -175,7 +175,7 @@ def test_a_completion_that_succeeds_when_it_is_repeated_and_leaves_no_object_is_
         s3.complete("k", "u", [PART])
 
 
-def test_a_completion_that_succeeds_at_once_is_one_request(s3: S3, store: ScriptedStore) -> None:
+def test_a_completion_that_succeeds_at_once_is_one_request(s3: S3Client, store: ScriptedStore) -> None:
     store.replies.append(COMPLETED)
     s3.complete("k", "u", [PART])
     assert s3.meter.snapshot().requests == {"CompleteMultipartUpload": 1}
@@ -183,26 +183,26 @@ def test_a_completion_that_succeeds_at_once_is_one_request(s3: S3, store: Script
 
 @pytest.mark.parametrize("body", ["", "<html>a proxy's page</html>", "<CompleteMultipartUploadResult><ETag>&quot;e"])
 def test_a_completion_that_does_not_say_what_became_of_it_is_asked_again(
-    s3: S3, store: ScriptedStore, body: str
+    s3: S3Client, store: ScriptedStore, body: str
 ) -> None:
     store.replies.extend([Reply(body=body), COMPLETED])
     assert s3.complete("k", "u", [PART]) == '"e-1"'
 
 
-def test_a_lost_reply_of_a_conditional_put_is_told_as_it_is(s3: S3, store: ScriptedStore) -> None:
+def test_a_lost_reply_of_a_conditional_put_is_told_as_it_is(s3: S3Client, store: ScriptedStore) -> None:
     store.replies.extend([LOST, refusal(412, "PreconditionFailed")])
     with pytest.raises(PreconditionFailed):
         s3.put("k", b"body", only_if_absent=True)
 
 
-def test_a_conflict_is_tried_a_few_times_and_then_told(s3: S3, store: ScriptedStore) -> None:
+def test_a_conflict_is_tried_a_few_times_and_then_told(s3: S3Client, store: ScriptedStore) -> None:
     store.otherwise = refusal(409, "ConditionalRequestConflict")
     with pytest.raises(Conflict):
         s3.put("k", b"body", only_if_absent=True)
     assert len(store.seen) == 4
 
 
-def test_a_conflict_that_passes_is_not_noticed(s3: S3, store: ScriptedStore) -> None:
+def test_a_conflict_that_passes_is_not_noticed(s3: S3Client, store: ScriptedStore) -> None:
     store.replies.append(refusal(409, "OperationAborted"))
     assert s3.put("k", b"body", only_if_absent=True).etag == '"e"'
 
@@ -218,7 +218,7 @@ def test_a_conflict_that_passes_is_not_noticed(s3: S3, store: ScriptedStore) -> 
     ids=["missing object", "failed precondition", "missing bucket", "access denied"],
 )
 def test_what_will_not_change_is_not_tried_again(
-    s3: S3, store: ScriptedStore, call: Callable[[S3], object], outcome: Reply
+    s3: S3Client, store: ScriptedStore, call: Callable[[S3Client], object], outcome: Reply
 ) -> None:
     store.otherwise = outcome
     with pytest.raises(Exception, match="s3://bucket/k"):
@@ -228,53 +228,53 @@ def test_what_will_not_change_is_not_tried_again(
 
 def test_giving_up_ends_a_pause_at_once(settings: S3Settings, store: ScriptedStore) -> None:
     store.otherwise = SLOW_DOWN
-    s3 = S3(dataclasses.replace(settings, retry=RetryPolicy(first_s=3600, cap_s=3600, patience_s=7200)))
+    s3 = S3Client(dataclasses.replace(settings, retry=RetryPolicy(first_s=3600, cap_s=3600, patience_s=7200)))
     with ThreadPoolExecutor(1) as pool:
         put = pool.submit(s3.put, "k", b"body")
-        s3.give_up()
-        with pytest.raises(TryAgainLater):
+        s3.cancel_retries()
+        with pytest.raises(TransientError):
             put.result(timeout=30)
 
 
-def test_bytes_that_do_not_match_their_checksum_are_fetched_again(s3: S3, store: ScriptedStore) -> None:
+def test_bytes_that_do_not_match_their_checksum_are_fetched_again(s3: S3Client, store: ScriptedStore) -> None:
     headers = {"x-amz-checksum-crc64nvme": b64(crc64nvme(b"right")), "x-amz-checksum-type": "FULL_OBJECT"}
     store.replies.extend([Reply(body="wrong", headers=headers), Reply(body="right", headers=headers)])
     assert s3.get("k") == b"right"
     assert s3.meter.snapshot().failures == {"FlexibleChecksumError": 1}
 
 
-def test_an_object_cut_short_on_its_way_is_fetched_again(s3: S3, store: ScriptedStore) -> None:
+def test_an_object_cut_short_on_its_way_is_fetched_again(s3: S3Client, store: ScriptedStore) -> None:
     store.replies.extend(
         [Reply(body="cut", headers={"Content-Length": "9", "Connection": "close"}), Reply(body="whole")]
     )
     assert s3.get("k") == b"whole"
 
 
-def test_deleting_says_which_key_was_refused(s3: S3, store: ScriptedStore) -> None:
+def test_deleting_says_which_key_was_refused(s3: S3Client, store: ScriptedStore) -> None:
     store.otherwise = Reply(body="<DeleteResult><Error><Key>a</Key><Code>AccessDenied</Code></Error></DeleteResult>")
     with pytest.raises(Exception, match="access denied"):
         s3.delete(["a", "b"])
 
 
-def test_keys_that_could_not_be_deleted_just_now_are_deleted_again(s3: S3, store: ScriptedStore) -> None:
+def test_keys_that_could_not_be_deleted_just_now_are_deleted_again(s3: S3Client, store: ScriptedStore) -> None:
     store.replies.append(Reply(body="<DeleteResult><Error><Key>a</Key><Code>SlowDown</Code></Error></DeleteResult>"))
     store.otherwise = Reply(body="<DeleteResult/>")
     s3.delete(["a", "b"])
     assert len(store.seen) == 2
 
 
-def test_deleting_nothing_asks_nothing(s3: S3, store: ScriptedStore) -> None:
+def test_deleting_nothing_asks_nothing(s3: S3Client, store: ScriptedStore) -> None:
     s3.delete([])
     assert store.seen == []
 
 
-def test_a_missing_object_in_a_missing_bucket_is_a_missing_bucket(s3: S3, store: ScriptedStore) -> None:
+def test_a_missing_object_in_a_missing_bucket_is_a_missing_bucket(s3: S3Client, store: ScriptedStore) -> None:
     store.replies.extend([Reply(404), refusal(404, "NoSuchBucket")])
-    with pytest.raises(BucketMissing):
+    with pytest.raises(BucketNotFound):
         s3.head("k")
 
 
-def test_the_checksum_of_parts_is_not_taken_for_one_of_the_object(s3: S3, store: ScriptedStore) -> None:
+def test_the_checksum_of_parts_is_not_taken_for_one_of_the_object(s3: S3Client, store: ScriptedStore) -> None:
     modified = {"ETag": '"e-2"', "Last-Modified": "Sat, 21 Nov 2026 10:00:00 GMT"}
     composite = {"x-amz-checksum-crc64nvme": base64.b64encode(bytes(8)).decode(), "x-amz-checksum-type": "COMPOSITE"}
     store.replies.append(Reply(headers=modified | composite))
@@ -283,12 +283,12 @@ def test_the_checksum_of_parts_is_not_taken_for_one_of_the_object(s3: S3, store:
     assert head.crc64nvme is None
 
 
-def test_no_bytes_cost_no_request(s3: S3, store: ScriptedStore) -> None:
+def test_no_bytes_cost_no_request(s3: S3Client, store: ScriptedStore) -> None:
     assert s3.get_range("k", 5, 0) == b""
     assert store.seen == []
 
 
-def test_a_range_behind_the_end_is_not_found(s3: S3, store: ScriptedStore) -> None:
+def test_a_range_behind_the_end_is_not_found(s3: S3Client, store: ScriptedStore) -> None:
     store.replies.append(refusal(416, "InvalidRange"))
     with pytest.raises(NotFound):
         s3.get_range("k", 5, 1)
@@ -308,10 +308,10 @@ def _store_that_overwrites(store: ScriptedStore, *, puts: bool) -> None:
 
 @pytest.mark.parametrize(("puts", "told"), [(True, "a put replaced"), (False, "a completed upload replaced")])
 def test_a_store_that_ignores_conditions_is_refused_and_left_clean(
-    s3: S3, store: ScriptedStore, puts: bool, told: str
+    s3: S3Client, store: ScriptedStore, puts: bool, told: str
 ) -> None:
     _store_that_overwrites(store, puts=puts)
-    with pytest.raises(StoreUnsuitable, match=f"ignores If-None-Match: {told} an object"):
+    with pytest.raises(UnsupportedStore, match=f"ignores If-None-Match: {told} an object"):
         probe(s3, "topics/_s3sink/")
     keys = {seen.path.removeprefix("/bucket/") for seen in store.seen if seen.method == "PUT" and "?" not in seen.path}
     deleted = b"".join(seen.body for seen in store.seen if seen.path == "/bucket?delete")
@@ -321,7 +321,7 @@ def test_a_store_that_ignores_conditions_is_refused_and_left_clean(
 
 @pytest.mark.parametrize("gone", ["the object", "the upload"])
 def test_a_store_is_tried_out_again_where_another_driver_has_cleared_the_files_of_the_try_out(
-    s3: S3, store: ScriptedStore, gone: str
+    s3: S3Client, store: ScriptedStore, gone: str
 ) -> None:
     empty = [
         Reply(body=f"<{what}/>") for what in ("ListBucketResult", "ListBucketResult", "ListMultipartUploadsResult")
@@ -336,14 +336,14 @@ def test_a_store_is_tried_out_again_where_another_driver_has_cleared_the_files_o
     assert not store.replies
 
 
-def test_the_rules_of_a_bucket_are_read(s3: S3, store: ScriptedStore) -> None:
+def test_the_rules_of_a_bucket_are_read(s3: S3Client, store: ScriptedStore) -> None:
     store.replies.extend([refusal(404, "NoSuchLifecycleConfiguration"), Reply(body="<VersioningConfiguration/>")])
     warning = lifecycle_warning(s3, "topics/")
     assert warning is not None
     assert warning.startswith("s3://bucket: no lifecycle rule clears away unfinished uploads below 'topics/'")
 
 
-def test_rules_that_may_not_be_read_are_not_advised_on(s3: S3, store: ScriptedStore) -> None:
+def test_rules_that_may_not_be_read_are_not_advised_on(s3: S3Client, store: ScriptedStore) -> None:
     store.replies.append(refusal(403, "AccessDenied"))
     assert lifecycle_warning(s3, "topics/") is None
 
@@ -353,13 +353,13 @@ def test_rules_that_may_not_be_read_are_not_advised_on(s3: S3, store: ScriptedSt
 
 @pytest.mark.parametrize("reply", [Reply(), refusal(403, "RequestTimeTooSkewed")], ids=["an answer", "a refusal"])
 def test_the_stores_clock_is_that_of_its_last_answer(
-    s3: S3, store: ScriptedStore, reply: Reply, monkeypatch: pytest.MonkeyPatch
+    s3: S3Client, store: ScriptedStore, reply: Reply, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert s3.clock_ms() is None
     monkeypatch.setattr(BaseHTTPRequestHandler, "date_time_string", lambda *_: "Tue, 14 Nov 2023 22:13:20 GMT")
     store.otherwise = reply
     with contextlib.suppress(ClockSkew):
-        s3.look()
+        s3.check_access()
     shown = s3.clock_ms()
     assert shown is not None
     assert 1_700_000_000_000 <= shown < 1_700_000_060_000
@@ -368,8 +368,8 @@ def test_the_stores_clock_is_that_of_its_last_answer(
 
 @pytest.mark.parametrize("date", ["yesterday", ""])
 def test_a_store_without_a_readable_date_has_no_clock(
-    s3: S3, store: ScriptedStore, date: str, monkeypatch: pytest.MonkeyPatch
+    s3: S3Client, store: ScriptedStore, date: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(BaseHTTPRequestHandler, "date_time_string", lambda *_: date)
-    s3.look()
+    s3.check_access()
     assert s3.clock_ms() is None

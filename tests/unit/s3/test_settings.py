@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sink_job.api import spec
-from sink_job.api.errors import SecretMissing
+from sink_job.api.errors import SecretNotFound
 from sink_job.s3 import S3Settings, connect
 
 SPEC = {
@@ -18,7 +18,7 @@ SPEC = {
 
 
 def test_settings_come_from_the_manifest_and_the_directories_of_its_secrets() -> None:
-    settings = S3Settings.of(spec.S3.model_validate(SPEC), {"keys": Path("/k"), "authority": Path("/a")})
+    settings = S3Settings.of(spec.S3Spec.model_validate(SPEC), {"keys": Path("/k"), "authority": Path("/a")})
     assert settings == S3Settings(
         bucket="archive",
         region="eu-central-1",
@@ -30,14 +30,14 @@ def test_settings_come_from_the_manifest_and_the_directories_of_its_secrets() ->
 
 
 def test_without_secrets_the_default_chain_and_the_systems_authorities_are_used() -> None:
-    settings = S3Settings.of(spec.S3(bucket="archive"), {})
+    settings = S3Settings.of(spec.S3Spec(bucket="archive"), {})
     assert (settings.credentials_dir, settings.ca_file) == (None, None)
 
 
 @pytest.mark.parametrize(("given", "missing"), [("keys", "spec.s3.caSecret.secret: authority"), ("authority", "keys")])
 def test_a_secret_without_a_directory_is_named(given: str, missing: str) -> None:
-    with pytest.raises(SecretMissing, match=missing):
-        S3Settings.of(spec.S3.model_validate(SPEC), {given: Path("/x")})
+    with pytest.raises(SecretNotFound, match=missing):
+        S3Settings.of(spec.S3Spec.model_validate(SPEC), {given: Path("/x")})
 
 
 def test_settings_travel_without_secrets(secret: Path) -> None:
@@ -57,5 +57,5 @@ def test_other_settings_get_a_client_of_their_own(settings: S3Settings) -> None:
 
 
 def test_a_file_of_authorities_that_is_not_there_is_named(tmp_path: Path, secret: Path) -> None:
-    with pytest.raises(SecretMissing, match=r"ca\.crt is not there"):
+    with pytest.raises(SecretNotFound, match=r"ca\.crt is not there"):
         connect(S3Settings(bucket="archive", region="x", credentials_dir=secret, ca_file=tmp_path / "ca.crt"))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sink_job.api.errors import SpecError
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.spec import Sink, load_sink
 from sink_job.cli import main
 from sink_job.cli.simulate import simulate
@@ -249,13 +249,13 @@ def test_blank_lines_are_passed_over() -> None:
     ],
 )
 def test_a_line_that_is_not_understood_is_told_with_its_number(line: str, complaint: str) -> None:
-    with pytest.raises(SpecError, match=r"records, line 3: ") as told:
+    with pytest.raises(InvalidSpec, match=r"records, line 3: ") as told:
         run(sink(), write(record(5)), "", line)
     assert complaint in str(told.value)
 
 
 def test_a_line_that_is_not_text_is_told() -> None:
-    with pytest.raises(SpecError, match=r"line 1: is not UTF-8"):
+    with pytest.raises(InvalidSpec, match=r"line 1: is not UTF-8"):
         list(simulate(sink(), [b'{"write": [{"topic": "\xff"}]}']))
 
 

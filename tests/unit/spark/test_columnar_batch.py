@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.spark.columnar_batch import unpack
+from sink_job.spark.columnar_batch import iter_batches
 from tests.support.columnar_batches import Read, rows
 
 A, B = TopicPartition("t", 0), TopicPartition("ü", 1)
@@ -34,7 +34,7 @@ def plain(record: Read, asked: dict[str, bool]) -> dict[str, Any]:
 def test_any_records_come_back_with_the_columns_that_were_asked_for(
     packs: list[list[Read]], asked: dict[str, bool], garbage: bool
 ) -> None:
-    unpacked = list(unpack(rows(*packs, **asked, garbage=garbage)))
+    unpacked = list(iter_batches(rows(*packs, **asked, garbage=garbage)))
     for pack in unpacked:
         pack.records.validate(full=True)
     assert [pack.tp for pack in unpacked] == [pack[0].tp for pack in packs]
@@ -42,7 +42,7 @@ def test_any_records_come_back_with_the_columns_that_were_asked_for(
 
 
 def test_columns_have_the_types_of_the_seam() -> None:
-    [pack] = unpack(rows([Read(A, 0, None, headers=[("h", b"1")])], timestamp=True, key=True, headers=True))
+    [pack] = iter_batches(rows([Read(A, 0, None, headers=[("h", b"1")])], timestamp=True, key=True, headers=True))
     pairs = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     assert pack.records.schema == pa.schema(
         [
@@ -57,7 +57,7 @@ def test_columns_have_the_types_of_the_seam() -> None:
 
 def test_values_are_not_copied() -> None:
     batch = rows([Read(A, 0, b"x" * 100), Read(A, 1, b"y" * 100)])
-    [pack] = unpack(batch)
+    [pack] = iter_batches(batch)
     assert pack.records["value"].buffers()[2].address == batch["value_bytes"].buffers()[2].address
 
 
@@ -67,4 +67,4 @@ def test_numbers_that_lie_askew_are_read_all_the_same() -> None:
     shifted = pa.py_buffer(b"\0" + column.buffers()[2].to_pybytes())
     askew = pa.Array.from_buffers(pa.binary(), 3, [None, column.buffers()[1], shifted.slice(1)])
     batch = batch.set_column(batch.schema.get_field_index("offsets"), "offsets", askew)
-    assert [pack.records["offset"].to_pylist() for pack in unpack(batch)] == [[1], [2], [3]]
+    assert [pack.records["offset"].to_pylist() for pack in iter_batches(batch)] == [[1], [2], [3]]

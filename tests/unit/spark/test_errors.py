@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from sink_job.api.errors import ConfigurationError, CredentialsInvalid, DataLoss, OutOfMemory, SinkError, TryAgainLater
+from sink_job.api.errors import ConfigurationError, DataLoss, InvalidCredentials, OutOfMemory, SinkError, TransientError
 from sink_job.spark.errors import job_error
 
 LOST_TASK = (
@@ -43,13 +43,13 @@ def test_lost_records_are_data_loss_with_partition_and_offsets() -> None:
 
 def test_a_broker_that_does_not_answer_is_worth_another_try() -> None:
     error = error_of(POSITION)
-    assert isinstance(error, TryAgainLater)
+    assert isinstance(error, TransientError)
     assert "kafka:9092" in str(error)
 
 
 def test_failed_authentication_is_told_without_the_secret() -> None:
     error = error_of(SASL)
-    assert isinstance(error, CredentialsInvalid)
+    assert isinstance(error, InvalidCredentials)
     assert "[hidden]" in str(error)
 
 
@@ -57,7 +57,7 @@ def test_failed_authentication_is_told_without_the_secret() -> None:
     "said", ["Python worker exited unexpectedly (crashed)", "Python worker failed to connect back"]
 )
 def test_a_killed_worker_is_worth_another_try(said: str) -> None:
-    assert isinstance(error_of(f"org.apache.spark.SparkException: {said}"), TryAgainLater)
+    assert isinstance(error_of(f"org.apache.spark.SparkException: {said}"), TransientError)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_killed_worker_is_worth_another_try(said: str) -> None:
 )
 def test_a_local_disk_that_is_full_is_worth_another_try(said: str) -> None:
     error = error_of(f"org.apache.spark.SparkException: Job aborted\nCaused by: {said}")
-    assert type(error) is TryAgainLater
+    assert type(error) is TransientError
     assert "the local disk of a task is full" in str(error)
 
 
@@ -82,7 +82,7 @@ def test_a_jvm_without_memory_asks_for_more() -> None:
 
 def test_a_jvm_that_is_gone_is_worth_another_try() -> None:
     error = job_error(Py4JNetworkError("Answer from Java side is empty"), servers="k", redact=str)
-    assert isinstance(error, TryAgainLater)
+    assert isinstance(error, TransientError)
 
 
 def test_a_python_exception_is_told_by_its_last_line() -> None:
@@ -113,7 +113,7 @@ def test_an_executor_that_the_kernel_killed_is_a_want_of_memory(said: str) -> No
 
 def test_an_executor_that_went_away_for_another_reason_is_worth_another_try() -> None:
     error = error_of(LOST.format("The executor with id 4 was deleted by a user or the framework."))
-    assert type(error) is TryAgainLater
+    assert type(error) is TransientError
     assert "deleted by a user" in str(error)
 
 

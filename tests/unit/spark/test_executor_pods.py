@@ -12,7 +12,7 @@ from s3sink_operator.objects.spark_properties import properties_file
 from sink_job.api.errors import ConfigurationError
 from sink_job.api.quantities import MI
 from sink_job.spark.conf import SparkSettings, spark_conf
-from sink_job.spark.executor_pods import Cluster, parse_properties, read_cluster
+from sink_job.spark.executor_pods import ExecutorConfig, parse_properties, read_executor_config
 
 SIZES = {
     "spark.executor.instances": "3",
@@ -28,13 +28,13 @@ def conf(**given: str) -> dict[str, str]:
         jars=[Path("/jars/a.jar"), Path("/jars/b.jar")],
         heap=512 << 20,
         conf=given,
-        cluster=Cluster.of(SIZES | {"spark.master": "k8s://https://here", "spark.driver.host": "10.1.2.3"}),
+        cluster=ExecutorConfig.of(SIZES | {"spark.master": "k8s://https://here", "spark.driver.host": "10.1.2.3"}),
     )
     return spark_conf(settings, Path("/tmp/x"), Path("/tmp/x"), Path("/conf/log4j2.properties"))
 
 
 def test_executors_are_counted_and_sized_by_sparks_own_properties() -> None:
-    found = Cluster.of(SIZES)
+    found = ExecutorConfig.of(SIZES)
     assert (found.instances, found.cores, found.slots, found.memory) == (3, 2, 6, 1640 * MI)
 
 
@@ -42,7 +42,7 @@ def test_executors_are_counted_and_sized_by_sparks_own_properties() -> None:
 @pytest.mark.parametrize("value", ["", "many", "0.5g"])
 def test_a_size_that_is_none_is_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=name.replace(".", r"\.")):
-        Cluster.of(SIZES | {name: value})
+        ExecutorConfig.of(SIZES | {name: value})
 
 
 @given(st.dictionaries(st.from_regex(r"spark\.[a-z.]{1,9}", fullmatch=True), st.text(st.characters(codec="latin-1"))))
@@ -54,19 +54,19 @@ def test_the_file_that_the_operator_writes_is_read_as_it_was_meant(properties: d
 def test_the_environment_fills_in_what_only_the_pod_knows(tmp_path: Path) -> None:
     file = tmp_path / "spark.properties"
     file.write_text(properties_file(SIZES | {"spark.driver.host": "${POD_IP}"}))
-    assert read_cluster(file, {"POD_IP": "10.1.2.3"}).properties["spark.driver.host"] == "10.1.2.3"
+    assert read_executor_config(file, {"POD_IP": "10.1.2.3"}).properties["spark.driver.host"] == "10.1.2.3"
 
 
 def test_a_variable_that_is_not_set_is_told_with_the_property_that_needs_it(tmp_path: Path) -> None:
     file = tmp_path / "spark.properties"
     file.write_text(properties_file(SIZES | {"spark.driver.host": "${POD_IP}"}))
     with pytest.raises(ConfigurationError, match=r"spark\.driver\.host needs \$POD_IP"):
-        read_cluster(file, {})
+        read_executor_config(file, {})
 
 
 def test_a_file_that_is_not_there_is_told_by_its_path(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"--spark-properties .*nothing\.properties"):
-        read_cluster(tmp_path / "nothing.properties", {})
+        read_executor_config(tmp_path / "nothing.properties", {})
 
 
 def test_what_the_operator_says_of_the_cluster_stands() -> None:

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.api.errors import DataError, ObjectConflict, SinkError, TryAgainLater
+from sink_job.api.errors import DataError, ObjectConflict, SinkError, TransientError
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.engine.types import Function, Work, each
+from sink_job.engine.types import PartitionFunction, ProcessorFactory, stateless
 from sink_job.spark import task as tasks
-from sink_job.spark.task import Failure, Inline, Task
+from sink_job.spark.task import InlineInputs, SparkTask, TaskFailure
 from tests.support.columnar_batches import Read, rows
 
 A, B, C = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 1)
@@ -37,32 +37,34 @@ def offsets(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch])
     return repr(read).encode() + given
 
 
-def run(fn: Function, batches: Iterator[pa.RecordBatch], *members: TopicPartition, **options: Any) -> list[Outcome]:
-    return run_work(each(fn), batches, *members, **options)
+def run(
+    fn: PartitionFunction, batches: Iterator[pa.RecordBatch], *members: TopicPartition, **options: Any
+) -> list[Outcome]:
+    return run_work(stateless(fn), batches, *members, **options)
 
 
 def run_work(
-    work: Work, batches: Iterator[pa.RecordBatch], *members: TopicPartition, attempt: int = 0
+    work: ProcessorFactory, batches: Iterator[pa.RecordBatch], *members: TopicPartition, attempt: int = 0
 ) -> list[Outcome]:
-    task = Task(work, Inline({A: b"!"}), [members], 4)
+    task = SparkTask(work, InlineInputs({A: b"!"}), [members], 4)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tasks, "_task_context", lambda: (0, attempt))
         came = [row for made in task(batches) for row in made.to_pylist()]
     return [(TopicPartition(row["topic"], row["partition"]), row["failed"], row["result"]) for row in came]
 
 
-def raises(error: Exception) -> Function:
+def raises(error: Exception) -> PartitionFunction:
     def fail(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
         raise error
 
     return fail
 
 
-def failure(outcomes: list[Outcome]) -> Failure:
+def failure(outcomes: list[Outcome]) -> TaskFailure:
     [(_, failed, result)] = outcomes
     assert failed
     unpickled = pickle.loads(result)
-    assert isinstance(unpickled, Failure)
+    assert isinstance(unpickled, TaskFailure)
     return unpickled
 
 
@@ -104,7 +106,7 @@ class Told:
         self.calls.append(f"{tp} {sum(part.num_rows for part in batches)}")
         return b"done"
 
-    def end(self) -> None:
+    def close(self) -> None:
         self.calls.append("end")
         if self.error:
             raise self.error
@@ -155,7 +157,7 @@ def test_however_batches_fall_each_member_gets_its_records_in_order(
         assert outcomes[tp] == expected + (b"!" if tp == A else b"")
 
 
-@pytest.mark.parametrize("error", [ObjectConflict("key"), DataError("t", 0, 7, "bad"), TryAgainLater("slow")])
+@pytest.mark.parametrize("error", [ObjectConflict("key"), DataError("t", 0, 7, "bad"), TransientError("slow")])
 def test_a_domain_error_comes_back_at_the_first_try(error: SinkError) -> None:
     carried = failure(run(raises(error), iter([]), A)).error
     assert (type(carried), str(carried)) == (type(error), str(error))

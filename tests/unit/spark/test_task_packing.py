@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.types import Range
-from sink_job.spark.task_packing import lay_out
+from sink_job.spark.task_packing import assign_tasks
 
 
 def partitions(count: int) -> list[TopicPartition]:
@@ -17,44 +17,44 @@ def partitions(count: int) -> list[TopicPartition]:
 
 
 def test_few_topic_partitions_have_a_task_each() -> None:
-    layout = lay_out({tp: Range(0, 2) for tp in partitions(6)}, [TopicPartition("idle", 0)], cores=2)
+    layout = assign_tasks({tp: Range(0, 2) for tp in partitions(6)}, [TopicPartition("idle", 0)], cores=2)
     assert (len(layout.single), layout.shared) == (7, [])
 
 
 def test_many_small_ranges_share_a_few_tasks_for_each_core() -> None:
-    layout = lay_out({tp: Range(5, 7) for tp in partitions(512)}, [], cores=2)
+    layout = assign_tasks({tp: Range(5, 7) for tp in partitions(512)}, [], cores=2)
     assert layout.single == []
     assert [len(task) for task in layout.shared] == [64] * 8
 
 
 def test_a_large_range_has_a_task_of_its_own_however_many_small_ones_there_are() -> None:
     large = TopicPartition("large", 0)
-    layout = lay_out({**{tp: Range(0, 2) for tp in partitions(100)}, large: Range(0, 1_000_000)}, [], cores=2)
+    layout = assign_tasks({**{tp: Range(0, 2) for tp in partitions(100)}, large: Range(0, 1_000_000)}, [], cores=2)
     assert layout.single == [[(large, Range(0, 1_000_000))]]
     assert len(layout.shared) == 8
 
 
 def test_the_largest_range_begins_first() -> None:
     sizes = {tp: Range(0, 10 * (tp.partition + 1)) for tp in partitions(4)}
-    layout = lay_out(sizes, [], cores=1)
+    layout = assign_tasks(sizes, [], cores=1)
     assert [task[0][0].partition for task in layout.single] == [3, 2, 1, 0]
 
 
 def test_shared_tasks_are_of_like_size() -> None:
     sizes = {tp: Range(0, 9_000 if tp.partition < 8 else 10) for tp in partitions(200)}
-    layout = lay_out(sizes, [], cores=2)
+    layout = assign_tasks(sizes, [], cores=2)
     loads = [sum(r.end - r.start for _, r in task) for task in [*layout.shared, *layout.single]]
     assert max(loads) - min(loads) < 9_000
 
 
 def test_nothing_to_do_is_no_task() -> None:
-    assert lay_out({}, [], cores=2).members == []
+    assert assign_tasks({}, [], cores=2).members == []
 
 
 @given(st.dictionaries(st.integers(0, 200), st.integers(0, 50_000), max_size=60), st.sets(st.integers(201, 300)))
 def test_each_topic_partition_is_read_once(sizes: dict[int, int], idle: set[int]) -> None:
     ranges = {TopicPartition("t", number): Range(7, 7 + size) for number, size in sizes.items()}
-    layout = lay_out(ranges, [TopicPartition("t", number) for number in idle], cores=2)
+    layout = assign_tasks(ranges, [TopicPartition("t", number) for number in idle], cores=2)
     read = [member for task in [*layout.single, *layout.shared] for member in task]
     assert Counter(tp for tp, _ in read) == Counter(TopicPartition("t", number) for number in {*sizes, *idle})
     assert {tp: r for tp, r in read if tp in ranges} == ranges

@@ -12,21 +12,38 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.ledger.generations import ended
-from sink_job.ledger.offset_checksum import holes, tally, tally_range
-from sink_job.ledger.state import Lost, NamedObject, OpenObject, PartitionState, Rotation, State, Tally
-from sink_job.verify.audit import Bucket, Finding, Lists, Log, Unknown, Verdict, Wrong, audit
+from sink_job.ledger.generations import end_of_generation
+from sink_job.ledger.offset_checksum import checksum, checksum_range, gap_checksum
+from sink_job.ledger.state import (
+    ClosedObject,
+    LedgerState,
+    LostObject,
+    OffsetChecksum,
+    OpenObject,
+    PartitionState,
+    RotationRange,
+)
+from sink_job.verify.audit import (
+    BucketState,
+    Finding,
+    FindingType,
+    GenerationAudit,
+    KafkaOffsets,
+    PartitionResult,
+    UntrackedObject,
+    audit,
+)
 from sink_job.verify.offset_gaps import find, overlap, uncovered
 
 TP = TopicPartition("flights", 0)
 
 
-def of(offsets: Iterable[int]) -> Tally:
-    return tally(np.array(sorted(offsets), dtype=np.int64))
+def of(offsets: Iterable[int]) -> OffsetChecksum:
+    return checksum(np.array(sorted(offsets), dtype=np.int64))
 
 
-def named(offsets: Sequence[int], path: str = "a") -> NamedObject:
-    return NamedObject(
+def named(offsets: Sequence[int], path: str = "a") -> ClosedObject:
+    return ClosedObject(
         key=f"topics/flights/{path}/flights+0+{offsets[0]:010d}.json",
         topic=TP.topic,
         partition=TP.partition,
@@ -37,7 +54,7 @@ def named(offsets: Sequence[int], path: str = "a") -> NamedObject:
         crc=1,
         upload="u",
         parts=(),
-        seen=(),
+        sources=(),
         offsets=of(offsets),
         settings=1,
     )
@@ -54,60 +71,62 @@ class Book:
     """A sink's lists in the making; `at` is the next offset."""
 
     at: int = 0
-    published: list[NamedObject] = field(default_factory=list)
-    pending: list[NamedObject] = field(default_factory=list)
-    rotations: list[Rotation] = field(default_factory=list)
-    lost: list[Lost] = field(default_factory=list)
+    published: list[ClosedObject] = field(default_factory=list)
+    pending: list[ClosedObject] = field(default_factory=list)
+    rotations: list[RotationRange] = field(default_factory=list)
+    lost: list[LostObject] = field(default_factory=list)
     open: list[OpenObject] = field(default_factory=list)
     rotation_start: int = -1
     written: set[int] = field(default_factory=set)
-    bucket: Bucket = field(default_factory=Bucket)
-    log: Log = field(default_factory=Log)
+    bucket: BucketState = field(default_factory=BucketState)
+    log: KafkaOffsets = field(default_factory=KafkaOffsets)
     begins: int | None = None
 
     def __post_init__(self) -> None:
         self.rotation_start = self.at
         self.begins = self.at
 
-    def rotation(self, *objects: NamedObject, pending: bool = False) -> None:
+    def rotation(self, *objects: ClosedObject, pending: bool = False) -> None:
         """These objects, and a rotation's end behind them."""
         (self.pending if pending else self.published).extend(objects)
         end = max(o.last for o in objects) + 1
         written = sum((o.offsets for o in objects), of(self.written))
-        self.rotations.append(Rotation(*TP, self.rotation_start, end, holes(self.rotation_start, end, written)))
+        self.rotations.append(
+            RotationRange(*TP, self.rotation_start, end, gap_checksum(self.rotation_start, end, written))
+        )
         self.rotation_start, self.at, self.written = end, end, set()
 
     def leave_open(self, *objects: OpenObject, written: Iterable[int]) -> None:
         self.open, self.written = list(objects), set(written)
         self.at = max(self.at, *(offset + 1 for offset in self.written))
 
-    def lists(self) -> Lists:
+    def lists(self) -> GenerationAudit:
         state = PartitionState(
             next=self.at,
             committable=min((o.first for o in self.open), default=self.at),
             rotation_start=self.rotation_start,
-            written=of(self.written),
-            written_to=max(self.written, default=self.rotation_start - 1) + 1,
+            accepted=of(self.written),
+            accepted_end=max(self.written, default=self.rotation_start - 1) + 1,
             open=tuple(self.open),
         )
-        return Lists(
-            State(partitions={str(TP): state}, pending={o.key: o for o in self.pending}),
+        return GenerationAudit(
+            LedgerState(partitions={str(TP): state}, pending={o.key: o for o in self.pending}),
             self.published,
             self.rotations,
             {} if self.begins is None else {TP: self.begins},
             lost=self.lost,
         )
 
-    def lose(self, o: NamedObject | OpenObject, offsets: Iterable[int]) -> None:
+    def lose(self, o: ClosedObject | OpenObject, offsets: Iterable[int]) -> None:
         """Gives up these offsets of the object, which is in the lists as what is left of it."""
-        self.lost.append(Lost(*TP, "key", o.path, o.first, o.last, of(offsets)))
+        self.lost.append(LostObject(*TP, "key", o.path, o.first, o.last, of(offsets)))
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> PartitionResult:
         (verdict,) = audit(self.lists(), self.bucket, self.log)
         return verdict
 
     def wrong(self) -> list[tuple[str, int]]:
-        return [(finding.wrong, finding.offset) for finding in self.verdict().wrong]
+        return [(finding.type, finding.offset) for finding in self.verdict().findings]
 
 
 def dense() -> Book:
@@ -132,23 +151,23 @@ def interleaved() -> Book:
 
 def test_objects_that_follow_each_other_are_right() -> None:
     verdict = dense().verdict()
-    assert verdict.wrong == ()
+    assert verdict.findings == ()
     assert (verdict.start, verdict.committed, verdict.objects, verdict.records, verdict.bytes) == (5, 35, 3, 30, 300)
-    assert verdict.holes == verdict.waiting == 0
+    assert verdict.gaps == verdict.pending_records == 0
 
 
 def test_paths_that_interleave_around_holes_are_right() -> None:
     verdict = interleaved().verdict()
-    assert verdict.wrong == ()
-    assert (verdict.records, verdict.holes) == (28, 2)
+    assert verdict.findings == ()
+    assert (verdict.records, verdict.gaps) == (28, 2)
 
 
 def test_what_is_open_is_not_committed_and_waits() -> None:
     book = dense()
     book.leave_open(opened([35, 36, 38]), written=[35, 36, 38])
     verdict = book.verdict()
-    assert verdict.wrong == ()
-    assert (verdict.committed, verdict.waiting, verdict.holes, verdict.next) == (35, 3, 1, 39)
+    assert verdict.findings == ()
+    assert (verdict.committed, verdict.pending_records, verdict.gaps, verdict.next) == (35, 3, 1, 39)
 
 
 def test_objects_closed_since_the_last_rotation_add_up_with_the_open_ones() -> None:
@@ -162,7 +181,7 @@ def test_offsets_behind_the_last_record_that_hold_nothing_are_holes() -> None:
     book = dense()
     book.at = 40
     verdict = book.verdict()
-    assert (verdict.wrong, verdict.committed, verdict.holes) == ((), 40, 5)
+    assert (verdict.findings, verdict.committed, verdict.gaps) == ((), 40, 5)
 
 
 def test_records_that_were_given_up_are_noted_and_are_not_wrong() -> None:
@@ -172,8 +191,8 @@ def test_records_that_were_given_up_are_noted_and_are_not_wrong() -> None:
     book.lose(whole, range(35, 39))
     book.published[-1] = named(range(39, 45))
     verdict = book.verdict()
-    assert (verdict.wrong, verdict.lost, verdict.holes, verdict.records) == ((), 4, 4, 36)
-    (note,) = (note for note in verdict.notes if "lost" in note)
+    assert (verdict.findings, verdict.lost, verdict.gaps, verdict.records) == ((), 4, 4, 36)
+    (note,) = (note for note in verdict.notes if "onDataLoss" in note)
     assert "4 records between offsets 35 and 44" in note
 
 
@@ -182,7 +201,7 @@ def test_records_that_were_given_up_since_the_last_rotation_are_noted_and_are_no
     book.leave_open(opened(range(39, 45)), written=range(35, 45))
     book.lose(opened(range(35, 45)), range(35, 39))
     verdict = book.verdict()
-    assert (verdict.wrong, verdict.lost, verdict.holes, verdict.waiting) == ((), 4, 4, 6)
+    assert (verdict.findings, verdict.lost, verdict.gaps, verdict.pending_records) == ((), 4, 4, 6)
 
 
 def test_an_object_that_was_given_up_whole_may_be_all_there_is_of_a_rotation() -> None:
@@ -198,45 +217,45 @@ def test_an_object_that_is_named_and_not_visible_yet_is_not_missing() -> None:
     book = dense()
     last = named(range(35, 45))
     book.rotation(last, pending=True)
-    book.bucket = Bucket(missing=frozenset({last.key}))
+    book.bucket = BucketState(missing=frozenset({last.key}))
     verdict = book.verdict()
-    assert verdict.wrong == ()
-    assert (verdict.committed, verdict.waiting, verdict.objects) == (35, 10, 3)
+    assert verdict.findings == ()
+    assert (verdict.committed, verdict.pending_records, verdict.objects) == (35, 10, 3)
 
 
 def test_an_object_that_is_visible_and_not_acknowledged_yet_counts() -> None:
     book = dense()
     book.rotation(named(range(35, 45)), pending=True)
     verdict = book.verdict()
-    assert (verdict.wrong, verdict.committed, verdict.objects) == ((), 45, 4)
+    assert (verdict.findings, verdict.committed, verdict.objects) == ((), 45, 4)
 
 
 def test_a_rotation_without_offsets_says_nothing() -> None:
     book = dense()
-    book.rotations.insert(1, Rotation(*TP, 15, 15, Tally()))
+    book.rotations.insert(1, RotationRange(*TP, 15, 15, OffsetChecksum()))
     assert book.wrong() == []
 
 
 def test_a_group_that_lags_behind_is_told_and_right() -> None:
     book = dense()
-    book.log = Log(group={TP: 25}, ends={TP: 100})
+    book.log = KafkaOffsets(group={TP: 25}, ends={TP: 100})
     verdict = book.verdict()
-    assert verdict.wrong == ()
+    assert verdict.findings == ()
     assert verdict.lag == 65
     assert any("25" in note and "commit was lost" in note for note in verdict.notes)
 
 
 def test_objects_before_the_first_offset_are_somebody_elses() -> None:
     book = dense()
-    book.bucket = Bucket(unknown={TP: [Unknown("topics/flights/a/flights+0+0000000001.json", 1, 10)]})
+    book.bucket = BucketState(unknown={TP: [UntrackedObject("topics/flights/a/flights+0+0000000001.json", 1, 10)]})
     verdict = book.verdict()
-    assert verdict.wrong == ()
+    assert verdict.findings == ()
     assert any("1 objects begin before" in note for note in verdict.notes)
 
 
 def test_a_sink_that_has_read_nothing_is_right() -> None:
     verdict = Book(at=7).verdict()
-    assert (verdict.wrong, verdict.start, verdict.committed, verdict.objects) == ((), 7, 7, 0)
+    assert (verdict.findings, verdict.start, verdict.committed, verdict.objects) == ((), 7, 7, 0)
 
 
 # -- what is wrong ----------------------------------------------------------------------------------------------------
@@ -244,10 +263,10 @@ def test_a_sink_that_has_read_nothing_is_right() -> None:
 
 def test_an_object_that_is_gone_is_told_by_its_first_offset() -> None:
     book = dense()
-    book.bucket = Bucket(missing=frozenset({book.published[1].key}))
-    assert book.wrong() == [(Wrong.OBJECT_MISSING, 15)]
+    book.bucket = BucketState(missing=frozenset({book.published[1].key}))
+    assert book.wrong() == [(FindingType.OBJECT_MISSING, 15)]
     assert book.verdict().objects == 2
-    assert book.verdict().wrong[0].key == book.published[1].key
+    assert book.verdict().findings[0].key == book.published[1].key
 
 
 @pytest.mark.parametrize("pending", [False, True], ids=["published", "named"])
@@ -255,122 +274,122 @@ def test_an_object_with_other_content_is_told_by_its_first_offset(pending: bool)
     book = dense()
     book.rotation(named(range(35, 45)), pending=pending)
     key = (book.pending or book.published)[-1].key
-    book.bucket = Bucket(other={key: "100 bytes with another checksum"})
-    assert book.wrong() == [(Wrong.OBJECT_DIFFERS, 35)]
+    book.bucket = BucketState(other={key: "100 bytes with another checksum"})
+    assert book.wrong() == [(FindingType.OBJECT_MISMATCH, 35)]
 
 
 def test_a_published_line_that_is_gone_leaves_a_gap() -> None:
     book = dense()
     del book.published[1]
-    assert book.wrong() == [(Wrong.OFFSETS_MISSING, 15)]
-    assert "15 to 24 are in no object" in book.verdict().wrong[0].message
+    assert book.wrong() == [(FindingType.OFFSETS_MISSING, 15)]
+    assert "15 to 24 are in no object" in book.verdict().findings[0].message
 
 
 def test_a_line_that_is_gone_among_several_of_a_rotation_is_found_exactly() -> None:
     book = Book()
     book.rotation(named(range(10), "a"), named(range(12, 20), "b"), named(range(20, 33), "c"))
     del book.published[1]
-    assert book.wrong() == [(Wrong.OFFSETS_MISSING, 12)]
+    assert book.wrong() == [(FindingType.OFFSETS_MISSING, 12)]
 
 
 def test_a_line_that_is_gone_between_interleaved_paths_is_bounded_by_its_rotation() -> None:
     book = interleaved()
     del book.published[1]
-    (finding,) = book.verdict().wrong
-    assert finding.wrong is Wrong.OFFSETS_MISSING
+    (finding,) = book.verdict().findings
+    assert finding.type is FindingType.OFFSETS_MISSING
     assert "9 records between offsets 0 and 19 are in no object" in finding.message
 
 
 def test_a_rotation_that_is_gone_proves_nothing_of_its_offsets() -> None:
     book = dense()
     del book.rotations[1]
-    assert book.wrong() == [(Wrong.OFFSETS_MISSING, 15)]
+    assert book.wrong() == [(FindingType.OFFSETS_MISSING, 15)]
 
 
 def test_a_list_that_begins_later_than_the_sink_has_lost_its_beginning() -> None:
     book = dense()
     del book.rotations[0], book.published[0]
-    assert book.wrong() == [(Wrong.OFFSETS_MISSING, 5)]
+    assert book.wrong() == [(FindingType.OFFSETS_MISSING, 5)]
 
 
 def test_a_rotation_that_is_there_twice_counts_its_offsets_twice() -> None:
     book = dense()
     book.rotations.append(book.rotations[1])
-    assert (Wrong.OFFSETS_DOUBLED, 15) in book.wrong()
+    assert (FindingType.DUPLICATE_OFFSETS, 15) in book.wrong()
 
 
 def test_an_object_that_is_listed_twice_is_told() -> None:
     book = dense()
     book.published.append(book.published[1])
-    assert {(Wrong.OFFSETS_DOUBLED, 15)} == set(book.wrong())
+    assert {(FindingType.DUPLICATE_OFFSETS, 15)} == set(book.wrong())
 
 
 def test_an_object_that_overlaps_others_is_told_by_the_first_offset_they_share() -> None:
     book = dense()
     book.published.append(named(range(18, 28)))
-    assert book.wrong()[0] == (Wrong.OFFSETS_DOUBLED, 18)
+    assert book.wrong()[0] == (FindingType.DUPLICATE_OFFSETS, 18)
 
 
 def test_an_overlap_of_other_paths_is_told_by_its_sum() -> None:
     book = dense()
     book.published.append(named([20, 21], "b"))
-    assert book.wrong() == [(Wrong.OFFSETS_DOUBLED, 20)]
+    assert book.wrong() == [(FindingType.DUPLICATE_OFFSETS, 20)]
 
 
 def test_a_tally_that_is_not_that_of_its_offsets_is_told() -> None:
     book = dense()
-    book.published[1] = msgspec.structs.replace(book.published[1], offsets=Tally(10, 12345))
-    assert book.wrong() == [(Wrong.OFFSETS_MISSING, 15)]
+    book.published[1] = msgspec.structs.replace(book.published[1], offsets=OffsetChecksum(10, 12345))
+    assert book.wrong() == [(FindingType.OFFSETS_MISSING, 15)]
 
 
 def test_a_record_of_an_open_object_that_nothing_counts_is_told() -> None:
     book = dense()
     book.leave_open(opened([35, 36]), written=[35, 36, 37])
-    assert book.wrong() == [(Wrong.OFFSETS_MISSING, 37)]
+    assert book.wrong() == [(FindingType.OFFSETS_MISSING, 37)]
 
 
 def test_an_object_that_no_list_names_doubles_records() -> None:
     book = dense()
-    book.bucket = Bucket(unknown={TP: [Unknown("topics/flights/a/flights+0+0000000019.json", 19, 10)]})
-    assert book.wrong() == [(Wrong.UNKNOWN_OBJECT, 19)]
+    book.bucket = BucketState(unknown={TP: [UntrackedObject("topics/flights/a/flights+0+0000000019.json", 19, 10)]})
+    assert book.wrong() == [(FindingType.UNTRACKED_OBJECT, 19)]
 
 
 def test_a_group_that_is_ahead_is_told_by_the_first_offset_that_is_not_visible() -> None:
     book = dense()
-    book.log = Log(group={TP: 36}, ends={TP: 100})
-    assert book.wrong() == [(Wrong.COMMITTED_TOO_FAR, 35)]
+    book.log = KafkaOffsets(group={TP: 36}, ends={TP: 100})
+    assert book.wrong() == [(FindingType.COMMITTED_OFFSET_AHEAD, 35)]
 
 
 def test_an_offset_that_is_committed_beyond_an_object_that_is_not_visible_is_too_far() -> None:
     book = dense()
     book.rotation(named(range(35, 45)), pending=True)
-    book.bucket = Bucket(missing=frozenset({book.pending[0].key}))
-    book.log = Log(group={TP: 45}, ends={TP: 100})
-    assert book.wrong() == [(Wrong.COMMITTED_TOO_FAR, 35)]
+    book.bucket = BucketState(missing=frozenset({book.pending[0].key}))
+    book.log = KafkaOffsets(group={TP: 45}, ends={TP: 100})
+    assert book.wrong() == [(FindingType.COMMITTED_OFFSET_AHEAD, 35)]
     assert book.verdict().committed == 35
 
 
 def test_a_log_that_ends_before_the_committed_offset_is_told() -> None:
     book = dense()
-    book.log = Log(group={TP: 35}, ends={TP: 30})
-    assert book.wrong() == [(Wrong.LOG_TRUNCATED, 30)]
+    book.log = KafkaOffsets(group={TP: 35}, ends={TP: 30})
+    assert book.wrong() == [(FindingType.LOG_TRUNCATED, 30)]
 
 
 def test_findings_are_told_from_the_first_offset_on() -> None:
     book = dense()
-    book.log = Log(group={TP: 50})
-    book.bucket = Bucket(missing=frozenset({book.published[2].key}))
+    book.log = KafkaOffsets(group={TP: 50})
+    book.bucket = BucketState(missing=frozenset({book.published[2].key}))
     del book.published[0]
     assert book.wrong() == [
-        (Wrong.OFFSETS_MISSING, 5),
-        (Wrong.OBJECT_MISSING, 25),
-        (Wrong.COMMITTED_TOO_FAR, 35),
+        (FindingType.OFFSETS_MISSING, 5),
+        (FindingType.OBJECT_MISSING, 25),
+        (FindingType.COMMITTED_OFFSET_AHEAD, 35),
     ]
 
 
 def test_what_is_missing_exits_like_data_loss_and_what_is_other_like_a_conflict() -> None:
-    assert Wrong.OBJECT_MISSING.exit_code == Wrong.COMMITTED_TOO_FAR.exit_code == 5
-    assert Wrong.OBJECT_DIFFERS.exit_code == Wrong.UNKNOWN_OBJECT.exit_code == 6
+    assert FindingType.OBJECT_MISSING.exit_code == FindingType.COMMITTED_OFFSET_AHEAD.exit_code == 5
+    assert FindingType.OBJECT_MISMATCH.exit_code == FindingType.UNTRACKED_OBJECT.exit_code == 6
 
 
 # -- any history ------------------------------------------------------------------------------------------------------
@@ -408,15 +427,15 @@ def hold(draw: st.DrawFn, start: int, paths: int) -> dict[str, list[int]]:
 
 
 def record_of(finding: Finding) -> str:
-    return f"{finding.wrong} {finding.offset} {finding.message}"
+    return f"{finding.type} {finding.offset} {finding.message}"
 
 
 @settings(max_examples=50)
 @given(books())
 def test_any_history_is_right(book: Book) -> None:
     verdict = book.verdict()
-    assert [record_of(finding) for finding in verdict.wrong] == []
-    assert verdict.next - verdict.start == verdict.records + verdict.waiting + verdict.holes
+    assert [record_of(finding) for finding in verdict.findings] == []
+    assert verdict.next - verdict.start == verdict.records + verdict.pending_records + verdict.gaps
 
 
 @settings(max_examples=50)
@@ -440,7 +459,7 @@ def test_more_missing_than_was_given_up_is_noticed(book: Book, data: st.DataObje
     book.lose(whole, [whole.first])
     wrong = book.wrong()
     assert wrong
-    assert all(what == Wrong.OFFSETS_MISSING for what, _ in wrong)
+    assert all(what == FindingType.OFFSETS_MISSING for what, _ in wrong)
 
 
 @settings(max_examples=50)
@@ -448,7 +467,7 @@ def test_more_missing_than_was_given_up_is_noticed(book: Book, data: st.DataObje
 def test_any_rotation_that_is_gone_is_told_exactly(book: Book, data: st.DataObject) -> None:
     assume(book.rotations)
     line = book.rotations.pop(data.draw(st.integers(0, len(book.rotations) - 1)))
-    assert book.wrong()[0] == (Wrong.OFFSETS_MISSING, line.start)
+    assert book.wrong()[0] == (FindingType.OFFSETS_MISSING, line.start)
 
 
 @settings(max_examples=50)
@@ -457,7 +476,7 @@ def test_any_line_that_is_there_twice_is_noticed(book: Book, data: st.DataObject
     assume(book.published)
     line = data.draw(st.sampled_from(book.published))
     book.published.append(line)
-    assert (Wrong.OFFSETS_DOUBLED, line.first) in book.wrong()
+    assert (FindingType.DUPLICATE_OFFSETS, line.first) in book.wrong()
 
 
 @settings(max_examples=50)
@@ -466,7 +485,7 @@ def test_any_object_that_is_gone_is_told_exactly(book: Book, data: st.DataObject
     assume(book.published)
     line = data.draw(st.sampled_from(book.published))
     book.bucket = replace(book.bucket, missing=frozenset({line.key}))
-    assert book.wrong() == [(Wrong.OBJECT_MISSING, line.first)]
+    assert book.wrong() == [(FindingType.OBJECT_MISSING, line.first)]
 
 
 # -- the arithmetic ---------------------------------------------------------------------------------------------------
@@ -476,14 +495,14 @@ def test_any_object_that_is_gone_is_told_exactly(book: Book, data: st.DataObject
 def test_a_dense_stretch_is_found_by_its_tally(start: int, length: int, data: st.DataObject) -> None:
     first = data.draw(st.integers(start, start + length - 1))
     end = data.draw(st.integers(first + 1, start + length))
-    assert find(start, start + length, tally_range(first, end)) == first
+    assert find(start, start + length, checksum_range(first, end)) == first
 
 
 def test_a_tally_of_other_offsets_is_not_found() -> None:
     assert find(0, 100, of([3, 5])) is None
-    assert find(0, 100, tally_range(98, 103)) is None
-    assert find(0, 2, tally_range(0, 3)) is None
-    assert find(0, 100, Tally()) is None
+    assert find(0, 100, checksum_range(98, 103)) is None
+    assert find(0, 2, checksum_range(0, 3)) is None
+    assert find(0, 100, OffsetChecksum()) is None
 
 
 def test_what_no_object_spans_is_listed_in_order() -> None:
@@ -502,8 +521,8 @@ def test_what_was_open_beside_losses_when_a_generation_ended_is_no_hole_of_it() 
     book.leave_open(opened(range(4, 10)), written=range(10))
     book.lose(opened(range(10)), range(4))
     lists = book.lists()
-    states = {name: ended(p) for name, p in lists.state.partitions.items()}
+    states = {name: end_of_generation(p) for name, p in lists.state.partitions.items()}
     end = replace(lists, state=msgspec.structs.replace(lists.state, partitions=states), ended=True)
     (verdict,) = audit(end, book.bucket, book.log)
-    assert (verdict.wrong, verdict.lost, verdict.holes) == ((), 4, 4)
+    assert (verdict.findings, verdict.lost, verdict.gaps) == ((), 4, 4)
     assert any("what was open from offset 4 on" in note for note in verdict.notes)

@@ -10,23 +10,31 @@ import msgspec
 import pytest
 
 from sink_job.api.errors import DataLoss
-from sink_job.api.spec import Errors, Shaping
+from sink_job.api.spec import ErrorsSpec, ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.kafka_admin import KafkaAdmin, TopicInfo
-from sink_job.engine.types import Columns, Range, Work
-from sink_job.ledger.offset_checksum import tally_range
-from sink_job.ledger.state import NamedObject, PartitionState, State
+from sink_job.engine.types import Columns, ProcessorFactory, Range
+from sink_job.ledger.offset_checksum import checksum_range
+from sink_job.ledger.state import ClosedObject, LedgerState, PartitionState
 from sink_job.s3 import S3Settings
 from sink_job.verify import compare_job
-from sink_job.verify.audit import Bucket, Compared, Finding, Lists, Log, Verdict, Wrong
+from sink_job.verify.audit import (
+    BucketState,
+    ComparisonResult,
+    Finding,
+    FindingType,
+    GenerationAudit,
+    KafkaOffsets,
+    PartitionResult,
+)
 from sink_job.verify.compare_task import CompareInput
 from sink_job.verify.evidence import Evidence
 
 TP = TopicPartition("log", 0)
 
 
-def named(first: int, last: int) -> NamedObject:
-    return NamedObject(
+def named(first: int, last: int) -> ClosedObject:
+    return ClosedObject(
         key=f"key+{first}",
         topic=TP.topic,
         partition=TP.partition,
@@ -37,8 +45,8 @@ def named(first: int, last: int) -> NamedObject:
         crc=0,
         upload="u",
         parts=(),
-        seen=(),
-        offsets=tally_range(first, last + 1),
+        sources=(),
+        offsets=checksum_range(first, last + 1),
         settings=1,
     )
 
@@ -51,7 +59,7 @@ class Kafka:
     fails: list[bool] = field(default_factory=list)
     ran: list[tuple[int, int, list[tuple[int, bool]]]] = field(default_factory=list)
 
-    def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def beginning_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         held = self.held.pop(0) if len(self.held) > 1 else self.held[0]
         return dict.fromkeys(partitions, held)
 
@@ -62,18 +70,20 @@ class Kafka:
         idle: Sequence[TopicPartition],
         inputs: Mapping[TopicPartition, bytes],
         columns: Columns,
-        work: Work,
+        factory: ProcessorFactory,
     ) -> dict[TopicPartition, bytes]:
         if self.fails and self.fails.pop(0):
             raise DataLoss("retention")
         for tp, (start, end) in ranges.items():
             given = msgspec.msgpack.decode(inputs[tp], type=CompareInput)
             self.ran.append((start, end, [(o.first, o.read) for o in given.objects]))
-        found = Compared(objects=1, wrong=[Finding(Wrong.RECORD_DIFFERS, 7, "m")] if len(self.ran) == 1 else [])
+        found = ComparisonResult(
+            objects=1, findings=[Finding(FindingType.RECORD_MISMATCH, 7, "m")] if len(self.ran) == 1 else []
+        )
         return {tp: msgspec.msgpack.encode(found) for tp in ranges}
 
     def cancel(self) -> None: ...
-    def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return {}
 
     def topics(self, names: Sequence[str] | None = None, *, pattern: str | None = None) -> dict[str, TopicInfo]:
@@ -83,25 +93,25 @@ class Kafka:
         return ""
 
     def group_offsets(
-        self, group: str, partitions: Sequence[TopicPartition], *, mark: str = ""
+        self, group: str, partitions: Sequence[TopicPartition], *, metadata: str = ""
     ) -> dict[TopicPartition, int]:
         return {}
 
 
 def compared(
-    kafka: Kafka, *objects: NamedObject, start: int = 0, missing: frozenset[str] = frozenset(), end: int | None = None
-) -> Verdict:
+    kafka: Kafka, *objects: ClosedObject, start: int = 0, missing: frozenset[str] = frozenset(), end: int | None = None
+) -> PartitionResult:
     committed = max(o.last for o in objects) + 1
-    state = State(partitions={str(TP): PartitionState(committed, committed, committed)}, settings={1: "{}"})
+    state = LedgerState(partitions={str(TP): PartitionState(committed, committed, committed)}, settings={1: "{}"})
     evidence = Evidence(
-        lists=Lists(state, objects, []),
-        bucket=Bucket(missing=missing),
-        log=Log(),
-        shapings={1: Shaping()},
+        lists=GenerationAudit(state, objects, []),
+        bucket=BucketState(missing=missing),
+        log=KafkaOffsets(),
+        shapings={1: ObjectSettings()},
         live=[TP],
         objects={o.key: o for o in objects},
     )
-    verdict = Verdict(
+    verdict = PartitionResult(
         topic=TP.topic,
         partition=TP.partition,
         start=start,
@@ -110,19 +120,19 @@ def compared(
         objects=len(objects),
         records=0,
         bytes=0,
-        waiting=0,
-        holes=0,
+        pending_records=0,
+        gaps=0,
         end=end,
     )
-    world = compare_job.World(s3=S3Settings(bucket="b"), admin=cast("KafkaAdmin", kafka), engine=kafka)
-    (found,) = compare_job.compare(evidence, [verdict], world, Errors())
+    world = compare_job.CompareContext(s3=S3Settings(bucket="b"), admin=cast("KafkaAdmin", kafka), engine=kafka)
+    (found,) = compare_job.compare(evidence, [verdict], world, ErrorsSpec())
     return found
 
 
 @pytest.fixture(autouse=True)
 def small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two objects to a stretch, where it can be cut."""
-    monkeypatch.setattr(compare_job, "STRETCH_BYTES", 150)
+    monkeypatch.setattr(compare_job, "CHUNK_BYTES", 150)
 
 
 def test_stretches_follow_each_other_and_end_where_no_object_goes_on() -> None:
@@ -136,8 +146,8 @@ def test_stretches_follow_each_other_and_end_where_no_object_goes_on() -> None:
 
 def test_what_stretches_find_adds_up() -> None:
     verdict = compared(Kafka(), named(0, 9), named(10, 19), named(20, 29), named(30, 39))
-    assert verdict.compared == Compared(objects=2)
-    assert [finding.offset for finding in verdict.wrong] == [7]
+    assert verdict.compared == ComparisonResult(objects=2)
+    assert [finding.offset for finding in verdict.findings] == [7]
 
 
 def test_objects_that_kafka_no_longer_holds_whole_are_not_read() -> None:
@@ -145,7 +155,7 @@ def test_objects_that_kafka_no_longer_holds_whole_are_not_read() -> None:
     verdict = compared(kafka, named(0, 9), named(10, 19), named(20, 29))
     assert kafka.ran == [(15, 30, [(10, False), (20, True)])]
     assert verdict.compared
-    assert verdict.compared.gone == 2
+    assert verdict.compared.expired_objects == 2
 
 
 def test_retention_between_two_stretches_is_noticed() -> None:
@@ -153,7 +163,7 @@ def test_retention_between_two_stretches_is_noticed() -> None:
     verdict = compared(kafka, named(0, 9), named(10, 19), named(20, 29), named(30, 39), named(40, 49))
     assert kafka.ran == [(0, 20, [(0, True), (10, True)]), (35, 50, [(30, False), (40, True)])]
     assert verdict.compared
-    assert verdict.compared.gone == 2
+    assert verdict.compared.expired_objects == 2
 
 
 def test_a_stretch_into_which_retention_eats_is_begun_anew() -> None:
@@ -166,7 +176,7 @@ def test_retention_that_takes_all_leaves_nothing_to_compare() -> None:
     kafka = Kafka(held=[100])
     verdict = compared(kafka, named(0, 9), named(10, 19))
     assert kafka.ran == []
-    assert verdict.compared == Compared(gone=2)
+    assert verdict.compared == ComparisonResult(expired_objects=2)
 
 
 def test_an_object_that_is_missing_still_claims_its_records() -> None:
@@ -174,7 +184,7 @@ def test_an_object_that_is_missing_still_claims_its_records() -> None:
     verdict = compared(kafka, named(0, 9), named(10, 19), missing=frozenset({"key+10"}))
     assert kafka.ran == [(0, 20, [(0, True), (10, False)])]
     assert verdict.compared
-    assert verdict.compared.gone == 0
+    assert verdict.compared.expired_objects == 0
 
 
 def test_nothing_is_read_behind_the_end_of_the_log() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sink_job.ledger.state import Tally
-from sink_job.verify.compare_task import Claimed, first_difference, most_open
+from sink_job.ledger.state import OffsetChecksum
+from sink_job.verify.compare_task import ExpectedObject, first_difference, most_open
 
 
-def claimed(first: int, last: int) -> Claimed:
-    return Claimed("k", "p", first, last, Tally(), (), 1)
+def claimed(first: int, last: int) -> ExpectedObject:
+    return ExpectedObject("k", "p", first, last, OffsetChecksum(), (), 1)
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.partitioning.object_keys import object_key
-from sink_job.verify.duplicate_objects import Beside, Other, Place
+from sink_job.verify.duplicate_objects import DuplicateDetector, KeyOrigin, OtherObject
 from tests.unit.rotation.settings import shaping
 
 PLAIN, GZIPPED = shaping(), shaping(format={"compression": "Gzip"})
-HERE = Place(TopicPartition("log", 3), 10)
+HERE = KeyOrigin(TopicPartition("log", 3), 10)
 
 
-def place(name: str, *, settings: Any = PLAIN, claimed: set[tuple[str, str]] | None = None) -> Place | Other:
-    return Beside([settings], ["log"], claimed or ()).place(f"topics/log/{name}")
+def place(name: str, *, settings: Any = PLAIN, claimed: set[tuple[str, str]] | None = None) -> KeyOrigin | OtherObject:
+    return DuplicateDetector([settings], ["log"], claimed or ()).origin(f"topics/log/{name}")
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_the_copy_of_a_compressed_object_without_its_compression_is_of_ours() ->
 
 
 def test_a_partition_below_zero_is_said_as_it_is() -> None:
-    assert place("p/log+-1+0000000010.json") == Place(TopicPartition("log", -1), 10)
+    assert place("p/log+-1+0000000010.json") == KeyOrigin(TopicPartition("log", -1), 10)
 
 
 @pytest.mark.parametrize(
@@ -62,17 +62,17 @@ def test_a_partition_below_zero_is_said_as_it_is() -> None:
     ],
 )
 def test_other_keys_are_foreign(name: str) -> None:
-    assert place(name) is Other.FOREIGN
+    assert place(name) is OtherObject.FOREIGN
 
 
 @pytest.mark.parametrize("name", ["_old/log+3+10.json", "p/.log+3+10.json", "p/_log+3+10.json", ".tmp/x"])
 def test_names_that_readers_pass_over_are_hidden(name: str) -> None:
-    assert place(name) is Other.HIDDEN
+    assert place(name) is OtherObject.HIDDEN
 
 
 def test_an_extension_that_another_sink_has_claimed_for_the_topic_is_that_sinks() -> None:
     claimed = {("log", ".json"), ("log", ".json.gz"), ("other", ".json.zst")}
-    assert place("p/log+3+0000000010.json.gz", claimed=claimed) is Other.ANOTHER_SINKS
+    assert place("p/log+3+0000000010.json.gz", claimed=claimed) is OtherObject.ANOTHER_SINKS
     assert place("p/log+3+0000000010.json.zst", claimed=claimed) == HERE
     assert place("p/log+3+10.json", claimed=claimed) == HERE
 
@@ -85,4 +85,4 @@ def test_an_extension_that_another_sink_has_claimed_for_the_topic_is_that_sinks(
 )
 def test_every_key_of_the_sink_is_known(settings: Any, path: str, partition: int, first: int) -> None:
     key = object_key(settings, "log", path, partition, first)
-    assert Beside([settings], ["log"]).place(key) == Place(TopicPartition("log", partition), first)
+    assert DuplicateDetector([settings], ["log"]).origin(key) == KeyOrigin(TopicPartition("log", partition), first)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sink_job.formats.compression import Compression, Gzip, Uncompressed
 from sink_job.s3 import ChecksumMismatch, NotFound
-from sink_job.verify.object_reader import Body, NotReadable
+from sink_job.verify.object_reader import ObjectReader, ObjectUnreadable
 
 
 class Store:
@@ -29,9 +29,9 @@ class Store:
             raise self.fails
 
 
-def body(stored: bytes, compression: Compression, *, step: int = 7, fails: Exception | None = None) -> Body:
+def body(stored: bytes, compression: Compression, *, step: int = 7, fails: Exception | None = None) -> ObjectReader:
     store: Any = Store(stored, fails)
-    return Body(store, "key", compression, step=step)
+    return ObjectReader(store, "key", compression, step=step)
 
 
 PLAIN, GZIP = Uncompressed(), Gzip(2)
@@ -39,7 +39,7 @@ PLAIN, GZIP = Uncompressed(), Gzip(2)
 
 @given(st.lists(st.binary(min_size=1, max_size=50), max_size=6), st.integers(1, 60), st.booleans())
 def test_rows_come_back_as_they_were(members: list[bytes], step: int, packed: bool) -> None:
-    stored = b"".join(GZIP.pack(member) if packed else member for member in members)
+    stored = b"".join(GZIP.compress(member) if packed else member for member in members)
     reader = body(stored, GZIP if packed else PLAIN, step=step)
     rows = b"".join(members)
     half = len(rows) // 2
@@ -51,22 +51,22 @@ def test_rows_come_back_as_they_were(members: list[bytes], step: int, packed: bo
 def test_damaged_gzip_is_told() -> None:
     stored = bytearray(gzip.compress(b"abc" * 1000))
     stored[-5] ^= 255
-    with pytest.raises(NotReadable, match="gzip"):
+    with pytest.raises(ObjectUnreadable, match="gzip"):
         body(bytes(stored), GZIP).read(10_000)
 
 
 def test_gzip_that_ends_too_early_is_told() -> None:
-    with pytest.raises(NotReadable, match="gzip"):
+    with pytest.raises(ObjectUnreadable, match="gzip"):
         body(gzip.compress(b"abc" * 1000)[:-9], GZIP).read(10_000)
 
 
 def test_a_body_that_is_gone_is_told() -> None:
-    with pytest.raises(NotReadable, match="cannot be read"):
+    with pytest.raises(ObjectUnreadable, match="cannot be read"):
         body(b"", PLAIN, fails=NotFound("no such object", "key", "NoSuchKey")).read(1)
 
 
 def test_a_checksum_that_does_not_fit_is_told_when_all_bytes_are_read() -> None:
     reader = body(b"abcdef", PLAIN, fails=ChecksumMismatch("another checksum", "key"))
     assert reader.read(6) == b"abcdef"
-    with pytest.raises(NotReadable, match="another checksum"):
+    with pytest.raises(ObjectUnreadable, match="another checksum"):
         reader.read(1)

@@ -15,20 +15,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sink_job.api.job_sections import Errors
-from sink_job.api.spec import OnNullValue, Shaping
+from sink_job.api.job_sections import ErrorsSpec
+from sink_job.api.spec import ObjectSettings, OnNullValue
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.topic_discovery import starting
-from sink_job.formats.spill_buffer import Spool
-from sink_job.ledger.offset_checksum import tally
-from sink_job.ledger.staging import Staged, Staging
-from sink_job.ledger.state import NamedObject, OpenObject, PartitionChange, PartitionState, Seen, difference, merge
-from sink_job.s3 import S3, Part
+from sink_job.coordinator.topic_discovery import initial_state
+from sink_job.formats.spill_buffer import SpillPool
+from sink_job.ledger.offset_checksum import checksum
+from sink_job.ledger.staging import StagingReader, StagingWriter
+from sink_job.ledger.state import ClosedObject, OpenObject, PartitionDelta, PartitionState, SourceRange, diff, patch
+from sink_job.s3 import Part, S3Client
 from sink_job.s3.checksums import crc64nvme
-from sink_job.writer.partition_writer import RangeWriter, TaskInput, TaskResult
-from sink_job.writer.record_pipeline import Pipeline
-from sink_job.writer.row_selection import by_path, choose, spans
-from sink_job.writer.task_attempt import RoundSettings, TaskShare
+from sink_job.writer.partition_writer import PartitionWriter, TaskInput, TaskResult
+from sink_job.writer.record_pipeline import RecordPipeline
+from sink_job.writer.row_selection import clock_ranges, group_by_path, select_rows
+from sink_job.writer.task_attempt import RoundParameters, TaskAttempt
 from tests.unit.rotation.settings import shaping
 
 TP = TopicPartition("log", 0)
@@ -61,25 +61,25 @@ class MemoryStore:
 class OnePartition:
     """Rounds of one topic-partition by the sink's own writer; what is kept between them is what the ledger keeps."""
 
-    shaping: Shaping
+    shaping: ObjectSettings
     number: int = 1
-    state: PartitionState = field(default_factory=lambda: starting(0))
-    named: list[NamedObject] = field(default_factory=list)
-    changes: list[PartitionChange] = field(default_factory=list)
-    store: S3 = field(default_factory=lambda: cast("S3", MemoryStore()))
+    state: PartitionState = field(default_factory=lambda: initial_state(0))
+    named: list[ClosedObject] = field(default_factory=list)
+    changes: list[PartitionDelta] = field(default_factory=list)
+    store: S3Client = field(default_factory=lambda: cast("S3Client", MemoryStore()))
 
     @property
-    def pipeline(self) -> Pipeline:
-        return Pipeline.of(self.shaping, Errors())
+    def pipeline(self) -> RecordPipeline:
+        return RecordPipeline.of(self.shaping, ErrorsSpec())
 
     def round(self, now: int, values: Sequence[bytes], *, close: bool = False) -> TaskResult:
         """A round at the clock `now` over these records."""
         unused: Any = None
-        given = RoundSettings(
+        given = RoundParameters(
             s3=unused,
             root="",
-            shaping=self.shaping.model_dump_json(),
-            settings=self.number,
+            shaping_json=self.shaping.model_dump_json(),
+            settings_record=self.number,
             tolerant=False,
             on_null=OnNullValue.FAIL,
             epoch=1,
@@ -87,36 +87,36 @@ class OnePartition:
             now=now,
             budget=1 << 20,
             threads=1,
-            bodies=1,
+            part_buffers=1,
         )
-        staging = Staging(self.store, f"staging/{len(self.changes)}")
+        staging = StagingWriter(self.store, f"staging/{len(self.changes)}")
         share = SimpleNamespace(
             settings=given,
             shaping=self.shaping,
             pipeline=self.pipeline,
             s3=self.store,
             staging=staging,
-            staged=Staged(self.store),
-            asked=lambda: ({}, 0),
+            staged=StagingReader(self.store),
+            request_counts=lambda: ({}, 0),
         )
         end = self.state.next + len(values)
-        with Spool(given.budget) as spool:
+        with SpillPool(given.budget) as spool:
             task = TaskInput(self.state, end, close)
-            result = RangeWriter(cast("TaskShare", share), TP, task, spool).run(batches(self.state.next, values))
+            result = PartitionWriter(cast("TaskAttempt", share), TP, task, spool).run(batches(self.state.next, values))
         staging.flush()
-        change = msgspec.json.decode(msgspec.json.encode(difference(self.state, result.state)), type=PartitionChange)
+        change = msgspec.json.decode(msgspec.json.encode(diff(self.state, result.state)), type=PartitionDelta)
         self.changes.append(change)
-        self.state = merge(self.state, change)
+        self.state = patch(self.state, change)
         assert self.state == result.state
-        self.named += result.named
+        self.named += result.closed
         return result
 
     @property
-    def objects(self) -> list[NamedObject | OpenObject]:
+    def objects(self) -> list[ClosedObject | OpenObject]:
         return [*self.named, *self.state.open]
 
-    def seen(self) -> list[tuple[Seen, ...]]:
-        return [o.seen for o in self.objects]
+    def seen(self) -> list[tuple[SourceRange, ...]]:
+        return [o.sources for o in self.objects]
 
 
 def batches(first: int, values: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
@@ -136,15 +136,15 @@ def expect_members(one: OnePartition, values: Sequence[bytes]) -> None:
     found: dict[int, list[int]] = {id(o): [] for o in one.objects}
     for batch in batches(0, values):
         offsets = batch.column("offset").to_pylist()
-        for clock in spans(one.objects, offsets[0], offsets[-1]):
+        for clock in clock_ranges(one.objects, offsets[0], offsets[-1]):
             rows = one.pipeline.prepare(batch, clock, TP).rows
-            for o, indices in choose(by_path(one.objects), rows, clock):
+            for o, indices in select_rows(group_by_path(one.objects), rows, clock):
                 found[id(o)] += rows.offsets[indices].tolist()
     for o in one.objects:
-        assert tally(np.array(found[id(o)], dtype=np.int64)) == o.offsets, (o.path, o.seen)
+        assert checksum(np.array(found[id(o)], dtype=np.int64)) == o.offsets, (o.path, o.sources)
 
 
-def by_the_clock(partitioner: dict[str, Any], rotation: dict[str, Any]) -> Shaping:
+def by_the_clock(partitioner: dict[str, Any], rotation: dict[str, Any]) -> ObjectSettings:
     return shaping(partitioner={"timestampExtractor": "Wallclock", "locale": "en", **partitioner}, rotation=rotation)
 
 
@@ -157,29 +157,29 @@ def test_rounds_of_a_day_are_one_offset_range_of_a_daily_path() -> None:
     one = OnePartition(DAILY)
     for n in range(50):
         one.round(NOON + n * 10_000, ONE)
-    assert one.seen() == [(Seen(0, 50, NOON),)]
+    assert one.seen() == [(SourceRange(0, 50, NOON),)]
 
 
 def test_another_day_begins_another_offset_range() -> None:
     one = OnePartition(DAILY)
     for now in (NOON, NOON + HOUR, NOON + DAY, NOON + DAY + HOUR):
         one.round(now, ONE)
-    assert one.seen() == [(Seen(0, 2, NOON),), (Seen(2, 4, NOON + DAY),)]
+    assert one.seen() == [(SourceRange(0, 2, NOON),), (SourceRange(2, 4, NOON + DAY),)]
 
 
 def test_a_path_that_comes_back_is_recorded_under_another_clock() -> None:
     one = OnePartition(by_the_clock(HOURS_ALONE, {"flushSize": 1000}))
     for now in (NOON, NOON + HOUR, NOON + DAY + HOUR, NOON + DAY + HOUR + MINUTE):  # Berlin is at 14, 15, 14 h
         one.round(now, ONE)
-    first = (Seen(0, 1, NOON), Seen(2, 4, NOON + DAY + HOUR))
-    assert one.seen() == [first, (Seen(1, 2, NOON + HOUR),)]
+    first = (SourceRange(0, 1, NOON), SourceRange(2, 4, NOON + DAY + HOUR))
+    assert one.seen() == [first, (SourceRange(1, 2, NOON + HOUR),)]
 
 
 def test_an_object_that_a_round_closes_and_one_that_follows_it_share_no_record() -> None:
     one = OnePartition(by_the_clock({"type": "Daily", "timezone": "UTC"}, {"flushSize": 3}))
     one.round(NOON, ONE * 2)
     one.round(NOON + 1, ONE * 3)
-    assert one.seen() == [(Seen(0, 3, NOON),), (Seen(3, 5, NOON),)]
+    assert one.seen() == [(SourceRange(0, 3, NOON),), (SourceRange(3, 5, NOON),)]
 
 
 def test_record_times_follow_the_round_clock_and_not_the_path_clock() -> None:
@@ -188,8 +188,8 @@ def test_record_times_follow_the_round_clock_and_not_the_path_clock() -> None:
     one.round(NOON + 30 * MINUTE, ONE)
     assert one.state.last_time == NOON + 30 * MINUTE
     result = one.round(NOON + HOUR, ONE)
-    assert [(o.first, o.last) for o in result.named] == [(0, 1)]
-    assert one.seen() == [(Seen(0, 2, NOON),), (Seen(2, 3, NOON),)]
+    assert [(o.first, o.last) for o in result.closed] == [(0, 1)]
+    assert one.seen() == [(SourceRange(0, 2, NOON),), (SourceRange(2, 3, NOON),)]
 
 
 def test_the_path_clock_does_not_outlive_the_settings_that_it_was_taken_under() -> None:
@@ -198,14 +198,14 @@ def test_the_path_clock_does_not_outlive_the_settings_that_it_was_taken_under() 
     one.round(NOON + 1, [], close=True)
     one.shaping, one.number = DAILY, 2
     one.round(NOON + 2, ONE)
-    assert one.seen() == [(Seen(0, 1, NOON),), (Seen(1, 2, NOON + 2),)]
+    assert one.seen() == [(SourceRange(0, 1, NOON),), (SourceRange(1, 2, NOON + 2),)]
 
 
 def test_without_paths_by_the_clock_there_is_no_path_clock() -> None:
     one = OnePartition(shaping(partitioner={"type": "Field", "fields": ["kind"]}, rotation={"flushSize": 1000}))
     one.round(NOON, ONE)
     one.round(NOON + DAY, ONE)
-    assert (one.state.path_clock, one.seen()) == (None, [(Seen(0, 2, 0),)])
+    assert (one.state.path_clock, one.seen()) == (None, [(SourceRange(0, 2, 0),)])
 
 
 def test_a_record_holds_only_the_offset_range_that_changed() -> None:
@@ -213,9 +213,9 @@ def test_a_record_holds_only_the_offset_range_that_changed() -> None:
     for n in range(5):
         one.round(NOON + n * DAY, ONE)
         one.round(NOON + n * DAY + HOUR, ONE)
-    assert max(len(o.seen) for o in one.state.open) == 5
+    assert max(len(o.sources) for o in one.state.open) == 5
     one.round(NOON + 5 * DAY, ONE)
-    assert [len(o.seen) for o in one.changes[-1].state.open] == [1]
+    assert [len(o.sources) for o in one.changes[-1].state.open] == [1]
 
 
 # -- whatever the clocks are -----------------------------------------------------------------------------------------

@@ -8,22 +8,27 @@ import pyarrow as pa
 import pytest
 
 from sink_job.api.enums import OnNullValue
-from sink_job.api.job_sections import Errors
+from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.partitioning.batch import REFUSED, REFUSED_PATH
-from sink_job.writer.record_pipeline import Pipeline, Prepared
+from sink_job.partitioning.batch import REJECTED, REJECTED_PATH
+from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
 from tests.unit.rotation.settings import shaping
 
 TP = TopicPartition("t", 3)
 
 
-def pipeline(on_null: OnNullValue = OnNullValue.FAIL, **sections: Any) -> Pipeline:
-    return Pipeline.of(shaping(**sections), Errors(on_null_value=on_null))
+def pipeline(on_null: OnNullValue = OnNullValue.FAIL, **sections: Any) -> RecordPipeline:
+    return RecordPipeline.of(shaping(**sections), ErrorsSpec(on_null_value=on_null))
 
 
 def prepare(
-    found: Pipeline, values: list[bytes | None], *, timestamps: list[int] | None = None, first: int = 10, now: int = 0
-) -> Prepared:
+    found: RecordPipeline,
+    values: list[bytes | None],
+    *,
+    timestamps: list[int] | None = None,
+    first: int = 10,
+    now: int = 0,
+) -> PreparedBatch:
     columns = {
         "offset": pa.array(range(first, first + len(values)), pa.int64()),
         "value": pa.array(values, pa.binary()),
@@ -39,13 +44,13 @@ def test_rows_have_offsets_paths_and_the_sizes_of_their_lines() -> None:
     assert (rows.paths, rows.codes.tolist()) == (["partition=3"], [0, 0])
     assert rows.sizes is not None
     assert rows.sizes.tolist() == [8, 2]
-    assert prepared.framed.to_pylist() == [b'{"a":1}\n', b"5\n"]
+    assert prepared.encoded.to_pylist() == [b'{"a":1}\n', b"5\n"]
     assert (prepared.errors, prepared.ignored) == ([], 0)
 
 
 def test_a_value_that_is_refused_is_an_error_and_has_no_effect() -> None:
     prepared = prepare(pipeline(), [b"1", b"nope", b"2"])
-    assert prepared.rows.codes.tolist() == [0, REFUSED, 0]
+    assert prepared.rows.codes.tolist() == [0, REJECTED, 0]
     assert prepared.errors == [(1, 11, "the value is not JSON: invalid character (byte 1)")]
 
 
@@ -53,16 +58,16 @@ def test_a_value_that_is_refused_is_an_error_and_has_no_effect() -> None:
 def test_a_null_is_an_error_or_ignored_as_the_policy_says(null: bytes | None) -> None:
     failed = prepare(pipeline(), [b"1", null])
     assert failed.errors == [(1, 11, "the value is null, and errors.onNullValue is Fail")]
-    assert (failed.rows.codes.tolist(), failed.ignored) == ([0, REFUSED], 0)
+    assert (failed.rows.codes.tolist(), failed.ignored) == ([0, REJECTED], 0)
     ignored = prepare(pipeline(OnNullValue.IGNORE), [b"1", null, b"x"])
-    assert (ignored.rows.codes.tolist(), ignored.ignored) == ([0, REFUSED, REFUSED], 1)
+    assert (ignored.rows.codes.tolist(), ignored.ignored) == ([0, REJECTED, REJECTED], 1)
     assert [error.row for error in ignored.errors] == [2]
 
 
 def test_a_path_that_is_refused_is_an_error_of_its_own_kind() -> None:
     found = pipeline(partitioner={"type": "Field", "fields": ["a.b"]})
     prepared = prepare(found, [b'{"a":{"b":"x"}}', b"{}", b"nope"])
-    assert prepared.rows.codes.tolist() == [0, REFUSED_PATH, REFUSED]
+    assert prepared.rows.codes.tolist() == [0, REJECTED_PATH, REJECTED]
     assert [(error.offset, error.message) for error in prepared.errors] == [
         (11, 'field "a.b" is missing'),
         (12, "the value is not JSON: invalid character (byte 1)"),
@@ -91,7 +96,7 @@ def test_a_key_that_s3_would_not_take_is_a_data_error() -> None:
     fits, too_long = ("x" * (1024 - overhead), "x" * (1025 - overhead))
     umlauts = "ä" * ((1025 - overhead + 1) // 2)
     prepared = prepare(found, [f'{{"f":"{value}"}}'.encode() for value in (fits, too_long, umlauts)])
-    assert prepared.rows.codes.tolist() == [0, REFUSED_PATH, REFUSED_PATH]
+    assert prepared.rows.codes.tolist() == [0, REJECTED_PATH, REJECTED_PATH]
     assert {error.message for error in prepared.errors} == {"its object's key would be longer than 1024 bytes"}
 
 
@@ -99,14 +104,14 @@ def test_a_key_may_grow_too_long_with_its_offset() -> None:
     found = pipeline(partitioner={"type": "Field", "fields": ["f"]}, s3={"offsetPadWidth": 0})
     value = "x" * (1024 - len(found.key(TP, "f=", 99).encode()))
     prepared = prepare(found, [f'{{"f":"{value}"}}'.encode()] * 3, first=98)
-    assert prepared.rows.codes.tolist() == [0, 0, REFUSED_PATH]
+    assert prepared.rows.codes.tolist() == [0, 0, REJECTED_PATH]
 
 
 def test_a_batch_may_be_refused_as_a_whole() -> None:
     found = pipeline(partitioner={"type": "Field", "fields": ["f"]})
     prepared = prepare(found, [None, b"x"])
-    assert prepared.rows.codes.tolist() == [REFUSED, REFUSED]
-    assert len(prepared.framed) == 2
+    assert prepared.rows.codes.tolist() == [REJECTED, REJECTED]
+    assert len(prepared.encoded) == 2
 
 
 @pytest.mark.parametrize("converter", ["Json", "Text", "Bytes"])
@@ -119,7 +124,7 @@ def test_a_slice_of_a_batch_is_prepared_like_one_of_its_own(converter: str) -> N
     whole = found.prepare(batch, 0, TP)
     assert part.rows.offsets.tolist() == [1, 2, 3]
     assert part.rows.codes.tolist() == whole.rows.codes.tolist()[1:4]
-    assert part.framed[2].as_py() == whole.framed[3].as_py()
+    assert part.encoded[2].as_py() == whole.encoded[3].as_py()
 
 
 def test_keys_and_extensions_are_those_of_the_settings() -> None:

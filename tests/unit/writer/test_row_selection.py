@@ -8,14 +8,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.ledger.state import Seen
-from sink_job.partitioning.batch import REFUSED, Rows
-from sink_job.writer.row_selection import by_path, choose, spans
+from sink_job.ledger.state import SourceRange
+from sink_job.partitioning.batch import REJECTED, Rows
+from sink_job.writer.row_selection import clock_ranges, group_by_path, select_rows
 
 
 class Thing(NamedTuple):
     path: str
-    seen: tuple[Seen, ...]
+    sources: tuple[SourceRange, ...]
 
 
 def rows(first: int, codes: list[int]) -> Rows:
@@ -25,37 +25,37 @@ def rows(first: int, codes: list[int]) -> Rows:
 
 def chosen(objects: list[Thing], batch: Rows, clock: int) -> dict[Thing, list[int]]:
     found: dict[Thing, list[int]] = {}
-    for o, indices in choose(by_path(objects), batch, clock):
+    for o, indices in select_rows(group_by_path(objects), batch, clock):
         found[o] = batch.offsets[indices].tolist()
     return found
 
 
 def test_an_object_gets_the_records_of_its_path_in_its_stretches() -> None:
-    a = Thing("a", (Seen(10, 12, 0), Seen(14, 16, 0)))
-    b = Thing("b", (Seen(10, 20, 0),))
+    a = Thing("a", (SourceRange(10, 12, 0), SourceRange(14, 16, 0)))
+    b = Thing("b", (SourceRange(10, 20, 0),))
     assert chosen([a, b], rows(10, [0, 0, 0, 1, 0, 0, 0]), 0) == {a: [10, 11, 14, 15], b: [13]}
 
 
 def test_refused_records_belong_to_nothing() -> None:
-    a = Thing("a", (Seen(0, 9, 0),))
-    assert chosen([a], rows(0, [REFUSED, 0, -2]), 0) == {a: [1]}
+    a = Thing("a", (SourceRange(0, 9, 0),))
+    assert chosen([a], rows(0, [REJECTED, 0, -2]), 0) == {a: [1]}
 
 
 def test_a_stretch_holds_for_its_own_clock() -> None:
-    a = Thing("a", (Seen(0, 2, 1000), Seen(2, 4, 2000)))
+    a = Thing("a", (SourceRange(0, 2, 1000), SourceRange(2, 4, 2000)))
     assert chosen([a], rows(0, [0, 0, 0, 0]), 1000) == {a: [0, 1]}
     assert chosen([a], rows(0, [0, 0, 0, 0]), 2000) == {a: [2, 3]}
 
 
 def test_objects_of_one_path_that_follow_each_other_share_nothing() -> None:
-    first, second = Thing("a", (Seen(0, 2, 0),)), Thing("a", (Seen(2, 9, 0),))
+    first, second = Thing("a", (SourceRange(0, 2, 0),)), Thing("a", (SourceRange(2, 9, 0),))
     assert chosen([first, second], rows(0, [0, 0, 0]), 0) == {first: [0, 1], second: [2]}
 
 
 def test_each_clock_is_looked_at_no_further_than_its_stretches() -> None:
-    a = Thing("a", (Seen(0, 5, 1), Seen(5, 50, 2)))
-    b = Thing("b", (Seen(3, 8, 1), Seen(60, 70, 3)))
-    assert spans([a, b], 2, 20) == {1: (2, 8), 2: (5, 21)}
+    a = Thing("a", (SourceRange(0, 5, 1), SourceRange(5, 50, 2)))
+    b = Thing("b", (SourceRange(3, 8, 1), SourceRange(60, 70, 3)))
+    assert clock_ranges([a, b], 2, 20) == {1: (2, 8), 2: (5, 21)}
 
 
 @given(st.lists(st.integers(-2, 1), min_size=1, max_size=40), st.data())
@@ -64,8 +64,52 @@ def test_every_record_is_chosen_once_by_stretches_that_divide_the_offsets(
 ) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, len(codes)), max_size=5)))
     bounds = list(zip([0, *cuts], [*cuts, len(codes)], strict=True))
-    objects = [Thing(path, (Seen(start, end, 0),)) for start, end in bounds if start < end for path in "ab"]
+    objects = [Thing(path, (SourceRange(start, end, 0),)) for start, end in bounds if start < end for path in "ab"]
     times = np.zeros(len(codes), dtype=np.int64)
-    for _, indices in choose(by_path(objects), rows(0, codes), 0):
+    for _, indices in select_rows(group_by_path(objects), rows(0, codes), 0):
         times[indices] += 1
     assert times.tolist() == [1 if code >= 0 else 0 for code in codes]
+
+
+@st.composite
+def sources(draw: st.DrawFn) -> tuple[SourceRange, ...]:
+    """Ranges in offset order under clocks that never go back, as the rounds of one object have them."""
+    bounds = sorted(draw(st.sets(st.integers(0, 40), min_size=2, max_size=8)))
+    clocks = sorted(draw(st.lists(st.integers(0, 3), min_size=len(bounds), max_size=len(bounds))))
+    pairs = list(zip(bounds, bounds[1:], clocks, strict=False))
+    return tuple(SourceRange(start, end, clock) for start, end, clock in pairs if draw(st.booleans()))
+
+
+@given(
+    st.lists(st.builds(Thing, st.sampled_from("abc"), sources()), max_size=5, unique=True),
+    st.lists(st.integers(-2, 1), min_size=1, max_size=40),
+    st.integers(0, 10),
+)
+def test_the_selected_rows_are_those_in_a_range_of_the_clock_whose_path_is_the_objects(
+    objects: list[Thing], codes: list[int], first: int
+) -> None:
+    batch = rows(first, codes)
+    for clock in range(4):
+        expected = {
+            o: [
+                first + n
+                for n, code in enumerate(codes)
+                if code >= 0
+                and batch.paths[code] == o.path
+                and any(s.clock == clock and s.start <= first + n < s.end for s in o.sources)
+            ]
+            for o in objects
+        }
+        assert chosen(objects, batch, clock) == {o: offsets for o, offsets in expected.items() if offsets}
+
+
+@given(st.lists(st.builds(Thing, st.sampled_from("ab"), sources()), max_size=5), st.integers(0, 40), st.integers(0, 9))
+def test_clock_ranges_ascend_by_clock_and_cover_every_source_in_the_batch(
+    objects: list[Thing], first: int, length: int
+) -> None:
+    last = first + length
+    ranges = clock_ranges(objects, first, last)
+    assert list(ranges) == sorted(ranges)
+    covered = {(s.clock, n) for o in objects for s in o.sources for n in range(s.start, s.end) if first <= n <= last}
+    assert covered <= {(clock, n) for clock, (start, end) in ranges.items() for n in range(start, end)}
+    assert all(first <= start < end <= last + 1 for start, end in ranges.values())

@@ -9,18 +9,18 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.ledger.offset_checksum import tally
+from sink_job.ledger.offset_checksum import checksum
 from sink_job.partitioning.batch import Rows
-from sink_job.writer.record_pipeline import Prepared
-from sink_job.writer.row_slices import Chosen, pieces
+from sink_job.writer.record_pipeline import PreparedBatch
+from sink_job.writer.row_slices import Chosen, row_slices
 
 
-def prepared(values: list[bytes], lead: int) -> Prepared:
+def prepared(values: list[bytes], lead: int) -> PreparedBatch:
     """A batch of these rows; `lead` rows stand before them in the same buffers."""
     framed = pa.array([b"before"] * lead + values, pa.binary())[lead:]
     offsets = np.arange(len(values), dtype=np.int64) * 3 + 10
     rows = Rows(offsets=offsets, codes=np.zeros(len(values), np.int32), paths=["p"])
-    return Prepared(rows=rows, framed=framed, errors=[], ignored=0)
+    return PreparedBatch(rows=rows, encoded=framed, errors=[], ignored=0)
 
 
 @st.composite
@@ -41,9 +41,9 @@ def choices(draw: st.DrawFn) -> tuple[list[bytes], int, list[Chosen]]:
 def test_each_choice_gives_its_rows_and_nothing_else(given: tuple[list[bytes], int, list[Chosen]]) -> None:
     values, lead, made = given
     batch = prepared(values, lead)
-    for chosen, piece in zip(made, pieces(batch, made), strict=True):
+    for chosen, piece in zip(made, row_slices(batch, made), strict=True):
         rows = list(range(len(values)))[chosen] if isinstance(chosen, slice) else chosen.tolist()
         starts = [0, *piece.ends.tolist()]
         assert [bytes(piece.data[a:b]) for a, b in pairwise(starts)] == [values[n] for n in rows]
         assert piece.offsets.tolist() == batch.rows.offsets[rows].tolist()
-        assert piece.tally == tally(batch.rows.offsets[rows])
+        assert piece.checksum == checksum(batch.rows.offsets[rows])

@@ -1,0 +1,83 @@
+"""Go programs for tests and demo, built once a machine. Only the standard library is imported here."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from devtools.processes import ServerFailedError
+
+
+def go_version(folder: Path) -> str:
+    """The version of Go that builds the module in `folder`, whose toolchain line counts; "no-go" without Go."""
+    go = shutil.which("go")
+    if not go:
+        return "no-go"
+    return subprocess.run(
+        [go, "env", "GOVERSION"], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout.split()[0]
+
+
+def run_go(arguments: Sequence[str], *, work: Path, cwd: Path, env: Mapping[str, str] | None = None) -> str:
+    """The output of a go command, with Go's caches in `work`. Raises `ServerFailedError` when it fails."""
+    go = shutil.which("go")
+    if not go:
+        raise ServerFailedError(
+            "go is not on PATH, and this program is built from source once: install Go 1.25 or newer"
+        )
+    # Where modules come from is the user's own setting of Go; where they are kept, and how they are built, is ours.
+    settings = {
+        "GOPATH": f"{work}/path",
+        "GOMODCACHE": f"{work}/path/pkg/mod",
+        "GOCACHE": f"{work}/cache",
+        "GOFLAGS": "-buildvcs=false -modcacherw -trimpath",
+        "CGO_ENABLED": "0",
+        **(env or {}),
+    }
+    command = [go, *arguments]
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **settings},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise ServerFailedError(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}")
+    return done.stdout
+
+
+@contextlib.contextmanager
+def building(programs: Sequence[Path]) -> Iterator[Path]:
+    """A temporary folder beside `programs` for building them; reports what is built, and how long it took."""
+    names = " and ".join(program.name for program in programs)
+    folder = programs[0].parent
+    say(f"building {names} with Go (once a machine, into {folder}) ...")
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(dir=folder, prefix="building-") as work:
+        yield Path(work)
+        size = sum(program.stat().st_size for program in programs)
+        say(f"built {names} in {time.monotonic() - begin:.0f} s, {size / 1e6:.0f} MB")
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One builder at a time for `folder`, across all checkouts and test workers."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,173 @@
+"""The checks of `s3sink check-store`: what a sink checks at its start, and what only its first large object would show.
+
+Each check runs on the real bucket, below a sink's ledger prefix, and leaves nothing behind. A check that was killed
+leaves files below `<prefix>probe/`, which the next check or start removes after an hour.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from sink_job.api.errors import SinkError, UnsupportedStore
+from sink_job.ledger.clocks import checked_now
+from sink_job.s3 import (
+    ChecksumMismatch,
+    EntityTooSmall,
+    InvalidPart,
+    Part,
+    PreconditionFailed,
+    S3Client,
+    lifecycle_warning,
+    probe,
+)
+from sink_job.s3.checksums import combine_all, crc64nvme
+
+PART_SIZES: Final = (5 << 20, 6 << 20, 1)
+"""Bytes of the parts of the object that is written: three sizes, the first two at least S3's minimum."""
+
+_IN_TRANSIT: Final = (
+    "{url}: the store accepted a part with a wrong CRC64NVME checksum, so it does not detect damage in transit. Use a "
+    "store that verifies checksums"
+)
+_NOT_KEPT: Final = (
+    "{url}: the store keeps no CRC64NVME checksum of an object, so s3sink compares sizes and ETags. Use a store that "
+    "keeps full-object checksums"
+)
+_UNREADABLE: Final = (
+    "{url}: the bucket's lifecycle rules cannot be read: the store has none, or the credentials lack "
+    "s3:GetLifecycleConfiguration and s3:GetBucketVersioning. Make sure that no rule aborts uploads within 7 days or "
+    "expires objects below '{prefix}'"
+)
+
+
+class Outcome(StrEnum):
+    """How a check ended. A warning does not prevent a sink from running."""
+
+    OK = "OK"
+    WARNING = "WARNING"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+
+
+class Check(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One check. `message` says what was found and what to do; `reason` and `exit_code` are those of the error that
+    a sink would end with."""
+
+    name: str
+    outcome: Outcome
+    message: str = ""
+    reason: str = ""
+    exit_code: int = 0
+
+
+def check_store(s3: S3Client, prefix: str, host_clock: Callable[[], int]) -> Iterator[Check]:
+    """Runs all checks on the bucket of `s3`, below `prefix` (ends with `/`), and yields each result when it is known.
+
+    `host_clock` gives ms since the epoch. Without access the other checks are skipped. Uploads 11 MiB. Raises only
+    what is not a SinkError.
+    """
+    checks: Sequence[tuple[str, Callable[[], Sequence[str]]]] = (
+        ("access", lambda: _access(s3)),
+        ("clock", lambda: _clock(s3, host_clock)),
+        ("conditional writes", lambda: _conditional_writes(s3, prefix)),
+        ("multipart upload", lambda: _multipart_upload(s3, _key(prefix))),
+        ("checksums", lambda: _checksums(s3, _key(prefix))),
+        ("lifecycle rules", lambda: _lifecycle_rules(s3, prefix)),
+    )
+    has_access = True
+    for name, check in checks:
+        if not has_access:
+            yield Check(name, Outcome.SKIPPED)
+            continue
+        result = _result(name, check)
+        has_access = name != "access" or result.outcome is not Outcome.FAILED
+        yield result
+
+
+def exit_code(checks: Sequence[Check]) -> int:
+    """What the command ends with: 0 without a failure, else the exit code of the first failure."""
+    return next((check.exit_code for check in checks if check.outcome is Outcome.FAILED), 0)
+
+
+def _result(name: str, check: Callable[[], Sequence[str]]) -> Check:
+    try:
+        warnings = check()
+    except SinkError as error:
+        return Check(name, Outcome.FAILED, str(error), error.reason, error.exit_code)
+    return Check(name, Outcome.WARNING if warnings else Outcome.OK, "\n".join(warnings))
+
+
+def _key(prefix: str) -> str:
+    return f"{prefix}probe/{uuid.uuid4().hex}"
+
+
+def _access(s3: S3Client) -> Sequence[str]:
+    s3.check_access()
+    return ()
+
+
+def _clock(s3: S3Client, host_clock: Callable[[], int]) -> Sequence[str]:
+    checked_now(host_clock, s3.clock_ms, s3)
+    return ()
+
+
+def _conditional_writes(s3: S3Client, prefix: str) -> Sequence[str]:
+    probe(s3, prefix)
+    return ()
+
+
+def _multipart_upload(s3: S3Client, key: str) -> Sequence[str]:
+    """An object of parts of different sizes: it must have the size and the checksum of the parts together."""
+    upload = s3.create_upload(key)
+    try:
+        parts = [s3.upload_part(key, upload, number, bytes(size)) for number, size in enumerate(PART_SIZES, start=1)]
+        _complete(s3, key, upload, parts)
+        stored = s3.head(key)
+        expected = combine_all((part.crc, part.size) for part in parts)
+        if stored is None or stored.size != sum(PART_SIZES) or stored.crc64nvme not in (None, expected):
+            raise UnsupportedStore(
+                f"{s3.url}: an object of {len(parts)} parts does not have their size and checksum. Use another store"
+            )
+        return () if stored.crc64nvme is not None else (_NOT_KEPT.format(url=s3.url),)
+    finally:
+        s3.abort(key, upload)
+        s3.delete([key])
+
+
+def _complete(s3: S3Client, key: str, upload: str, parts: Sequence[Part]) -> None:
+    try:
+        with suppress(PreconditionFailed):  # the object is ours: the reply to the first attempt was lost
+            s3.complete(key, upload, parts)
+    except (InvalidPart, EntityTooSmall) as error:
+        raise UnsupportedStore(
+            f"{s3.url}: the store rejects an object whose parts have different sizes: {error}. s3sink ends a part at "
+            "the end of a record, so sizes differ. Use another store"
+        ) from None
+
+
+def _checksums(s3: S3Client, key: str) -> Sequence[str]:
+    """A part with the checksum of other bytes must be rejected."""
+    upload = s3.create_upload(key)
+    try:
+        s3.upload_part(key, upload, 1, b"some bytes", crc64nvme(b"other bytes"))
+    except ChecksumMismatch:
+        return ()
+    finally:
+        s3.abort(key, upload)
+    return (_IN_TRANSIT.format(url=s3.url),)
+
+
+def _lifecycle_rules(s3: S3Client, prefix: str) -> Sequence[str]:
+    try:
+        s3.lifecycle_rules()
+        s3.keeps_versions()
+    except SinkError:
+        return (_UNREADABLE.format(url=s3.url, prefix=prefix),)
+    advice = lifecycle_warning(s3, prefix)
+    return () if advice is None else (advice,)

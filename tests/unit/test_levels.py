@@ -1,0 +1,93 @@
+"""The levels of the tests: which command runs which tests, and what the CI run prints at its end."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests import conftest
+from tools.closing_line import closing_line
+
+ROOT = Path(__file__).resolve().parents[2]
+MARKERS = [
+    line.partition(":")[0]
+    for line in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["markers"]
+]
+
+
+def pytest_commands(target: str) -> list[str]:
+    """The commands with pytest that `make TARGET` would run."""
+    own = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "ARGS", "WORKERS")}
+    done = subprocess.run(["make", "-n", target], cwd=ROOT, env=own, capture_output=True, text=True, check=True)
+    return [line for line in done.stdout.splitlines() if " -m pytest " in line]
+
+
+def selection(target: str) -> str:
+    """The marker expression of a target, which selects among all tests: it names no paths."""
+    (command,) = pytest_commands(target)
+    found = re.search(
+        r' -m pytest (?:-n \S+ --dist loadfile --no-loadscope-reorder )?-m "([^"]+)"((?: --[\w-]+(?:=\S+)?)*) *$',
+        command,
+    )
+    assert found, command
+    return found[1]
+
+
+def selects(expression: str, markers: set[str]) -> bool:
+    """Whether pytest's -m selects a test with these markers: the expression is also one of Python."""
+    return bool(eval(expression, {"__builtins__": {}}, {name: name in markers for name in MARKERS}))
+
+
+def marker_sets() -> list[set[str]]:
+    return [set(each) for size in range(len(MARKERS) + 1) for each in itertools.combinations(MARKERS, size)]
+
+
+@pytest.mark.parametrize("markers", marker_sets(), ids=lambda markers: "+".join(sorted(markers)) or "none")
+def test_a_test_of_any_markers_is_in_exactly_one_of_test_and_test_cluster(markers: set[str]) -> None:
+    assert [selects(selection(target), markers) for target in ("test", "test-cluster")].count(True) == 1
+
+
+def test_the_fast_tests_are_a_part_of_make_test() -> None:
+    fast, whole = selection("test-fast"), selection("test")
+    assert all(selects(whole, markers) for markers in marker_sets() if selects(fast, markers))
+    assert selects(fast, set())
+
+
+def test_the_ci_run_has_both_levels() -> None:
+    text = (ROOT / ".ci" / "run").read_text()
+    assert re.search(r"for level in test test-cluster; do\n +make ", text)
+
+
+@pytest.mark.parametrize(
+    ("fixtures", "markers", "missing"),
+    [
+        (["tests.conftest.kafka"], {"data"}, set()),
+        (["tests.conftest.kafka", "tests.conftest.spark"], {"data"}, {"spark"}),
+        (["tests.cluster.conftest.control_plane"], set(), {"cluster"}),
+        (["tests.chart.conftest.helm"], {"data"}, {"cluster"}),
+        (["tests.unit.s3.conftest.s3"], set(), set()),
+    ],
+)
+def test_a_test_that_starts_a_server_has_the_marker_of_that_server(
+    fixtures: list[str], markers: set[str], missing: set[str]
+) -> None:
+    assert conftest.missing_markers(fixtures, markers) == missing
+
+
+def test_closing_lines_are_added_to_one_of_the_same_form() -> None:
+    first = "x\n=========== 2 failed, 5204 passed, 1 skipped, 1 warning in 3349.15s (0:55:49) ============\n"
+    second = "=== 467 passed, 1 skipped, 1 error in 12.5s ===\nmake: *** [test-cluster] Error 1\n"
+    assert closing_line([first, second]).strip("=") == (
+        " 2 failed, 5671 passed, 2 skipped, 1 warnings, 1 errors in 3361.65s (0:56:01) "
+    )
+
+
+def test_a_run_without_a_closing_line_is_an_error() -> None:
+    with pytest.raises(ValueError, match="log 2 has no closing line"):
+        closing_line(["1 passed in 0.40s", "Killed"])

@@ -1,0 +1,91 @@
+"""Finds words that docs/glossary.md replaces by a standard term: `python tools/check_words.py [PATH...]`.
+
+Every tracked text file is checked, code included, except the changelog, which names old things on purpose. A line that
+quotes such a word for a reason ends with `words: allow`. Prints path, line, word and replacement; exit code 1.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+SKIPPED = {"CHANGELOG.md", "requirements.lock", "tools/check_words.py", "docs/glossary.md", "LICENSE"}
+ALLOW = "words: allow"
+
+REPLACED = {
+    r"told|is told|are told": "reported, logged",
+    r"tells? of|tells? (?:him|her|them|us|a person)": "reports, logs",
+    r"says so|said so|said by|what is said": "reports; message",
+    r"mend|mends|mended|mending|mender": "fix, repair",
+    r"anew": "again, re-created",
+    r"goes on|go on|going on|went on": "continues",
+    r"stands|standing|standstill": "is at, exists, is listed in",
+    r"of before": "previous",
+    r"a look|the look|looks at|each look|glances?": "reconcile pass; status poll; check",
+    r"gist": "fingerprint",
+    r"last words?": "final status, termination message",
+    r"left-?overs?": "staged remainder, remainder",
+    r"stretch|stretches": "offset range",
+    r"packs?|packer": "columnar batch",
+    r"bodies": "part buffers",
+    r"begun": "started",
+    r"holes?": "offset gaps",
+    r"litter": "orphaned uploads and files",
+    r"not built|unbuilt": "not supported",
+    r"want of memory": "out of memory",
+    r"needs? a person|a person must|for a person": "user action required",
+    r"wanted": "desired, requested, required, expected",
+    r"seam": "interface",
+    r"(?:MOST|LEAST|LONGEST|SHORTEST)_[A-Z_]+": "MAX_x, MIN_x",
+    r"(?:PATIENCE|SILENCE)(?:_[A-Z]+)?|TRIES|LOOKS|MISSES|GRAVES|TOLD": "*_TIMEOUT_S, MAX_*_ATTEMPTS",
+    r"made again": "rebuilt, re-created",
+    r"nobody|somebody|somebody else": "no process, another program, another user",
+    r"in the way": "conflicts with",
+    r"stuck": "hanging",
+    r"by itself|by themselves": "automatically, without user action",
+    r"whether it is so|not foreseen": "(a plain sentence)",
+    r"heals?|healed": "restarts, recovers",
+}
+
+_PATTERNS = [
+    (re.compile(rf"(?<![\w.\-/])(?:{words})(?![\w\-])", 0 if words.startswith("(?:") else re.IGNORECASE), replacement)
+    for words, replacement in REPLACED.items()
+]
+
+
+def tracked(paths: list[str]) -> Iterator[Path]:
+    """The tracked files below `paths` (none: the whole repository)."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--", *paths], check=True, capture_output=True, text=True).stdout
+    yield from (Path(name) for name in listed.split("\0") if name and name not in SKIPPED)
+
+
+def split(line: str) -> str:
+    """The line with identifiers as words: `left_overs_of` and `leftOversOf` read "left overs of"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[a-z])_(?=[a-z])", " ", line)
+
+
+def findings(path: Path) -> Iterator[str]:
+    """`path:line: word -> replacement` for each replaced word in a text file."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
+        return
+    for number, line in enumerate(lines, 1):
+        if ALLOW in line:
+            continue
+        for pattern, replacement in _PATTERNS:
+            if found := pattern.search(line) or pattern.search(split(line)):
+                yield f"{path}:{number}: {found.group()!r} -> {replacement}"
+
+
+def main() -> None:
+    found = [each for path in tracked(sys.argv[1:]) for each in findings(path)]
+    print("\n".join(found) if found else "no replaced words")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()
