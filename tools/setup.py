@@ -38,7 +38,9 @@ PARTS = {
     "s3-server": Step(command([sys.executable, "-m", "devtools.versitygw"], cwd=ROOT)),
     "kubernetes": Step(command([sys.executable, "-m", "devtools.kube.build", "helm", "kubeconform"], cwd=ROOT)),
     "jars": Step(command([PYTHON, "-m", "devtools.jars"], cwd=ROOT), after=["packages"]),
-    "class-archive": Step(command([PYTHON, "-m", "sink_job.spark.class_data_sharing"], cwd=ROOT), after=["packages", "jars"]),
+    "class-archive": Step(
+        command([PYTHON, "-m", "sink_job.spark.class_data_sharing"], cwd=ROOT), after=["packages", "jars"]
+    ),
     "images": Step(command([PYTHON, "-m", "devtools.images", "--if-possible"], cwd=ROOT), after=["packages", "jars"]),
 }
 # PySpark comes as sources alone. Its wheel is unpacked at once, and its jars are compressed already.

@@ -293,7 +293,7 @@ class Attempt(StatusModel):
 
 
 class Retry(StatusModel):
-    """DesiredState of the back-off after a failure."""
+    """State of the back-off after a failure."""
 
     failures: int = 0
     """Number of consecutive failures."""
@@ -386,7 +386,7 @@ class SinkStatus(StatusModel):
     attempts: Annotated[list[Attempt] | None, Field(max_length=MAX_ATTEMPTS)] = None
     """Last attempts, newest first."""
     retry: Retry | None = None
-    """DesiredState of the back-off after a failure."""
+    """State of the back-off after a failure."""
     offset_reset: OffsetResetStatus | None = None
     """Last completed offset reset."""
     node_lost_time: Time = None

@@ -110,7 +110,7 @@ def _verify(sink: Sink, secrets: Mapping[str, Path], *, deep: bool) -> VerifyRep
     return VerifyReport(
         sink_id=sink.sink_id,
         bucket=settings.bucket,
-        record=evidence.lists.state.number,
+        record=evidence.current.state.number,
         foreign=evidence.foreign,
         notes=evidence.notes,
         partitions=tuple(verdicts),

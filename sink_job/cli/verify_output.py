@@ -10,7 +10,7 @@ import msgspec
 from sink_job.api.errors import DataLoss
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.driver.console import known, size
-from sink_job.verify.audit import Finding, PartitionResult
+from sink_job.verify.results import Finding, PartitionResult
 
 MAX_SHOWN = 20
 """Findings told of one topic-partition; the JSON has all."""

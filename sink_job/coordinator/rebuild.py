@@ -12,6 +12,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.committer import MAX_REBUILD_ATTEMPTS
 from sink_job.coordinator.task_dispatcher import TaskDispatcher
 from sink_job.ledger.data_loss import RebuildOutcome, with_open
+from sink_job.ledger.open_uploads import open_uploads
 from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, OpenObject, PartitionState
 from sink_job.writer.object_rebuilder import MissingRecords, RebuildInput
 
@@ -100,13 +101,8 @@ class Rebuilder:
             del self._consecutive[tp]
 
     def uploads(self, partitions: Mapping[TopicPartition, PartitionState], state: LedgerState) -> list[tuple[str, str]]:
-        """Key and upload id of the open objects that have an upload; `state` contains their settings."""
-        return [
-            (self._dispatcher.pipeline(state, o.settings).key(tp, o.path, o.first), o.upload)
-            for tp, p in partitions.items()
-            for o in p.open
-            if o.upload
-        ]
+        """Key and upload id of each open object with an upload; `state` holds their settings."""
+        return open_uploads(partitions, state.settings)
 
 
 def _grouped(values: Sequence[V], key: Callable[[V], K]) -> dict[K, list[V]]:

@@ -48,13 +48,13 @@ def test_offsets_are_reset_and_everything_is_copied_and_proved_again(
 ) -> None:
     told = written.must("reset-offsets", "--to", "Earliest", exit_code=7)
     assert "ExistingObjects: 3 objects hold records at or above the new offsets" in told
-    assert f"start behind them ({topic}-0 at 90)" in told
+    assert f"start after them ({topic}-0 at 90)" in told
     failure = FinalReport.model_validate_json(last_word.read_text()).failure
     assert failure is not None
     assert failure.reason == "ExistingObjects"
 
     told = written.must("reset-offsets", "--to", "Offsets", "--offset", f"{topic}:0:101", exit_code=2)
-    assert f"101 is not between 0 and 100, where the log of {topic}-0 begins and ends" in told
+    assert f"101 is not between 0 and 100, the bounds of the log of {topic}-0" in told
     told = written.must("reset-offsets", "--to", "Timestamp", "--timestamp", "99999999999999", exit_code=2)
     assert "is in the future" in told
 

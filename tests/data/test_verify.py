@@ -19,9 +19,9 @@ from sink_job.coordinator.context import StopCondition
 from sink_job.ledger.offset_checksum import checksum_range
 from sink_job.ledger.state import LedgerState
 from sink_job.ledger.store import AuditEntry, Ledger
-from sink_job.verify.audit import FindingType, PartitionResult
 from sink_job.verify.compare_job import CompareContext, compare
 from sink_job.verify.evidence import Evidence, collect_evidence
+from sink_job.verify.results import FindingType, PartitionResult
 from tests.support.sink_fixture import Place, manifest
 from tests.support.synthetic_log import FileGroup, FunctionEngine, FunctionLog
 
@@ -142,8 +142,8 @@ def test_a_lost_commit_is_told_and_right(written: Place) -> None:
     written.set_group({"log-0": 40})
     first, second = shallow(written)
     assert (first.findings, first.committed) == ((), 100)
-    assert any("the group's offset in Kafka is 40" in note for note in first.notes)
-    assert any("no offset in Kafka" in note for note in second.notes)
+    assert any("the consumer group's offset is 40 but should be" in note for note in first.notes)
+    assert any("the consumer group has no committed offset" in note for note in second.notes)
 
 
 def test_other_files_beside_the_objects_are_foreign(written: Place) -> None:
@@ -216,7 +216,7 @@ def test_objects_in_front_of_the_sinks_start_are_a_note_in_whatever_form(place: 
     place.run(log, CAUGHT_UP, flush_size=10)
     (verdict,) = shallow(place, log)
     assert verdict.findings == ()
-    assert "3 objects begin before the sink's first offset 50: they are not its own" in verdict.notes
+    assert "3 objects begin before the sink's start offset 50: it did not write them" in verdict.notes
 
 
 def test_an_object_of_an_unknown_partition_that_is_older_than_the_sink_is_a_note(place: Place) -> None:
@@ -227,7 +227,7 @@ def test_an_object_of_an_unknown_partition_that_is_older_than_the_sink_is_a_note
     place.run(log, CAUGHT_UP, flush_size=10)
     found = evidence(place, log, flush_size=10)
     assert wrong(found.results()) == []
-    assert "1 objects are of partitions that the ledger does not know, and older than it" in found.notes
+    assert "1 objects older than the ledger are of partitions that it does not contain" in found.notes
 
 
 def test_objects_of_former_settings_are_known(place: Place) -> None:
@@ -265,7 +265,7 @@ def test_a_topic_that_was_made_anew_is_not_asked(written: Place, monkeypatch: py
         lambda *args, **named: {name: info._replace(id="another") for name, info in topics(*args, **named).items()},
     )
     found = evidence(written, FunctionLog(partitions=2), flush_size=10)
-    assert found.notes == ("topic log was deleted and created again: the one in Kafka is not the one in the bucket",)
+    assert found.notes == ("topic log was deleted and created again: the objects are those of the deleted topic",)
     assert [(v.findings, v.end, v.objects) for v in found.results()] == [((), None, 10)] * 2
 
 
@@ -322,7 +322,7 @@ def test_a_rotation_line_that_is_gone_is_told(written: Place) -> None:
 def test_a_published_file_that_is_gone_is_told(written: Place) -> None:
     take_snapshot(written)
     written.s3.delete([listed.key for listed in written.s3.list(f"{ROOT}published/")])
-    with pytest.raises(ConfigurationError, match="published list"):
+    with pytest.raises(ConfigurationError, match="published log"):
         shallow(written)
 
 

@@ -13,7 +13,7 @@ from sink_job.api import errors
 from sink_job.api.field_errors import connector_key, dotted, every_field
 from sink_job.api.spec import Spec, load_sink
 from sink_job.cli.simulate import simulate
-from sink_job.verify.audit import FindingType
+from sink_job.verify.results import FindingType
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]

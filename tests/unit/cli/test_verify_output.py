@@ -9,7 +9,7 @@ import pytest
 
 from sink_job.cli import verify_output
 from sink_job.cli.verify_output import VerifyReport
-from sink_job.verify.audit import ComparisonResult, Finding, FindingType, PartitionResult
+from sink_job.verify.results import ComparisonResult, Finding, FindingType, PartitionResult
 
 MISSING = Finding(
     FindingType.OBJECT_MISSING, 1500, "the object of offsets 1500 to 1599 is not in the bucket", "topics/t/k.json"

@@ -20,8 +20,9 @@ from sink_job.api.errors import (
 from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.coordinator.context import StopCondition
 from sink_job.ledger.ownership import Owner, claim_ledger
-from sink_job.ledger.state import LedgerState, Record, apply
+from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
+from sink_job.ledger.transitions import apply
 from sink_job.maintenance.discard_open import discard_open
 from sink_job.maintenance.offset_reset import OffsetResetter
 from sink_job.s3 import Conflict, S3Outcome

@@ -1,4 +1,4 @@
-"""Files in the ledger's folder that the sink did not write, or can no longer read."""
+"""Foreign and unreadable files in the ledger's folder."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ FOREIGN = [
     "published/list.jsonl.gz",
 ]
 DAMAGED: dict[str, Callable[[bytes], bytes]] = {
-    "empty": lambda body: b"",
-    "not gzip": lambda body: b"not gzip",
-    "cut short": lambda body: body[: len(body) // 2],
-    "not JSON": lambda body: gzip.compress(b"not JSON"),
-    "other JSON": lambda body: gzip.compress(b'{"format": 3, "kind": 1}'),
-    "not text": lambda body: gzip.compress(b'{"format": 3, "attempt": "\xff"}'),
+    "empty": lambda content: b"",
+    "not gzip": lambda content: b"not gzip",
+    "cut short": lambda content: content[: len(content) // 2],
+    "not JSON": lambda content: gzip.compress(b"not JSON"),
+    "other JSON": lambda content: gzip.compress(b'{"format": 3, "kind": 1}'),
+    "not text": lambda content: gzip.compress(b'{"format": 3, "attempt": "\xff"}'),
 }
 
 
@@ -48,9 +48,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryPlace:
 @pytest.mark.parametrize(
     ("document", "number"),
     [({"number": 1, "named": []}, 1), ({"format": 2, "number": 1}, 2), ({"format": 4, "closed": {}}, 4)],
-    ids=["the first format, which files did not contain", "an older format", "a newer format"],
+    ids=["the first format, without a format field", "an older format", "a newer format"],
 )
-def test_a_ledger_of_another_format_is_refused_with_both_formats(
+def test_a_ledger_of_another_format_is_rejected_with_both_formats(
     place: MemoryPlace, document: dict[str, object], number: int
 ) -> None:
     key = f"{place.root}ledger/{1:020d}.json.gz"
@@ -70,27 +70,28 @@ def test_every_file_of_the_ledger_contains_its_format(place: MemoryPlace) -> Non
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_file_that_no_sink_writes_is_ignored_with_one_warning(
+def test_a_foreign_file_is_ignored_with_one_warning(
     place: MemoryPlace, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
     place.run(FunctionLog(records=8), goal=StopCondition(until_caught_up=True))
     place.s3.put(place.root + name, b"")
     place.run(LOG)
     warnings = [each.getMessage() for each in caplog.records if "is ignored" in each.getMessage()]
-    wanted = [] if name.startswith("published/") else [f"s3://archive/{place.root}{name}"]  # a driver reads no lists
-    assert [said.split(" is ignored")[0] for said in warnings] == wanted
+    # a driver does not read the published log
+    expected = [] if name.startswith("published/") else [f"s3://archive/{place.root}{name}"]
+    assert [warning.split(" is ignored")[0] for warning in warnings] == expected
     assert sum(map(len, place.offsets().values())) == 12
     assert place.root + name in place.s3.objects
 
 
-def test_a_folder_marker_alone_is_no_ledger(place: MemoryPlace) -> None:
+def test_a_folder_marker_is_not_a_ledger(place: MemoryPlace) -> None:
     place.s3.put(f"{place.root}ledger/", b"")
     assert not place.hands().ledger.exists()
 
 
 @pytest.mark.parametrize("folder", ["ledger/", "snapshot/", "intent/"])
 @pytest.mark.parametrize("damage", DAMAGED)
-def test_a_file_of_the_ledger_that_cannot_be_read_is_named(place: MemoryPlace, folder: str, damage: str) -> None:
+def test_the_error_for_an_unreadable_ledger_file_has_its_key(place: MemoryPlace, folder: str, damage: str) -> None:
     every = 3 if folder == "snapshot/" else 1_000
     place.run(FunctionLog(records=8), goal=StopCondition(until_caught_up=True), snapshot_every=every)
     key = max(key for key in place.s3.objects if key.startswith(place.root + folder))
@@ -102,7 +103,7 @@ def test_a_file_of_the_ledger_that_cannot_be_read_is_named(place: MemoryPlace, f
     assert "Restore that object" in str(error)
 
 
-def test_a_record_under_the_number_of_another_is_named(place: MemoryPlace) -> None:
+def test_the_error_for_a_record_with_a_wrong_number_has_its_key(place: MemoryPlace) -> None:
     place.run(FunctionLog(records=8), goal=StopCondition(until_caught_up=True))
     last = max(key for key in place.s3.objects if key.startswith(f"{place.root}ledger/"))
     number = int(last.rsplit("/", 1)[1][:20])
@@ -110,11 +111,11 @@ def test_a_record_under_the_number_of_another_is_named(place: MemoryPlace) -> No
     place.s3.put(copy, place.s3.get(last))
     error = ended_by(lambda: place.run(LOG))
     assert isinstance(error, LedgerUnreadable)
-    assert f"{copy} cannot be read (it holds number {number})" in str(error)
+    assert f"{copy} cannot be read (it contains number {number})" in str(error)
 
 
 @pytest.mark.parametrize("damage", ["empty", "not gzip", "cut short", "not JSON"])
-def test_a_published_list_that_cannot_be_read_is_named(place: MemoryPlace, damage: str) -> None:
+def test_the_error_for_an_unreadable_published_log_has_its_key(place: MemoryPlace, damage: str) -> None:
     place.run(LOG)
     key = max(key for key in place.s3.objects if "/published/" in key)
     ledger = place.hands().ledger
@@ -128,9 +129,7 @@ def test_a_published_list_that_cannot_be_read_is_named(place: MemoryPlace, damag
 
 @pytest.mark.parametrize("name", ["owner", "topic"])
 @pytest.mark.parametrize("damage", ["empty", "not gzip", "cut short"])
-def test_an_owners_file_that_cannot_be_read_is_named_and_take_over_writes_it_again(
-    place: MemoryPlace, name: str, damage: str
-) -> None:
+def test_take_over_replaces_an_unreadable_ownership_file(place: MemoryPlace, name: str, damage: str) -> None:
     place.run(FunctionLog(records=8))
     key = f"{place.root}owner.json" if name == "owner" else "topics/_s3sink/topics/log/json.json"
     place.s3.put(key, DAMAGED[damage](place.s3.get(key)))
@@ -142,12 +141,12 @@ def test_an_owners_file_that_cannot_be_read_is_named_and_take_over_writes_it_aga
     assert sum(map(len, place.offsets().values())) == 12
 
 
-def test_a_decoder_is_made_once_however_many_threads_read_the_first_files_of_a_type() -> None:
-    """msgspec 0.22 may crash where threads decode a type for the first time at once."""
+def test_concurrent_readers_share_one_decoder_per_type() -> None:
+    """msgspec 0.22 can crash when several threads decode a type for the first time."""
 
     class Fresh(msgspec.Struct):
         number: int
 
     with ThreadPoolExecutor(16) as readers:
-        made = list(readers.map(lambda _: files._decoder(Fresh), range(64)))
-    assert all(each is made[0] for each in made)
+        decoders = list(readers.map(lambda _: files._decoder(Fresh), range(64)))
+    assert all(each is decoders[0] for each in decoders)

@@ -22,7 +22,8 @@ from sink_job.coordinator.topic_discovery import initial_state
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.offset_checksum import checksum
 from sink_job.ledger.staging import StagingReader, StagingWriter
-from sink_job.ledger.state import ClosedObject, OpenObject, PartitionDelta, PartitionState, SourceRange, diff, patch
+from sink_job.ledger.state import ClosedObject, OpenObject, PartitionDelta, PartitionState, SourceRange
+from sink_job.ledger.transitions import diff, patch
 from sink_job.s3 import Part, S3Client
 from sink_job.s3.checksums import crc64nvme
 from sink_job.writer.partition_writer import PartitionWriter, TaskInput, TaskResult
