@@ -308,13 +308,13 @@ class Retry(StatusModel):
     component: str | None = None
     """Pod that failed: driver or operation."""
     failure_id: str | None = None
-    """Identifies the last failure, so that it is counted once: the uid of the pod or the time of the rejection."""
+    """Identifies the last failure: the uid of the pod or the time of the rejection."""
     spec_hash: str | None = None
-    """Hash of the settings of the failed pod. Other settings are tried at once."""
+    """Hash of the settings of the failed pod."""
     restart: str | None = None
-    """Restart annotation of the failed pod. Another one is tried at once."""
+    """Restart annotation of the failed pod."""
     operation_hash: str | None = None
-    """Hash of the failed operation. Another operation is tried at once."""
+    """Hash of the failed operation."""
 
 
 class ResetPosition(StatusModel):
@@ -361,7 +361,7 @@ class OffsetResetStatus(StatusModel):
     partitions: Annotated[list[ResetPosition] | None, Field(max_length=MAX_MOST_LAGGING)] = None
     """Start offsets of the first topic-partitions."""
     completed_nonces: CompletedNonces | None = None
-    """Nonces of the completed requests: each request is carried out once."""
+    """Nonces of the completed requests."""
 
 
 class SinkStatus(StatusModel):

@@ -1,4 +1,4 @@
-"""The sections of the manifest for the job: source, format, partitioning, rotation and destination."""
+"""The sections of a manifest for the data path: Kafka, format, partitioner, rotation, S3, errors and rounds."""
 
 from __future__ import annotations
 
@@ -49,28 +49,28 @@ _SAFE_INTEGER = 2**53 - 1
 
 
 class SecretRef(SpecModel):
-    """A Secret by name: a Kubernetes Secret, or a directory given by `--secret name=dir` without Kubernetes."""
+    """A reference to a secret: a Kubernetes Secret, or on a laptop a directory (`--secret name=dir`)."""
 
     secret: Annotated[ObjectName, description(example="s3-keys")]
-    """Name of the Secret."""
+    """Name of the secret."""
 
 
 class SecretKey(SecretRef):
-    """One value in a Secret."""
+    """A reference to one value in a secret."""
 
     key: Annotated[DataKey, description(example="ca.crt")]
-    """Key in the Secret."""
+    """Key in the secret."""
 
 
 class PropertySecret(SecretKey):
-    """A Kafka client property whose value is in a Secret, not in the manifest."""
+    """A Kafka client property with its value in a secret."""
 
     name: Annotated[PropertyName, description(example="sasl.jaas.config")]
-    """Name of the Kafka client property."""
+    """The Kafka client property to set."""
 
 
 class KafkaSpec(SpecModel):
-    """Brokers of Kafka and topics to copy."""
+    """The source topics and the connection to Kafka."""
 
     bootstrap_servers: Annotated[BootstrapServers, description(example="kafka.example.com:9092")]
     """Bootstrap brokers: host:port, separated by commas."""
@@ -79,9 +79,9 @@ class KafkaSpec(SpecModel):
     ] = None
     """Topics to copy. Set either topics or topicsPattern."""
     topics_pattern: Annotated[TopicsPattern | None, description(key="topics.regex", example="flights-.*")] = None
-    """Regular expression for the whole names of topics to copy, including topics created later."""
+    """Regular expression of topics to copy, including topics created later. It must match the whole topic name."""
     group_id: Annotated[GroupId | None, description(example="s3sink-flights")] = None
-    """Consumer group whose committed offsets show the progress. Default: s3sink-<sink id>."""
+    """Consumer group for committed offsets. Default: s3sink-<sink id>."""
     starting_offsets: Annotated[StartingOffsets, description(key="consumer.override.auto.offset.reset")] = (
         StartingOffsets.EARLIEST
     )
@@ -89,16 +89,18 @@ class KafkaSpec(SpecModel):
     isolation_level: Annotated[IsolationLevel, description(key="consumer.override.isolation.level")] = (
         IsolationLevel.READ_COMMITTED
     )
-    """Whether uncommitted records of transactions are copied."""
+    """ReadCommitted: copy records of a transaction after its commit. ReadUncommitted: copy them before, also if the
+    transaction is aborted later."""
     properties: Annotated[dict[str, str], description(example={"security.protocol": "SASL_SSL"}, max_length=200)] = (
         Field(default_factory=dict)
     )
-    """Further Kafka client properties, without a prefix. Properties that Spark or the sink sets are rejected."""
+    """Additional properties of the Kafka client, without a prefix. Properties set by the sink or by Spark are
+    rejected."""
     property_secrets: Annotated[
         list[PropertySecret],
         description(example=[{"name": "sasl.jaas.config", "secret": "kafka-login", "key": "jaas"}], max_length=50),
     ] = Field(default_factory=list)
-    """Kafka client properties whose values are in Secrets."""
+    """Kafka client properties with values from secrets."""
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         for name, value in super().__repr_args__():
@@ -106,133 +108,136 @@ class KafkaSpec(SpecModel):
 
 
 class FormatSpec(SpecModel):
-    """Conversion of records to objects."""
+    """How records are converted, encoded and compressed."""
 
     converter: Annotated[ConverterType, description(key="value.converter")] = ConverterType.JSON
     """Converter of record values."""
     key_converter: Annotated[ConverterType | None, description(key="key.converter")] = None
-    """Converter of record keys. Without it keys are not read."""
+    """Converter of record keys. By default, keys are not read."""
     output: Annotated[OutputFormat, description(key="format.class")] = OutputFormat.JSON
-    """Format of objects: JSON lines, or raw bytes with a separator."""
+    """Format of objects: JSON lines, or bytes with a separator."""
     compression: Annotated[CompressionCodec, description(key="s3.compression.type, avro.codec, parquet.codec")] = (
         CompressionCodec.NONE
     )
-    """Compression of objects."""
+    """Compression codec of objects."""
     gzip_level: Annotated[StrictInt, description(key="s3.compression.level", ge=0, le=3)] = 2
-    """Gzip level, from 0 (fastest) to 3 (smallest), as in ISA-L."""
+    """Compression level of Gzip in ISA-L's levels, from 0 (fastest) to 3 (smallest objects)."""
     bytes_separator: Annotated[str, description(key="format.bytearray.separator", max_length=64)] = "\n"
-    """Separator after every record, with output Bytes. Default: a newline. May be empty."""
+    """Text after every record if output is Bytes. Default: a newline. May be empty."""
     bytes_extension: Annotated[Extension, description(key="format.bytearray.extension")] = ".bin"
-    """File extension of objects, with output Bytes."""
+    """File extension of objects if output is Bytes."""
     envelope: StrictBool = False
-    """Write key, headers, timestamp, topic, partition and offset together with the value."""
+    """Write key, headers, timestamp, topic, partition and offset together with the value, in the same object."""
 
 
 class PartitionerSpec(SpecModel):
-    """Path of a record below the prefix of its topic."""
+    """How a record is assigned to a directory (path) in S3."""
 
     type: Annotated[PartitionerType, description(key="partitioner.class")] = PartitionerType.DEFAULT
-    """Source of the path: the Kafka partition, fields of the value, the time, or fields and time."""
+    """Source of a record's path: its Kafka partition, fields of its value, its time, or fields and time."""
     fields: Annotated[
         list[FieldPath] | None,
         description(key="partition.field.name", example=["carrier", "origin.country"], min_length=1, max_length=32),
     ] = None
-    """Fields of the value for the types Field and FieldAndTime; nested fields with dots."""
+    """Fields of the value for the types Field and FieldAndTime. Use dots for nested fields."""
     duration: Annotated[
         Annotated[int, Duration(minimum=1)] | None, description(key="partition.duration.ms", example="1h")
     ] = None
-    """Duration of one path, for the types Time and FieldAndTime. Hourly is 1h, Daily is 1d."""
+    """Time span of one path for the types Time and FieldAndTime. Hourly uses 1h, Daily uses 1d."""
     path_format: Annotated[
         PathFormat | None, description(key="path.format", example="'year'=YYYY/'month'=MM/'day'=dd")
     ] = None
-    """Joda/Java date pattern of the path, for Time and FieldAndTime. Quote literals with single quotes."""
+    """Joda/Java date pattern of the path for the types Time and FieldAndTime. Put literal text in single quotes."""
     timezone: Annotated[Timezone | None, description(key="timezone", example="Europe/Berlin")] = None
     """Time zone of paths and of rotation.scheduleInterval: an IANA name or an offset such as +02:00."""
     locale: Annotated[Locale, description(key="locale")] = "en"
-    """Locale of the names of months and days in paths."""
+    """Language of month and day names in paths."""
     timestamp_extractor: Annotated[TimestampExtractor, description(key="timestamp.extractor")] = (
         TimestampExtractor.WALLCLOCK
     )
-    """Time of a record: the wall clock of its round, its Kafka timestamp, or a field of its value."""
+    """Source of a record's time: the wall clock of its round, its Kafka timestamp, or a field of its value."""
     timestamp_field: Annotated[FieldPath, description(key="timestamp.field")] = "timestamp"
-    """Field of the value with the time, for RecordField; a nested field with dots."""
+    """Field of the value with the record's time, for RecordField. Use dots for a nested field."""
     schema_name: Annotated[SchemaNamePosition, description(key="s3.schema.partition.affix.type")] = (
         SchemaNamePosition.NONE
     )
-    """Put an element schema_name=<name> before or after the path."""
+    """Add an element schema_name=<name> before or after the path."""
 
 
 class RotationSpec(SpecModel):
-    """When objects are closed and become visible. Requires flushSize, interval, scheduleInterval or maxBytes."""
+    """When objects are closed and become visible. Set at least one of flushSize, interval, scheduleInterval and
+    maxBytes."""
 
     flush_size: Annotated[StrictInt | None, description(key="flush.size", example=100000, ge=1, le=_SAFE_INTEGER)] = (
         None
     )
-    """Close when the open objects of a topic-partition have this many records in total."""
+    """Close all open objects of a topic-partition when they contain this many records in total, over all paths."""
     interval: Annotated[
         Annotated[int, Duration(minimum=1)] | None, description(key="rotate.interval.ms", example="10m")
     ] = None
-    """Close when the time of a record is this much after that of the first one. Requires a time partitioner."""
+    """Close when a record's time is at least this much later than the time of the first record. Needs a time
+    partitioner."""
     schedule_interval: Annotated[
         Annotated[int, Duration(minimum=1, maximum=DAY)] | None,
         description(key="rotate.schedule.interval.ms", example="1h"),
     ] = None
-    """Close at multiples of this interval since midnight in partitioner.timezone, by the wall clock."""
+    """Close at multiples of this interval by the wall clock, counted from midnight in partitioner.timezone."""
     on_path_change: Annotated[StrictBool, description(key="rotate.file.on.partition.change")] = True
-    """With interval: close also when the path changes from one record to the next."""
+    """With interval: also close when the path of a record differs from the path of the record before."""
     max_open_objects: Annotated[
         StrictInt | None, description(key="partitioner.max.open.files", ge=1, le=_SAFE_INTEGER)
     ] = None
-    """Maximum number of open objects of a topic-partition; one more closes them."""
+    """Maximum number of open objects of a topic-partition. Close them before one more is opened."""
     max_bytes: Annotated[Annotated[int, Size(minimum=1)] | None, description(example="1Gi")] = None
-    """Close at the first record with which an object reaches this size: encoded, before compression."""
+    """Close at the first record that makes an object at least this large. The size is encoded and uncompressed."""
     max_open_time: Annotated[Annotated[int, Duration(minimum=1)] | None, description(example="15m")] = None
-    """Close an object after this time by the wall clock, even without further records."""
+    """Close an object that has been open this long by the wall clock, even if no record follows."""
     scope: RotationScope = RotationScope.PARTITION
-    """Whether flushSize, maxBytes and interval apply to a topic-partition or to each object."""
+    """Partition: flushSize, maxBytes and interval apply to all open objects of a topic-partition together. Object: they
+    apply to each object separately."""
 
 
 class KeySettings(SpecModel):
-    """The settings that determine keys and parts."""
+    """The settings for object keys and part sizes."""
 
     topics_dir: Annotated[TopicsDir, description(key="topics.dir")] = "topics"
-    """First element of every key; may be empty. Immutable, since it contains the ledger."""
+    """First element of every key. May be empty. The ledger is stored below it, so it cannot be changed."""
     directory_delimiter: Annotated[Delimiter, description(key="directory.delim")] = "/"
-    """Delimiter between the directories of a key. Open objects keep the previous one after an edit."""
+    """Text between the directories of a key. After a change, open objects keep the old delimiter."""
     file_delimiter: Annotated[FileDelimiter, description(key="file.delim")] = "+"
-    """Delimiter between topic, partition and offset in the name of an object."""
+    """Text between topic, partition and offset in the name of an object."""
     offset_pad_width: Annotated[StrictInt, description(key="filename.offset.zero.pad.width", ge=0, le=64)] = 10
     """Minimum number of digits of the offset in the name of an object, padded with zeros."""
     part_size: Annotated[
         Annotated[int, Size(minimum=5 * MI, maximum=2 * GI, owner="S3's")], description(key="s3.part.size")
     ] = 25 * MI
-    """Size of the parts of an upload. A part ends with the record that reaches this size."""
+    """Minimum size of the parts of an upload. A part ends with the first record that reaches this size."""
 
 
 class S3Spec(KeySettings):
-    """Bucket and S3 endpoint of the objects."""
+    """The bucket and the connection to S3."""
 
     bucket: Annotated[Bucket, description(key="s3.bucket.name", example="flights-archive")]
-    """Bucket of the objects."""
+    """Bucket for the objects."""
     region: Annotated[Region | None, description(key="s3.region", example="eu-central-1")] = None
-    """Region of the bucket. Default: from the environment."""
+    """Region of the bucket. Default: the region of the environment."""
     endpoint: Annotated[Endpoint | None, description(key="store.url", example="https://minio.example.com:9000")] = None
-    """URL of an S3-compatible store. http:// requires insecure: true, except on loopback."""
+    """URL of an S3-compatible store. Default: AWS. http:// needs insecure: true, except on loopback."""
     path_style: Annotated[StrictBool, description(key="s3.path.style.access.enabled")] = False
-    """Path-style addressing: the bucket is in the path instead of the host name."""
+    """Put the bucket into the path of URLs instead of the host name."""
     insecure: StrictBool = False
-    """Allow an endpoint without TLS. Data and signatures are sent unencrypted."""
+    """Allow an endpoint without TLS. Data and signatures are then not encrypted."""
     credentials: Annotated[
         SecretRef | None, description(key="aws.access.key.id, aws.secret.access.key", example={"secret": "s3-keys"})
     ] = None
     """Secret with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and optionally AWS_SESSION_TOKEN. Default: the default
     credential chain of AWS."""
     ca_secret: Annotated[SecretKey | None, description(example={"secret": "store-ca", "key": "ca.crt"})] = None
-    """CA certificates (PEM) of the endpoint."""
+    """CA certificates (PEM) to verify the endpoint's certificate."""
 
     @property
     def allows_http(self) -> bool:
-        """Whether an endpoint without TLS is allowed: with `insecure`, or on loopback."""
+        """True if an endpoint without TLS is allowed: with insecure, or on loopback."""
         return self.insecure or (self.endpoint is not None and is_loopback(self.endpoint))
 
 
@@ -240,23 +245,23 @@ class ErrorsSpec(SpecModel):
     """Handling of records that cannot be written."""
 
     tolerance: Annotated[Tolerance, description(key="errors.tolerance")] = Tolerance.NONE
-    """None: stop at such a record. All: drop it and count it."""
+    """None: stop before such a record. All: drop and count it."""
     on_null_value: Annotated[OnNullValue, description(key="behavior.on.null.values")] = OnNullValue.FAIL
     """Handling of records without a value (tombstones)."""
     dead_letter_topic: Annotated[
-        TopicName | None, description(key="errors.deadletterqueue.topic.name", example="flights-refused")
+        TopicName | None, description(key="errors.deadletterqueue.topic.name", example="flights-rejected")
     ] = None
-    """Topic for records that cannot be written, with tolerance All."""
+    """Topic for records that cannot be written. Needs tolerance All."""
 
 
 class RoundsSpec(SpecModel):
-    """Size of a round. Affects throughput and latency, never the content of objects."""
+    """Size of the rounds (micro-batches). Affects throughput and latency, never the content of objects."""
 
     min_bytes: Annotated[int, Size()] = 8 * MI
-    """A topic-partition with fewer bytes to read waits for at most maxDelay."""
+    """Minimum amount to read from a topic-partition in a round. With less, the topic-partition waits up to maxDelay."""
     max_delay: Annotated[int, Duration(maximum=DAY)] = 10 * SECOND
     """Maximum time that a topic-partition waits for minBytes."""
     max_bytes: Annotated[int, Size(minimum=1)] = 512 * MI
-    """Maximum number of bytes that a round reads of a topic-partition."""
+    """Maximum amount that one round reads from a topic-partition."""
     max_records: Annotated[StrictInt | None, description(ge=1, le=_SAFE_INTEGER)] = None
-    """Maximum number of records that a round reads of a topic-partition."""
+    """Maximum number of records that one round reads from a topic-partition."""

@@ -1,6 +1,6 @@
-"""The sections of the manifest for the operator: pods, their sizes, and offset resets.
+"""The sections of a manifest for the operator: processes, their resources, and offset requests.
 
-The job validates them, since `s3sink run` accepts the same manifest, and ignores them otherwise.
+The job validates these sections, because `s3sink run` accepts the same manifest, but does not act on them.
 """
 
 from __future__ import annotations
@@ -21,92 +21,96 @@ PodTemplate = Annotated[
 
 
 class MemorySpec(SpecModel):
-    """Memory of executors."""
+    """Memory sizing of executors."""
 
     mode: MemoryMode = MemoryMode.AUTO
-    """Off: use max. Recommend: show the recommended memory in the status. Auto: apply the recommended memory."""
+    """Off: executors get max. Recommend: executors get max, and the status shows the recommended memory. Auto: the
+    operator resizes executors to the recommended memory."""
     min: Annotated[int, Size(minimum=512 * MI)] = 512 * MI
-    """Minimum memory of an executor, including all of its processes."""
+    """Minimum memory of an executor, for all of its processes together."""
     max: Annotated[int, Size(minimum=512 * MI)] = 8 * GI
-    """Maximum memory of an executor, including all of its processes."""
+    """Maximum memory of an executor, for all of its processes together."""
 
 
 class ExecutorSpec(SpecModel):
-    """Executors: the processes that read, encode and upload."""
+    """The processes that read, encode and upload."""
 
     mode: ExecutorMode = ExecutorMode.CLUSTER
-    """Cluster: executors are separate pods. Local: everything runs in the driver pod, for small topics."""
+    """Cluster: executors run in their own pods. Local: everything runs in the driver pod, for small topics."""
     instances: Annotated[StrictInt, description(ge=1, le=10000)] = 1
-    """Number of executor pods. Ignored in Local mode."""
+    """Number of executor pods. Has no effect in Local mode."""
     cores: Annotated[StrictInt, description(ge=1, le=256)] = 1
-    """Number of tasks that an executor runs at a time."""
+    """Number of concurrent tasks of an executor."""
     memory: MemorySpec = MemorySpec()
-    """Memory of executors."""
+    """Memory sizing of executors."""
     pod_template: PodTemplate = None
-    """Pod template of executors, for node selectors, tolerations, volumes, labels and so on. Of the resources only the
-    CPU request of the container s3sink is used; its default is one CPU for each task."""
+    """Pod template of executors: node selectors, tolerations, volumes, labels and so on. Of the resources, only the CPU
+    request of the container s3sink is used. Default of the CPU request: one CPU for each concurrent task."""
 
 
 class DriverSpec(SpecModel):
-    """Driver: the process that plans rounds, writes the ledger and publishes objects."""
+    """The process that plans, records and publishes."""
 
     cores: Annotated[StrictInt, description(ge=1, le=256)] = 1
-    """Number of CPUs of the driver."""
+    """CPUs of the driver."""
     memory: Annotated[Annotated[int, Size(minimum=512 * MI)] | None, description(example="2Gi")] = None
-    """Memory of the driver. Default: chosen by the number of topic-partitions."""
+    """Memory of the driver. Default: computed from the number of topic-partitions."""
     pod_template: PodTemplate = None
-    """Pod template of driver and operation pods, for node selectors, tolerations, volumes, labels and so on. Of the
-    resources only the CPU request of the container s3sink is used."""
+    """Pod template of the driver and of operation pods: node selectors, tolerations, volumes, labels and so on. Of the
+    resources, only the CPU request of the container s3sink is used. Default of the CPU request: at least one CPU."""
 
 
 class ServiceAccountSpec(SpecModel):
-    """ServiceAccount of the pods: their identity in Kubernetes and in the cloud."""
+    """The service account of the sink's pods."""
 
     name: Annotated[ObjectName | None, description(example="lake-writer")] = None
-    """Name of an existing ServiceAccount. Default: <sink>-s3sink, created by the operator."""
+    """Name of an existing service account. Default: the operator creates <sink>-s3sink."""
     annotations: Annotated[
         dict[str, str], description(example={"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/lake"}, max_length=50)
     ] = Field(default_factory=dict)
-    """Annotations of the ServiceAccount that the operator creates, such as the role in the cloud."""
+    """Annotations of the service account that the operator creates, for example the IAM role."""
 
 
 class LocalRef(SpecModel):
-    """Reference to an object in the same namespace."""
+    """A reference to an object in the same namespace."""
 
     name: Annotated[ObjectName, description(example="registry-login")]
     """Name of the object."""
 
 
 class PartitionOffset(SpecModel):
-    """Start offset of one topic-partition."""
+    """The start offset of one topic-partition."""
 
     topic: Annotated[TopicName, description(example="flights")]
-    """Topic."""
+    """The topic."""
     partition: Annotated[StrictInt, description(example=0, ge=0, le=2**31 - 1)]
-    """Partition."""
+    """The partition."""
     offset: Annotated[StrictInt, description(example=180, ge=0, le=2**53 - 1)]
-    """First offset to copy."""
+    """The first offset to copy."""
 
 
 class OffsetResetSpec(SpecModel):
-    """Request to start from other offsets. Carried out once for each nonce, while the sink is Stopped and after open
-    objects are published. status.offsetReset has the result."""
+    """A request to reset offsets. The operator runs it once for each nonce, and only while the sink is Stopped. Open
+    objects are published first. The status shows the result."""
 
     nonce: Annotated[str, description(example="2025-11-03", min_length=1, max_length=63)]
-    """Identifies the request. Each nonce is carried out once."""
+    """Any text. A new text requests a new reset."""
     to: Annotated[ResetTo, description(example="Earliest")]
-    """Start position: the first available record, the end of the log, a timestamp, or explicit offsets."""
+    """New start position: the first record in Kafka, the end of the log, a timestamp, or given offsets."""
     timestamp: Annotated[StrictInt | None, description(ge=0, le=2**53 - 1)] = None
-    """With Timestamp: the first record at or after this time, in milliseconds since 1970. Not in the future."""
+    """With Timestamp: start at the first record at or after this time, in milliseconds since 1970-01-01 UTC. Must not
+    be in the future."""
     partitions: Annotated[list[PartitionOffset] | None, description(min_length=1, max_length=10000)] = None
-    """With Offsets: the start offset of each topic-partition. Topic-partitions without one continue unchanged."""
+    """With Offsets: the start offset of each topic-partition. Topic-partitions that are not listed continue at their
+    current position."""
     on_existing: OnExisting = OnExisting.FAIL
-    """If objects hold records at or above the new offsets. Fail: change nothing and report the first of them.
-    NewPrefix: keep them and write new objects below topicsDir/generation=<n>/, where n is 2 after the first reset."""
+    """Handling of existing objects with records at or above the new offsets. Fail: change nothing and report the first
+    such object. NewPrefix: keep the objects and write new ones below topicsDir/generation=<n>/, where n is 2 after the
+    first reset."""
 
 
 class OffsetsSpec(SpecModel):
-    """Offsets of the sink."""
+    """Requests to change the offsets of the sink."""
 
     reset: OffsetResetSpec | None = None
-    """Request to start from other offsets."""
+    """Request to reset the offsets."""

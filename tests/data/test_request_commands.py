@@ -74,9 +74,9 @@ def test_offsets_are_reset_and_everything_is_copied_and_proved_again(
 
 def test_what_is_open_is_given_up_and_copied_by_the_next_run(written: Sink, last_word: Path) -> None:
     told = written.must("discard-open")
-    assert "gave up 1 open objects with 10 records" in told
-    assert "a later run goes on at 90" in told
-    assert "gave up 1 open objects" in last_word.read_text()
-    assert "nothing was open" in written.must("discard-open")
+    assert "discarded 1 open objects with 10 records" in told
+    assert "the next run resumes from offset 90" in told
+    assert "discarded 1 open objects" in last_word.read_text()
+    assert "no open objects" in written.must("discard-open")
     written.catch_up()
     assert json.loads(written.must("verify", "-o", "json"))["partitions"][0]["records"] == 100

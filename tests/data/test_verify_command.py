@@ -65,7 +65,7 @@ def test_what_was_written_is_proved_and_damage_ends_with_its_exit_code(
 
     topics.commit("s3sink-default.verified", topic, {0: 101})
     told = sink.must("verify", exit_code=5)
-    assert f"FAILED: 1 of 2 topic-partitions; first {topic}-0 offset 100" in told
+    assert f"FAILED: 1 of 2 topic-partitions; first finding: {topic}-0 offset 100" in told
     topics.commit("s3sink-default.verified", topic, {0: 100})
 
     client = s3.client()

@@ -230,13 +230,13 @@ def test_flags_become_the_settings_of_the_connection(settings: list[Any], tmp_pa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "no bucket: give SINK.yaml or --bucket NAME"),
+        ([], "no bucket: specify SINK.yaml or --bucket NAME"),
         (["examples/flights.yaml", "--bucket", "b"], "--bucket: not allowed with SINK.yaml, which names the bucket"),
-        (["--bucket", "No_Bucket"], "spec.s3.bucket: No_Bucket is not a bucket"),
+        (["--bucket", "No_Bucket"], "spec.s3.bucket: No_Bucket is not a valid bucket name"),
         (["--bucket", "archive", "--endpoint", "store"], "spec.s3.endpoint: store is not the URL of a store"),
     ],
 )
-def test_a_wrong_command_line_ends_with_2_before_anything_is_asked(
+def test_an_invalid_command_line_exits_with_2_before_any_request(
     settings: list[Any], words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["check-store", *words]) == 2
