@@ -1,4 +1,4 @@
-"""A tiny cluster in memory: an API server's locks on names and uids, a kubelet that does as it is told, and a clock.
+"""A small cluster in memory: the uniqueness checks of an API server, a scripted kubelet, and a clock.
 
 It carries out decisions in the order that `Decision` promises, as many of their writes as a test allows: so an
 operator is killed after each of them.
@@ -339,7 +339,7 @@ class Cluster:
         pod["status"] = {"phase": phase, "containerStatuses": [{"name": CONTAINER, "state": {"terminated": ended}}]}
 
     def edit(self, **sections: Any) -> None:
-        """Somebody edits the spec: whole sections, None takes one away."""
+        """A user edits the spec: whole sections, None removes one."""
         spec = self.sink["spec"] | sections
         self.sink["spec"] = copy.deepcopy({key: value for key, value in spec.items() if value is not None})
         self.sink["metadata"]["generation"] += 1
@@ -361,7 +361,7 @@ def _merged(old: Any, new: Any) -> Any:
 
 
 def running(**spec: Any) -> Cluster:
-    """A sink that runs, and of which all is told."""
+    """A running sink with a complete status."""
     cluster = Cluster(sink=document(**spec))
     cluster.live()
     assert cluster.ready == ("True", "Running"), cluster.status

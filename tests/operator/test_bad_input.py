@@ -1,4 +1,4 @@
-"""What comes from others and is out of all proportion ends no look: it is told, and the sink goes on."""
+"""Input of others of any size fails no reconcile: it is reported, and the sink continues."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def test_an_annotation_with_an_invalid_value_is_reported(name: str, value: str, 
     cluster.annotate({name: value})
     cluster.settle()
     assert cluster.ready == ("True", "Running")
-    told = cluster.condition("InvalidAnnotation")["message"]
-    assert name in told
-    assert instead in told
+    reported = cluster.condition("InvalidAnnotation")["message"]
+    assert name in reported
+    assert instead in reported
     cluster.annotate({name: "TRUE" if name == names.RECONCILE_PAUSED_ANNOTATION else "Running"})
     cluster.settle()
     assert not cluster.condition("InvalidAnnotation")
@@ -134,10 +134,10 @@ def test_an_unexpected_error_of_a_reconcile_is_reported_in_the_status() -> None:
 
     written: list[Decision] = []
     assert reconciled(look, written) == 60
-    told = ready_of(written[0])
-    assert (told["status"], told["reason"]) == ("Unknown", "OperatorError")
-    assert "ZeroDivisionError" in told["message"]
-    assert "secret" not in told["message"]
+    reported = ready_of(written[0])
+    assert (reported["status"], reported["reason"]) == ("Unknown", "OperatorError")
+    assert "ZeroDivisionError" in reported["message"]
+    assert "secret" not in reported["message"]
 
 
 def test_a_rejected_status_is_reported_in_the_previous_one() -> None:
@@ -147,9 +147,9 @@ def test_a_rejected_status_is_reported_in_the_previous_one() -> None:
     refusal = Rejection(kind="S3Sink", name="flights", status=422, reason="Invalid", message="lag: no", at_ms=START)
     written: list[Decision] = []
     reconciled(look, written, refusal)
-    told = ready_of(written[1])
-    assert (told["status"], told["reason"]) == ("Unknown", "OperatorError")
-    assert "lag: no" in told["message"]
+    reported = ready_of(written[1])
+    assert (reported["status"], reported["reason"]) == ("Unknown", "OperatorError")
+    assert "lag: no" in reported["message"]
     assert written[1].status is not None
     assert "attempts" in written[1].status
 

@@ -169,7 +169,7 @@ def claims() -> st.SearchStrategy[list[SinkResources]]:
 
 @given(claims(), st.data())
 def test_conflicts_among_competitors_are_those_among_all_sinks(found: list[SinkResources], data: st.DataObject) -> None:
-    """Also when sinks have changed and gone since they were first told of."""
+    """Also after sinks were changed and deleted."""
     index = conflicts.ResourceIndex()
     for claim in data.draw(claims()):
         index.put(claim.namespace, claim.name, claim)

@@ -59,7 +59,7 @@ def nodes(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def rules() -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
-    """Every rule of the schema, with the schema that it stands at."""
+    """Every rule of the schema, with the node that it belongs to."""
     for node in nodes(SCHEMA):
         for rule in node.get("x-kubernetes-validations", ()):
             yield node, rule

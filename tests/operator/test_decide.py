@@ -1,4 +1,4 @@
-"""What the operator decides about a sink that should run: started, edited, healed, sized, told of."""
+"""Decisions about a sink that should run: start, edit, restoration, sizing, status."""
 
 from __future__ import annotations
 
@@ -160,12 +160,12 @@ def test_a_deleted_child_is_re_created(kind: str) -> None:
 def test_an_edited_config_map_is_restored_and_fields_of_others_are_kept() -> None:
     cluster = running()
     config = cluster.things["ConfigMap", "flights-s3sink"]
-    wanted = config["data"]["sink.yaml"]
+    desired = config["data"]["sink.yaml"]
     config["metadata"]["labels"]["team"] = "a"
     assert not cluster.decide().has_writes
     config["data"]["sink.yaml"] = "nonsense"
     cluster.settle()
-    assert cluster.things["ConfigMap", "flights-s3sink"]["data"]["sink.yaml"] == wanted
+    assert cluster.things["ConfigMap", "flights-s3sink"]["data"]["sink.yaml"] == desired
     assert cluster.things["ConfigMap", "flights-s3sink"]["metadata"]["labels"]["team"] == "a"
 
 

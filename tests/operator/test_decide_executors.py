@@ -1,4 +1,4 @@
-"""What is told of a sink whose tasks run in executor pods, by how many of those there are."""
+"""The status of a sink in Cluster mode, by the number of running executors."""
 
 from __future__ import annotations
 

@@ -26,14 +26,14 @@ def _evict(cluster: Cluster) -> None:
             lambda c: c.fail(BucketNotFound("no bucket: make it")), BucketNotFound.reason, True, 2, id="no bucket"
         ),
         pytest.param(lambda c: c.fail(DataLoss("gone")), "DataLoss", True, 2, id="data lost"),
-        pytest.param(lambda c: c.fail(ObjectConflict("other")), "ObjectConflict", True, 2, id="an object in the way"),
+        pytest.param(lambda c: c.fail(ObjectConflict("other")), "ObjectConflict", True, 2, id="an existing object"),
         pytest.param(lambda c: c.fail(exit_code=2), "InvalidSpec", True, 2, id="a manifest that the job refuses"),
         pytest.param(lambda c: c.fail(exit_code=3), "LedgerFenced", True, 2, id="another driver"),
         pytest.param(
             lambda c: c.fail(TransientError("slow")), TransientError.reason, False, 0, id="Kafka that is away"
         ),
         pytest.param(lambda c: c.fail(exit_code=0), "UnexpectedExit", False, 0, id="success though it should run"),
-        pytest.param(lambda c: c.fail(exit_code=137, reason="OOMKilled"), "OOMKilled", False, 0, id="want of memory"),
+        pytest.param(lambda c: c.fail(exit_code=137, reason="OOMKilled"), "OOMKilled", False, 0, id="out of memory"),
         pytest.param(lambda c: c.fail(exit_code=137), "Killed", False, 0, id="a kill"),
         pytest.param(lambda c: c.fail(exit_code=11), "TooManyExecutorFailures", False, 0, id="executors that fail"),
         pytest.param(_evict, "Evicted", False, 0, id="an eviction"),
@@ -63,8 +63,8 @@ def test_the_status_has_reason_exit_code_and_start_of_the_next_attempt() -> None
     cluster = running()
     cluster.fail(BucketNotFound("no bucket archive: make it"))
     cluster.settle()
-    told = cluster.status["attempts"][0]
-    assert (told["exitCode"], told["resumesFrom"]) == (7, "after round 9 of the ledger")
+    reported = cluster.status["attempts"][0]
+    assert (reported["exitCode"], reported["resumesFrom"]) == (7, "after round 9 of the ledger")
     message = cluster.condition("Ready")["message"]
     assert message.startswith("no bucket archive: make it. Failed once; next attempt at ")
     assert cluster.events == [("Warning", BucketNotFound.reason)]
@@ -173,7 +173,7 @@ def test_a_pod_that_does_not_start_is_reported_and_left_to_kubernetes(
     assert not actions(cluster)
     assert cluster.ready == ("False", reason)
     assert cluster.condition("Stalled")["status"] == stalled
-    cluster.edit(image="mended:1")
+    cluster.edit(image="fixed:1")
     cluster.live()
     assert cluster.ready == ("True", "Running")
 

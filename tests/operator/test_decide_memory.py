@@ -25,13 +25,13 @@ def test_a_sink_that_needs_more_memory_is_restarted_with_more() -> None:
     cluster.report = report(memory=HUNGRY)
     cluster.look()
     assert cluster.status["memory"]["lastChange"]["reason"].startswith("grow: ")
-    wanted = cluster.status["memory"]["lastChange"]["to"]
+    desired = cluster.status["memory"]["lastChange"]["to"]
     cluster.settle()
-    assert limit(cluster) == wanted != before
+    assert limit(cluster) == desired != before
     cluster.run(memory=HUNGRY)
     cluster.settle()
     assert cluster.ready == ("True", "Running")
-    assert cluster.status["memory"]["current"] == wanted
+    assert cluster.status["memory"]["current"] == desired
 
 
 def test_memory_grows_in_place_where_the_cluster_can() -> None:
@@ -150,11 +150,11 @@ STAMP = to_timestamp(START)
 )
 def test_a_driver_is_restarted_for_more_memory_where_its_node(kind: str, reason: str) -> None:
     cluster = resized(kind, reason)
-    wanted = limit(cluster)
+    desired = limit(cluster)
     cluster.settle()
     assert cluster.status["attempts"][0]["reason"] == "MemoryChanged"
     assert "no room" in cluster.status["attempts"][0]["message"]
-    assert limit(cluster) == wanted
+    assert limit(cluster) == desired
     assert len(cluster.status["memory"]["changeTimes"]) == 1
 
 

@@ -57,7 +57,7 @@ FLAGS = st.fixed_dictionaries(
 
 
 def shown(cluster: Cluster) -> Json:
-    """All objects and finalizers, but for what is told of each attempt alone."""
+    """All objects and finalizers, without the fields of a single attempt."""
     things = {}
     for (kind, name), obj in cluster.things.items():
         kept = copy.deepcopy(obj)

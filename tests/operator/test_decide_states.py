@@ -1,4 +1,4 @@
-"""What the operator decides when a sink should not run: paused, stopped, deleted, held, and requests to a task pod."""
+"""Decisions about a sink that should not run: paused, stopped, deleted, with a paused operator, and operations."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def test_a_stopped_sink_has_the_lag_at_the_end_of_its_last_pod() -> None:
     ending = FinalReport(epoch=4, round=12, totals=Totals(records=500, objects=2), lag=0)
     cluster.end(cluster.task, exit_code=0, message=ending.termination_message())
     cluster.settle()
-    told = cluster.status["progress"]
-    assert told["lag"] == {"records": 0, "seconds": 0}
-    assert (told["round"], told["records"], told["openObjects"]) == (12, 500, 0)
-    assert "mostLagging" not in told
+    reported = cluster.status["progress"]
+    assert reported["lag"] == {"records": 0, "seconds": 0}
+    assert (reported["round"], reported["records"], reported["openObjects"]) == (12, 500, 0)
+    assert "mostLagging" not in reported
 
 
 def test_the_pod_that_publishes_reads_no_further_and_has_all_the_memory() -> None:
@@ -221,8 +221,8 @@ def test_a_reset_runs_once_for_each_nonce_after_open_objects_are_published() -> 
         "Earliest",
     ]
     cluster.live()
-    told = {"nonce": "n1", "to": "Earliest", "time": "", "phase": "Completed", "completedNonces": {"spec": "n1"}}
-    assert cluster.status["offsetReset"] | {"time": ""} == told
+    reported = {"nonce": "n1", "to": "Earliest", "time": "", "phase": "Completed", "completedNonces": {"spec": "n1"}}
+    assert cluster.status["offsetReset"] | {"time": ""} == reported
     assert not cluster.decide().has_writes
     cluster.edit(offsets={"reset": {"nonce": "n2", "to": "Latest"}})
     cluster.live()
@@ -300,10 +300,10 @@ def test_a_driver_that_terminates_with_an_invalid_spec_is_restarted_after_a_fix(
     assert "the driver continues with the previous settings" in cluster.condition("Ready")["message"]
     cluster.fail(AccessDenied("no"))
     cluster.settle()
-    told = cluster.condition("Ready")
-    assert told["reason"] == "InvalidSpec"
-    assert "the previous driver terminated (AccessDenied: no)" in told["message"]
-    assert "goes on" not in told["message"]
+    reported = cluster.condition("Ready")
+    assert reported["reason"] == "InvalidSpec"
+    assert "the previous driver terminated (AccessDenied: no)" in reported["message"]
+    assert "goes on" not in reported["message"]
     assert cluster.status["attempts"][0]["reason"] == "AccessDenied"
     cluster.edit(rotation={"flushSize": 7})
     cluster.live()

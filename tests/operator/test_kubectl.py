@@ -1,4 +1,4 @@
-"""`kubectl s3sink`: what is shown of a sink, what actions write, and how refusals are told. No cluster: pure parts."""
+"""`kubectl s3sink`: views, annotations of actions, and errors. Without a cluster."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ def test_further_conditions_are_shown_with_their_message() -> None:
     cluster.annotate({names.RESET_OFFSETS_ANNOTATION: "{"})
     cluster.live()
     lines = view.detail(cluster.sink, cluster.now).splitlines()
-    (told,) = [line for line in lines if line.startswith("OffsetsReset")]
-    assert told.split()[1:3] == ["False", "InvalidRequest"]
-    assert cluster.condition("OffsetsReset")["message"] in told
+    (reported,) = [line for line in lines if line.startswith("OffsetsReset")]
+    assert reported.split()[1:3] == ["False", "InvalidRequest"]
+    assert cluster.condition("OffsetsReset")["message"] in reported
 
 
 def test_a_status_with_next_to_nothing_in_it_can_be_shown() -> None:
@@ -143,7 +143,7 @@ def test_an_action_writes_what_the_action_of_argo_cd_of_that_name_writes(name: s
 
 
 def waited(cluster: Cluster, action: actions.Action, looks: int = 12, silent: int = 0) -> tuple[WaitResult, str]:
-    """How waiting for the action ends while the cluster lives on, a look of its operator for each of ours. The first
+    """The result of waiting for an action, with one reconcile pass of the operator for each poll. The first
     `silent` looks of ours get no answer."""
     written = {key: value for key, value in action.annotations.items() if value is not None}
     for gone in action.annotations.keys() - written.keys():

@@ -100,8 +100,8 @@ def test_only_pods_carry_the_number_of_an_attempt() -> None:
 )
 def test_a_selector_finds_what_the_labels_say(component: Component | None, text: str) -> None:
     assert names.selector("flights", component) == text
-    wanted = dict(part.split("=") for part in text.split(","))
-    assert wanted.items() <= names.labels("flights", component or Component.CONFIG).items()
+    desired = dict(part.split("=") for part in text.split(","))
+    assert desired.items() <= names.labels("flights", component or Component.CONFIG).items()
 
 
 def test_what_users_write_on_a_sink() -> None:

@@ -1,4 +1,4 @@
-"""What the watches have told."""
+"""The object cache, which the watches fill."""
 
 from __future__ import annotations
 

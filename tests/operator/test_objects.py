@@ -86,10 +86,10 @@ def test_the_operators_default_image_is_part_of_what_a_driver_is_started_with() 
 
 @pytest.mark.parametrize("mode", ["Local", "Cluster"])
 def test_the_pods_fit_the_restricted_security_profile(mode: str) -> None:
-    wanted = sink(executor={"mode": mode})
-    template = objects.executor_template(wanted, SETTINGS, attempt=1)
-    task = objects.operation_pod(wanted, OWNER, SETTINGS, SHAPE, "Publish")
-    for pod in (objects.driver_pod(wanted, OWNER, SETTINGS, SHAPE), task, template):
+    desired = sink(executor={"mode": mode})
+    template = objects.executor_template(desired, SETTINGS, attempt=1)
+    task = objects.operation_pod(desired, OWNER, SETTINGS, SHAPE, "Publish")
+    for pod in (objects.driver_pod(desired, OWNER, SETTINGS, SHAPE), task, template):
         assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
         assert pod["spec"]["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod["spec"])
@@ -230,8 +230,8 @@ def test_with_executors_the_driver_gets_sparks_properties_and_a_token() -> None:
 
 
 def test_sparks_properties_are_those_of_client_mode_in_a_pod() -> None:
-    wanted = sink(executor={"mode": "Cluster", "instances": 4, "cores": 2}, sparkConf={"spark.foo": "1"})
-    made = objects.spark_properties(wanted, SETTINGS, attempt=12, memory=3 * GI)
+    desired = sink(executor={"mode": "Cluster", "instances": 4, "cores": 2}, sparkConf={"spark.foo": "1"})
+    made = objects.spark_properties(desired, SETTINGS, attempt=12, memory=3 * GI)
     assert made["spark.master"] == "k8s://https://kubernetes.default.svc"
     assert made["spark.submit.deployMode"] == "client"
     assert made["spark.kubernetes.driver.pod.name"] == "flights-s3sink-driver"
@@ -277,14 +277,14 @@ def test_the_account_carries_the_annotations_that_the_cloud_reads() -> None:
 
 def test_an_annotation_that_the_spec_has_no_more_is_a_difference_and_one_of_others_is_none() -> None:
     plain = objects.service_account(sink(), OWNER)
-    wanted = objects.service_account(sink(serviceAccount={"annotations": {"role": "a"}}), OWNER)
+    desired = objects.service_account(sink(serviceAccount={"annotations": {"role": "a"}}), OWNER)
     both = objects.service_account(sink(serviceAccount={"annotations": {"role": "a", "more": "b"}}), OWNER)
-    theirs = copy.deepcopy(wanted)
+    theirs = copy.deepcopy(desired)
     theirs["metadata"]["annotations"]["theirs"] = "stays"
-    assert not objects.differs(theirs, wanted)
-    assert objects.differs(plain, wanted)
-    assert objects.differs(both, wanted)
-    assert objects.differs(wanted, plain)
+    assert not objects.differs(theirs, desired)
+    assert objects.differs(plain, desired)
+    assert objects.differs(both, desired)
+    assert objects.differs(desired, plain)
 
 
 def test_an_account_of_the_users_own_is_what_all_pods_run_under() -> None:
@@ -309,15 +309,15 @@ def test_a_cluster_that_assigns_uids_is_left_to_it() -> None:
 
 
 def test_what_others_add_is_no_difference_and_what_they_change_is() -> None:
-    wanted = objects.role_binding(sink(), OWNER, SETTINGS)
-    seen = copy.deepcopy(wanted)
+    desired = objects.role_binding(sink(), OWNER, SETTINGS)
+    seen = copy.deepcopy(desired)
     seen["metadata"] |= {"uid": "1", "resourceVersion": "7"}
     seen["metadata"]["labels"]["team"] = "a"
     seen["metadata"]["ownerReferences"].insert(0, {"uid": "other"})
-    assert not objects.differs(seen, wanted)
+    assert not objects.differs(seen, desired)
     seen["subjects"].append({"kind": "User", "name": "eve"})
-    assert objects.differs(seen, wanted)
-    assert objects.differs(None, wanted)
+    assert objects.differs(seen, desired)
+    assert objects.differs(None, desired)
 
 
 def test_properties_are_written_so_that_java_reads_them_back() -> None:

@@ -1,4 +1,4 @@
-"""What comes of requests about offsets, and what is told of topics that stand still or were made anew."""
+"""Offset resets, hanging transactions and re-created topics."""
 
 from __future__ import annotations
 
@@ -55,12 +55,16 @@ def offsets(cluster: Cluster) -> dict[str, Any]:
 def test_result_and_new_offsets_are_in_the_status_and_in_an_event() -> None:
     cluster = stopped_with(RESET)
     ends(cluster)
-    told = offsets(cluster)
-    assert (told["nonce"], told["phase"], told["generation"]) == ("n1", "Completed", 2)
-    assert (told["topicsDir"], told["recopiedOffsets"], told["skippedOffsets"]) == ("topics/generation=2", 100, 0)
-    assert told["partitions"][1] == {"topic": "flights", "partition": 1, "offset": 0}
-    assert len(told["partitions"]) == 20
-    assert "flights-0 at 0, flights-1 at 0" in told["message"]
+    reported = offsets(cluster)
+    assert (reported["nonce"], reported["phase"], reported["generation"]) == ("n1", "Completed", 2)
+    assert (reported["topicsDir"], reported["recopiedOffsets"], reported["skippedOffsets"]) == (
+        "topics/generation=2",
+        100,
+        0,
+    )
+    assert reported["partitions"][1] == {"topic": "flights", "partition": 1, "offset": 0}
+    assert len(reported["partitions"]) == 20
+    assert "flights-0 at 0, flights-1 at 0" in reported["message"]
     assert ("Normal", "OffsetsReset") in cluster.events
     assert cluster.ready == ("False", "Stopped")
 
@@ -136,20 +140,20 @@ def test_the_nonce_is_passed_to_the_ledger() -> None:
 
 def test_the_job_reads_nonces_and_topics_of_any_characters_as_they_were_written() -> None:
     """As Kubernetes hands the words to it: it puts variables in for $(NAME), and makes one $ of two."""
-    wanted = {
+    desired = {
         "nonce": "-$(POD_IP) $$",
         "to": "Offsets",
         "partitions": [{"topic": "-flights", "partition": 0, "offset": 5}],
     }
-    cluster = stopped_with(wanted)
+    cluster = stopped_with(desired)
     assert cluster.task
     words = cluster.task["spec"]["containers"][0]["args"][1:]
     handed = [re.sub(r"\$(\$)|\$\(\w+\)", lambda found: found[1] or "expanded", word) for word in words]
     commands = argparse.ArgumentParser().add_subparsers()
     reset_offsets.add_parser(commands)
     args = commands.choices["reset-offsets"].parse_args(handed[1:])
-    assert args.nonce == wanted["nonce"]
-    assert args.offsets == wanted["partitions"]
+    assert args.nonce == desired["nonce"]
+    assert args.offsets == desired["partitions"]
 
 
 def test_after_a_reset_nothing_is_published_again() -> None:

@@ -24,7 +24,7 @@ def pod(phase: str = "Failed", *, code: int | None = 1, message: str = "", **sta
     }
 
 
-def told(error: Exception) -> str:
+def reported(error: Exception) -> str:
     return FinalReport(epoch=2, round=9, failure=Failure.of(error)).termination_message()
 
 
@@ -40,7 +40,7 @@ NAMED = [
 
 @pytest.mark.parametrize("error", NAMED, ids=lambda error: type(error).__name__)
 def test_a_user_failure_has_the_message_of_the_job(error: errors.SinkError) -> None:
-    found = pod_failures.termination_failure(pod(code=error.exit_code, message=told(error)))
+    found = pod_failures.termination_failure(pod(code=error.exit_code, message=reported(error)))
     assert found is not None
     assert (found.category, found.reason, found.exit_code) == (FailureCategory.USER, error.reason, error.exit_code)
     assert found.message == str(error)
@@ -50,7 +50,7 @@ def test_a_user_failure_has_the_message_of_the_job(error: errors.SinkError) -> N
 
 @pytest.mark.parametrize("error", [errors.TransientError("slow"), ValueError("a bug")], ids=lambda e: type(e).__name__)
 def test_an_infrastructure_failure_is_retried(error: Exception) -> None:
-    found = pod_failures.termination_failure(pod(code=getattr(error, "exit_code", 1), message=told(error)))
+    found = pod_failures.termination_failure(pod(code=getattr(error, "exit_code", 1), message=reported(error)))
     assert found is not None
     assert found.category is FailureCategory.INFRASTRUCTURE
 
@@ -58,13 +58,13 @@ def test_an_infrastructure_failure_is_retried(error: Exception) -> None:
 def test_a_driver_whose_jvm_was_oom_killed_is_oom_killed_whatever_it_reports() -> None:
     state = {"reason": "OOMKilled"}
     found = pod_failures.termination_failure(
-        pod(code=75, message=told(errors.TransientError("the JVM is gone")), state=state)
+        pod(code=75, message=reported(errors.TransientError("the JVM is gone")), state=state)
     )
     assert found is not None
     assert (found.reason, found.exit_code, found.round) == ("OOMKilled", 75, 9)
-    mended = pod_failures.termination_failure(pod(code=5, message=told(errors.DataLoss("gone")), state=state))
-    assert mended is not None
-    assert mended.reason == errors.DataLoss.reason
+    fixed = pod_failures.termination_failure(pod(code=5, message=reported(errors.DataLoss("gone")), state=state))
+    assert fixed is not None
+    assert fixed.reason == errors.DataLoss.reason
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,7 @@ def test_a_driver_whose_jvm_was_oom_killed_is_oom_killed_whatever_it_reports() -
             FailureCategory.USER,
             id="a word that is not the job's",
         ),
-        pytest.param(
-            pod(code=99), "InternalError", FailureCategory.INFRASTRUCTURE, id="an exit code that nobody knows"
-        ),
+        pytest.param(pod(code=99), "InternalError", FailureCategory.INFRASTRUCTURE, id="an unknown exit code"),
         pytest.param(pod(code=None), "InternalError", FailureCategory.INFRASTRUCTURE, id="a pod that says nothing"),
         pytest.param(
             pod(code=11), "TooManyExecutorFailures", FailureCategory.INFRASTRUCTURE, id="executors that failed"
@@ -90,7 +88,7 @@ def test_a_driver_whose_jvm_was_oom_killed_is_oom_killed_whatever_it_reports() -
             pod(code=137, state={"reason": "OOMKilled"}),
             "OOMKilled",
             FailureCategory.INFRASTRUCTURE,
-            id="want of memory",
+            id="out of memory",
         ),
         pytest.param(
             pod(code=None, reason="Evicted", message="disk"),

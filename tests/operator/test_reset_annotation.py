@@ -79,9 +79,9 @@ def test_an_unreadable_request_is_reported_and_the_sink_continues() -> None:
     ):
         cluster.annotate({names.RESET_OFFSETS_ANNOTATION: text})
         cluster.live()
-        told = cluster.condition("OffsetsReset")
-        assert told["reason"] == "InvalidRequest"
-        assert said in told["message"]
+        reported = cluster.condition("OffsetsReset")
+        assert reported["reason"] == "InvalidRequest"
+        assert said in reported["message"]
         assert cluster.ready == ("True", "Running")
 
 

@@ -9,7 +9,7 @@ from tests.operator.fake_cluster import MINUTE, SETTINGS, Cluster, actions, runn
 
 
 def after_an_update(cluster: Cluster) -> Settings:
-    """The settings of an operator that has just begun, with another image."""
+    """The settings of an operator that has just started, with another image."""
     return replace(SETTINGS, image="job:2", start_time_ms=cluster.now, rollout_ms=10 * MINUTE)
 
 
