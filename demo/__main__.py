@@ -50,7 +50,7 @@ def up(show: Show) -> int:
         raise
     path = manifest.relative_to(ROOT) if manifest.is_relative_to(ROOT) else manifest
     show.console.print(
-        f"\nThey stay up until make demo-down. Go on with:\n\n"
+        f"\nThey stay up until make demo-down. Continue with:\n\n"
         f"  . {path.parent / 'credentials.sh'}\n"
         f"  .venv/bin/s3sink run {path}\n"
         f"  .venv/bin/s3sink status {path}\n"

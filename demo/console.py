@@ -1,4 +1,4 @@
-"""What the demo says: a heading for each step, a bar while it takes time, and plain lines when nobody watches."""
+"""The output of the demo: a heading for each step, a progress bar, and plain lines without a terminal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Show:
         return time.monotonic() - self._began
 
     def outcome(self, play: Callable[[], int]) -> int:
-        """The exit code of what is played; a failure is told instead of a trace, and Ctrl-C is none."""
+        """The exit code of what is played; a failure is one line without a stack trace, and Ctrl-C is no failure."""
         try:
             return play()
         except (ServerFailedError, SinkError, AssertionError) as error:

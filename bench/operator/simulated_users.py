@@ -1,7 +1,7 @@
 """What is around the operator in the bench: users that make many sinks, and a kubelet that runs their pods at once.
 
 The tests' harness makes each step of a pod by itself and asks the API server before it; a thousand pods would wait for
-it. Here a pod is Running by one write, as soon as the watch tells of it, and answers a report at an address of its own.
+it. Here a pod is Running by one write, as soon as the watch reports it, and answers a report at an address of its own.
 Everything is asyncio in one thread, so that little of the core that the API server has goes into the bench.
 """
 
@@ -110,7 +110,7 @@ class Players:
         return time.monotonic()
 
     async def fail(self, key: str) -> float:
-        """The sink's driver ends with exit code 75; returns when the API server was told."""
+        """The sink's driver ends with exit code 75; returns when the API server has the pod status."""
         namespace, name = key.split("/")
         _, address = self._addresses.pop(key)
         self._reports.refuse(address)
@@ -177,7 +177,7 @@ class Players:
                 self.times.restarted.setdefault(key, at)
 
     async def _watch(self, path: str, query: str, see: Any) -> None:
-        """A watch that the API server ends is begun anew with a list."""
+        """A watch that the API server ends is restarted with a list."""
         while True:
             listed = await self.call("GET", f"{path}?{query}")
             for each in listed["items"]:

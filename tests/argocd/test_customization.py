@@ -34,7 +34,7 @@ def schema() -> Json:
 
 
 def run(script: Path, obj: Json) -> Any:
-    """The result of a script on `obj`, with the libraries that Argo CD gives by default, and a clock that stands."""
+    """The result of a script on `obj`, with the default libraries of Argo CD and a fixed clock."""
     lua = lua51.LuaRuntime(unpack_returned_tuples=True)
     keep = lua.eval("""function(now)
         for _, library in ipairs({"string", "math", "io", "debug", "coroutine", "os", "dofile", "loadfile"}) do

@@ -39,14 +39,14 @@ def test_an_edit_is_not_healthy_before_the_operator_observes_it() -> None:
     assert health(cluster) == "Healthy"
 
 
-@pytest.mark.parametrize(("action", "wanted"), [("pause", "Paused"), ("stop", "Stopped")])
+@pytest.mark.parametrize(("action", "desired"), [("pause", "Paused"), ("stop", "Stopped")])
 def test_a_sink_that_is_paused_or_stopped_by_an_action_is_suspended_until_it_is_resumed(
-    action: str, wanted: str
+    action: str, desired: str
 ) -> None:
     cluster = running()
     act(cluster, action)
     cluster.live()
-    assert cluster.status["desiredState"] == wanted
+    assert cluster.status["desiredState"] == desired
     assert health(cluster) == "Suspended"
     act(cluster, "resume")
     cluster.live()

@@ -1,4 +1,4 @@
-"""What the chart's files promise by themselves: copies that agree, documented values, metrics that exist."""
+"""The files of the chart: identical copies, documented values, existing metrics."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def release(helm: Helm, control_plane: Cluster) -> Iterator[Release]:
 
 @pytest.fixture
 def without_crd(control_plane: Cluster) -> Iterator[None]:
-    """No CRD before and none afterwards. Not in a cluster that somebody gave: its sinks would go with it."""
+    """No CRD before and none afterwards. Not in a cluster of the user: its sinks would be deleted."""
     if isinstance(control_plane, ExistingCluster):
         pytest.skip("the CRD of a given cluster is not removed")
     kube = control_plane.client()

@@ -173,7 +173,7 @@ def test_a_pod_ends_by(
     assert (end["exitCode"], end["reason"], end.get("message")) == (exit_code, reason, message)
 
 
-def test_an_evicted_pod_says_so(kube: Kube, harness: Harness) -> None:
+def test_an_evicted_pod_reports_the_eviction(kube: Kube, harness: Harness) -> None:
     kube.create(pod())
     evicted = harness.evict("driver")
     assert evicted["status"]["reason"] == "Evicted"
@@ -237,25 +237,27 @@ def test_a_lost_node_reports_nothing_of_its_pods_until_it_returns(kube: Kube, ha
 
 
 @pytest.mark.parametrize(
-    ("how", "has", "told"),
+    ("how", "has", "reported"),
     [
         ("done", "2Gi", None),
         ("infeasible", "1Gi", ("True", "Infeasible")),
         ("deferred", "1Gi", ("True", "Deferred")),
     ],
 )
-def test_a_resize_is_answered(kube: Kube, harness: Harness, how: Any, has: str, told: tuple[str, str] | None) -> None:
+def test_a_resize_is_answered(
+    kube: Kube, harness: Harness, how: Any, has: str, reported: tuple[str, str] | None
+) -> None:
     kube.create(pod(memory="1Gi"))
     harness.run("driver")
-    wanted = {"name": "main", "resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "2Gi"}}}
-    resize = {"spec": {"containers": [wanted]}}
+    resized = {"name": "main", "resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "2Gi"}}}
+    resize = {"spec": {"containers": [resized]}}
     path = f"/api/v1/namespaces/{kube.namespace}/pods/driver/resize"
     kube.request("PATCH", path, resize, content_type="application/strategic-merge-patch+json")
 
     answered = harness.resize("driver", how)
 
     assert answered["status"]["containerStatuses"][0]["resources"]["limits"]["memory"] == has
-    assert condition(answered, "PodResizePending") == told
+    assert condition(answered, "PodResizePending") == reported
 
 
 def test_a_healthy_cluster_starts_what_is_created_and_ends_what_is_deleted(kube: Kube, harness: Harness) -> None:

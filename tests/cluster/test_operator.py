@@ -115,7 +115,7 @@ def test_nothing_is_written_while_a_sink_is_idle(alone: Operated, start: StartOp
     start("--resync", "500ms")
     alone.started()
     wait_until(lambda: len(alone.events()) >= 2, "events", seconds=10)
-    faults.wait_for(lambda: _looks(faults) > 0, "a look")
+    faults.wait_for(lambda: _looks(faults) > 0, "a pass")
     before, looks = faults.done(aside=True), _looks(faults)
     faults.wait_for(lambda: _looks(faults) > looks + 5, "five looks that ask the API server")
     assert faults.done(aside=True) == before
@@ -135,7 +135,7 @@ def test_an_operator_that_restarts_writes_nothing(alone: Operated, start: StartO
 
 
 def _looks(faults: KubeFaults) -> int:
-    """Looks at a sink that asked the API server for it."""
+    """The number of passes that read the sink from the API server."""
     return faults.count(lambda call: call.kind == "get s3sinks")
 
 
@@ -233,7 +233,7 @@ def test_a_sink_with_a_paused_operator_gets_only_its_status_written(sink: Operat
     sink.wait_ready()
 
 
-# --- what the operator tells of itself
+# --- metrics, logs and health of the operator
 
 
 def test_the_operator_has_metrics_of_its_work(sink: Operated, everywhere: Operator) -> None:

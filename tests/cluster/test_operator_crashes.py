@@ -140,7 +140,7 @@ def assert_same(made: Counter[str], plain: Counter[str], *, more_status: int) ->
 def test_an_operator_killed_after_any_write_reaches_the_same_result(
     life: Life, begin: Callable[..., Operator], faults: KubeFaults, namespace: str
 ) -> None:
-    """Every process carries out one write and is gone; the next one goes on from what is there."""
+    """Every process does one write and is killed; the next one continues from the objects."""
     plain = without_faults(life, begin, faults, namespace)
     snapshots, life.snapshots = life.snapshots, []
     crashing = Crashing(begin, faults, namespace)

@@ -176,7 +176,7 @@ def starts(place: Place) -> Operator:
 
 
 def starts_unnamed(place: Place) -> Operator:
-    """An operator that is not told how its cluster is called."""
+    """An operator without a cluster id."""
     return place.begin("--cluster-id", "")
 
 
@@ -287,11 +287,11 @@ def test_a_missing_permission_of_the_operator_is_named(place: Place, case: Case)
         wait_until(lambda: any(case.says in each for each in process.troubles()), f"log: {case.says}", seconds=30)
         return
 
-    def is_told(sink: Json) -> bool:
+    def is_reported(sink: Json) -> bool:
         said = condition(sink, case.kind)
         return said.get("reason") == case.reason and case.says in said["message"]
 
-    place.operated.wait(is_told, case.says)
+    place.operated.wait(is_reported, case.says)
 
 
 def test_the_chart_grants_the_required_permissions_only(given: list[Right]) -> None:

@@ -40,7 +40,7 @@ def test_a_changed_state_in_a_report_is_observed_soon(
     "wrong",
     [
         pytest.param({"name": "trains"}, id="another sink's"),
-        pytest.param({"totals": {"objects": 2**70}}, id="a number that nobody counts to"),
+        pytest.param({"totals": {"objects": 2**70}}, id="a number out of range"),
     ],
 )
 def test_a_report_of_another_sink_is_not_used(
@@ -48,8 +48,8 @@ def test_a_report_of_another_sink_is_not_used(
 ) -> None:
     with operator(tmp_path, operator_kubeconfig, namespace):
         sink.started()
-        told = of_sink(report(RunState.RECOVERING), namespace, SINK).model_dump(mode="json") | wrong
-        sink.harness.report(DRIVER, told)
+        document = of_sink(report(RunState.RECOVERING), namespace, SINK).model_dump(mode="json") | wrong
+        sink.harness.report(DRIVER, document)
         assert sink.wait_reason("ReportUnreachable")["status"] == "Unknown"
 
 

@@ -27,7 +27,7 @@ RESET: Json = {"reset": {"nonce": "n1", "to": "Earliest", "onExisting": "NewPref
 
 
 class Tasks:
-    """The task pods of one sink: what each was asked, and how those of a kind end (well, unless told otherwise)."""
+    """The operation pods of one sink: their operations, and how each of them ends (by default successfully)."""
 
     def __init__(self, sink: Operated) -> None:
         self.sink = sink
@@ -75,11 +75,11 @@ def test_an_offset_reset_waits_until_the_sink_is_stopped(sink: Operated, tasks: 
 def test_offsets_of_a_stopped_sink_are_reset_after_open_objects_are_published(sink: Operated, tasks: Tasks) -> None:
     sink.started()
     sink.apply(state="Stopped", offsets=RESET)
-    told = offsets(sink.wait(lambda found: offsets(found).get("nonce") == "n1", "the reset"))
+    result = offsets(sink.wait(lambda found: offsets(found).get("nonce") == "n1", "the reset"))
     assert tasks.asked == ["Publish", "Reset:n1"]
-    assert (told["phase"], told["generation"], told["topicsDir"]) == ("Completed", 2, "topics/generation=2")
-    assert told["recopiedOffsets"] == 100
-    assert told["partitions"] == [{"topic": "flights", "partition": 0, "offset": 0}]
+    assert (result["phase"], result["generation"], result["topicsDir"]) == ("Completed", 2, "topics/generation=2")
+    assert result["recopiedOffsets"] == 100
+    assert result["partitions"] == [{"topic": "flights", "partition": 0, "offset": 0}]
     wait_until(lambda: any(each["reason"] == "OffsetsReset" for each in sink.events()), "an event of it", seconds=20)
 
 
@@ -138,7 +138,7 @@ def test_a_failed_discard_is_reported_and_retain_removes_the_sink_at_once(sink: 
     sink.wait_gone()
 
 
-# -- what the job tells of Kafka ---------------------------------------------------------------------------------------
+# -- conditions from the report of the job -----------------------------------------------------------------------------
 
 
 def test_a_hanging_transaction_is_a_condition_while_it_is_open(sink: Operated) -> None:

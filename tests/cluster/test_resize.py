@@ -66,7 +66,7 @@ def changed(found: Json) -> Json:
     return dict(found.get("status", {}).get("memory", {}).get("lastChange") or {})
 
 
-def told(sink: Operated, reason: str) -> int:
+def event_count(sink: Operated, reason: str) -> int:
     """How many events have this reason."""
     return sum(each["reason"] == reason for each in sink.events())
 
@@ -80,7 +80,7 @@ def test_a_running_driver_gets_more_memory_without_a_restart(sink: Operated, beg
     assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
     assert changed(found)["reason"].startswith("grow: ")
     assert parse_size(found["status"]["memory"]["current"]) == limit(pod) == has(pod)
-    wait_until(lambda: told(sink, "MemoryResized") == 1, "one event", seconds=10)
+    wait_until(lambda: event_count(sink, "MemoryResized") == 1, "one event", seconds=10)
     sink.annotate(look="again")
     sink.wait(is_ready, "Ready")
     assert len(sink.status["memory"]["changeTimes"]) == 1
@@ -99,8 +99,8 @@ def test_an_infeasible_resize_restarts_the_driver_with_more_memory(
     assert "node has 2Gi in all" in found["status"]["attempts"][1]["message"]
     assert found["status"]["attempts"][1]["reason"] == "MemoryChanged"
     assert parse_size(found["status"]["memory"]["current"]) == limit(after)
-    wait_until(lambda: told(sink, "MemoryChanged") == 1, "one event of the restart", seconds=10)
-    assert told(sink, "MemoryResized") == 1
+    wait_until(lambda: event_count(sink, "MemoryChanged") == 1, "one event of the restart", seconds=10)
+    assert event_count(sink, "MemoryResized") == 1
 
 
 @pytest.mark.parametrize("how", ["deferred", "in-progress"])

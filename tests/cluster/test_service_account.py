@@ -27,21 +27,21 @@ def sink(kube: Kube, harness: Harness, control_plane: Cluster, namespace: str, t
         yield Operated(kube, harness)
 
 
-def told(sink: Operated) -> Json:
+def annotations_of(sink: Operated) -> Json:
     return dict(sink.kube.get("ServiceAccount", CHILD)["metadata"].get("annotations") or {})
 
 
 def test_annotations_come_and_go_with_the_spec_and_those_of_others_stay(sink: Operated) -> None:
     first = sink.started(serviceAccount={"annotations": ROLE | {"more": "yes"}})
     sink.kube.patch("ServiceAccount", CHILD, {"metadata": {"annotations": {"theirs": "stays"}}})
-    assert (ROLE | {"more": "yes", "theirs": "stays"}).items() <= told(sink).items()
+    assert (ROLE | {"more": "yes", "theirs": "stays"}).items() <= annotations_of(sink).items()
     sink.apply(serviceAccount={"annotations": ROLE})
     second = sink.next_driver(first)
-    assert (ROLE | {"theirs": "stays"}).items() <= told(sink).items()
-    assert "more" not in told(sink)
+    assert (ROLE | {"theirs": "stays"}).items() <= annotations_of(sink).items()
+    assert "more" not in annotations_of(sink)
     sink.apply()
     sink.next_driver(second)
-    assert told(sink) == {"theirs": "stays"}
+    assert annotations_of(sink) == {"theirs": "stays"}
 
 
 def test_pods_run_under_an_account_of_the_users_own_which_gets_the_drivers_role(sink: Operated) -> None:

@@ -206,7 +206,7 @@ class PodSink:
         return self.driver
 
     def last_ended(self) -> Json:
-        """What the status tells of the last attempt that ended."""
+        """The last ended attempt in the status."""
         ended = [dict(each) for each in self.sink["status"]["attempts"] if "endTime" in each]
         return max(ended, key=lambda each: int(each["number"]))
 
