@@ -1,7 +1,7 @@
 """`make demo-cluster`: the demo's flights through a real Kubernetes.
 
 The chart is installed, a sink applied, its driver and executors run as pods; the driver is deleted in the middle of it
-all, the sink heals by itself, and everything is checked. Without arguments it sets up a Kubernetes of one node, which
+all, the sink recovers, and everything is checked. Without arguments it sets up a Kubernetes of one node, which
 is gone afterwards.
 """
 
@@ -160,7 +160,7 @@ class _Story:
         self._kubectl("delete", "pod", self.driver, "--force", "--grace-period=0")
         self.show.say(
             f"left behind: {len(bucket_listing.objects(client, bucket))} whole objects, "
-            f"{len(bucket_listing.uploads(client, bucket))} uploads under way (nobody can see them)"
+            f"{len(bucket_listing.uploads(client, bucket))} open uploads (not visible)"
         )
         with self.show.spinner("waiting for the next driver"):
             wait_until(lambda: self._uid() not in (before, None), "the next driver", seconds=_PATIENCE_S)
@@ -212,10 +212,10 @@ class _Story:
         return bool(found.partitions) and all(each.next == each.end for each in found.partitions)
 
     def _failure(self) -> str | None:
-        """What the sink's condition Ready says, where it needs a person first."""
+        """The message of the condition Stalled, if user action is required."""
         found = json.loads(self._kubectl("get", "s3sink", self.name, "--output", "json"))
-        told = {each["type"]: each for each in found.get("status", {}).get("conditions", ())}
-        stalled = told.get("Stalled", {})
+        conditions = {each["type"]: each for each in found.get("status", {}).get("conditions", ())}
+        stalled = conditions.get("Stalled", {})
         return stalled.get("message") if stalled.get("status") == "True" else None
 
     def _uid(self) -> str | None:

@@ -64,8 +64,8 @@ class Operator(Process):
 
     @property
     def port(self) -> int | None:
-        """Where it serves /metrics and health; None until it says so in its log."""
-        found = re.search(r"health at port (\d+)", self.log)
+        """Where it serves /metrics and health; None until its log has the port."""
+        found = re.search(r"health on port (\d+)", self.log)
         return int(found[1]) if found else None
 
     def lines(self) -> list[dict[str, Any]]:

@@ -157,12 +157,12 @@ async def _one_more(players: Players, count: int) -> Result:
 async def _lags(players: Players, keys: Sequence[str]) -> Result:
     """From a driver's word, and from a pod's end, to the status that tells it; one sink after the other."""
     players.forget()
-    times, told = players.times, dict[str, float]()
+    times, sent = players.times, dict[str, float]()
     for key in keys:
-        told[key] = players.tell(key, RunState.RECOVERING)
+        sent[key] = players.tell(key, RunState.RECOVERING)
         await asyncio.sleep(0.1)
-    await _until(lambda: all(key in times.unready for key in keys), "all told Recovering", seconds=90)
-    report_lag = _spread(times.unready[key] - told[key] for key in keys)
+    await _until(lambda: all(key in times.unready for key in keys), "all reports Recovering", seconds=90)
+    report_lag = _spread(times.unready[key] - sent[key] for key in keys)
     times.ready.clear()
     for key in keys:
         players.tell(key, RunState.RUNNING)

@@ -1,7 +1,7 @@
 """What is around the operator in the bench: users that make many sinks, and a kubelet that runs their pods at once.
 
 The tests' harness makes each step of a pod by itself and asks the API server before it; a thousand pods would wait for
-it. Here a pod is Running by one write, as soon as the watch tells of it, and answers a report at an address of its own.
+it. Here a pod is Running by one write, as soon as the watch reports it, and answers a report at an address of its own.
 Everything is asyncio in one thread, so that little of the core that the API server has goes into the bench.
 """
 
@@ -63,7 +63,7 @@ class Players:
             connector=aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=authority), limit=24),
         )
         self._watches = [
-            asyncio.ensure_future(self._watch("/api/v1/pods", f"labelSelector={names.SINK}", self._see_pod)),
+            asyncio.ensure_future(self._watch("/api/v1/pods", f"labelSelector={names.SINK_LABEL}", self._see_pod)),
             asyncio.ensure_future(self._watch(f"{GROUP}/s3sinks", "", self._see_sink)),
         ]
         for each in self._watches:
@@ -110,11 +110,11 @@ class Players:
         return time.monotonic()
 
     async def fail(self, key: str) -> float:
-        """The sink's driver ends with exit code 75; returns when the API server was told."""
+        """The sink's driver ends with exit code 75; returns when the API server has the pod status."""
         namespace, name = key.split("/")
         _, address = self._addresses.pop(key)
         self._reports.refuse(address)
-        pod = f"/api/v1/namespaces/{namespace}/pods/{names.driver_name(name)}"
+        pod = f"/api/v1/namespaces/{namespace}/pods/{names.driver_pod_name(name)}"
         found = await self.call("GET", pod)
         state = {"terminated": {"exitCode": 75, "reason": "Error", "startedAt": now(), "finishedAt": now()}}
         statuses = [container_status(found, each, state, ready=False) for each in containers_of(found)]
@@ -151,7 +151,7 @@ class Players:
 
     async def _see_pod(self, kind: str, pod: Json) -> None:
         meta = pod["metadata"]
-        key = f"{meta['namespace']}/{meta['labels'][names.SINK]}"
+        key = f"{meta['namespace']}/{meta['labels'][names.SINK_LABEL]}"
         if kind == "ADDED" and not pod["status"].get("containerStatuses"):
             self.times.pod[key] = time.monotonic()
             asyncio.ensure_future(self._start(key, pod)).add_done_callback(_raise)
@@ -177,7 +177,7 @@ class Players:
                 self.times.restarted.setdefault(key, at)
 
     async def _watch(self, path: str, query: str, see: Any) -> None:
-        """A watch that the API server ends is begun anew with a list."""
+        """A watch that the API server ends is restarted with a list."""
         while True:
             listed = await self.call("GET", f"{path}?{query}")
             for each in listed["items"]:

@@ -39,7 +39,7 @@ class ApiError(Exception):
 
 @dataclass(frozen=True)
 class Access:
-    """How an API server is reached, and as whom: by a bearer token, a client certificate, or as nobody."""
+    """Address and credentials of an API server: a bearer token, a client certificate, or none."""
 
     server: str
     authority: Path | None = None
@@ -80,7 +80,7 @@ _KNOWN = {
 class Kube:
     """Calls to one API server. `namespace` is where namespaced objects are meant without a word on it.
 
-    A kind is given by its name (`Pod`, `S3Sink`); what is not built in is asked of the server, once.
+    A kind is given by its name (`Pod`, `S3Sink`); other kinds are looked up on the server once.
     Every call raises `ApiError` when the server refuses. Threads may share it.
     """
 

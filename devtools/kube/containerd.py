@@ -94,11 +94,11 @@ class Containerd:
                 self.ctr("images", "remove", "--sync", name)  # with the layers that only this one had
 
     def start(self) -> None:
-        """Starts it for kubelet; `ServerFailedError` with its last words otherwise."""
+        """Starts it for kubelet; `ServerFailedError` with the end of its log otherwise."""
         self._start(with_pods=True)
 
     def kill(self) -> None:
-        """Ends it; containers that run go on until the capsule ends."""
+        """Ends it; running containers continue until the namespaces end."""
         if self._process:
             self._process.kill()
             self._process = None
@@ -148,7 +148,7 @@ class Containerd:
 
 @contextlib.contextmanager
 def image_store() -> Iterator[Path]:
-    """A folder of the cache for images, which nobody else uses meanwhile; a second node gets a second one."""
+    """A directory of the image cache with an exclusive lock; a second node uses a second one."""
     for number in range(_STORES):
         folder = cache_dir() / "kube" / f"containerd-{number}"
         folder.mkdir(parents=True, exist_ok=True)

@@ -63,7 +63,7 @@ class Cluster(ABC):
         """Where kubeconfig files are put."""
 
     def client(self, access: Access | None = None) -> Kube:
-        """A client, as the administrator unless told otherwise."""
+        """A client, as the administrator by default."""
         return Kube(access or self.admin)
 
     def service_account(self, namespace: str, name: str, *, seconds: int = 3600) -> Access:
@@ -164,7 +164,7 @@ class ControlPlane(Cluster):
             raise
 
     def restart_api_server(self) -> None:
-        """Kills the API server and starts it anew on the same data and port: every connection to it breaks."""
+        """Kills the API server and restarts it with the same data and port: all connections break."""
         self.processes.pop("kube-apiserver").kill()
         if not self._programs:
             raise ServerFailedError("the control plane was never started")
@@ -287,7 +287,7 @@ class ExistingCluster(Cluster):
 
 
 def existing_kubeconfig() -> Path | None:
-    """The kubeconfig of a cluster that tests may use; None unless `S3SINK_TEST_CLUSTER=1` says so beside it.
+    """The kubeconfig of a cluster that tests may use; None unless `S3SINK_TEST_CLUSTER=1` is set.
 
     `KUBECONFIG` alone is no leave to put test objects into what may be anyone's production.
     """

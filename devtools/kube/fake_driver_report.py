@@ -47,7 +47,7 @@ class ReportServer:
             self._servers[address] = self._run(self._listen(address, port))
 
     def refuse(self, address: str) -> None:
-        """Nobody listens there any more, and open connections are reset."""
+        """Stops listening and resets open connections."""
         if server := self._servers.pop(address, None):
             self._run(self._close(server, address))
 

@@ -39,7 +39,7 @@ _OWNED = ("Pod", "ConfigMap", "ServiceAccount", "RoleBinding")
 class Harness:
     """The pods of one namespace (`kube.namespace`), named by their names alone, and the nodes they are on.
 
-    Unless told otherwise that is one node, `node_name`. `collect`: it plays the garbage collector too, in `settle` and
+    By default that is one node, `node_name`. `collect`: it also acts as the garbage collector, in `settle` and
     `playing`, where the control plane has none.
     """
 
@@ -76,7 +76,7 @@ class Harness:
         return self.kube.patch("Node", name, {"status": status}, subresource="status")
 
     def lose_node(self, name: str | None = None) -> None:
-        """The node is heard of no more: Ready is Unknown, its pods stop answering, and none of their ends is told."""
+        """The node is lost: Ready is Unknown, its pods stop answering, and their terminations are not reported."""
         name = name or self.node_name
         self._lost.add(name)
         message = "Kubelet stopped posting node status."
@@ -225,7 +225,7 @@ class Harness:
         with _suppressed(404, 409):
             self.kube.delete("Pod", pod, grace_s=0, uid=found["metadata"]["uid"])
 
-    # --- what `settle` and `playing` do by themselves
+    # --- the automatic steps of `settle` and `playing`
 
     def at_start(self, pod: str, *steps: Step) -> None:
         """What is done instead of `run` when pods of this name are to start: `lambda pod: harness.fail(pod, 1)`.
@@ -243,7 +243,7 @@ class Harness:
         self._resizes[pod] = step
 
     def stick(self, pod: str) -> None:
-        """The pod does not end when it is deleted, until `end` or `remove`: stuck Terminating."""
+        """The pod does not end when it is deleted, until `end` or `remove`: it stays Terminating."""
         self._stuck.add(pod)
 
     def settle(self) -> None:
@@ -279,7 +279,7 @@ class Harness:
                         self._step_safely(event["object"], stop)
 
     def _step_safely(self, pod: Json, stop: threading.Event) -> None:
-        """As `_step` on the pod as it is now: an event may tell of what this thread has changed since."""
+        """As `_step` on the pod as it is now: an event may be older than a change of this thread."""
         with self._acting, _suppressed(404, 409, 422):
             if not stop.is_set():
                 self._step(self._get(pod["metadata"]["name"]))

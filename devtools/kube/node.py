@@ -2,7 +2,7 @@
 CoreDNS, so that pods run, reach each other, services by name, and servers of the machine at `host`.
 
 `python -m devtools.kube.node up` leaves one running with the project's images in it and says where its kubeconfig is;
-`load` brings images that were built anew, `down` ends it, `status` tells.
+`load` loads rebuilt images, `down` ends it, `status` shows its state.
 """
 
 from __future__ import annotations
@@ -291,7 +291,7 @@ def _left_at() -> Path:
 
 
 def _serve() -> None:
-    """The process behind `up`: a cluster that lasts until SIGTERM, or until SIGHUP has it load images anew."""
+    """The process behind `up`: a cluster that lasts until SIGTERM, or loads the images again at SIGHUP."""
     stop, load = threading.Event(), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     signal.signal(signal.SIGINT, lambda *_: stop.set())
@@ -328,8 +328,8 @@ def _load() -> None:
     left = _left()
     images = built(*TARGETS)
     os.kill(left.pid, signal.SIGHUP)
-    wanted = [image.name for image in images]
-    wait_until(lambda: list(_left().images) == wanted, "images in the node", seconds=_FIRST_SECONDS)
+    expected = [image.name for image in images]
+    wait_until(lambda: list(_left().images) == expected, "images in the node", seconds=_FIRST_SECONDS)
     _status()
 
 

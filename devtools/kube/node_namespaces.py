@@ -3,7 +3,7 @@ processes ends.
 
 So a killed test run leaves no mount, shim, bridge, rule or address on the machine. A cable (veth) leads from the
 machine (`host`, where API server, Kafka and S3 listen) to the node (`node`). Behind it lie the pods, which reach the
-machine by that address and nothing beyond it: nobody forwards for them.
+machine by that address and nothing beyond it: there is no forwarding.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Addresses:
 
 
 class Capsule:
-    """Namespaces with `addresses`, begun by `start` and ended, with all that runs in them, by `kill`."""
+    """Namespaces with `addresses`, started by `start` and ended, with all that runs in them, by `kill`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -182,7 +182,7 @@ class Capsule:
 
 @contextlib.contextmanager
 def capsule(folder: Path) -> Iterator[Capsule]:
-    """A started `Capsule`; what killed runs have left in the way of control groups goes first."""
+    """A started `Capsule`; control groups of killed runs are removed first."""
     sweep_cgroups()
     each = Capsule(folder)
     try:
@@ -211,7 +211,7 @@ def _make_cgroup(name: str) -> None:
         folder = root / name.lstrip("/")
         folder.mkdir(exist_ok=True)
         for setting in ("cpuset.cpus", "cpuset.mems"):
-            # A new group of version 1 may use no processor at all until it is told otherwise.
+            # A new group of version 1 has no processor until one is assigned.
             if (
                 (folder / setting).exists()
                 and (root / setting).exists()

@@ -1,1 +1,1 @@
-"""Watches S3Sink objects, writes the Kubernetes objects that run them, and tells in their status what goes on."""
+"""The operator: watches S3Sinks, manages the Kubernetes objects that run them, and writes their status."""

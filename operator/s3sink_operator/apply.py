@@ -1,7 +1,7 @@
-"""Carries out a decision, in its order, and says what the API server refused.
+"""Applies a decision in its order, and returns what the API server rejected.
 
-Each write is safe by itself: an apply says what should be, a create has a name that only one can have, a delete names
-the uid that was seen. A conflict is no failure: somebody was faster, and the next look shows what is.
+Each write is idempotent: an apply states the desired object, a create has a unique name, a delete has the observed uid
+as a precondition. A conflict is not a failure: another client was faster, and the next pass observes its change.
 """
 
 from __future__ import annotations
@@ -10,65 +10,78 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 
-from s3sink_operator.kube_api import Api, ApiError
+from s3sink_operator.kube_api import ApiError, KubeApi
 from s3sink_operator.names import FIELD_MANAGER
-from s3sink_operator.object_cache import SinkKey, Store
-from s3sink_operator.types import FINALIZERS, Decision, Delete, Event, Json, Refusal, Resize, to_stamp, uid_of
+from s3sink_operator.object_cache import ObjectCache, SinkKey
+from s3sink_operator.types import (
+    FINALIZERS_KIND,
+    Decision,
+    Delete,
+    Event,
+    Json,
+    Rejection,
+    Resize,
+    to_timestamp,
+    uid_of,
+)
 from sink_job.api.spec import GROUP, VERSION
 
 _log = logging.getLogger(__name__)
 
 Write = Callable[[], Awaitable[None]]
-_SAME_EVENT_MS = 10 * 60_000
-_LONGEST_MESSAGE = 1024  # of an event, as the API server has it
+_EVENT_DEDUPLICATION_MS = 10 * 60_000
+_MAX_EVENT_MESSAGE = 1024  # limit of the API server
 
 
 @dataclass
-class Outcome:
-    """`version`: the sink's that was seen, or that our last write of it made. `refusal`: what the server would not do;
-    what came behind it was left out. `written`: kinds and names of what it did. `stale`: what was seen is not what is;
-    look again at once."""
+class ApplyResult:
+    """The result of a decision's writes.
+
+    `version`: observed resourceVersion of the sink, or that after the last write. `rejection`: the write that the API
+    server rejected; the writes after it were skipped. `written`: kinds and names of the written objects. `stale`: the
+    observed state is outdated, the next pass follows at once.
+    """
 
     version: str
-    refusal: Refusal | None = None
+    rejection: Rejection | None = None
     written: set[tuple[str, str]] = field(default_factory=set)
     stale: bool = False
 
     @property
-    def goes_on(self) -> bool:
-        return self.refusal is None and not self.stale
+    def continues(self) -> bool:
+        return self.rejection is None and not self.stale
 
 
 @dataclass
-class Executor:
-    """Writes to the API server, and tells the store what came of it. `clock` gives ms."""
+class DecisionApplier:
+    """Writes to the API server, and puts the responses into the cache. `clock` returns ms since the epoch."""
 
-    api: Api
-    store: Store
+    api: KubeApi
+    cache: ObjectCache
     clock: Callable[[], int]
     _events: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
-    async def carry_out(self, key: SinkKey, sink: Json, decision: Decision) -> Outcome:
-        """Raises ApiError for what is worth another try, and OSError or TimeoutError without an answer."""
-        outcome = Outcome(version=sink["metadata"]["resourceVersion"])
+    async def apply(self, key: SinkKey, sink: Json, decision: Decision) -> ApplyResult:
+        """Applies a decision. Raises ApiError for transient errors, OSError or TimeoutError without an answer."""
+        outcome = ApplyResult(version=sink["metadata"]["resourceVersion"])
         for kind, name, write in self._writes(outcome, key, sink, decision):
             await self._attempt(outcome, kind, name, write)
-            if not outcome.goes_on:
+            if not outcome.continues:
                 return outcome
         for event in decision.events:
             await self._event(key, sink, event)
-        keeps, wanted = _finalizers(sink, decision)
-        if keeps - wanted:
-            await self._attempt(outcome, FINALIZERS, key.name, lambda: self._finalize(outcome, key, sink, wanted))
+        current, desired = _finalizers(sink, decision)
+        if current - desired:
+            await self._attempt(outcome, FINALIZERS_KIND, key.name, lambda: self._finalize(outcome, key, sink, desired))
         return outcome
 
     def _writes(
-        self, outcome: Outcome, key: SinkKey, sink: Json, decision: Decision
+        self, outcome: ApplyResult, key: SinkKey, sink: Json, decision: Decision
     ) -> Iterator[tuple[str, str, Write]]:
-        """All that comes before the events: the kind as refusals tell it, the object's name, and the write."""
-        keeps, wanted = _finalizers(sink, decision)
-        if wanted - keeps:
-            yield FINALIZERS, key.name, lambda: self._finalize(outcome, key, sink, keeps | wanted)
+        """The writes before the events: the kind as in rejections, the name of the object, and the write."""
+        current, desired = _finalizers(sink, decision)
+        if desired - current:
+            yield FINALIZERS_KIND, key.name, lambda: self._finalize(outcome, key, sink, current | desired)
         if (status := decision.status) is not None:
             yield "S3Sink", key.name, lambda: self._status(outcome, key, status)
         for manifest in decision.apply:
@@ -80,16 +93,16 @@ class Executor:
         for manifest in decision.create:
             yield manifest["kind"], manifest["metadata"]["name"], self._creating(manifest)
 
-    async def _attempt(self, outcome: Outcome, kind: str, name: str, write: Write) -> None:
+    async def _attempt(self, outcome: ApplyResult, kind: str, name: str, write: Write) -> None:
         try:
             await write()
         except ApiError as error:
-            if error.is_conflict or error.is_gone:
+            if error.is_conflict or error.is_not_found:
                 outcome.stale = True
                 return
-            if error.is_worth_another_try:
+            if error.is_transient:
                 raise
-            outcome.refusal = Refusal(
+            outcome.rejection = Rejection(
                 kind=kind,
                 name=name,
                 status=error.status,
@@ -100,30 +113,30 @@ class Executor:
         else:
             outcome.written.add((kind, name))
 
-    async def _status(self, outcome: Outcome, key: SinkKey, status: Json) -> None:
-        """With the version that was seen: a status never comes from an old look."""
+    async def _status(self, outcome: ApplyResult, key: SinkKey, status: Json) -> None:
+        """Writes the status with the observed resourceVersion: an outdated status is never written."""
         meta = {"name": key.name, "namespace": key.namespace, "resourceVersion": outcome.version}
         body = {"apiVersion": f"{GROUP}/{VERSION}", "kind": "S3Sink", "metadata": meta, "status": status}
         self._wrote(outcome, await self.api.apply(body, subresource="status"))
 
-    async def _finalize(self, outcome: Outcome, key: SinkKey, sink: Json, wanted: set[str]) -> None:
-        """Replaces the list as a whole; the uid makes sure that it is this sink's."""
-        meta = {"uid": uid_of(sink), "resourceVersion": outcome.version, "finalizers": sorted(wanted)}
-        self._wrote(outcome, await self.api.merge("S3Sink", key.namespace, key.name, {"metadata": meta}))
+    async def _finalize(self, outcome: ApplyResult, key: SinkKey, sink: Json, finalizers: set[str]) -> None:
+        """Replaces the list of finalizers. The uid is a precondition."""
+        meta = {"uid": uid_of(sink), "resourceVersion": outcome.version, "finalizers": sorted(finalizers)}
+        self._wrote(outcome, await self.api.merge_patch("S3Sink", key.namespace, key.name, {"metadata": meta}))
 
-    def _wrote(self, outcome: Outcome, sink: Json) -> None:
+    def _wrote(self, outcome: ApplyResult, sink: Json) -> None:
         outcome.version = sink["metadata"]["resourceVersion"]
-        self.store.learn({"kind": "S3Sink", **sink})
+        self.cache.on_response({"kind": "S3Sink", **sink})
 
     def _applying(self, manifest: Json) -> Write:
         async def write() -> None:
-            self.store.learn({"kind": manifest["kind"], **await self.api.apply(manifest)})
+            self.cache.on_response({"kind": manifest["kind"], **await self.api.apply(manifest)})
 
         return write
 
     def _creating(self, manifest: Json) -> Write:
         async def write() -> None:
-            self.store.learn({"kind": manifest["kind"], **await self.api.create(manifest)})
+            self.cache.on_response({"kind": manifest["kind"], **await self.api.create(manifest)})
 
         return write
 
@@ -138,18 +151,18 @@ class Executor:
             memory = {"memory": str(resize.memory)}
             container = {"name": resize.container, "resources": {"requests": memory, "limits": memory}}
             body: Json = {"metadata": {"uid": resize.uid}, "spec": {"containers": [container]}}
-            found = await self.api.strategic("Pod", key.namespace, resize.pod, body, subresource="resize")
-            self.store.learn({"kind": "Pod", **found})
+            found = await self.api.strategic_patch("Pod", key.namespace, resize.pod, body, subresource="resize")
+            self.cache.on_response({"kind": "Pod", **found})
 
         return write
 
     async def _event(self, key: SinkKey, sink: Json, event: Event) -> None:
-        """Tells it once in ten minutes. An event that cannot be written is no reason to stop."""
-        now, same = self.clock(), (uid_of(sink), event.reason, event.message)
-        self._events = {each: at for each, at in self._events.items() if now - at < _SAME_EVENT_MS}
-        if same in self._events:
+        """Writes an event, the same one at most once in ten minutes. A failure is only logged."""
+        now, key_of_event = self.clock(), (uid_of(sink), event.reason, event.message)
+        self._events = {each: at for each, at in self._events.items() if now - at < _EVENT_DEDUPLICATION_MS}
+        if key_of_event in self._events:
             return
-        self._events[same] = now
+        self._events[key_of_event] = now
         reference = {name: sink["metadata"].get(name) for name in ("name", "namespace", "uid", "resourceVersion")}
         body: Json = {
             "apiVersion": "v1",
@@ -158,10 +171,10 @@ class Executor:
             "involvedObject": {"apiVersion": f"{GROUP}/{VERSION}", "kind": "S3Sink", **reference},
             "type": event.type.value,
             "reason": event.reason,
-            "message": event.message[:_LONGEST_MESSAGE],
+            "message": event.message[:_MAX_EVENT_MESSAGE],
             "source": {"component": FIELD_MANAGER},
-            "firstTimestamp": to_stamp(now),
-            "lastTimestamp": to_stamp(now),
+            "firstTimestamp": to_timestamp(now),
+            "lastTimestamp": to_timestamp(now),
             "count": 1,
             "reportingComponent": FIELD_MANAGER,
             "reportingInstance": FIELD_MANAGER,
@@ -169,10 +182,10 @@ class Executor:
         try:
             await self.api.create(body)
         except (ApiError, OSError, TimeoutError) as error:
-            _log.warning("%s: the event %s is not written: %s", key, event.reason, error)
+            _log.warning("%s: the event %s cannot be written: %s", key, event.reason, error)
 
 
 def _finalizers(sink: Json, decision: Decision) -> tuple[set[str], set[str]]:
-    """Those that are there, and those that should be."""
-    there = set(sink["metadata"].get("finalizers") or ())
-    return there, there if decision.finalizers is None else set(decision.finalizers)
+    """The current and the desired finalizers."""
+    current = set(sink["metadata"].get("finalizers") or ())
+    return current, current if decision.finalizers is None else set(decision.finalizers)

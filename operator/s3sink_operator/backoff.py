@@ -1,47 +1,47 @@
-"""When a sink that failed is tried again: longer each time, spread by its uid, and forgotten after a stable spell.
+"""The back-off of a failed sink: it grows with each failure, has jitter by uid, and is reset after a stable run.
 
-The pause before try n + 1 is n² + n minutes, at most an hour: 2, 6, 12, 20, 30, 42, 56, 60. What Kubernetes or the
-network did is tried again at once the first time, since most of it is over by then.
+The pause before attempt n + 1 is n² + n minutes, at most an hour: 2, 6, 12, 20, 30, 42, 56, 60. The first failure of
+the infrastructure is retried at once, since most of these are transient.
 """
 
 from __future__ import annotations
 
 import hashlib
 
-from s3sink_operator.types import Kind
+from s3sink_operator.types import FailureCategory
 
 MINUTE = 60_000
-LONGEST = 60 * MINUTE
-SHORTEST_SPELL = 10 * MINUTE
-"""A driver that runs for less than this has not shown that it can."""
+MAX_PAUSE = 60 * MINUTE
+MIN_STABLE = 10 * MINUTE
+"""Minimum run time after which a driver counts as stable, in ms."""
 
 JITTER = 0.1
 
 
-def pause_ms(failures: int, *, kind: Kind, uid: str = "") -> int:
-    """Milliseconds to wait after so many failures in a row (1 or more), with up to a tenth more by `uid`."""
-    n = failures - 1 if kind is Kind.INFRASTRUCTURE else failures
-    plain = min(LONGEST, (n * n + n) * MINUTE)
-    return plain + int(plain * JITTER * share(uid))
+def pause_ms(failures: int, *, kind: FailureCategory, uid: str = "") -> int:
+    """The pause in ms after this many consecutive failures (1 or more), plus up to 10 % by `uid`."""
+    n = failures - 1 if kind is FailureCategory.INFRASTRUCTURE else failures
+    plain = min(MAX_PAUSE, (n * n + n) * MINUTE)
+    return plain + int(plain * JITTER * uid_fraction(uid))
 
 
 def left_ms(next_try: int | None, now: int) -> int | None:
-    """Milliseconds until the next try; None if its time has come, or is further off than any: a clock was wrong."""
+    """Milliseconds until the next attempt; None if it is due, or too far in the future because of a wrong clock."""
     left = 0 if next_try is None else next_try - now
-    return left if 0 < left <= LONGEST * (1 + JITTER) else None
+    return left if 0 < left <= MAX_PAUSE * (1 + JITTER) else None
 
 
-def spell_ms(failures: int, *, kind: Kind) -> int:
-    """How long a driver must have run for its failures to be forgotten: as long as the last pause."""
-    return max(SHORTEST_SPELL, pause_ms(failures, kind=kind))
+def stable_after_ms(failures: int, *, kind: FailureCategory) -> int:
+    """The run time in ms after which failures are reset: as long as the last pause."""
+    return max(MIN_STABLE, pause_ms(failures, kind=kind))
 
 
-def failures_after(before: int, *, kind: Kind, ran_ms: int) -> int:
-    """Failures in a row, after one more, of a driver that had run for `ran_ms`."""
-    stable = before > 0 and ran_ms >= spell_ms(before, kind=kind)
+def failures_after(before: int, *, kind: FailureCategory, ran_ms: int) -> int:
+    """Consecutive failures including a new one, of a driver that ran for `ran_ms`."""
+    stable = before > 0 and ran_ms >= stable_after_ms(before, kind=kind)
     return 1 if stable else before + 1
 
 
-def share(uid: str) -> float:
-    """A number from 0 to 1 that is the same for a sink whenever it is asked."""
+def uid_fraction(uid: str) -> float:
+    """A number from 0 to 1, constant for a uid."""
     return int.from_bytes(hashlib.sha256(uid.encode()).digest()[:4], "big") / 0xFFFFFFFF if uid else 0.0

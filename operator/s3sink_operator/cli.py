@@ -1,4 +1,4 @@
-"""`s3sink operator`, as the program `s3sink` finds it: the flags without what they need to run."""
+"""The command `s3sink operator`. The imports of the operator are deferred until it runs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ def add_parser(subparsers: Any) -> None:
     """Adds the command."""
     from s3sink_operator.main import add_arguments
 
-    about = "Runs S3Sinks in Kubernetes: watches them, keeps their drivers, tells in their status what goes on."
+    about = "Runs the operator: watches S3Sinks, manages their drivers and writes their status."
     add_arguments(subparsers.add_parser("operator", description=about))
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the operator until a signal; returns its exit code."""
+    """Runs the operator until a signal. Returns its exit code."""
     from s3sink_operator import main
 
     return main.run(args)

@@ -1,9 +1,9 @@
-"""What a sink claims for itself, and which of two sinks that claim the same must yield: the younger one.
+"""The resources that a sink owns exclusively, and conflicts: the younger of two sinks loses.
 
-Two sinks must not write the same topic under one place in a bucket, keep one ledger, or commit for one group. Whether
-two patterns can match the same topic cannot be told in general: they collide for certain where they are equal or where
-a topic that one of them copies matches the other; else it is said to be possible, and the ledger's own claims decide.
-So it is where a pattern is too hard to match here (`matching`).
+Two sinks must not write the same topic to one prefix of a bucket, use one ledger, or commit for one consumer group.
+Whether two patterns overlap is undecidable in practice: the conflict is certain if the patterns are equal or if a topic
+of one sink matches the pattern of the other. Otherwise it is possible, and the claims of the ledger decide. The same
+holds for a pattern that `topic_pattern` does not support.
 """
 
 from __future__ import annotations
@@ -14,134 +14,134 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from s3sink_operator.topic_pattern import matches
-from s3sink_operator.types import Claim, Json
+from s3sink_operator.types import Json, SinkResources
 from sink_job.api.spec import Sink
 
-MOST_SEEN = 100
+MAX_OBSERVED_TOPICS = 100
 _PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conflict:
-    """Two sinks that want the same. `certain`: else they may, depending on topics that are not known."""
+class SinkConflict:
+    """An overlap of the resources of two sinks. Without `certain` it depends on topics that are not known."""
 
-    other: Claim
-    what: str
+    owner: SinkResources
+    resource: str
     certain: bool = True
 
 
-def claim_of(sink: Sink, document: Json) -> Claim:
-    """What `sink` takes; `document` is the object it was read from, for its age and the topics it has found."""
+def resources_of(sink: Sink, document: Json) -> SinkResources:
+    """The resources of `sink`. `document`: its object, for its age and its observed topics."""
     spec = sink.spec
-    return Claim(
+    return SinkResources(
         namespace=sink.namespace,
         name=sink.name,
-        created=str(document.get("metadata", {}).get("creationTimestamp", "")),
+        creation_time=str(document.get("metadata", {}).get("creationTimestamp", "")),
         bucket=spec.s3.bucket,
         topics_dir=spec.s3.topics_dir,
         topics=None if spec.kafka.topics is None else tuple(spec.kafka.topics),
         pattern=spec.kafka.topics_pattern,
         group=sink.group_id,
         sink_id=sink.sink_id,
-        endpoint=None if spec.s3.endpoint is None else _place(spec.s3.endpoint),
-        brokers=_cluster(spec.kafka.bootstrap_servers),
-        seen=_seen(document.get("status")),
+        endpoint=None if spec.s3.endpoint is None else _normalized_endpoint(spec.s3.endpoint),
+        brokers=_normalized_brokers(spec.kafka.bootstrap_servers),
+        observed_topics=_observed_topics(document.get("status")),
     )
 
 
-def _place(endpoint: str) -> str:
-    """An endpoint in one of its spellings: host in lower case, always with a port, no slash behind it."""
+def _normalized_endpoint(endpoint: str) -> str:
+    """An endpoint in normal form: host in lower case, with a port, without a trailing slash."""
     url = urlsplit(endpoint)
     return f"{url.scheme}://{url.hostname}:{url.port or _PORTS[url.scheme]}"
 
 
-def _cluster(brokers: str) -> str:
-    """The brokers in one order. That two lists of others are of one cluster cannot be told."""
+def _normalized_brokers(brokers: str) -> str:
+    """The brokers in sorted order. Two different lists may still belong to one cluster."""
     return ",".join(sorted({each.strip().lower() for each in brokers.split(",")}))
 
 
-def conflict(mine: Claim, others: Iterable[Claim]) -> Conflict | None:
-    """Why `mine` must yield, certain reasons first; None if nothing collides, or only with younger ones."""
-    found = [reason for other in others if (reason := collision(mine, other)) and _age(other) < _age(mine)]
-    return min(found, key=lambda one: (not one.certain, _age(one.other)), default=None)
+def find_conflict(mine: SinkResources, others: Iterable[SinkResources]) -> SinkConflict | None:
+    """The conflict that `mine` loses, certain ones first; None without an overlap with an older sink."""
+    found = [reason for other in others if (reason := find_overlap(mine, other)) and _age(other) < _age(mine)]
+    return min(found, key=lambda one: (not one.certain, _age(one.owner)), default=None)
 
 
-def collision(mine: Claim, other: Claim) -> Conflict | None:
-    """What both of two sinks claim."""
+def find_overlap(mine: SinkResources, other: SinkResources) -> SinkConflict | None:
+    """The overlap of the resources of two sinks."""
     if (mine.namespace, mine.name) == (other.namespace, other.name):
         return None
     same_place = (mine.endpoint, mine.bucket, mine.topics_dir) == (other.endpoint, other.bucket, other.topics_dir)
     if same_place and mine.sink_id == other.sink_id:
-        return Conflict(other=other, what=f"the ledger {mine.sink_id} in bucket {mine.bucket}")
+        return SinkConflict(owner=other, resource=f"the ledger {mine.sink_id} in bucket {mine.bucket}")
     if mine.group == other.group and mine.brokers == other.brokers:
-        return Conflict(other=other, what=f"the consumer group {mine.group}")
+        return SinkConflict(owner=other, resource=f"the consumer group {mine.group}")
     if not same_place:
         return None
-    place = f"under {mine.topics_dir or 'the root'} in bucket {mine.bucket}"
-    shared, perhaps = _shared(mine, other)
+    place = f"below {mine.topics_dir or 'the root'} in bucket {mine.bucket}"
+    shared, undecided = _shared_topics(mine, other)
     if shared:
-        return Conflict(other=other, what=f"the topic {shared[0]} {place}")
+        return SinkConflict(owner=other, resource=f"the topic {shared[0]} {place}")
     if mine.pattern is not None and mine.pattern == other.pattern:
-        return Conflict(other=other, what=f"the topics {mine.pattern} {place}")
+        return SinkConflict(owner=other, resource=f"the topics {mine.pattern} {place}")
     if mine.pattern is not None and other.pattern is not None:
-        return Conflict(
-            other=other, what=f"topics that match {mine.pattern} and {other.pattern} {place}", certain=False
+        return SinkConflict(
+            owner=other, resource=f"topics that match {mine.pattern} and {other.pattern} {place}", certain=False
         )
-    if perhaps:
-        return Conflict(other=other, what=f"the topic {perhaps[0]} {place}", certain=False)
+    if undecided:
+        return SinkConflict(owner=other, resource=f"the topic {undecided[0]} {place}", certain=False)
     return None
 
 
 @dataclass
-class Claims:
-    """The claims of all sinks, found by what they take: of a thousand sinks, a look reads those that could collide."""
+class ResourceIndex:
+    """The resources of all sinks by key: a reconcile pass reads only the sinks that may overlap."""
 
-    _claims: dict[tuple[str, str], Claim] = field(default_factory=dict)
-    _by_mark: dict[_Mark, dict[tuple[str, str], Claim]] = field(default_factory=dict)
+    _resources: dict[tuple[str, str], SinkResources] = field(default_factory=dict)
+    _by_key: dict[_IndexKey, dict[tuple[str, str], SinkResources]] = field(default_factory=dict)
 
-    def put(self, namespace: str, name: str, claim: Claim | None) -> None:
-        """What a sink claims now; None: nothing."""
+    def put(self, namespace: str, name: str, claim: SinkResources | None) -> None:
+        """Sets the resources of a sink; None removes them."""
         sink = namespace, name
-        known = self._claims.pop(sink, None)
+        known = self._resources.pop(sink, None)
         if known is not None:
-            for mark in _marks(known):
-                found = self._by_mark[mark]
+            for mark in _index_keys(known):
+                found = self._by_key[mark]
                 del found[sink]
                 if not found:
-                    del self._by_mark[mark]
+                    del self._by_key[mark]
         if claim is not None:
-            self._claims[sink] = claim
-            for mark in _marks(claim):
-                self._by_mark.setdefault(mark, {})[sink] = claim
+            self._resources[sink] = claim
+            for mark in _index_keys(claim):
+                self._by_key.setdefault(mark, {})[sink] = claim
 
-    def rivals(self, namespace: str, name: str) -> Sequence[Claim]:
-        """Claims of other sinks: all that collide with this one's, and few that do not."""
+    def competitors(self, namespace: str, name: str) -> Sequence[SinkResources]:
+        """The resources of other sinks that may overlap with those of this one."""
         sink = namespace, name
-        mine = self._claims.get(sink)
+        mine = self._resources.get(sink)
         if mine is None:
             return ()
-        found = {each: claim for mark in _sought(mine) for each, claim in self._by_mark.get(mark, {}).items()}
+        found = {each: claim for mark in _lookup_keys(mine) for each, claim in self._by_key.get(mark, {}).items()}
         return tuple(claim for each, claim in found.items() if each != sink)
 
 
-_Mark = tuple[str | None, ...]
+_IndexKey = tuple[str | None, ...]
 
 
-def _marks(claim: Claim) -> set[_Mark]:
-    """Under what a claim is found."""
+def _index_keys(claim: SinkResources) -> set[_IndexKey]:
+    """The keys under which resources are indexed."""
     place = (claim.endpoint, claim.bucket, claim.topics_dir)
-    found: set[_Mark] = {("place", *place), *_taken(claim)}
+    found: set[_IndexKey] = {("place", *place), *_exclusive_keys(claim)}
     return found | ({("pattern", *place)} if claim.pattern is not None else set())
 
 
-def _sought(claim: Claim) -> set[_Mark]:
-    """Where all that may collide with a claim is found. A pattern may meet any topic of its place."""
+def _lookup_keys(claim: SinkResources) -> set[_IndexKey]:
+    """The keys of all resources that may overlap. A pattern may match any topic of its prefix."""
     place = (claim.endpoint, claim.bucket, claim.topics_dir)
-    return {("pattern" if claim.pattern is None else "place", *place), *_taken(claim)}
+    return {("pattern" if claim.pattern is None else "place", *place), *_exclusive_keys(claim)}
 
 
-def _taken(claim: Claim) -> Iterator[_Mark]:
-    """What only one sink may have."""
+def _exclusive_keys(claim: SinkResources) -> Iterator[_IndexKey]:
+    """The resources that only one sink may own."""
     place = (claim.endpoint, claim.bucket, claim.topics_dir)
     yield "ledger", *place, claim.sink_id
     yield "group", claim.brokers, claim.group
@@ -149,45 +149,45 @@ def _taken(claim: Claim) -> Iterator[_Mark]:
         yield "topic", *place, topic
 
 
-def sentence(mine: Claim, found: Conflict) -> str:
-    """What is wrong, and what to do."""
+def conflict_message(mine: SinkResources, found: SinkConflict) -> str:
+    """Describes the conflict and the action to take."""
+    owner, resource = found.owner.full_name, found.resource
     if not found.certain:
         return (
-            f"{mine.title} and {found.other.title} may both copy {found.what}: whether a topic matches both is only "
-            "seen when there is one; then this sink stops with OwnershipConflict"
+            f"{mine.full_name} and {owner} may both copy {resource}. The patterns may overlap; a topic that matches "
+            "both stops this sink with OwnershipConflict"
         )
     return (
-        f"{found.other.title}, which is older, has {found.what}: {mine.title} does not run. Take from one of "
-        "them what they share, or delete one; bucket, topicsDir, groupId and sinkId do not change: make this sink anew "
-        "with others"
+        f"{resource} belongs to the older sink {owner}; {mine.full_name} does not run. Remove the shared resource from "
+        "one of the sinks or delete one of them. bucket, topicsDir, groupId and sinkId are immutable: re-create this "
+        "sink with other values"
     )
 
 
-def _shared(mine: Claim, other: Claim) -> tuple[Sequence[str], Sequence[str]]:
-    """Topics that both copy, and those of which that cannot be told."""
+def _shared_topics(mine: SinkResources, other: SinkResources) -> tuple[Sequence[str], Sequence[str]]:
+    """The topics that both copy, and those for which that is undecided."""
     ours, theirs = _topics(mine), _topics(other)
-    told = {topic: True if topic in theirs else _matches(other.pattern, topic) for topic in ours}
-    told |= {topic: _matches(mine.pattern, topic) for topic in theirs if not told.get(topic)}
-    return sorted(topic for topic, both in told.items() if both), sorted(
-        topic for topic, both in told.items() if both is None
-    )
+    in_both = {topic: True if topic in theirs else _matches(other.pattern, topic) for topic in ours}
+    in_both |= {topic: _matches(mine.pattern, topic) for topic in theirs if not in_both.get(topic)}
+    shared = sorted(topic for topic, both in in_both.items() if both)
+    return shared, sorted(topic for topic, both in in_both.items() if both is None)
 
 
-def _topics(claim: Claim) -> Sequence[str]:
-    return claim.topics if claim.topics is not None else claim.seen
+def _topics(claim: SinkResources) -> Sequence[str]:
+    return claim.topics if claim.topics is not None else claim.observed_topics
 
 
 def _matches(pattern: str | None, topic: str) -> bool | None:
     return False if pattern is None else matches(pattern, topic)
 
 
-def _age(claim: Claim) -> tuple[str, str, str]:
-    return claim.created, claim.namespace, claim.name
+def _age(claim: SinkResources) -> tuple[str, str, str]:
+    return claim.creation_time, claim.namespace, claim.name
 
 
-def _seen(status: Any) -> Sequence[str]:
-    """Topics that the status tells of."""
-    connector = status.get("connector") if isinstance(status, dict) else None
-    topics = connector.get("topics") if isinstance(connector, dict) else None
+def _observed_topics(status: Any) -> Sequence[str]:
+    """The topics in the status."""
+    progress = status.get("progress") if isinstance(status, dict) else None
+    topics = progress.get("topics") if isinstance(progress, dict) else None
     found = [str(each.get("topic")) for each in topics if isinstance(each, dict)] if isinstance(topics, list) else []
-    return tuple(found[:MOST_SEEN])
+    return tuple(found[:MAX_OBSERVED_TOPICS])

@@ -1,7 +1,7 @@
-"""Kopf's watches fill the store and the queue. Nothing else of Kopf is used: handlers of changes and timers would write
-finalizers and annotations of their own into objects that Git owns.
+"""The watches of Kopf fill the object cache and the work queue. Nothing else of Kopf is used: its change handlers and
+timers would write finalizers and annotations into objects that Git owns.
 
-Index handlers run for all that is there before any event handler runs, so nothing is decided on half of a list.
+Index handlers run for all existing objects before any event handler runs, so no decision is based on a partial list.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import kopf
 from kubernetes.aio.client import ApiClient
 
 from s3sink_operator import names
-from s3sink_operator.object_cache import SinkKey, Store, sink_of
+from s3sink_operator.object_cache import ObjectCache, SinkKey, sink_of
 from s3sink_operator.types import Json
-from s3sink_operator.workqueue import URGENT, WorkQueue
+from s3sink_operator.workqueue import PRIORITY, WorkQueue
 from sink_job.api.spec import GROUP, VERSION
 
 _CHILDREN: Final = (
@@ -24,31 +24,33 @@ _CHILDREN: Final = (
     ("", "v1", "serviceaccounts", "ServiceAccount"),
     ("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding"),
 )
-_DEAD_WATCH_S = 70.0
+_WATCH_TIMEOUT_S = 70.0
 
 
-def registry(client: ApiClient, store: Store, queue: WorkQueue[SinkKey], *, nodes: bool) -> kopf.OperatorRegistry:
-    """The handlers. `client` says who we are. `nodes`: also watch nodes, to tell a lost one, where the operator may."""
+def build_registry(
+    client: ApiClient, store: ObjectCache, queue: WorkQueue[SinkKey], *, nodes: bool
+) -> kopf.OperatorRegistry:
+    """The handlers. `client`: credentials. `nodes`: whether to watch nodes, which detects lost ones."""
     found = kopf.OperatorRegistry()
     kopf.on.login(registry=found, id="login")(_login_as(client))
     watched = [(GROUP, VERSION, names.PLURAL, "S3Sink"), *_CHILDREN]
     if nodes:
         watched.append(("", "v1", "nodes", "Node"))
     for group, version, plural, kind in watched:
-        kopf.index(group, version, plural, id=f"keep-{plural}", registry=found)(_keeper(store, queue, kind))
-        kopf.on.event(group, version, plural, id=f"see-{plural}", registry=found)(_seer(store, queue, kind))
+        kopf.index(group, version, plural, id=f"index-{plural}", registry=found)(_index_handler(store, queue, kind))
+        kopf.on.event(group, version, plural, id=f"event-{plural}", registry=found)(_event_handler(store, queue, kind))
     return found
 
 
-def settings(selector: str | None) -> kopf.OperatorSettings:
-    """Kopf without its own marks on objects; children are told by a label, at the server. `selector`: of S3Sinks."""
+def kopf_settings(selector: str | None) -> kopf.OperatorSettings:
+    """The settings of Kopf, without marks on objects; children are selected by label. `selector`: of S3Sinks."""
     found = kopf.OperatorSettings()
     found.posting.enabled = False
     found.peering.standalone = True
-    found.watching.inactivity_timeout = _DEAD_WATCH_S
-    found.scanning.disabled = True  # the kinds are known, and nothing says that CRDs may be watched
-    ours = f"{names.MANAGED_BY}={names.FIELD_MANAGER}"
-    executors = f"{names.SINK}"
+    found.watching.inactivity_timeout = _WATCH_TIMEOUT_S
+    found.scanning.disabled = True  # the kinds are known, and the operator may not watch CRDs
+    ours = f"{names.MANAGED_BY_LABEL}={names.FIELD_MANAGER}"
+    executors = f"{names.SINK_LABEL}"
     for _, _, plural, _ in _CHILDREN:
         found.watching.label_selectors[plural] = executors if plural == "pods" else ours
     if selector:
@@ -57,7 +59,7 @@ def settings(selector: str | None) -> kopf.OperatorSettings:
 
 
 def _login_as(client: ApiClient) -> Callable[..., Awaitable[kopf.ConnectionInfo]]:
-    """As the client of our own calls; asked again when the API server does not take the token any more."""
+    """The credentials of the operator's client. Called again when the API server rejects the token."""
 
     async def login(**_: Any) -> kopf.ConnectionInfo:
         config, headers = client.configuration, dict[str, str]()
@@ -78,50 +80,50 @@ def _login_as(client: ApiClient) -> Callable[..., Awaitable[kopf.ConnectionInfo]
     return login
 
 
-# Handlers are coroutines: Kopf calls plain functions in threads, which store and queue are not made for.
-def _keeper(store: Store, queue: WorkQueue[SinkKey], kind: str) -> Callable[..., Awaitable[None]]:
-    """Comes first for each object of a list: what is there at the start is one look for each sink, and of a list that
-    follows a break only what has changed meanwhile."""
+# Handlers are coroutines: Kopf calls plain functions in threads, and cache and queue are not thread-safe.
+def _index_handler(store: ObjectCache, queue: WorkQueue[SinkKey], kind: str) -> Callable[..., Awaitable[None]]:
+    """Handles each object of a list before the events: at the start one pass for each sink, after an interruption only
+    for changed objects."""
 
-    async def keep(body: kopf.Body, **_: Any) -> None:
+    async def index(body: kopf.Body, **_: Any) -> None:
         obj = _json(body, kind)
         meta = obj["metadata"]
         known = store.get(kind, meta.get("namespace", ""), meta["name"])
-        sink = store.put(obj)
+        sink = store.on_event(obj)
         if sink is not None and (known is None or known["metadata"]["resourceVersion"] != meta["resourceVersion"]):
             queue.add(sink)
 
-    return keep
+    return index
 
 
-def _seer(store: Store, queue: WorkQueue[SinkKey], kind: str) -> Callable[..., Awaitable[None]]:
+def _event_handler(store: ObjectCache, queue: WorkQueue[SinkKey], kind: str) -> Callable[..., Awaitable[None]]:
     generations: dict[SinkKey, int] = {}
 
-    async def see(event: kopf.RawEvent, body: kopf.Body, **_: Any) -> None:
+    async def on_event(event: kopf.RawEvent, body: kopf.Body, **_: Any) -> None:
         obj = _json(body, kind)
         is_gone = event["type"] == "DELETED"
-        sink = store.drop(obj) if is_gone else store.put(obj)
+        sink = store.on_delete(obj) if is_gone else store.on_event(obj)
         if kind == "Node":
             for key in _with_pods_on(store, obj["metadata"]["name"]):
-                store.touch(key)
+                store.bump(key)
                 queue.add(key)
         if sink is None:
             return
-        if event["type"] is not None:  # of a list: see _keeper
-            # What became of a pod is told before more of them are made.
-            queue.add(sink, URGENT if kind == "Pod" else 0.0)
+        if event["type"] is not None:  # of a list: see _index_handler
+            # The state of existing pods is reported before new ones are created.
+            queue.add(sink, PRIORITY if kind == "Pod" else 0.0)
         if kind == "S3Sink":
             before = generations.pop(sink, 0)
             if not is_gone:
                 generations[sink] = obj["metadata"].get("generation", 0)
             if generations.get(sink) != before:
-                for key in store.yielding():  # they may run now
+                for key in store.conflicted():  # the conflict may be resolved
                     queue.add(key)
 
-    return see
+    return on_event
 
 
-def _with_pods_on(store: Store, node: str) -> Iterator[SinkKey]:
+def _with_pods_on(store: ObjectCache, node: str) -> Iterator[SinkKey]:
     pods = (pod for pod in store.all("Pod") if pod.get("spec", {}).get("nodeName") == node)
     yield from {sink for sink in map(sink_of, pods) if sink}
 

@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from s3sink_operator.metrics import QUEUE, REGISTRY, SINKS
-from s3sink_operator.object_cache import SinkKey, Store
+from s3sink_operator.metrics import QUEUE_LENGTH, REGISTRY, SINKS
+from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.workqueue import WorkQueue
 
-SILENCE_S = 120.0
-"""A worker that has not moved for so long is stuck: no call to the API server takes so long."""
+HEARTBEAT_TIMEOUT_S = 120.0
+"""Without a heartbeat for this time the workers hang: no request to the API server takes as long."""
 
 
 @dataclass
-class Heartbeat:
-    """When the workers have last done something, or had nothing to do. `ready`: the watches and workers are started;
-    `waiting`: another replica has the Lease, which is all that can be wanted of this one."""
+class WorkerHeartbeat:
+    """The last heartbeat of the workers. `ready`: watches and workers have started. `waiting`: another replica holds
+    the Lease, so this one is as ready as it can be."""
 
     ready: bool = False
     waiting: bool = False
@@ -37,19 +37,21 @@ class Heartbeat:
 
 
 @asynccontextmanager
-async def serving(port: int, heartbeat: Heartbeat, store: Store, queue: WorkQueue[SinkKey]) -> AsyncIterator[int]:
-    """Serves until left; gives the port, which is a free one for 0."""
+async def serve(
+    port: int, heartbeat: WorkerHeartbeat, store: ObjectCache, queue: WorkQueue[SinkKey]
+) -> AsyncIterator[int]:
+    """Serves within the context. Yields the port, a free one for 0."""
 
     async def metrics(_: web.Request) -> web.Response:
-        QUEUE.set(len(queue))
+        QUEUE_LENGTH.set(len(queue))
         _count_sinks(store)
         return web.Response(body=generate_latest(REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def healthz(_: web.Request) -> web.Response:
         silence = heartbeat.silence_s
-        stuck = silence > SILENCE_S
+        hangs = silence > HEARTBEAT_TIMEOUT_S
         return web.Response(
-            status=503 if stuck else 200, text=f"no reconcile for {silence:.0f} s\n" if stuck else "ok\n"
+            status=503 if hangs else 200, text=f"no heartbeat of the workers for {silence:.0f} s\n" if hangs else "ok\n"
         )
 
     async def readyz(_: web.Request) -> web.Response:
@@ -61,14 +63,14 @@ async def serving(port: int, heartbeat: Heartbeat, store: Store, queue: WorkQueu
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
-        # Of all addresses, each would get a free port of its own for 0.
+        # With several addresses and port 0, each address would get another port.
         await web.TCPSite(runner, None if port else "0.0.0.0", port).start()
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
 
 
-def _count_sinks(store: Store) -> None:
+def _count_sinks(store: ObjectCache) -> None:
     counts: Counter[tuple[str, str]] = Counter()
     for sink in store.all("S3Sink"):
         for condition in sink.get("status", {}).get("conditions") or ():

@@ -1,7 +1,6 @@
-"""The API server as raw JSON: server-side apply, creates, deletes with a uid, patches; refusals as one typed error.
+"""A JSON client of the API server: server-side apply, create, delete with a uid, patches, and one typed error.
 
-Typed models would cost more than the requests themselves with a thousand sinks, and would drop fields that a newer
-server knows.
+Typed models would cost more than the requests themselves with a thousand sinks, and would drop fields of newer servers.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ _PATHS: Mapping[str, tuple[str, str]] = {
     "ServiceAccount": ("/api/v1", "serviceaccounts"),
 }
 _CLUSTER_WIDE = {"Namespace", "Node"}
-_ASIDE = {"Lease", "SelfSubjectAccessReview"}  # no writes for any sink
+_UNCOUNTED = {"Lease", "SelfSubjectAccessReview"}  # not written for a sink
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30.0)
 
 
 class ApiError(Exception):
-    """What the API server refused: its HTTP `status`, `reason` and own `message`; `retry_after_s` where it said so."""
+    """An error response: HTTP `status`, `reason`, `message`, and `retry_after_s` from Retry-After if it is set."""
 
     def __init__(self, status: int, reason: str, message: str, retry_after_s: float | None = None) -> None:
         self.status = status
@@ -50,38 +49,38 @@ class ApiError(Exception):
         return f"{self.status} {self.reason}: {self.message}"
 
     @property
-    def is_gone(self) -> bool:
-        """Whether the object is not there."""
+    def is_not_found(self) -> bool:
+        """Whether the object does not exist."""
         return self.status == 404
 
     @property
     def is_conflict(self) -> bool:
-        """Whether somebody else was faster: the object exists, has another uid, or has changed since it was read."""
+        """Whether another client was faster: the object exists, has another uid, or was changed."""
         return self.status == 409
 
     @property
-    def is_worth_another_try(self) -> bool:
-        """Whether the server is only busy or out of order."""
+    def is_transient(self) -> bool:
+        """Whether a retry may succeed: the server is busy or unavailable."""
         return self.status in (408, 429) or (self.status >= 500 and not self.is_unknown_field)
 
     @property
     def is_unknown_field(self) -> bool:
-        """Whether a field is written that the CustomResourceDefinition there does not know: an apply answers 500."""
+        """Whether the CustomResourceDefinition does not declare a written field: an apply returns 500."""
         return "field not declared in schema" in self.message
 
 
-class Api:
-    """The calls that the operator makes. Each raises ApiError, and OSError or TimeoutError without an answer."""
+class KubeApi:
+    """The requests of the operator. Each raises ApiError, and OSError or TimeoutError without an answer."""
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
 
     async def get(self, kind: str, namespace: str | None, name: str) -> Json | None:
-        """The object, None where it is not there."""
+        """The object; None if it does not exist."""
         try:
             return await self._call("GET", kind, namespace, name)
         except ApiError as error:
-            if error.is_gone:
+            if error.is_not_found:
                 return None
             raise
 
@@ -92,7 +91,7 @@ class Api:
         return [{"kind": kind, **item} for item in found.get("items") or ()]
 
     async def apply(self, manifest: Json, *, subresource: str = "") -> Json:
-        """Server-side apply by our field manager, which takes over the fields that it sets."""
+        """Server-side apply with force, by the operator's field manager."""
         meta = manifest["metadata"]
         return await self._call(
             "PATCH",
@@ -106,23 +105,23 @@ class Api:
         )
 
     async def create(self, manifest: Json) -> Json:
-        """A new object; 409 where the name is taken."""
+        """Creates an object; 409 if the name exists."""
         meta = manifest["metadata"]
         query = {"fieldManager": FIELD_MANAGER}
         return await self._call("POST", manifest["kind"], meta.get("namespace"), query=query, body=manifest)
 
     async def replace(self, manifest: Json) -> Json:
-        """The whole object anew; 409 where it has changed since the `resourceVersion` that the manifest names."""
+        """Replaces an object; 409 if it changed since the `resourceVersion` of the manifest."""
         meta = manifest["metadata"]
         return await self._call("PUT", manifest["kind"], meta.get("namespace"), meta["name"], body=manifest)
 
     async def resources(self, group_version: str) -> set[str]:
-        """What the API server offers in a group's version, such as `v1`: `pods`, `pods/resize` and so on."""
+        """The resources of a group version such as `v1`: `pods`, `pods/resize` and so on."""
         path = f"/{'apis' if '/' in group_version else 'api'}/{group_version}"
         return {each["name"] for each in json.loads(await self.raw(path))["resources"]}
 
-    async def may(self, verb: str, resource: str) -> bool:
-        """Whether the operator may do so to a resource of the core group everywhere."""
+    async def is_allowed(self, verb: str, resource: str) -> bool:
+        """Whether the operator has a verb on a resource of the core group in all namespaces."""
         attributes = {"verb": verb, "resource": resource}
         body: Json = {
             "apiVersion": "authorization.k8s.io/v1",
@@ -134,14 +133,14 @@ class Api:
         return bool(answer.get("status", {}).get("allowed"))
 
     async def delete(self, kind: str, namespace: str, name: str, *, uid: str, grace_s: int | None = None) -> None:
-        """Deletes the object with this uid and no other: 409 where it has another one."""
+        """Deletes the object with this uid; 409 if it has another one."""
         body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
         body["propagationPolicy"] = "Background"
         if grace_s is not None:
             body["gracePeriodSeconds"] = grace_s
         await self._call("DELETE", kind, namespace, name, body=body)
 
-    async def merge(self, kind: str, namespace: str, name: str, body: Json, *, subresource: str = "") -> Json:
+    async def merge_patch(self, kind: str, namespace: str, name: str, body: Json, *, subresource: str = "") -> Json:
         """A merge patch."""
         content = "application/merge-patch+json"
         query = {"fieldManager": FIELD_MANAGER}
@@ -149,14 +148,14 @@ class Api:
             "PATCH", kind, namespace, name, subresource=subresource, query=query, body=body, content=content
         )
 
-    async def strategic(self, kind: str, namespace: str, name: str, body: Json, *, subresource: str) -> Json:
-        """A strategic merge patch, which tells containers by their names."""
+    async def strategic_patch(self, kind: str, namespace: str, name: str, body: Json, *, subresource: str) -> Json:
+        """A strategic merge patch, which merges containers by name."""
         content = "application/strategic-merge-patch+json"
         return await self._call("PATCH", kind, namespace, name, subresource=subresource, body=body, content=content)
 
-    async def raw(self, path: str, *, most: int | None = None) -> bytes:
-        """What stands at a path; OSError where that is longer than `most` bytes."""
-        return await self._send("GET", path, None, "application/json", most=most)
+    async def raw(self, path: str, *, limit: int | None = None) -> bytes:
+        """The content of a path; OSError if it is longer than `limit` bytes."""
+        return await self._send("GET", path, None, "application/json", limit=limit)
 
     async def _call(
         self,
@@ -171,13 +170,15 @@ class Api:
         content: str = "application/json",
     ) -> Json:
         path = path_of(kind, namespace, name, subresource)
-        if method != "GET" and kind not in _ASIDE:
+        if method != "GET" and kind not in _UNCOUNTED:
             API_WRITES.labels(kind=kind if not subresource else f"{kind}/{subresource}", verb=method.lower()).inc()
         answer = await self._send(method, f"{path}?{urlencode(query)}" if query else path, body, content)
         found: Json = json.loads(answer) if answer else {}
         return found
 
-    async def _send(self, method: str, path: str, body: Json | None, content: str, *, most: int | None = None) -> bytes:
+    async def _send(
+        self, method: str, path: str, body: Json | None, content: str, *, limit: int | None = None
+    ) -> bytes:
         headers: dict[str, Any] = {"Accept": "application/json", "Content-Type": content}
         await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         url = self._client.configuration.host + path
@@ -185,40 +186,40 @@ class Api:
             response = await self._client.rest_client.request(
                 method, url, headers=headers, body=body, _request_timeout=_TIMEOUT
             )
-            answer: bytes = await (response.read() if most is None else read_at_most(response.response, most))
+            answer: bytes = await (response.read() if limit is None else read_limited(response.response, limit))
         except aiohttp.ClientError as error:  # not all of them are an OSError
             raise ConnectionError(f"{method} {path}: {str(error) or type(error).__name__}") from error
         except TimeoutError:
             raise TimeoutError(f"{method} {path}: no answer within {_TIMEOUT.total:g} s") from None
         if response.status >= 300:
-            raise _refused(response.status, answer, response.getheaders().get("Retry-After"))
+            raise _api_error(response.status, answer, response.getheaders().get("Retry-After"))
         return answer
 
 
-async def read_at_most(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """What the answer holds; OSError as soon as it is longer than `most` bytes."""
+async def read_limited(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """The content of a response; OSError as soon as it is longer than `limit` bytes."""
     found = bytearray()
     async for chunk in response.content.iter_any():
         found += chunk
-        if len(found) > most:
+        if len(found) > limit:
             response.close()
-            raise OSError(f"{response.url.path}: the answer is longer than {most >> 20} MiB")
+            raise OSError(f"{response.url.path}: the response is longer than {limit >> 20} MiB")
     return bytes(found)
 
 
 def path_of(kind: str, namespace: str | None, name: str = "", subresource: str = "") -> str:
-    """The path of an object, or of a collection without a name."""
+    """The path of an object, or of a collection if there is no name."""
     group, plural = _PATHS[kind]
     within = f"/namespaces/{namespace}" if namespace and kind not in _CLUSTER_WIDE else ""
     tail = "".join(f"/{each}" for each in (name, subresource) if each)
     return f"{group}{within}/{plural}{tail}"
 
 
-def _refused(status: int, answer: bytes, retry_after: str | None) -> ApiError:
+def _api_error(status: int, answer: bytes, retry_after: str | None) -> ApiError:
     try:
-        said = json.loads(answer)
+        body = json.loads(answer)
     except ValueError:
-        said = {}
-    reason, message = said.get("reason") or "Unknown", said.get("message") or answer[:300].decode(errors="replace")
+        body = {}
+    reason, message = body.get("reason") or "Unknown", body.get("message") or answer[:300].decode(errors="replace")
     wait = float(retry_after) if retry_after and retry_after.isdigit() else None
     return ApiError(status, reason, message, wait)

@@ -1,7 +1,7 @@
-"""One active operator: leader election on a Lease, as client-go does it.
+"""Leader election with a Lease, as in client-go: one operator is active.
 
-The client's own election is not used: it goes on renewing when the work behind it has failed, ends at a lost
-connection, waits for minutes for an API server that does not answer, and keeps the Lease when told to stop.
+The election of the Python client is not used: it continues to renew after a failure of the work, ends with a lost
+connection, waits minutes for an unresponsive API server, and keeps the Lease after a stop.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from s3sink_operator.kube_api import Api, ApiError
+from s3sink_operator.kube_api import ApiError, KubeApi
 from s3sink_operator.metrics import LEADING
 from s3sink_operator.types import Json
 
 _log = logging.getLogger(__name__)
 
-LEASE_S: Final = 15
-"""A Lease that was not renewed for so long may be taken."""
-RENEW_S: Final = 10
-"""Who could not renew for so long stops working, well before another one may take the Lease."""
-RETRY_S: Final = 2.0
+LEASE_DURATION_S: Final = 15
+"""A Lease that was not renewed for this time may be acquired by another replica."""
+RENEW_DEADLINE_S: Final = 10
+"""A leader that could not renew for this time stops, before another replica may acquire the Lease."""
+RETRY_PERIOD_S: Final = 2.0
 
 
 def _identity() -> str:
@@ -37,20 +37,20 @@ def _identity() -> str:
 
 @dataclass
 class Lease:
-    """A place to be the only one. Others' clocks do not count: a Lease is old when it was seen unchanged for long."""
+    """A Lease. It expires when it is observed unchanged for its duration; clocks of other replicas are not used."""
 
-    api: Api
+    api: KubeApi
     namespace: str
     name: str
     identity: str = field(default_factory=_identity)
     clock: Callable[[], float] = time.monotonic
-    _seen: tuple[str, float] = ("", 0.0)
+    _observed: tuple[str, float] = ("", 0.0)
     _held: Json | None = None
 
-    async def take(self) -> bool:
-        """Takes or renews the Lease; whether it is ours now. Raises ApiError, OSError and TimeoutError.
+    async def try_acquire(self) -> bool:
+        """Acquires or renews the Lease. Returns whether it is held. Raises ApiError, OSError and TimeoutError.
 
-        Renewing is one call, on what our last write left; whoever has written since then makes it a conflict.
+        A renewal is one request with the resourceVersion of the last write; a write of another replica is a conflict.
         """
         if (held := self._held) is not None:
             self._held = None
@@ -59,7 +59,7 @@ class Lease:
                 if await self._write(self.api.replace, held["spec"], version):
                     return True
             except ApiError as error:
-                if not error.is_gone:
+                if not error.is_not_found:
                     raise
         found = await self.api.get("Lease", self.namespace, self.name)
         if found is None:
@@ -71,7 +71,7 @@ class Lease:
         return await self._write(self.api.replace, spec, {"resourceVersion": meta["resourceVersion"]})
 
     async def release(self) -> None:
-        """Lets the next one work at once."""
+        """Releases the Lease, so that another replica can acquire it at once."""
         found = await self.api.get("Lease", self.namespace, self.name)
         if found is not None and (found.get("spec") or {}).get("holderIdentity") == self.identity:
             spec = {**found["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
@@ -79,14 +79,14 @@ class Lease:
 
     def _is_old(self, version: str, spec: Json) -> bool:
         now = self.clock()
-        if self._seen[0] != version:
-            self._seen = (version, now)
-        return now - self._seen[1] >= int(spec.get("leaseDurationSeconds") or LEASE_S)
+        if self._observed[0] != version:
+            self._observed = (version, now)
+        return now - self._observed[1] >= int(spec.get("leaseDurationSeconds") or LEASE_DURATION_S)
 
     async def _write(self, write: Callable[[Json], Coroutine[Any, Any, Json]], spec: Json, meta: Json) -> bool:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         is_ours = spec.get("holderIdentity") == self.identity
-        held = {"holderIdentity": self.identity, "leaseDurationSeconds": LEASE_S, "renewTime": now}
+        held = {"holderIdentity": self.identity, "leaseDurationSeconds": LEASE_DURATION_S, "renewTime": now}
         if not is_ours:
             held |= {"acquireTime": now, "leaseTransitions": int(spec.get("leaseTransitions") or 0) + 1}
         try:
@@ -102,14 +102,14 @@ class Lease:
         return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
 
 
-async def while_leading(lease: Lease, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Waits for the Lease and works while it is held; returns when either ends, after the work was cancelled.
+async def run_while_leading(lease: Lease, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Waits for the Lease and runs `work` while it is held. Returns when either ends, after `work` is cancelled.
 
-    A process that lost it should end: another one works by now. Raises what the work raises.
+    A process that lost the Lease should exit: another replica is active. Raises the errors of `work`.
     """
-    while not await _tried(lease):
-        await asyncio.sleep(RETRY_S)
-    _log.info("%s has the lease %s/%s", lease.identity, lease.namespace, lease.name)
+    while not await _try_acquire(lease):
+        await asyncio.sleep(RETRY_PERIOD_S)
+    _log.info("%s acquired the lease %s/%s", lease.identity, lease.namespace, lease.name)
     LEADING.set(1)
     working, renewing = asyncio.ensure_future(work()), asyncio.ensure_future(_renew(lease))
     try:
@@ -122,28 +122,28 @@ async def while_leading(lease: Lease, work: Callable[[], Coroutine[Any, Any, Non
         ended = await asyncio.gather(working, return_exceptions=True)
         if is_held:
             with contextlib.suppress(ApiError, OSError, TimeoutError):
-                await asyncio.wait_for(lease.release(), RETRY_S)
+                await asyncio.wait_for(lease.release(), RETRY_PERIOD_S)
     for error in ended:
         if isinstance(error, Exception):
             raise error
 
 
 async def _renew(lease: Lease) -> None:
-    """Returns when the Lease could not be renewed in time, or is another's."""
+    """Returns when the Lease could not be renewed in time, or another replica holds it."""
     renewed = time.monotonic()
     while True:
-        await asyncio.sleep(RETRY_S)
-        left = renewed + RENEW_S - time.monotonic()
+        await asyncio.sleep(RETRY_PERIOD_S)
+        left = renewed + RENEW_DEADLINE_S - time.monotonic()
         if left <= 0:
             return
         with contextlib.suppress(TimeoutError):
-            if await asyncio.wait_for(_tried(lease), left):
+            if await asyncio.wait_for(_try_acquire(lease), left):
                 renewed = time.monotonic()
 
 
-async def _tried(lease: Lease) -> bool:
+async def _try_acquire(lease: Lease) -> bool:
     try:
-        return await lease.take()
+        return await lease.try_acquire()
     except (ApiError, OSError, TimeoutError) as error:
-        _log.warning("the lease %s/%s: %s", lease.namespace, lease.name, error)
+        _log.warning("lease %s/%s: %s", lease.namespace, lease.name, error)
         return False

@@ -1,6 +1,6 @@
-"""The operator's log lines, on standard error: text for people, JSON for machines, without secrets.
+"""The log of the operator on standard error: text or JSON, with secrets redacted.
 
-The operator reads no Secret. What it quotes, of the API server and of pods, may hold one all the same.
+The operator reads no Secrets. Messages of the API server and of pods may contain secrets.
 """
 
 from __future__ import annotations
@@ -10,37 +10,37 @@ import logging
 
 from sink_job.api.redaction import redacted
 
-_QUIET = ("kopf", "aiohttp.access")
-_LONGEST = 16_384
-"""Characters of a message: the API server quotes what it refuses, however long that is. Cut after secrets are hidden:
-of one that is cut in two, nothing would say what it is."""
+_WARNINGS_ONLY = ("kopf", "aiohttp.access")
+_MAX_MESSAGE = 16_384
+"""Maximum characters of a message: the API server quotes what it rejects, of any length. A message is cut after the
+redaction, which does not recognize a truncated secret."""
 
 
-class TextLines(logging.Formatter):
-    """Time, level, logger and message, with the traceback below."""
+class TextFormatter(logging.Formatter):
+    """Time, level, logger and message, followed by the traceback."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        return redacted(super().format(record))[:_LONGEST]
+        return redacted(super().format(record))[:_MAX_MESSAGE]
 
 
-class JsonLines(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, and the traceback as `trace` if there is one."""
+class JsonFormatter(logging.Formatter):
+    """One JSON object in each line: time, level, logger, message, and the traceback as `trace`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {"time": self.formatTime(record), "level": record.levelname, "logger": record.name}
-        line["message"] = redacted(record.getMessage())[:_LONGEST]
+        line["message"] = redacted(record.getMessage())[:_MAX_MESSAGE]
         if record.exc_info:
             line["trace"] = redacted(self.formatException(record.exc_info))
         return json.dumps(line)
 
 
-def set_up(*, as_json: bool) -> None:
-    """Sends all logging to standard error; of libraries that talk a lot only warnings."""
+def configure_logging(*, as_json: bool) -> None:
+    """Logs to standard error; verbose libraries only with warnings."""
     handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines() if as_json else TextLines())
+    handler.setFormatter(JsonFormatter() if as_json else TextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    for noisy in _QUIET:
+    for noisy in _WARNINGS_ONLY:
         logging.getLogger(noisy).setLevel(logging.WARNING)

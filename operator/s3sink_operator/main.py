@@ -1,4 +1,4 @@
-"""`s3sink operator`: wires the watches, the queue and the reconciler, and runs them until a signal or a lost lease."""
+"""`s3sink operator`: wires watches, work queue and reconciler, and runs them until a signal or a lost Lease."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient
 
 from s3sink_operator import handlers, lease, logs, names
-from s3sink_operator.apply import Executor
-from s3sink_operator.http_server import Heartbeat, serving
-from s3sink_operator.kube_api import Api, ApiError
-from s3sink_operator.object_cache import SinkKey, Store
-from s3sink_operator.observe import Observer, Reports
-from s3sink_operator.pod_events import Kubelet
+from s3sink_operator.apply import DecisionApplier
+from s3sink_operator.http_server import WorkerHeartbeat, serve
+from s3sink_operator.kube_api import ApiError, KubeApi
+from s3sink_operator.object_cache import ObjectCache, SinkKey
+from s3sink_operator.observe import Observer, ReportClient
+from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.reconcile import Reconciler
-from s3sink_operator.report_client import ByPod, ByProxy
+from s3sink_operator.report_client import DirectReportClient, ProxyReportClient
 from s3sink_operator.types import Settings
 from s3sink_operator.workqueue import WorkQueue
 from sink_job.api.quantities import parse_duration
@@ -34,15 +34,15 @@ from sink_job.api.spec import GROUP, VERSION
 
 _log = logging.getLogger("s3sink_operator")
 _ENVIRONMENT: Final = "S3SINK_OPERATOR_"
-_OF_CLUSTER: Final = "Cluster"
-_BEAT_S = 5.0
-_LEAST_RESYNC_S: Final = 0.1
-LOST: Final = 75
-"""Exit code when the lease is lost: worth starting again."""
+_ASSIGNED_BY_CLUSTER: Final = "Cluster"
+_HEARTBEAT_S = 5.0
+_MIN_RESYNC_S: Final = 0.1
+EXIT_LEASE_LOST: Final = 75
+"""Exit code after a lost Lease or a transient error: restart the process."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags; each also stands in the environment, `--lease-name` as S3SINK_OPERATOR_LEASE_NAME."""
+    """Adds the flags. Each has an environment variable: `--lease-name` is S3SINK_OPERATOR_LEASE_NAME."""
 
     def flag(name: str, default: str | None, text: str, **more: Any) -> None:
         variable = _ENVIRONMENT + name.upper().replace("-", "_")
@@ -50,104 +50,115 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     spaces = os.environ.get(f"{_ENVIRONMENT}NAMESPACE")
     parser.add_argument(
-        "--namespace", action="append", default=spaces.split(",") if spaces else None, help="again for more; none: all"
+        "--namespace",
+        action="append",
+        default=spaces.split(",") if spaces else None,
+        help="namespace to watch; repeatable; default: all",
     )
-    flag("selector", None, "labels of the S3Sinks to look after")
-    flag("image", None, "image of jobs that name none")
-    flag("driver-cluster-role", "s3sink-driver", "ClusterRole that drivers get in their namespace")
-    flag("cluster-id", None, "what names this cluster in ledgers (default: the uid of the namespace kube-system)")
-    flag("lease-namespace", None, "where the Lease is (default: none, a single process)")
-    flag("lease-name", names.LEASE, "name of the Lease")
-    flag("port", "8080", "of /metrics, /healthz and /readyz")
-    flag("log", "text", "text or json", choices=["text", "json"])
-    flag("node-lost-timeout", "5m", "how long a pod on a lost node is left before it is deleted by force")
-    flag("resync", "5m", "a look that asks the API server comes at least so often")
-    flag("run-as-user", "10001", "uid and gid of sinks' pods; Cluster: those that the cluster assigns (OpenShift)")
-    flag("rollout", "10m", "over how long drivers are restarted when the image of jobs that name none is another one")
-    flag("workers", "16", "sinks looked at at a time")
+    flag("selector", None, "label selector of the S3Sinks to manage")
+    flag("image", None, "default image of jobs")
+    flag("driver-cluster-role", "s3sink-driver", "ClusterRole that drivers are bound to in their namespace")
+    flag(
+        "cluster-id",
+        None,
+        "cluster name recorded in ledger ownership claims; default: the uid of the namespace kube-system",
+    )
+    flag("lease-namespace", None, "namespace of the Lease; default: no leader election")
+    flag("lease-name", names.LEASE_NAME, "name of the Lease")
+    flag("port", "8080", "port of /metrics, /healthz and /readyz")
+    flag("log", "text", "log format: text or json", choices=["text", "json"])
+    flag("node-lost-timeout", "5m", "time before a pod on a lost node is deleted by force")
+    flag("resync", "5m", "full resync interval")
+    flag("run-as-user", "10001", "uid and gid of the pods; Cluster: assigned by the cluster (OpenShift)")
+    flag("rollout", "10m", "period over which drivers are restarted after a change of the default image")
+    flag("workers", "16", "maximum number of concurrent reconciles")
     flag(
         "report-by",
         "Pod",
-        "how drivers are asked: Pod (directly) or Proxy (through the API server)",
+        "how reports of drivers are fetched: Pod (directly) or Proxy (through the API server)",
         choices=["Pod", "Proxy"],
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the operator; returns its exit code."""
-    logs.set_up(as_json=args.log == "json")
+    """Runs the operator. Returns its exit code."""
+    logs.configure_logging(as_json=args.log == "json")
     if not args.image:
-        print("s3sink operator: --image: is missing: the image of jobs that name none", file=sys.stderr)
+        print("s3sink operator: --image is required: the default image of jobs", file=sys.stderr)
         return 2
     try:
         resync_s = parse_duration(args.resync) / 1000
         node_lost_ms = parse_duration(args.node_lost_timeout)
         rollout_ms = parse_duration(args.rollout)
-        if resync_s < _LEAST_RESYNC_S:
-            raise ValueError(f"--resync {args.resync} is below {_LEAST_RESYNC_S} s")
+        if resync_s < _MIN_RESYNC_S:
+            raise ValueError(f"--resync {args.resync} is below {_MIN_RESYNC_S} s")
     except ValueError as error:
         print(f"s3sink operator: --resync, --node-lost-timeout, --rollout: {error}", file=sys.stderr)
         return 2
-    if args.run_as_user != _OF_CLUSTER and not (args.run_as_user.isascii() and args.run_as_user.isdigit()):
+    if args.run_as_user != _ASSIGNED_BY_CLUSTER and not (args.run_as_user.isascii() and args.run_as_user.isdigit()):
         print(f"s3sink operator: --run-as-user: {args.run_as_user} is neither a uid nor Cluster", file=sys.stderr)
         return 2
     try:
         return asyncio.run(_main(args, resync_s=resync_s, node_lost_ms=node_lost_ms, rollout_ms=rollout_ms))
     except (ApiError, OSError, TimeoutError) as error:
-        _log.error("the API server: %s", error)
-        return LOST
+        _log.error("request to the API server failed: %s", error)
+        return EXIT_LEASE_LOST
 
 
 async def _main(args: argparse.Namespace, *, resync_s: float, node_lost_ms: int, rollout_ms: int) -> int:
     await _load_config()
     async with ApiClient() as client, aiohttp.ClientSession() as http:
-        api = Api(client)
-        if (missing := await _missing(api)) is not None:
+        api = KubeApi(client)
+        if (missing := await _missing_crd(api)) is not None:
             _log.error("%s", missing)
-            return LOST
-        store, heartbeat = Store(), Heartbeat()
+            return EXIT_LEASE_LOST
+        store, heartbeat = ObjectCache(), WorkerHeartbeat()
         queue: WorkQueue[SinkKey] = WorkQueue(time.monotonic)
-        reports: Reports = ByProxy(api) if args.report_by == "Proxy" else ByPod(http)
+        reports: ReportClient = ProxyReportClient(api) if args.report_by == "Proxy" else DirectReportClient(http)
         settings = Settings(
             image=args.image,
-            cluster=args.cluster_id or await _cluster_id(api),
-            driver_role=args.driver_cluster_role,
-            node_lost_ms=node_lost_ms,
-            started_ms=_now(),
+            cluster_id=args.cluster_id or await _cluster_id(api),
+            driver_cluster_role=args.driver_cluster_role,
+            node_lost_timeout_ms=node_lost_ms,
+            start_time_ms=_now(),
             rollout_ms=rollout_ms,
-            user=None if args.run_as_user == _OF_CLUSTER else int(args.run_as_user),
-            resize="pods/resize" in await api.resources("v1"),
+            run_as_user=None if args.run_as_user == _ASSIGNED_BY_CLUSTER else int(args.run_as_user),
+            supports_resize="pods/resize" in await api.resources("v1"),
         )
-        nodes = await _may_watch_nodes(api)
+        nodes = await _can_watch_nodes(api)
         reconciler = Reconciler(
-            Observer(api, store, reports, Kubelet(api)), Executor(api, store, _now), settings, _now, resync_s=resync_s
+            Observer(api, store, reports, PodEventReader(api)),
+            DecisionApplier(api, store, _now),
+            settings,
+            _now,
+            resync_s=resync_s,
         )
         stop, started = asyncio.Event(), asyncio.Event()
         _stop_on_signals(stop)
 
         async def work() -> None:
             watching = kopf.operator(
-                registry=handlers.registry(client, store, queue, nodes=nodes),
-                settings=handlers.settings(args.selector),
+                registry=handlers.build_registry(client, store, queue, nodes=nodes),
+                settings=handlers.kopf_settings(args.selector),
                 standalone=True,
                 clusterwide=not args.namespace,
                 namespaces=args.namespace or (),
                 ready_flag=started,
                 stop_flag=stop,
             )
-            await _work(watching, started, int(args.workers), queue, reconciler, heartbeat, stop)
+            await _run_workers(watching, started, int(args.workers), queue, reconciler, heartbeat, stop)
 
-        async with serving(int(args.port), heartbeat, store, queue) as port:
-            _log.info("metrics and health at port %d", port)
+        async with serve(int(args.port), heartbeat, store, queue) as port:
+            _log.info("serving metrics and health on port %d", port)
             if args.lease_namespace:
                 heartbeat.waiting = True
-                working = lease.while_leading(lease.Lease(api, args.lease_namespace, args.lease_name), work)
+                working = lease.run_while_leading(lease.Lease(api, args.lease_namespace, args.lease_name), work)
             else:
                 working = work()
-            return await _until(stop, working, heartbeat)
+            return await _run_until_stopped(stop, working, heartbeat)
 
 
-async def _until(stop: asyncio.Event, working: Any, heartbeat: Heartbeat) -> int:
+async def _run_until_stopped(stop: asyncio.Event, working: Any, heartbeat: WorkerHeartbeat) -> int:
     task, stopped, beating = (
         asyncio.ensure_future(each) for each in (working, stop.wait(), _beat_while_waiting(heartbeat))
     )
@@ -163,15 +174,15 @@ async def _until(stop: asyncio.Event, working: Any, heartbeat: Heartbeat) -> int
         return 0
     if error := task.exception():
         raise error
-    _log.error("the lease is lost, or the watches have ended: starting again is the way on")
-    return LOST
+    _log.error("lost the lease or the watches: exiting for a restart")
+    return EXIT_LEASE_LOST
 
 
-async def _beat_while_waiting(heartbeat: Heartbeat) -> None:
-    """Until the workers begin, waiting for the lease is all there is to do."""
+async def _beat_while_waiting(heartbeat: WorkerHeartbeat) -> None:
+    """Beats for the workers until they start: waiting for the Lease is healthy."""
     while not heartbeat.ready:
         heartbeat.beat()
-        await asyncio.sleep(_BEAT_S)
+        await asyncio.sleep(_HEARTBEAT_S)
 
 
 def _stop_on_signals(stop: asyncio.Event) -> None:
@@ -179,32 +190,32 @@ def _stop_on_signals(stop: asyncio.Event) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
 
 
-async def _work(
+async def _run_workers(
     watching: Coroutine[Any, Any, None],
     started: asyncio.Event,
     workers: int,
     queue: WorkQueue[SinkKey],
     reconciler: Reconciler,
-    heartbeat: Heartbeat,
+    heartbeat: WorkerHeartbeat,
     stop: asyncio.Event,
 ) -> None:
-    """Watches and workers, until one of them ends. Kopf lets no event through before all lists are here."""
+    """Runs watches and workers until one of them ends. Kopf delivers events after all lists are complete."""
 
     async def worker() -> None:
         while True:
             heartbeat.beat()
             try:
-                key = await asyncio.wait_for(queue.take(), _BEAT_S)
+                key = await asyncio.wait_for(queue.take(), _HEARTBEAT_S)
             except TimeoutError:
                 continue
-            async with _taken(queue, key):
-                again = await reconciler.reconcile(key)
-                if again is not None:
-                    queue.add(key, again)
+            async with _processing(queue, key):
+                requeue_s = await reconciler.reconcile(key)
+                if requeue_s is not None:
+                    queue.add(key, requeue_s)
 
     async def begin() -> None:
         await started.wait()
-        _stop_on_signals(stop)  # again: Kopf has put its own in their place
+        _stop_on_signals(stop)  # again: Kopf replaced the handlers
         heartbeat.ready, heartbeat.waiting = True, False
         await asyncio.gather(*(worker() for _ in range(workers)))
 
@@ -221,12 +232,12 @@ async def _work(
 
 
 @contextlib.asynccontextmanager
-async def _taken(queue: WorkQueue[SinkKey], key: SinkKey) -> AsyncIterator[None]:
-    """A look that fails in a way that nobody thought of is told, and tried again in a minute."""
+async def _processing(queue: WorkQueue[SinkKey], key: SinkKey) -> AsyncIterator[None]:
+    """Logs an unexpected error of a pass and queues the sink again after a minute."""
     try:
         yield
     except Exception:
-        _log.exception("%s: a look at this sink failed", key)
+        _log.exception("%s: reconcile failed with an unexpected error", key)
         queue.add(key, 60)
     finally:
         queue.done(key)
@@ -239,32 +250,32 @@ async def _load_config() -> None:
         await config.load_kube_config(config_file=os.environ.get("KUBECONFIG"))
 
 
-async def _missing(api: Api) -> str | None:
-    """What is wrong with the cluster, if the kind that this is all about is not there."""
+async def _missing_crd(api: KubeApi) -> str | None:
+    """The error message if the cluster has no CustomResourceDefinition of S3Sinks; None if it has."""
     try:
         if names.PLURAL in await api.resources(f"{GROUP}/{VERSION}"):
             return None
     except ApiError as error:
-        if not error.is_gone:
+        if not error.is_not_found:
             raise
-    return f"the API server has no {names.PLURAL}.{GROUP}/{VERSION}: apply the CustomResourceDefinition first"
+    return f"{names.PLURAL}.{GROUP}/{VERSION} not found: apply the CustomResourceDefinition first"
 
 
-async def _may_watch_nodes(api: Api) -> bool:
-    """Without leave, which is cluster-wide, lost nodes are not told and their pods are not replaced."""
-    if all([await api.may(verb, "nodes") for verb in ("list", "watch")]):
+async def _can_watch_nodes(api: KubeApi) -> bool:
+    """Whether the operator may watch nodes. Without that, pods on lost nodes are not replaced."""
+    if all([await api.is_allowed(verb, "nodes") for verb in ("list", "watch")]):
         return True
-    _log.warning("nodes may not be watched: a driver on a node that is lost is not replaced")
+    _log.warning("no permission to watch nodes: a driver on a lost node is not replaced")
     return False
 
 
-async def _cluster_id(api: Api) -> str:
+async def _cluster_id(api: KubeApi) -> str:
     try:
         found = await api.get("Namespace", None, "kube-system")
     except ApiError as error:
-        raise ApiError(error.status, error.reason, f"{error.message}: give --cluster-id") from None
+        raise ApiError(error.status, error.reason, f"{error.message}: set --cluster-id") from None
     if found is None:
-        raise ApiError(404, "NotFound", "the namespace kube-system is not there: give --cluster-id")
+        raise ApiError(404, "NotFound", "the namespace kube-system was not found: set --cluster-id")
     return str(found["metadata"]["uid"])
 
 

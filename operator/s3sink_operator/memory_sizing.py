@@ -1,13 +1,14 @@
-"""How much memory a sink gets: the need, by the job's own arithmetic, and when it is worth a change.
+"""How much memory a sink gets: the required memory, by the job's own arithmetic, and when a change is worth it.
 
-    need = heap + what stands beside it + slots × (Python + Arrow batches + parts under way + what objects hold back)
+    required = heap + JVM overhead + slots × (Python + Arrow batches + parts in flight + bytes that open objects buffer)
 
-An open object holds back at most a part; what tasks really held in the last round, spilled bytes included, bounds it
-further. A sink is given a seventh more than it needs. It grows early (need above 0.95 of what it has), shrinks late
-(that target below 0.70 of it for an hour), at most four times a day, and never below what a kill for want of memory has
-taught. Monotone: more of anything never makes the need smaller, so equal inputs end in one size.
+An open object buffers at most one part. What tasks buffered in the last round, spilled bytes included, is a second
+upper bound. The recommended memory is 15 % above the required memory. Memory grows early (required above 0.95 of the
+current size) and shrinks late (recommended below 0.70 of the current size for an hour). It changes at most four times a
+day and never below the minimum learned from an out-of-memory kill. The function is monotone: more of any input never
+lowers the result, so equal inputs converge to one size.
 
-The state is `status.memory`; losing it costs a restart at most.
+The state is kept in `status.memory`. Losing it costs at most one restart.
 """
 
 from __future__ import annotations
@@ -27,164 +28,170 @@ HEADROOM = (23, 20)
 GROW_ABOVE = (19, 20)
 SHRINK_BELOW = (7, 10)
 SHRINK_AFTER = HOUR
-MOST_CHANGES = 4
-FLOOR_LASTS = 7 * DAY
-PARTS_UNDER_WAY = 3
+MAX_CHANGES = 4
+MINIMUM_RETENTION = 7 * DAY
+PARTS_IN_FLIGHT = 3
 OOM_FACTOR = (3, 2)
-MOST_OF_DRIVER = 16 * 1024 * MI
-"""Kills of a driver that runs no tasks raise its size so far: more is a person's to give."""
+MAX_DRIVER = 16 * 1024 * MI
+"""Out-of-memory kills raise a driver that runs no tasks up to this size. More requires spec.driver.memory."""
 PER_PARTITION = 64 * 1024
-"""Of a driver that runs no tasks: ends, cursors and open objects of a topic-partition."""
-FEW_PARTITIONS = 1024
-"""There is room for so many from the beginning, so that a small sink's driver has one size."""
+"""Bytes that a driver that runs no tasks holds for a topic-partition: end offset, cursor and open objects."""
+MIN_PARTITIONS = 1024
+"""A driver has room for this many topic-partitions from the start, so the drivers of small sinks have one size."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inputs:
-    """What the need is worked out from. `held`: bytes that all tasks of the last round kept back, spilled included."""
+class SizingInputs:
+    """The inputs of the required memory. `held_bytes`: bytes that all tasks of the last round buffered or spilled."""
 
     slots: int
     part_size: int
     open_objects: int = 0
-    held: int = 0
+    held_bytes: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """What the user allows, in bytes."""
+    """The bounds that the user sets, in bytes."""
 
     mode: MemoryMode = MemoryMode.AUTO
-    least: int = 512 * MI
-    most: int = 8192 * MI
+    min: int = 512 * MI
+    max: int = 8192 * MI
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
-    """What is remembered. `changes`: when, within the last day; `low_since`: since when less would do.
+class SizingState:
+    """The state between reconcile passes. Times are ms since the epoch, sizes bytes.
 
-    `floor`: the least that a kill has taught, of an executor or of a sink in one pod; `driver_floor`: of a driver whose
-    tasks run in executors.
+    `minimum`: learned from an out-of-memory kill, of an executor or of a sink in Local mode. `driver_minimum`: of a
+    driver whose tasks run in executors. `minimum_since`: when they were learned. `low_since`: since when less memory
+    would suffice. `changes`: the changes within the last day.
     """
 
-    floor: int = 0
-    driver_floor: int = 0
-    floor_at: int | None = None
+    minimum: int = 0
+    driver_minimum: int = 0
+    minimum_since: int | None = None
     low_since: int | None = None
     changes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What should be. `size` is what to have from now on; other than the current one, it is a change, for `why`."""
+class SizingPlan:
+    """The desired memory in bytes. A `size` other than the current one is a change, for `reason`.
+
+    `next_change`: the earliest time of the next change in ms since the epoch, if the daily limit is reached.
+    """
 
     size: int
-    target: int
-    state: State
+    recommended: int
+    state: SizingState
     capped: bool
-    why: str | None = None
-    next_allowed: int | None = None
+    reason: str | None = None
+    next_change: int | None = None
 
 
-def need(inputs: Inputs) -> int:
-    """Bytes of an executor, or of the whole sink in Local mode."""
+def required(inputs: SizingInputs) -> int:
+    """Bytes that an executor requires, or the whole sink in Local mode."""
     slots = max(1, inputs.slots)
     part = inputs.part_size
-    held = max(memory_budget.MIN_TASK_MEMORY, min(inputs.open_objects * part, -(-inputs.held // slots)))
-    return memory_budget.beside_tasks(slots) + slots * (memory_budget.BATCHES + (PARTS_UNDER_WAY + 1) * part + held)
+    buffered = max(memory_budget.MIN_TASK_MEMORY, min(inputs.open_objects * part, -(-inputs.held_bytes // slots)))
+    return memory_budget.beside_tasks(slots) + slots * (memory_budget.BATCHES + (PARTS_IN_FLIGHT + 1) * part + buffered)
 
 
-def target(inputs: Inputs, *, floor: int = 0) -> int:
-    """What to give for the need: with headroom, in whole steps, not below `floor`."""
-    more, whole = HEADROOM
-    return max(_whole(need(inputs) * more // whole), floor)
+def recommended(inputs: SizingInputs, *, minimum: int = 0) -> int:
+    """Bytes to give: the required memory with headroom, in whole steps, not below `minimum`."""
+    numerator, denominator = HEADROOM
+    return max(_round_up(required(inputs) * numerator // denominator), minimum)
 
 
-def start_size(inputs: Inputs, bounds: Bounds, state: State, now: int) -> int:
-    """What a sink is started with: what an hour of these inputs would lead to."""
-    state = _forgets(state, now)
+def start_size(inputs: SizingInputs, bounds: Bounds, state: SizingState, now: int) -> int:
+    """Bytes that a sink is started with: what an hour of these inputs would lead to."""
+    state = _without_expired(state, now)
     if bounds.mode is MemoryMode.OFF:
-        return bounds.most
-    usual = _usual(inputs)
+        return bounds.max
+    initial = _initial(inputs)
     if bounds.mode is MemoryMode.RECOMMEND:
-        return _within(max(usual, state.floor), bounds)
-    known = inputs.open_objects or inputs.held
-    wanted = target(inputs, floor=state.floor)
-    return _within(wanted if known else max(usual, wanted), bounds)
+        return _clamp(max(initial, state.minimum), bounds)
+    observed = inputs.open_objects or inputs.held_bytes
+    size = recommended(inputs, minimum=state.minimum)
+    return _clamp(size if observed else max(initial, size), bounds)
 
 
-def plan(inputs: Inputs, bounds: Bounds, state: State, *, current: int, now: int) -> Plan:
-    """What to do about the memory of a sink that runs with `current` bytes."""
-    state = _forgets(state, now)
-    wanted = target(inputs, floor=state.floor)
-    goal = _within(wanted, bounds)
-    capped = bounds.mode is not MemoryMode.OFF and _above(need(inputs), max(current, goal), GROW_ABOVE)
-    stays = Plan(size=current, target=wanted, state=state, capped=capped)
+def plan(inputs: SizingInputs, bounds: Bounds, state: SizingState, *, current: int, now: int) -> SizingPlan:
+    """The plan for a sink that runs with `current` bytes."""
+    state = _without_expired(state, now)
+    size = recommended(inputs, minimum=state.minimum)
+    target = _clamp(size, bounds)
+    capped = bounds.mode is not MemoryMode.OFF and _exceeds(required(inputs), max(current, target), GROW_ABOVE)
+    unchanged = SizingPlan(size=current, recommended=size, state=state, capped=capped)
     if bounds.mode is not MemoryMode.AUTO:
-        return replace(stays, state=replace(state, low_since=None))
-    low = goal * SHRINK_BELOW[1] < current * SHRINK_BELOW[0]
+        return replace(unchanged, state=replace(state, low_since=None))
+    low = target * SHRINK_BELOW[1] < current * SHRINK_BELOW[0]
     state = replace(state, low_since=(now if state.low_since is None else state.low_since) if low else None)
-    if _above(need(inputs), current, GROW_ABOVE) and goal > current:
-        why = f"grow: {_mi(need(inputs))} are needed of {_mi(current)}"
+    if _exceeds(required(inputs), current, GROW_ABOVE) and target > current:
+        reason = f"grow: {_mi(required(inputs))} required, {_mi(current)} available"
     elif low and state.low_since is not None and now - state.low_since >= SHRINK_AFTER:
-        why = f"shrink: {_mi(goal)} have been enough for an hour, of {_mi(current)}"
+        reason = f"shrink: {_mi(target)} sufficient for one hour, {_mi(current)} available"
     else:
-        return replace(stays, state=state)
-    if len(state.changes) >= MOST_CHANGES:
-        return replace(stays, state=state, next_allowed=state.changes[-MOST_CHANGES] + DAY)
-    return replace(stays, size=goal, state=replace(state, low_since=None, changes=(*state.changes, now)), why=why)
+        return replace(unchanged, state=state)
+    if len(state.changes) >= MAX_CHANGES:
+        return replace(unchanged, state=state, next_change=state.changes[-MAX_CHANGES] + DAY)
+    changed = replace(state, low_since=None, changes=(*state.changes, now))
+    return replace(unchanged, size=target, state=changed, reason=reason)
 
 
-def killed(state: State, *, current: int, bounds: Bounds, now: int) -> State:
-    """After a kill for want of memory: half as much again is the least, for a week."""
-    more, whole = OOM_FACTOR
-    return replace(state, floor=max(state.floor, min(bounds.most, _whole(current * more // whole))), floor_at=now)
+def after_oom(state: SizingState, *, current: int, bounds: Bounds, now: int) -> SizingState:
+    """The state after an out-of-memory kill: 1.5 times the current size becomes the minimum for a week."""
+    numerator, denominator = OOM_FACTOR
+    learned = min(bounds.max, _round_up(current * numerator // denominator))
+    return replace(state, minimum=max(state.minimum, learned), minimum_since=now)
 
 
-def driver_killed(state: State, *, current: int, now: int) -> State:
-    """After a kill of a driver whose tasks run in executors: half as much again is the least, for a week."""
-    more, whole = OOM_FACTOR
-    taught = min(_whole(current * more // whole), MOST_OF_DRIVER)
-    return replace(state, driver_floor=max(state.driver_floor, taught), floor_at=now)
+def driver_after_oom(state: SizingState, *, current: int, now: int) -> SizingState:
+    """As `after_oom`, for a driver whose tasks run in executors."""
+    numerator, denominator = OOM_FACTOR
+    learned = min(_round_up(current * numerator // denominator), MAX_DRIVER)
+    return replace(state, driver_minimum=max(state.driver_minimum, learned), minimum_since=now)
 
 
-def is_driver_capped(state: State, now: int) -> bool:
-    """Whether kills would have a driver beside executors be larger than it is ever made."""
-    return _forgets(state, now).driver_floor >= MOST_OF_DRIVER
+def is_driver_capped(state: SizingState, now: int) -> bool:
+    """Whether a driver whose tasks run in executors has reached the limit of automatic sizing."""
+    return _without_expired(state, now).driver_minimum >= MAX_DRIVER
 
 
-def driver_size(partitions: int, state: State, now: int) -> int:
-    """Bytes of a driver whose tasks run in executors."""
-    cursors = max(partitions, FEW_PARTITIONS) * PER_PARTITION
-    usual = _whole(memory_budget.HEAP + memory_budget.JVM_BESIDE_HEAP + memory_budget.DRIVER + cursors)
-    return max(usual, min(_forgets(state, now).driver_floor, MOST_OF_DRIVER))
+def driver_size(partitions: int, state: SizingState, now: int) -> int:
+    """Bytes of a driver whose tasks run in executors, for this many topic-partitions."""
+    cursors = max(partitions, MIN_PARTITIONS) * PER_PARTITION
+    initial = _round_up(memory_budget.HEAP + memory_budget.JVM_BESIDE_HEAP + memory_budget.DRIVER + cursors)
+    return max(initial, min(_without_expired(state, now).driver_minimum, MAX_DRIVER))
 
 
-def _forgets(state: State, now: int) -> State:
-    """Without what was too long ago. A time to come is of a clock that was wrong: it counts as now."""
+def _without_expired(state: SizingState, now: int) -> SizingState:
+    """The state without expired entries. A time in the future comes from a wrong clock and counts as now."""
     recent = tuple(min(at, now) for at in state.changes if now - at < DAY)
     if state.low_since is not None:
         state = replace(state, low_since=min(state.low_since, now))
-    if state.floor_at is not None:
-        state = replace(state, floor_at=min(state.floor_at, now))
-    if state.floor_at is not None and now - state.floor_at >= FLOOR_LASTS:
-        return replace(state, changes=recent, floor=0, driver_floor=0, floor_at=None)
+    if state.minimum_since is not None:
+        state = replace(state, minimum_since=min(state.minimum_since, now))
+    if state.minimum_since is not None and now - state.minimum_since >= MINIMUM_RETENTION:
+        return replace(state, changes=recent, minimum=0, driver_minimum=0, minimum_since=None)
     return replace(state, changes=recent)
 
 
-def _usual(inputs: Inputs) -> int:
+def _initial(inputs: SizingInputs) -> int:
     size = memory_budget.default_total(cores=max(1, inputs.slots), part_size=inputs.part_size, least=0, most=1 << 60)
-    return _whole(size)
+    return _round_up(size)
 
 
-def _within(size: int, bounds: Bounds) -> int:
-    return min(max(size, bounds.least), bounds.most)
+def _clamp(size: int, bounds: Bounds) -> int:
+    return min(max(size, bounds.min), bounds.max)
 
 
-def _above(part: int, whole: int, share: tuple[int, int]) -> bool:
-    return part * share[1] > whole * share[0]
+def _exceeds(part: int, whole: int, ratio: tuple[int, int]) -> bool:
+    return part * ratio[1] > whole * ratio[0]
 
 
-def _whole(size: int) -> int:
+def _round_up(size: int) -> int:
     return -(-size // STEP) * STEP
 
 

@@ -1,7 +1,7 @@
-"""The words that the operator's floors share with each other and with users: names, labels, annotations, the finalizer.
+"""Names, labels, annotations and the finalizer of a sink and its children.
 
-They are a contract: an operator that is updated finds the children of the one before by them, users select by them,
-and dashboards and policies quote them. All are pure functions of the sink's name and the attempt's number.
+They are a contract: a newer operator finds the children of an older one by them, and users select by them. All are pure
+functions of the name of the sink and the number of the attempt.
 """
 
 from __future__ import annotations
@@ -13,101 +13,101 @@ from sink_job.api.spec import GROUP
 
 PLURAL: Final = "s3sinks"
 SINGULAR: Final = "s3sink"
-SHORT: Final = "s3s"
+SHORT_NAME: Final = "s3s"
 CATEGORY: Final = "sinks"
 
 FIELD_MANAGER: Final = "s3sink-operator"
-"""Who writes, in every apply: the API server keeps the fields of each manager apart."""
-LEASE: Final = "s3sink-operator"
+"""Field manager of every apply."""
+LEASE_NAME: Final = "s3sink-operator"
 
 FINALIZER: Final = f"{GROUP}/deletion-policy"
-"""Holds a deleted sink until what is open is published or discarded; never set with deletionPolicy Retain."""
+"""Holds a deleted sink until its open objects are published or discarded. Not set with deletionPolicy Retain."""
 
-RESTART: Final = f"{GROUP}/restart"
-"""Annotation of users: any new text restarts the sink."""
-STATE: Final = f"{GROUP}/state"
-"""Annotation of users: Running, Paused or Stopped, in place of spec.state."""
-RESET_OFFSETS: Final = f"{GROUP}/reset-offsets"
-"""Annotation of users: a request about offsets as JSON, as spec.offsets.reset has it, with a nonce of its own."""
-PAUSED: Final = f"reconcile.{GROUP}/paused"
-"""Annotation of users: with "true" the operator looks and tells, and touches nothing."""
-SPEC_HASH: Final = f"{GROUP}/spec-hash"
-"""Annotation of pods: what the job was started with."""
+RESTART_ANNOTATION: Final = f"{GROUP}/restart"
+"""Annotation by users: any new text restarts the driver."""
+STATE_ANNOTATION: Final = f"{GROUP}/state"
+"""Annotation by users: Running, Paused or Stopped; overrides spec.state."""
+RESET_OFFSETS_ANNOTATION: Final = f"{GROUP}/reset-offsets"
+"""Annotation by users: an offset reset as JSON, in the format of spec.offsets.reset, with its own nonce."""
+RECONCILE_PAUSED_ANNOTATION: Final = f"reconcile.{GROUP}/paused"
+"""Annotation by users: with "true" the operator only writes the status of the sink."""
+SPEC_HASH_ANNOTATION: Final = f"{GROUP}/spec-hash"
+"""Annotation of pods: hash of the settings that the job was started with."""
 
-SINK: Final = f"{GROUP}/sink"
-ATTEMPT: Final = f"{GROUP}/attempt"
-NAME: Final = "app.kubernetes.io/name"
-INSTANCE: Final = "app.kubernetes.io/instance"
-COMPONENT: Final = "app.kubernetes.io/component"
-MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+SINK_LABEL: Final = f"{GROUP}/sink"
+ATTEMPT_LABEL: Final = f"{GROUP}/attempt"
+NAME_LABEL: Final = "app.kubernetes.io/name"
+INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
+COMPONENT_LABEL: Final = "app.kubernetes.io/component"
+MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 
-LONGEST_SINK: Final = 40
-"""Characters of a sink's name: with an attempt and an executor's number behind it, it is still a host name."""
-LONGEST_HOST_NAME: Final = 63
-LONGEST_ATTEMPT_NAME: Final = 47
-"""Characters that leave room for what Spark puts behind them, `-exec-` and a number of ten digits."""
-_ATTEMPTS: Final = 10 ** (LONGEST_ATTEMPT_NAME - LONGEST_SINK - 1)
+MAX_SINK_NAME: Final = 40
+"""Maximum length of a sink's name. With the numbers of attempt and executor it is still a host name."""
+MAX_HOST_NAME: Final = 63
+MAX_ATTEMPT_NAME: Final = 47
+"""Maximum length that leaves room for the suffix of Spark: `-exec-` and a number of ten digits."""
+_ATTEMPTS: Final = 10 ** (MAX_ATTEMPT_NAME - MAX_SINK_NAME - 1)
 
 
 class Component(StrEnum):
-    """What a child of a sink is for."""
+    """The component label of a child."""
 
     DRIVER = "driver"
     EXECUTOR = "executor"
-    TASK = "task"
+    OPERATION = "operation"
     CONFIG = "config"
 
 
-def config_name(sink: str) -> str:
-    """Of the ConfigMap with what the job reads."""
+def config_map_name(sink: str) -> str:
+    """Name of the ConfigMap with the input of the job."""
     return f"{sink}-s3sink"
 
 
-def account_name(sink: str) -> str:
-    """Of the ServiceAccount that the driver makes executors with."""
+def service_account_name(sink: str) -> str:
+    """Name of the ServiceAccount of the pods."""
     return f"{sink}-s3sink"
 
 
-def binding_name(sink: str) -> str:
-    """Of the RoleBinding that lets that account do so."""
+def role_binding_name(sink: str) -> str:
+    """Name of the RoleBinding that lets the driver create executors."""
     return f"{sink}-s3sink"
 
 
-def driver_name(sink: str) -> str:
-    """Of the driver pod: one name, so that there is never a second one."""
+def driver_pod_name(sink: str) -> str:
+    """Name of the driver pod. The fixed name prevents a second driver."""
     return f"{sink}-s3sink-driver"
 
 
-def task_name(sink: str) -> str:
-    """Of the pod that carries out one request: other offsets, or publishing what is open."""
-    return f"{sink}-s3sink-task"
+def operation_pod_name(sink: str) -> str:
+    """Name of the operation pod, which publishes or discards open objects or resets offsets."""
+    return f"{sink}-s3sink-operation"
 
 
 def attempt_name(sink: str, attempt: int) -> str:
-    """What tells one attempt from those before it: Spark's application id, and the beginning of executors' names.
+    """The name of an attempt: Spark's application id and the prefix of the names of executors.
 
-    At most 47 characters. The number starts again after a million, long after the pods of the first one are gone.
+    At most 47 characters. The number wraps around after a million attempts.
     """
     return f"{sink}-{attempt % _ATTEMPTS}"
 
 
 def labels(sink: str, component: Component) -> dict[str, str]:
-    """Of every child."""
+    """The labels of every child."""
     return {
-        NAME: SINGULAR,
-        INSTANCE: sink,
-        COMPONENT: component.value,
-        MANAGED_BY: FIELD_MANAGER,
-        SINK: sink,
+        NAME_LABEL: SINGULAR,
+        INSTANCE_LABEL: sink,
+        COMPONENT_LABEL: component.value,
+        MANAGED_BY_LABEL: FIELD_MANAGER,
+        SINK_LABEL: sink,
     }
 
 
 def pod_labels(sink: str, component: Component, attempt: int) -> dict[str, str]:
-    """Of the pods of one attempt."""
-    return labels(sink, component) | {ATTEMPT: str(attempt)}
+    """The labels of the pods of one attempt."""
+    return labels(sink, component) | {ATTEMPT_LABEL: str(attempt)}
 
 
 def selector(sink: str, component: Component | None = None) -> str:
-    """A label selector, as text, for the children of a sink: all of them, or those of one component."""
-    parts = [f"{SINK}={sink}"] + ([f"{COMPONENT}={component.value}"] if component else [])
+    """The label selector of the children of a sink, or of those of one component."""
+    parts = [f"{SINK_LABEL}={sink}"] + ([f"{COMPONENT_LABEL}={component.value}"] if component else [])
     return ",".join(parts)

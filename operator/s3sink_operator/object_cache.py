@@ -1,7 +1,8 @@
-"""What the watches have told last: objects by kind, namespace and name, and which sink each belongs to.
+"""The informer cache: the last known objects by kind, namespace and name, and the sink that each belongs to.
 
-It may be old. So a decision that leads to a write is made again from a fresh look (see `reconcile`). Answers to our own
-calls are kept as well, and may be used later than a watch's word that the object is gone: so that is remembered.
+The cache may be outdated, so a decision with writes is made again from objects of the API server (see `reconcile`).
+Responses to the operator's own requests are cached as well. A response may arrive after the event of a deletion, so
+the uids of deleted objects are kept.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ class SinkKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-_GRAVES = 10_000
+MAX_TOMBSTONES = 10_000
 
 
-class Store:
-    """The last word of each watch."""
+class ObjectCache:
+    """The objects of all watches."""
 
     def __init__(self) -> None:
         self._objects: dict[str, dict[tuple[str, str], Json]] = {}
-        self._gone: dict[str, None] = {}
+        self._tombstones: dict[str, None] = {}
         self._pods: dict[SinkKey, dict[tuple[str, str], Json]] = {}
         self._changed: set[SinkKey] = set()
-        self._yielding: set[SinkKey] = set()
-        self._states: Counter[SinkKey] = Counter()
+        self._conflicted: set[SinkKey] = set()
+        self._versions: Counter[SinkKey] = Counter()
 
-    def put(self, obj: Json) -> SinkKey | None:
-        """Keeps what a watch tells, unless a later state of it is known; returns the sink that it belongs to."""
+    def on_event(self, obj: Json) -> SinkKey | None:
+        """Caches the object of a watch event, unless a newer version is cached. Returns its sink."""
         meta = obj["metadata"]
-        self._gone.pop(meta.get("uid", ""), None)  # where a selector matches it again
+        self._tombstones.pop(meta.get("uid", ""), None)  # a selector matches it again
         kept = self._objects.setdefault(obj["kind"], {})
         place = (meta.get("namespace", ""), meta["name"])
         if not _is_older(obj, kept.get(place)):
@@ -50,26 +51,26 @@ class Store:
             self._keep(obj, place)
         return sink_of(obj)
 
-    def learn(self, obj: Json) -> None:
-        """Keeps what a call of ours answered, unless a watch has told since then that it is gone."""
-        if obj["metadata"].get("uid") not in self._gone:
-            self.put(obj)
+    def on_response(self, obj: Json) -> None:
+        """Caches the response to a request, unless a watch event reported the deletion meanwhile."""
+        if obj["metadata"].get("uid") not in self._tombstones:
+            self.on_event(obj)
 
-    def drop(self, obj: Json) -> SinkKey | None:
-        """Forgets an object that is gone; returns the sink that it belonged to. One that came after it stays."""
+    def on_delete(self, obj: Json) -> SinkKey | None:
+        """Removes a deleted object, unless another uid is cached. Returns its sink."""
         meta = obj["metadata"]
         kept = self._objects.get(obj["kind"], {})
         place = (meta.get("namespace", ""), meta["name"])
         if uid := meta.get("uid"):
-            self._gone[uid] = None
-            if len(self._gone) > _GRAVES:
-                del self._gone[next(iter(self._gone))]
+            self._tombstones[uid] = None
+            if len(self._tombstones) > MAX_TOMBSTONES:
+                del self._tombstones[next(iter(self._tombstones))]
         if place in kept and kept[place]["metadata"].get("uid") == meta.get("uid"):
             self._remove(obj["kind"], place)
         return sink_of(obj)
 
-    def forget(self, kind: str, namespace: str, name: str, known: Json | None) -> None:
-        """Forgets what was not there when it was asked for; what was told since then, other than `known`, stays."""
+    def on_not_found(self, kind: str, namespace: str, name: str, known: Json | None) -> None:
+        """Removes an object that a request did not find, unless the cached object changed from `known` meanwhile."""
         if self.get(kind, namespace, name) is known:
             self._remove(kind, (namespace, name))
 
@@ -81,35 +82,35 @@ class Store:
 
     def executors(self, sink: SinkKey) -> list[Json]:
         """The executor pods of a sink."""
-        wanted = names.Component.EXECUTOR.value
-        return [pod for pod in self._pods.get(sink, {}).values() if label(pod, names.COMPONENT) == wanted]
+        component = names.Component.EXECUTOR.value
+        return [pod for pod in self._pods.get(sink, {}).values() if label(pod, names.COMPONENT_LABEL) == component]
 
-    def yielding(self) -> list[SinkKey]:
-        """Sinks that do not run since an older one claims the same."""
-        return list(self._yielding)
+    def conflicted(self) -> list[SinkKey]:
+        """The sinks that lose a conflict with an older one."""
+        return list(self._conflicted)
 
-    def take_changed(self) -> set[SinkKey]:
-        """The sinks that came, went or changed since the last call."""
+    def drain_changed(self) -> set[SinkKey]:
+        """The sinks that were added, deleted or changed since the last call."""
         found, self._changed = self._changed, set()
         return found
 
-    def state(self, sink: SinkKey) -> int:
-        """A number that is another one after anything of the sink has changed here."""
-        return self._states[sink]
+    def version(self, sink: SinkKey) -> int:
+        """A number that changes with every cached object of the sink."""
+        return self._versions[sink]
 
-    def touch(self, sink: SinkKey) -> None:
-        """Something has changed that the sink depends on."""
-        self._states[sink] += 1
+    def bump(self, sink: SinkKey) -> None:
+        """Changes the version of a sink, after a change of something that it depends on."""
+        self._versions[sink] += 1
 
     def _keep(self, obj: Json, place: tuple[str, str]) -> None:
         self._objects[obj["kind"]][place] = obj
         sink = sink_of(obj)
         if sink is not None:
-            self.touch(sink)
+            self.bump(sink)
         if obj["kind"] == "S3Sink":
             self._changed.add(SinkKey(*place))
             if reason_of(obj.get("status") or {}, "Ready") == "Conflict":
-                self._yielding.add(SinkKey(*place))
+                self._conflicted.add(SinkKey(*place))
         elif obj["kind"] == "Pod" and sink is not None:
             self._pods.setdefault(sink, {})[place] = obj
 
@@ -119,10 +120,10 @@ class Store:
             return
         sink = sink_of(obj)
         if sink is not None:
-            self.touch(sink)
+            self.bump(sink)
         if kind == "S3Sink":
             self._changed.add(SinkKey(*place))
-            self._yielding.discard(SinkKey(*place))
+            self._conflicted.discard(SinkKey(*place))
         elif kind == "Pod" and sink is not None:
             del self._pods[sink][place]
             if not self._pods[sink]:
@@ -130,16 +131,16 @@ class Store:
 
 
 def sink_of(obj: Json) -> SinkKey | None:
-    """The sink that an object is, or belongs to by its label."""
+    """The sink of an object: the object itself, or the one in its label."""
     meta = obj["metadata"]
     if obj["kind"] == "S3Sink":
         return SinkKey(meta["namespace"], meta["name"])
-    name = label(obj, names.SINK)
+    name = label(obj, names.SINK_LABEL)
     return SinkKey(meta["namespace"], name) if name and meta.get("namespace") else None
 
 
 def _is_older(obj: Json, known: Json | None) -> bool:
-    """Whether a later state of the same object is known. Versions are numbers that grow, wherever both are numbers."""
+    """Whether a newer version of the same object is cached. Numeric resourceVersions are ordered."""
     if known is None or known["metadata"].get("uid") != obj["metadata"].get("uid"):
         return False
     new, old = obj["metadata"].get("resourceVersion", ""), known["metadata"].get("resourceVersion", "")

@@ -1,6 +1,6 @@
-"""What is said of a pod that has a node and does not start: its last event, as a missing Secret shows nowhere else.
+"""Reads the last event of a pod that has a node and does not start. A missing Secret is reported nowhere else.
 
-Events are not watched: most are no concern of ours. They are asked for where a pod has waited a while, now and then.
+Events are not watched, since most of them do not matter here. They are listed for a pod that waits for some time.
 """
 
 from __future__ import annotations
@@ -11,64 +11,68 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from s3sink_operator.kube_api import Api, ApiError
-from s3sink_operator.types import Json, PodWarning, is_ending, uid_of
+from s3sink_operator.kube_api import ApiError, KubeApi
+from s3sink_operator.types import Json, PodEvent, is_terminating, uid_of
 
 _log = logging.getLogger(__name__)
 
-PATIENCE_S: Final = 8.0
-"""So long a pod may wait before its events are asked for, and so long they are taken as they are."""
+EVENT_POLL_S: Final = 8.0
+"""Time before the events of a waiting pod are listed, and between two such requests."""
 
 
 @dataclass
-class Kubelet:
-    """`clock` in seconds. Without the right to list events nothing is known, which is no error."""
+class PodEventReader:
+    """`clock` returns seconds. Without the permission to list events there is no event, which is not an error."""
 
-    api: Api
+    api: KubeApi
     clock: Callable[[], float] = time.monotonic
-    _known: dict[tuple[str, str], tuple[str, float, PodWarning | None]] = field(default_factory=dict)
+    _known: dict[tuple[str, str], tuple[str, float, PodEvent | None]] = field(default_factory=dict)
 
-    async def warning(self, pod: Json) -> PodWarning | None:
-        """The pod's last event, if that is a warning; None for a pod that has been made, or does not wait for long."""
+    async def last_warning(self, pod: Json) -> PodEvent | None:
+        """The last event of the pod, if it is a warning; None for a pod that has started or only just waits."""
         meta = pod["metadata"]
         key, uid, now = (str(meta.get("namespace")), str(meta["name"])), uid_of(pod), self.clock()
-        if not is_waiting(pod):
+        if not is_waiting_to_start(pod):
             self._known.pop(key, None)
             return None
-        before, due, said = self._known.get(key, ("", now, None))
+        before, due, event = self._known.get(key, ("", now, None))
         if before != uid:
-            self._known[key] = uid, now + PATIENCE_S, None
+            self._known[key] = uid, now + EVENT_POLL_S, None
             return None
         if now < due:
-            return said
-        said = await self._ask(key, uid)
-        self._known[key] = uid, now + PATIENCE_S, said
-        return said
+            return event
+        event = await self._fetch(key, uid)
+        self._known[key] = uid, now + EVENT_POLL_S, event
+        return event
 
-    async def _ask(self, key: tuple[str, str], uid: str) -> PodWarning | None:
+    async def _fetch(self, key: tuple[str, str], uid: str) -> PodEvent | None:
         namespace, pod = key
         try:
             events = await self.api.list("Event", namespace, fields=f"involvedObject.uid={uid}")
         except (ApiError, OSError, TimeoutError) as error:
-            _log.warning("%s/%s: what is said of this pod cannot be read: %s", namespace, pod, error)
+            _log.warning("%s/%s: the events of this pod cannot be listed: %s", namespace, pod, error)
             return None
-        last = max(events, key=_when, default={})
+        last = max(events, key=_event_time, default={})
         if last.get("type") != "Warning":
             return None
-        return PodWarning(pod=pod, reason=str(last.get("reason")), message=str(last.get("message") or ""))
+        return PodEvent(pod=pod, reason=str(last.get("reason")), message=str(last.get("message") or ""))
 
 
-def is_waiting(pod: Json) -> bool:
-    """Whether the pod has a node, and its containers have neither run nor a reason of their own not to."""
+def is_waiting_to_start(pod: Json) -> bool:
+    """Whether the pod has a node and its containers neither ran nor report why they wait."""
     status = pod.get("status") or {}
-    if is_ending(pod) or status.get("phase") not in (None, "Pending") or not (pod.get("spec") or {}).get("nodeName"):
+    if (
+        is_terminating(pod)
+        or status.get("phase") not in (None, "Pending")
+        or not (pod.get("spec") or {}).get("nodeName")
+    ):
         return False
     states = [each.get("state") or {} for each in status.get("containerStatuses") or ()]
     return all((state.get("waiting") or {}).get("reason") in (None, "ContainerCreating") for state in states)
 
 
-def _when(event: Mapping[str, object]) -> str:
-    """When it was last seen, as text that sorts; an event of a series has its own time."""
+def _event_time(event: Mapping[str, object]) -> str:
+    """The time of the last occurrence as sortable text; an event of a series has its own."""
     series = event.get("series")
     last = series.get("lastObservedTime") if isinstance(series, Mapping) else None
     return str(last or event.get("lastTimestamp") or event.get("eventTime") or "")

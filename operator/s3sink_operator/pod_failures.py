@@ -1,7 +1,7 @@
-"""Reads how a pod ended, or why it does not start, into a failure with a name and a sentence of what to do.
+"""Classifies how a pod terminated, or why it does not start: category, reason, and a message with the action to take.
 
-The job's own word comes first: its termination message and its exit code. Where it had no chance to speak, the
-kubelet's and the scheduler's words do.
+The termination message and the exit code of the job come first. Without them the status of the kubelet and of the
+scheduler is used.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from s3sink_operator.types import Json, Kind, PodWarning, Refusal, to_ms
+from s3sink_operator.types import FailureCategory, Json, PodEvent, Rejection, to_ms
 from sink_job.api import errors
 from sink_job.api.report import FinalReport
 
@@ -22,208 +22,223 @@ _USER_CODES = {2, 3, 4, 5, 6, 7}
 _SPARK_TOO_MANY_EXECUTORS = 11
 
 _BY_CODE = {
-    2: (errors.InvalidSpec.reason, "the job refuses the manifest: look at the driver's log"),
-    3: (errors.LedgerFenced.reason, "another driver has claimed this sink's ledger: look for a second cluster or host"),
-    4: ("DataError", "a record cannot be written: mend its producer, or set spec.errors.tolerance"),
-    5: (errors.DataLoss.reason, "Kafka no longer holds records that are not in S3 yet: see spec.onDataLoss"),
-    6: (errors.ObjectConflict.reason, "an object with other content stands where one has to be written"),
-    7: (errors.ConfigurationError.reason, "the surroundings do not fit the manifest: look at the driver's log"),
+    2: (errors.InvalidSpec.reason, "the job rejected the manifest: see the driver log"),
+    3: (
+        errors.LedgerFenced.reason,
+        "another driver claimed the ledger of this sink: check for a second cluster or host",
+    ),
+    4: ("DataError", "a record cannot be written: fix its producer, or set spec.errors.tolerance"),
+    5: (errors.DataLoss.reason, "Kafka no longer holds records that are not in S3: see spec.onDataLoss"),
+    6: (errors.ObjectConflict.reason, "an object with the same key and other content exists: see the driver log"),
+    7: (errors.ConfigurationError.reason, "configuration error: see the driver log"),
     75: (errors.TransientError.reason, "Kafka, S3 or the network did not answer in time"),
-    137: ("Killed", "the driver was killed from outside"),
-    143: ("Terminated", "the driver was told to stop from outside"),
+    137: ("Killed", "the driver was killed by SIGKILL"),
+    143: ("Terminated", "the driver was terminated by SIGTERM"),
     _SPARK_TOO_MANY_EXECUTORS: (
         "TooManyExecutorFailures",
-        "too many executors failed: look at their logs and at the memory they are given",
+        "too many executors failed: see their logs and spec.executor.memory",
     ),
 }
 _HINTS = {
-    "Pod": "Look at the pod templates of the spec",
-    "RoleBinding": "Delete it, if it names another role: the role of a binding cannot change, and it is made again",
+    "Pod": "Fix the pod templates of the spec",
+    "RoleBinding": "If it names another role, delete it: the role of a RoleBinding is immutable; it is re-created",
 }
 _PULL = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
-_MISSING = re.compile(
+_NOT_FOUND = re.compile(
     r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found'
     r"|couldn't find key (?P<key>\S+) in (?P<of_kind>Secret|ConfigMap) (?:[\w.-]+/)?(?P<of>[\w.-]+)",
     re.IGNORECASE,
 )
 _CONFIG = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError")
+_NODE_REASONS = ("NodeLost", "NodeShutdown", "Shutdown", "Terminated")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failure:
-    """Why a pod is not running as it should. `epoch` and `round` are where the ledger stood, as far as it is known."""
+class PodFailure:
+    """Why a pod does not run. `epoch`, `round`: of the ledger, if known. `ended_ms`: end time in ms since the epoch."""
 
-    kind: Kind
+    category: FailureCategory
     reason: str
-    sentence: str
+    message: str
     exit_code: int | None = None
     epoch: int | None = None
     round: int | None = None
     ended_ms: int | None = None
 
 
-def ended(pod: Json) -> Failure | None:
-    """How the pod's process ended; None while it runs, or may still start.
+def termination_failure(pod: Json) -> PodFailure | None:
+    """How the process of the pod terminated; None while it runs or may still start.
 
-    The pod itself goes on for as long as a container beside the sink's own does.
+    The pod may keep running after that, while a sidecar container runs.
     """
     status = pod.get("status") or {}
     phase = status.get("phase")
-    own = _own_end(status)
+    own = _own_termination(status)
     if phase not in ("Failed", "Succeeded") and own is None:
         return None
     state = own or _terminated(pod) or {}
-    ending = _ending(state)
-    code = state.get("exitCode")
-    found = _evicted(status) or _by_word(ending, state) or _by_code(state, str(phase))
-    return Failure(
-        kind=found.kind,
+    report = _parse_final_report(state)
+    found = _evicted(status) or _from_report(report, state) or _from_exit_code(state, str(phase))
+    return PodFailure(
+        category=found.category,
         reason=found.reason,
-        sentence=found.sentence,
-        exit_code=code,
-        epoch=ending.epoch if ending else None,
-        round=ending.round if ending else None,
+        message=found.message,
+        exit_code=state.get("exitCode"),
+        epoch=report.epoch if report else None,
+        round=report.round if report else None,
         ended_ms=to_ms(state.get("finishedAt")),
     )
 
 
 def succeeded(pod: Json) -> bool:
-    """Whether the pod's process ended by itself, without an error."""
+    """Whether the process of the pod terminated with exit code 0."""
     status = pod.get("status") or {}
-    own = _own_end(status)
+    own = _own_termination(status)
     return status.get("phase") == "Succeeded" or (own is not None and own.get("exitCode") == 0)
 
 
-def not_starting(pod: Json, warning: PodWarning | None = None) -> Failure | None:
-    """Why a pod that has been made does not run yet, where Kubernetes says; it goes on trying by itself.
+def startup_failure(pod: Json, event: PodEvent | None = None) -> PodFailure | None:
+    """Why a pod does not start, if Kubernetes reports it. Kubernetes keeps retrying.
 
-    `warning`: the last event of a pod whose own status does not tell.
+    `event`: the last warning about the pod, for causes that its status does not have.
     """
     status = pod.get("status") or {}
     if status.get("phase") not in (None, "Pending"):
         return None
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            said = _clean(condition.get("message") or "no node takes the pod")
-            sentence = (
-                f"the pod {_name(pod)} finds no node: {said.rstrip('.')}. Give the cluster room, or ask for "
-                "less: spec.executor.memory, and the CPU request in the pod templates"
-            )
-            return Failure(kind=Kind.SCHEDULING, reason="Unschedulable", sentence=sentence)
+            return _unschedulable(pod, condition)
     for waiting in _waiting(status):
-        reason, said = str(waiting.get("reason")), _clean(waiting.get("message") or "")
-        if reason in _PULL:
-            sentence = f"the image cannot be pulled ({reason}): {said}. Look at spec.image and spec.imagePullSecrets"
-            return Failure(kind=Kind.USER, reason="ImagePullFailed", sentence=sentence)
-        if (missing := _MISSING.search(said)) is not None:
-            return _missing(pod, missing)
-        if reason in _CONFIG:
-            sentence = f"the container cannot be made ({reason}): {said}. Look at secrets and spec.driver.podTemplate"
-            return Failure(kind=Kind.USER, reason="ContainerRefused", sentence=sentence)
-    if warning is None or warning.pod != _name(pod):
+        if (failure := _waiting_failure(pod, waiting)) is not None:
+            return failure
+    if event is None or event.pod != _name(pod):
         return None
-    said = _clean(warning.message)
-    if (missing := _MISSING.search(said)) is not None:
-        return _missing(pod, missing)
-    sentence = f"the pod {_name(pod)} does not start: {said.rstrip('.')}. Kubernetes goes on trying"
-    return Failure(kind=Kind.SCHEDULING, reason=warning.reason, sentence=sentence)
+    text = _one_line(event.message)
+    if (reference := _NOT_FOUND.search(text)) is not None:
+        return _missing_reference(pod, reference)
+    message = f"the pod {_name(pod)} does not start: {text.rstrip('.')}. Kubernetes keeps retrying"
+    return PodFailure(category=FailureCategory.SCHEDULING, reason=event.reason, message=message)
 
 
-def _missing(pod: Json, found: re.Match[str]) -> Failure:
-    """A pod that waits for a Secret or ConfigMap starts by itself once that is there."""
+def _unschedulable(pod: Json, condition: Json) -> PodFailure:
+    cause = _one_line(condition.get("message") or "no node is available").rstrip(".")
+    message = (
+        f"the pod {_name(pod)} is unschedulable: {cause}. Add capacity to the cluster, or request less: "
+        "spec.executor.memory, and the CPU request in the pod templates"
+    )
+    return PodFailure(category=FailureCategory.SCHEDULING, reason="Unschedulable", message=message)
+
+
+def _waiting_failure(pod: Json, waiting: Json) -> PodFailure | None:
+    """Why a container waits; None without a known reason."""
+    reason, text = str(waiting.get("reason")), _one_line(waiting.get("message") or "")
+    if reason in _PULL:
+        message = f"the image cannot be pulled ({reason}): {text}. Check spec.image and spec.imagePullSecrets"
+        return PodFailure(category=FailureCategory.USER, reason="ImagePullFailed", message=message)
+    if (reference := _NOT_FOUND.search(text)) is not None:
+        return _missing_reference(pod, reference)
+    if reason in _CONFIG:
+        message = f"the container cannot be created ({reason}): {text}. Check the Secrets and spec.driver.podTemplate"
+        return PodFailure(category=FailureCategory.USER, reason="CreateContainerFailed", message=message)
+    return None
+
+
+def _missing_reference(pod: Json, found: re.Match[str]) -> PodFailure:
+    """A pod that waits for a Secret or ConfigMap. It starts as soon as that exists."""
     kind = "Secret" if (found["kind"] or found["of_kind"]).lower() == "secret" else "ConfigMap"
     namespace = (pod.get("metadata") or {}).get("namespace")
     what = f"{kind} {found['name'] or found['of']}"
-    lacks = f"there is no {what} in the namespace {namespace}"
+    problem = f"{what} not found in namespace {namespace}"
     if found["key"]:
-        lacks = f"the {what} of the namespace {namespace} has no key {found['key']}"
-    sentence = f"{lacks}, which the pod {_name(pod)} needs: make it, and the pod starts by itself; or mend the spec"
-    return Failure(kind=Kind.USER, reason=f"{kind}NotFound", sentence=sentence)
+        problem = f"{what} in namespace {namespace} has no key {found['key']}"
+    message = f"{problem}; the pod {_name(pod)} requires it: create it and the pod will start, or correct the spec"
+    return PodFailure(category=FailureCategory.USER, reason=f"{kind}NotFound", message=message)
 
 
-def refused(refusal: Refusal) -> Failure:
-    """What the API server's refusal means, in its own words."""
-    what = f"{refusal.kind} {refusal.name}"
-    said = _clean(refusal.message).rstrip(".")
-    if refusal.status == 403 and "exceeded quota" in refusal.message:
-        sentence = f"the namespace's quota has no room for {what}: {said}"
-        return Failure(kind=Kind.SCHEDULING, reason="QuotaExceeded", sentence=sentence)
-    if refusal.status in (400, 422):
-        hint = _HINTS.get(refusal.kind, "Look at the operator's log")
-        sentence = f"the API server finds {what} wrong: {said}. {hint}"
-        return Failure(kind=Kind.USER, reason="Invalid", sentence=sentence)
-    if refusal.status == 403 and _lacks_rights(refusal.message):
-        sentence = f"the operator may not write {what}: {said}. Its ClusterRole comes with the chart"
-        return Failure(kind=Kind.USER, reason="OperatorForbidden", sentence=sentence)
-    sentence = f"the API server refuses {what}: {said}"
-    reason = "NamespaceTerminating" if is_by_namespace(refusal) else "AdmissionRefused"
-    return Failure(kind=Kind.SCHEDULING, reason=reason, sentence=sentence)
+def api_rejection(rejection: Rejection) -> PodFailure:
+    """The failure for a write that the API server rejected, with the message of the API server."""
+    what = f"{rejection.kind} {rejection.name}"
+    text = _one_line(rejection.message).rstrip(".")
+    if rejection.status == 403 and "exceeded quota" in rejection.message:
+        message = f"{what} exceeds the quota of the namespace: {text}"
+        return PodFailure(category=FailureCategory.SCHEDULING, reason="QuotaExceeded", message=message)
+    if rejection.status in (400, 422):
+        hint = _HINTS.get(rejection.kind, "See the operator log")
+        message = f"the API server rejected {what} as invalid: {text}. {hint}"
+        return PodFailure(category=FailureCategory.USER, reason="Invalid", message=message)
+    if rejection.status == 403 and _is_rbac_denial(rejection.message):
+        message = f"the operator has no permission to write {what}: {text}. Update its ClusterRole from the chart"
+        return PodFailure(category=FailureCategory.USER, reason="OperatorPermissionDenied", message=message)
+    message = f"the API server denied {what}: {text}"
+    reason = "NamespaceTerminating" if is_namespace_terminating(rejection) else "AdmissionDenied"
+    return PodFailure(category=FailureCategory.SCHEDULING, reason=reason, message=message)
 
 
-def is_by_namespace(refusal: Refusal) -> bool:
-    """Whether nothing can be made there any more, since the namespace is being deleted."""
-    return refusal.status == 403 and "because it is being terminated" in refusal.message
+def is_namespace_terminating(rejection: Rejection) -> bool:
+    """Whether the namespace is terminating: no object can be created in it."""
+    return rejection.status == 403 and "because it is being terminated" in rejection.message
 
 
-def ending_of(pod: Json) -> FinalReport | None:
-    """What the pod's process left for us when it ended."""
-    return _ending(_terminated(pod) or {})
+def final_report(pod: Json) -> FinalReport | None:
+    """The final report that the process of the pod left in its termination message."""
+    return _parse_final_report(_terminated(pod) or {})
 
 
-def said_by(pod: Json) -> str | None:
-    """The pod's termination message as it is."""
+def termination_message(pod: Json) -> str | None:
+    """The termination message of the pod in one line."""
     text = (_terminated(pod) or {}).get("message")
-    return _clean(text) if text else None
+    return _one_line(text) if text else None
 
 
-def lost_node(pod: Json, nodes: dict[str, bool | None]) -> str | None:
+def node_of_lost_pod(pod: Json, nodes: dict[str, bool | None]) -> str | None:
     """The name of the pod's node, if that is gone or not ready."""
     node = (pod.get("spec") or {}).get("nodeName")
     return node if node in nodes and not nodes[node] else None
 
 
-def _by_word(ending: FinalReport | None, state: Json) -> Failure | None:
-    if ending is None or ending.failure is None:
+def _from_report(report: FinalReport | None, state: Json) -> PodFailure | None:
+    if report is None or report.failure is None:
         return None
-    said = ending.failure
-    kind = Kind.USER if said.exit_code in _USER_CODES else Kind.INFRASTRUCTURE
-    if kind is Kind.INFRASTRUCTURE and state.get("reason") == OOM_KILLED:
-        return None  # the kernel took the JVM or a worker, and what the driver says of it is what it saw of that
-    return Failure(kind=kind, reason=said.reason, sentence=_clean(said.message))
+    failure = report.failure
+    category = FailureCategory.USER if failure.exit_code in _USER_CODES else FailureCategory.INFRASTRUCTURE
+    if category is FailureCategory.INFRASTRUCTURE and state.get("reason") == OOM_KILLED:
+        return None  # the kernel killed the JVM or a worker; the driver reports only the consequence
+    return PodFailure(category=category, reason=failure.reason, message=_one_line(failure.message))
 
 
-def _by_code(state: Json, phase: str) -> Failure:
+def _from_exit_code(state: Json, phase: str) -> PodFailure:
     if state.get("reason") == OOM_KILLED:
-        sentence = (
-            "the kernel killed the driver for want of memory; it gets half as much again, as far as "
-            "spec.executor.memory.max (with executors of their own: spec.driver.memory) lets it"
+        message = (
+            "the driver was OOM-killed; its memory is increased by 50 %, up to spec.executor.memory.max (in Cluster "
+            "mode: set spec.driver.memory for more)"
         )
-        return Failure(kind=Kind.INFRASTRUCTURE, reason=OOM_KILLED, sentence=sentence)
+        return PodFailure(category=FailureCategory.INFRASTRUCTURE, reason=OOM_KILLED, message=message)
     code = state.get("exitCode")
     if code == 0 or (code is None and phase == "Succeeded"):
-        sentence = "the driver ended without an error, though the sink should run"
-        return Failure(kind=Kind.INFRASTRUCTURE, reason="EndedByItself", sentence=sentence)
-    reason, said = _BY_CODE.get(code or 1, (errors.SinkError.reason, f"the driver ended with exit code {code}"))
-    said = said if code in _BY_CODE or code is not None else "the driver ended, and nothing says how"
-    return Failure(kind=Kind.USER if code in _USER_CODES else Kind.INFRASTRUCTURE, reason=reason, sentence=said)
+        message = "the driver terminated with exit code 0 although the desired state is Running"
+        return PodFailure(category=FailureCategory.INFRASTRUCTURE, reason="UnexpectedExit", message=message)
+    unknown = "the driver terminated for an unknown reason" if code is None else f"the driver exited with code {code}"
+    reason, message = _BY_CODE.get(code or 1, (errors.SinkError.reason, unknown))
+    category = FailureCategory.USER if code in _USER_CODES else FailureCategory.INFRASTRUCTURE
+    return PodFailure(category=category, reason=reason, message=message)
 
 
-def _evicted(status: Json) -> Failure | None:
+def _evicted(status: Json) -> PodFailure | None:
     reason = status.get("reason")
     if not reason or status.get("phase") != "Failed":
         return None
-    said = _clean(status.get("message") or "")
+    text = _one_line(status.get("message") or "")
     if reason == "Evicted":
-        sentence = f"the kubelet evicted the driver: {said}"
-    elif reason in ("NodeLost", "NodeShutdown", "Shutdown", "Terminated"):
-        sentence = f"the driver's node went away ({reason}): {said}"
+        message = f"the kubelet evicted the driver: {text}"
+    elif reason in _NODE_REASONS:
+        message = f"the node of the driver was lost or shut down ({reason}): {text}"
     else:
-        sentence = f"Kubernetes ended the driver ({reason}): {said}"
-    return Failure(kind=Kind.INFRASTRUCTURE, reason=str(reason), sentence=sentence.rstrip(": "))
+        message = f"Kubernetes terminated the driver ({reason}): {text}"
+    return PodFailure(category=FailureCategory.INFRASTRUCTURE, reason=str(reason), message=message.rstrip(": "))
 
 
-def _own_end(status: Json) -> Json | None:
-    """How the sink's own container ended, if it has."""
+def _own_termination(status: Json) -> Json | None:
+    """The termination of the container s3sink; None while it runs."""
     own = (each for each in status.get("containerStatuses") or () if each.get("name") == _CONTAINER)
     return next((dict(end) for each in own if (end := (each.get("state") or {}).get("terminated"))), None)
 
@@ -235,18 +250,18 @@ def _terminated(pod: Json) -> Json | None:
     return None
 
 
-def _ending(state: Json) -> FinalReport | None:
+def _parse_final_report(state: Json) -> FinalReport | None:
     text = state.get("message")
     if not text:
         return None
     try:
         return FinalReport.model_validate_json(text)
-    except ValidationError:  # the kernel's or a foreign process's word, not the job's
+    except ValidationError:  # written by the kernel or another process
         return None
 
 
 def _containers(status: Json) -> Iterator[Json]:
-    """The sink's own container first."""
+    """The containers, s3sink first."""
     found = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
     yield from sorted(found, key=lambda each: each.get("name") != _CONTAINER)
 
@@ -257,8 +272,8 @@ def _waiting(status: Json) -> Iterator[Json]:
             yield dict(waiting)
 
 
-def _lacks_rights(message: str) -> bool:
-    """As RBAC says it: a verb that is not given, or a role that may not be bound."""
+def _is_rbac_denial(message: str) -> bool:
+    """Whether RBAC denied the request: a missing verb, or a role that may not be bound."""
     return ("cannot " in message and " resource " in message) or "attempting to grant RBAC permissions" in message
 
 
@@ -266,6 +281,6 @@ def _name(pod: Json) -> str:
     return str((pod.get("metadata") or {}).get("name", ""))
 
 
-def _clean(message: str) -> str:
+def _one_line(message: str) -> str:
     """One line."""
     return " ".join(message.split())

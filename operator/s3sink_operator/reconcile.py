@@ -1,8 +1,8 @@
-"""Observe, decide, execute: one look at one sink, as often as anything of it changes.
+"""The reconcile pass of one sink: observe, decide, apply.
 
-The first look is at what the watches told, which costs nothing. Where that leads to a write, a second one asks the API
-server itself and the decision is made anew: a late watch, or a list from before, never ends a driver. What only leads
-to a status asks for the sink and its driver.
+The first observation uses the object cache and costs nothing. If its decision has writes, the pass reads the objects
+from the API server and decides again: an outdated cache never deletes a driver. A decision that writes only the status
+reads only the sink and its driver.
 """
 
 from __future__ import annotations
@@ -14,141 +14,147 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from s3sink_operator import status
-from s3sink_operator.apply import Executor
-from s3sink_operator.decide import decide
+from s3sink_operator.apply import DecisionApplier
+from s3sink_operator.decide.chain import decide
 from s3sink_operator.kube_api import ApiError
 from s3sink_operator.metrics import RECONCILE_SECONDS, RECONCILES
 from s3sink_operator.object_cache import SinkKey
-from s3sink_operator.observe import CHILDREN, TOLD, Gist, Observer, gist_of
+from s3sink_operator.observe import CHILDREN, STATUS_ROLES, Observer, ReportFingerprint, report_fingerprint
 from s3sink_operator.types import Decision, Settings
 
 _log = logging.getLogger(__name__)
 
-FIRST_RETRY_S, LAST_RETRY_S = 1.0, 120.0
-_STALE_S = 0.2
-_BLIND_S = 5.0
-_GLANCES_S = 15.0
-_BROKEN_S = 60.0
-_MALFORMED = (400, 413, 422, 500)
-_ALL = frozenset(CHILDREN)
+MIN_RETRY_S, MAX_RETRY_S = 1.0, 120.0
+_STALE_RETRY_S = 0.2
+_UNWATCHED_REFRESH_S = 5.0
+_STEADY_S = 15.0
+_ERROR_RETRY_S = 60.0
+_STATUS_REJECTED = (400, 413, 422, 500)
+_ALL_ROLES = frozenset(CHILDREN)
 
 
 @dataclass(frozen=True)
 class _Steady:
-    """After a look at a running driver that had nothing to write: as long as nothing else is heard of the sink, and the
-    driver says the same, a glance at its report takes the place of a look. `until`: seconds of the monotonic clock."""
+    """State after a pass that found a running driver and had no writes. While the cache version and the report's
+    fingerprint are unchanged, a poll of the report replaces a pass. `until`: seconds of the monotonic clock."""
 
-    state: int
-    gist: Gist
+    version: int
+    fingerprint: ReportFingerprint
     until: float
 
 
 @dataclass
 class Reconciler:
-    """`clock` gives ms. `resync_s`: a look that asks the API server comes at least so often."""
+    """`clock` returns ms since the epoch. `resync_s`: maximum time between two passes that read the API server."""
 
     observer: Observer
-    executor: Executor
+    applier: DecisionApplier
     settings: Settings
     clock: Callable[[], int]
     resync_s: float = 300.0
     _failures: dict[SinkKey, int] = field(default_factory=dict)
-    _asked: dict[SinkKey, float] = field(default_factory=dict)
+    _refreshed: dict[SinkKey, float] = field(default_factory=dict)
     _steady: dict[SinkKey, _Steady] = field(default_factory=dict)
 
     async def reconcile(self, key: SinkKey) -> float | None:
-        """Does what is to be done now; returns in how many seconds to look again, None when the sink is gone."""
+        """Runs one pass. Returns the seconds until the next one, None if the sink is gone."""
         started = time.monotonic()
         try:
-            again = await self._reconcile(key)
+            requeue_s = await self._reconcile(key)
         except (ApiError, OSError, TimeoutError) as error:
-            again = self._retry(key, error)
+            requeue_s = self._retry(key, error)
             RECONCILES.labels(result="retry").inc()
         except Exception as error:
-            _log.exception("%s: a look at this sink failed", key)
-            await self._tell(key, f"the operator cannot look at this sink: {type(error).__name__}, see its log")
-            again = _BROKEN_S
+            _log.exception("%s: reconcile failed with an unexpected error", key)
+            await self._report_error(
+                key, f"reconcile failed with an unexpected error ({type(error).__name__}): see the operator log"
+            )
+            requeue_s = _ERROR_RETRY_S
             RECONCILES.labels(result="error").inc()
         else:
             self._failures.pop(key, None)
             RECONCILES.labels(result="ok").inc()
         RECONCILE_SECONDS.observe(time.monotonic() - started)
-        return again
+        return requeue_s
 
     async def _reconcile(self, key: SinkKey) -> float | None:
-        asking = _ALL if self._due_s(key) <= 0 else None
-        if asking is None and await self._is_steady(key):
-            return self._later(key, self.settings.watch_ms)
+        refresh = _ALL_ROLES if self._refresh_due_s(key) <= 0 else None
+        if refresh is None and await self._is_steady(key):
+            return self._requeue_after_s(key, self.settings.status_poll_ms)
         while True:
-            state = self.observer.store.state(key)
-            observed = await self.observer.look(key, asking=asking)
-            if asking == _ALL:
-                self._asked[key] = time.monotonic()
+            version = self.observer.cache.version(key)
+            observed = await self.observer.observe(key, refresh=refresh)
+            if refresh == _ALL_ROLES:
+                self._refreshed[key] = time.monotonic()
             if observed is None:
                 self._forget(key)
                 return None
             decision = decide(observed, self.settings, self.clock())
-            if not decision.writes:
-                gist = gist_of(observed.report)
-                if gist is not None and decision.wake_ms == self.settings.watch_ms:
-                    self._steady[key] = _Steady(state, gist, time.monotonic() + _GLANCES_S)
-                return self._later(key, decision.wake_ms)
-            needed = _ALL if decision.acts else TOLD
-            if asking is not None and needed <= asking:
+            if not decision.has_writes:
+                fingerprint = report_fingerprint(observed.report)
+                if fingerprint is not None and decision.requeue_after_ms == self.settings.status_poll_ms:
+                    self._steady[key] = _Steady(version, fingerprint, time.monotonic() + _STEADY_S)
+                return self._requeue_after_s(key, decision.requeue_after_ms)
+            needed = _ALL_ROLES if decision.changes_objects else STATUS_ROLES
+            if refresh is not None and needed <= refresh:
                 break
-            asking = needed
-        outcome = await self.executor.carry_out(key, observed.sink, decision)
-        self.observer.note(key, observed.sink, outcome.written, outcome.refusal)
-        if outcome.refusal is not None:
-            what = outcome.refusal
-            _log.warning("%s: %s %s was refused: %s", key, what.kind, what.name, what.message)
-            if what.kind == "S3Sink" and what.status in _MALFORMED:
-                hint = "; the CustomResourceDefinition is another version's: apply this one's" * (what.status == 500)
-                await self._tell(key, f"the API server does not take this sink's status: {what.message}{hint}")
+            refresh = needed
+        outcome = await self.applier.apply(key, observed.sink, decision)
+        self.observer.record_outcome(key, observed.sink, outcome.written, outcome.rejection)
+        if outcome.rejection is not None:
+            found = outcome.rejection
+            _log.warning("%s: the API server rejected %s %s: %s", key, found.kind, found.name, found.message)
+            if found.kind == "S3Sink" and found.status in _STATUS_REJECTED:
+                hint = "; apply the CustomResourceDefinition of this version" * (found.status == 500)
+                await self._report_error(key, f"the API server rejected the status: {found.message}{hint}")
             return 0.0
-        return _STALE_S if outcome.stale else self._later(key, decision.wake_ms)
+        return _STALE_RETRY_S if outcome.stale else self._requeue_after_s(key, decision.requeue_after_ms)
 
-    async def _tell(self, key: SinkKey, what: str) -> None:
-        """What kept a look from its end, in the status that was written last: nothing else of that is known to hold."""
-        sink = self.observer.store.get("S3Sink", *key)
-        told = None if sink is None else status.broken(sink.get("status") or {}, what, now=self.clock())
-        if sink is None or told is None:
+    async def _report_error(self, key: SinkKey, cause: str) -> None:
+        """Reports a failed pass in the previous status. The rest of that status may be stale."""
+        sink = self.observer.cache.get("S3Sink", *key)
+        changed = None if sink is None else status.operator_error(sink.get("status") or {}, cause, now=self.clock())
+        if sink is None or changed is None:
             return
         try:
-            await self.executor.carry_out(key, sink, Decision(status=told))
+            await self.applier.apply(key, sink, Decision(status=changed))
         except (ApiError, OSError, TimeoutError) as error:
-            _log.warning("%s: that cannot be told in its status: %s", key, error)
+            _log.warning("%s: the status cannot be written: %s", key, error)
 
     async def _is_steady(self, key: SinkKey) -> bool:
-        """Whether a glance is enough: it is all that a thousand drivers which run cost from one moment to the next."""
+        """Whether a poll of the report replaces this pass. It is the only cost of a thousand running drivers."""
         before = self._steady.pop(key, None)
-        if before is None or before.until <= time.monotonic() or before.state != self.observer.store.state(key):
+        if before is None or before.until <= time.monotonic() or before.version != self.observer.cache.version(key):
             return False
-        if await self.observer.glance(key) != before.gist or before.state != self.observer.store.state(key):
+        if await self.observer.poll_report(key) != before.fingerprint or before.version != self.observer.cache.version(
+            key
+        ):
             return False
         self._steady[key] = before
         return True
 
-    def _due_s(self, key: SinkKey) -> float:
-        """Seconds until a look has to ask the API server. The watches' first lists are as good as its answers."""
+    def _refresh_due_s(self, key: SinkKey) -> float:
+        """Seconds until a pass has to read the API server. The first lists of the watches count as such a read."""
         now = time.monotonic()
-        asked = self._asked.setdefault(key, now - random.uniform(0, self.resync_s / 2))
-        every = min(_BLIND_S, self.resync_s) if self.observer.is_blind(key) else self.resync_s
-        return asked + every - now
+        refreshed = self._refreshed.setdefault(key, now - random.uniform(0, self.resync_s / 2))
+        interval = min(_UNWATCHED_REFRESH_S, self.resync_s) if self.observer.has_unwatched_child(key) else self.resync_s
+        return refreshed + interval - now
 
-    def _later(self, key: SinkKey, wake_ms: int | None) -> float:
-        """Not later than the next look that asks the API server."""
-        due = max(0.0, self._due_s(key))
-        return due if wake_ms is None else min(wake_ms / 1000, due)
+    def _requeue_after_s(self, key: SinkKey, requeue_after_ms: int | None) -> float:
+        """Seconds until the next pass: not later than the next one that reads the API server."""
+        due = max(0.0, self._refresh_due_s(key))
+        return due if requeue_after_ms is None else min(requeue_after_ms / 1000, due)
 
     def _retry(self, key: SinkKey, error: Exception) -> float:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        _log.warning("%s: the API server: %s", key, error)
-        said = error.retry_after_s if isinstance(error, ApiError) else None
-        return said if said is not None else min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** min(failures - 1, 10))
+        _log.warning("%s: request to the API server failed: %s", key, error)
+        retry_after_s = error.retry_after_s if isinstance(error, ApiError) else None
+        return (
+            retry_after_s if retry_after_s is not None else min(MAX_RETRY_S, MIN_RETRY_S * 2 ** min(failures - 1, 10))
+        )
 
     def _forget(self, key: SinkKey) -> None:
         self._failures.pop(key, None)
-        self._asked.pop(key, None)
+        self._refreshed.pop(key, None)
         self._steady.pop(key, None)
         self.observer.forget(key)

@@ -1,4 +1,4 @@
-"""Asks a driver for its report, which is whatever answers at a pod's address: it is taken for bytes, and no more."""
+"""Fetches the report of a driver. Any process may answer at the address of a pod, so the response is only bytes."""
 
 from __future__ import annotations
 
@@ -7,47 +7,49 @@ from typing import Final
 
 import aiohttp
 
-from s3sink_operator.kube_api import Api, path_of, read_at_most
+from s3sink_operator.kube_api import KubeApi, path_of, read_limited
 from s3sink_operator.types import Json
 
-PATIENCE_S: Final = 3.0
-MOST_BYTES: Final = 32 << 20
-"""Of a report: a topic-partition takes less than half a KiB."""
+REPORT_TIMEOUT_S: Final = 3.0
+MAX_REPORT_BYTES: Final = 32 << 20
+"""Limit of a report: a topic-partition takes less than 0.5 KiB."""
 _DEFAULT_PORT = 8042
 
 
-class ByPod:
-    """Asks a driver at its pod's address."""
+class DirectReportClient:
+    """Fetches the report from the address of the pod."""
 
     def __init__(self, http: aiohttp.ClientSession) -> None:
         self._http = http
 
     async def fetch(self, pod: Json) -> bytes:
-        """See Reports."""
+        """See `observe.ReportClient`."""
         url = f"http://{pod['status'].get('podIP', '')}:{_port(pod)}/report"
         try:
-            async with self._http.get(url, timeout=aiohttp.ClientTimeout(PATIENCE_S), allow_redirects=False) as answer:
+            async with self._http.get(
+                url, timeout=aiohttp.ClientTimeout(REPORT_TIMEOUT_S), allow_redirects=False
+            ) as answer:
                 if answer.status != 200:
                     raise OSError(f"{url}: {answer.status} {answer.reason}")
-                return await read_at_most(answer, MOST_BYTES)
+                return await read_limited(answer, MAX_REPORT_BYTES)
         except aiohttp.ClientError as error:
             raise OSError(f"{url}: {error}") from None
 
 
-class ByProxy:
-    """Asks a driver through the API server, for an operator that does not reach pods."""
+class ProxyReportClient:
+    """Fetches the report through the API server, for an operator outside of the pod network."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: KubeApi) -> None:
         self._api = api
 
     async def fetch(self, pod: Json) -> bytes:
-        """See Reports."""
+        """See `observe.ReportClient`."""
         meta = pod["metadata"]
         path = path_of("Pod", meta["namespace"], f"{meta['name']}:{_port(pod)}", "proxy/report")
-        return await asyncio.wait_for(self._api.raw(path, most=MOST_BYTES), PATIENCE_S)
+        return await asyncio.wait_for(self._api.raw(path, limit=MAX_REPORT_BYTES), REPORT_TIMEOUT_S)
 
 
 def _port(pod: Json) -> int:
-    """The port that the driver's container names `report`."""
+    """The container port with the name `report`."""
     ports = [port for container in pod["spec"]["containers"] for port in container.get("ports") or ()]
     return next((int(port["containerPort"]) for port in ports if port.get("name") == "report"), _DEFAULT_PORT)

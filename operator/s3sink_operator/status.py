@@ -1,7 +1,7 @@
-"""The status of an S3Sink: what goes on, told so that kubectl, Argo CD and people can act on it.
+"""Builds the sections of an S3Sink's status, and decides when it is written. Pure.
 
-It is put together anew at every look, and written only where it differs from what is there: a condition's
-lastTransitionTime changes with its status alone, and figures that only tell of progress wait for each other.
+The status is computed in each reconcile pass and written only if it differs. The lastTransitionTime of a condition
+changes only with its status. Progress alone is written at most once in an interval.
 """
 
 from __future__ import annotations
@@ -12,184 +12,194 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from s3sink_operator.crd.status import ATTEMPTS, WORST
-from s3sink_operator.types import Json, to_ms, to_stamp
+from s3sink_operator.status_model import (
+    MAX_ATTEMPTS,
+    MAX_MOST_LAGGING,
+    MAX_TOPICS,
+    AssignedPartitions,
+    Attempt,
+    ConditionStatus,
+    Lag,
+    PartitionProgress,
+    SinkProgress,
+    SinkStatus,
+    StatusCondition,
+    TopicProgress,
+)
+from s3sink_operator.types import Json, to_ms, to_timestamp
 from sink_job.api.report import FinalReport, PartitionReport, Report
 
-MOST: Final = 2**63 - 1
-"""The largest number that the API server takes."""
-MOST_TOPICS: Final = 1000
-MOST_OF_MESSAGE: Final = 4096
-UPDATED: Final = "updatedTime"
-_LOW_SINCE: Final = "lowSince"
-_PROGRESS_OF_MEMORY: Final = ("wanted", "inputs", _LOW_SINCE)
+MAX_INTEGER: Final = 2**63 - 1
+"""The largest integer that the API server accepts."""
+MAX_MESSAGE: Final = 4096
+_UPDATE_TIME: Final = "updateTime"
+_LOW_SINCE: Final = "lowSinceTime"
+_MEMORY_PROGRESS: Final = ("recommended", "inputs", _LOW_SINCE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """One condition. `status` is True, False or Unknown, as text."""
+    """One desired condition."""
 
     type: str
-    status: str
+    status: ConditionStatus
     reason: str
     message: str
 
 
-def conditions(old: Sequence[Json], wanted: Iterable[Condition], *, generation: int, now: int) -> list[Json]:
-    """The conditions as they are written: the time of the last change is kept where the status did not change."""
-    before = {each.get("type"): each for each in old}
-    made = []
-    for condition in wanted:
-        known = before.get(condition.type, {})
-        since = known.get("lastTransitionTime") if known.get("status") == condition.status else None
-        made.append(
-            {
-                "type": condition.type,
-                "status": condition.status,
-                "reason": word(condition.reason),
-                "message": condition.message[:MOST_OF_MESSAGE],
-                "lastTransitionTime": since or to_stamp(now),
-                "observedGeneration": generation,
-            }
+def conditions(
+    old: Sequence[StatusCondition], desired: Iterable[Condition], *, generation: int, now: int
+) -> list[StatusCondition]:
+    """The conditions of the status. The time of the last transition is kept while the status is unchanged."""
+    before = {each.type: each for each in old}
+    found = []
+    for condition in desired:
+        previous = before.get(condition.type)
+        since = previous.last_transition_time if previous and previous.status == condition.status else None
+        found.append(
+            StatusCondition(
+                type=condition.type,
+                status=condition.status,
+                reason=sanitize_reason(condition.reason),
+                message=condition.message[:MAX_MESSAGE],
+                last_transition_time=now if since is None else since,
+                observed_generation=generation,
+            )
         )
-    return made
+    return found
 
 
-def broken(old: Json, what: str, *, now: int) -> Json | None:
-    """The status of before, in which Ready is not known any more, since no look comes to its end; None: it says so."""
-    message = f"{what}. It is tried again each minute; what is said besides is of before"
-    told = Condition(type="Ready", status="Unknown", reason="OperatorError", message=message)
-    before = [each for each in old.get("conditions") or () if each.get("type") == told.type]
-    generation = int(old.get("observedGeneration") or 0)
-    made = conditions(before, [told], generation=generation, now=now)
-    if made == before:
+def operator_error(old: Json, cause: str, *, now: int) -> Json | None:
+    """The previous status with Ready Unknown, for a reconcile pass that failed. None if it is unchanged."""
+    previous = SinkStatus.read(old)
+    message = f"{cause}. Retried every minute; the rest of this status may be stale"
+    ready = Condition(type="Ready", status=ConditionStatus.UNKNOWN, reason="OperatorError", message=message)
+    before = [each for each in previous.conditions or () if each.type == ready.type]
+    current = conditions(before, [ready], generation=previous.observed_generation or 0, now=now)
+    if [each.document() for each in current] == [each.document() for each in before]:
         return None
-    return {**old, "conditions": [*made, *(each for each in old.get("conditions") or () if each not in before)]}
+    others = [each for each in previous.conditions or () if each.type != ready.type]
+    return previous.model_copy(update={"conditions": [*current, *others]}).document()
 
 
-def word(reason: str) -> str:
-    """A reason as the CRD allows it: some come from pods, who may say anything."""
+def sanitize_reason(reason: str) -> str:
+    """A reason as the CustomResourceDefinition allows it: some come from pods, which may send any text."""
     return re.sub(r"^[^A-Za-z]+|[^A-Za-z0-9_]", "", reason)[:128] or "Unknown"
 
 
 def reason_of(status: Json, kind: str) -> str | None:
-    """The reason of a condition; None where there is no such condition."""
+    """The reason of a condition in a status document; None without the condition."""
     return next((each.get("reason") for each in status.get("conditions") or () if each.get("type") == kind), None)
 
 
-def connector(report: Report) -> Json:
-    """What a driver tells of itself, for people: sums, and the topic-partitions that are furthest behind."""
+def progress(report: Report) -> SinkProgress:
+    """The progress that a driver reports: sums, and the topic-partitions with the largest lag."""
     lags = [each.lag for each in report.partitions if each.lag is not None]
     ages = [each.lag_ms for each in report.partitions if each.lag_ms is not None]
-    return without_none(
-        {
-            "phase": report.state.value,
-            "partitions": {"assigned": report.assigned_partitions, "active": report.active_partitions},
+    return SinkProgress(
+        phase=report.state.value,
+        partitions=AssignedPartitions(assigned=report.assigned_partitions, active=report.active_partitions),
+        records=report.totals.records,
+        objects=report.totals.objects,
+        bytes=report.totals.bytes,
+        last_publish_time=report.last_publish,
+        lag=Lag(records=min(sum(lags), MAX_INTEGER), seconds=max(ages, default=0) // 1000) if lags else None,
+        topics=_topics(report.partitions),
+        most_lagging=_most_lagging(report.partitions),
+        open_objects=report.memory.open_objects,
+        epoch=report.epoch,
+        round=report.round,
+        lost_offsets=report.totals.lost or None,
+    )
+
+
+def progress_after_publish(previous: SinkProgress, report: FinalReport) -> SinkProgress:
+    """The progress after the pod that published the open objects has terminated and nothing runs."""
+    lag = None if report.lag is None else Lag(records=report.lag, seconds=None if report.lag else 0)
+    return previous.model_copy(
+        update={
+            "topics": None,
+            "most_lagging": None,
+            "lag": lag,
             "records": report.totals.records,
             "objects": report.totals.objects,
             "bytes": report.totals.bytes,
-            "lastPublishTime": None if report.last_publish is None else to_stamp(report.last_publish),
-            "lag": {"records": min(sum(lags), MOST), "seconds": max(ages, default=0) // 1000} if lags else None,
-            "topics": _topics(report.partitions),
-            "worst": _worst(report.partitions),
-            "openObjects": report.memory.open_objects,
-            "epoch": report.epoch,
-            "round": report.round,
-            "lost": report.totals.lost or None,
+            "open_objects": report.open_objects,
+            "epoch": previous.epoch if report.epoch is None else report.epoch,
+            "round": previous.round if report.round is None else report.round,
         }
     )
 
 
-def connector_after(known: Json, ending: FinalReport) -> Json:
-    """What is known of a connector when the pod that published what was open has ended, and nothing runs any more."""
-    kept = {name: value for name, value in known.items() if name not in ("topics", "worst", "lag")}
-    return kept | without_none(
-        {
-            "records": ending.totals.records,
-            "objects": ending.totals.objects,
-            "bytes": ending.totals.bytes,
-            "lag": None if ending.lag is None else {"records": ending.lag, "seconds": None if ending.lag else 0},
-            "openObjects": ending.open_objects,
-            "epoch": ending.epoch,
-            "round": ending.round,
-        }
-    )
+def newest_attempts(attempts: Sequence[Attempt]) -> list[Attempt]:
+    """The attempts that the status lists."""
+    return list(attempts[:MAX_ATTEMPTS])
 
 
-def attempts(entries: Sequence[Json]) -> list[Json]:
-    """As many as are told."""
-    return list(entries[:ATTEMPTS])
-
-
-def to_write(old: Json, new: Json, *, now: int, pause_ms: int) -> tuple[Json | None, int | None]:
-    """What to write (None: nothing), and in how many milliseconds there may be something, if progress waits."""
-    new = without_none(new)
-    if _settled(old) == _settled(new) and not _ends_low(old, new):
-        if _bare(old) == _bare(new):
+def pending_write(old: Json, new: Json, *, now: int, interval_ms: int) -> tuple[Json | None, int | None]:
+    """The status to write, None for none; and in how many ms delayed progress is due, None for none."""
+    if _without_progress(old) == _without_progress(new) and not _ends_low(old, new):
+        if _without_update_time(old) == _without_update_time(new):
             return None, None
-        last = to_ms((old.get("connector") or {}).get(UPDATED)) or 0
-        if 0 <= now - last < pause_ms:  # a time to come is of a clock that was wrong
-            return None, pause_ms - (now - last)
+        last = to_ms(_section(old, "progress").get(_UPDATE_TIME)) or 0
+        if 0 <= now - last < interval_ms:  # a time in the future comes from a wrong clock
+            return None, interval_ms - (now - last)
     written = copy.deepcopy(new)
-    if "connector" in written and len(written["connector"]) > 1:
-        written["connector"][UPDATED] = to_stamp(now)
+    if len(_section(written, "progress")) > 1:
+        written["progress"][_UPDATE_TIME] = to_timestamp(now)
     return written, None
 
 
 def _ends_low(old: Json, new: Json) -> bool:
-    """Whether less memory would do no more: that it would may be written late, for it counts from then on."""
-    return _LOW_SINCE in (old.get("memory") or {}) and _LOW_SINCE not in (new.get("memory") or {})
+    """Whether less memory no longer suffices. The start of such a time may be written late, the end may not."""
+    return _LOW_SINCE in _section(old, "memory") and _LOW_SINCE not in _section(new, "memory")
 
 
-def _settled(status: Json) -> Json:
-    """The status without figures that change as a matter of course."""
-    rest = _bare(status)
-    rest["connector"] = {"phase": (status.get("connector") or {}).get("phase")}
-    memory_now = rest.get("memory") or {}
-    rest["memory"] = {key: value for key, value in memory_now.items() if key not in _PROGRESS_OF_MEMORY}
+def _without_progress(status: Json) -> Json:
+    """The status without the figures that change in every pass."""
+    rest = _without_update_time(status)
+    rest["progress"] = {"phase": _section(status, "progress").get("phase")}
+    memory = _section(status, "memory")
+    rest["memory"] = {key: value for key, value in memory.items() if key not in _MEMORY_PROGRESS}
     return rest
 
 
-def _bare(status: Json) -> Json:
-    rest = dict(status)
-    if isinstance(rest.get("connector"), dict):
-        rest["connector"] = {key: value for key, value in rest["connector"].items() if key != UPDATED}
-    return rest
+def _without_update_time(status: Json) -> Json:
+    section = {key: value for key, value in _section(status, "progress").items() if key != _UPDATE_TIME}
+    return {**status, "progress": section}
 
 
-def _topics(partitions: Sequence[PartitionReport]) -> list[Json]:
-    found: dict[str, Json] = {}
+def _section(status: Json, name: str) -> dict[str, Any]:
+    section = status.get(name)
+    return section if isinstance(section, dict) else {}
+
+
+def _topics(partitions: Sequence[PartitionReport]) -> list[TopicProgress]:
+    by_topic: dict[str, list[PartitionReport]] = {}
     for each in partitions:
-        topic = found.setdefault(each.topic, {"topic": each.topic, "partitions": 0, "lag": 0, "lagSeconds": 0})
-        topic["partitions"] += 1
-        topic["lag"] = min(topic["lag"] + (each.lag or 0), MOST)
-        topic["lagSeconds"] = max(topic["lagSeconds"], (each.lag_ms or 0) // 1000)
-    return sorted(found.values(), key=lambda topic: (-topic["lag"], topic["topic"]))[:MOST_TOPICS]
+        by_topic.setdefault(each.topic, []).append(each)
+    found = [
+        TopicProgress(
+            topic=topic,
+            partitions=len(members),
+            lag=min(sum(each.lag or 0 for each in members), MAX_INTEGER),
+            lag_seconds=max(0, *((each.lag_ms or 0) // 1000 for each in members)),
+        )
+        for topic, members in by_topic.items()
+    ]
+    return sorted(found, key=lambda topic: (-(topic.lag or 0), topic.topic))[:MAX_TOPICS]
 
 
-def _worst(partitions: Sequence[PartitionReport]) -> list[Json]:
-    behind = sorted(partitions, key=lambda each: (-(each.lag or 0), each.topic, each.partition))[:WORST]
+def _most_lagging(partitions: Sequence[PartitionReport]) -> list[PartitionProgress]:
+    behind = sorted(partitions, key=lambda each: (-(each.lag or 0), each.topic, each.partition))[:MAX_MOST_LAGGING]
     return [
-        without_none(
-            {
-                "topic": each.topic,
-                "partition": each.partition,
-                "committed": each.committed,
-                "end": each.end,
-                "lag": each.lag,
-                "lagSeconds": None if each.lag_ms is None else each.lag_ms // 1000,
-            }
+        PartitionProgress(
+            topic=each.topic,
+            partition=each.partition,
+            committed=each.committed,
+            end=each.end,
+            lag=each.lag,
+            lag_seconds=None if each.lag_ms is None else each.lag_ms // 1000,
         )
         for each in behind
     ]
-
-
-def without_none(section: Json) -> Json:
-    """The section without what is not known, at any depth."""
-    return {key: _cleaned(value) for key, value in section.items() if value is not None}
-
-
-def _cleaned(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_cleaned(each) for each in value]
-    return without_none(value) if isinstance(value, dict) else value

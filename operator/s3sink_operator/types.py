@@ -1,6 +1,6 @@
-"""The words that the operator's floors share: what was seen of one sink, and what is to be done about it.
+"""The types that the layers of the operator share: the observed state of one sink, and the decision about it.
 
-Everything is a value. Kubernetes objects are plain JSON as the API server gives them; times are milliseconds since the
+All are immutable values. Kubernetes objects are JSON as the API server returns it. Times are milliseconds since the
 epoch, sizes bytes.
 """
 
@@ -15,30 +15,33 @@ from typing import Any, Final
 from s3sink_operator import names
 from sink_job.api.enums import DesiredState
 from sink_job.api.report import Report
+from sink_job.api.spec import Sink
 
 Json = dict[str, Any]
 
-MOST_ATTEMPTS: Final = 10**15
-"""A label with a larger number is not the operator's."""
-_LAST_S: Final = 253_402_300_799  # the last second of the year 9999
+MAX_ATTEMPT: Final = 10**15
+"""A larger number in a label was not written by the operator."""
+_LAST_S: Final = 253_402_300_799  # last second of the year 9999
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unreachable:
-    """A driver that did not answer: its state is unknown, which is never a reason to end it. `lasts`: it has not
-    answered several times in a row."""
+    """A driver that did not answer. Its state is unknown, which is never a reason to delete it.
 
-    why: str
-    lasts: bool = True
+    `persistent`: several consecutive polls failed.
+    """
+
+    message: str
+    persistent: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
-    """What a sink takes for itself. `seen` are topics that it copies by a pattern, as far as they are known."""
+class SinkResources:
+    """The resources that a sink owns exclusively. `observed_topics`: known topics that its pattern matches."""
 
     namespace: str
     name: str
-    created: str
+    creation_time: str
     bucket: str
     topics_dir: str
     topics: Sequence[str] | None
@@ -47,20 +50,20 @@ class Claim:
     sink_id: str
     endpoint: str | None = None
     brokers: str = ""
-    seen: Sequence[str] = ()
+    observed_topics: Sequence[str] = ()
 
     @property
-    def title(self) -> str:
+    def full_name(self) -> str:
         return f"{self.namespace}/{self.name}"
 
 
-FINALIZERS = "S3Sink/finalizers"
-"""The kind of refusals of a sink's finalizers; `S3Sink` is its status."""
+FINALIZERS_KIND = "S3Sink/finalizers"
+"""The kind of rejections of a sink's finalizers. Those of its status have the kind `S3Sink`."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refusal:
-    """What the API server refused last time, with its own words. `status` is the HTTP status."""
+class Rejection:
+    """A write that the API server rejected. `status`: HTTP status; `message`: of the API server."""
 
     kind: str
     name: str
@@ -71,8 +74,8 @@ class Refusal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PodWarning:
-    """The last event of a pod of this name that does not start, which is a warning."""
+class PodEvent:
+    """The last event of a pod that does not start, if it is a warning."""
 
     pod: str
     reason: str
@@ -80,26 +83,49 @@ class PodWarning:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ParsedSpec:
+    """The parsed spec of a sink. `sink` is None if the spec is invalid, for the reason in `error`."""
+
+    sink: Sink | None
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParsedReset:
+    """The parsed reset request of the annotation: the sink with the request in its spec, or an `error`."""
+
+    nonce: str | None = None
+    sink: Sink | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Observed:
-    """One sink and all that belongs to it, at one look."""
+    """One sink and all objects that belong to it, in one reconcile pass.
+
+    `reset`: the request in the annotation, None without the annotation. `report`: None without a driver to ask.
+    `competitors`: resources of other sinks that may overlap. `nodes`: whether each node is ready, None if it is gone.
+    """
 
     sink: Json
-    config: Json | None = None
-    account: Json | None = None
-    binding: Json | None = None
+    spec: ParsedSpec
+    reset: ParsedReset | None = None
+    config_map: Json | None = None
+    service_account: Json | None = None
+    role_binding: Json | None = None
     driver: Json | None = None
-    task: Json | None = None
+    operation: Json | None = None
     executors: Sequence[Json] = ()
     report: Report | Unreachable | None = None
-    others: Sequence[Claim] = ()
-    refusals: Sequence[Refusal] = ()
+    competitors: Sequence[SinkResources] = ()
+    rejections: Sequence[Rejection] = ()
     nodes: Mapping[str, bool | None] = field(default_factory=dict)
-    warning: PodWarning | None = None
+    pod_event: PodEvent | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Delete:
-    """An object to delete, if it still has this uid. `grace_s`: None is the pod's own, 0 is without waiting for it."""
+    """An object to delete if it still has this uid. `grace_s`: grace period in s, None for that of the pod."""
 
     kind: str
     name: str
@@ -109,7 +135,7 @@ class Delete:
 
 @dataclass(frozen=True, kw_only=True)
 class Resize:
-    """A container's memory to change in place: request and limit, in bytes."""
+    """An in-place change of the memory request and limit of a container, in bytes."""
 
     pod: str
     uid: str
@@ -124,7 +150,7 @@ class EventType(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """An event about the sink."""
+    """A Kubernetes event about the sink."""
 
     type: EventType
     reason: str
@@ -133,9 +159,12 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What to do, in this order: finalizers that are new, status, applies, deletes, resizes, creates, events, and last
-    of all the finalizers that are to go. The status comes before what it explains, so that a deletion is never left
-    without its reason; each of the writes may be the last one: the next look goes on from there.
+    """The writes of one reconcile pass, in this order: added finalizers, status, applies, deletes, resizes, creates,
+    events, removed finalizers. The status precedes the changes that it explains, so a deletion never loses its reason.
+    Each write may be the last one: the next pass continues from there.
+
+    `finalizers`: None leaves them unchanged. `status`: None leaves it unchanged. `requeue_after_ms`: the next pass at
+    the latest.
     """
 
     apply: Sequence[Json] = ()
@@ -145,32 +174,32 @@ class Decision:
     finalizers: Sequence[str] | None = None
     status: Json | None = None
     events: Sequence[Event] = ()
-    wake_ms: int | None = None
+    requeue_after_ms: int | None = None
 
     @property
-    def writes(self) -> bool:
-        """Whether anything is to be written."""
-        return self.acts or bool(self.events) or self.status is not None
+    def has_writes(self) -> bool:
+        """Whether the decision has writes."""
+        return self.changes_objects or bool(self.events) or self.status is not None
 
     @property
-    def acts(self) -> bool:
-        """Whether anything but status and events is to be written."""
+    def changes_objects(self) -> bool:
+        """Whether the decision has writes other than the status and events."""
         return any((self.apply, self.create, self.delete, self.resize)) or self.finalizers is not None
 
 
-class Kind(StrEnum):
-    """Who can do something about a failure."""
+class FailureCategory(StrEnum):
+    """Category of a failure: who can resolve it."""
 
     USER = "User"
-    """A person: settings, credentials, data. Tried again all the same, for what is mended elsewhere."""
+    """The user: settings, credentials, data. Retried, since the cause may be fixed outside of the cluster."""
     INFRASTRUCTURE = "Infrastructure"
-    """Nobody: nodes, network, memory. It is tried again."""
+    """No action required: nodes, network, memory. Retried."""
     SCHEDULING = "Scheduling"
-    """The cluster: room, quota, admission. What Kubernetes itself keeps trying is left to it."""
+    """The cluster administrator: capacity, quota, admission. Retried by Kubernetes or the operator."""
 
 
-class Request(StrEnum):
-    """What a task pod is for."""
+class Operation(StrEnum):
+    """The operation that an operation pod runs."""
 
     PUBLISH = "Publish"
     DISCARD = "Discard"
@@ -179,44 +208,43 @@ class Request(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the operator was started with.
+    """The settings of the operator. Fields in `_ms` are durations in milliseconds.
 
-    `node_lost_ms`: how long a pod on a lost node, or one that does not end, is left before it is deleted by force.
-    `poll_ms`: how soon a driver that starts is asked again, `watch_ms`: one that runs, of which progress alone is told
-    after `progress_ms`; `refused_ms`: how soon a refused write is tried again;
-    `resize_ms`: how long a node may put off a change of memory before the driver is restarted for it.
-    `started_ms`, `rollout_ms`: when the operator began, and over how long from then on it restarts drivers that have
-    another image of its own. `deletion_ms`: how long deletionPolicy may hold a deleted sink. `task_ms`: how long
-    a request's pod may run before it is ended and tried again. `resize`: whether the API
-    server offers pods/resize. `user`: the uid and gid of sinks' pods; None leaves them to the cluster, which assigns
-    its own on OpenShift. `requests`: what the job's image carries out in a task pod.
+    `node_lost_timeout_ms`: after this time a pod on a lost node, or one that stays terminating, is deleted by force.
+    `deletion_timeout_ms`: how long deletionPolicy may hold a deleted sink. `operation_timeout_ms`: after this time an
+    operation pod is terminated and retried. `start_timeout_ms`: after this time a pending driver is reported.
+    `progress_interval_ms`: minimum time between two writes of progress alone. `status_poll_ms`, `start_poll_ms`: how
+    often a running and a starting driver are polled. `rejected_retry_ms`: when a rejected write is retried.
+    `resize_timeout_ms`: how long a node may defer a resize before the driver is restarted. `start_time_ms`: start of
+    the operator in ms since the epoch; within `rollout_ms` from then it restarts drivers that have another default
+    image. `supports_resize`: the API server has pods/resize. `run_as_user`: uid and gid of the sinks' pods; None lets
+    the cluster assign them, as OpenShift does.
     """
 
     image: str
-    cluster: str
-    driver_role: str = "s3sink-driver"
-    port: int = 8042
-    grace_s: int = 60
-    node_lost_ms: int = 5 * 60_000
-    deletion_ms: int = 10 * 60_000
-    task_ms: int = 6 * 3_600_000
-    starting_ms: int = 5 * 60_000
-    progress_ms: int = 30_000
-    watch_ms: int = 4_000
-    poll_ms: int = 2_000
-    refused_ms: int = 60_000
-    resize_ms: int = 5 * 60_000
-    started_ms: int = 0
+    cluster_id: str
+    driver_cluster_role: str = "s3sink-driver"
+    report_port: int = 8042
+    termination_grace_s: int = 60
+    node_lost_timeout_ms: int = 5 * 60_000
+    deletion_timeout_ms: int = 10 * 60_000
+    operation_timeout_ms: int = 6 * 3_600_000
+    start_timeout_ms: int = 5 * 60_000
+    progress_interval_ms: int = 30_000
+    status_poll_ms: int = 4_000
+    start_poll_ms: int = 2_000
+    rejected_retry_ms: int = 60_000
+    resize_timeout_ms: int = 5 * 60_000
+    start_time_ms: int = 0
     rollout_ms: int = 0
-    spill: str = "20Gi"
-    resize: bool = False
+    ephemeral_storage: str = "20Gi"
+    supports_resize: bool = False
     image_pull_policy: str = "IfNotPresent"
-    user: int | None = 10001
-    requests: frozenset[Request] = frozenset(Request)
+    run_as_user: int | None = 10001
 
 
 def to_ms(stamp: str | None) -> int | None:
-    """Milliseconds of one of Kubernetes' times; None for none, and for what is no time."""
+    """Milliseconds since the epoch of a Kubernetes timestamp; None for no or invalid text."""
     if not stamp:
         return None
     try:
@@ -225,13 +253,13 @@ def to_ms(stamp: str | None) -> int | None:
         return None
 
 
-def to_stamp(ms: int) -> str:
-    """A time as Kubernetes writes it, in whole seconds; what lies outside of 1970 to 9999 is told as its edge."""
+def to_timestamp(ms: int) -> str:
+    """The Kubernetes timestamp of a time in ms, in whole seconds, clamped to the years 1970 to 9999."""
     return datetime.fromtimestamp(min(max(ms // 1000, 0), _LAST_S), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def is_controlled(obj: Json, uid: str) -> bool:
-    """Whether the object's controller has this uid."""
+    """Whether the controller of the object has this uid."""
     owners = obj.get("metadata", {}).get("ownerReferences") or ()
     return any(owner.get("controller") and owner.get("uid") == uid for owner in owners)
 
@@ -240,8 +268,8 @@ def uid_of(obj: Json) -> str:
     return str(obj["metadata"].get("uid", ""))
 
 
-def is_ending(obj: Json) -> bool:
-    """Whether somebody has deleted the object, and it is still there."""
+def is_terminating(obj: Json) -> bool:
+    """Whether the object is deleted and still exists."""
     return "deletionTimestamp" in obj.get("metadata", {})
 
 
@@ -250,11 +278,11 @@ def annotation(obj: Json, name: str) -> str | None:
     return None if found is None else str(found)
 
 
-def wanted_state(sink: Json) -> tuple[DesiredState, str]:
-    """The state that is wanted, and what says so: the annotation, else the spec. What is no state says Running."""
-    asked = annotation(sink, names.STATE)
-    if asked in list(DesiredState):
-        return DesiredState(asked), f"the annotation {names.STATE}"
+def desired_state(sink: Json) -> tuple[DesiredState, str]:
+    """The desired state and its source: the annotation, or else the spec. An invalid value counts as Running."""
+    requested = annotation(sink, names.STATE_ANNOTATION)
+    if requested in list(DesiredState):
+        return DesiredState(requested), f"the annotation {names.STATE_ANNOTATION}"
     spec = sink.get("spec")
     written = spec.get("state", DesiredState.RUNNING.value) if isinstance(spec, dict) else DesiredState.RUNNING.value
     return DesiredState(written) if written in list(DesiredState) else DesiredState.RUNNING, "spec.state"
@@ -265,8 +293,8 @@ def label(obj: Json, name: str) -> str | None:
     return None if found is None else str(found)
 
 
-def attempt_of(pod: Json, name: str) -> int:
-    """The number in the pod's label; 0 where there is none that can be read."""
+def attempt_number(pod: Json, name: str) -> int:
+    """The attempt number in a label of the pod; 0 without a valid number."""
     text = label(pod, name) or ""
-    number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(MOST_ATTEMPTS)) else 0
-    return number if number <= MOST_ATTEMPTS else 0
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(MAX_ATTEMPT)) else 0
+    return number if number <= MAX_ATTEMPT else 0

@@ -115,7 +115,7 @@ class FormatSpec(SpecModel):
     key_converter: Annotated[ConverterType | None, description(key="key.converter")] = None
     """Converter of record keys. By default, keys are not read."""
     output: Annotated[OutputFormat, description(key="format.class")] = OutputFormat.JSON
-    """Format of objects: JSON lines, bytes with a separator, Avro or Parquet."""
+    """Format of objects: JSON lines, or bytes with a separator."""
     compression: Annotated[CompressionCodec, description(key="s3.compression.type, avro.codec, parquet.codec")] = (
         CompressionCodec.NONE
     )
@@ -245,7 +245,7 @@ class ErrorsSpec(SpecModel):
     """Handling of records that cannot be written."""
 
     tolerance: Annotated[Tolerance, description(key="errors.tolerance")] = Tolerance.NONE
-    """None: stop before such a record. All: drop and count it, or send it to the dead-letter topic."""
+    """None: stop before such a record. All: drop and count it."""
     on_null_value: Annotated[OnNullValue, description(key="behavior.on.null.values")] = OnNullValue.FAIL
     """Handling of records without a value (tombstones)."""
     dead_letter_topic: Annotated[

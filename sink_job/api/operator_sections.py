@@ -106,7 +106,7 @@ class OffsetResetSpec(SpecModel):
     on_existing: OnExisting = OnExisting.FAIL
     """Handling of existing objects with records at or above the new offsets. Fail: change nothing and report the first
     such object. NewPrefix: keep the objects and write new ones below topicsDir/generation=<n>/, where n is 2 after the
-    first reset. Overwrite is not supported yet: move the objects and use Fail, or use NewPrefix."""
+    first reset."""
 
 
 class OffsetsSpec(SpecModel):

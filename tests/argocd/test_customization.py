@@ -34,7 +34,7 @@ def schema() -> Json:
 
 
 def run(script: Path, obj: Json) -> Any:
-    """The result of a script on `obj`, with the libraries that Argo CD gives by default, and a clock that stands."""
+    """The result of a script on `obj`, with the default libraries of Argo CD and a fixed clock."""
     lua = lua51.LuaRuntime(unpack_returned_tuples=True)
     keep = lua.eval("""function(now)
         for _, library in ipairs({"string", "math", "io", "debug", "coroutine", "os", "dofile", "loadfile"}) do
@@ -74,7 +74,7 @@ def name(case: Json) -> str:
 
 
 @pytest.mark.parametrize("case", HEALTH, ids=name)
-def test_health_is_what_the_status_says(case: Json) -> None:
+def test_the_health_follows_the_status(case: Json) -> None:
     assert run(FOLDER / "health.lua", load(FOLDER / case["inputPath"])) == case["healthStatus"]
 
 
@@ -84,7 +84,7 @@ def test_an_action_changes_the_annotation_of_its_name_and_nothing_else(case: Jso
     assert run(ACTIONS / case["action"] / "action.lua", before) == expected
     changed = [key for key in {*before, *expected} if before.get(key) != expected.get(key)]
     assert changed == ["metadata"]
-    assert {*expected["metadata"].get("annotations", {})} <= {names.RESTART, names.STATE}
+    assert {*expected["metadata"].get("annotations", {})} <= {names.RESTART_ANNOTATION, names.STATE_ANNOTATION}
 
 
 @pytest.mark.parametrize("case", ACTION["discoveryTests"], ids=name)

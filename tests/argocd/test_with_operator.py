@@ -31,7 +31,7 @@ def test_a_new_sink_progresses_until_it_is_healthy() -> None:
     assert health(cluster) == "Healthy"
 
 
-def test_an_edit_is_not_healthy_before_the_operator_has_seen_it() -> None:
+def test_an_edit_is_not_healthy_before_the_operator_observes_it() -> None:
     cluster = running()
     cluster.edit(rotation={"flushSize": 7})
     assert health(cluster) == "Progressing"
@@ -39,14 +39,14 @@ def test_an_edit_is_not_healthy_before_the_operator_has_seen_it() -> None:
     assert health(cluster) == "Healthy"
 
 
-@pytest.mark.parametrize(("action", "wanted"), [("pause", "Paused"), ("stop", "Stopped")])
+@pytest.mark.parametrize(("action", "desired"), [("pause", "Paused"), ("stop", "Stopped")])
 def test_a_sink_that_is_paused_or_stopped_by_an_action_is_suspended_until_it_is_resumed(
-    action: str, wanted: str
+    action: str, desired: str
 ) -> None:
     cluster = running()
     act(cluster, action)
     cluster.live()
-    assert cluster.status["state"]["wanted"] == wanted
+    assert cluster.status["desiredState"] == desired
     assert health(cluster) == "Suspended"
     act(cluster, "resume")
     cluster.live()
@@ -55,15 +55,15 @@ def test_a_sink_that_is_paused_or_stopped_by_an_action_is_suspended_until_it_is_
 
 def test_the_action_restart_makes_another_attempt() -> None:
     cluster = running()
-    before = cluster.driver["metadata"]["labels"][names.ATTEMPT] if cluster.driver else None
+    before = cluster.driver["metadata"]["labels"][names.ATTEMPT_LABEL] if cluster.driver else None
     act(cluster, "restart")
     cluster.live()
     assert cluster.driver is not None
-    assert cluster.driver["metadata"]["labels"][names.ATTEMPT] != before
+    assert cluster.driver["metadata"]["labels"][names.ATTEMPT_LABEL] != before
     assert health(cluster) == "Healthy"
 
 
-def test_a_failure_that_needs_a_person_is_degraded() -> None:
+def test_a_failure_that_requires_user_action_is_degraded() -> None:
     cluster = running()
     cluster.fail(BucketNotFound("there is no bucket archive"))
     cluster.settle()

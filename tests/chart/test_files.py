@@ -1,4 +1,4 @@
-"""What the chart's files promise by themselves: copies that agree, documented values, metrics that exist."""
+"""The files of the chart: identical copies, documented values, existing metrics."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def known_metrics() -> set[str]:
 
 
 @pytest.mark.parametrize("path", chart.outputs(), ids=lambda path: path.name)
-def test_a_file_that_is_made_from_others_is_up_to_date(path: Path) -> None:
+def test_a_generated_file_is_up_to_date(path: Path) -> None:
     assert path.read_text() == chart.outputs()[path], "run `make chart`"
 
 
-def test_the_crd_of_the_chart_is_the_plain_one_byte_by_byte_and_asks_to_be_kept() -> None:
+def test_the_crd_of_the_chart_is_identical_and_has_the_keep_policy() -> None:
     assert (CHART / "files" / "crd.yaml").read_bytes() == chart.CRD.read_bytes()
     # The very line that crd.keep=false takes out.
     assert "  annotations: {helm.sh/resource-policy: keep}\n" in chart.CRD.read_text()
@@ -54,7 +54,7 @@ def test_every_value_is_described() -> None:
     assert chart.undocumented(VALUES) == []
 
 
-def test_a_description_belongs_to_the_next_key_and_goes_on_over_lines() -> None:
+def test_a_description_belongs_to_the_next_key_and_may_have_several_lines() -> None:
     text = "# no description\na:\n  # -- First.\n  # Second.\n  b: 1\nc: {}\n"
     assert list(chart.documented(text)) == [chart.Value("a.b", 1, "First. Second.")]
     assert chart.undocumented(text) == ["c"]
@@ -102,7 +102,7 @@ def test_the_schema_names_the_same_values_as_the_defaults() -> None:
         pytest.param({"priorityClassName": "Foo_Bar"}, id="a class that cannot be"),
     ],
 )
-def test_the_schema_refuses(wrong: dict[str, Any]) -> None:
+def test_the_schema_rejects(wrong: dict[str, Any]) -> None:
     # A registry's port is no tag: only what follows the last slash counts.
     assert not jsonschema.Draft7Validator(SCHEMA).is_valid(wrong)
 
@@ -137,7 +137,7 @@ def test_the_panels_of_the_dashboard_do_not_overlap() -> None:
         taken |= cells
 
 
-def test_alerts_ask_for_metrics_that_exist() -> None:
+def test_alerts_use_existing_metrics() -> None:
     named = set(NAME.findall("\n".join(re.findall(r"expr:(?:.|\n)*?(?=\n    (?:for|severity):)", ALERTS.read_text()))))
     assert named
     assert named <= known_metrics()

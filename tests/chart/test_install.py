@@ -90,7 +90,7 @@ def release(helm: Helm, control_plane: Cluster) -> Iterator[Release]:
 
 @pytest.fixture
 def without_crd(control_plane: Cluster) -> Iterator[None]:
-    """No CRD before and none afterwards. Not in a cluster that somebody gave: its sinks would go with it."""
+    """No CRD before and none afterwards. Not in a cluster of the user: its sinks would be deleted."""
     if isinstance(control_plane, ExistingCluster):
         pytest.skip("the CRD of a given cluster is not removed")
     kube = control_plane.client()
@@ -190,7 +190,7 @@ def test_the_pods_are_admitted_under_the_restricted_profile(release: Release) ->
 
 @pytest.mark.usefixtures("without_crd")
 @pytest.mark.parametrize("everywhere", [True, False], ids=["cluster-wide", "in its namespace"])
-def test_the_operator_runs_a_sink_with_the_arguments_and_the_rights_of_the_chart(
+def test_the_operator_runs_a_sink_with_arguments_and_permissions_of_the_chart(
     release: Release, control_plane: Cluster, tmp_path: Path, everywhere: bool
 ) -> None:
     kube, where = release.kube, [] if everywhere else ["--set", f"watch.namespaces={{{release.namespace}}}"]

@@ -77,14 +77,14 @@ def test_helm_lint_finds_nothing(helm: Helm, values: Any) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_values_that_the_schema_does_not_know_are_refused(helm: Helm) -> None:
+def test_unknown_values_are_rejected(helm: Helm) -> None:
     done = helm("template", "s3sink", CHART, "--values", MINIMAL, "--set", "replica=2")
     assert done.returncode != 0
     assert "replica" in done.stderr
 
 
 @pytest.mark.parametrize("image", ["image", "jobImage"])
-def test_without_an_image_it_says_which_one_to_build(helm: Helm, image: str) -> None:
+def test_a_missing_image_is_reported_with_the_one_to_build(helm: Helm, image: str) -> None:
     done = helm("template", "s3sink", CHART, "--values", MINIMAL, "--set", f"{image}.repository=")
     assert f"{image}.repository is required" in done.stderr
 
@@ -146,7 +146,7 @@ def test_the_operator_is_replaced_and_never_doubled(template: Template) -> None:
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
 
 
-def test_health_is_asked_at_the_heartbeat(template: Template) -> None:
+def test_the_liveness_probe_reads_the_heartbeat(template: Template) -> None:
     found = container(template())
     assert {probe: found[probe]["httpGet"]["path"] for probe in found if probe.endswith("Probe")} == {
         "startupProbe": "/healthz",
@@ -168,7 +168,7 @@ def test_every_pod_satisfies_the_restricted_profile_with_a_root_that_is_read_onl
             assert each["resources"]["limits"]["memory"]
 
 
-def test_the_operator_may_do_in_the_cluster_what_its_page_says(template: Template) -> None:
+def test_the_operator_has_the_permissions_of_its_page(template: Template) -> None:
     made = template()
     assert rules(made.one("ClusterRole", "ops-s3sink-operator")) == OPERATOR | CLUSTER
     assert rules(made.one("Role", "s3sink-operator-lease", "ops")) == LEASE
@@ -192,7 +192,7 @@ def test_no_role_reads_secrets_or_takes_everything(template: Template) -> None:
         assert not {rule for rule in every if "*" in "".join(rule) or rule[1].startswith("secrets")}
 
 
-def test_every_role_that_is_bound_is_made_and_the_account_too(template: Template) -> None:
+def test_every_bound_role_and_service_account_is_created(template: Template) -> None:
     made = template(EVERYTHING)
     for binding in made.of("RoleBinding") + made.of("ClusterRoleBinding"):
         role = binding["roleRef"]
@@ -200,7 +200,7 @@ def test_every_role_that_is_bound_is_made_and_the_account_too(template: Template
         assert [made.one("ServiceAccount", each["name"], each["namespace"]) for each in binding["subjects"]]
 
 
-def test_the_driver_role_that_is_bound_is_the_one_the_operator_may_bind_and_is_told_of(template: Template) -> None:
+def test_the_role_of_drivers_is_the_one_that_the_operator_may_bind(template: Template) -> None:
     made = template(MINIMAL, "driverClusterRole.name=other")
     assert made.one("ClusterRole", "other")
     assert "--driver-cluster-role=other" in container(made)["args"]
@@ -247,7 +247,7 @@ def test_the_network_policy_of_sinks_covers_their_pods_in_each_namespace(templat
     made = template(EVERYTHING)
     for namespace in ("orders", "payments"):
         selector = made.one("NetworkPolicy", namespace=namespace)["spec"]["podSelector"]
-        for component in (Component.DRIVER, Component.EXECUTOR, Component.TASK):
+        for component in (Component.DRIVER, Component.EXECUTOR, Component.OPERATION):
             assert matches(selector, names.pod_labels("flights", component, 1))
     assert len(template(MINIMAL, "networkPolicy.sinks.enabled=true").of("NetworkPolicy", namespace="ops")) == 2
     assert [each["metadata"]["name"] for each in template().of("NetworkPolicy")] == ["s3sink-operator"]
@@ -265,7 +265,7 @@ def test_drivers_and_executors_reach_each_other_kafka_s3_dns_and_the_api_server(
 def test_the_report_of_a_driver_may_be_read_by_the_operator_and_by_prometheus(template: Template) -> None:
     made = template(EVERYTHING)
     (report,) = [rule for rule in made.one("NetworkPolicy", namespace="orders")["spec"]["ingress"] if rule.get("ports")]
-    assert [port["port"] for port in report["ports"]] == [Settings(image="", cluster="").port]
+    assert [port["port"] for port in report["ports"]] == [Settings(image="", cluster_id="").report_port]
     prometheus, operator = report["from"]
     assert prometheus["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "monitoring"}
     labels = made.one("Deployment")["spec"]["template"]["metadata"]["labels"]
@@ -279,19 +279,19 @@ def test_the_pod_monitor_reads_the_port_that_drivers_have(template: Template) ->
     spec = template(EVERYTHING).one("PodMonitor")["spec"]
     manifest = yaml.safe_load((ROOT / "examples" / "minimal.yaml").read_text())
     manifest["metadata"]["namespace"] = "orders"
-    shape = objects.Shape(attempt=1, memory=1 << 30, spec_hash="")
+    shape = objects.PodShape(attempt=1, memory=1 << 30, spec_hash="")
     owner = {"metadata": {"name": "minimal", "uid": "1"}}
-    driver = objects.driver_pod(parse_sink(manifest), owner, Settings(image="it", cluster="c"), shape)
+    driver = objects.driver_pod(parse_sink(manifest), owner, Settings(image="it", cluster_id="c"), shape)
     assert matches(spec["selector"], driver["metadata"]["labels"])
     (endpoint,) = spec["podMetricsEndpoints"]
     assert endpoint["port"] in {port["name"] for port in driver["spec"]["containers"][0]["ports"]}
     label = endpoint["relabelings"][0]["sourceLabels"][0].removeprefix("__meta_kubernetes_pod_label_")
-    assert label == names.SINK.replace(".", "_").replace("/", "_")
+    assert label == names.SINK_LABEL.replace(".", "_").replace("/", "_")
     assert spec["namespaceSelector"] == {"matchNames": ["orders", "payments"]}
 
 
 @pytest.mark.parametrize("what", ["serviceMonitor", "podMonitor", "prometheusRule"])
-def test_without_the_prometheus_operator_it_says_so(helm: Helm, what: str) -> None:
+def test_a_missing_prometheus_operator_is_reported(helm: Helm, what: str) -> None:
     done = helm("template", "s3sink", CHART, "--values", MINIMAL, "--set", f"{what}.enabled=true")
     assert f"{what}.enabled needs the Prometheus operator" in done.stderr
 
@@ -315,7 +315,7 @@ def test_alerts_about_the_operator_need_its_metrics(template: Template) -> None:
     assert "S3SinkOperatorDown" not in names_of
 
 
-def test_the_dashboard_comes_as_it_is_with_the_label_that_is_looked_for(template: Template) -> None:
+def test_the_dashboard_is_unchanged_and_has_the_label_of_grafana(template: Template) -> None:
     found = template(EVERYTHING).one("ConfigMap")
     assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert found["data"]["s3sink.json"] == (CHART / "files" / "dashboard.json").read_text().strip()
@@ -342,7 +342,7 @@ def test_names_fit_whatever_the_release_is_called(template: Template) -> None:
     assert all(len(each["metadata"]["name"]) <= 63 for each in made)
 
 
-def test_helm_test_asks_the_operator_by_its_service(template: Template) -> None:
+def test_helm_test_reaches_the_operator_by_its_service(template: Template) -> None:
     made = template()
     pod, service = made.one("Pod"), made.one("Service")
     assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"

@@ -64,7 +64,7 @@ def condition(pod: Json, kind: str) -> tuple[str, str | None] | None:
 # --- the control plane
 
 
-def test_the_restricted_profile_refuses_a_careless_pod(kube: Kube) -> None:
+def test_the_restricted_profile_rejects_an_insecure_pod(kube: Kube) -> None:
     careless = pod()
     del careless["spec"]["securityContext"]
     with pytest.raises(ApiError, match="violates PodSecurity") as caught:
@@ -72,9 +72,7 @@ def test_the_restricted_profile_refuses_a_careless_pod(kube: Kube) -> None:
     assert caught.value.status == 403
 
 
-def test_a_service_account_may_do_what_rbac_says_and_no_more(
-    control_plane: Cluster, kube: Kube, namespace: str
-) -> None:
+def test_a_service_account_has_the_permissions_of_rbac_only(control_plane: Cluster, kube: Kube, namespace: str) -> None:
     kube.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}})
     rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "reader"}}
     rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}
@@ -105,7 +103,7 @@ def test_what_lost_its_owner_is_deleted(kube: Kube, harness: Harness, owner: Jso
         kube.wait_gone("Pod", "driver")
 
 
-def test_a_quota_refuses_in_its_own_words(kube: Kube) -> None:
+def test_a_quota_rejects_with_its_own_message(kube: Kube) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}}
     kube.create({**quota, "spec": {"hard": {"pods": "0"}}})
     # What its controller does in its own time, and a control plane of the user's programs may not run it.
@@ -175,7 +173,7 @@ def test_a_pod_ends_by(
     assert (end["exitCode"], end["reason"], end.get("message")) == (exit_code, reason, message)
 
 
-def test_an_evicted_pod_says_so(kube: Kube, harness: Harness) -> None:
+def test_an_evicted_pod_reports_the_eviction(kube: Kube, harness: Harness) -> None:
     kube.create(pod())
     evicted = harness.evict("driver")
     assert evicted["status"]["reason"] == "Evicted"
@@ -222,7 +220,7 @@ def test_a_pod_that_sticks_goes_only_by_force(kube: Kube, harness: Harness) -> N
     assert kube.find("Pod", "driver") is None
 
 
-def test_a_lost_node_tells_nothing_of_its_pods_until_it_is_back(kube: Kube, harness: Harness) -> None:
+def test_a_lost_node_reports_nothing_of_its_pods_until_it_returns(kube: Kube, harness: Harness) -> None:
     kube.create(pod())
     harness.run("driver")
     harness.lose_node()
@@ -239,25 +237,27 @@ def test_a_lost_node_tells_nothing_of_its_pods_until_it_is_back(kube: Kube, harn
 
 
 @pytest.mark.parametrize(
-    ("how", "has", "told"),
+    ("how", "has", "reported"),
     [
         ("done", "2Gi", None),
         ("infeasible", "1Gi", ("True", "Infeasible")),
         ("deferred", "1Gi", ("True", "Deferred")),
     ],
 )
-def test_a_resize_is_answered(kube: Kube, harness: Harness, how: Any, has: str, told: tuple[str, str] | None) -> None:
+def test_a_resize_is_answered(
+    kube: Kube, harness: Harness, how: Any, has: str, reported: tuple[str, str] | None
+) -> None:
     kube.create(pod(memory="1Gi"))
     harness.run("driver")
-    wanted = {"name": "main", "resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "2Gi"}}}
-    resize = {"spec": {"containers": [wanted]}}
+    resized = {"name": "main", "resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "2Gi"}}}
+    resize = {"spec": {"containers": [resized]}}
     path = f"/api/v1/namespaces/{kube.namespace}/pods/driver/resize"
     kube.request("PATCH", path, resize, content_type="application/strategic-merge-patch+json")
 
     answered = harness.resize("driver", how)
 
     assert answered["status"]["containerStatuses"][0]["resources"]["limits"]["memory"] == has
-    assert condition(answered, "PodResizePending") == told
+    assert condition(answered, "PodResizePending") == reported
 
 
 def test_a_healthy_cluster_starts_what_is_created_and_ends_what_is_deleted(kube: Kube, harness: Harness) -> None:
@@ -268,7 +268,7 @@ def test_a_healthy_cluster_starts_what_is_created_and_ends_what_is_deleted(kube:
         kube.wait_gone("Pod", "driver")
 
 
-def test_a_pod_can_be_told_to_fail_at_its_start(kube: Kube, harness: Harness) -> None:
+def test_a_pod_can_be_set_to_fail_at_its_start(kube: Kube, harness: Harness) -> None:
     harness.at_start("driver", lambda name: harness.fail(name, 1))
     kube.create(pod())
     harness.settle()
@@ -318,7 +318,9 @@ def test_a_write_is_done_though_its_reply_is_lost(kube: Kube, faulty: Kube, faul
 
 
 @pytest.mark.parametrize("status", [409, 429, 500])
-def test_a_call_is_refused_in_the_servers_place(kube: Kube, faulty: Kube, faults: KubeFaults, status: int) -> None:
+def test_a_request_is_rejected_in_place_of_the_server(
+    kube: Kube, faulty: Kube, faults: KubeFaults, status: int
+) -> None:
     faults.when(writes, Refuse(status, retry_after_s=1 if status == 429 else None))
     with pytest.raises(ApiError, match="by the test") as caught:
         faulty.create(config_map("a"))
@@ -380,7 +382,7 @@ def watched(kube: Kube, faulty: Kube) -> Watch:
     return Watch(kube, faulty)
 
 
-def test_a_frozen_watch_tells_later_what_came_meanwhile(kube: Kube, faults: KubeFaults, watched: Watch) -> None:
+def test_a_frozen_watch_delivers_later_what_happened_meanwhile(kube: Kube, faults: KubeFaults, watched: Watch) -> None:
     kube.create(config_map("a"))
     watched.wait("a")
     faults.freeze("configmaps")

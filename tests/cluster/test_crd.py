@@ -13,12 +13,22 @@ import yaml
 from devtools.kube.client import ApiError, Json, Kube
 from devtools.kube.control_plane import Cluster
 from s3sink_operator import crd
+from sink_job.api import unsupported
 from sink_job.api.spec import parse_sink
 from tests.operator.rejected_manifests import CHANGED, REFUSED
 from tests.support.sinks import causes, place_for_sinks, tried
 from tests.unit.api.manifests import HOURLY, TIME, document
 
 pytestmark = pytest.mark.cluster
+
+UNSUPPORTED = [
+    (".".join(map(str, path)), value.value)
+    for path, supported in unsupported.CHOICES.items()
+    if len(supported) > 1
+    for value in type(next(iter(supported)))
+    if value not in supported
+]
+"""Enum fields and their values that this version does not implement."""
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
@@ -34,22 +44,22 @@ COMPLETE: Json = {
             "observedGeneration": 1,
         }
     ],
-    "state": {"wanted": "Running", "by": "spec.state"},
-    "connector": {
+    "desiredState": "Running",
+    "desiredStateSource": "spec.state",
+    "progress": {
         "phase": "Running",
         "partitions": {"assigned": 12, "active": 3},
         "lag": {"records": 180, "seconds": 4},
         "topics": [{"topic": "flights", "partitions": 12, "lag": 180}],
-        "worst": [{"topic": "flights", "partition": 3, "committed": 20, "end": 100, "lag": 80, "newer": "kept"}],
-        "newer": {"figure": 1},
+        "mostLagging": [{"topic": "flights", "partition": 3, "committed": 20, "end": 100, "lag": 80}],
     },
-    "memory": {"current": "2Gi", "wanted": "2Gi", "inputs": {"slots": 2, "openObjects": 90}},
-    "attempts": [{"number": 1, "started": "2025-11-03T10:00:00Z"}],
+    "memory": {"current": "2Gi", "recommended": "2Gi", "inputs": {"slots": 2, "openObjects": 90}},
+    "attempts": [{"number": 1, "startTime": "2025-11-03T10:00:00Z"}],
     "retry": {"failures": 0},
     "replicas": 2,
     "selector": "s3sink.io/sink=flights",
 }
-"""A status with something in every part, and fields of a newer operator in those that are left open."""
+"""A status with a value in every section."""
 
 RIGHT: list[Any] = [
     pytest.param([], id="as little as there can be"),
@@ -75,7 +85,7 @@ RIGHT: list[Any] = [
     pytest.param([{"spec.s3.partSize": "5.5Mi", "spec.rotation.maxBytes": "1Gi"}], id="a size with a fraction"),
     pytest.param([{"spec.s3.endpoint": "http://127.0.0.1:9000"}], id="a store on this machine without TLS"),
     pytest.param([{"spec.s3.endpoint": "http://[::1]:9000"}], id="a store on this machine by IPv6"),
-    pytest.param([{"spec.s3.endpoint": "http://a:1", "spec.s3.insecure": True}], id="a store without TLS, said so"),
+    pytest.param([{"spec.s3.endpoint": "http://a:1", "spec.s3.insecure": True}], id="an insecure store without TLS"),
     pytest.param([{"spec.kafka.bootstrapServers": "a:9092, [::1]:9093"}], id="several brokers"),
     pytest.param([{"spec.rotation.interval": None}], id="a field left empty"),
     pytest.param([{"spec.s3.topicsDir": ""}], id="no folder"),
@@ -135,7 +145,7 @@ def test_what_the_parser_takes_the_server_takes(sinks: Kube, changes: list[dict[
 
 
 @pytest.mark.parametrize(("manifest", "said"), REFUSED)
-def test_a_rule_refuses_with_its_sentence(sinks: Kube, manifest: Json, said: str) -> None:
+def test_a_rule_rejects_with_its_message(sinks: Kube, manifest: Json, said: str) -> None:
     with pytest.raises(ApiError) as refused:
         tried(sinks, manifest)
     assert refused.value.status == 422
@@ -173,11 +183,29 @@ def test_what_does_not_name_a_sink_can_be_changed(sinks: Kube, sink: Json) -> No
         pytest.param({"zebra": 1}, "zebra", id="beside the spec"),
     ],
 )
-def test_an_unknown_field_is_refused_by_its_name(sinks: Kube, changes: dict[str, object], path: str) -> None:
+def test_an_unknown_field_is_rejected_by_its_name(sinks: Kube, changes: dict[str, object], path: str) -> None:
     with pytest.raises(ApiError) as refused:
         tried(sinks, document(changes))
     assert refused.value.status == 400
     assert f'unknown field "{path}"' in refused.value.message
+
+
+@pytest.mark.parametrize("path", [".".join(map(str, path)) for path in unsupported.ABSENT])
+def test_a_field_that_is_not_supported_is_rejected_by_its_name(sinks: Kube, path: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        tried(sinks, document({path: "Json"}))
+    assert refused.value.status == 400
+    assert f'unknown field "{path}"' in refused.value.message
+
+
+@pytest.mark.parametrize(("path", "value"), UNSUPPORTED)
+def test_a_value_that_is_not_supported_is_rejected_with_the_supported_ones(sinks: Kube, path: str, value: str) -> None:
+    changes: dict[str, object] = {path: value}
+    if path.startswith("spec.offsets"):
+        changes = {"spec.offsets.reset": {"nonce": "1", "to": "Earliest", "onExisting": value}}
+    with pytest.raises(ApiError) as refused:
+        tried(sinks, document(changes))
+    assert f'{path}: Unsupported value: "{value}": supported values: ' in refused.value.message
 
 
 def test_a_spec_is_required(sinks: Kube) -> None:
@@ -226,7 +254,7 @@ def test_what_has_a_name_cannot_be_listed_twice(sinks: Kube, changes: dict[str, 
         pytest.param({"spec.kafka.topics": []}, id="an empty list of topics"),
     ],
 )
-def test_a_field_is_held_to_its_schema(sinks: Kube, changes: dict[str, object]) -> None:
+def test_a_field_is_validated_against_its_schema(sinks: Kube, changes: dict[str, object]) -> None:
     with pytest.raises(ApiError) as refused:
         tried(sinks, document(changes))
     assert refused.value.status == 422
@@ -276,7 +304,7 @@ def test_scaling_changes_the_number_of_executors(sinks: Kube, sink: Json) -> Non
     assert sinks.get("S3Sink", name)["spec"]["executor"]["instances"] == 3
 
 
-def test_scaling_to_nothing_is_refused(sinks: Kube, sink: Json) -> None:
+def test_scaling_to_zero_is_rejected(sinks: Kube, sink: Json) -> None:
     with pytest.raises(ApiError) as refused:
         sinks.patch("S3Sink", sink["metadata"]["name"], {"spec": {"replicas": 0}}, subresource="scale")
     assert refused.value.status == 422
@@ -303,7 +331,7 @@ def test_a_status_does_not_change_the_generation_nor_an_edit_the_status(sinks: K
     assert edited["status"] == COMPLETE
 
 
-def test_a_condition_stands_once_for_each_type(sinks: Kube, sink: Json) -> None:
+def test_there_is_one_condition_of_each_type(sinks: Kube, sink: Json) -> None:
     twice = COMPLETE | {"conditions": COMPLETE["conditions"] * 2}
     with pytest.raises(ApiError) as refused:
         sinks.patch("S3Sink", sink["metadata"]["name"], {"status": twice}, subresource="status")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from devtools.kube.build import control_plane_programs
-from devtools.kube.client import Json, Kube
+from devtools.kube.client import Kube
 from devtools.kube.control_plane import Cluster
 from devtools.kube.fake_kubelet import Harness
 from s3sink_operator import names
@@ -65,19 +65,21 @@ def kubectl(plugin: Callable[..., KubectlS3Sink], control_plane: Cluster, namesp
     return plugin(control_plane.kubeconfig(namespace=namespace))
 
 
-def wanted(sink: Operated) -> Json:
-    return dict(sink.status["state"])
+def desired(sink: Operated) -> tuple[str, str]:
+    """The desired state and its source in the status."""
+    status = sink.status
+    return status["desiredState"], status["desiredStateSource"]
 
 
-def test_status_tells_lag_and_memory_of_one_sink_and_of_all(sink: Operated, kubectl: KubectlS3Sink) -> None:
+def test_status_shows_lag_and_memory_of_one_sink_and_of_all(sink: Operated, kubectl: KubectlS3Sink) -> None:
     sink.harness.at_start(DRIVER, lambda pod: sink.runs(pod, report(lag=1234)))
     sink.started()
     lines = kubectl("status").stdout.splitlines()
     assert lines[1].split()[:5] == [SINK, "True", "Running", "1", "1,234"]
     assert lines[1].split()[6] == sink.status["memory"]["current"]
     text = kubectl("status", SINK).stdout
-    assert "Ready:        True for" in text
-    assert "Lag:          1,234 records" in text
+    assert "Ready:         True for" in text
+    assert "Lag:           1,234 records" in text
     everywhere = json.loads(kubectl("status", "--all-namespaces", "-o", "json").stdout)["items"]
     (found,) = [each for each in everywhere if each["namespace"] == sink.kube.namespace]
     assert found["status"] == sink.status
@@ -91,28 +93,28 @@ def test_a_sink_is_paused_resumed_restarted_and_stopped_and_each_waits_until_it_
     spec = sink.sink["spec"]
     kubectl("pause", SINK, "--wait")
     assert sink.kube.find("Pod", DRIVER) is None
-    assert wanted(sink) == {"wanted": "Paused", "by": f"the annotation {names.STATE}"}
+    assert desired(sink) == ("Paused", f"the annotation {names.STATE_ANNOTATION}")
     kubectl("resume", SINK, "--wait")
     second = sink.driver
     done = json.loads(kubectl("restart", SINK, "--wait", "-o", "json").stdout)
-    assert (done["done"], done["status"]["connector"]["phase"]) == (True, "Running")
+    assert (done["done"], done["status"]["progress"]["phase"]) == (True, "Running")
     assert len({pod["metadata"]["uid"] for pod in (first, second, sink.driver)}) == 3
     kubectl("stop", SINK, "--wait")
-    assert sink.status["state"]["published"] is True
+    assert sink.status["published"] is True
     assert sink.sink["spec"] == spec
     assert sink.sink["metadata"]["generation"] == 1
 
 
-def test_offsets_are_asked_for_only_while_stopped_and_with_a_yes(sink: Operated, kubectl: KubectlS3Sink) -> None:
+def test_an_offset_reset_requires_stopped_and_yes(sink: Operated, kubectl: KubectlS3Sink) -> None:
     sink.started()
     running = kubectl("reset-offsets", SINK, "--to", "earliest", "--yes", may_fail=True)
     assert running.returncode == 1
-    assert "offsets are reset only while it is Stopped" in running.stderr
+    assert "an offset reset requires Stopped" in running.stderr
     kubectl("stop", SINK, "--wait")
     shown = kubectl("reset-offsets", SINK, "--to", "earliest", may_fail=True)
     assert shown.returncode == 1
-    assert "nothing is done without --yes" in shown.stderr
-    assert names.RESET_OFFSETS not in sink.sink["metadata"]["annotations"]
+    assert "nothing was changed, use --yes to send it" in shown.stderr
+    assert names.RESET_OFFSETS_ANNOTATION not in sink.sink["metadata"]["annotations"]
 
 
 STARTS = ResetReport(
@@ -123,20 +125,18 @@ STARTS = ResetReport(
 )
 
 
-def test_a_reset_says_where_the_sink_starts_now(sink: Operated, kubectl: KubectlS3Sink) -> None:
+def test_a_reset_prints_the_new_start_offsets(sink: Operated, kubectl: KubectlS3Sink) -> None:
     sink.harness.at_start(TASK, lambda pod: sink.harness.succeed(pod, STARTS.termination_message()))
     sink.apply(state="Stopped")
     sink.wait_reason("Stopped")
     words = ["--to", "offsets", "--offset", "flights:0:42", "--on-existing", "newprefix", "--yes", "--wait"]
     done = kubectl("reset-offsets", SINK, *words).stdout
     assert "reset-offsets is done: generation 2 starts: flights-0 at 42" in done
-    assert sink.status["offsets"]["partitions"] == [{"topic": "flights", "partition": 0, "offset": 42}]
-    assert "reset to Offsets" in kubectl("status", SINK).stdout
+    assert sink.status["offsetReset"]["partitions"] == [{"topic": "flights", "partition": 0, "offset": 42}]
+    assert "to Offsets, nonce" in kubectl("status", SINK).stdout
 
 
-def test_a_reset_that_objects_stand_in_the_way_of_says_so_and_ends_with_4(
-    sink: Operated, kubectl: KubectlS3Sink
-) -> None:
+def test_a_reset_with_existing_objects_is_reported_and_exits_with_4(sink: Operated, kubectl: KubectlS3Sink) -> None:
     error = ExistingObjects("topics/flights/a.json holds records at or above the new offsets")
     message = FinalReport(failure=Failure.of(error)).termination_message()
     sink.apply(state="Stopped")
@@ -147,41 +147,41 @@ def test_a_reset_that_objects_stand_in_the_way_of_says_so_and_ends_with_4(
     assert "topics/flights/a.json holds records" in done.stderr
 
 
-def test_waiting_says_what_fails_and_ends_with_4(sink: Operated, kubectl: KubectlS3Sink) -> None:
+def test_waiting_reports_a_failure_and_exits_with_4(sink: Operated, kubectl: KubectlS3Sink) -> None:
     sink.started()
     message = FinalReport(failure=Failure.of(BucketNotFound("there is no bucket archive"))).termination_message()
     sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, exit_code=7, message=message))
     done = kubectl("restart", SINK, "--wait", may_fail=True)
     assert done.returncode == 4
     assert "there is no bucket archive" in done.stderr
-    assert "exit code 7: BucketNotFound" in kubectl("status", SINK).stdout
-    assert "exit code 7: BucketNotFound" in kubectl("logs", SINK, "--previous").stdout
+    assert f"exit code 7: {BucketNotFound.reason}" in kubectl("status", SINK).stdout
+    assert f"exit code 7: {BucketNotFound.reason}" in kubectl("logs", SINK, "--previous").stdout
 
 
 def test_waiting_without_an_operator_ends_with_3(kube: Kube, kubectl: KubectlS3Sink, harness: Harness) -> None:
     Operated(kube, harness).apply()
     done = kubectl("pause", SINK, "--wait", "--timeout", "1s", may_fail=True)
     assert done.returncode == 3
-    assert "no operator has looked at it" in done.stderr
-    assert "no operator has looked at this sink yet" in kubectl("status", SINK).stdout
+    assert "no operator has reconciled the sink" in done.stderr
+    assert "no operator has reconciled this sink" in kubectl("status", SINK).stdout
 
 
-def test_a_paused_sink_has_no_log_and_says_why(sink: Operated, kubectl: KubectlS3Sink) -> None:
+def test_a_paused_sink_has_no_log_and_the_reason_is_shown(sink: Operated, kubectl: KubectlS3Sink) -> None:
     sink.started()
     kubectl("pause", SINK, "--wait")
     done = kubectl("logs", SINK, "-f", may_fail=True)
     assert done.returncode == 1
-    assert f"{SINK} has no pod {DRIVER} now; Paused:" in done.stderr
+    assert f"{SINK}: pod {DRIVER} not found; Paused:" in done.stderr
 
 
 def test_a_sink_that_is_not_there_is_named_with_its_namespace(kubectl: KubectlS3Sink, namespace: str) -> None:
     done = kubectl("restart", "nosuch", may_fail=True)
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"there is no S3Sink nosuch in namespace {namespace}" in done.stderr
+    assert f"S3Sink nosuch not found in namespace {namespace}" in done.stderr
     assert f"No S3Sinks found in namespace {namespace}." in kubectl("status").stderr
 
 
-def test_who_may_only_look_is_told_which_verb_is_missing(
+def test_a_missing_verb_is_named_to_a_user_with_read_permission(
     kube: Kube,
     control_plane: Cluster,
     plugin: Callable[..., KubectlS3Sink],

@@ -46,7 +46,7 @@ def test_a_sink_gets_its_objects_and_a_driver_pod_that_it_owns(sink: Operated) -
 def test_a_driver_fits_the_restricted_profile_without_a_warning(sink: Operated) -> None:
     """The namespace refuses what does not."""
     sink.started()
-    assert not condition(sink.sink, "WriteRefused")
+    assert not condition(sink.sink, "WriteRejected")
 
 
 def test_a_sink_is_ready_once_its_driver_reports(sink: Operated) -> None:
@@ -55,12 +55,12 @@ def test_a_sink_is_ready_once_its_driver_reports(sink: Operated) -> None:
     found = sink.wait_ready()
     status = found["status"]
     assert status["observedGeneration"] == found["metadata"]["generation"]
-    assert condition(found, "Ready")["message"] == "copies 1 topic-partition"
+    assert condition(found, "Ready")["message"] == "copying 1 topic-partition"
     assert condition(found, "Stalled")["status"] == condition(found, "Reconciling")["status"] == "False"
-    assert status["connector"]["lag"] == {"records": 40, "seconds": 0}
-    assert status["connector"]["partitions"] == {"assigned": 1, "active": 0}
-    assert status["connector"]["worst"][0]["end"] == 140
-    assert status["state"]["wanted"] == "Running"
+    assert status["progress"]["lag"] == {"records": 40, "seconds": 0}
+    assert status["progress"]["partitions"] == {"assigned": 1, "active": 0}
+    assert status["progress"]["mostLagging"][0]["end"] == 140
+    assert status["desiredState"] == "Running"
     assert status["attempts"][0]["number"] == 1
 
 
@@ -72,7 +72,7 @@ def test_a_sink_whose_driver_does_not_report_yet_is_not_ready(sink: Operated) ->
     sink.wait_ready()
 
 
-def test_making_a_sink_and_seeing_it_ready_takes_few_writes(sink: Operated, shared_faults: KubeFaults) -> None:
+def test_creating_a_ready_sink_takes_few_writes(sink: Operated, shared_faults: KubeFaults) -> None:
     """Three children, the pod, and the status: that it starts, and that it is ready."""
     sink.started()
     made = changes(shared_faults, str(sink.kube.namespace))
@@ -101,7 +101,7 @@ def test_an_applied_sink_is_not_written_to_by_the_operator(sink: Operated) -> No
     assert [each["subresource"] for each in ours] == ["status"]
 
 
-def test_few_events_tell_what_happened(sink: Operated) -> None:
+def test_few_events_report_what_happened(sink: Operated) -> None:
     sink.started()
     wait_until(lambda: len(sink.events()) >= 2, "events", seconds=10)
     assert [each["reason"] for each in sink.events()] == ["Starting", "Running"]
@@ -115,13 +115,13 @@ def test_nothing_is_written_while_a_sink_is_idle(alone: Operated, start: StartOp
     start("--resync", "500ms")
     alone.started()
     wait_until(lambda: len(alone.events()) >= 2, "events", seconds=10)
-    faults.wait_for(lambda: _looks(faults) > 0, "a look")
+    faults.wait_for(lambda: _looks(faults) > 0, "a pass")
     before, looks = faults.done(aside=True), _looks(faults)
     faults.wait_for(lambda: _looks(faults) > looks + 5, "five looks that ask the API server")
     assert faults.done(aside=True) == before
 
 
-def test_an_operator_that_starts_anew_writes_nothing(alone: Operated, start: StartOperator, faults: KubeFaults) -> None:
+def test_an_operator_that_restarts_writes_nothing(alone: Operated, start: StartOperator, faults: KubeFaults) -> None:
     first = start()
     uid = alone.started()["metadata"]["uid"]
     wait_until(lambda: len(alone.events()) >= 2, "events", seconds=10)
@@ -135,7 +135,7 @@ def test_an_operator_that_starts_anew_writes_nothing(alone: Operated, start: Sta
 
 
 def _looks(faults: KubeFaults) -> int:
-    """Looks at a sink that asked the API server for it."""
+    """The number of passes that read the sink from the API server."""
     return faults.count(lambda call: call.kind == "get s3sinks")
 
 
@@ -148,7 +148,7 @@ def test_an_edit_that_the_job_sees_restarts_the_driver(sink: Operated) -> None:
     pod = sink.next_driver(before)
     sink.wait_ready()
     assert "flushSize: 200" in sink.kube.get("ConfigMap", CHILD)["data"]["sink.yaml"]
-    assert pod["metadata"]["labels"][names.ATTEMPT] == "2"
+    assert pod["metadata"]["labels"][names.ATTEMPT_LABEL] == "2"
     assert sink.status["attempts"][1]["reason"] == "SpecChanged"
 
 
@@ -172,7 +172,7 @@ def test_an_edit_that_the_job_does_not_see_restarts_nothing(sink: Operated) -> N
 
 
 @pytest.mark.parametrize("way", ["annotation", "nonce"])
-def test_a_restart_is_asked_for_by(sink: Operated, way: str) -> None:
+def test_a_restart_is_requested_by(sink: Operated, way: str) -> None:
     before = sink.started()
     if way == "annotation":
         sink.annotate(restart="now")
@@ -183,7 +183,7 @@ def test_a_restart_is_asked_for_by(sink: Operated, way: str) -> None:
     assert sink.driver["metadata"]["uid"] == after["metadata"]["uid"]
 
 
-def test_a_paused_sink_has_no_driver_and_goes_on_when_asked(sink: Operated) -> None:
+def test_a_paused_sink_has_no_driver_and_resumes_on_request(sink: Operated) -> None:
     before = sink.started()
     sink.apply(state="Paused")
     assert sink.wait_reason("Paused")["status"] == "False"
@@ -194,11 +194,13 @@ def test_a_paused_sink_has_no_driver_and_goes_on_when_asked(sink: Operated) -> N
     sink.wait_ready()
 
 
-def test_an_annotation_pauses_a_sink_whatever_its_spec_says(sink: Operated) -> None:
+def test_an_annotation_pauses_a_sink_whatever_its_spec_is(sink: Operated) -> None:
     sink.started()
     sink.annotate(state="Paused")
     sink.wait_reason("Paused")
-    assert sink.status["state"] == {"wanted": "Paused", "by": "the annotation s3sink.io/state"}
+    status = sink.status
+    desired = status["desiredState"], status["desiredStateSource"]
+    assert desired == ("Paused", "the annotation s3sink.io/state")
     sink.annotate(state=None)
     sink.wait_ready()
 
@@ -207,7 +209,7 @@ def test_a_stopped_sink_has_published_what_was_open_and_has_no_pods(sink: Operat
     requests: list[str] = []
 
     def publishes(pod: str) -> None:
-        requests.append(sink.kube.get("Pod", pod)["metadata"]["annotations"]["s3sink.io/request"])
+        requests.append(sink.kube.get("Pod", pod)["metadata"]["annotations"]["s3sink.io/operation"])
         sink.harness.succeed(pod)
 
     sink.harness.at_start(TASK, publishes)
@@ -215,26 +217,26 @@ def test_a_stopped_sink_has_published_what_was_open_and_has_no_pods(sink: Operat
     sink.apply(state="Stopped")
     sink.wait_reason("Stopped")
     assert requests == ["Publish"]
-    assert sink.status["state"]["published"] is True
+    assert sink.status["published"] is True
     assert not sink.kube.items("Pod")
 
 
-def test_a_held_sink_is_told_about_and_not_touched(sink: Operated) -> None:
+def test_a_sink_with_a_paused_operator_gets_only_its_status_written(sink: Operated) -> None:
     sink.started()
-    sink.kube.patch("S3Sink", SINK, {"metadata": {"annotations": {names.PAUSED: "true"}}})
+    sink.kube.patch("S3Sink", SINK, {"metadata": {"annotations": {names.RECONCILE_PAUSED_ANNOTATION: "true"}}})
     sink.wait_reason("ReconcilePaused")
     sink.kube.delete("Pod", DRIVER)
     sink.kube.wait_gone("Pod", DRIVER)
     sink.wait(lambda found: condition(found, "Ready")["status"] == "False", "that it has seen")
     assert sink.kube.find("Pod", DRIVER) is None
-    sink.kube.patch("S3Sink", SINK, {"metadata": {"annotations": {names.PAUSED: None}}})
+    sink.kube.patch("S3Sink", SINK, {"metadata": {"annotations": {names.RECONCILE_PAUSED_ANNOTATION: None}}})
     sink.wait_ready()
 
 
-# --- what the operator tells of itself
+# --- metrics, logs and health of the operator
 
 
-def test_the_operator_tells_of_its_work_in_metrics(sink: Operated, everywhere: Operator) -> None:
+def test_the_operator_has_metrics_of_its_work(sink: Operated, everywhere: Operator) -> None:
     sink.started()
     text = everywhere.metrics()
     assert re.search(r's3sink_operator_reconciles_total\{result="ok"\} [1-9]', text)
@@ -243,7 +245,7 @@ def test_the_operator_tells_of_its_work_in_metrics(sink: Operated, everywhere: O
     assert everywhere.health() == 200
 
 
-def test_an_operator_without_the_crd_says_what_to_do(
+def test_an_operator_without_the_crd_reports_what_to_do(
     tmp_path: Path, namespace: str, operator_kubeconfig: Path, faults: KubeFaults
 ) -> None:
     faults.when(lambda call: call.path == "/apis/s3sink.io/v1alpha1", Refuse(404))

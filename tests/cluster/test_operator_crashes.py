@@ -59,7 +59,7 @@ class Life:
     def _runs(self, attempt: int) -> bool:
         found = self.operated.sink
         attempts = found.get("status", {}).get("attempts") or [{}]
-        return is_ready(found) and attempts[0].get("number") == attempt and "ended" not in attempts[0]
+        return is_ready(found) and attempts[0].get("number") == attempt and "endTime" not in attempts[0]
 
     def _has_stopped(self) -> bool:
         return condition(self.operated.sink, "Ready").get("reason") == "Stopped"
@@ -137,10 +137,10 @@ def assert_same(made: Counter[str], plain: Counter[str], *, more_status: int) ->
     assert made == plain
 
 
-def test_an_operator_that_dies_after_each_of_its_writes_does_what_one_that_lives_does(
+def test_an_operator_killed_after_any_write_reaches_the_same_result(
     life: Life, begin: Callable[..., Operator], faults: KubeFaults, namespace: str
 ) -> None:
-    """Every process carries out one write and is gone; the next one goes on from what is there."""
+    """Every process does one write and is killed; the next one continues from the objects."""
     plain = without_faults(life, begin, faults, namespace)
     snapshots, life.snapshots = life.snapshots, []
     crashing = Crashing(begin, faults, namespace)
@@ -171,7 +171,7 @@ def test_writes_whose_replies_are_lost_are_not_done_twice(
 @pytest.mark.parametrize(
     "refusal", [Refuse(409), Refuse(429, retry_after_s=1), Refuse(500)], ids=["conflict", "too-many", "error"]
 )
-def test_a_server_that_refuses_every_second_write_only_takes_longer(
+def test_a_server_that_rejects_every_second_write_only_takes_longer(
     life: Life, begin: Callable[..., Operator], faults: KubeFaults, namespace: str, refusal: Refuse
 ) -> None:
     calls = iter(range(1_000_000))
@@ -184,7 +184,7 @@ def test_a_server_that_refuses_every_second_write_only_takes_longer(
     assert made["apply configmaps"] <= 3
 
 
-def test_a_server_that_asks_for_patience_is_given_it(
+def test_a_retry_after_header_is_honoured(
     life: Life, begin: Callable[..., Operator], faults: KubeFaults, namespace: str
 ) -> None:
     busy = faults.when(within(namespace), Refuse(429, retry_after_s=3))
@@ -209,7 +209,7 @@ def test_slow_replies_only_take_longer(
     assert life.snapshots == snapshots
 
 
-def test_what_frozen_watches_do_not_tell_is_found_by_asking(
+def test_changes_that_frozen_watches_miss_are_found_by_a_resync(
     life: Life, begin: Callable[..., Operator], faults: KubeFaults
 ) -> None:
     process = begin("--resync", "1s")
@@ -227,7 +227,7 @@ def test_what_frozen_watches_do_not_tell_is_found_by_asking(
     assert process.running()
 
 
-def test_a_sink_whose_deletion_no_watch_told_is_forgotten(
+def test_a_sink_whose_deletion_no_watch_reported_is_forgotten(
     life: Life, begin: Callable[..., Operator], faults: KubeFaults
 ) -> None:
     process = begin("--resync", "1s")
@@ -285,7 +285,7 @@ def test_a_network_that_was_down_for_a_while_leaves_no_trace(
     assert process.running()
 
 
-def test_two_operators_at_once_make_one_driver_at_a_time(
+def test_two_operators_at_once_create_one_driver_at_a_time(
     life: Life, begin: Callable[..., Operator], faults: KubeFaults, namespace: str
 ) -> None:
     """Without a Lease, which would not let them. Both may ask for the end of the same pod, each with its uid: it ends
@@ -322,7 +322,7 @@ def test_one_of_two_replicas_works_and_the_other_takes_over_when_it_dies(
         life.operated.wait_ready()
 
 
-def test_a_replica_that_is_told_to_stop_hands_its_lease_over_at_once(
+def test_a_replica_that_stops_releases_its_lease_at_once(
     tmp_path: Path, life: Life, operator_kubeconfig: Path, namespace: str
 ) -> None:
     flags = ["--lease-namespace", namespace]

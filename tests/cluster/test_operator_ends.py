@@ -20,7 +20,9 @@ pytestmark = pytest.mark.cluster
 # --- refusals and others' objects
 
 
-def test_a_quota_without_room_is_told_in_the_servers_words(sink: Operated, shared_faults: KubeFaults) -> None:
+def test_an_exceeded_quota_is_reported_with_the_message_of_the_api_server(
+    sink: Operated, shared_faults: KubeFaults
+) -> None:
     sink.kube.create(
         {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "no"}, "spec": {"hard": {"pods": "0"}}}
     )
@@ -33,19 +35,19 @@ def test_a_quota_without_room_is_told_in_the_servers_words(sink: Operated, share
         call for call in list(shared_faults.requests) if call.kind == "create pods" and call.namespace == namespace
     ]
     assert len(tries) == 1
-    assert condition(sink.sink, "WriteRefused")["reason"] == "QuotaExceeded"
+    assert condition(sink.sink, "WriteRejected")["reason"] == "QuotaExceeded"
 
 
-def test_a_template_that_the_server_refuses_is_told_and_an_edit_heals_it(sink: Operated) -> None:
+def test_a_rejected_pod_template_is_reported_and_an_edit_fixes_it(sink: Operated) -> None:
     broken = {"podTemplate": {"spec": {"priorityClassName": "nowhere"}}}
     sink.apply(driver=broken)
-    assert "nowhere" in sink.wait_reason("AdmissionRefused")["message"]
+    assert "nowhere" in sink.wait_reason("AdmissionDenied")["message"]
     sink.apply(driver={})
     found = sink.wait_ready()
-    assert not condition(found, "WriteRefused")
+    assert not condition(found, "WriteRejected")
 
 
-def test_a_definition_of_an_older_version_is_told_and_keeps_no_driver_from_running(
+def test_an_older_crd_is_reported_and_drivers_run_all_the_same(
     alone: Operated, start: StartOperator, faults: KubeFaults
 ) -> None:
     """As an API server answers the apply of a field that its definition does not know."""
@@ -59,7 +61,7 @@ def test_a_definition_of_an_older_version_is_told_and_keeps_no_driver_from_runni
     alone.kube.wait("Pod", DRIVER, bool, what="a driver")
 
 
-def test_a_foreign_pod_of_the_drivers_name_is_never_touched(sink: Operated) -> None:
+def test_an_unowned_pod_with_the_name_of_the_driver_is_never_changed(sink: Operated) -> None:
     secure = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     spec = {
         "containers": [{"name": "theirs", "image": "theirs", "securityContext": secure}],
@@ -67,14 +69,14 @@ def test_a_foreign_pod_of_the_drivers_name_is_never_touched(sink: Operated) -> N
     }
     theirs = sink.kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": DRIVER}, "spec": spec})
     sink.apply()
-    assert DRIVER in sink.wait_reason("ForeignObject")["message"]
+    assert DRIVER in sink.wait_reason("NameTaken")["message"]
     assert sink.driver["metadata"]["uid"] == theirs["metadata"]["uid"]
     assert not sink.driver["metadata"].get("labels")
     sink.kube.delete("Pod", DRIVER, grace_s=0)
     sink.wait_ready()
 
 
-def test_children_that_were_edited_or_deleted_by_hand_are_as_before_again(sink: Operated) -> None:
+def test_edited_or_deleted_children_are_restored(sink: Operated) -> None:
     sink.started()
     before = sink.snapshot()
     sink.kube.patch("ConfigMap", CHILD, {"data": {"sink.yaml": "nothing"}})
@@ -83,18 +85,18 @@ def test_children_that_were_edited_or_deleted_by_hand_are_as_before_again(sink: 
     wait_until(lambda: sink.snapshot() == before, "the children are as they were", seconds=20)
 
 
-def test_two_sinks_of_the_same_data_do_not_both_run(sink: Operated) -> None:
+def test_of_two_conflicting_sinks_one_runs(sink: Operated) -> None:
     sink.started()
     sink.apply("younger")
     found = sink.kube.wait("S3Sink", "younger", lambda each: condition(each, "Ready"))
     assert condition(found, "Ready")["reason"] == "Conflict"
     assert f"{sink.kube.namespace}/{SINK}" in condition(found, "Ready")["message"]
-    assert sink.kube.find("Pod", names.driver_name("younger")) is None
+    assert sink.kube.find("Pod", names.driver_pod_name("younger")) is None
     sink.kube.delete("S3Sink", SINK)
-    sink.kube.wait("Pod", names.driver_name("younger"), bool, what="the younger one's turn")
+    sink.kube.wait("Pod", names.driver_pod_name("younger"), bool, what="the younger one's turn")
 
 
-def test_a_spec_that_only_the_parser_refuses_is_told(sink: Operated) -> None:
+def test_a_spec_that_only_the_parser_rejects_is_reported(sink: Operated) -> None:
     sink.apply(kafka={"bootstrapServers": "kafka:9092", "topicsPattern": "["})
     ready = sink.wait_reason("InvalidSpec")
     assert ready["status"] == "False"
@@ -153,13 +155,13 @@ def wrong(sink: Operated) -> None:
 
 
 @pytest.mark.parametrize("state", [running, starting, without_a_node, failed, paused, stopped, publishing, wrong])
-def test_a_sink_that_is_deleted_leaves_nothing_when_it_is(sink: Operated, state: Callable[[Operated], None]) -> None:
+def test_a_deleted_sink_leaves_no_children_when_it_is(sink: Operated, state: Callable[[Operated], None]) -> None:
     state(sink)
     sink.kube.delete("S3Sink", SINK)
     sink.wait_gone()
 
 
-def test_deletion_policy_publish_holds_the_sink_until_what_is_open_is_published(sink: Operated) -> None:
+def test_deletion_policy_publish_holds_the_sink_until_open_objects_are_published(sink: Operated) -> None:
     done: list[str] = []
 
     def publishes(pod: str) -> None:
@@ -175,7 +177,7 @@ def test_deletion_policy_publish_holds_the_sink_until_what_is_open_is_published(
 
 
 @pytest.mark.parametrize("policy", ["Publish", "Discard"])
-def test_a_sink_goes_with_its_namespace_in_which_no_pod_can_be_made_any_more(sink: Operated, policy: str) -> None:
+def test_a_sink_is_removed_with_its_terminating_namespace(sink: Operated, policy: str) -> None:
     """As the namespace's controller does it: first the namespace is marked, then what is in it is deleted."""
     sink.started(deletionPolicy=policy)
     sink.kube.delete("Namespace", str(sink.kube.namespace))
@@ -183,7 +185,7 @@ def test_a_sink_goes_with_its_namespace_in_which_no_pod_can_be_made_any_more(sin
     wait_until(lambda: sink.kube.find("S3Sink", SINK) is None, "the sink is gone", seconds=30)
 
 
-def test_a_sink_that_is_made_anew_at_once_waits_for_what_is_left_of_the_old_one(sink: Operated) -> None:
+def test_a_re_created_sink_waits_for_the_children_of_the_old_one(sink: Operated) -> None:
     before = sink.started()
     sink.kube.delete("S3Sink", SINK)
     sink.apply()

@@ -23,12 +23,12 @@ def ended(code: int, reason: str, message: str) -> str:
 @pytest.mark.parametrize(
     ("code", "reason"), [(2, "InvalidSpec"), (5, "DataLoss"), (6, "ObjectConflict"), (7, "ConfigurationError")]
 )
-def test_a_driver_that_ends_for_its_users_sake_is_told_and_waits(sink: Operated, code: int, reason: str) -> None:
+def test_a_driver_with_a_user_failure_is_reported_and_waits(sink: Operated, code: int, reason: str) -> None:
     said = ended(code, reason, "the bucket is not there")
     sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, code, said))
     sink.apply()
     ready = sink.wait_reason(reason)
-    assert "the bucket is not there. Failed once, next try at 2" in ready["message"]
+    assert "the bucket is not there. Failed once; next attempt at 2" in ready["message"]
     found = sink.sink
     assert condition(found, "Stalled")["status"] == "True"
     assert found["status"]["retry"]["failures"] == 1
@@ -45,7 +45,7 @@ def test_an_edit_ends_the_wait_after_a_failure(sink: Operated) -> None:
     assert "retry" not in sink.wait_ready()["status"]
 
 
-def test_a_driver_that_could_not_reach_its_servers_is_started_again_at_once(sink: Operated) -> None:
+def test_a_driver_with_a_transient_failure_is_restarted_at_once(sink: Operated) -> None:
     said = ended(75, "TransientError", "Kafka did not answer")
     sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, 75, said), sink.starts)
     sink.apply()
@@ -55,7 +55,7 @@ def test_a_driver_that_could_not_reach_its_servers_is_started_again_at_once(sink
     assert sink.status["retry"]["failures"] == 1
 
 
-def test_a_driver_that_was_killed_for_its_memory_gets_more(sink: Operated) -> None:
+def test_an_oom_killed_driver_gets_more_memory(sink: Operated) -> None:
     sizes: list[int] = []
 
     def too_small_at_first(pod: str) -> None:
@@ -70,29 +70,32 @@ def test_a_driver_that_was_killed_for_its_memory_gets_more(sink: Operated) -> No
     assert sink.status["attempts"][1]["reason"] == "OOMKilled"
 
 
-def test_a_driver_that_succeeded_though_it_should_run_is_started_again(sink: Operated) -> None:
+def test_a_driver_that_exits_with_0_is_restarted(sink: Operated) -> None:
     sink.harness.at_start(DRIVER, sink.harness.succeed, sink.starts)
     sink.apply()
     sink.wait_ready()
-    assert sink.status["attempts"][1]["reason"] == "EndedByItself"
+    assert sink.status["attempts"][1]["reason"] == "UnexpectedExit"
 
 
-def test_an_evicted_driver_is_started_again(sink: Operated) -> None:
+def test_an_evicted_driver_is_restarted(sink: Operated) -> None:
     sink.started()
     sink.harness.evict(DRIVER)
     sink.wait(lambda found: found["status"]["attempts"][0]["number"] == 2 and is_ready(found), "the next attempt")
     assert sink.status["attempts"][1]["reason"] == "Evicted"
 
 
-def test_a_driver_that_is_deleted_by_hand_is_made_again(sink: Operated) -> None:
+def test_a_driver_deleted_by_a_user_is_re_created(sink: Operated) -> None:
     before = sink.started()
     sink.kube.delete("Pod", DRIVER)
     sink.next_driver(before)
     sink.wait(lambda found: found["status"]["attempts"][0]["number"] == 2 and is_ready(found), "the next attempt")
-    assert sink.status["attempts"][1]["reason"] in ("Deleted", "Gone")  # it depends on whether its end was seen
+    assert sink.status["attempts"][1]["reason"] in (
+        "Deleted",
+        "PodDisappeared",
+    )  # it depends on whether its end was seen
 
 
-def test_a_driver_without_a_node_says_what_is_missing(sink: Operated) -> None:
+def test_an_unschedulable_driver_is_reported_with_the_missing_resource(sink: Operated) -> None:
     sink.harness.at_start(DRIVER, sink.harness.unschedulable)
     sink.apply()
     assert "Insufficient memory" in sink.wait_reason("Unschedulable")["message"]
@@ -100,7 +103,7 @@ def test_a_driver_without_a_node_says_what_is_missing(sink: Operated) -> None:
     sink.wait_ready()
 
 
-def test_an_image_that_cannot_be_pulled_is_told_and_left_to_the_kubelet(sink: Operated) -> None:
+def test_an_image_pull_failure_is_reported_and_left_to_the_kubelet(sink: Operated) -> None:
     message = "manifest unknown"
     sink.harness.at_start(DRIVER, lambda pod: sink.harness.waiting(pod, "ImagePullBackOff", message))
     sink.apply()
@@ -108,7 +111,7 @@ def test_an_image_that_cannot_be_pulled_is_told_and_left_to_the_kubelet(sink: Op
     assert condition(sink.sink, "Stalled")["status"] == "True"
 
 
-def test_a_driver_that_does_not_answer_is_unknown_and_left_alone(sink: Operated) -> None:
+def test_a_driver_that_does_not_answer_is_unknown_and_kept(sink: Operated) -> None:
     before = sink.started()
     sink.harness.silence(DRIVER)
     sink.annotate(look="again")
@@ -118,7 +121,7 @@ def test_a_driver_that_does_not_answer_is_unknown_and_left_alone(sink: Operated)
     sink.wait_ready()
 
 
-def test_a_driver_on_a_lost_node_is_replaced_after_a_while(alone: Operated, start: StartOperator) -> None:
+def test_a_driver_on_a_lost_node_is_replaced_after_a_timeout(alone: Operated, start: StartOperator) -> None:
     start("--node-lost-timeout", "2s")
     before = alone.started()
     alone.harness.lose_node()
@@ -136,17 +139,17 @@ def test_a_driver_whose_node_is_gone_is_replaced(alone: Operated, start: StartOp
     alone.wait_ready()
 
 
-def test_too_many_executor_failures_are_named_and_tried_again(sink: Operated) -> None:
+def test_too_many_executor_failures_are_named_and_retried(sink: Operated) -> None:
     """Spark itself ends the driver then, without a word of the job's own."""
     sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, 11), sink.starts)
     sink.apply()
     sink.wait_ready()
     first = sink.status["attempts"][1]
     assert (first["reason"], first["exitCode"]) == ("TooManyExecutorFailures", 11)
-    assert "memory they are given" in first["message"]
+    assert "spec.executor.memory" in first["message"]
 
 
-def test_a_driver_that_is_stuck_terminating_is_ended_by_force(alone: Operated, start: StartOperator) -> None:
+def test_a_driver_that_is_stuck_terminating_is_deleted_by_force(alone: Operated, start: StartOperator) -> None:
     """Once its own time to end is over, and as long again as a lost node is given."""
     start("--node-lost-timeout", "1s")
     alone.harness.stick(DRIVER)

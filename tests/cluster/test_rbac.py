@@ -176,7 +176,7 @@ def starts(place: Place) -> Operator:
 
 
 def starts_unnamed(place: Place) -> Operator:
-    """An operator that is not told how its cluster is called."""
+    """An operator without a cluster id."""
     return place.begin("--cluster-id", "")
 
 
@@ -251,12 +251,12 @@ def _told(
     says: str = "",
 ) -> Case:
     right = Right(group, resource, verb, name)
-    return Case(right, life, says or f'cannot {verb} resource "{resource}"', kind, "OperatorForbidden")
+    return Case(right, life, says or f'cannot {verb} resource "{resource}"', kind, "OperatorPermissionDenied")
 
 
 CASES = [
     *(_log(S3, "s3sinks", verb) for verb in ("get", "list", "watch")),
-    _told(S3, "s3sinks", "patch", publishes, kind="WriteRefused"),
+    _told(S3, "s3sinks", "patch", publishes, kind="WriteRejected"),
     _log(S3, "s3sinks/status", "patch"),
     *(_log("", kind, verb) for kind in ("configmaps", "serviceaccounts") for verb in ("get", "list", "watch")),
     *(_told("", kind, verb) for kind in ("configmaps", "serviceaccounts") for verb in ("create", "patch")),
@@ -265,40 +265,40 @@ CASES = [
     _told(RBAC_GROUP, "clusterroles", "bind", name="s3sink-driver", says="attempting to grant RBAC permissions"),
     *(_log("", "pods", verb) for verb in ("get", "list", "watch")),
     _told("", "pods", "create"),
-    _told("", "pods", "delete", restarts, kind="WriteRefused"),
-    _told("", "pods/resize", "patch", grows, kind="WriteRefused"),
+    _told("", "pods", "delete", restarts, kind="WriteRejected"),
+    _told("", "pods/resize", "patch", grows, kind="WriteRejected"),
     Case(
         Right("", "pods/proxy", "get"), asks_by_proxy, 'cannot get resource "pods/proxy"', "Ready", "ReportUnreachable"
     ),
     _log("", "events", "create"),
     _log("", "events", "list", waits),
-    *(_log("", "nodes", verb, says="nodes may not be watched") for verb in ("list", "watch")),
-    _log("", "namespaces", "get", starts_unnamed, says="give --cluster-id", name="kube-system"),
+    *(_log("", "nodes", verb, says="no permission to watch nodes") for verb in ("list", "watch")),
+    _log("", "namespaces", "get", starts_unnamed, says="set --cluster-id", name="kube-system"),
     *(_log(COORDINATION, "leases", verb, leads, name=LEASE) for verb in ("get", "update")),
     _log(COORDINATION, "leases", "create", leads),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_without_a_right_the_operator_says_which_one_it_lacks(place: Place, case: Case) -> None:
+def test_a_missing_permission_of_the_operator_is_named(place: Place, case: Case) -> None:
     place.without(case.right)
     process = case.life(place)
     if case.kind == "log":
         wait_until(lambda: any(case.says in each for each in process.troubles()), f"log: {case.says}", seconds=30)
         return
 
-    def is_told(sink: Json) -> bool:
+    def is_reported(sink: Json) -> bool:
         said = condition(sink, case.kind)
         return said.get("reason") == case.reason and case.says in said["message"]
 
-    place.operated.wait(is_told, case.says)
+    place.operated.wait(is_reported, case.says)
 
 
-def test_the_chart_gives_what_is_missed_and_nothing_else(given: list[Right]) -> None:
+def test_the_chart_grants_the_required_permissions_only(given: list[Right]) -> None:
     assert {case.right for case in CASES} == set(given)
 
 
-def test_with_the_charts_rights_a_sinks_whole_life_goes_by_without_a_refusal(place: Place) -> None:
+def test_the_permissions_of_the_chart_suffice_for_the_whole_life_of_a_sink(place: Place) -> None:
     place.without()
     process, operated = leads(place), place.operated
     before = operated.started(deletionPolicy="Publish")

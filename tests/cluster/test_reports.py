@@ -24,7 +24,7 @@ def sink(kube: Kube, harness: Harness) -> Iterator[Operated]:
         yield Operated(kube, harness)
 
 
-def test_a_driver_that_tells_of_another_state_is_heard_soon(
+def test_a_changed_state_in_a_report_is_observed_soon(
     sink: Operated, tmp_path: Path, operator_kubeconfig: Path, namespace: str
 ) -> None:
     """Nothing but its report has changed: neither a pod nor the sink, of which watches would tell."""
@@ -40,16 +40,16 @@ def test_a_driver_that_tells_of_another_state_is_heard_soon(
     "wrong",
     [
         pytest.param({"name": "trains"}, id="another sink's"),
-        pytest.param({"totals": {"objects": 2**70}}, id="a number that nobody counts to"),
+        pytest.param({"totals": {"objects": 2**70}}, id="a number out of range"),
     ],
 )
-def test_what_answers_in_a_drivers_place_is_not_believed(
+def test_a_report_of_another_sink_is_not_used(
     sink: Operated, tmp_path: Path, operator_kubeconfig: Path, namespace: str, wrong: dict[str, object]
 ) -> None:
     with operator(tmp_path, operator_kubeconfig, namespace):
         sink.started()
-        told = of_sink(report(RunState.RECOVERING), namespace, SINK).model_dump(mode="json") | wrong
-        sink.harness.report(DRIVER, told)
+        document = of_sink(report(RunState.RECOVERING), namespace, SINK).model_dump(mode="json") | wrong
+        sink.harness.report(DRIVER, document)
         assert sink.wait_reason("ReportUnreachable")["status"] == "Unknown"
 
 
@@ -63,5 +63,5 @@ def test_an_operator_outside_of_the_cluster_hears_of_drivers_through_the_api_ser
     with operator(tmp_path, operator_kubeconfig, namespace, "--report-by", "Proxy"):
         sink.apply()
         found = sink.wait_ready()
-        assert found["status"]["connector"]["lag"]["records"] == 40
+        assert found["status"]["progress"]["lag"]["records"] == 40
         assert faults.count(call("get pods/proxy"))

@@ -27,7 +27,7 @@ RESET: Json = {"reset": {"nonce": "n1", "to": "Earliest", "onExisting": "NewPref
 
 
 class Tasks:
-    """The task pods of one sink: what each was asked, and how those of a kind end (well, unless told otherwise)."""
+    """The operation pods of one sink: their operations, and how each of them ends (by default successfully)."""
 
     def __init__(self, sink: Operated) -> None:
         self.sink = sink
@@ -47,7 +47,7 @@ class Tasks:
         self.sink.harness.succeed(pod, REPORT.termination_message())
 
     def _start(self, pod: str) -> None:
-        asked = self.sink.kube.get("Pod", pod)["metadata"]["annotations"]["s3sink.io/request"]
+        asked = self.sink.kube.get("Pod", pod)["metadata"]["annotations"]["s3sink.io/operation"]
         self.asked.append(asked)
         self.ends.get(asked.partition(":")[0], self.sink.harness.succeed)(pod)
 
@@ -58,32 +58,32 @@ def tasks(sink: Operated) -> Tasks:
 
 
 def offsets(sink: Json) -> Json:
-    return dict(sink.get("status", {}).get("offsets") or {})
+    return dict(sink.get("status", {}).get("offsetReset") or {})
 
 
 # -- offsets -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_request_about_offsets_waits_until_the_sink_is_stopped(sink: Operated, tasks: Tasks) -> None:
+def test_an_offset_reset_waits_until_the_sink_is_stopped(sink: Operated, tasks: Tasks) -> None:
     sink.started()
     sink.apply(offsets=RESET)
     found = sink.wait(lambda found: condition(found, "OffsetsReset"), "the condition OffsetsReset")
-    assert condition(found, "OffsetsReset")["reason"] == "WaitsForStopped"
+    assert condition(found, "OffsetsReset")["reason"] == "WaitingForStopped"
     assert tasks.asked == []
 
 
-def test_a_stopped_sinks_offsets_are_reset_after_what_is_open_is_published(sink: Operated, tasks: Tasks) -> None:
+def test_offsets_of_a_stopped_sink_are_reset_after_open_objects_are_published(sink: Operated, tasks: Tasks) -> None:
     sink.started()
     sink.apply(state="Stopped", offsets=RESET)
-    told = offsets(sink.wait(lambda found: offsets(found).get("nonce") == "n1", "the reset"))
+    result = offsets(sink.wait(lambda found: offsets(found).get("nonce") == "n1", "the reset"))
     assert tasks.asked == ["Publish", "Reset:n1"]
-    assert (told["result"], told["generation"], told["topicsDir"]) == ("Done", 2, "topics/generation=2")
-    assert told["copiedAgain"] == 100
-    assert told["partitions"] == [{"topic": "flights", "partition": 0, "offset": 0}]
+    assert (result["phase"], result["generation"], result["topicsDir"]) == ("Completed", 2, "topics/generation=2")
+    assert result["recopiedOffsets"] == 100
+    assert result["partitions"] == [{"topic": "flights", "partition": 0, "offset": 0}]
     wait_until(lambda: any(each["reason"] == "OffsetsReset" for each in sink.events()), "an event of it", seconds=20)
 
 
-def test_a_request_is_carried_out_once_and_the_sink_runs_again(sink: Operated, tasks: Tasks) -> None:
+def test_a_reset_runs_once_and_the_sink_runs_again(sink: Operated, tasks: Tasks) -> None:
     sink.started()
     sink.apply(state="Stopped", offsets=RESET)
     sink.wait(lambda found: offsets(found).get("nonce") == "n1", "the reset")
@@ -94,12 +94,13 @@ def test_a_request_is_carried_out_once_and_the_sink_runs_again(sink: Operated, t
     assert tasks.asked.count("Reset:n1") == 1
 
 
-def test_a_request_that_cannot_be_carried_out_is_told_and_an_edit_heals(sink: Operated, tasks: Tasks) -> None:
+def test_a_failed_reset_is_reported_and_an_edit_fixes_it(sink: Operated, tasks: Tasks) -> None:
     tasks.fails("Reset", ExistingObjects("3 objects hold records at or above the new offsets"))
     sink.started()
     sink.apply(state="Stopped", offsets={"reset": {"nonce": "n1", "to": "Earliest"}})
     found = sink.wait(
-        lambda found: condition(found, "OffsetsReset").get("reason") == "ExistingObjects", "the condition OffsetsReset"
+        lambda found: condition(found, "OffsetsReset").get("reason") == ExistingObjects.reason,
+        "the condition OffsetsReset",
     )
     assert "3 objects hold records" in condition(found, "OffsetsReset")["message"]
     tasks.succeeds("Reset")
@@ -109,9 +110,7 @@ def test_a_request_that_cannot_be_carried_out_is_told_and_an_edit_heals(sink: Op
     assert not condition(sink.sink, "OffsetsReset")
 
 
-def test_the_offsets_of_a_topic_that_was_made_anew_are_reset_though_nothing_can_be_published(
-    sink: Operated, tasks: Tasks
-) -> None:
+def test_offsets_of_a_re_created_topic_are_reset_without_a_publish(sink: Operated, tasks: Tasks) -> None:
     tasks.fails("Publish", TopicRecreated("topic flights was deleted and created again"))
     sink.started()
     sink.apply(state="Stopped", offsets=RESET)
@@ -122,16 +121,14 @@ def test_the_offsets_of_a_topic_that_was_made_anew_are_reset_though_nothing_can_
 # -- what is open at a deletion ----------------------------------------------------------------------------------------
 
 
-def test_with_discard_what_is_open_is_given_up_before_the_sink_goes(sink: Operated, tasks: Tasks) -> None:
+def test_with_discard_open_objects_are_discarded_before_the_sink_is_removed(sink: Operated, tasks: Tasks) -> None:
     sink.started(deletionPolicy="Discard")
     sink.kube.delete("S3Sink", SINK)
     sink.wait_gone()
     assert tasks.asked == ["Discard"]
 
 
-def test_a_sink_whose_open_objects_cannot_be_given_up_says_so_and_goes_at_once_with_retain(
-    sink: Operated, tasks: Tasks
-) -> None:
+def test_a_failed_discard_is_reported_and_retain_removes_the_sink_at_once(sink: Operated, tasks: Tasks) -> None:
     tasks.fails("Discard", ExistingObjects("S3 says no"))
     sink.started(deletionPolicy="Discard")
     sink.kube.delete("S3Sink", SINK)
@@ -141,10 +138,10 @@ def test_a_sink_whose_open_objects_cannot_be_given_up_says_so_and_goes_at_once_w
     sink.wait_gone()
 
 
-# -- what the job tells of Kafka ---------------------------------------------------------------------------------------
+# -- conditions from the report of the job -----------------------------------------------------------------------------
 
 
-def test_a_transaction_that_stays_open_is_a_condition_as_long_as_it_does(sink: Operated) -> None:
+def test_a_hanging_transaction_is_a_condition_while_it_is_open(sink: Operated) -> None:
     sink.started()
     stuck = HangingTransactionReport(topic="flights", partition=0, offset=17, end=40, since=1_760_000_000_000)
     sink.harness.report(DRIVER, report(stuck=[stuck]))
@@ -155,7 +152,7 @@ def test_a_transaction_that_stays_open_is_a_condition_as_long_as_it_does(sink: O
     sink.wait(lambda found: not condition(found, "HangingTransaction"), "no HangingTransaction", seconds=60)
 
 
-def test_a_topic_that_was_made_anew_is_a_condition(sink: Operated) -> None:
+def test_a_re_created_topic_is_a_condition(sink: Operated) -> None:
     message = FinalReport(failure=Failure.of(TopicRecreated("topic flights was deleted and created again")))
     sink.harness.at_start(DRIVER, lambda pod: sink.harness.fail(pod, 7, message.termination_message()))
     sink.apply()

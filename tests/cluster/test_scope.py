@@ -35,7 +35,7 @@ def has_a_driver(kube: Kube) -> Json:
     return kube.wait("Pod", DRIVER, bool, what=f"a driver in {kube.namespace}")
 
 
-def test_an_operator_of_some_namespaces_looks_after_their_sinks_and_no_others(
+def test_an_operator_of_some_namespaces_manages_only_their_sinks(
     three: list[Kube], control_plane: Cluster, tmp_path: Path
 ) -> None:
     first, second, third = three
@@ -61,7 +61,7 @@ def test_a_variable_of_the_environment_names_the_namespaces(
     assert third.find("Pod", DRIVER) is None
 
 
-def test_an_operator_with_a_selector_looks_after_sinks_with_these_labels(
+def test_an_operator_with_a_selector_manages_sinks_with_these_labels(
     alone: Operated, tmp_path: Path, control_plane: Cluster
 ) -> None:
     with operator(tmp_path, control_plane.kubeconfig(), alone.kube.namespace, "--selector", "team=a"):

@@ -27,21 +27,21 @@ def sink(kube: Kube, harness: Harness, control_plane: Cluster, namespace: str, t
         yield Operated(kube, harness)
 
 
-def told(sink: Operated) -> Json:
+def annotations_of(sink: Operated) -> Json:
     return dict(sink.kube.get("ServiceAccount", CHILD)["metadata"].get("annotations") or {})
 
 
 def test_annotations_come_and_go_with_the_spec_and_those_of_others_stay(sink: Operated) -> None:
     first = sink.started(serviceAccount={"annotations": ROLE | {"more": "yes"}})
     sink.kube.patch("ServiceAccount", CHILD, {"metadata": {"annotations": {"theirs": "stays"}}})
-    assert (ROLE | {"more": "yes", "theirs": "stays"}).items() <= told(sink).items()
+    assert (ROLE | {"more": "yes", "theirs": "stays"}).items() <= annotations_of(sink).items()
     sink.apply(serviceAccount={"annotations": ROLE})
     second = sink.next_driver(first)
-    assert (ROLE | {"theirs": "stays"}).items() <= told(sink).items()
-    assert "more" not in told(sink)
+    assert (ROLE | {"theirs": "stays"}).items() <= annotations_of(sink).items()
+    assert "more" not in annotations_of(sink)
     sink.apply()
     sink.next_driver(second)
-    assert told(sink) == {"theirs": "stays"}
+    assert annotations_of(sink) == {"theirs": "stays"}
 
 
 def test_pods_run_under_an_account_of_the_users_own_which_gets_the_drivers_role(sink: Operated) -> None:
@@ -52,9 +52,9 @@ def test_pods_run_under_an_account_of_the_users_own_which_gets_the_drivers_role(
     assert (subject["kind"], subject["name"]) == ("ServiceAccount", "lake-writer")
 
 
-def test_an_account_that_is_not_there_is_told_in_the_servers_words(sink: Operated) -> None:
+def test_a_missing_service_account_is_reported_with_the_message_of_the_api_server(sink: Operated) -> None:
     sink.apply(serviceAccount={"name": "nosuch"})
-    ready = sink.wait_reason("AdmissionRefused")
+    ready = sink.wait_reason("AdmissionDenied")
     assert 'serviceaccount "nosuch" not found' in ready["message"]
 
 

@@ -24,7 +24,7 @@ def sink(kube: Kube, harness: Harness, control_plane: Cluster, namespace: str, t
         yield Operated(kube, harness)
 
 
-def test_a_secret_that_is_missing_is_named_and_the_sink_goes_on_once_it_is_there(sink: Operated) -> None:
+def test_a_missing_secret_is_named_and_the_sink_starts_once_it_exists(sink: Operated) -> None:
     sink.harness.at_start(DRIVER, lambda pod: sink.harness.waiting(pod, "ContainerCreating"))
     sink.apply(s3=SPEC["s3"] | {"bucket": sink.kube.namespace, "credentials": {"secret": "s3-login"}})
     pod = sink.kube.wait("Pod", DRIVER, lambda found: found["spec"].get("nodeName"))
@@ -34,7 +34,7 @@ def test_a_secret_that_is_missing_is_named_and_the_sink_goes_on_once_it_is_there
         {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "mount"}, "involvedObject": about} | event
     )
     ready = sink.wait_reason("SecretNotFound", seconds=40)
-    assert f"there is no Secret s3-login in the namespace {sink.kube.namespace}" in ready["message"]
+    assert f"Secret s3-login not found in namespace {sink.kube.namespace}" in ready["message"]
     assert condition(sink.sink, "Stalled")["status"] == "True"
     sink.starts(DRIVER)
     sink.wait_ready()

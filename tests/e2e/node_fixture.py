@@ -124,7 +124,7 @@ class PodSink:
 
     @property
     def driver_name(self) -> str:
-        return names.driver_name(self.name)
+        return names.driver_pod_name(self.name)
 
     @property
     def manifest(self) -> Json:
@@ -178,7 +178,7 @@ class PodSink:
 
     def executors(self) -> list[Json]:
         """The executor pods that are there."""
-        labels = f"{names.SINK}={self.name},{names.COMPONENT}={names.Component.EXECUTOR.value}"
+        labels = f"{names.SINK_LABEL}={self.name},{names.COMPONENT_LABEL}={names.Component.EXECUTOR.value}"
         return self.kube.items("Pod", labels=labels)
 
     def wait(self, is_so: Callable[[Json], Any], what: str, *, seconds: float = _SECONDS) -> Json:
@@ -206,8 +206,8 @@ class PodSink:
         return self.driver
 
     def last_ended(self) -> Json:
-        """What the status tells of the last attempt that ended."""
-        ended = [dict(each) for each in self.sink["status"]["attempts"] if "ended" in each]
+        """The last ended attempt in the status."""
+        ended = [dict(each) for each in self.sink["status"]["attempts"] if "endTime" in each]
         return max(ended, key=lambda each: int(each["number"]))
 
     def wait_arrived(self, folder: str = "topics") -> None:
@@ -269,4 +269,6 @@ class Shared:
         found = sink.kube.find("S3Sink", sink.name)
         if found is None or found["spec"] != self._spec or not is_ready(found):
             return False
-        return not {"retry", "offsets"} & found["status"].keys() and "floor" not in found["status"].get("memory", {})
+        return not {"retry", "offsetReset"} & found["status"].keys() and "minimum" not in found["status"].get(
+            "memory", {}
+        )

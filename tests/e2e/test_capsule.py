@@ -41,7 +41,7 @@ def test_no_two_nodes_of_a_machine_share_an_address() -> None:
         (Machine(is_linux_root=True, has_apt=False, missing=["containerd", "runc"]), "containerd, runc"),
     ],
 )
-def test_a_machine_that_cannot_have_a_node_is_told_what_it_lacks(machine: Machine, said: str) -> None:
+def test_a_machine_without_support_for_a_node_gets_the_missing_requirements(machine: Machine, said: str) -> None:
     assert said in str(machine.reason_against())
 
 

@@ -1,5 +1,5 @@
 """What only real pods can show: the operator from its chart and image, drivers that start, die, grow, and live on where
-nobody sees them, requests that pods of their own carry out, and objects that are exact after all of it.
+nobody sees them, operations in pods of their own, and objects that are exact after all of it.
 
 Half a minute of a processor goes into each driver's start and first round, so tests that leave a sink as they found it
 take the same one.
@@ -18,7 +18,7 @@ import pytest
 from devtools.kube.client import Json
 from devtools.processes import wait_until
 from s3sink_operator import names
-from s3sink_operator.objects.pods import quantity
+from s3sink_operator.objects.pods import parse_quantity
 from sink_job.api.report import FinalReport
 from tests.e2e.node_fixture import NAMESPACE, RELEASE, PodSink, Shared, Site
 from tests.support.operator_fixture import reason_is
@@ -66,7 +66,7 @@ def test_a_sink_that_is_applied_becomes_ready_and_its_records_arrive_each_once(r
     running.verify()
 
 
-def test_a_driver_pod_that_is_deleted_is_made_again_and_nothing_is_lost_or_doubled(running: PodSink) -> None:
+def test_a_deleted_driver_pod_is_re_created_without_loss_or_duplicates(running: PodSink) -> None:
     before = running.driver
     running.produce(700)
     running.kube.delete("Pod", running.driver_name)
@@ -80,7 +80,7 @@ def test_a_driver_that_lives_on_after_its_pod_is_gone_is_fenced_and_doubles_noth
     processes = running.site.cluster.processes_of(before)
     shim = _parent(min(processes))
     word = _termination_file(running, before)
-    # As on a node that nobody reaches: kubelet can end nothing there, and the driver sleeps through what follows.
+    # As on an unreachable node: kubelet can end nothing there, and the driver sleeps through what follows.
     with _stopped([shim]):
         with _stopped(processes):
             running.kube.delete("Pod", running.driver_name, grace_s=0)
@@ -88,7 +88,7 @@ def test_a_driver_that_lives_on_after_its_pod_is_gone_is_fenced_and_doubles_noth
             running.wait_ready_again(before)
             running.wait_arrived()
         running.produce(700)
-        wait_until(lambda: bool(word.read_text()), "the last word of the driver that lived on", seconds=120)
+        wait_until(lambda: bool(word.read_text()), "the final report of the fenced driver", seconds=120)
         ending = FinalReport.model_validate_json(word.read_text())
         assert ending.failure
         assert ending.failure.reason == "LedgerFenced", ending
@@ -96,7 +96,7 @@ def test_a_driver_that_lives_on_after_its_pod_is_gone_is_fenced_and_doubles_noth
     running.verify()
 
 
-def test_a_driver_whose_process_is_killed_is_followed_by_one_that_goes_on_where_it_stood(running: PodSink) -> None:
+def test_a_killed_driver_is_followed_by_one_that_resumes_from_the_ledger(running: PodSink) -> None:
     before = running.driver
     running.produce(700)
     for pid in running.site.cluster.processes_of(before):
@@ -113,18 +113,18 @@ def test_offsets_reset_while_stopped_are_copied_again_below_a_prefix_of_their_ow
     reset = {"nonce": "again", "to": "Earliest", "onExisting": "NewPrefix"}
     running.edit(state="Stopped", offsets={"reset": reset})
     stopped = running.wait(lambda sink: _is_reset(sink) and reason_is("Stopped")(sink), "offsets reset, and Stopped")
-    told = stopped["status"]["offsets"]
-    assert (told["nonce"], told["result"], told["generation"]) == ("again", "Done", 2), told
-    assert told["copiedAgain"] == running.produced
-    assert told["topicsDir"] != "topics"
+    status = stopped["status"]["offsetReset"]
+    assert (status["nonce"], status["phase"], status["generation"]) == ("again", "Completed", 2), status
+    assert status["recopiedOffsets"] == running.produced
+    assert status["topicsDir"] != "topics"
     running.edit(state="Running")
     running.wait_ready()
-    running.wait_arrived(told["topicsDir"])
+    running.wait_arrived(status["topicsDir"])
     assert sorted(running.records()) == sorted(before)
     running.verify()
 
 
-def test_a_driver_that_the_kernel_kills_for_want_of_memory_comes_back_with_half_as_much_again(
+def test_an_oom_killed_driver_is_restarted_with_50_percent_more_memory(
     running: PodSink,
 ) -> None:
     before = running.driver
@@ -136,7 +136,7 @@ def test_a_driver_that_the_kernel_kills_for_want_of_memory_comes_back_with_half_
     after = running.wait_ready_again(before)
     assert running.last_ended()["reason"] == "OOMKilled"
     assert running.site.cluster.memory_limit_of(after) >= limit * 3 // 2
-    assert "floor" in running.sink["status"]["memory"]
+    assert "minimum" in running.sink["status"]["memory"]
     running.produce(100)
     running.wait_arrived()
     running.verify()
@@ -166,10 +166,10 @@ def test_a_sink_that_holds_more_grows_in_its_pod_without_a_restart(sink_of: Sink
     sink.apply()
     cluster = sink.site.cluster
     driver = sink.kube.wait("Pod", sink.driver_name, lambda pod: pod["status"]["phase"] == "Running", seconds=60)
-    first = quantity(driver["spec"]["containers"][0]["resources"]["limits"]["memory"]) or 0
+    first = parse_quantity(driver["spec"]["containers"][0]["resources"]["limits"]["memory"]) or 0
     wait_until(lambda: cluster.memory_limit_of(driver) > first, "a higher limit of the container", seconds=150)
     changed = sink.wait(lambda each: "lastChange" in each["status"].get("memory", {}), "the change in the status")
-    assert cluster.memory_limit_of(driver) == quantity(changed["status"]["memory"]["current"])
+    assert cluster.memory_limit_of(driver) == parse_quantity(changed["status"]["memory"]["current"])
     assert sink.driver["metadata"]["uid"] == driver["metadata"]["uid"]
     assert sink.driver["status"]["containerStatuses"][0]["restartCount"] == 0
 
@@ -202,7 +202,7 @@ def test_executors_run_in_pods_of_their_own_and_neither_their_loss_nor_the_drive
 
 
 def _is_reset(sink: Json) -> bool:
-    return "nonce" in sink["status"].get("offsets", {})
+    return "nonce" in sink["status"].get("offsetReset", {})
 
 
 @contextlib.contextmanager

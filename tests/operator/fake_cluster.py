@@ -1,4 +1,4 @@
-"""A tiny cluster in memory: an API server's locks on names and uids, a kubelet that does as it is told, and a clock.
+"""A small cluster in memory: the uniqueness checks of an API server, a scripted kubelet, and a clock.
 
 It carries out decisions in the order that `Decision` promises, as many of their writes as a test allows: so an
 operator is killed after each of them.
@@ -7,33 +7,34 @@ operator is killed after each of them.
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from s3sink_operator import names
-from s3sink_operator.decide import decide
+from s3sink_operator.decide.chain import decide
 from s3sink_operator.objects import CONTAINER, has_executors
+from s3sink_operator.spec_cache import ParsedSink, parse
 from s3sink_operator.types import (
-    Claim,
     Decision,
     Delete,
     Json,
     Observed,
-    Refusal,
-    Request,
+    Rejection,
     Resize,
     Settings,
+    SinkResources,
     Unreachable,
-    to_stamp,
+    to_timestamp,
 )
 from sink_job.api.quantities import format_size
 from sink_job.api.report import Failure, FinalReport, MemoryReport, PartitionReport, Report, RunState
 
 START = 1_760_000_000_000
 MINUTE = 60_000
-SETTINGS = Settings(image="registry.example.com/s3sink-job:1", cluster="c1")
-ALL_BUILT = Settings(image="registry.example.com/s3sink-job:1", cluster="c1", requests=frozenset(Request))
+SETTINGS = Settings(image="registry.example.com/s3sink-job:1", cluster_id="c1")
 
 SPEC: Json = {
     "kafka": {"bootstrapServers": "kafka:9092", "topics": ["flights"]},
@@ -58,7 +59,7 @@ def document(name: str = "flights", uid: str = "sink-uid", **spec: Any) -> Json:
             "namespace": "data",
             "uid": uid,
             "generation": 1,
-            "creationTimestamp": to_stamp(START),
+            "creationTimestamp": to_timestamp(START),
         },
         "spec": copy.deepcopy(merged),
     }
@@ -86,6 +87,17 @@ def report(state: RunState = RunState.RUNNING, *, now: int = START, lag: int = 0
 RESTARTED = ["delete flights-s3sink-driver", "create flights-s3sink-driver"]
 
 
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> ParsedSink:
+    found: ParsedSink = parse(json.loads(text))
+    return found
+
+
+def parse_again(sink: Json) -> ParsedSink:
+    """The sink as the observer parses it, also where a test edits the spec without a new generation."""
+    return _parse(json.dumps({name: sink[name] for name in ("metadata", "spec") if name in sink}))
+
+
 @dataclass
 class Cluster:
     """One sink and what belongs to it. `lingers`: a deleted pod takes its time to go."""
@@ -96,8 +108,8 @@ class Cluster:
     lingers: bool = False
     things: dict[tuple[str, str], Json] = field(default_factory=dict)
     report: Report | Unreachable | None = None
-    others: Sequence[Claim] = ()
-    refusals: Sequence[Refusal] = ()
+    others: Sequence[SinkResources] = ()
+    refusals: Sequence[Rejection] = ()
     nodes: dict[str, bool | None] = field(default_factory=dict)
     executors: Sequence[Json] | None = None
     log: list[str] = field(default_factory=list)
@@ -117,11 +129,11 @@ class Cluster:
 
     @property
     def driver(self) -> Json | None:
-        return self.get("Pod", names.driver_name(self.name))
+        return self.get("Pod", names.driver_pod_name(self.name))
 
     @property
     def task(self) -> Json | None:
-        return self.get("Pod", names.task_name(self.name))
+        return self.get("Pod", names.operation_pod_name(self.name))
 
     @property
     def status(self) -> Json:
@@ -136,17 +148,20 @@ class Cluster:
         return found["status"], found["reason"]
 
     def observe(self) -> Observed:
+        parsed = parse_again(self.sink)
         return Observed(
             sink=copy.deepcopy(self.sink),
-            config=self.get("ConfigMap", names.config_name(self.name)),
-            account=self.get("ServiceAccount", names.account_name(self.name)),
-            binding=self.get("RoleBinding", names.binding_name(self.name)),
+            spec=parsed.spec,
+            reset=parsed.reset,
+            config_map=self.get("ConfigMap", names.config_map_name(self.name)),
+            service_account=self.get("ServiceAccount", names.service_account_name(self.name)),
+            role_binding=self.get("RoleBinding", names.role_binding_name(self.name)),
             driver=self.driver,
-            task=self.task,
+            operation=self.task,
             executors=self.executors if self.executors is not None else self._usual_executors(),
             report=self.report if self.driver is not None else None,
-            others=self.others,
-            refusals=self.refusals,
+            competitors=self.others,
+            rejections=self.refusals,
             nodes=self.nodes,
         )
 
@@ -161,8 +176,8 @@ class Cluster:
     def executor(self, number: int, **status: Any) -> Json:
         """An executor of the driver that is there."""
         assert self.driver is not None
-        labels = {**self.driver["metadata"]["labels"], names.COMPONENT: names.Component.EXECUTOR.value}
-        name = f"{self.name}-{labels[names.ATTEMPT]}-exec-{number}"
+        labels = {**self.driver["metadata"]["labels"], names.COMPONENT_LABEL: names.Component.EXECUTOR.value}
+        name = f"{self.name}-{labels[names.ATTEMPT_LABEL]}-exec-{number}"
         owner = {"apiVersion": "v1", "kind": "Pod", "uid": self.driver["metadata"]["uid"], "controller": True}
         return {
             "metadata": {"name": name, "namespace": "data", "labels": labels, "ownerReferences": [owner]},
@@ -255,7 +270,7 @@ class Cluster:
     def _named(self, obj: Json) -> Json:
         if "uid" not in obj["metadata"]:
             self._uids += 1
-            obj["metadata"] |= {"uid": f"uid-{self._uids}", "creationTimestamp": to_stamp(self.now)}
+            obj["metadata"] |= {"uid": f"uid-{self._uids}", "creationTimestamp": to_timestamp(self.now)}
         return obj
 
     def _delete(self, gone: Delete) -> None:
@@ -265,7 +280,7 @@ class Cluster:
         assert there["metadata"]["uid"] == gone.uid
         self.log.append(f"delete {gone.name}{' by force' if gone.grace_s == 0 else ''}")
         if self.lingers and gone.grace_s != 0:
-            there["metadata"]["deletionTimestamp"] = to_stamp(self.now + 60_000)
+            there["metadata"]["deletionTimestamp"] = to_timestamp(self.now + 60_000)
         else:
             self.remove(*key)
 
@@ -282,7 +297,7 @@ class Cluster:
     def remove(self, kind: str, name: str) -> None:
         """Takes an object away, if it is there."""
         self.things.pop((kind, name), None)
-        if name == names.driver_name(self.name):
+        if name == names.driver_pod_name(self.name):
             self.report = None
 
     def kubelet(self) -> bool:
@@ -292,7 +307,7 @@ class Cluster:
                 self.remove(*key)
                 return True
             if pod["status"]["phase"] == "Pending":
-                if key[1] == names.task_name(self.name):
+                if key[1] == names.operation_pod_name(self.name):
                     self.end(pod, exit_code=0)
                 else:
                     self.run()
@@ -302,7 +317,7 @@ class Cluster:
     def run(self, state: RunState = RunState.RUNNING, **changes: Any) -> None:
         """The driver's process runs, and tells so."""
         assert self.driver is not None
-        started = {"name": CONTAINER, "started": True, "state": {"running": {"startedAt": to_stamp(self.now)}}}
+        started = {"name": CONTAINER, "started": True, "state": {"running": {"startedAt": to_timestamp(self.now)}}}
         self.driver["status"] = {"phase": "Running", "containerStatuses": [started]}
         self.driver["spec"]["nodeName"] = "node-1"
         given: dict[str, Any] = {"now": self.now, "memory": self.load} | changes
@@ -319,12 +334,12 @@ class Cluster:
         self.report = None
 
     def end(self, pod: Json, *, exit_code: int, message: str | None = None, reason: str = "") -> None:
-        ended = {"exitCode": exit_code, "reason": reason, "finishedAt": to_stamp(self.now), "message": message}
+        ended = {"exitCode": exit_code, "reason": reason, "finishedAt": to_timestamp(self.now), "message": message}
         phase = "Succeeded" if exit_code == 0 else "Failed"
         pod["status"] = {"phase": phase, "containerStatuses": [{"name": CONTAINER, "state": {"terminated": ended}}]}
 
     def edit(self, **sections: Any) -> None:
-        """Somebody edits the spec: whole sections, None takes one away."""
+        """A user edits the spec: whole sections, None removes one."""
         spec = self.sink["spec"] | sections
         self.sink["spec"] = copy.deepcopy({key: value for key, value in spec.items() if value is not None})
         self.sink["metadata"]["generation"] += 1
@@ -333,7 +348,7 @@ class Cluster:
         self.sink["metadata"].setdefault("annotations", {}).update(annotations)
 
     def delete_sink(self) -> None:
-        self.sink["metadata"]["deletionTimestamp"] = to_stamp(self.now)
+        self.sink["metadata"]["deletionTimestamp"] = to_timestamp(self.now)
 
     def wait(self, ms: int) -> None:
         self.now += ms
@@ -346,7 +361,7 @@ def _merged(old: Any, new: Any) -> Any:
 
 
 def running(**spec: Any) -> Cluster:
-    """A sink that runs, and of which all is told."""
+    """A running sink with a complete status."""
     cluster = Cluster(sink=document(**spec))
     cluster.live()
     assert cluster.ready == ("True", "Running"), cluster.status
@@ -362,7 +377,6 @@ def actions(cluster: Cluster) -> list[str]:
 def stopping() -> Cluster:
     """A sink that is being stopped: the pod that publishes what is open is there."""
     cluster = running()
-    cluster.settings = ALL_BUILT
     cluster.edit(state="Stopped")
     while cluster.task is None:
         cluster.look()
@@ -371,4 +385,4 @@ def stopping() -> Cluster:
 
 def attempt(cluster: Cluster) -> str:
     assert cluster.driver is not None
-    return str(cluster.driver["metadata"]["labels"][names.ATTEMPT])
+    return str(cluster.driver["metadata"]["labels"][names.ATTEMPT_LABEL])

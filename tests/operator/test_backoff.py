@@ -5,44 +5,44 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3sink_operator.backoff import LONGEST, MINUTE, SHORTEST_SPELL, failures_after, pause_ms, spell_ms
-from s3sink_operator.types import Kind
+from s3sink_operator.backoff import MAX_PAUSE, MIN_STABLE, MINUTE, failures_after, pause_ms, stable_after_ms
+from s3sink_operator.types import FailureCategory
 
-kinds = st.sampled_from(list(Kind))
+kinds = st.sampled_from(list(FailureCategory))
 counts = st.integers(1, 1000)
 
 
 def test_pauses_grow_as_n_squared_plus_n_up_to_an_hour() -> None:
-    pauses = [pause_ms(n, kind=Kind.USER) // MINUTE for n in range(1, 10)]
+    pauses = [pause_ms(n, kind=FailureCategory.USER) // MINUTE for n in range(1, 10)]
     assert pauses == [2, 6, 12, 20, 30, 42, 56, 60, 60]
 
 
-def test_what_nobody_did_is_tried_again_at_once_the_first_time() -> None:
-    assert pause_ms(1, kind=Kind.INFRASTRUCTURE, uid="u") == 0
-    assert pause_ms(2, kind=Kind.INFRASTRUCTURE) == 2 * MINUTE
+def test_an_infrastructure_failure_is_retried_at_once_the_first_time() -> None:
+    assert pause_ms(1, kind=FailureCategory.INFRASTRUCTURE, uid="u") == 0
+    assert pause_ms(2, kind=FailureCategory.INFRASTRUCTURE) == 2 * MINUTE
 
 
 @given(counts, kinds, st.text(max_size=40))
-def test_pauses_never_shrink_and_are_spread_by_a_tenth_at_most(count: int, kind: Kind, uid: str) -> None:
+def test_pauses_never_shrink_and_are_spread_by_a_tenth_at_most(count: int, kind: FailureCategory, uid: str) -> None:
     plain = pause_ms(count, kind=kind)
     assert plain <= pause_ms(count, kind=kind, uid=uid) <= plain * 1.1
-    assert pause_ms(count, kind=kind, uid=uid) <= pause_ms(count + 1, kind=kind, uid=uid) <= LONGEST * 1.1
+    assert pause_ms(count, kind=kind, uid=uid) <= pause_ms(count + 1, kind=kind, uid=uid) <= MAX_PAUSE * 1.1
 
 
 def test_two_sinks_are_not_tried_again_at_the_same_time() -> None:
-    assert len({pause_ms(3, kind=Kind.USER, uid=str(uid)) for uid in range(100)}) > 90
+    assert len({pause_ms(3, kind=FailureCategory.USER, uid=str(uid)) for uid in range(100)}) > 90
 
 
 @given(counts, kinds)
-def test_failures_are_forgotten_after_a_spell_as_long_as_the_last_pause(count: int, kind: Kind) -> None:
-    spell = spell_ms(count, kind=kind)
-    assert spell == max(SHORTEST_SPELL, pause_ms(count, kind=kind))
+def test_failures_are_forgotten_after_a_spell_as_long_as_the_last_pause(count: int, kind: FailureCategory) -> None:
+    spell = stable_after_ms(count, kind=kind)
+    assert spell == max(MIN_STABLE, pause_ms(count, kind=kind))
     assert failures_after(count, kind=kind, ran_ms=spell - 1) == count + 1
     assert failures_after(count, kind=kind, ran_ms=spell) == 1
 
 
 @given(kinds)
-def test_a_sink_that_fails_at_every_start_is_tried_some_thirty_times_a_day_at_most(kind: Kind) -> None:
+def test_a_sink_that_fails_at_every_start_is_tried_some_thirty_times_a_day_at_most(kind: FailureCategory) -> None:
     now, failures, tries = 0, 0, 0
     while now < 24 * 60 * MINUTE:
         failures = failures_after(failures, kind=kind, ran_ms=1000)

@@ -1,4 +1,4 @@
-"""What comes from others and is out of all proportion ends no look: it is told, and the sink goes on."""
+"""Input of others of any size fails no reconcile: it is reported, and the sink continues."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any, cast
 import pytest
 
 from s3sink_operator import names, status
-from s3sink_operator.apply import Executor, Outcome
+from s3sink_operator.apply import ApplyResult, DecisionApplier
 from s3sink_operator.object_cache import SinkKey
-from s3sink_operator.objects.pods import EXECUTOR_MEMORY
+from s3sink_operator.objects.pods import EXECUTOR_MEMORY_ANNOTATION
 from s3sink_operator.observe import Observer
 from s3sink_operator.reconcile import Reconciler
-from s3sink_operator.types import Decision, Json, Observed, Refusal, to_ms, to_stamp
+from s3sink_operator.spec_cache import parse
+from s3sink_operator.types import Decision, Json, Observed, Rejection, to_ms, to_timestamp
 from sink_job.api.report import MemoryReport, PartitionReport
-from tests.operator.fake_cluster import ALL_BUILT, SETTINGS, START, report, running
+from tests.operator.fake_cluster import SETTINGS, START, report, running
 
 MOST = 2**63 - 1
 KEY = SinkKey("data", "flights")
@@ -32,10 +33,9 @@ KEY = SinkKey("data", "flights")
         pytest.param('{"nonce": "\\ud800", "to": "Earliest"}', id="half a character"),
     ],
 )
-def test_a_request_that_nobody_can_read_is_told_and_the_driver_is_looked_after(text: str) -> None:
+def test_an_unreadable_reset_annotation_is_reported_and_the_driver_is_still_managed(text: str) -> None:
     cluster = running()
-    cluster.settings = ALL_BUILT
-    cluster.annotate({names.RESET_OFFSETS: text})
+    cluster.annotate({names.RESET_OFFSETS_ANNOTATION: text})
     cluster.fail(exit_code=75)
     cluster.live()
     assert cluster.ready == ("True", "Running")
@@ -44,30 +44,34 @@ def test_a_request_that_nobody_can_read_is_told_and_the_driver_is_looked_after(t
 
 @pytest.mark.parametrize(
     ("name", "value", "instead"),
-    [(names.STATE, "paused", "spec.state holds"), (names.PAUSED, "yes", "not held"), (names.STATE, "x" * 99, "…")],
+    [
+        (names.STATE_ANNOTATION, "paused", "spec.state applies"),
+        (names.RECONCILE_PAUSED_ANNOTATION, "yes", "not paused"),
+        (names.STATE_ANNOTATION, "x" * 99, "…"),
+    ],
 )
-def test_an_annotation_that_means_nothing_is_told(name: str, value: str, instead: str) -> None:
+def test_an_annotation_with_an_invalid_value_is_reported(name: str, value: str, instead: str) -> None:
     cluster = running()
     cluster.annotate({name: value})
     cluster.settle()
     assert cluster.ready == ("True", "Running")
-    told = cluster.condition("InvalidAnnotation")["message"]
-    assert name in told
-    assert instead in told
-    cluster.annotate({name: "TRUE" if name == names.PAUSED else "Running"})
+    reported = cluster.condition("InvalidAnnotation")["message"]
+    assert name in reported
+    assert instead in reported
+    cluster.annotate({name: "TRUE" if name == names.RECONCILE_PAUSED_ANNOTATION else "Running"})
     cluster.settle()
     assert not cluster.condition("InvalidAnnotation")
 
 
-def test_sums_are_told_as_far_as_the_api_server_counts() -> None:
+def test_sums_are_limited_to_the_largest_integer_of_the_api_server() -> None:
     much = [PartitionReport(topic="t", partition=n, committed=0, next=0, lag=MOST) for n in range(3)]
     held = MemoryReport(slots=1, buffered_bytes=MOST, spilled_bytes=MOST)
     cluster = running(executor={"mode": "Local", "memory": {"mode": "Recommend"}})
     cluster.report = report(partitions=much, memory=held, now=cluster.now)
     cluster.wait(60_000)
     cluster.settle()
-    assert cluster.status["connector"]["lag"]["records"] == MOST
-    assert cluster.status["connector"]["topics"][0]["lag"] == MOST
+    assert cluster.status["progress"]["lag"]["records"] == MOST
+    assert cluster.status["progress"]["topics"][0]["lag"] == MOST
     assert cluster.status["memory"]["inputs"]["heldBytes"] == MOST
 
 
@@ -75,7 +79,7 @@ def test_sums_are_told_as_far_as_the_api_server_counts() -> None:
 def test_a_label_that_is_no_attempts_number_counts_nothing(digits: int) -> None:
     cluster = running(executor={"mode": "Cluster"})
     foreign = copy.deepcopy(cluster.executor(1))
-    foreign["metadata"]["labels"][names.ATTEMPT] = "9" * digits
+    foreign["metadata"]["labels"][names.ATTEMPT_LABEL] = "9" * digits
     cluster.fail(exit_code=75)
     cluster.executors = [foreign]
     cluster.live()
@@ -85,32 +89,36 @@ def test_a_label_that_is_no_attempts_number_counts_nothing(digits: int) -> None:
 def test_a_drivers_annotation_that_is_no_size_is_none() -> None:
     cluster = running(executor={"mode": "Cluster"})
     assert cluster.driver
-    cluster.driver["metadata"]["annotations"][EXECUTOR_MEMORY] = "9" * 5000
+    cluster.driver["metadata"]["annotations"][EXECUTOR_MEMORY_ANNOTATION] = "9" * 5000
     cluster.settle()
     assert cluster.ready == ("True", "Running")
 
 
 @pytest.mark.parametrize("ms", [-(10**18), 10**18])
-def test_a_time_that_no_calendar_has_is_told_as_its_edge(ms: int) -> None:
-    assert to_ms(to_stamp(ms)) is not None
+def test_a_time_outside_of_the_calendar_is_clamped(ms: int) -> None:
+    assert to_ms(to_timestamp(ms)) is not None
 
 
-def reconciled(look: Any, written: list[Decision], refusal: Refusal | None = None) -> float | None:
+def reconciled(look: Any, written: list[Decision], refusal: Rejection | None = None) -> float | None:
     """One look by a reconciler whose look is `look`; what it writes is in `written`, and is refused once."""
     sink = running().sink
-    store = SimpleNamespace(get=lambda *_: sink, state=lambda _: 1)
+    store = SimpleNamespace(get=lambda *_: sink, version=lambda _: 1)
 
-    async def carry_out(key: SinkKey, sink: Json, decision: Decision) -> Outcome:
+    async def apply(key: SinkKey, sink: Json, decision: Decision) -> ApplyResult:
         written.append(decision)
-        return Outcome(version="1", refusal=refusal if len(written) == 1 else None)
+        return ApplyResult(version="1", rejection=refusal if len(written) == 1 else None)
 
-    async def asked(key: SinkKey, *, asking: object) -> Observed:
+    async def asked(key: SinkKey, *, refresh: object) -> Observed:
         found: Observed = look(sink)
         return found
 
-    observer = SimpleNamespace(store=store, look=asked, is_blind=lambda _: False, note=lambda *_: None)
-    executor = SimpleNamespace(carry_out=carry_out)
-    reconciler = Reconciler(cast("Observer", observer), cast("Executor", executor), SETTINGS, clock=lambda: START + 5)
+    observer = SimpleNamespace(
+        cache=store, observe=asked, has_unwatched_child=lambda _: False, record_outcome=lambda *_: None
+    )
+    executor = SimpleNamespace(apply=apply)
+    reconciler = Reconciler(
+        cast("Observer", observer), cast("DecisionApplier", executor), SETTINGS, clock=lambda: START + 5
+    )
     return asyncio.run(reconciler.reconcile(KEY))
 
 
@@ -120,33 +128,33 @@ def ready_of(decision: Decision) -> Json:
     return found
 
 
-def test_a_look_that_fails_in_a_way_that_nobody_thought_of_is_told_in_the_status() -> None:
+def test_an_unexpected_error_of_a_reconcile_is_reported_in_the_status() -> None:
     def look(_: Json) -> Observed:
         raise ZeroDivisionError("secret")
 
     written: list[Decision] = []
     assert reconciled(look, written) == 60
-    told = ready_of(written[0])
-    assert (told["status"], told["reason"]) == ("Unknown", "OperatorError")
-    assert "ZeroDivisionError" in told["message"]
-    assert "secret" not in told["message"]
+    reported = ready_of(written[0])
+    assert (reported["status"], reported["reason"]) == ("Unknown", "OperatorError")
+    assert "ZeroDivisionError" in reported["message"]
+    assert "secret" not in reported["message"]
 
 
-def test_a_status_that_the_api_server_does_not_take_is_told_in_that_of_before() -> None:
+def test_a_rejected_status_is_reported_in_the_previous_one() -> None:
     def look(sink: Json) -> Observed:
-        return Observed(sink=sink)
+        return Observed(sink=sink, spec=parse(sink).spec)
 
-    refusal = Refusal(kind="S3Sink", name="flights", status=422, reason="Invalid", message="lag: no", at_ms=START)
+    refusal = Rejection(kind="S3Sink", name="flights", status=422, reason="Invalid", message="lag: no", at_ms=START)
     written: list[Decision] = []
     reconciled(look, written, refusal)
-    told = ready_of(written[1])
-    assert (told["status"], told["reason"]) == ("Unknown", "OperatorError")
-    assert "lag: no" in told["message"]
+    reported = ready_of(written[1])
+    assert (reported["status"], reported["reason"]) == ("Unknown", "OperatorError")
+    assert "lag: no" in reported["message"]
     assert written[1].status is not None
     assert "attempts" in written[1].status
 
 
-def test_what_is_told_already_is_not_written_again() -> None:
-    first = status.broken({}, "it fails", now=START)
+def test_a_reported_error_is_not_written_again() -> None:
+    first = status.operator_error({}, "it fails", now=START)
     assert first is not None
-    assert status.broken(first, "it fails", now=START + 60_000) is None
+    assert status.operator_error(first, "it fails", now=START + 60_000) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from s3sink_operator import backoff, memory_sizing
-from s3sink_operator.memory_sizing import DAY, Bounds, Inputs, State
+from s3sink_operator.memory_sizing import DAY, Bounds, SizingInputs, SizingState
 from sink_job.api.errors import ConfigurationError
 from sink_job.api.quantities import GI
 from tests.operator.fake_cluster import MINUTE, START, report, running
@@ -20,7 +20,7 @@ def test_a_pause_that_is_longer_than_any_is_not_waited_for() -> None:
 
 
 def test_a_pause_is_waited_for_to_its_end() -> None:
-    longest = int(backoff.LONGEST * (1 + backoff.JITTER))
+    longest = int(backoff.MAX_PAUSE * (1 + backoff.JITTER))
     assert backoff.left_ms(START + longest, START) == longest
     assert backoff.left_ms(START + longest + 1, START) is None
     assert backoff.left_ms(START, START) is None
@@ -33,12 +33,12 @@ def test_a_driver_on_a_lost_node_is_replaced_after_the_usual_time() -> None:
     cluster.settle()
     cluster.wait(-DAY)
     cluster.settle()
-    cluster.wait(cluster.settings.node_lost_ms)
+    cluster.wait(cluster.settings.node_lost_timeout_ms)
     cluster.look()
     assert "delete flights-s3sink-driver by force" in cluster.log
 
 
-def test_progress_is_told_at_the_usual_pace() -> None:
+def test_progress_is_written_at_the_usual_interval() -> None:
     cluster = running()
     cluster.wait(DAY)
     cluster.report = report(now=cluster.now, lag=5)
@@ -48,13 +48,13 @@ def test_progress_is_told_at_the_usual_pace() -> None:
         cluster.wait(MINUTE)
         cluster.report = report(now=cluster.now, lag=lag)
         cluster.settle()
-        assert cluster.status["connector"]["lag"]["records"] == lag
+        assert cluster.status["progress"]["lag"]["records"] == lag
 
 
 def test_what_a_kill_taught_about_memory_and_the_changes_of_a_day_count_from_now() -> None:
     later = START + 365 * DAY
-    state = State(driver_floor=3 * GI, floor_at=later, low_since=later, changes=(later,))
+    state = SizingState(driver_minimum=3 * GI, minimum_since=later, low_since=later, changes=(later,))
     made = memory_sizing.plan(
-        Inputs(slots=2, part_size=25 << 20), Bounds(most=8 * GI), state, current=4 * GI, now=START
+        SizingInputs(slots=2, part_size=25 << 20), Bounds(max=8 * GI), state, current=4 * GI, now=START
     )
-    assert (made.state.floor_at, made.state.low_since, made.state.changes) == (START, START, (START,))
+    assert (made.state.minimum_since, made.state.low_since, made.state.changes) == (START, START, (START,))

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3sink_operator import conflicts
-from s3sink_operator.types import Claim
+from s3sink_operator.types import SinkResources
 from sink_job.api.spec import parse_sink
 from tests.operator.fake_cluster import document
 
-MINE = Claim(
+MINE = SinkResources(
     namespace="data",
     name="young",
-    created="2025-11-02T00:00:00Z",
+    creation_time="2025-11-02T00:00:00Z",
     bucket="archive",
     topics_dir="topics",
     topics=("flights",),
@@ -24,7 +24,7 @@ MINE = Claim(
     sink_id="data.young",
     brokers="kafka:9092",
 )
-ELDER = replace(MINE, name="elder", created="2025-11-01T00:00:00Z", group="g-elder", sink_id="data.elder")
+ELDER = replace(MINE, name="elder", creation_time="2025-11-01T00:00:00Z", group="g-elder", sink_id="data.elder")
 APART = replace(ELDER, topics=("other",))
 PATTERN = replace(ELDER, topics=None, pattern="fli.*")
 OUR_PATTERN = replace(MINE, topics=None, pattern="a.*")
@@ -42,17 +42,20 @@ OUR_PATTERN = replace(MINE, topics=None, pattern="a.*")
         ),
         pytest.param(OUR_PATTERN, replace(PATTERN, pattern="a.*"), "the topics a.*", id="the same pattern"),
         pytest.param(
-            OUR_PATTERN, replace(PATTERN, pattern=".*b", seen=("ab",)), "the topic ab", id="a topic found by both"
+            OUR_PATTERN,
+            replace(PATTERN, pattern=".*b", observed_topics=("ab",)),
+            "the topic ab",
+            id="a topic found by both",
         ),
     ],
 )
-def test_the_younger_sink_yields_for(mine: Claim, other: Claim, what: str) -> None:
-    found = conflicts.conflict(mine, [other])
+def test_the_younger_sink_loses_a_conflict_about(mine: SinkResources, other: SinkResources, what: str) -> None:
+    found = conflicts.find_conflict(mine, [other])
     assert found is not None
     assert found.certain
-    assert found.what.startswith(what)
-    assert "data/elder" in conflicts.sentence(mine, found)
-    assert conflicts.conflict(other, [mine]) is None
+    assert found.resource.startswith(what)
+    assert "data/elder" in conflicts.conflict_message(mine, found)
+    assert conflicts.find_conflict(other, [mine]) is None
 
 
 @pytest.mark.parametrize(
@@ -66,46 +69,53 @@ def test_the_younger_sink_yields_for(mine: Claim, other: Claim, what: str) -> No
         pytest.param(replace(PATTERN, pattern="z.*"), id="a pattern that does not match"),
     ],
 )
-def test_sinks_live_side_by_side_with(other: Claim) -> None:
-    assert conflicts.conflict(MINE, [other]) is None
+def test_sinks_live_side_by_side_with(other: SinkResources) -> None:
+    assert conflicts.find_conflict(MINE, [other]) is None
 
 
-def test_patterns_of_which_nothing_is_known_may_collide_and_are_not_refused() -> None:
-    found = conflicts.conflict(OUR_PATTERN, [replace(PATTERN, pattern=".*b")])
+def test_patterns_without_known_topics_may_overlap_and_are_not_rejected() -> None:
+    found = conflicts.find_conflict(OUR_PATTERN, [replace(PATTERN, pattern=".*b")])
     assert found is not None
     assert not found.certain
-    assert "OwnershipConflict" in conflicts.sentence(OUR_PATTERN, found)
+    assert "OwnershipConflict" in conflicts.conflict_message(OUR_PATTERN, found)
 
 
-def test_a_pattern_that_takes_too_long_to_match_may_collide_and_holds_nobody_up() -> None:
+def test_a_pattern_that_takes_too_long_to_match_may_overlap_and_blocks_nothing() -> None:
     """Against forty letters a, Python's own engine tries this one for hours: others write patterns, and we match."""
     hard = replace(OUR_PATTERN, pattern="((a?){999}){999}b")
-    found = conflicts.conflict(hard, [replace(ELDER, topics=("a" * 200,))])
+    found = conflicts.find_conflict(hard, [replace(ELDER, topics=("a" * 200,))])
     assert found is not None
     assert not found.certain
-    assert conflicts.conflict(replace(hard, pattern="(a+)+b"), [replace(ELDER, topics=("a" * 200,))]) is None
+    assert conflicts.find_conflict(replace(hard, pattern="(a+)+b"), [replace(ELDER, topics=("a" * 200,))]) is None
 
 
-def test_a_certain_conflict_is_told_before_one_that_may_be() -> None:
+def test_a_certain_conflict_is_reported_before_a_possible_one() -> None:
     near = replace(PATTERN, name="a", pattern=".*b")
-    found = conflicts.conflict(OUR_PATTERN, [near, replace(ELDER, name="z", topics=("ab",))])
+    found = conflicts.find_conflict(OUR_PATTERN, [near, replace(ELDER, name="z", topics=("ab",))])
     assert found is not None
     assert found.certain
 
 
 @given(st.permutations([MINE, ELDER, replace(ELDER, name="twin"), PATTERN]))
-def test_of_any_sinks_that_claim_the_same_exactly_one_goes_on(claims: list[Claim]) -> None:
+def test_exactly_one_of_several_conflicting_sinks_runs(claims: list[SinkResources]) -> None:
     going = [
-        mine for mine in claims if conflicts.conflict(mine, [other for other in claims if other is not mine]) is None
+        mine
+        for mine in claims
+        if conflicts.find_conflict(mine, [other for other in claims if other is not mine]) is None
     ]
-    assert len({(claim.created, claim.name) for claim in going}) == 1
+    assert len({(claim.creation_time, claim.name) for claim in going}) == 1
 
 
-def test_a_claim_is_read_from_the_object_with_the_topics_that_it_has_found() -> None:
+def test_the_resources_of_a_sink_include_its_observed_topics() -> None:
     made = document(kafka={"bootstrapServers": "kafka:9092", "topicsPattern": "f.*"})
-    made["status"] = {"connector": {"topics": [{"topic": "flights", "lag": 1}]}}
-    claim = conflicts.claim_of(parse_sink(made), made)
-    assert (claim.title, claim.pattern, claim.topics, claim.seen) == ("data/flights", "f.*", None, ("flights",))
+    made["status"] = {"progress": {"topics": [{"topic": "flights", "lag": 1}]}}
+    claim = conflicts.resources_of(parse_sink(made), made)
+    assert (claim.full_name, claim.pattern, claim.topics, claim.observed_topics) == (
+        "data/flights",
+        "f.*",
+        None,
+        ("flights",),
+    )
     assert claim.group == "s3sink-data.flights"
 
 
@@ -117,9 +127,9 @@ def test_one_endpoint_in_two_spellings_is_one_place(endpoint: str) -> None:
         document(name, s3={"bucket": "archive", "endpoint": each})
         for name, each in (("a", "https://s3.example.com"), ("b", endpoint))
     )
-    found = conflicts.collision(*(conflicts.claim_of(parse_sink(each), each) for each in (mine, other)))
+    found = conflicts.find_overlap(*(conflicts.resources_of(parse_sink(each), each) for each in (mine, other)))
     assert found is not None
-    assert found.what.startswith("the topic flights")
+    assert found.resource.startswith("the topic flights")
 
 
 def test_the_order_of_brokers_makes_no_other_kafka() -> None:
@@ -127,23 +137,23 @@ def test_the_order_of_brokers_makes_no_other_kafka() -> None:
         document(name, kafka={"bootstrapServers": brokers, "topics": [name], "groupId": "g"})
         for name, brokers in (("a", "k1:1,k2:1"), ("b", "K2:1, k1:1"))
     )
-    found = conflicts.collision(*(conflicts.claim_of(parse_sink(each), each) for each in (mine, other)))
+    found = conflicts.find_overlap(*(conflicts.resources_of(parse_sink(each), each) for each in (mine, other)))
     assert found is not None
-    assert found.what == "the consumer group g"
+    assert found.resource == "the consumer group g"
 
 
-def claims() -> st.SearchStrategy[list[Claim]]:
+def claims() -> st.SearchStrategy[list[SinkResources]]:
     """Of sinks whose values meet often."""
     topic = st.sampled_from(["ab", "ac", "bc"])
     one = st.builds(
         replace,
         st.sampled_from([MINE, OUR_PATTERN]),
-        created=st.sampled_from(["2025-11-01T00:00:00Z", "2025-11-02T00:00:00Z"]),
+        creation_time=st.sampled_from(["2025-11-01T00:00:00Z", "2025-11-02T00:00:00Z"]),
         bucket=st.sampled_from(["archive", "else"]),
         group=st.sampled_from(["g-1", "g-2", "g-3"]),
         sink_id=st.sampled_from(["s-1", "s-2", "s-3"]),
         brokers=st.sampled_from(["kafka:9092", "kafka-2:9092"]),
-        seen=st.lists(topic, max_size=2),
+        observed_topics=st.lists(topic, max_size=2),
     )
     named = st.builds(
         lambda claim, topics: replace(claim, topics=topics) if claim.topics else claim, one, st.tuples(topic)
@@ -158,9 +168,9 @@ def claims() -> st.SearchStrategy[list[Claim]]:
 
 
 @given(claims(), st.data())
-def test_who_yields_to_whom_is_found_among_rivals_as_among_all(found: list[Claim], data: st.DataObject) -> None:
-    """Also when sinks have changed and gone since they were first told of."""
-    index = conflicts.Claims()
+def test_conflicts_among_competitors_are_those_among_all_sinks(found: list[SinkResources], data: st.DataObject) -> None:
+    """Also after sinks were changed and deleted."""
+    index = conflicts.ResourceIndex()
     for claim in data.draw(claims()):
         index.put(claim.namespace, claim.name, claim)
     for number in range(6):
@@ -168,12 +178,12 @@ def test_who_yields_to_whom_is_found_among_rivals_as_among_all(found: list[Claim
     for claim in found:
         index.put(claim.namespace, claim.name, claim)
     for mine in found:
-        rivals = index.rivals(mine.namespace, mine.name)
-        assert conflicts.conflict(mine, rivals) == conflicts.conflict(mine, found)
+        rivals = index.competitors(mine.namespace, mine.name)
+        assert conflicts.find_conflict(mine, rivals) == conflicts.find_conflict(mine, found)
 
 
 def test_sinks_with_topics_of_their_own_are_no_rivals() -> None:
-    index = conflicts.Claims()
+    index = conflicts.ResourceIndex()
     for claim in (MINE, APART):
         index.put(claim.namespace, claim.name, claim)
-    assert not index.rivals("data", "young")
+    assert not index.competitors("data", "young")

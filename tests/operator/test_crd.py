@@ -14,8 +14,9 @@ import yaml
 
 from s3sink_operator import crd
 from s3sink_operator.crd import __main__ as command
-from s3sink_operator.crd.rules import RULES, Rule
+from s3sink_operator.crd.rules import RULES, CelRule
 from s3sink_operator.crd.schema import attach, fields
+from sink_job.api import unsupported
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.field_errors import every_field
 from sink_job.api.reserved_properties import (
@@ -58,7 +59,7 @@ def nodes(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def rules() -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
-    """Every rule of the schema, with the schema that it stands at."""
+    """Every rule of the schema, with the node that it belongs to."""
     for node in nodes(SCHEMA):
         for rule in node.get("x-kubernetes-validations", ()):
             yield node, rule
@@ -81,11 +82,11 @@ def test_the_file_is_under_64_kib() -> None:
     assert len(crd.text().encode()) < BIG
 
 
-def test_a_file_that_has_drifted_is_told_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_drifted_file_is_reported_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     drifted = tmp_path / "crd.yaml"
     drifted.write_text(crd.text().replace("topicsDir", "topicDir"), encoding="utf-8")
     assert command.main(["--check", str(drifted)]) == 1
-    assert capsys.readouterr().err == f"{drifted} is not what sink_job.api makes now: run `make crd`\n"
+    assert capsys.readouterr().err == f"{drifted} differs from the models in sink_job.api: run `make crd`\n"
 
 
 def test_a_file_that_has_not_drifted_is_fine() -> None:
@@ -97,8 +98,10 @@ def test_the_command_prints_the_definition(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == crd.text()
 
 
-def test_every_field_of_the_models_is_there() -> None:
+def test_every_supported_field_of_the_models_is_in_the_schema() -> None:
     expected = {".".join(map(str, path)).replace(".0", "[]") for path, _ in every_field(Spec, ("spec",))}
+    single = [path for path, values in unsupported.CHOICES.items() if len(values) == 1]
+    expected -= {".".join(map(str, path)) for path in [*unsupported.ABSENT, *single]}
     assert {path for path, _ in FIELDS if path.startswith("spec.")} == expected
 
 
@@ -163,11 +166,22 @@ def test_the_default_of_a_section_holds_those_of_its_fields() -> None:
     assert spec["offsets"]["default"] == {}
 
 
-def test_what_explains_and_what_is_the_users_own_is_left_open() -> None:
+def test_only_pod_templates_keep_unknown_fields() -> None:
     open_fields = {path for path, field in FIELDS if field.get("x-kubernetes-preserve-unknown-fields")}
-    assert open_fields >= {"spec.driver.podTemplate", "spec.executor.podTemplate", "status.memory.inputs"}
-    assert not {path for path in open_fields if path.startswith("spec.") and not path.endswith("podTemplate")}
-    assert "status" not in open_fields
+    assert open_fields == {"spec.driver.podTemplate", "spec.executor.podTemplate"}
+
+
+def test_a_field_that_is_not_supported_is_not_in_the_schema() -> None:
+    known = {path for path, _ in FIELDS}
+    assert not known & {".".join(map(str, path)) for path in unsupported.ABSENT}
+    assert not known & {".".join(map(str, path)) for path, values in unsupported.CHOICES.items() if len(values) == 1}
+
+
+def test_a_choice_has_the_supported_values_alone() -> None:
+    choices = {path: field["enum"] for path, field in FIELDS if "enum" in field}
+    for path, values in unsupported.CHOICES.items():
+        if len(values) > 1:
+            assert choices[".".join(map(str, path))] == [value.value for value in values]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
@@ -193,7 +207,7 @@ def test_a_sentence_begins_with_the_field_and_stays_in_a_line(rule: dict[str, st
     assert len(rule["message"]) < 400
 
 
-def test_sizes_and_durations_are_held_within_the_bounds_of_the_models() -> None:
+def test_sizes_and_durations_have_the_bounds_of_the_models() -> None:
     said = {rule["message"] for _, rule in rules()}
     assert "spec.s3.partSize is below the minimum of 5Mi: write 5Mi or more" in said
     assert "spec.s3.partSize is above the maximum of 2Gi: write 2Gi or less" in said
@@ -201,7 +215,7 @@ def test_sizes_and_durations_are_held_within_the_bounds_of_the_models() -> None:
     assert "spec.rotation.interval is below the minimum of 1ms: write 1ms or more" in said
 
 
-def test_texts_and_lists_that_rules_look_through_are_bounded() -> None:
+def test_texts_and_lists_in_rules_are_bounded() -> None:
     for node, _ in rules():
         if node.get("type") == "string":
             assert "maxLength" in node
@@ -212,30 +226,30 @@ def test_texts_and_lists_that_rules_look_through_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("name", [*SPARK_OWNED, *SPARK_OWNED_PREFIXES])
-def test_a_property_of_spark_that_the_job_refuses_is_in_a_rule(name: str) -> None:
+def test_a_spark_property_that_the_job_rejects_is_in_a_rule(name: str) -> None:
     assert spark_complaint(name)
     assert any(json.dumps(name) in rule.cel for rule in RULES if rule.path == "spec.sparkConf")
 
 
 @pytest.mark.parametrize("name", list(KAFKA_OWNED))
-def test_a_property_of_kafka_that_the_job_refuses_is_in_a_rule(name: str) -> None:
+def test_a_kafka_property_that_the_job_rejects_is_in_a_rule(name: str) -> None:
     assert kafka_complaint(name)
     for path in ("spec.kafka.properties", "spec.kafka.propertySecrets"):
         assert any(json.dumps(name) in rule.cel for rule in RULES if rule.path == path)
 
 
-def test_every_rule_is_shown_to_refuse_something_on_a_real_server() -> None:
+def test_every_rule_has_a_manifest_that_it_rejects() -> None:
     shown = [case.values[-1] for case in (*REFUSED, *CHANGED)]
     assert not [rule["message"] for _, rule in rules() if not any(said in rule["message"] for said in shown)]
 
 
 @pytest.mark.parametrize("said", sorted({case.values[-1] for case in (*REFUSED, *CHANGED)}))
-def test_what_is_expected_of_a_refusal_is_in_one_rule_alone(said: str) -> None:
+def test_the_expected_message_of_a_rejection_is_in_one_rule_only(said: str) -> None:
     assert sum(said in rule["message"] for _, rule in rules()) == 1
 
 
 @pytest.mark.parametrize(("manifest", "said"), [case for case in REFUSED if "40 characters" not in case.values[-1]])
-def test_what_a_rule_refuses_the_parser_refuses_too(manifest: dict[str, Any], said: str) -> None:
+def test_a_manifest_that_a_rule_rejects_is_rejected_by_the_parser(manifest: dict[str, Any], said: str) -> None:
     assert said
     with pytest.raises(InvalidSpec):
         parse_sink(manifest)
@@ -243,7 +257,7 @@ def test_what_a_rule_refuses_the_parser_refuses_too(manifest: dict[str, Any], sa
 
 def test_a_rule_for_a_field_that_there_is_not_is_an_error() -> None:
     with pytest.raises(KeyError):
-        attach({"properties": {}}, (Rule("spec.zebra", "true", "spec.zebra is wrong"),))
+        attach({"properties": {}}, (CelRule("spec.zebra", "true", "spec.zebra is wrong"),))
 
 
 def test_scaling_and_status_are_resources_of_their_own() -> None:

@@ -1,4 +1,4 @@
-"""What the operator decides about a sink that should run: started, edited, healed, sized, told of."""
+"""Decisions about a sink that should run: start, edit, restoration, sizing, status."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from s3sink_operator import names
-from s3sink_operator.types import Claim, Json, to_stamp
+from s3sink_operator.types import Json, SinkResources, to_timestamp
 from tests.operator.fake_cluster import (
     MINUTE,
     RESTARTED,
@@ -34,13 +34,13 @@ def test_a_new_sink_gets_its_objects_and_a_driver_with_few_writes() -> None:
     assert cluster.ready == ("True", "Running")
     assert len(cluster.log) <= 8
     assert cluster.status["observedGeneration"] == 1
-    assert cluster.status["connector"]["partitions"]["assigned"] == 1
+    assert cluster.status["progress"]["partitions"]["assigned"] == 1
 
 
 def test_nothing_is_written_when_all_is_as_it_should_be() -> None:
     cluster = running()
     cluster.wait(10 * MINUTE)
-    assert not cluster.decide().writes
+    assert not cluster.decide().has_writes
 
 
 def test_progress_is_written_every_half_a_minute_at_most() -> None:
@@ -49,10 +49,10 @@ def test_progress_is_written_every_half_a_minute_at_most() -> None:
     cluster.report = report(lag=5)
     decision = cluster.decide()
     assert decision.status is None
-    assert decision.wake_ms == cluster.settings.watch_ms
+    assert decision.requeue_after_ms == cluster.settings.status_poll_ms
     cluster.wait(20_000)
     cluster.settle()
-    assert cluster.status["connector"]["lag"]["records"] == 5
+    assert cluster.status["progress"]["lag"]["records"] == 5
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def test_leaves_the_driver_alone_after_an_edit(sections: dict[str, object]) -> N
 
 def test_restarts_the_driver_when_the_annotation_changed_and_not_when_it_is_taken_away() -> None:
     cluster = running()
-    cluster.annotate({names.RESTART: "now"})
+    cluster.annotate({names.RESTART_ANNOTATION: "now"})
     cluster.live()
     assert actions(cluster) == RESTARTED
-    assert cluster.status["attempts"][1]["reason"] == "RestartAsked"
-    del cluster.sink["metadata"]["annotations"][names.RESTART]
+    assert cluster.status["attempts"][1]["reason"] == "RestartRequested"
+    del cluster.sink["metadata"]["annotations"][names.RESTART_ANNOTATION]
     assert not cluster.settle()
 
 
@@ -127,10 +127,10 @@ def test_a_restart_waits_for_the_old_driver_to_be_gone() -> None:
 def test_a_running_sink_is_adopted_without_a_write_by_an_operator_that_comes_back() -> None:
     cluster = running()
     again = Cluster(sink=copy.deepcopy(cluster.sink), things=cluster.things, report=report(now=cluster.now))
-    assert not again.decide().writes
+    assert not again.decide().has_writes
 
 
-def test_a_lost_status_is_told_again_and_the_driver_goes_on() -> None:
+def test_a_lost_status_is_written_again_and_the_driver_continues() -> None:
     cluster = running()
     before = cluster.status
     del cluster.sink["status"]
@@ -140,39 +140,39 @@ def test_a_lost_status_is_told_again_and_the_driver_goes_on() -> None:
     assert not actions(cluster)
 
 
-def test_a_driver_deleted_by_hand_is_made_again_at_once() -> None:
+def test_a_deleted_driver_is_re_created_at_once() -> None:
     cluster = running()
     cluster.remove("Pod", "flights-s3sink-driver")
     cluster.live()
     assert actions(cluster) == ["create flights-s3sink-driver"]
     assert attempt(cluster) == "2"
-    assert cluster.status["attempts"][1]["reason"] == "Gone"
+    assert cluster.status["attempts"][1]["reason"] == "PodDisappeared"
 
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "ServiceAccount", "RoleBinding"])
-def test_a_child_deleted_by_hand_is_made_again(kind: str) -> None:
+def test_a_deleted_child_is_re_created(kind: str) -> None:
     cluster = running()
     cluster.remove(kind, "flights-s3sink")
     cluster.settle()
     assert actions(cluster) == [f"apply {kind}"]
 
 
-def test_a_config_map_edited_by_hand_is_put_right_and_what_others_added_stays() -> None:
+def test_an_edited_config_map_is_restored_and_fields_of_others_are_kept() -> None:
     cluster = running()
     config = cluster.things["ConfigMap", "flights-s3sink"]
-    wanted = config["data"]["sink.yaml"]
+    desired = config["data"]["sink.yaml"]
     config["metadata"]["labels"]["team"] = "a"
-    assert not cluster.decide().writes
+    assert not cluster.decide().has_writes
     config["data"]["sink.yaml"] = "nonsense"
     cluster.settle()
-    assert cluster.things["ConfigMap", "flights-s3sink"]["data"]["sink.yaml"] == wanted
+    assert cluster.things["ConfigMap", "flights-s3sink"]["data"]["sink.yaml"] == desired
     assert cluster.things["ConfigMap", "flights-s3sink"]["metadata"]["labels"]["team"] == "a"
 
 
 def test_a_driver_whose_hash_was_edited_by_hand_is_replaced() -> None:
     cluster = running()
     assert cluster.driver
-    cluster.driver["metadata"]["annotations"][names.SPEC_HASH] = "edited"
+    cluster.driver["metadata"]["annotations"][names.SPEC_HASH_ANNOTATION] = "edited"
     cluster.live()
     assert actions(cluster) == RESTARTED
 
@@ -181,12 +181,12 @@ def test_a_driver_whose_hash_was_edited_by_hand_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "ServiceAccount", "RoleBinding"])
-def test_an_object_of_our_name_that_somebody_made_is_never_overwritten(kind: str) -> None:
+def test_an_unowned_object_with_the_name_of_a_child_is_never_overwritten(kind: str) -> None:
     cluster = Cluster()
     theirs: Json = {"kind": kind, "metadata": {"name": "flights-s3sink", "uid": "theirs"}}
     cluster.things[kind, "flights-s3sink"] = copy.deepcopy(theirs)
     cluster.live()
-    assert cluster.ready == ("False", "ForeignObject")
+    assert cluster.ready == ("False", "NameTaken")
     assert cluster.things == {(kind, "flights-s3sink"): theirs}
 
 
@@ -205,7 +205,7 @@ def test_a_foreign_pod_of_our_name_is_never_touched() -> None:
     cluster.things["Pod", "flights-s3sink-driver"] = pod
     cluster.settle()
     assert not actions(cluster)
-    assert cluster.ready == ("False", "ForeignObject")
+    assert cluster.ready == ("False", "NameTaken")
     assert "flights-s3sink-driver" in cluster.condition("Ready")["message"]
 
 
@@ -214,18 +214,18 @@ def test_the_pod_of_a_sink_that_was_deleted_before_is_waited_for() -> None:
     before.live()
     cluster = Cluster(things=before.things)
     cluster.settle()
-    assert cluster.ready == ("False", "ForeignObject")
+    assert cluster.ready == ("False", "NameTaken")
     assert cluster.condition("Reconciling")["status"] == "True"
     cluster.things.clear()
     cluster.live()
     assert cluster.ready == ("True", "Running")
 
 
-def older() -> Claim:
-    return Claim(
+def older() -> SinkResources:
+    return SinkResources(
         namespace="other",
         name="elder",
-        created=to_stamp(START - 1000),
+        creation_time=to_timestamp(START - 1000),
         bucket="archive",
         topics_dir="topics",
         topics=["flights"],
@@ -235,7 +235,7 @@ def older() -> Claim:
     )
 
 
-def test_the_younger_of_two_sinks_that_claim_the_same_is_ended_and_both_are_named() -> None:
+def test_the_younger_of_two_conflicting_sinks_is_terminated_and_both_are_named() -> None:
     cluster = running()
     cluster.others = [older()]
     cluster.settle()
@@ -252,7 +252,7 @@ def test_the_younger_of_two_sinks_that_claim_the_same_is_ended_and_both_are_name
 # -- bad edits ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_bad_edit_is_told_and_the_driver_goes_on_until_it_is_reverted() -> None:
+def test_an_invalid_edit_is_reported_and_the_driver_continues() -> None:
     cluster = running()
     good = copy.deepcopy(cluster.sink["spec"])
     cluster.edit(partitioner={"type": "Hourly", "timezone": "Europe/Berlim"})

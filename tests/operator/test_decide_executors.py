@@ -1,4 +1,4 @@
-"""What is told of a sink whose tasks run in executor pods, by how many of those there are."""
+"""The status of a sink in Cluster mode, by the number of running executors."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ def test_with_all_of_its_executors_a_sink_is_ready_and_counts_them() -> None:
 def test_without_a_single_executor_nothing_is_copied_and_the_sink_is_not_ready() -> None:
     cluster = with_executors()
     assert cluster.ready == ("False", "ExecutorsStarting")
-    assert cluster.condition("Ready")["message"].startswith("0 of 2 executors run")
+    assert cluster.condition("Ready")["message"].startswith("0 of 2 executors are running")
     assert cluster.condition("Reconciling")["status"] == "True"
 
 
-def test_executors_without_a_node_are_told_in_the_schedulers_words() -> None:
+def test_unschedulable_executors_are_reported_with_the_message_of_the_scheduler() -> None:
     cluster = with_executors(pending(conditions=[NO_NODE]))
     assert cluster.ready == ("False", "Unschedulable")
     assert "3 Insufficient cpu" in cluster.condition("Ready")["message"]
 
 
-def test_executors_without_their_image_wait_for_a_person() -> None:
+def test_executors_without_their_image_require_user_action() -> None:
     cluster = with_executors(pending(containerStatuses=[NO_IMAGE]))
     assert cluster.ready == ("False", "ImagePullFailed")
     assert cluster.condition("Stalled")["status"] == "True"
 
 
-def test_with_some_of_its_executors_a_sink_is_ready_and_says_what_the_others_wait_for() -> None:
+def test_a_sink_with_some_executors_is_ready_and_explains_the_missing_ones() -> None:
     cluster = with_executors({}, pending(conditions=[NO_NODE]))
     assert cluster.ready == ("True", "Running")
     message = cluster.condition("Ready")["message"]
-    assert "1 of 2 executors run" in message
+    assert "1 of 2 executors are running" in message
     assert "3 Insufficient cpu" in message
 
 

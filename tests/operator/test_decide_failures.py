@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from s3sink_operator import names
-from s3sink_operator.types import FINALIZERS, Refusal, Unreachable, to_stamp
+from s3sink_operator.types import FINALIZERS_KIND, Rejection, Unreachable, to_timestamp
 from sink_job.api.errors import BucketNotFound, DataLoss, ObjectConflict, TransientError
 from sink_job.api.report import RunState, Totals
 from tests.operator.fake_cluster import MINUTE, RESTARTED, START, Cluster, actions, attempt, document, report, running
@@ -22,14 +22,18 @@ def _evict(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("fail", "reason", "stalled", "pause_min"),
     [
-        pytest.param(lambda c: c.fail(BucketNotFound("no bucket: make it")), "BucketNotFound", True, 2, id="no bucket"),
+        pytest.param(
+            lambda c: c.fail(BucketNotFound("no bucket: make it")), BucketNotFound.reason, True, 2, id="no bucket"
+        ),
         pytest.param(lambda c: c.fail(DataLoss("gone")), "DataLoss", True, 2, id="data lost"),
-        pytest.param(lambda c: c.fail(ObjectConflict("other")), "ObjectConflict", True, 2, id="an object in the way"),
+        pytest.param(lambda c: c.fail(ObjectConflict("other")), "ObjectConflict", True, 2, id="an existing object"),
         pytest.param(lambda c: c.fail(exit_code=2), "InvalidSpec", True, 2, id="a manifest that the job refuses"),
         pytest.param(lambda c: c.fail(exit_code=3), "LedgerFenced", True, 2, id="another driver"),
-        pytest.param(lambda c: c.fail(TransientError("slow")), "TransientError", False, 0, id="Kafka that is away"),
-        pytest.param(lambda c: c.fail(exit_code=0), "EndedByItself", False, 0, id="success though it should run"),
-        pytest.param(lambda c: c.fail(exit_code=137, reason="OOMKilled"), "OOMKilled", False, 0, id="want of memory"),
+        pytest.param(
+            lambda c: c.fail(TransientError("slow")), TransientError.reason, False, 0, id="Kafka that is away"
+        ),
+        pytest.param(lambda c: c.fail(exit_code=0), "UnexpectedExit", False, 0, id="success though it should run"),
+        pytest.param(lambda c: c.fail(exit_code=137, reason="OOMKilled"), "OOMKilled", False, 0, id="out of memory"),
         pytest.param(lambda c: c.fail(exit_code=137), "Killed", False, 0, id="a kill"),
         pytest.param(lambda c: c.fail(exit_code=11), "TooManyExecutorFailures", False, 0, id="executors that fail"),
         pytest.param(_evict, "Evicted", False, 0, id="an eviction"),
@@ -48,22 +52,22 @@ def test_a_driver_that_ended_is_started_again_after_a_pause(
         assert cluster.ready == ("False", reason)
         assert not actions(cluster), "the pod is kept for its log"
         assert cluster.condition("Stalled")["status"] == str(stalled)
-        assert not cluster.decide().writes
+        assert not cluster.decide().has_writes
         cluster.wait(int(pause_min * MINUTE * 1.1) + 1000)
     cluster.live()
     assert [each for each in actions(cluster) if "driver" in each] == RESTARTED
     assert cluster.ready == ("True", "Running")
 
 
-def test_the_status_says_why_with_which_code_and_where_the_next_attempt_starts() -> None:
+def test_the_status_has_reason_exit_code_and_start_of_the_next_attempt() -> None:
     cluster = running()
     cluster.fail(BucketNotFound("no bucket archive: make it"))
     cluster.settle()
-    told = cluster.status["attempts"][0]
-    assert (told["exitCode"], told["next"]) == (7, "after round 9 of the ledger")
+    reported = cluster.status["attempts"][0]
+    assert (reported["exitCode"], reported["resumesFrom"]) == (7, "after round 9 of the ledger")
     message = cluster.condition("Ready")["message"]
-    assert message.startswith("no bucket archive: make it. Failed once, next try at ")
-    assert cluster.events == [("Warning", "BucketNotFound")]
+    assert message.startswith("no bucket archive: make it. Failed once; next attempt at ")
+    assert cluster.events == [("Warning", BucketNotFound.reason)]
 
 
 def test_pauses_grow_with_failures_in_a_row_and_are_forgotten_after_a_stable_spell() -> None:
@@ -83,7 +87,7 @@ def test_pauses_grow_with_failures_in_a_row_and_are_forgotten_after_a_stable_spe
     assert "retry" not in cluster.status
 
 
-def test_a_failure_is_counted_once_however_often_it_is_looked_at() -> None:
+def test_a_failure_is_counted_once_in_any_number_of_passes() -> None:
     cluster = running()
     cluster.fail(BucketNotFound("no bucket"))
     for _ in range(5):
@@ -109,7 +113,7 @@ def test_a_restart_by_annotation_ends_a_pause() -> None:
     cluster = running()
     cluster.fail(BucketNotFound("no bucket"))
     cluster.settle()
-    cluster.annotate({names.RESTART: "now"})
+    cluster.annotate({names.RESTART_ANNOTATION: "now"})
     cluster.live()
     assert cluster.ready == ("True", "Running")
 
@@ -151,13 +155,13 @@ def test_a_failed_driver_deleted_by_hand_does_not_shorten_the_pause() -> None:
                 "phase": "Pending",
                 "containerStatuses": [{"name": "s3sink", "state": {"waiting": {"reason": "CreateContainerError"}}}],
             },
-            "ContainerRefused",
+            "CreateContainerFailed",
             "True",
             id="the container cannot be made",
         ),
     ],
 )
-def test_a_pod_that_does_not_start_is_told_and_left_to_kubernetes(
+def test_a_pod_that_does_not_start_is_reported_and_left_to_kubernetes(
     status: dict[str, object], reason: str, stalled: str
 ) -> None:
     cluster = Cluster()
@@ -169,17 +173,17 @@ def test_a_pod_that_does_not_start_is_told_and_left_to_kubernetes(
     assert not actions(cluster)
     assert cluster.ready == ("False", reason)
     assert cluster.condition("Stalled")["status"] == stalled
-    cluster.edit(image="mended:1")
+    cluster.edit(image="fixed:1")
     cluster.live()
     assert cluster.ready == ("True", "Running")
 
 
-def test_a_pod_that_starts_slowly_is_told_with_the_secrets_it_may_be_waiting_for() -> None:
+def test_a_slow_start_is_reported_with_the_secrets_of_the_pod() -> None:
     cluster = Cluster(sink=document(s3={"bucket": "archive", "credentials": {"secret": "s3-keys"}}))
     cluster.settle()
     cluster.wait(5 * MINUTE)
     cluster.settle()
-    assert cluster.ready == ("False", "StartingSlowly")
+    assert cluster.ready == ("False", "SlowStart")
     assert "s3-keys" in cluster.condition("Ready")["message"]
 
 
@@ -188,7 +192,7 @@ def test_a_driver_on_a_lost_node_is_replaced_by_force_after_five_minutes(node: b
     cluster = running()
     cluster.lingers = True
     cluster.nodes = {"node-1": node}
-    cluster.report = Unreachable(why="no route")
+    cluster.report = Unreachable(message="no route")
     cluster.settle()
     assert cluster.ready == ("Unknown", "NodeLost")
     assert not actions(cluster)
@@ -205,7 +209,7 @@ def test_a_node_that_comes_back_keeps_its_driver() -> None:
     cluster.nodes = {"node-1": True}
     cluster.settle()
     assert cluster.ready == ("True", "Running")
-    assert "nodeLostTime" not in cluster.status["connector"]
+    assert "nodeLostTime" not in cluster.status
 
 
 def test_a_driver_that_does_not_end_is_ended_by_force() -> None:
@@ -218,11 +222,15 @@ def test_a_driver_that_does_not_end_is_ended_by_force() -> None:
     assert actions(cluster)[:2] == ["delete flights-s3sink-driver", "delete flights-s3sink-driver by force"]
 
 
-def test_a_pod_held_by_finalizers_of_others_is_named_and_not_deleted_again_and_again() -> None:
+def test_a_pod_with_finalizers_of_others_is_named_and_deleted_once() -> None:
     cluster = running()
     assert cluster.driver
     metadata = cluster.driver["metadata"]
-    metadata |= {"deletionTimestamp": to_stamp(START), "deletionGracePeriodSeconds": 0, "finalizers": ["other.io/x"]}
+    metadata |= {
+        "deletionTimestamp": to_timestamp(START),
+        "deletionGracePeriodSeconds": 0,
+        "finalizers": ["other.io/x"],
+    }
     cluster.wait(20 * MINUTE)
     cluster.settle()
     assert cluster.ready == ("False", "StuckTerminating")
@@ -234,18 +242,16 @@ def test_a_pod_held_by_finalizers_of_others_is_named_and_not_deleted_again_and_a
     ("status", "message", "reason"),
     [
         (403, 'pods "x" is forbidden: exceeded quota: q', "QuotaExceeded"),
-        (403, 'admission webhook "w" denied the request: no', "AdmissionRefused"),
+        (403, 'admission webhook "w" denied the request: no', "AdmissionDenied"),
         (422, "Pod is invalid: spec.containers[0].image: Required", "Invalid"),
-        (403, 'User "o" cannot create resource "pods" in API group ""', "OperatorForbidden"),
+        (403, 'User "o" cannot create resource "pods" in API group ""', "OperatorPermissionDenied"),
     ],
 )
-def test_a_refusal_of_the_api_server_is_told_in_its_words_and_tried_again_later(
-    status: int, message: str, reason: str
-) -> None:
+def test_a_rejection_is_reported_with_its_message_and_retried_later(status: int, message: str, reason: str) -> None:
     cluster = Cluster()
     cluster.settle()
     cluster.remove("Pod", "flights-s3sink-driver")
-    refusal = Refusal(
+    refusal = Rejection(
         kind="Pod", name="flights-s3sink-driver", status=status, reason="x", message=message, at_ms=cluster.now
     )
     cluster.refusals = [refusal]
@@ -259,38 +265,38 @@ def test_a_refusal_of_the_api_server_is_told_in_its_words_and_tried_again_later(
     assert cluster.status["retry"]["failures"] == 1
 
 
-def test_no_driver_is_made_while_the_status_cannot_take_back_that_all_is_published() -> None:
+def test_no_driver_is_created_while_the_status_cannot_clear_published() -> None:
     """Else a later stop, or a deletion, would believe it, though that driver has opened something."""
     cluster = running()
     cluster.edit(state="Stopped")
     cluster.live()
-    assert cluster.status["state"]["published"]
+    assert cluster.status["published"]
     cluster.edit(state="Running")
     cluster.refusals = [
-        Refusal(kind="S3Sink", name="flights", status=403, reason="Forbidden", message="no", at_ms=cluster.now)
+        Rejection(kind="S3Sink", name="flights", status=403, reason="Forbidden", message="no", at_ms=cluster.now)
     ]
     assert not cluster.decide().create
     cluster.refusals = []
     cluster.live()
     assert cluster.ready == ("True", "Running")
-    assert "published" not in cluster.status["state"]
+    assert "published" not in cluster.status
 
 
-def test_what_is_refused_while_a_sink_stops_is_the_tasks_failure_and_counted_once() -> None:
+def test_a_rejection_while_stopping_is_a_failure_of_the_operation_counted_once() -> None:
     cluster = running()
     cluster.edit(state="Stopped")
     while cluster.driver is not None:
         cluster.look()
         cluster.kubelet()
     message = "denied by policy"
-    for kind, name in (("ConfigMap", "flights-s3sink"), ("Pod", "flights-s3sink-task")):
+    for kind, name in (("ConfigMap", "flights-s3sink"), ("Pod", "flights-s3sink-operation")):
         cluster.refusals = [
             *cluster.refusals,
-            Refusal(kind=kind, name=name, status=403, reason="Forbidden", message=message, at_ms=cluster.now),
+            Rejection(kind=kind, name=name, status=403, reason="Forbidden", message=message, at_ms=cluster.now),
         ]
         cluster.settle()
         assert not cluster.decide().create
-    assert (cluster.status["retry"]["pod"], cluster.status["retry"]["failures"]) == ("task", 1)
+    assert (cluster.status["retry"]["component"], cluster.status["retry"]["failures"]) == ("operation", 1)
 
 
 @pytest.mark.parametrize(
@@ -299,68 +305,68 @@ def test_what_is_refused_while_a_sink_stops_is_the_tasks_failure_and_counted_onc
         ("ConfigMap", "flights-s3sink", lambda c: c.remove("ConfigMap", "flights-s3sink")),
         ("Pod", "flights-s3sink-driver", lambda c: c.edit(rotation={"flushSize": 5})),
         ("S3Sink", "flights", lambda c: c.edit(executor={"mode": "Local", "instances": 3})),
-        (FINALIZERS, "flights", lambda c: c.edit(deletionPolicy="Publish")),
+        (FINALIZERS_KIND, "flights", lambda c: c.edit(deletionPolicy="Publish")),
     ],
 )
-def test_a_write_that_was_refused_waits_a_minute_whatever_it_was_and_is_told(
+def test_any_rejected_write_is_reported_and_retried_after_a_minute(
     kind: str, name: str, change: Callable[[Cluster], None]
 ) -> None:
     cluster = running()
     change(cluster)
     message = 'User "o" cannot patch resource "x" in API group ""'
     cluster.refusals = [
-        Refusal(kind=kind, name=name, status=403, reason="Forbidden", message=message, at_ms=cluster.now)
+        Rejection(kind=kind, name=name, status=403, reason="Forbidden", message=message, at_ms=cluster.now)
     ]
     cluster.settle()
     assert not actions(cluster)
     if kind != "S3Sink":
-        assert cluster.condition("WriteRefused")["reason"] == "OperatorForbidden"
-        assert message in cluster.condition("WriteRefused")["message"]
-    waits = cluster.decide().wake_ms
+        assert cluster.condition("WriteRejected")["reason"] == "OperatorPermissionDenied"
+        assert message in cluster.condition("WriteRejected")["message"]
+    waits = cluster.decide().requeue_after_ms
     assert waits is not None
     assert waits <= MINUTE
     cluster.wait(MINUTE)
-    assert cluster.decide().writes
+    assert cluster.decide().has_writes
     cluster.refusals = []
     cluster.live()
     assert cluster.ready == ("True", "Running")
 
 
-def test_a_driver_that_starts_is_asked_often_and_one_that_runs_now_and_then() -> None:
+def test_a_starting_driver_is_polled_more_often_than_a_running_one() -> None:
     cluster = Cluster()
     cluster.settle()
     cluster.run(RunState.RECOVERING)
     cluster.settle()
-    assert cluster.decide().wake_ms == 2_000
+    assert cluster.decide().requeue_after_ms == 2_000
     cluster.run()
     cluster.settle()
-    assert cluster.decide().wake_ms == 4_000
+    assert cluster.decide().requeue_after_ms == 4_000
 
 
 def test_a_driver_that_does_not_answer_is_unknown_and_never_restarted() -> None:
     cluster = running()
-    cluster.report = Unreachable(why="timed out")
+    cluster.report = Unreachable(message="timed out")
     cluster.wait(60 * MINUTE)
     cluster.settle()
     assert cluster.ready == ("Unknown", "ReportUnreachable")
     assert "timed out" in cluster.condition("Ready")["message"]
     assert not actions(cluster)
-    assert cluster.status["connector"]["partitions"]["assigned"] == 1, "the last figures stay"
+    assert cluster.status["progress"]["partitions"]["assigned"] == 1, "the last figures stay"
 
 
-def test_one_answer_that_comes_late_is_not_told_and_soon_asked_for_again() -> None:
+def test_one_missed_poll_is_not_reported_and_soon_repeated() -> None:
     cluster = running()
-    cluster.report = Unreachable(why="timed out", lasts=False)
+    cluster.report = Unreachable(message="timed out", persistent=False)
     assert cluster.settle() == 0
     assert cluster.ready == ("True", "Running")
-    assert cluster.decide().wake_ms == 2_000
+    assert cluster.decide().requeue_after_ms == 2_000
 
 
-def test_a_driver_that_has_not_answered_yet_is_not_said_to_run() -> None:
+def test_a_driver_that_has_not_answered_yet_is_not_running() -> None:
     cluster = Cluster()
     cluster.settle()
     cluster.run()
-    cluster.report = Unreachable(why="timed out", lasts=False)
+    cluster.report = Unreachable(message="timed out", persistent=False)
     cluster.settle()
     assert cluster.ready == ("Unknown", "ReportUnreachable")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from s3sink_operator import objects
-from s3sink_operator.memory_sizing import MOST_OF_DRIVER
-from s3sink_operator.types import Settings, to_stamp
+from s3sink_operator.memory_sizing import MAX_DRIVER
+from s3sink_operator.types import Settings, to_timestamp
 from sink_job.api.errors import OutOfMemory
 from sink_job.api.report import MemoryReport
 from tests.operator.fake_cluster import MINUTE, SETTINGS, START, Cluster, actions, report, running
@@ -25,18 +25,18 @@ def test_a_sink_that_needs_more_memory_is_restarted_with_more() -> None:
     cluster.report = report(memory=HUNGRY)
     cluster.look()
     assert cluster.status["memory"]["lastChange"]["reason"].startswith("grow: ")
-    wanted = cluster.status["memory"]["lastChange"]["to"]
+    desired = cluster.status["memory"]["lastChange"]["to"]
     cluster.settle()
-    assert limit(cluster) == wanted != before
+    assert limit(cluster) == desired != before
     cluster.run(memory=HUNGRY)
     cluster.settle()
     assert cluster.ready == ("True", "Running")
-    assert cluster.status["memory"]["current"] == wanted
+    assert cluster.status["memory"]["current"] == desired
 
 
 def test_memory_grows_in_place_where_the_cluster_can() -> None:
     cluster = running()
-    cluster.settings = Settings(image=SETTINGS.image, cluster=SETTINGS.cluster, resize=True)
+    cluster.settings = Settings(image=SETTINGS.image, cluster_id=SETTINGS.cluster_id, supports_resize=True)
     cluster.report = report(memory=HUNGRY)
     cluster.settle()
     assert actions(cluster) == ["resize"]
@@ -44,13 +44,13 @@ def test_memory_grows_in_place_where_the_cluster_can() -> None:
     assert limit(cluster) == cluster.status["memory"]["current"]
 
 
-def test_recommending_changes_nothing() -> None:
+def test_the_mode_recommend_changes_nothing() -> None:
     cluster = running(executor={"mode": "Local", "memory": {"mode": "Recommend"}})
     cluster.report = report(memory=HUNGRY)
     cluster.wait(MINUTE)
     cluster.settle()
     assert not actions(cluster)
-    assert cluster.status["memory"]["wanted"] != cluster.status["memory"]["current"]
+    assert cluster.status["memory"]["recommended"] != cluster.status["memory"]["current"]
 
 
 def test_a_maximum_that_is_too_little_is_a_condition() -> None:
@@ -70,7 +70,7 @@ def test_a_kill_for_want_of_memory_raises_what_the_next_driver_gets() -> None:
     cluster.fail(exit_code=137, reason="OOMKilled")
     cluster.live()
     assert limit(cluster) != before
-    assert cluster.status["memory"]["floor"] == limit(cluster)
+    assert cluster.status["memory"]["minimum"] == limit(cluster)
 
 
 def test_a_worker_that_was_killed_raises_what_the_next_driver_gets_as_the_drivers_own_kill_does() -> None:
@@ -79,17 +79,17 @@ def test_a_worker_that_was_killed_raises_what_the_next_driver_gets_as_the_driver
     cluster.fail(OutOfMemory("a Python worker of Spark was killed"))
     cluster.live()
     assert limit(cluster) != before
-    assert cluster.status["memory"]["floor"] == limit(cluster)
+    assert cluster.status["memory"]["minimum"] == limit(cluster)
 
 
 def executor_size(cluster: Cluster) -> int:
     assert cluster.driver
-    return objects.memory_of(cluster.driver) or 0
+    return objects.sized_memory(cluster.driver) or 0
 
 
 def driver_size(cluster: Cluster) -> int:
     assert cluster.driver
-    return objects.size_of(cluster.driver) or 0
+    return objects.memory_limit(cluster.driver) or 0
 
 
 def test_an_executor_that_was_killed_gets_half_as_much_again_and_its_driver_stays_as_it_is() -> None:
@@ -109,21 +109,21 @@ def test_a_driver_beside_executors_that_was_killed_gets_half_as_much_again_and_t
     assert executor_size(cluster) == executor
 
 
-def test_a_driver_beside_executors_that_is_killed_again_and_again_grows_to_a_bound_which_is_told() -> None:
+def test_a_repeatedly_oom_killed_driver_grows_to_a_reported_limit() -> None:
     cluster = running(executor={"mode": "Cluster"})
     for _ in range(12):
         cluster.fail(exit_code=137, reason="OOMKilled")
         cluster.settle()
         cluster.wait(70 * MINUTE)
         cluster.live()
-    assert driver_size(cluster) == MOST_OF_DRIVER
+    assert driver_size(cluster) == MAX_DRIVER
     assert "spec.driver.memory" in cluster.condition("DriverMemoryCapped")["message"]
     cluster.edit(driver={"memory": "20Gi"})
     cluster.live()
     assert not cluster.condition("DriverMemoryCapped")
 
 
-RESIZED = Settings(image=SETTINGS.image, cluster=SETTINGS.cluster, resize=True)
+RESIZED = Settings(image=SETTINGS.image, cluster_id=SETTINGS.cluster_id, supports_resize=True)
 
 
 def resized(kind: str, reason: str) -> Cluster:
@@ -138,7 +138,7 @@ def resized(kind: str, reason: str) -> Cluster:
     return cluster
 
 
-STAMP = to_stamp(START)
+STAMP = to_timestamp(START)
 
 
 @pytest.mark.parametrize(
@@ -150,18 +150,18 @@ STAMP = to_stamp(START)
 )
 def test_a_driver_is_restarted_for_more_memory_where_its_node(kind: str, reason: str) -> None:
     cluster = resized(kind, reason)
-    wanted = limit(cluster)
+    desired = limit(cluster)
     cluster.settle()
     assert cluster.status["attempts"][0]["reason"] == "MemoryChanged"
     assert "no room" in cluster.status["attempts"][0]["message"]
-    assert limit(cluster) == wanted
-    assert len(cluster.status["memory"]["changes"]) == 1
+    assert limit(cluster) == desired
+    assert len(cluster.status["memory"]["changeTimes"]) == 1
 
 
 def test_a_node_that_puts_more_memory_off_is_given_a_while() -> None:
     cluster = resized("PodResizePending", "Deferred")
     assert cluster.settle() == 0
-    cluster.wait(RESIZED.resize_ms)
+    cluster.wait(RESIZED.resize_timeout_ms)
     cluster.settle()
     assert cluster.status["attempts"][0]["reason"] == "MemoryChanged"
 
@@ -188,7 +188,7 @@ def swinging(cluster: Cluster, opened: int) -> int:
     return cluster.log.count("status")
 
 
-def test_a_sink_whose_need_swings_about_its_maximum_is_told_of_at_the_pace_of_progress() -> None:
+def test_memory_around_its_maximum_is_written_at_the_interval_of_progress() -> None:
     cluster = running(executor={"mode": "Local", "memory": {"max": "2Gi"}})
     assert swinging(cluster, opened=200) <= 22
     assert cluster.condition("MemoryCapped")["status"] == "True"
@@ -198,7 +198,7 @@ def test_a_sink_whose_need_swings_about_its_maximum_is_told_of_at_the_pace_of_pr
     assert not cluster.condition("MemoryCapped")
 
 
-def test_a_sink_whose_need_swings_below_what_it_has_is_told_of_at_the_pace_of_progress() -> None:
+def test_memory_below_the_current_size_is_written_at_the_interval_of_progress() -> None:
     cluster = running(executor={"mode": "Local", "memory": {"max": "8Gi"}})
     cluster.load = MemoryReport(
         slots=1, open_objects=300, max_open_objects=300, part_size=25 << 20, buffered_bytes=4 << 30

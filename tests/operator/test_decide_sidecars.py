@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from s3sink_operator.objects import CONTAINER
-from s3sink_operator.types import Json, Unreachable, to_stamp
+from s3sink_operator.types import Json, Unreachable, to_timestamp
 from tests.operator.fake_cluster import MINUTE, Cluster, running, stopping
 
 
 def end_beside_a_sidecar(cluster: Cluster, pod: Json | None, *, exit_code: int, reason: str = "Error") -> None:
     assert pod is not None
-    ended = {"exitCode": exit_code, "reason": reason, "finishedAt": to_stamp(cluster.now)}
+    ended = {"exitCode": exit_code, "reason": reason, "finishedAt": to_timestamp(cluster.now)}
     own = {"name": CONTAINER, "started": False, "state": {"terminated": ended}}
     pod["status"] = {"phase": "Running", "containerStatuses": [{"name": "proxy", "state": {"running": {}}}, own]}
-    cluster.report = Unreachable(why="nobody listens")
+    cluster.report = Unreachable(message="nobody listens")
 
 
-def test_a_driver_that_ended_beside_a_sidecar_is_told_and_started_again() -> None:
+def test_a_driver_that_terminated_beside_a_sidecar_is_restarted() -> None:
     cluster = running()
     end_beside_a_sidecar(cluster, cluster.driver, exit_code=137, reason="OOMKilled")
     cluster.settle()
@@ -26,7 +26,7 @@ def test_a_driver_that_ended_beside_a_sidecar_is_told_and_started_again() -> Non
     assert cluster.status["attempts"][0]["number"] == 2
 
 
-def test_a_request_that_was_carried_out_beside_a_sidecar_is_done() -> None:
+def test_an_operation_that_succeeded_beside_a_sidecar_is_completed() -> None:
     cluster = stopping()
     end_beside_a_sidecar(cluster, cluster.task, exit_code=0)
     cluster.live()
@@ -34,7 +34,7 @@ def test_a_request_that_was_carried_out_beside_a_sidecar_is_done() -> None:
     assert cluster.task is None
 
 
-def test_a_request_that_failed_beside_a_sidecar_is_tried_again() -> None:
+def test_an_operation_that_failed_beside_a_sidecar_is_retried() -> None:
     cluster = stopping()
     end_beside_a_sidecar(cluster, cluster.task, exit_code=7)
     cluster.settle()
@@ -47,6 +47,6 @@ def test_a_request_that_failed_beside_a_sidecar_is_tried_again() -> None:
 def test_a_sidecar_that_ended_first_ends_nothing() -> None:
     cluster = running()
     assert cluster.driver is not None
-    ended = {"exitCode": 1, "finishedAt": to_stamp(cluster.now)}
+    ended = {"exitCode": 1, "finishedAt": to_timestamp(cluster.now)}
     cluster.driver["status"]["containerStatuses"].append({"name": "proxy", "state": {"terminated": ended}})
     assert cluster.settle() == 0

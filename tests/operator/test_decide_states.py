@@ -1,4 +1,4 @@
-"""What the operator decides when a sink should not run: paused, stopped, deleted, held, and requests to a task pod."""
+"""Decisions about a sink that should not run: paused, stopped, deleted, with a paused operator, and operations."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import Any
 import pytest
 
 from s3sink_operator import names
-from s3sink_operator.objects import request_of
-from s3sink_operator.types import Refusal, Request, Settings
+from s3sink_operator.objects import operation_of
+from s3sink_operator.types import Rejection
 from sink_job.api.errors import AccessDenied
 from sink_job.api.report import FinalReport, RunState, Totals
-from tests.operator.fake_cluster import ALL_BUILT, MINUTE, SETTINGS, Cluster, actions, document, report, running
+from tests.operator.fake_cluster import MINUTE, SETTINGS, Cluster, actions, document, report, running
 
 END = "delete flights-s3sink-driver"
-PUBLISH = ["create flights-s3sink-task", "delete flights-s3sink-task"]
+PUBLISH = ["create flights-s3sink-operation", "delete flights-s3sink-operation"]
 
 
 @pytest.mark.parametrize("by", ["spec", "annotation"])
-def test_pausing_ends_the_driver_and_leaves_what_is_open(by: str) -> None:
+def test_pausing_terminates_the_driver_and_keeps_open_objects(by: str) -> None:
     cluster = running()
     if by == "spec":
         cluster.edit(state="Paused")
     else:
-        cluster.annotate({names.STATE: "Paused"})
+        cluster.annotate({names.STATE_ANNOTATION: "Paused"})
     cluster.live()
     assert actions(cluster) == [END]
     assert cluster.ready == ("False", "Paused")
     assert cluster.condition("Reconciling")["status"] == "False"
-    assert cluster.status["state"]["wanted"] == "Paused"
-    assert by in cluster.status["state"]["by"]
-    assert cluster.status["connector"]["phase"] == "Paused"
+    assert cluster.status["desiredState"] == "Paused"
+    assert by in cluster.status["desiredStateSource"]
+    assert cluster.status["progress"]["phase"] == "Paused"
 
 
-def test_resuming_goes_on_with_another_attempt() -> None:
+def test_resuming_starts_another_attempt() -> None:
     cluster = running(state="Running")
     cluster.edit(state="Paused")
     cluster.live()
@@ -46,26 +46,26 @@ def test_resuming_goes_on_with_another_attempt() -> None:
 
 def test_an_annotation_overrides_the_spec_and_the_spec_holds_when_it_is_gone() -> None:
     cluster = running(state="Running")
-    cluster.annotate({names.STATE: "Stopped"})
+    cluster.annotate({names.STATE_ANNOTATION: "Stopped"})
     cluster.live()
-    assert cluster.status["state"]["wanted"] == "Stopped"
-    cluster.annotate({names.STATE: "nonsense"})
+    assert cluster.status["desiredState"] == "Stopped"
+    cluster.annotate({names.STATE_ANNOTATION: "nonsense"})
     cluster.live()
     assert cluster.ready == ("True", "Running")
 
 
-def test_stopping_publishes_what_is_open_first() -> None:
+def test_stopping_publishes_open_objects_first() -> None:
     cluster = running()
     cluster.edit(state="Stopped")
     cluster.live()
     assert actions(cluster) == [END, *PUBLISH]
     assert cluster.ready == ("False", "Stopped")
-    assert cluster.status["state"]["published"]
+    assert cluster.status["published"]
     cluster.wait(60 * MINUTE)
-    assert not cluster.decide().writes
+    assert not cluster.decide().has_writes
 
 
-def test_a_stopped_sink_tells_what_was_behind_when_its_last_pod_ended_and_not_when_its_driver_did() -> None:
+def test_a_stopped_sink_has_the_lag_at_the_end_of_its_last_pod() -> None:
     cluster = running()
     cluster.report = report(lag=500)
     cluster.settle()
@@ -75,10 +75,10 @@ def test_a_stopped_sink_tells_what_was_behind_when_its_last_pod_ended_and_not_wh
     ending = FinalReport(epoch=4, round=12, totals=Totals(records=500, objects=2), lag=0)
     cluster.end(cluster.task, exit_code=0, message=ending.termination_message())
     cluster.settle()
-    told = cluster.status["connector"]
-    assert told["lag"] == {"records": 0, "seconds": 0}
-    assert (told["round"], told["records"], told["openObjects"]) == (12, 500, 0)
-    assert "worst" not in told
+    reported = cluster.status["progress"]
+    assert reported["lag"] == {"records": 0, "seconds": 0}
+    assert (reported["round"], reported["records"], reported["openObjects"]) == (12, 500, 0)
+    assert "mostLagging" not in reported
 
 
 def test_the_pod_that_publishes_reads_no_further_and_has_all_the_memory() -> None:
@@ -93,7 +93,7 @@ def test_the_pod_that_publishes_reads_no_further_and_has_all_the_memory() -> Non
     assert container["resources"]["limits"]["memory"] == cluster.status["memory"]["current"]
 
 
-def test_driver_and_task_are_never_there_at_a_time() -> None:
+def test_driver_and_operation_pod_never_run_at_the_same_time() -> None:
     cluster = running()
     cluster.lingers = True
     cluster.edit(state="Stopped")
@@ -109,11 +109,11 @@ def test_driver_and_task_are_never_there_at_a_time() -> None:
     assert cluster.ready == ("True", "Running")
 
 
-def test_a_sink_made_as_stopped_publishes_what_one_before_it_left_open() -> None:
+def test_a_sink_created_as_stopped_publishes_objects_that_a_previous_one_left_open() -> None:
     cluster = Cluster(sink=document(state="Stopped"))
     cluster.live()
     assert cluster.ready == ("False", "Stopped")
-    assert actions(cluster).count("create flights-s3sink-task") == 1
+    assert actions(cluster).count("create flights-s3sink-operation") == 1
 
 
 def test_figures_stay_while_the_next_driver_starts_but_for_lags_of_what_may_no_longer_be_read() -> None:
@@ -121,16 +121,16 @@ def test_figures_stay_while_the_next_driver_starts_but_for_lags_of_what_may_no_l
     cluster.report = report(now=cluster.now, lag=5)
     cluster.wait(MINUTE)
     cluster.settle()
-    assert cluster.status["connector"]["lag"]["records"] == 5
+    assert cluster.status["progress"]["lag"]["records"] == 5
     cluster.run(RunState.STARTING)
     cluster.settle()
-    assert cluster.status["connector"]["lag"]["records"] == 5
+    assert cluster.status["progress"]["lag"]["records"] == 5
     cluster.edit(kafka={"bootstrapServers": "kafka:9092", "topics": ["other"]})
     cluster.settle()
-    assert not {"lag", "topics", "worst"} & cluster.status["connector"].keys()
+    assert not {"lag", "topics", "mostLagging"} & cluster.status["progress"].keys()
 
 
-def test_a_stopped_sink_that_is_pointed_to_another_store_asks_the_ledger_there() -> None:
+def test_a_stopped_sink_with_another_store_publishes_there() -> None:
     cluster = running()
     cluster.edit(state="Stopped")
     cluster.live()
@@ -138,7 +138,7 @@ def test_a_stopped_sink_that_is_pointed_to_another_store_asks_the_ledger_there()
     cluster.edit(s3=cluster.sink["spec"]["s3"] | {"endpoint": "https://elsewhere.example.com"})
     cluster.live()
     assert cluster.ready == ("False", "Stopped")
-    assert actions(cluster).count("create flights-s3sink-task") == 1
+    assert actions(cluster).count("create flights-s3sink-operation") == 1
 
 
 def test_a_driver_that_went_before_it_was_seen_running_may_have_left_something_open() -> None:
@@ -149,7 +149,7 @@ def test_a_driver_that_went_before_it_was_seen_running_may_have_left_something_o
     cluster.edit(state="Stopped")
     cluster.live()
     assert cluster.ready == ("False", "Stopped")
-    assert actions(cluster).count("create flights-s3sink-task") == 1
+    assert actions(cluster).count("create flights-s3sink-operation") == 1
 
 
 def test_a_sink_that_ran_again_since_publishes_again() -> None:
@@ -157,10 +157,10 @@ def test_a_sink_that_ran_again_since_publishes_again() -> None:
     for state in ("Stopped", "Running", "Stopped"):
         cluster.edit(state=state)
         cluster.live()
-    assert actions(cluster).count("create flights-s3sink-task") == 2
+    assert actions(cluster).count("create flights-s3sink-operation") == 2
 
 
-def test_publishing_that_failed_is_told_and_tried_again_later() -> None:
+def test_a_failed_publish_is_reported_and_retried_later() -> None:
     cluster = running()
     cluster.edit(state="Stopped")
     cluster.settle()
@@ -195,35 +195,24 @@ def test_a_driver_that_failed_does_not_delay_publishing_nor_the_other_way_round(
 RESET = {"reset": {"nonce": "n1", "to": "Earliest"}}
 
 
-def test_a_reset_that_is_not_built_is_said_and_never_silently_left_out() -> None:
-    cluster = running()
-    cluster.settings = replace(SETTINGS, requests=frozenset({Request.PUBLISH}))
-    cluster.edit(state="Stopped", offsets=RESET)
-    cluster.live()
-    assert "spec.offsets.reset is not built yet" in cluster.condition("NotBuilt")["message"]
-    assert "offsets" not in cluster.status
-
-
 def test_a_reset_waits_until_the_sink_is_stopped() -> None:
     cluster = running()
-    cluster.settings = ALL_BUILT
     cluster.edit(offsets=RESET)
     cluster.live()
-    assert cluster.condition("OffsetsReset")["reason"] == "WaitsForStopped"
+    assert cluster.condition("OffsetsReset")["reason"] == "WaitingForStopped"
     assert not actions(cluster)
 
 
-def test_a_reset_is_carried_out_once_for_each_nonce_after_what_is_open_is_published() -> None:
+def test_a_reset_runs_once_for_each_nonce_after_open_objects_are_published() -> None:
     cluster = running()
-    cluster.settings = ALL_BUILT
     cluster.edit(state="Stopped", offsets=RESET)
     cluster.settle()
     assert cluster.task
-    assert request_of(cluster.task) == "Publish"
+    assert operation_of(cluster.task) == "Publish"
     cluster.kubelet()
     cluster.settle()
     assert cluster.task
-    assert request_of(cluster.task) == "Reset:n1"
+    assert operation_of(cluster.task) == "Reset:n1"
     assert cluster.task["spec"]["containers"][0]["args"][:5] == [
         "s3sink",
         "reset-offsets",
@@ -232,12 +221,12 @@ def test_a_reset_is_carried_out_once_for_each_nonce_after_what_is_open_is_publis
         "Earliest",
     ]
     cluster.live()
-    told = {"nonce": "n1", "to": "Earliest", "time": "", "result": "Done", "carriedOut": {"spec": "n1"}}
-    assert cluster.status["offsets"] | {"time": ""} == told
-    assert not cluster.decide().writes
+    reported = {"nonce": "n1", "to": "Earliest", "time": "", "phase": "Completed", "completedNonces": {"spec": "n1"}}
+    assert cluster.status["offsetReset"] | {"time": ""} == reported
+    assert not cluster.decide().has_writes
     cluster.edit(offsets={"reset": {"nonce": "n2", "to": "Latest"}})
     cluster.live()
-    assert cluster.status["offsets"]["nonce"] == "n2"
+    assert cluster.status["offsetReset"]["nonce"] == "n2"
 
 
 # -- held --------------------------------------------------------------------------------------------------------------
@@ -245,12 +234,12 @@ def test_a_reset_is_carried_out_once_for_each_nonce_after_what_is_open_is_publis
 
 def held(**spec: Any) -> Cluster:
     cluster = running(**spec)
-    cluster.annotate({names.PAUSED: "true"})
+    cluster.annotate({names.RECONCILE_PAUSED_ANNOTATION: "true"})
     cluster.settle()
     return cluster
 
 
-def test_with_the_annotation_the_operator_tells_and_touches_nothing() -> None:
+def test_a_paused_operator_only_writes_the_status() -> None:
     cluster = held()
     cluster.edit(rotation={"flushSize": 5}, deletionPolicy="Publish")
     cluster.settle()
@@ -258,7 +247,7 @@ def test_with_the_annotation_the_operator_tells_and_touches_nothing() -> None:
     cluster.remove("ConfigMap", "flights-s3sink")
     cluster.settle()
     assert not actions(cluster)
-    cluster.annotate({names.PAUSED: "false"})
+    cluster.annotate({names.RECONCILE_PAUSED_ANNOTATION: "false"})
     cluster.live()
     assert cluster.ready == ("True", "Running")
     assert cluster.status["attempts"][0]["number"] == 2
@@ -274,26 +263,28 @@ def test_with_the_annotation_the_operator_tells_and_touches_nothing() -> None:
         pytest.param({"state": "Stopped"}, "Unknown", id="the state"),
     ],
 )
-def test_a_sink_that_is_held_is_ready_as_long_as_its_driver_is_as_wanted(edit: dict[str, Any], ready: str) -> None:
+def test_a_sink_with_a_paused_operator_is_ready_while_its_driver_is_up_to_date(
+    edit: dict[str, Any], ready: str
+) -> None:
     cluster = held()
     cluster.edit(**edit)
     cluster.settle()
     assert cluster.ready == (ready, "ReconcilePaused")
 
 
-def test_a_held_sink_is_ready_with_the_image_of_the_operator_before() -> None:
+def test_a_sink_with_a_paused_operator_is_ready_with_the_previous_default_image() -> None:
     cluster = held()
     cluster.settings = replace(SETTINGS, image="registry.example.com/s3sink-job:2")
     cluster.settle()
     assert cluster.ready == ("True", "ReconcilePaused")
 
 
-def test_a_held_sink_that_is_deleted_goes_after_the_time_that_its_policy_has() -> None:
+def test_a_deleted_sink_with_a_paused_operator_is_removed_after_the_deletion_timeout() -> None:
     cluster = held(deletionPolicy="Publish")
     cluster.delete_sink()
     cluster.settle()
-    assert cluster.decide().wake_ms == SETTINGS.deletion_ms
-    cluster.wait(SETTINGS.deletion_ms)
+    assert cluster.decide().requeue_after_ms == SETTINGS.deletion_timeout_ms
+    cluster.wait(SETTINGS.deletion_timeout_ms)
     cluster.settle()
     assert cluster.gone
     assert actions(cluster) == ["finalizers 0"]
@@ -302,35 +293,35 @@ def test_a_held_sink_that_is_deleted_goes_after_the_time_that_its_policy_has() -
 # -- a spec that cannot be read ----------------------------------------------------------------------------------------
 
 
-def test_a_driver_that_ends_while_the_spec_cannot_be_read_is_told_and_started_again_once_it_can() -> None:
+def test_a_driver_that_terminates_with_an_invalid_spec_is_restarted_after_a_fix() -> None:
     cluster = running()
     cluster.edit(rotation={})
     cluster.settle()
-    assert "the driver goes on with the settings of before" in cluster.condition("Ready")["message"]
+    assert "the driver continues with the previous settings" in cluster.condition("Ready")["message"]
     cluster.fail(AccessDenied("no"))
     cluster.settle()
-    told = cluster.condition("Ready")
-    assert told["reason"] == "InvalidSpec"
-    assert "has ended (AccessDenied: no)" in told["message"]
-    assert "goes on" not in told["message"]
+    reported = cluster.condition("Ready")
+    assert reported["reason"] == "InvalidSpec"
+    assert "the previous driver terminated (AccessDenied: no)" in reported["message"]
+    assert "goes on" not in reported["message"]
     assert cluster.status["attempts"][0]["reason"] == "AccessDenied"
     cluster.edit(rotation={"flushSize": 7})
     cluster.live()
     assert cluster.ready == ("True", "Running")
 
 
-def test_without_a_driver_and_a_spec_that_can_be_read_none_is_started_and_that_is_told() -> None:
+def test_no_driver_is_started_with_an_invalid_spec_and_that_is_reported() -> None:
     cluster = running()
     cluster.edit(rotation={})
     cluster.remove("Pod", "flights-s3sink-driver")
     cluster.settle()
-    assert "no driver is started until this is mended" in cluster.condition("Ready")["message"]
+    assert "no driver is started until the spec is fixed" in cluster.condition("Ready")["message"]
 
 
 # -- deletion ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_deleted_sink_that_others_hold_is_not_said_to_run() -> None:
+def test_a_deleted_sink_held_by_other_finalizers_is_not_ready() -> None:
     cluster = running()
     cluster.sink["metadata"]["finalizers"] = ["example.com/backup"]
     cluster.delete_sink()
@@ -341,20 +332,20 @@ def test_a_deleted_sink_that_others_hold_is_not_said_to_run() -> None:
     assert not actions(cluster)
 
 
-def test_the_refusal_of_a_pod_that_nobody_wants_any_more_is_past() -> None:
+def test_the_rejection_of_a_pod_that_is_no_longer_needed_is_not_reported() -> None:
     cluster = running()
-    task = names.task_name("flights")
-    refusal = Refusal(kind="Pod", name=task, status=403, reason="Forbidden", message="no quota", at_ms=cluster.now)
+    task = names.operation_pod_name("flights")
+    refusal = Rejection(kind="Pod", name=task, status=403, reason="Forbidden", message="no quota", at_ms=cluster.now)
     cluster.refusals = [refusal]
     cluster.settle()
-    assert not cluster.condition("WriteRefused")
-    cluster.annotate({names.STATE: "Stopped"})
+    assert not cluster.condition("WriteRejected")
+    cluster.annotate({names.STATE_ANNOTATION: "Stopped"})
     cluster.look()
-    assert cluster.condition("WriteRefused")["status"] == "True"
+    assert cluster.condition("WriteRejected")["status"] == "True"
 
 
-def in_state(state: str, policy: str, settings: Settings = ALL_BUILT) -> Cluster:
-    cluster = Cluster(sink=document(deletionPolicy=policy), settings=settings)
+def in_state(state: str, policy: str) -> Cluster:
+    cluster = Cluster(sink=document(deletionPolicy=policy))
     cluster.live()
     match state:
         case "Starting":
@@ -382,18 +373,18 @@ def test_with_retain_there_is_no_finalizer_and_nothing_to_do(state: str) -> None
     cluster = in_state(state, "Retain")
     assert not cluster.sink["metadata"].get("finalizers")
     cluster.delete_sink()
-    assert not cluster.decide().writes
+    assert not cluster.decide().has_writes
 
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("policy", ["Publish", "Discard"])
-def test_with_another_policy_the_sink_goes_after_a_task_where_something_may_be_open(state: str, policy: str) -> None:
+def test_with_another_policy_a_sink_with_open_objects_is_removed_after_an_operation(state: str, policy: str) -> None:
     cluster = in_state(state, policy)
     assert cluster.sink["metadata"]["finalizers"] == [names.FINALIZER]
     cluster.delete_sink()
     cluster.live()
     assert cluster.gone
-    ran = "create flights-s3sink-task" in cluster.log
+    ran = "create flights-s3sink-operation" in cluster.log
     assert ran == (state not in ("Stopped", "InvalidSpec"))
     assert cluster.driver is None or state == "InvalidSpec"
 
@@ -412,7 +403,7 @@ def test_finalizers_of_others_are_left_alone() -> None:
     assert cluster.sink["metadata"]["finalizers"] == ["other.io/x"]
 
 
-def test_a_deletion_is_bounded_and_says_what_it_left() -> None:
+def test_a_deletion_has_a_timeout_and_reports_open_objects() -> None:
     cluster = in_state("Running", "Publish")
     cluster.delete_sink()
     cluster.settle()
@@ -421,7 +412,7 @@ def test_a_deletion_is_bounded_and_says_what_it_left() -> None:
     cluster.wait(10 * MINUTE)
     cluster.settle()
     assert cluster.gone
-    assert cluster.events[-1] == ("Warning", "Released")
+    assert cluster.events[-1] == ("Warning", "FinalizerRemoved")
 
 
 def test_retain_is_the_way_out_of_a_deletion_that_waits() -> None:
@@ -433,12 +424,6 @@ def test_retain_is_the_way_out_of_a_deletion_that_waits() -> None:
     assert cluster.gone
 
 
-def test_a_policy_that_is_not_built_is_said_while_there_is_time() -> None:
-    cluster = in_state("Running", "Discard", replace(SETTINGS, requests=frozenset({Request.PUBLISH})))
-    assert "deletionPolicy Discard is not built yet" in cluster.condition("NotBuilt")["message"]
-    assert not cluster.sink["metadata"].get("finalizers")
-
-
 def test_a_failed_publishing_at_deletion_is_tried_again_within_its_bound() -> None:
     cluster = in_state("Paused", "Publish")
     cluster.delete_sink()
@@ -447,4 +432,4 @@ def test_a_failed_publishing_at_deletion_is_tried_again_within_its_bound() -> No
     cluster.end(cluster.task, exit_code=75)
     cluster.live()
     assert cluster.gone
-    assert cluster.log.count("create flights-s3sink-task") == 2
+    assert cluster.log.count("create flights-s3sink-operation") == 2

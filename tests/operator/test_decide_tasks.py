@@ -21,7 +21,9 @@ def stopping() -> Cluster:
 
 
 @pytest.mark.parametrize("node", [None, False], ids=["gone", "not ready"])
-def test_a_request_on_a_lost_node_is_replaced_by_force_after_five_minutes(stopping: Cluster, node: bool | None) -> None:
+def test_an_operation_on_a_lost_node_is_replaced_by_force_after_five_minutes(
+    stopping: Cluster, node: bool | None
+) -> None:
     stopping.nodes = {"node-2": node}
     stopping.settle()
     assert stopping.ready == ("Unknown", "NodeLost")
@@ -29,25 +31,25 @@ def test_a_request_on_a_lost_node_is_replaced_by_force_after_five_minutes(stoppi
     assert not actions(stopping)
     stopping.wait(5 * MINUTE)
     stopping.live()
-    assert actions(stopping)[:2] == ["delete flights-s3sink-task by force", "create flights-s3sink-task"]
+    assert actions(stopping)[:2] == ["delete flights-s3sink-operation by force", "create flights-s3sink-operation"]
     assert stopping.ready == ("False", "Stopped")
 
 
-def test_a_request_whose_node_comes_back_goes_on(stopping: Cluster) -> None:
+def test_an_operation_continues_when_its_node_returns(stopping: Cluster) -> None:
     stopping.nodes = {"node-2": False}
     stopping.settle()
     stopping.nodes = {"node-2": True}
     stopping.wait(5 * MINUTE)
     stopping.settle()
     assert not actions(stopping)
-    assert "nodeLostTime" not in stopping.status["connector"]
+    assert "nodeLostTime" not in stopping.status
 
 
-def test_a_request_has_a_time_after_which_it_is_ended_and_tried_again(stopping: Cluster) -> None:
+def test_an_operation_is_terminated_after_a_timeout_and_retried(stopping: Cluster) -> None:
     task = stopping.task
     assert task
     assert task["spec"]["activeDeadlineSeconds"] == 6 * 3600
     task["status"] = {"phase": "Failed", "reason": "DeadlineExceeded", "message": "Pod was active for too long"}
     stopping.live()
-    assert actions(stopping)[:2] == ["delete flights-s3sink-task", "create flights-s3sink-task"]
+    assert actions(stopping)[:2] == ["delete flights-s3sink-operation", "create flights-s3sink-operation"]
     assert stopping.ready == ("False", "Stopped")

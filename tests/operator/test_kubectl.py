@@ -1,4 +1,4 @@
-"""`kubectl s3sink`: what is shown of a sink, what actions write, and how refusals are told. No cluster: pure parts."""
+"""`kubectl s3sink`: views, annotations of actions, and errors. Without a cluster."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 from s3sink_operator import names
 from s3sink_operator.kubectl import actions, command, view
-from s3sink_operator.kubectl.actions import RefusedError
-from s3sink_operator.kubectl.client import refusal
-from s3sink_operator.kubectl.formatting import age, span, table
-from s3sink_operator.kubectl.wait import Ended, wait_for
-from s3sink_operator.types import Json, annotation, to_stamp
+from s3sink_operator.kubectl.actions import ActionNotAllowed
+from s3sink_operator.kubectl.client import parse_error
+from s3sink_operator.kubectl.formatting import format_age, format_duration, format_table
+from s3sink_operator.kubectl.wait import WaitResult, wait_for
+from s3sink_operator.types import Json, annotation, to_timestamp
 from sink_job.api.enums import ResetTo
 from sink_job.api.errors import BucketNotFound
 from tests.argocd.test_customization import ACTIONS, run
@@ -28,7 +28,7 @@ def test_a_running_sink_is_one_line_with_its_lag_and_memory() -> None:
     cluster.wait(MINUTE)
     cluster.report = report(now=cluster.now, lag=1234)
     cluster.settle()
-    lines = view.overview([cluster.sink], cluster.now, everywhere=True).splitlines()
+    lines = view.overview([cluster.sink], cluster.now, all_namespaces=True).splitlines()
     assert lines[0].split() == [
         "NAMESPACE", "NAME", "READY", "STATE", "PARTITIONS", "LAG", "BEHIND", "MEMORY", "FAILURES", "AGE", "REASON",
     ]  # fmt: skip
@@ -43,85 +43,85 @@ def test_all_of_a_running_sink_names_the_partitions_that_are_furthest_behind() -
     cluster.settle()
     text = view.detail(cluster.sink, cluster.now)
     assert text.startswith("data/flights: Running\n")
-    assert "Ready:        True for 1m, Running: copies 1 topic-partition" in text
-    assert "Lag:          5 records\n" in text
+    assert "Ready:         True for 1m, Running: copying 1 topic-partition" in text
+    assert "Lag:           5 records\n" in text
     assert "flights   0           100         105   5     0s" in text
     assert "Last failure" not in text
 
 
-def test_a_failed_sink_says_what_failed_and_when_it_is_tried_again() -> None:
+def test_a_failed_sink_shows_the_failure_and_the_next_attempt() -> None:
     cluster = running()
     cluster.fail(BucketNotFound("there is no bucket archive"))
     cluster.settle()
     text = view.detail(cluster.sink, cluster.now)
-    assert "Last failure: attempt 1, 0s ago, exit code 7: BucketNotFound: there is no bucket archive" in text
-    assert "It goes on after round 9 of the ledger" in text
-    assert "Next try:     in 2m" in text
-    assert ", after 1 failure in a row" in text
-    assert view.as_data(cluster.sink)["lastFailure"]["reason"] == "BucketNotFound"
+    assert f"Last failure:  attempt 1, 0s ago, exit code 7: {BucketNotFound.reason}: there is no bucket archive" in text
+    assert "Resumes after round 9 of the ledger" in text
+    assert "Next attempt:  in 2m" in text
+    assert ", after 1 consecutive failure" in text
+    assert view.as_data(cluster.sink)["lastFailure"]["reason"] == BucketNotFound.reason
 
 
-def test_a_restart_that_was_asked_for_is_no_failure() -> None:
+def test_a_requested_restart_is_not_a_failure() -> None:
     cluster = running()
-    cluster.annotate({names.RESTART: "now"})
+    cluster.annotate({names.RESTART_ANNOTATION: "now"})
     cluster.live()
-    assert cluster.status["attempts"][1]["reason"] == "RestartAsked"
-    assert view.last_failure(cluster.sink) is None
+    assert cluster.status["attempts"][1]["reason"] == "RestartRequested"
+    assert view.last_failure(view.status_of(cluster.sink)) is None
 
 
-def test_a_topic_partition_of_which_little_is_told_is_shown_with_what_is() -> None:
+def test_a_topic_partition_with_few_fields_is_shown() -> None:
     """A status may be of another version of the operator."""
-    sink = document() | {"status": {"connector": {"worst": [{"lag": 5}]}}}
+    sink = document() | {"status": {"progress": {"mostLagging": [{"topic": "flights", "partition": 1, "lag": 5}]}}}
     assert "5" in view.detail(sink, START)
 
 
-def test_a_sink_that_no_operator_has_seen_says_so() -> None:
+def test_a_sink_that_no_operator_reconciled_is_marked() -> None:
     text = view.detail(document(), START)
-    assert "no operator has looked at this sink yet" in text
-    assert view.overview([document()], START, everywhere=False).splitlines()[1].split()[-1] == "NotSeenYet"
+    assert "no operator has reconciled this sink" in text
+    assert view.overview([document()], START, all_namespaces=False).splitlines()[1].split()[-1] == "NotReconciled"
 
 
-def test_a_status_of_before_an_edit_says_so() -> None:
+def test_a_status_from_before_an_edit_is_marked() -> None:
     cluster = running()
     cluster.edit(rotation={"flushSize": 7})
-    assert "the spec was edited (generation 2), and the status is still of 1" in view.detail(cluster.sink, cluster.now)
+    assert "the status is of generation 1, the spec has generation 2" in view.detail(cluster.sink, cluster.now)
     assert view.as_data(cluster.sink)["upToDate"] is False
 
 
-def test_conditions_beside_the_usual_ones_are_told_with_their_message() -> None:
+def test_further_conditions_are_shown_with_their_message() -> None:
     cluster = running()
-    cluster.annotate({names.RESET_OFFSETS: "{"})
+    cluster.annotate({names.RESET_OFFSETS_ANNOTATION: "{"})
     cluster.live()
     lines = view.detail(cluster.sink, cluster.now).splitlines()
-    (told,) = [line for line in lines if line.startswith("OffsetsReset")]
-    assert told.split()[1:3] == ["False", "InvalidRequest"]
-    assert cluster.condition("OffsetsReset")["message"] in told
+    (reported,) = [line for line in lines if line.startswith("OffsetsReset")]
+    assert reported.split()[1:3] == ["False", "InvalidRequest"]
+    assert cluster.condition("OffsetsReset")["message"] in reported
 
 
 def test_a_status_with_next_to_nothing_in_it_can_be_shown() -> None:
     """An older or newer operator may tell less."""
-    for status in ({}, {"observedGeneration": 1}, {"connector": {"phase": "Running"}, "retry": {}, "attempts": [{}]}):
+    for status in ({}, {"observedGeneration": 1}, {"progress": {"phase": "Running"}, "retry": {}, "attempts": [{}]}):
         sink = document() | {"status": status}
         assert view.detail(sink, START)
-        assert view.overview([sink], START, everywhere=True)
+        assert view.overview([sink], START, all_namespaces=True)
         assert json.dumps(view.as_data(sink))
 
 
 def test_columns_are_as_wide_as_they_need() -> None:
-    assert table(["A", "LONG"], [["xyz", "1"], ["x", "2"]]) == "A     LONG\nxyz   1\nx     2"
+    assert format_table(["A", "LONG"], [["xyz", "1"], ["x", "2"]]) == "A     LONG\nxyz   1\nx     2"
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0, "0s"), (59, "59s"), (60, "1m"), (3661, "1h1m"), (7200, "2h"), (90_000, "1d1h"), (-5, "0s")],
 )
-def test_a_length_of_time_is_told_in_its_two_largest_units(seconds: int, text: str) -> None:
-    assert span(seconds) == text
+def test_a_duration_has_its_two_largest_units(seconds: int, text: str) -> None:
+    assert format_duration(seconds) == text
 
 
 def test_an_age_that_is_not_known_is_a_dash() -> None:
-    assert age(None, START) == age("soon", START) == "-"
-    assert age(to_stamp(START - 2 * MINUTE), START) == "2m"
+    assert format_age(None, START) == format_age("soon", START) == "-"
+    assert format_age(to_timestamp(START - 2 * MINUTE), START) == "2m"
 
 
 # -- actions -----------------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def test_an_age_that_is_not_known_is_a_dash() -> None:
 @pytest.mark.parametrize("name", ["pause", "resume", "stop"])
 def test_an_action_writes_what_the_action_of_argo_cd_of_that_name_writes(name: str, state: str | None) -> None:
     sink = document(state=state)
-    sink["metadata"]["annotations"] = {names.STATE: "Paused", "theirs": "stays"}
+    sink["metadata"]["annotations"] = {names.STATE_ANNOTATION: "Paused", "theirs": "stays"}
     found: dict[str, actions.Action] = {
         "pause": actions.pause(sink),
         "resume": actions.resume(sink),
@@ -142,8 +142,8 @@ def test_an_action_writes_what_the_action_of_argo_cd_of_that_name_writes(name: s
     assert {key: value for key, value in after.items() if value is not None} == expected
 
 
-def waited(cluster: Cluster, action: actions.Action, looks: int = 12, silent: int = 0) -> tuple[Ended, str]:
-    """How waiting for the action ends while the cluster lives on, a look of its operator for each of ours. The first
+def waited(cluster: Cluster, action: actions.Action, looks: int = 12, silent: int = 0) -> tuple[WaitResult, str]:
+    """The result of waiting for an action, with one reconcile pass of the operator for each poll. The first
     `silent` looks of ours get no answer."""
     written = {key: value for key, value in action.annotations.items() if value is not None}
     for gone in action.annotations.keys() - written.keys():
@@ -162,14 +162,14 @@ def waited(cluster: Cluster, action: actions.Action, looks: int = 12, silent: in
 
     clock: Iterator[int] = iter(range(1000))
     said: list[str] = []
-    outcome = wait_for(action, before, look, timeout_s=looks, clock=lambda: next(clock), sleep=live, tell=said.append)
-    return outcome.ended, outcome.why
+    outcome = wait_for(action, before, look, timeout_s=looks, clock=lambda: next(clock), sleep=live, report=said.append)
+    return outcome.result, outcome.message
 
 
-def test_waiting_for_a_restart_ends_when_the_driver_that_was_asked_for_is_ready() -> None:
+def test_waiting_for_a_restart_ends_when_the_new_driver_is_ready() -> None:
     cluster = running()
     action = actions.restart(cluster.sink, "r1")
-    assert waited(cluster, action) == (Ended.DONE, "")
+    assert waited(cluster, action) == (WaitResult.DONE, "")
     assert cluster.driver
     assert annotation(cluster.driver, "s3sink.io/restarted-for") == "r1"
 
@@ -184,16 +184,16 @@ def test_waiting_for_a_restart_is_not_over_while_the_old_driver_is_still_ready()
 def test_waiting_for_a_sink_to_halt_ends_when_no_driver_is_left(name: str) -> None:
     cluster = running()
     action = actions.pause(cluster.sink) if name == "pause" else actions.stop(cluster.sink)
-    assert waited(cluster, action) == (Ended.DONE, "")
+    assert waited(cluster, action) == (WaitResult.DONE, "")
     assert cluster.driver is None
-    assert waited(cluster, actions.resume(cluster.sink)) == (Ended.DONE, "")
+    assert waited(cluster, actions.resume(cluster.sink)) == (WaitResult.DONE, "")
     assert cluster.ready == ("True", "Running")
 
 
-def test_waiting_ends_at_a_failure_that_needs_a_person() -> None:
+def test_waiting_ends_with_a_failure_that_requires_user_action() -> None:
     cluster = running()
     action = actions.restart(cluster.sink, "r1")
-    cluster.annotate({names.RESTART: "r1"})
+    cluster.annotate({names.RESTART_ANNOTATION: "r1"})
     before = json.loads(json.dumps(cluster.sink))
     cluster.settle()
     cluster.kubelet()
@@ -206,15 +206,15 @@ def test_waiting_ends_at_a_failure_that_needs_a_person() -> None:
         timeout_s=9,
         clock=lambda: 0,
         sleep=lambda _: None,
-        tell=lambda _: None,
+        report=lambda _: None,
     )
-    assert outcome.ended is Ended.FAILED
-    assert "there is no bucket archive" in outcome.why
+    assert outcome.result is WaitResult.FAILED
+    assert "there is no bucket archive" in outcome.message
 
 
 def test_an_api_server_that_does_not_answer_for_a_moment_does_not_end_the_wait() -> None:
     cluster = running()
-    assert waited(cluster, actions.restart(cluster.sink, "r1"), silent=3) == (Ended.DONE, "")
+    assert waited(cluster, actions.restart(cluster.sink, "r1"), silent=3) == (WaitResult.DONE, "")
 
 
 def test_an_api_server_that_never_answers_ends_the_wait_at_its_time() -> None:
@@ -226,11 +226,11 @@ def test_an_api_server_that_never_answers_ends_the_wait_at_its_time() -> None:
         timeout_s=5,
         clock=lambda: next(clock),
         sleep=lambda _: None,
-        tell=lambda _: None,
+        report=lambda _: None,
     )
-    assert (outcome.ended, outcome.why) == (
-        Ended.TIMED_OUT,
-        "not known after 5 s: the API server does not answer",
+    assert (outcome.result, outcome.message) == (
+        WaitResult.TIMED_OUT,
+        "unknown after 5 s: the API server does not answer",
     )
 
 
@@ -243,18 +243,18 @@ def test_an_api_server_that_never_answers_ends_the_wait_at_its_time() -> None:
         ("Error from server (Forbidden): no", False),
     ],
 )
-def test_what_may_pass_is_told_from_what_does_not(said: str, passes: bool) -> None:
-    assert refusal(said).may_pass is passes
+def test_transient_errors_are_distinguished_from_permanent_ones(said: str, passes: bool) -> None:
+    assert parse_error(said).is_transient is passes
 
 
 def test_what_had_failed_before_the_action_does_not_end_the_wait() -> None:
     cluster = running()
     cluster.fail(BucketNotFound("there is no bucket archive"))
     cluster.settle()
-    assert waited(cluster, actions.restart(cluster.sink, "r1")) == (Ended.DONE, "")
+    assert waited(cluster, actions.restart(cluster.sink, "r1")) == (WaitResult.DONE, "")
 
 
-def test_waiting_for_an_operator_that_is_not_there_times_out_with_the_last_word() -> None:
+def test_waiting_without_an_operator_times_out_with_the_last_condition() -> None:
     cluster = running()
     action = actions.pause(cluster.sink)
     clock = iter(range(100))
@@ -265,21 +265,21 @@ def test_waiting_for_an_operator_that_is_not_there_times_out_with_the_last_word(
         timeout_s=5,
         clock=lambda: next(clock),
         sleep=lambda _: None,
-        tell=lambda _: None,
+        report=lambda _: None,
     )
-    assert outcome.ended is Ended.TIMED_OUT
-    assert outcome.why == "not done after 5 s; the last word is Running: copies 1 topic-partition"
+    assert outcome.result is WaitResult.TIMED_OUT
+    assert outcome.message == "not done after 5 s; Running: copying 1 topic-partition"
 
 
-def test_actions_are_refused_where_they_would_do_nothing() -> None:
+def test_actions_without_an_effect_are_rejected() -> None:
     held, going, stopped = running(), running(), document(state="Stopped")
-    held.annotate({names.PAUSED: "true"})
+    held.annotate({names.RECONCILE_PAUSED_ANNOTATION: "true"})
     going.delete_sink()
-    with pytest.raises(RefusedError, match=r"reconcile\.s3sink\.io/paused is true"):
+    with pytest.raises(ActionNotAllowed, match=r"reconcile\.s3sink\.io/paused pauses the operator"):
         actions.pause(held.sink)
-    with pytest.raises(RefusedError, match="it is being deleted"):
+    with pytest.raises(ActionNotAllowed, match="the sink is being deleted"):
         actions.resume(going.sink)
-    with pytest.raises(RefusedError, match=r"it is Stopped by spec\.state.*resume starts it"):
+    with pytest.raises(ActionNotAllowed, match=r"spec\.state is Stopped.*use resume to start it"):
         actions.restart(stopped, "r1")
 
 
@@ -290,7 +290,7 @@ def request(to: ResetTo = ResetTo.EARLIEST, timestamp: str | None = None, *offse
     return actions.reset_request("n1", to=to, on_existing="Fail", timestamp=timestamp, offsets=offsets)
 
 
-def test_a_request_about_offsets_has_the_form_that_the_spec_has() -> None:
+def test_a_reset_request_has_the_format_of_the_spec() -> None:
     assert request(ResetTo.TIMESTAMP, "2025-11-03T10:00:00Z") == {
         "nonce": "n1",
         "to": "Timestamp",
@@ -313,25 +313,29 @@ def test_a_request_about_offsets_has_the_form_that_the_spec_has() -> None:
         (lambda: request(ResetTo.OFFSETS, None, "a:x:1"), "--offset: a:x:1 is not"),
     ],
 )
-def test_what_is_no_time_or_offset_is_refused_by_its_flag(given: object, said: str) -> None:
+def test_an_invalid_time_or_offset_is_rejected_with_its_flag(given: object, said: str) -> None:
     assert callable(given)
-    with pytest.raises(RefusedError, match=said):
+    with pytest.raises(ActionNotAllowed, match=said):
         given()
 
 
-def test_the_parser_has_the_last_word_on_a_request() -> None:
+def test_a_reset_request_is_validated_by_the_parser() -> None:
     stopped = document(state="Stopped")
-    with pytest.raises(RefusedError, match="timestamp"):
+    with pytest.raises(ActionNotAllowed, match="timestamp"):
         actions.reset_offsets(stopped, request(ResetTo.TIMESTAMP))
-    with pytest.raises(RefusedError, match="partitions"):
+    with pytest.raises(ActionNotAllowed, match="partitions"):
         actions.reset_offsets(stopped, request(ResetTo.EARLIEST, None, "a:0:1"))
 
 
 def test_offsets_are_reset_only_while_the_sink_is_stopped() -> None:
-    with pytest.raises(RefusedError, match="kubectl s3sink stop flights --wait"):
+    with pytest.raises(ActionNotAllowed, match="kubectl s3sink stop flights --wait"):
         actions.reset_offsets(document(), request())
     written = actions.reset_offsets(document(state="Stopped"), request()).annotations
-    assert json.loads(written[names.RESET_OFFSETS] or "") == {"nonce": "n1", "to": "Earliest", "onExisting": "Fail"}
+    assert json.loads(written[names.RESET_OFFSETS_ANNOTATION] or "") == {
+        "nonce": "n1",
+        "to": "Earliest",
+        "onExisting": "Fail",
+    }
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------
@@ -342,27 +346,27 @@ def test_a_verb_that_is_missing_is_named() -> None:
         'Error from server (Forbidden): s3sinks.s3sink.io "flights" is forbidden: User "eve" cannot patch resource '
         '"s3sinks" in API group "s3sink.io" in the namespace "data"'
     )
-    error = refusal(said)
+    error = parse_error(said)
     assert error.reason == "Forbidden"
     assert 'you need the verb "patch" on s3sinks.s3sink.io' in str(error)
 
 
-def test_a_cluster_without_the_crd_says_what_to_install() -> None:
-    assert "install the chart" in str(refusal('error: the server doesn\'t have a resource type "s3sinks"\n'))
+def test_the_error_without_the_crd_says_what_to_install() -> None:
+    assert "install the chart" in str(parse_error('error: the server doesn\'t have a resource type "s3sinks"\n'))
 
 
-def test_of_many_tries_only_the_last_word_is_told() -> None:
+def test_only_the_error_of_the_last_attempt_is_shown() -> None:
     said = 'E1121 17:38:33.521988   10129 memcache.go:265] "Unhandled Error"\nThe connection to the server was refused'
-    assert str(refusal(said)) == "The connection to the server was refused"
+    assert str(parse_error(said)) == "The connection to the server was refused"
 
 
-def test_without_kubectl_it_says_so(
+def test_a_missing_kubectl_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("KUBECTL", raising=False)
     assert command.main(["status"]) == 1
-    assert "there is no kubectl on PATH" in capsys.readouterr().err
+    assert "kubectl not found" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [[], ["reset-offsets", "flights"], ["pause"], ["restart", "a", "--timeout", "soon"]])

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from s3sink_operator.kube_api import Api, ApiError
-from s3sink_operator.lease import LEASE_S, RENEW_S, RETRY_S, Lease
+from s3sink_operator.kube_api import ApiError, KubeApi
+from s3sink_operator.lease import LEASE_DURATION_S, RENEW_DEADLINE_S, RETRY_PERIOD_S, Lease
 from s3sink_operator.types import Json
 
 
@@ -42,12 +42,12 @@ class Server:
         return copy.deepcopy(self.lease)
 
     def replica(self, name: str) -> Lease:
-        return Lease(cast("Api", self), "ops", "s3sink-operator", identity=name, clock=lambda: self.now)
+        return Lease(cast("KubeApi", self), "ops", "s3sink-operator", identity=name, clock=lambda: self.now)
 
 
 def taken(*replicas: Lease) -> list[bool]:
     """Whether each has the Lease after it has tried, one after the other."""
-    return [asyncio.run(each.take()) for each in replicas]
+    return [asyncio.run(each.try_acquire()) for each in replicas]
 
 
 def test_the_first_one_takes_it_and_keeps_it() -> None:
@@ -63,7 +63,7 @@ def test_renewing_is_one_call() -> None:
     assert server.asked == 1
 
 
-def test_a_lease_that_was_deleted_by_hand_is_made_again() -> None:
+def test_a_deleted_lease_is_re_created() -> None:
     server = Server()
     first = server.replica("a")
     taken(first)
@@ -82,7 +82,7 @@ def test_a_namespace_that_is_not_there_is_no_lease_of_somebody_elses(monkeypatch
         taken(server.replica("a"))
 
 
-def test_one_that_was_written_by_hand_is_looked_at_before_it_is_renewed() -> None:
+def test_a_lease_written_by_others_is_read_before_it_is_renewed() -> None:
     server = Server()
     first = server.replica("a")
     taken(first)
@@ -97,14 +97,14 @@ def test_one_that_is_renewed_is_never_taken() -> None:
     first, second = server.replica("a"), server.replica("b")
     for _ in range(5):
         assert taken(first, second) == [True, False]
-        server.now += LEASE_S - 1
+        server.now += LEASE_DURATION_S - 1
 
 
 def test_one_that_is_not_renewed_is_taken_after_its_time() -> None:
     server = Server()
     first, second = server.replica("a"), server.replica("b")
     assert taken(first, second) == [True, False]
-    server.now += LEASE_S
+    server.now += LEASE_DURATION_S
     assert taken(second, first) == [True, False]
     assert server.lease is not None
     assert server.lease["spec"]["leaseTransitions"] == 1
@@ -127,4 +127,4 @@ def test_what_another_holds_is_not_handed_over() -> None:
 
 
 def test_it_is_given_up_well_before_it_may_be_taken() -> None:
-    assert RENEW_S + RETRY_S < LEASE_S
+    assert RENEW_DEADLINE_S + RETRY_PERIOD_S < LEASE_DURATION_S

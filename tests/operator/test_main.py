@@ -10,7 +10,7 @@ from s3sink_operator.main import main
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ([], "--image: is missing"),
+        ([], "--image is required"),
         (["--image", "job", "--resync", "0s"], "--resync 0s is below 0.1 s"),
         (["--image", "job", "--node-lost-timeout", "soon"], "--node-lost-timeout"),
         (["--image", "job", "--run-as-user", "root"], "root is neither a uid nor Cluster"),

@@ -9,24 +9,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3sink_operator import memory_sizing
-from s3sink_operator.memory_sizing import DAY, HOUR, MINUTE, Bounds, Inputs, State, need, plan, start_size, target
+from s3sink_operator.memory_sizing import (
+    DAY,
+    HOUR,
+    MINUTE,
+    Bounds,
+    SizingInputs,
+    SizingState,
+    plan,
+    recommended,
+    required,
+    start_size,
+)
 from sink_job.api.enums import MemoryMode
 from sink_job.api.quantities import GI, MI
 
 NOW = 1_760_000_000_000
-SMALL = Inputs(slots=2, part_size=25 * MI)
-LARGE = Inputs(slots=2, part_size=25 * MI, open_objects=100, held=4 * GI)
-WIDE = Bounds(most=64 * GI)
+SMALL = SizingInputs(slots=2, part_size=25 * MI)
+LARGE = SizingInputs(slots=2, part_size=25 * MI, open_objects=100, held_bytes=4 * GI)
+WIDE = Bounds(max=64 * GI)
 
 inputs = st.builds(
-    Inputs,
+    SizingInputs,
     slots=st.integers(1, 16),
     part_size=st.integers(5 * MI, 256 * MI),
     open_objects=st.integers(0, 5000),
-    held=st.integers(0, 64 * GI),
+    held_bytes=st.integers(0, 64 * GI),
 )
 bounds = st.builds(
-    lambda mode, least, more: Bounds(mode=mode, least=least, most=least + more),
+    lambda mode, least, more: Bounds(mode=mode, min=least, max=least + more),
     st.sampled_from(list(MemoryMode)),
     st.integers(512 * MI, 8 * GI),
     st.integers(0, 32 * GI),
@@ -36,52 +47,52 @@ bounds = st.builds(
 class Sink:
     """A sink that is given what the plans say, minute by minute."""
 
-    def __init__(self, first: Inputs, allowed: Bounds = WIDE) -> None:
-        self.bounds, self.state, self.now = allowed, State(), NOW
+    def __init__(self, first: SizingInputs, allowed: Bounds = WIDE) -> None:
+        self.bounds, self.state, self.now = allowed, SizingState(), NOW
         self.current = start_size(first, allowed, self.state, NOW)
         self.changes: list[int] = []
 
-    def look(self, seen: Inputs, pause: int = MINUTE) -> memory_sizing.Plan:
+    def look(self, seen: SizingInputs, pause: int = MINUTE) -> memory_sizing.SizingPlan:
         self.now += pause
         made = plan(seen, self.bounds, self.state, current=self.current, now=self.now)
-        if made.why is not None:
+        if made.reason is not None:
             self.changes.append(self.now)
         self.current, self.state = made.size, made.state
         return made
 
 
 @given(inputs, inputs)
-def test_more_of_anything_never_needs_less(one: Inputs, other: Inputs) -> None:
-    more = Inputs(
+def test_more_of_anything_never_needs_less(one: SizingInputs, other: SizingInputs) -> None:
+    more = SizingInputs(
         slots=max(one.slots, other.slots),
         part_size=max(one.part_size, other.part_size),
         open_objects=max(one.open_objects, other.open_objects),
-        held=one.held * max(one.slots, other.slots) + other.held,
+        held_bytes=one.held_bytes * max(one.slots, other.slots) + other.held_bytes,
     )
-    assert need(one) <= need(more)
-    assert target(one) <= target(more)
+    assert required(one) <= required(more)
+    assert recommended(one) <= recommended(more)
 
 
 @given(inputs, st.integers(0, 1 << 40))
-def test_what_is_given_covers_the_need_with_some_room(seen: Inputs, floor: int) -> None:
-    assert target(seen, floor=floor) * 20 >= need(seen) * 23
-    assert target(seen, floor=floor) >= floor
+def test_the_recommended_memory_covers_the_required_one_with_headroom(seen: SizingInputs, floor: int) -> None:
+    assert recommended(seen, minimum=floor) * 20 >= required(seen) * 23
+    assert recommended(seen, minimum=floor) >= floor
 
 
 @given(inputs, bounds)
-def test_equal_inputs_never_change_what_they_started_with(seen: Inputs, allowed: Bounds) -> None:
+def test_equal_inputs_never_change_what_they_started_with(seen: SizingInputs, allowed: Bounds) -> None:
     sink = Sink(seen, allowed)
     for _ in range(40):
         sink.look(seen, 7 * MINUTE)
-    known = seen.open_objects or seen.held
+    known = seen.open_objects or seen.held_bytes
     assert not sink.changes or not known
     assert len(sink.changes) <= 1
     if allowed.mode is not MemoryMode.OFF:
-        assert allowed.least <= sink.current <= allowed.most
+        assert allowed.min <= sink.current <= allowed.max
 
 
 @given(inputs, inputs)
-def test_from_any_size_equal_inputs_come_to_rest_within_one_change(first: Inputs, then: Inputs) -> None:
+def test_from_any_size_equal_inputs_come_to_rest_within_one_change(first: SizingInputs, then: SizingInputs) -> None:
     sink = Sink(first)
     for _ in range(30):
         sink.look(then, 10 * MINUTE)
@@ -90,24 +101,24 @@ def test_from_any_size_equal_inputs_come_to_rest_within_one_change(first: Inputs
 
 @given(inputs, st.lists(st.tuples(inputs, st.sampled_from([MINUTE, HOUR, 3 * HOUR])), max_size=60), bounds)
 def test_there_are_at_most_four_changes_a_day_whatever_comes(
-    first: Inputs, seen: Sequence[tuple[Inputs, int]], allowed: Bounds
+    first: SizingInputs, seen: Sequence[tuple[SizingInputs, int]], allowed: Bounds
 ) -> None:
     sink = Sink(first, allowed)
     for each, pause in seen:
         sink.look(each, pause)
     for at in sink.changes:
-        assert sum(at <= other < at + DAY for other in sink.changes) <= memory_sizing.MOST_CHANGES
+        assert sum(at <= other < at + DAY for other in sink.changes) <= memory_sizing.MAX_CHANGES
 
 
 @given(inputs, st.integers(1, 59), st.booleans())
-def test_a_square_wave_at_either_edge_changes_nothing(top: Inputs, minutes: int, shrinking: bool) -> None:
+def test_a_square_wave_at_either_edge_changes_nothing(top: SizingInputs, minutes: int, shrinking: bool) -> None:
     """Its top is what the sink was made for, its bottom just below what would be worth a change, or a little more."""
     sink = Sink(top)
     start = len(sink.changes)
     for _ in range(3):
         sink.look(top)
     settled = len(sink.changes)
-    low = Inputs(slots=top.slots, part_size=top.part_size, open_objects=0 if shrinking else top.open_objects)
+    low = SizingInputs(slots=top.slots, part_size=top.part_size, open_objects=0 if shrinking else top.open_objects)
     for beat in range(200):
         sink.look(low if beat % 2 else top, minutes * MINUTE)
     assert settled - start <= 1
@@ -118,80 +129,80 @@ def test_it_grows_at_once_and_shrinks_after_an_hour() -> None:
     sink = Sink(SMALL)
     before = sink.current
     grown = sink.look(LARGE)
-    assert grown.why is not None
-    assert grown.why.startswith("grow: ")
+    assert grown.reason is not None
+    assert grown.reason.startswith("grow: ")
     assert sink.current > before
     for _ in range(60):
-        assert sink.look(SMALL).why is None
-    assert (sink.look(SMALL).why or "").startswith("shrink: ")
+        assert sink.look(SMALL).reason is None
+    assert (sink.look(SMALL).reason or "").startswith("shrink: ")
     assert sink.current < before + 64 * MI
 
 
-def test_the_fifth_change_of_a_day_waits_and_says_until_when() -> None:
+def test_the_fifth_change_of_a_day_waits_until_a_reported_time() -> None:
     sink = Sink(SMALL)
     seen = SMALL
     for step in range(5):
-        seen = Inputs(slots=2, part_size=25 * MI, open_objects=10 ** (step + 1), held=(2**step) * GI)
+        seen = SizingInputs(slots=2, part_size=25 * MI, open_objects=10 ** (step + 1), held_bytes=(2**step) * GI)
         made = sink.look(seen)
     assert len(sink.changes) == 4
-    assert made.next_allowed == sink.changes[0] + DAY
+    assert made.next_change == sink.changes[0] + DAY
     sink.now = sink.changes[0] + DAY
-    assert sink.look(seen).why is not None
+    assert sink.look(seen).reason is not None
 
 
-def test_a_maximum_that_is_too_little_is_said_and_never_exceeded() -> None:
-    sink = Sink(SMALL, Bounds(most=2 * GI))
+def test_an_insufficient_maximum_is_reported_and_never_exceeded() -> None:
+    sink = Sink(SMALL, Bounds(max=2 * GI))
     made = sink.look(LARGE)
     assert made.capped
     assert sink.current <= 2 * GI
-    assert not sink.look(LARGE).why
+    assert not sink.look(LARGE).reason
 
 
 @pytest.mark.parametrize("mode", [MemoryMode.OFF, MemoryMode.RECOMMEND])
-def test_without_auto_nothing_changes_and_the_target_is_told(mode: MemoryMode) -> None:
-    sink = Sink(SMALL, Bounds(mode=mode, most=8 * GI))
+def test_without_auto_nothing_changes_and_the_recommendation_is_shown(mode: MemoryMode) -> None:
+    sink = Sink(SMALL, Bounds(mode=mode, max=8 * GI))
     before = sink.current
     made = sink.look(LARGE)
-    assert made.why is None
-    assert made.target > 4 * GI
+    assert made.reason is None
+    assert made.recommended > 4 * GI
     assert sink.current == before
     assert (before == 8 * GI) == (mode is MemoryMode.OFF)
 
 
 def test_a_kill_for_want_of_memory_raises_the_least_for_a_week() -> None:
-    state = memory_sizing.killed(State(), current=2 * GI, bounds=WIDE, now=NOW)
+    state = memory_sizing.after_oom(SizingState(), current=2 * GI, bounds=WIDE, now=NOW)
     assert start_size(LARGE, WIDE, state, NOW) >= 3 * GI
     assert start_size(SMALL, WIDE, state, NOW) == 3 * GI
-    assert start_size(SMALL, WIDE, state, NOW + memory_sizing.FLOOR_LASTS) < 3 * GI
+    assert start_size(SMALL, WIDE, state, NOW + memory_sizing.MINIMUM_RETENTION) < 3 * GI
 
 
 def test_kills_raise_the_least_no_further_than_the_maximum() -> None:
-    state, allowed = State(), Bounds(most=4 * GI)
+    state, allowed = SizingState(), Bounds(max=4 * GI)
     for _ in range(5):
         size = start_size(SMALL, allowed, state, NOW)
-        state = memory_sizing.killed(state, current=size, bounds=allowed, now=NOW)
+        state = memory_sizing.after_oom(state, current=size, bounds=allowed, now=NOW)
     assert start_size(SMALL, allowed, state, NOW) == 4 * GI
 
 
 def test_a_driver_alone_grows_with_its_partitions() -> None:
-    sizes = [memory_sizing.driver_size(partitions, State(), NOW) for partitions in (0, 1000, 10_000)]
+    sizes = [memory_sizing.driver_size(partitions, SizingState(), NOW) for partitions in (0, 1000, 10_000)]
     assert sizes[0] == sizes[1] < sizes[2]
 
 
 def test_a_driver_alone_that_was_killed_gets_half_as_much_again_for_a_week() -> None:
-    state = memory_sizing.driver_killed(State(), current=1 * GI, now=NOW)
+    state = memory_sizing.driver_after_oom(SizingState(), current=1 * GI, now=NOW)
     assert memory_sizing.driver_size(0, state, NOW) == 3 * GI // 2
-    assert memory_sizing.driver_size(0, state, NOW + memory_sizing.FLOOR_LASTS) < 3 * GI // 2
+    assert memory_sizing.driver_size(0, state, NOW + memory_sizing.MINIMUM_RETENTION) < 3 * GI // 2
 
 
 def test_kills_raise_a_driver_alone_no_further_than_its_most() -> None:
-    state = State()
+    state = SizingState()
     for _ in range(20):
         assert (
             not memory_sizing.is_driver_capped(state, NOW)
-            or memory_sizing.driver_size(0, state, NOW) == memory_sizing.MOST_OF_DRIVER
+            or memory_sizing.driver_size(0, state, NOW) == memory_sizing.MAX_DRIVER
         )
-        state = memory_sizing.driver_killed(state, current=memory_sizing.driver_size(0, state, NOW), now=NOW)
-    assert memory_sizing.driver_size(0, state, NOW) == memory_sizing.MOST_OF_DRIVER
+        state = memory_sizing.driver_after_oom(state, current=memory_sizing.driver_size(0, state, NOW), now=NOW)
+    assert memory_sizing.driver_size(0, state, NOW) == memory_sizing.MAX_DRIVER
     assert memory_sizing.is_driver_capped(state, NOW)
-    assert not memory_sizing.is_driver_capped(state, NOW + memory_sizing.FLOOR_LASTS)
+    assert not memory_sizing.is_driver_capped(state, NOW + memory_sizing.MINIMUM_RETENTION)

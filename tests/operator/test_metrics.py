@@ -13,7 +13,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 ROW = re.compile(r"^\| `(s3sink_operator_\w+)` \| (\w+) \| ([^|]*)\|", re.MULTILINE)
 
 
-def told() -> dict[str, tuple[str, list[str]]]:
+def reported() -> dict[str, tuple[str, list[str]]]:
     """Every metric with its kind and labels, by the name that Prometheus sees."""
     found = {}
     for each in vars(metrics).values():
@@ -26,4 +26,4 @@ def told() -> dict[str, tuple[str, list[str]]]:
 
 def test_the_page_names_every_metric_of_the_operator_with_its_kind_and_labels() -> None:
     rows = ROW.findall(PAGE.read_text())
-    assert {name: (kind, re.findall(r"`(\w+)`", labels)) for name, kind, labels in rows} == told()
+    assert {name: (kind, re.findall(r"`(\w+)`", labels)) for name, kind, labels in rows} == reported()

@@ -22,11 +22,11 @@ attempts = st.integers(min_value=1, max_value=2**31)
 def children(sink: str) -> set[str]:
     """Every name that a sink takes, by kind; one name may be taken by several kinds."""
     return {
-        f"ConfigMap/{names.config_name(sink)}",
-        f"ServiceAccount/{names.account_name(sink)}",
-        f"RoleBinding/{names.binding_name(sink)}",
-        f"Pod/{names.driver_name(sink)}",
-        f"Pod/{names.task_name(sink)}",
+        f"ConfigMap/{names.config_map_name(sink)}",
+        f"ServiceAccount/{names.service_account_name(sink)}",
+        f"RoleBinding/{names.role_binding_name(sink)}",
+        f"Pod/{names.driver_pod_name(sink)}",
+        f"Pod/{names.operation_pod_name(sink)}",
     }
 
 
@@ -36,20 +36,20 @@ def test_the_names_of_a_sink_are_those_of_the_documents() -> None:
         "ServiceAccount/flights-s3sink",
         "RoleBinding/flights-s3sink",
         "Pod/flights-s3sink-driver",
-        "Pod/flights-s3sink-task",
+        "Pod/flights-s3sink-operation",
     }
 
 
 @given(sinks)
 def test_every_name_of_a_sink_with_an_allowed_name_is_a_host_name(sink: str) -> None:
-    assert len(sink) <= names.LONGEST_SINK
+    assert len(sink) <= names.MAX_SINK_NAME
     assert all(DNS_LABEL.fullmatch(child.split("/")[1]) for child in children(sink))
 
 
 @given(sinks, attempts, st.integers(min_value=1, max_value=9_999_999_999))
 def test_the_pod_that_spark_names_after_an_attempt_is_a_host_name(sink: str, attempt: int, executor: int) -> None:
     name = names.attempt_name(sink, attempt)
-    assert len(name) <= names.LONGEST_ATTEMPT_NAME
+    assert len(name) <= names.MAX_ATTEMPT_NAME
     assert DNS_LABEL.fullmatch(f"{name}-exec-{executor}")
 
 
@@ -86,7 +86,7 @@ def test_the_labels_of_a_driver_pod() -> None:
 
 
 def test_only_pods_carry_the_number_of_an_attempt() -> None:
-    assert names.ATTEMPT not in names.labels("flights", Component.CONFIG)
+    assert names.ATTEMPT_LABEL not in names.labels("flights", Component.CONFIG)
 
 
 @pytest.mark.parametrize(
@@ -100,18 +100,27 @@ def test_only_pods_carry_the_number_of_an_attempt() -> None:
 )
 def test_a_selector_finds_what_the_labels_say(component: Component | None, text: str) -> None:
     assert names.selector("flights", component) == text
-    wanted = dict(part.split("=") for part in text.split(","))
-    assert wanted.items() <= names.labels("flights", component or Component.CONFIG).items()
+    desired = dict(part.split("=") for part in text.split(","))
+    assert desired.items() <= names.labels("flights", component or Component.CONFIG).items()
 
 
 def test_what_users_write_on_a_sink() -> None:
-    assert (names.RESTART, names.STATE, names.PAUSED) == (
+    assert (names.RESTART_ANNOTATION, names.STATE_ANNOTATION, names.RECONCILE_PAUSED_ANNOTATION) == (
         "s3sink.io/restart",
         "s3sink.io/state",
         "reconcile.s3sink.io/paused",
     )
 
 
-@pytest.mark.parametrize("key", [names.FINALIZER, names.RESTART, names.STATE, names.PAUSED, names.SPEC_HASH])
+@pytest.mark.parametrize(
+    "key",
+    [
+        names.FINALIZER,
+        names.RESTART_ANNOTATION,
+        names.STATE_ANNOTATION,
+        names.RECONCILE_PAUSED_ANNOTATION,
+        names.SPEC_HASH_ANNOTATION,
+    ],
+)
 def test_annotations_and_the_finalizer_are_keys_that_kubernetes_takes(key: str) -> None:
     assert KEY.fullmatch(key)

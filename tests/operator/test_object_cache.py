@@ -1,8 +1,8 @@
-"""What the watches have told."""
+"""The object cache, which the watches fill."""
 
 from __future__ import annotations
 
-from s3sink_operator.object_cache import SinkKey, Store
+from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.types import Json
 
 KEY = SinkKey("lake", "flights")
@@ -15,101 +15,101 @@ def pod(name: str = "flights-s3sink-driver", *, uid: str = "1", version: str = "
 
 
 def test_a_child_belongs_to_the_sink_of_its_label() -> None:
-    assert Store().put(pod()) == KEY
+    assert ObjectCache().on_event(pod()) == KEY
 
 
 def test_an_object_without_the_label_belongs_to_no_sink() -> None:
-    assert Store().put({"kind": "ConfigMap", "metadata": {"namespace": "lake", "name": "x"}}) is None
+    assert ObjectCache().on_event({"kind": "ConfigMap", "metadata": {"namespace": "lake", "name": "x"}}) is None
 
 
 def test_an_older_state_that_comes_late_does_not_replace_a_newer_one() -> None:
-    store = Store()
-    store.put(pod(version="10"))
-    store.put(pod(version="9"))
+    store = ObjectCache()
+    store.on_event(pod(version="10"))
+    store.on_event(pod(version="9"))
     assert store.get("Pod", "lake", "flights-s3sink-driver") == pod(version="10")
 
 
 def test_another_object_of_the_same_name_replaces_the_one_before() -> None:
-    store = Store()
-    store.put(pod(uid="1", version="10"))
-    store.put(pod(uid="2", version="9"))
+    store = ObjectCache()
+    store.on_event(pod(uid="1", version="10"))
+    store.on_event(pod(uid="2", version="9"))
     assert store.get("Pod", "lake", "flights-s3sink-driver") == pod(uid="2", version="9")
 
 
-def test_a_late_word_of_a_deletion_does_not_drop_the_object_that_came_after() -> None:
-    store = Store()
-    store.put(pod(uid="2"))
-    assert store.drop(pod(uid="1")) == KEY
+def test_a_late_deletion_event_does_not_remove_the_next_object() -> None:
+    store = ObjectCache()
+    store.on_event(pod(uid="2"))
+    assert store.on_delete(pod(uid="1")) == KEY
     assert store.get("Pod", "lake", "flights-s3sink-driver") == pod(uid="2")
 
 
-def test_an_answer_that_comes_after_the_word_of_a_deletion_brings_nothing_back() -> None:
-    store = Store()
-    store.put(pod())
-    store.drop(pod())
-    store.learn(pod(version="11"))
+def test_a_response_after_a_deletion_event_is_not_cached() -> None:
+    store = ObjectCache()
+    store.on_event(pod())
+    store.on_delete(pod())
+    store.on_response(pod(version="11"))
     assert store.get("Pod", "lake", "flights-s3sink-driver") is None
 
 
-def test_an_object_that_a_watch_tells_of_again_is_there_again() -> None:
-    store = Store()
-    store.drop(pod())
-    store.put(pod())
-    store.learn(pod(version="11"))
+def test_an_object_that_a_watch_reports_again_is_cached_again() -> None:
+    store = ObjectCache()
+    store.on_delete(pod())
+    store.on_event(pod())
+    store.on_response(pod(version="11"))
     assert store.get("Pod", "lake", "flights-s3sink-driver") == pod(version="11")
 
 
-def test_what_was_told_while_it_was_asked_for_is_not_forgotten() -> None:
-    store = Store()
-    store.put(pod())
-    store.forget("Pod", "lake", "flights-s3sink-driver", None)
+def test_an_object_that_an_event_changed_during_a_request_is_kept() -> None:
+    store = ObjectCache()
+    store.on_event(pod())
+    store.on_not_found("Pod", "lake", "flights-s3sink-driver", None)
     assert store.get("Pod", "lake", "flights-s3sink-driver") == pod()
 
 
-def test_what_was_not_there_when_it_was_asked_for_is_forgotten() -> None:
-    store = Store()
-    store.put(pod())
+def test_an_object_that_a_request_did_not_find_is_removed() -> None:
+    store = ObjectCache()
+    store.on_event(pod())
     known = store.get("Pod", "lake", "flights-s3sink-driver")
-    store.forget("Pod", "lake", "flights-s3sink-driver", known)
+    store.on_not_found("Pod", "lake", "flights-s3sink-driver", known)
     assert store.get("Pod", "lake", "flights-s3sink-driver") is None
 
 
-def test_the_executors_of_a_sink_are_told_from_its_driver_and_from_others() -> None:
-    store = Store()
-    store.put(pod())
-    store.put(pod("flights-1-exec-1", component="executor"))
+def test_executors_of_a_sink_are_distinguished_from_other_pods() -> None:
+    store = ObjectCache()
+    store.on_event(pod())
+    store.on_event(pod("flights-1-exec-1", component="executor"))
     other = pod("other-exec-1", component="executor")
     other["metadata"]["labels"]["s3sink.io/sink"] = "other"
-    store.put(other)
+    store.on_event(other)
     assert [each["metadata"]["name"] for each in store.executors(KEY)] == ["flights-1-exec-1"]
 
 
-def test_executors_that_are_gone_or_another_sinks_now_are_not_told() -> None:
-    store = Store()
+def test_deleted_or_relabelled_executors_are_not_listed() -> None:
+    store = ObjectCache()
     for name in ("flights-1-exec-1", "flights-1-exec-2"):
-        store.put(pod(name, component="executor", uid=name))
-    store.drop(pod("flights-1-exec-1", component="executor", uid="flights-1-exec-1"))
+        store.on_event(pod(name, component="executor", uid=name))
+    store.on_delete(pod("flights-1-exec-1", component="executor", uid="flights-1-exec-1"))
     moved = pod("flights-1-exec-2", component="executor", uid="flights-1-exec-2", version="11")
     moved["metadata"]["labels"]["s3sink.io/sink"] = "other"
-    store.put(moved)
+    store.on_event(moved)
     assert not store.executors(KEY)
 
 
-def test_sinks_that_changed_are_told_once() -> None:
-    store = Store()
+def test_changed_sinks_are_returned_once() -> None:
+    store = ObjectCache()
     meta = {"namespace": "lake", "name": "flights", "uid": "1", "resourceVersion": "1"}
-    store.put({"kind": "S3Sink", "metadata": meta})
-    assert store.take_changed() == {KEY}
-    assert not store.take_changed()
-    store.drop({"kind": "S3Sink", "metadata": meta})
-    assert store.take_changed() == {KEY}
+    store.on_event({"kind": "S3Sink", "metadata": meta})
+    assert store.drain_changed() == {KEY}
+    assert not store.drain_changed()
+    store.on_delete({"kind": "S3Sink", "metadata": meta})
+    assert store.drain_changed() == {KEY}
 
 
-def test_sinks_that_yield_to_an_older_one_are_told_while_they_do() -> None:
-    store = Store()
+def test_sinks_that_lose_a_conflict_are_listed_while_they_do() -> None:
+    store = ObjectCache()
     meta = {"namespace": "lake", "name": "flights", "uid": "1", "resourceVersion": "1"}
     conflict = {"type": "Ready", "status": "False", "reason": "Conflict"}
-    store.put({"kind": "S3Sink", "metadata": meta, "status": {"conditions": [conflict]}})
-    assert store.yielding() == [KEY]
-    store.put({"kind": "S3Sink", "metadata": meta | {"resourceVersion": "2"}, "status": {}})
-    assert not store.yielding()
+    store.on_event({"kind": "S3Sink", "metadata": meta, "status": {"conditions": [conflict]}})
+    assert store.conflicted() == [KEY]
+    store.on_event({"kind": "S3Sink", "metadata": meta | {"resourceVersion": "2"}, "status": {}})
+    assert not store.conflicted()

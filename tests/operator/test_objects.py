@@ -10,14 +10,14 @@ import pytest
 import yaml
 
 from s3sink_operator import names, objects
-from s3sink_operator.objects import Shape
+from s3sink_operator.objects import PodShape
 from s3sink_operator.types import Json
 from sink_job.api.quantities import GI
 from sink_job.api.spec import Sink, load_sink, parse_sink
 from tests.operator.fake_cluster import SETTINGS, SPEC, document
 
 OWNER = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "name": "flights", "uid": "u", "controller": True}
-SHAPE = Shape(attempt=3, memory=2 * GI, spec_hash="abc")
+SHAPE = PodShape(attempt=3, memory=2 * GI, spec_hash="abc")
 SECRETS = {
     "kafka": SPEC["kafka"] | {"propertySecrets": [{"name": "sasl.jaas.config", "secret": "login", "key": "jaas"}]},
     "s3": {
@@ -72,7 +72,7 @@ def test_two_ways_to_write_the_same_settings_are_one() -> None:
         for written, rounds in (("60m", {"maxDelay": "10s"}), ("1h", {}))
     )
     assert objects.spec_hash(one, SETTINGS) == objects.spec_hash(other, SETTINGS)
-    assert objects.manifest(one) == objects.manifest(other)
+    assert objects.job_manifest(one) == objects.job_manifest(other)
 
 
 def test_the_operators_default_image_is_part_of_what_a_driver_is_started_with() -> None:
@@ -86,10 +86,10 @@ def test_the_operators_default_image_is_part_of_what_a_driver_is_started_with() 
 
 @pytest.mark.parametrize("mode", ["Local", "Cluster"])
 def test_the_pods_fit_the_restricted_security_profile(mode: str) -> None:
-    wanted = sink(executor={"mode": mode})
-    template = objects.executor_template(wanted, SETTINGS, attempt=1)
-    task = objects.task_pod(wanted, OWNER, SETTINGS, SHAPE, "Publish")
-    for pod in (objects.driver_pod(wanted, OWNER, SETTINGS, SHAPE), task, template):
+    desired = sink(executor={"mode": mode})
+    template = objects.executor_template(desired, SETTINGS, attempt=1)
+    task = objects.operation_pod(desired, OWNER, SETTINGS, SHAPE, "Publish")
+    for pod in (objects.driver_pod(desired, OWNER, SETTINGS, SHAPE), task, template):
         assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
         assert pod["spec"]["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod["spec"])
@@ -102,12 +102,12 @@ def test_the_pods_fit_the_restricted_security_profile(mode: str) -> None:
         assert all(allowed & set(volume) for volume in pod["spec"]["volumes"])
 
 
-def test_the_driver_pod_runs_the_sink_and_never_restarts_by_itself() -> None:
+def test_the_driver_pod_runs_the_sink_and_has_no_restart_policy() -> None:
     pod = driver()
     assert pod["metadata"]["name"] == "flights-s3sink-driver"
     assert pod["metadata"]["ownerReferences"] == [OWNER]
-    assert pod["metadata"]["labels"][names.ATTEMPT] == "3"
-    assert pod["metadata"]["annotations"] == {names.SPEC_HASH: "abc"}
+    assert pod["metadata"]["labels"][names.ATTEMPT_LABEL] == "3"
+    assert pod["metadata"]["annotations"] == {names.SPEC_HASH_ANNOTATION: "abc"}
     assert pod["spec"]["restartPolicy"] == "Never"
     assert pod["spec"]["automountServiceAccountToken"] is False
     main = container(pod)
@@ -152,7 +152,7 @@ def test_image_and_pull_secrets_of_the_spec_come_before_the_operators() -> None:
 
 
 TEMPLATE: Json = {
-    "metadata": {"labels": {"team": "a", names.SINK: "stolen"}, "annotations": {"note": "b"}, "name": "mine"},
+    "metadata": {"labels": {"team": "a", names.SINK_LABEL: "stolen"}, "annotations": {"note": "b"}, "name": "mine"},
     "spec": {
         "nodeSelector": {"disk": "ssd"},
         "restartPolicy": "Always",
@@ -172,7 +172,7 @@ TEMPLATE: Json = {
 
 def test_a_pod_template_adds_and_never_takes_what_the_sink_depends_on() -> None:
     pod = driver(driver={"podTemplate": TEMPLATE})
-    assert pod["metadata"]["labels"] | {"team": "a", names.SINK: "flights"} == pod["metadata"]["labels"]
+    assert pod["metadata"]["labels"] | {"team": "a", names.SINK_LABEL: "flights"} == pod["metadata"]["labels"]
     assert pod["metadata"]["annotations"]["note"] == "b"
     assert (pod["metadata"]["name"], pod["spec"]["restartPolicy"]) == ("flights-s3sink-driver", "Never")
     assert pod["spec"]["nodeSelector"] == {"disk": "ssd"}
@@ -210,7 +210,7 @@ def test_a_volume_or_a_variable_of_a_pod_template_with_a_name_of_ours_gives_way_
 def test_a_pod_template_that_makes_no_sense_leaves_a_pod_that_the_api_server_can_judge(template: Json) -> None:
     pod = driver(driver={"podTemplate": template})
     assert container(pod)["image"] == SETTINGS.image
-    assert pod["metadata"]["labels"][names.SINK] == "flights"
+    assert pod["metadata"]["labels"][names.SINK_LABEL] == "flights"
 
 
 # -- executors of their own --------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def test_with_executors_the_driver_gets_sparks_properties_and_a_token() -> None:
     )
     assert container(pod)["args"][-2:] == ["--spark-properties", "/etc/s3sink/spark.properties"]
     assert pod["spec"]["automountServiceAccountToken"] is True
-    assert objects.memory_of(pod) == 3 * GI
+    assert objects.sized_memory(pod) == 3 * GI
     mounts = {each["mountPath"] for each in container(pod)["volumeMounts"]}
     assert {"/etc/s3sink/sink.yaml", "/etc/s3sink/spark.properties", "/etc/s3sink/executor.yaml"} <= mounts
     assert {"sink.yaml", "spark.properties", "executor.yaml"} == set(config(executor={"mode": "Cluster"}))
@@ -230,8 +230,8 @@ def test_with_executors_the_driver_gets_sparks_properties_and_a_token() -> None:
 
 
 def test_sparks_properties_are_those_of_client_mode_in_a_pod() -> None:
-    wanted = sink(executor={"mode": "Cluster", "instances": 4, "cores": 2}, sparkConf={"spark.foo": "1"})
-    made = objects.spark_properties(wanted, SETTINGS, attempt=12, memory=3 * GI)
+    desired = sink(executor={"mode": "Cluster", "instances": 4, "cores": 2}, sparkConf={"spark.foo": "1"})
+    made = objects.spark_properties(desired, SETTINGS, attempt=12, memory=3 * GI)
     assert made["spark.master"] == "k8s://https://kubernetes.default.svc"
     assert made["spark.submit.deployMode"] == "client"
     assert made["spark.kubernetes.driver.pod.name"] == "flights-s3sink-driver"
@@ -244,7 +244,7 @@ def test_sparks_properties_are_those_of_client_mode_in_a_pod() -> None:
     assert all(made[key].isdigit() for key in ("spark.driver.port", "spark.driver.blockManager.port"))
 
 
-def test_executors_names_leave_room_for_what_spark_adds() -> None:
+def test_names_of_executors_leave_room_for_the_suffix_of_spark() -> None:
     made = document(name="f" * 40, executor={"mode": "Cluster"})
     for attempt in (1, 999_999, 123_456_789):
         properties = objects.spark_properties(parse_sink(made), SETTINGS, attempt=attempt, memory=GI)
@@ -253,7 +253,7 @@ def test_executors_names_leave_room_for_what_spark_adds() -> None:
 
 def test_the_executors_template_carries_the_users_and_no_owner() -> None:
     template = yaml.safe_load(config(executor={"mode": "Cluster", "podTemplate": TEMPLATE})["executor.yaml"])
-    assert template["metadata"]["labels"][names.COMPONENT] == "executor"
+    assert template["metadata"]["labels"][names.COMPONENT_LABEL] == "executor"
     assert template["spec"]["nodeSelector"] == {"disk": "ssd"}
     assert "ownerReferences" not in template["metadata"]
 
@@ -262,46 +262,46 @@ def test_the_executors_template_carries_the_users_and_no_owner() -> None:
 
 
 def test_the_account_is_bound_to_the_charts_role_for_drivers() -> None:
-    binding = objects.binding(sink(), OWNER, SETTINGS)
-    assert binding["roleRef"]["name"] == SETTINGS.driver_role
+    binding = objects.role_binding(sink(), OWNER, SETTINGS)
+    assert binding["roleRef"]["name"] == SETTINGS.driver_cluster_role
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "flights-s3sink", "namespace": "data"}]
-    assert objects.account(sink(), OWNER)["metadata"]["name"] == "flights-s3sink"
+    assert objects.service_account(sink(), OWNER)["metadata"]["name"] == "flights-s3sink"
 
 
 def test_the_account_carries_the_annotations_that_the_cloud_reads() -> None:
     role = {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/lake"}
-    made = objects.account(sink(serviceAccount={"annotations": role}), OWNER)
+    made = objects.service_account(sink(serviceAccount={"annotations": role}), OWNER)
     assert role.items() <= made["metadata"]["annotations"].items()
     assert "serviceAccount" not in config(serviceAccount={"annotations": role})["sink.yaml"]
 
 
 def test_an_annotation_that_the_spec_has_no_more_is_a_difference_and_one_of_others_is_none() -> None:
-    plain = objects.account(sink(), OWNER)
-    wanted = objects.account(sink(serviceAccount={"annotations": {"role": "a"}}), OWNER)
-    both = objects.account(sink(serviceAccount={"annotations": {"role": "a", "more": "b"}}), OWNER)
-    theirs = copy.deepcopy(wanted)
+    plain = objects.service_account(sink(), OWNER)
+    desired = objects.service_account(sink(serviceAccount={"annotations": {"role": "a"}}), OWNER)
+    both = objects.service_account(sink(serviceAccount={"annotations": {"role": "a", "more": "b"}}), OWNER)
+    theirs = copy.deepcopy(desired)
     theirs["metadata"]["annotations"]["theirs"] = "stays"
-    assert not objects.differs(theirs, wanted)
-    assert objects.differs(plain, wanted)
-    assert objects.differs(both, wanted)
-    assert objects.differs(wanted, plain)
+    assert not objects.differs(theirs, desired)
+    assert objects.differs(plain, desired)
+    assert objects.differs(both, desired)
+    assert objects.differs(desired, plain)
 
 
 def test_an_account_of_the_users_own_is_what_all_pods_run_under() -> None:
     own: Json = {"serviceAccount": {"name": "lake-writer"}, "executor": {"mode": "Cluster"}}
     assert driver(**own)["spec"]["serviceAccountName"] == "lake-writer"
-    assert objects.binding(sink(**own), OWNER, SETTINGS)["subjects"][0]["name"] == "lake-writer"
+    assert objects.role_binding(sink(**own), OWNER, SETTINGS)["subjects"][0]["name"] == "lake-writer"
     properties = objects.spark_properties(sink(**own), SETTINGS, attempt=1, memory=GI)
     assert properties["spark.kubernetes.authenticate.executor.serviceAccountName"] == "lake-writer"
 
 
 def test_a_cluster_that_assigns_uids_is_left_to_it() -> None:
     """OpenShift refuses a uid outside of its namespace's range."""
-    settings = replace(SETTINGS, user=None)
+    settings = replace(SETTINGS, run_as_user=None)
     made = sink(executor={"mode": "Cluster"})
     pods = [
         objects.driver_pod(made, OWNER, settings, SHAPE),
-        objects.task_pod(made, OWNER, settings, SHAPE, "Publish"),
+        objects.operation_pod(made, OWNER, settings, SHAPE, "Publish"),
         objects.executor_template(made, settings, attempt=1),
     ]
     for pod in pods:
@@ -309,15 +309,15 @@ def test_a_cluster_that_assigns_uids_is_left_to_it() -> None:
 
 
 def test_what_others_add_is_no_difference_and_what_they_change_is() -> None:
-    wanted = objects.binding(sink(), OWNER, SETTINGS)
-    seen = copy.deepcopy(wanted)
+    desired = objects.role_binding(sink(), OWNER, SETTINGS)
+    seen = copy.deepcopy(desired)
     seen["metadata"] |= {"uid": "1", "resourceVersion": "7"}
     seen["metadata"]["labels"]["team"] = "a"
     seen["metadata"]["ownerReferences"].insert(0, {"uid": "other"})
-    assert not objects.differs(seen, wanted)
+    assert not objects.differs(seen, desired)
     seen["subjects"].append({"kind": "User", "name": "eve"})
-    assert objects.differs(seen, wanted)
-    assert objects.differs(None, wanted)
+    assert objects.differs(seen, desired)
+    assert objects.differs(None, desired)
 
 
 def test_properties_are_written_so_that_java_reads_them_back() -> None:
@@ -336,22 +336,22 @@ def asking(cpu: object) -> Json:
 
 
 @pytest.mark.parametrize("cpu", ["100m", 2])
-def test_a_driver_asks_for_the_cpu_of_its_template_and_for_the_memory_that_it_is_given(cpu: object) -> None:
+def test_a_driver_requests_the_cpu_of_its_template_and_its_sized_memory(cpu: object) -> None:
     found = container(driver(driver={"podTemplate": asking(cpu)}))["resources"]
     assert (found["requests"]["cpu"], found["requests"]["memory"]) == (str(cpu), "2Gi")
 
 
-def test_the_pod_of_a_request_asks_for_no_more_cpu_than_the_driver() -> None:
-    pod = objects.task_pod(sink(driver={"podTemplate": asking("100m")}), OWNER, SETTINGS, SHAPE, "Publish")
+def test_an_operation_pod_requests_no_more_cpu_than_the_driver() -> None:
+    pod = objects.operation_pod(sink(driver={"podTemplate": asking("100m")}), OWNER, SETTINGS, SHAPE, "Publish")
     assert container(pod)["resources"]["requests"]["cpu"] == "100m"
 
 
-def test_executors_ask_for_the_cpu_of_their_template() -> None:
+def test_executors_request_the_cpu_of_their_template() -> None:
     executor = {"mode": "Cluster", "podTemplate": asking("200m")}
     assert "spark.kubernetes.executor.request.cores=200m" in config(executor=executor)["spark.properties"]
 
 
 @pytest.mark.parametrize("template", [None, {}, {"spec": {"containers": "none"}}, asking(None)])
-def test_without_a_word_on_cpu_a_driver_asks_for_one(template: Json | None) -> None:
+def test_a_driver_requests_one_cpu_by_default(template: Json | None) -> None:
     given: Json = {} if template is None else {"podTemplate": template}
     assert container(driver(driver=given))["resources"]["requests"]["cpu"] == "1"

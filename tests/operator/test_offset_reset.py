@@ -1,4 +1,4 @@
-"""What comes of requests about offsets, and what is told of topics that stand still or were made anew."""
+"""Offset resets, hanging transactions and re-created topics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import Any
 
-from s3sink_operator.objects import request_of
+from s3sink_operator.objects import operation_of
 from s3sink_operator.types import Json
 from sink_job.api.errors import ExistingObjects, SinkError, TopicRecreated, TransientError
 from sink_job.api.report import Failure, FinalReport, HangingTransactionReport, ResetReport, StartReport
@@ -35,7 +35,7 @@ def stopped_with(reset: Json) -> Cluster:
 
 
 def task(cluster: Cluster) -> str | None:
-    return None if cluster.task is None else request_of(cluster.task)
+    return None if cluster.task is None else operation_of(cluster.task)
 
 
 def ends(cluster: Cluster, error: SinkError | None = None) -> None:
@@ -49,34 +49,38 @@ def ends(cluster: Cluster, error: SinkError | None = None) -> None:
 
 
 def offsets(cluster: Cluster) -> dict[str, Any]:
-    return dict(cluster.status["offsets"])
+    return dict(cluster.status["offsetReset"])
 
 
-def test_the_result_and_the_new_offsets_are_in_the_status_and_told_by_an_event() -> None:
+def test_result_and_new_offsets_are_in_the_status_and_in_an_event() -> None:
     cluster = stopped_with(RESET)
     ends(cluster)
-    told = offsets(cluster)
-    assert (told["nonce"], told["result"], told["generation"]) == ("n1", "Done", 2)
-    assert (told["topicsDir"], told["copiedAgain"], told["skipped"]) == ("topics/generation=2", 100, 0)
-    assert told["partitions"][1] == {"topic": "flights", "partition": 1, "offset": 0}
-    assert len(told["partitions"]) == 20
-    assert "flights-0 at 0, flights-1 at 0" in told["message"]
+    reported = offsets(cluster)
+    assert (reported["nonce"], reported["phase"], reported["generation"]) == ("n1", "Completed", 2)
+    assert (reported["topicsDir"], reported["recopiedOffsets"], reported["skippedOffsets"]) == (
+        "topics/generation=2",
+        100,
+        0,
+    )
+    assert reported["partitions"][1] == {"topic": "flights", "partition": 1, "offset": 0}
+    assert len(reported["partitions"]) == 20
+    assert "flights-0 at 0, flights-1 at 0" in reported["message"]
     assert ("Normal", "OffsetsReset") in cluster.events
     assert cluster.ready == ("False", "Stopped")
 
 
-def test_a_request_that_failed_says_what_is_wrong_and_what_to_do() -> None:
+def test_a_failed_request_has_the_cause_and_the_action_to_take() -> None:
     cluster = stopped_with(RESET)
     ends(cluster, ExistingObjects("3 objects hold records at or above the new offsets"))
     held_up = cluster.condition("OffsetsReset")
-    assert (held_up["status"], held_up["reason"]) == ("False", "ExistingObjects")
+    assert (held_up["status"], held_up["reason"]) == ("False", ExistingObjects.reason)
     assert "3 objects hold records" in held_up["message"]
-    assert "Edit the request" in held_up["message"]
-    assert cluster.ready == ("False", "ExistingObjects")
+    assert "edit the request" in held_up["message"]
+    assert cluster.ready == ("False", ExistingObjects.reason)
     assert "offsets" not in cluster.status
 
 
-def test_an_edit_of_a_request_that_failed_is_tried_at_once() -> None:
+def test_an_edited_request_is_tried_at_once() -> None:
     cluster = stopped_with(RESET)
     ends(cluster, ExistingObjects("no"))
     before = cluster.task
@@ -86,7 +90,7 @@ def test_an_edit_of_a_request_that_failed_is_tried_at_once() -> None:
     assert cluster.task is not None
     assert "NewPrefix" in cluster.task["spec"]["containers"][0]["args"]
     ends(cluster)
-    assert offsets(cluster)["result"] == "Done"
+    assert offsets(cluster)["phase"] == "Completed"
     assert cluster.condition("OffsetsReset") == {}
 
 
@@ -95,22 +99,22 @@ def test_a_reset_that_was_interrupted_may_have_been_recorded_and_is_not_to_be_ed
     ends(cluster, TransientError("S3 did not answer"))
     held_up = cluster.condition("OffsetsReset")["message"]
     assert "S3 did not answer" in held_up
-    assert "goes on where it was interrupted" in held_up
+    assert "resumes where it was interrupted" in held_up
     assert "not carried out" not in held_up
     assert "Edit" not in held_up
 
 
-def test_a_request_that_was_carried_out_before_is_told_as_such() -> None:
+def test_a_request_that_was_completed_before_is_reported_as_such() -> None:
     cluster = stopped_with(RESET)
     assert cluster.task
     again = REPORT.model_copy(update={"repeated": True})
     cluster.end(cluster.task, exit_code=0, message=again.termination_message())
     cluster.settle()
-    assert (offsets(cluster)["result"], offsets(cluster)["generation"]) == ("Done", 2)
-    assert "was carried out before, by record 42" in offsets(cluster)["message"]
+    assert (offsets(cluster)["phase"], offsets(cluster)["generation"]) == ("Completed", 2)
+    assert "already completed by record 42" in offsets(cluster)["message"]
 
 
-def test_taking_back_a_request_that_failed_leaves_a_stopped_sink() -> None:
+def test_removing_a_failed_request_leaves_a_stopped_sink() -> None:
     cluster = stopped_with(RESET)
     ends(cluster, ExistingObjects("no"))
     cluster.edit(offsets=None)
@@ -118,16 +122,16 @@ def test_taking_back_a_request_that_failed_leaves_a_stopped_sink() -> None:
     assert cluster.ready == ("False", "Stopped")
 
 
-def test_a_request_that_failed_is_tried_again_after_a_while() -> None:
+def test_a_failed_request_is_retried_after_a_pause() -> None:
     cluster = stopped_with(RESET)
     ends(cluster, ExistingObjects("no"))
     cluster.wait(3 * MINUTE)
     cluster.settle()
     ends(cluster)
-    assert offsets(cluster)["result"] == "Done"
+    assert offsets(cluster)["phase"] == "Completed"
 
 
-def test_the_nonce_goes_with_the_request_so_that_the_ledger_knows_it() -> None:
+def test_the_nonce_is_passed_to_the_ledger() -> None:
     cluster = stopped_with(RESET)
     assert cluster.task
     args = cluster.task["spec"]["containers"][0]["args"]
@@ -136,42 +140,42 @@ def test_the_nonce_goes_with_the_request_so_that_the_ledger_knows_it() -> None:
 
 def test_the_job_reads_nonces_and_topics_of_any_characters_as_they_were_written() -> None:
     """As Kubernetes hands the words to it: it puts variables in for $(NAME), and makes one $ of two."""
-    wanted = {
+    desired = {
         "nonce": "-$(POD_IP) $$",
         "to": "Offsets",
         "partitions": [{"topic": "-flights", "partition": 0, "offset": 5}],
     }
-    cluster = stopped_with(wanted)
+    cluster = stopped_with(desired)
     assert cluster.task
     words = cluster.task["spec"]["containers"][0]["args"][1:]
     handed = [re.sub(r"\$(\$)|\$\(\w+\)", lambda found: found[1] or "expanded", word) for word in words]
     commands = argparse.ArgumentParser().add_subparsers()
     reset_offsets.add_parser(commands)
     args = commands.choices["reset-offsets"].parse_args(handed[1:])
-    assert args.nonce == wanted["nonce"]
-    assert args.offsets == wanted["partitions"]
+    assert args.nonce == desired["nonce"]
+    assert args.offsets == desired["partitions"]
 
 
-def test_after_a_reset_nothing_is_open_and_nothing_is_published_again() -> None:
+def test_after_a_reset_nothing_is_published_again() -> None:
     cluster = stopped_with(RESET)
     ends(cluster)
     assert cluster.task is None
     assert cluster.settle() == 0
 
 
-def test_a_request_that_failed_is_forgotten_once_the_sink_runs_again() -> None:
+def test_a_failed_request_is_forgotten_when_the_sink_runs_again() -> None:
     cluster = stopping()
     assert cluster.task
     cluster.end(cluster.task, exit_code=7)
     cluster.settle()
-    assert cluster.status["retry"]["pod"] == "task"
+    assert cluster.status["retry"]["component"] == "operation"
     cluster.edit(state="Running")
     cluster.live()
     assert cluster.ready == ("True", "Running")
     assert "retry" not in cluster.status
 
 
-def test_of_a_topic_that_was_made_anew_the_offsets_can_be_reset_though_nothing_can_be_published() -> None:
+def test_offsets_of_a_re_created_topic_can_be_reset_without_a_publish() -> None:
     cluster = running()
     cluster.edit(state="Stopped", offsets={"reset": RESET})
     cluster.settle()
@@ -183,25 +187,25 @@ def test_of_a_topic_that_was_made_anew_the_offsets_can_be_reset_though_nothing_c
     assert cluster.ready == ("False", "Stopped")
 
 
-def test_a_topic_that_was_made_anew_is_named_in_a_condition() -> None:
+def test_a_re_created_topic_is_named_in_a_condition() -> None:
     cluster = running()
     cluster.fail(TopicRecreated("topic flights was deleted and created again"))
     cluster.settle()
     assert "topic flights" in cluster.condition("TopicRecreated")["message"]
 
 
-def test_a_transaction_that_stays_open_is_named_with_the_command_that_ends_it() -> None:
+def test_a_hanging_transaction_is_named_with_the_command_that_aborts_it() -> None:
     cluster = running()
     cluster.run(stuck=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=40, since=START)])
     cluster.settle()
     found = cluster.condition("HangingTransaction")
-    assert (found["status"], found["reason"]) == ("True", "TransactionStaysOpen")
-    assert "open in flights-3 from offset 17 on since 2025-10-09T" in found["message"]
+    assert (found["status"], found["reason"]) == ("True", "HangingTransaction")
+    assert "hanging transaction in flights-3 from offset 17 since at least 2025-10-09T" in found["message"]
     assert "abort --topic flights --partition 3 --start-offset 17" in found["message"]
     assert cluster.ready == ("True", "Running")
 
 
-def test_what_follows_an_open_transaction_does_not_change_what_is_told() -> None:
+def test_the_condition_is_constant_while_a_transaction_hangs() -> None:
     cluster = running()
     cluster.run(stuck=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=40, since=START)])
     cluster.settle()

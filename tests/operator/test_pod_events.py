@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
-from s3sink_operator.kube_api import Api, ApiError
-from s3sink_operator.pod_events import PATIENCE_S, Kubelet, is_waiting
+from s3sink_operator.kube_api import ApiError, KubeApi
+from s3sink_operator.pod_events import EVENT_POLL_S, PodEventReader, is_waiting_to_start
 from s3sink_operator.types import Json
 
 WAITS: Json = {
@@ -57,54 +57,58 @@ def clock() -> Time:
 
 
 @pytest.fixture
-def kubelet(events: Events, clock: Time) -> Kubelet:
-    return Kubelet(cast("Api", events), clock)
+def kubelet(events: Events, clock: Time) -> PodEventReader:
+    return PodEventReader(cast("KubeApi", events), clock)
 
 
 def event(kind: str, message: str, at: str) -> Json:
     return {"type": kind, "reason": "FailedMount", "message": message, "lastTimestamp": at}
 
 
-def said(kubelet: Kubelet, pod: Json = WAITS) -> str | None:
-    found = asyncio.run(kubelet.warning(pod))
+def said(kubelet: PodEventReader, pod: Json = WAITS) -> str | None:
+    found = asyncio.run(kubelet.last_warning(pod))
     return None if found is None else found.message
 
 
-def test_events_are_asked_for_after_a_while_and_then_now_and_then(
-    kubelet: Kubelet, events: Events, clock: Time
+def test_events_are_listed_after_a_delay_and_then_at_intervals(
+    kubelet: PodEventReader, events: Events, clock: Time
 ) -> None:
     events.found = [event("Warning", "no secret", "2026-01-01T00:00:02Z")]
     assert said(kubelet) is None
     for _ in range(3):
-        clock.now = PATIENCE_S
+        clock.now = EVENT_POLL_S
         assert said(kubelet) == "no secret"
     assert events.asked == 1
-    clock.now = 2 * PATIENCE_S
+    clock.now = 2 * EVENT_POLL_S
     assert said(kubelet) == "no secret"
     assert events.asked == 2
 
 
-def test_a_warning_that_is_followed_by_better_news_is_over(kubelet: Kubelet, events: Events, clock: Time) -> None:
+def test_a_warning_that_is_followed_by_better_news_is_over(
+    kubelet: PodEventReader, events: Events, clock: Time
+) -> None:
     events.found = [
         event("Normal", "pulling the image", "2026-01-01T00:00:03Z"),
         event("Warning", "no secret", "2026-01-01T00:00:02Z"),
     ]
     said(kubelet)
-    clock.now = PATIENCE_S
+    clock.now = EVENT_POLL_S
     assert said(kubelet) is None
 
 
-def test_another_pod_of_that_name_starts_anew(kubelet: Kubelet, events: Events, clock: Time) -> None:
+def test_another_pod_of_that_name_has_its_own_delay(kubelet: PodEventReader, events: Events, clock: Time) -> None:
     said(kubelet)
-    clock.now = PATIENCE_S
+    clock.now = EVENT_POLL_S
     assert said(kubelet, WAITS | {"metadata": WAITS["metadata"] | {"uid": "2"}}) is None
     assert events.asked == 0
 
 
-def test_without_the_right_to_list_events_nothing_is_known(kubelet: Kubelet, events: Events, clock: Time) -> None:
+def test_without_permission_to_list_events_there_is_no_event(
+    kubelet: PodEventReader, events: Events, clock: Time
+) -> None:
     events.forbidden = True
     said(kubelet)
-    clock.now = PATIENCE_S
+    clock.now = EVENT_POLL_S
     assert said(kubelet) is None
     assert events.asked == 1
 
@@ -121,6 +125,6 @@ def test_without_the_right_to_list_events_nothing_is_known(kubelet: Kubelet, eve
         ),
     ],
 )
-def test_a_pod_whose_state_is_clear_is_not_asked_about(change: Json) -> None:
-    assert is_waiting(WAITS)
-    assert not is_waiting(WAITS | change)
+def test_events_are_not_listed_for_a_pod_with_a_known_state(change: Json) -> None:
+    assert is_waiting_to_start(WAITS)
+    assert not is_waiting_to_start(WAITS | change)

@@ -9,7 +9,7 @@ import pytest
 
 from s3sink_operator import pod_failures
 from s3sink_operator.kube_api import ApiError
-from s3sink_operator.types import Json, Kind, PodWarning, Refusal
+from s3sink_operator.types import FailureCategory, Json, PodEvent, Rejection
 from sink_job.api import errors
 from sink_job.api.report import Failure, FinalReport
 
@@ -24,7 +24,7 @@ def pod(phase: str = "Failed", *, code: int | None = 1, message: str = "", **sta
     }
 
 
-def told(error: Exception) -> str:
+def reported(error: Exception) -> str:
     return FinalReport(epoch=2, round=9, failure=Failure.of(error)).termination_message()
 
 
@@ -39,78 +39,93 @@ NAMED = [
 
 
 @pytest.mark.parametrize("error", NAMED, ids=lambda error: type(error).__name__)
-def test_what_a_person_has_to_mend_is_told_in_the_jobs_own_words(error: errors.SinkError) -> None:
-    found = pod_failures.ended(pod(code=error.exit_code, message=told(error)))
+def test_a_user_failure_has_the_message_of_the_job(error: errors.SinkError) -> None:
+    found = pod_failures.termination_failure(pod(code=error.exit_code, message=reported(error)))
     assert found is not None
-    assert (found.kind, found.reason, found.exit_code) == (Kind.USER, error.reason, error.exit_code)
-    assert found.sentence == str(error)
+    assert (found.category, found.reason, found.exit_code) == (FailureCategory.USER, error.reason, error.exit_code)
+    assert found.message == str(error)
     assert (found.epoch, found.round) == (2, 9)
     assert found.ended_ms == 1_762_164_000_000
 
 
 @pytest.mark.parametrize("error", [errors.TransientError("slow"), ValueError("a bug")], ids=lambda e: type(e).__name__)
-def test_what_nobody_can_mend_is_tried_again(error: Exception) -> None:
-    found = pod_failures.ended(pod(code=getattr(error, "exit_code", 1), message=told(error)))
+def test_an_infrastructure_failure_is_retried(error: Exception) -> None:
+    found = pod_failures.termination_failure(pod(code=getattr(error, "exit_code", 1), message=reported(error)))
     assert found is not None
-    assert found.kind is Kind.INFRASTRUCTURE
+    assert found.category is FailureCategory.INFRASTRUCTURE
 
 
-def test_a_driver_that_lost_its_jvm_to_the_kernel_was_killed_for_want_of_memory_whatever_it_says() -> None:
+def test_a_driver_whose_jvm_was_oom_killed_is_oom_killed_whatever_it_reports() -> None:
     state = {"reason": "OOMKilled"}
-    found = pod_failures.ended(pod(code=75, message=told(errors.TransientError("the JVM is gone")), state=state))
+    found = pod_failures.termination_failure(
+        pod(code=75, message=reported(errors.TransientError("the JVM is gone")), state=state)
+    )
     assert found is not None
     assert (found.reason, found.exit_code, found.round) == ("OOMKilled", 75, 9)
-    mended = pod_failures.ended(pod(code=5, message=told(errors.DataLoss("gone")), state=state))
-    assert mended is not None
-    assert mended.reason == errors.DataLoss.reason
+    fixed = pod_failures.termination_failure(pod(code=5, message=reported(errors.DataLoss("gone")), state=state))
+    assert fixed is not None
+    assert fixed.reason == errors.DataLoss.reason
 
 
 @pytest.mark.parametrize(
     ("seen", "reason", "kind"),
     [
-        pytest.param(pod(code=2), "InvalidSpec", Kind.USER, id="an exit code without a word"),
-        pytest.param(pod(code=4), "DataError", Kind.USER, id="a record that cannot be written"),
+        pytest.param(pod(code=2), "InvalidSpec", FailureCategory.USER, id="an exit code without a word"),
+        pytest.param(pod(code=4), "DataError", FailureCategory.USER, id="a record that cannot be written"),
         pytest.param(
-            pod(code=7, message="Traceback"), "ConfigurationError", Kind.USER, id="a word that is not the job's"
+            pod(code=7, message="Traceback"),
+            "ConfigurationError",
+            FailureCategory.USER,
+            id="a word that is not the job's",
         ),
-        pytest.param(pod(code=99), "InternalError", Kind.INFRASTRUCTURE, id="an exit code that nobody knows"),
-        pytest.param(pod(code=None), "InternalError", Kind.INFRASTRUCTURE, id="a pod that says nothing"),
-        pytest.param(pod(code=11), "TooManyExecutorFailures", Kind.INFRASTRUCTURE, id="executors that failed"),
-        pytest.param(pod("Succeeded", code=0), "EndedByItself", Kind.INFRASTRUCTURE, id="success"),
+        pytest.param(pod(code=99), "InternalError", FailureCategory.INFRASTRUCTURE, id="an unknown exit code"),
+        pytest.param(pod(code=None), "InternalError", FailureCategory.INFRASTRUCTURE, id="a pod that says nothing"),
         pytest.param(
-            pod(code=137, state={"reason": "OOMKilled"}), "OOMKilled", Kind.INFRASTRUCTURE, id="want of memory"
+            pod(code=11), "TooManyExecutorFailures", FailureCategory.INFRASTRUCTURE, id="executors that failed"
+        ),
+        pytest.param(pod("Succeeded", code=0), "UnexpectedExit", FailureCategory.INFRASTRUCTURE, id="success"),
+        pytest.param(
+            pod(code=137, state={"reason": "OOMKilled"}),
+            "OOMKilled",
+            FailureCategory.INFRASTRUCTURE,
+            id="out of memory",
         ),
         pytest.param(
-            pod(code=None, reason="Evicted", message="disk"), "Evicted", Kind.INFRASTRUCTURE, id="an eviction"
+            pod(code=None, reason="Evicted", message="disk"),
+            "Evicted",
+            FailureCategory.INFRASTRUCTURE,
+            id="an eviction",
         ),
-        pytest.param(pod(code=137, reason="NodeShutdown"), "NodeShutdown", Kind.INFRASTRUCTURE, id="a node that went"),
+        pytest.param(
+            pod(code=137, reason="NodeShutdown"), "NodeShutdown", FailureCategory.INFRASTRUCTURE, id="a node that went"
+        ),
         pytest.param(
             pod(code=None, reason="DeadlineExceeded"),
             "DeadlineExceeded",
-            Kind.INFRASTRUCTURE,
+            FailureCategory.INFRASTRUCTURE,
             id="Kubernetes' own word",
         ),
     ],
 )
-def test_reads_from_the_pods_end(seen: Json, reason: str, kind: Kind) -> None:
-    found = pod_failures.ended(seen)
+def test_reads_from_the_pods_end(seen: Json, reason: str, kind: FailureCategory) -> None:
+    found = pod_failures.termination_failure(seen)
     assert found is not None
-    assert (found.reason, found.kind) == (reason, kind)
-    assert found.sentence
+    assert (found.reason, found.category) == (reason, kind)
+    assert found.message
 
 
 def test_a_sidecar_that_ended_first_does_not_speak_for_the_sink() -> None:
     seen = pod(code=7)
     seen["status"]["containerStatuses"].insert(0, {"name": "proxy", "state": {"terminated": {"exitCode": 0}}})
-    found = pod_failures.ended(seen)
+    found = pod_failures.termination_failure(seen)
     assert found is not None
     assert found.exit_code == 7
 
 
 def test_a_pod_that_runs_or_waits_has_not_ended() -> None:
-    assert pod_failures.ended(pod("Running", code=None)) is None
-    assert pod_failures.not_starting(pod("Running", code=None)) is None
-    assert pod_failures.not_starting(pod("Pending", code=None)) is None
+    assert pod_failures.termination_failure(pod("Running", code=None)) is None
+    assert pod_failures.startup_failure(pod("Running", code=None)) is None
+    assert pod_failures.startup_failure(pod("Pending", code=None)) is None
 
 
 MOUNT = 'MountVolume.SetUp failed for volume "secret-0" : '
@@ -122,80 +137,94 @@ MOUNT = 'MountVolume.SetUp failed for volume "secret-0" : '
         pytest.param(
             MOUNT + 'secret "kafka-login" not found',
             "SecretNotFound",
-            "there is no Secret kafka-login in the namespace data",
+            "Secret kafka-login not found in namespace data",
             id="a Secret that is not there",
         ),
         pytest.param(
-            MOUNT + 'configmap "extra" not found', "ConfigMapNotFound", "there is no ConfigMap extra", id="a ConfigMap"
+            MOUNT + 'configmap "extra" not found', "ConfigMapNotFound", "ConfigMap extra not found", id="a ConfigMap"
         ),
         pytest.param(
             "couldn't find key password in Secret data/kafka-login",
             "SecretNotFound",
-            "the Secret kafka-login of the namespace data has no key password",
+            "Secret kafka-login in namespace data has no key password",
             id="a key in a Secret",
         ),
         pytest.param("the disk is full", "FailedMount", "does not start: the disk is full", id="anything else"),
     ],
 )
-def test_the_last_event_says_why_a_pod_waits(message: str, reason: str, said: str) -> None:
+def test_the_last_event_explains_a_waiting_pod(message: str, reason: str, said: str) -> None:
     waits = pod("Pending", code=None)
     waits["metadata"] = {"name": "flights-s3sink-driver", "namespace": "data"}
-    warning = PodWarning(pod="flights-s3sink-driver", reason="FailedMount", message=message)
-    found = pod_failures.not_starting(waits, warning)
+    warning = PodEvent(pod="flights-s3sink-driver", reason="FailedMount", message=message)
+    found = pod_failures.startup_failure(waits, warning)
     assert found is not None
     assert found.reason == reason
-    assert said in found.sentence
-    assert pod_failures.not_starting(waits, replace(warning, pod="another")) is None
+    assert said in found.message
+    assert pod_failures.startup_failure(waits, replace(warning, pod="another")) is None
 
 
 def test_a_container_that_lacks_a_secret_names_it() -> None:
     waits = pod("Pending", code=None)
     waiting = {"reason": "CreateContainerConfigError", "message": 'secret "extra" not found'}
     waits["status"]["containerStatuses"] = [{"name": "s3sink", "state": {"waiting": waiting}}]
-    found = pod_failures.not_starting(waits)
+    found = pod_failures.startup_failure(waits)
     assert found is not None
     assert found.reason == "SecretNotFound"
-    assert "there is no Secret extra" in found.sentence
+    assert "Secret extra not found" in found.message
 
 
 @pytest.mark.parametrize(
     ("status", "message", "reason", "kind"),
     [
-        (403, "pods is forbidden: exceeded quota: small", "QuotaExceeded", Kind.SCHEDULING),
-        (403, "violates PodSecurity restricted", "AdmissionRefused", Kind.SCHEDULING),
-        (403, 'User "x" cannot create resource "pods" in API group ""', "OperatorForbidden", Kind.USER),
-        (403, 'user "x" is attempting to grant RBAC permissions not currently held', "OperatorForbidden", Kind.USER),
-        (422, "Pod x is invalid", "Invalid", Kind.USER),
-        (400, "strict decoding error", "Invalid", Kind.USER),
-        (404, "namespaces data not found", "AdmissionRefused", Kind.SCHEDULING),
+        (403, "pods is forbidden: exceeded quota: small", "QuotaExceeded", FailureCategory.SCHEDULING),
+        (403, "violates PodSecurity restricted", "AdmissionDenied", FailureCategory.SCHEDULING),
+        (
+            403,
+            'User "x" cannot create resource "pods" in API group ""',
+            "OperatorPermissionDenied",
+            FailureCategory.USER,
+        ),
+        (
+            403,
+            'user "x" is attempting to grant RBAC permissions not currently held',
+            "OperatorPermissionDenied",
+            FailureCategory.USER,
+        ),
+        (422, "Pod x is invalid", "Invalid", FailureCategory.USER),
+        (400, "strict decoding error", "Invalid", FailureCategory.USER),
+        (404, "namespaces data not found", "AdmissionDenied", FailureCategory.SCHEDULING),
         (
             403,
             "unable to create new content in namespace data because it is being terminated",
             "NamespaceTerminating",
-            Kind.SCHEDULING,
+            FailureCategory.SCHEDULING,
         ),
     ],
 )
-def test_a_refusal_keeps_the_servers_words(status: int, message: str, reason: str, kind: Kind) -> None:
-    found = pod_failures.refused(Refusal(kind="Pod", name="p", status=status, reason="r", message=message, at_ms=0))
-    assert (found.reason, found.kind) == (reason, kind)
-    assert message in found.sentence
+def test_a_rejection_keeps_the_message_of_the_api_server(
+    status: int, message: str, reason: str, kind: FailureCategory
+) -> None:
+    found = pod_failures.api_rejection(
+        Rejection(kind="Pod", name="p", status=status, reason="r", message=message, at_ms=0)
+    )
+    assert (found.reason, found.category) == (reason, kind)
+    assert message in found.message
 
 
-def test_a_binding_whose_role_cannot_change_says_what_to_do() -> None:
-    refusal = Refusal(kind="RoleBinding", name="f", status=422, reason="Invalid", message="roleRef", at_ms=0)
-    assert "Delete it" in pod_failures.refused(refusal).sentence
+def test_a_role_binding_with_another_role_has_the_action_to_take() -> None:
+    refusal = Rejection(kind="RoleBinding", name="f", status=422, reason="Invalid", message="roleRef", at_ms=0)
+    assert "delete it" in pod_failures.api_rejection(refusal).message
 
 
 @pytest.mark.parametrize(
     ("nodes", "lost"),
     [({"node-1": True}, None), ({"node-1": False}, "node-1"), ({"node-1": None}, "node-1"), ({}, None)],
 )
-def test_a_node_is_lost_only_where_it_was_looked_at(nodes: dict[str, bool | None], lost: str | None) -> None:
-    assert pod_failures.lost_node(pod("Running"), nodes) == lost
+def test_a_node_is_lost_only_if_it_is_observed(nodes: dict[str, bool | None], lost: str | None) -> None:
+    assert pod_failures.node_of_lost_pod(pod("Running"), nodes) == lost
 
 
-def test_a_field_that_another_versions_definition_does_not_know_is_a_refusal_and_no_passing_trouble() -> None:
+def test_an_undeclared_field_is_a_rejection_and_not_transient() -> None:
     unknown = ApiError(500, "", "failed to create typed patch object: .status.memory: field not declared in schema")
-    assert not unknown.is_worth_another_try
-    assert ApiError(500, "InternalError", "etcdserver: request timed out").is_worth_another_try
+    assert not unknown.is_transient
+    assert ApiError(500, "InternalError", "etcdserver: request timed out").is_transient

@@ -11,11 +11,11 @@ import pytest
 from aiohttp import web
 
 from s3sink_operator import report_client
-from s3sink_operator.kube_api import Api
-from s3sink_operator.object_cache import SinkKey, Store
-from s3sink_operator.observe import MISSES, Observer, is_of
-from s3sink_operator.pod_events import Kubelet
-from s3sink_operator.report_client import ByPod
+from s3sink_operator.kube_api import KubeApi
+from s3sink_operator.object_cache import ObjectCache, SinkKey
+from s3sink_operator.observe import MAX_MISSED_POLLS, Observer, belongs_to
+from s3sink_operator.pod_events import PodEventReader
+from s3sink_operator.report_client import DirectReportClient
 from s3sink_operator.types import Json, Unreachable
 from tests.operator.fake_cluster import document, report, running
 
@@ -37,7 +37,7 @@ def fetched(handler: Handler) -> bytes:
             ports = [{"name": "report", "containerPort": port}]
             pod: Json = {"status": {"podIP": "127.0.0.1"}, "spec": {"containers": [{"ports": ports}]}}
             async with aiohttp.ClientSession() as http:
-                return await ByPod(http).fetch(pod)
+                return await DirectReportClient(http).fetch(pod)
         finally:
             await runner.cleanup()
 
@@ -56,7 +56,7 @@ def test_a_drivers_answer_is_taken_as_the_bytes_that_it_is() -> None:
 
 
 def test_an_answer_that_is_longer_than_any_report_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_client, "MOST_BYTES", 2 << 20)
+    monkeypatch.setattr(report_client, "MAX_REPORT_BYTES", 2 << 20)
     sent = 0
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -73,7 +73,7 @@ def test_an_answer_that_is_longer_than_any_report_is_not_read_to_its_end(monkeyp
     assert sent < 200
 
 
-def test_a_driver_sends_nobody_elsewhere() -> None:
+def test_a_redirect_of_a_driver_is_not_followed() -> None:
     async def answer(_: web.Request) -> web.Response:
         raise web.HTTPFound("/elsewhere")
 
@@ -87,18 +87,18 @@ def test_a_driver_sends_nobody_elsewhere() -> None:
     ids=["name", "namespace", "id"],
 )
 def test_a_report_of_another_sink_is_not_this_ones(other: dict[str, Any]) -> None:
-    assert is_of(report(), document())
-    assert not is_of(report(**other), document())
+    assert belongs_to(report(), document())
+    assert not belongs_to(report(**other), document())
 
 
-def test_a_sink_with_an_id_of_its_own_tells_that_one() -> None:
-    assert is_of(report(sink_id="archive"), document(sinkId="archive"))
-    assert not is_of(report(), document(sinkId="archive"))
+def test_a_report_has_the_sink_id_of_the_spec() -> None:
+    assert belongs_to(report(sink_id="archive"), document(sinkId="archive"))
+    assert not belongs_to(report(), document(sinkId="archive"))
 
 
-def test_a_driver_is_said_to_be_silent_for_long_after_some_looks_in_a_row() -> None:
+def test_an_unreachable_driver_is_persistent_after_several_missed_polls() -> None:
     cluster = running()
-    answers: list[str | None] = [None, "", None, *[None] * MISSES]
+    answers: list[str | None] = [None, "", None, *[None] * MAX_MISSED_POLLS]
 
     class Answers:
         async def fetch(self, pod: Json) -> bytes:
@@ -107,20 +107,20 @@ def test_a_driver_is_said_to_be_silent_for_long_after_some_looks_in_a_row() -> N
             return report().model_dump_json(by_alias=True).encode()
 
     class NoWarnings:
-        async def warning(self, pod: Json) -> None:
+        async def last_warning(self, pod: Json) -> None:
             return None
 
-    store = Store()
+    store = ObjectCache()
     for each in (cluster.sink, *cluster.things.values()):
-        store.learn(each)
-    observer = Observer(cast("Api", None), store, Answers(), cast("Kubelet", NoWarnings()))
+        store.on_response(each)
+    observer = Observer(cast("KubeApi", None), store, Answers(), cast("PodEventReader", NoWarnings()))
 
     async def looks() -> list[bool | None]:
         found = []
         while answers:
-            seen = await observer.look(SinkKey("data", "flights"), asking=None)
+            seen = await observer.observe(SinkKey("data", "flights"), refresh=None)
             assert seen is not None
-            found.append(seen.report.lasts if isinstance(seen.report, Unreachable) else None)
+            found.append(seen.report.persistent if isinstance(seen.report, Unreachable) else None)
         return found
 
-    assert asyncio.run(looks()) == [False, None, *[False] * (MISSES - 1), True, True]
+    assert asyncio.run(looks()) == [False, None, *[False] * (MAX_MISSED_POLLS - 1), True, True]

@@ -5,102 +5,99 @@ from __future__ import annotations
 import json
 
 from s3sink_operator import names
-from s3sink_operator.objects import request_of
+from s3sink_operator.objects import operation_of
 from s3sink_operator.types import Json
-from tests.operator.fake_cluster import ALL_BUILT, Cluster, running
+from tests.operator.fake_cluster import Cluster, running
 
 
 def stopped(**spec: Json) -> Cluster:
     """A sink that is Stopped, with a job that carries out every request."""
     cluster = running(**spec)
-    cluster.settings = ALL_BUILT
-    cluster.annotate({names.STATE: "Stopped"})
+    cluster.annotate({names.STATE_ANNOTATION: "Stopped"})
     cluster.live()
     cluster.log.clear()
     return cluster
 
 
 def ask(cluster: Cluster, nonce: str, to: str = "Earliest", **more: object) -> None:
-    cluster.annotate({names.RESET_OFFSETS: json.dumps({"nonce": nonce, "to": to} | more)})
+    cluster.annotate({names.RESET_OFFSETS_ANNOTATION: json.dumps({"nonce": nonce, "to": to} | more)})
 
 
 def resets(cluster: Cluster) -> int:
     """How many task pods have been made."""
-    return cluster.log.count(f"create {names.task_name(cluster.name)}")
+    return cluster.log.count(f"create {names.operation_pod_name(cluster.name)}")
 
 
-def test_a_request_of_the_annotation_is_carried_out_once_and_the_spec_stays_as_it_is() -> None:
+def test_a_request_in_the_annotation_runs_once_and_the_spec_is_unchanged() -> None:
     cluster = stopped()
     before = json.dumps(cluster.sink["spec"])
     ask(cluster, "a1", "Timestamp", timestamp=1_762_164_000_000, onExisting="NewPrefix")
     cluster.settle()
     assert cluster.task
-    assert request_of(cluster.task) == "Reset:a1"
+    assert operation_of(cluster.task) == "Reset:a1"
     line = cluster.task["spec"]["containers"][0]["args"]
     assert line[line.index("--to") :][:6] == [
         "--to", "Timestamp", "--on-existing", "NewPrefix", "--timestamp", "1762164000000",
     ]  # fmt: skip
     cluster.live()
-    assert cluster.status["offsets"]["nonce"] == "a1"
-    assert not cluster.decide().writes
+    assert cluster.status["offsetReset"]["nonce"] == "a1"
+    assert not cluster.decide().has_writes
     assert resets(cluster) == 1
     assert json.dumps(cluster.sink["spec"]) == before
 
 
-def test_a_request_of_the_spec_is_not_carried_out_again_after_one_of_the_annotation() -> None:
+def test_a_request_in_the_spec_does_not_run_again_after_one_in_the_annotation() -> None:
     cluster = stopped(offsets={"reset": {"nonce": "s1", "to": "Earliest"}})
-    assert cluster.status["offsets"]["nonce"] == "s1"
+    assert cluster.status["offsetReset"]["nonce"] == "s1"
     ask(cluster, "a1", "Latest")
     cluster.live()
-    assert cluster.status["offsets"]["carriedOut"] == {"spec": "s1", "annotation": "a1"}
+    assert cluster.status["offsetReset"]["completedNonces"] == {"spec": "s1", "annotation": "a1"}
     assert resets(cluster) == 1
     cluster.edit(offsets={"reset": {"nonce": "s2", "to": "Latest"}})
     cluster.live()
-    assert cluster.status["offsets"]["nonce"] == "s2"
+    assert cluster.status["offsetReset"]["nonce"] == "s2"
     assert resets(cluster) == 2
 
 
 def test_what_an_older_operator_has_remembered_counts_for_the_spec() -> None:
     cluster = stopped(offsets={"reset": {"nonce": "s1", "to": "Earliest"}})
-    del cluster.sink["status"]["offsets"]["carriedOut"]
+    del cluster.sink["status"]["offsetReset"]["completedNonces"]
     cluster.live()
     assert resets(cluster) == 0
 
 
-def test_a_request_that_cannot_be_read_is_told_and_the_sink_goes_on() -> None:
+def test_an_unreadable_request_is_reported_and_the_sink_continues() -> None:
     cluster = running()
-    cluster.settings = ALL_BUILT
     for text, said in (
-        ("{", "it is no JSON"),
+        ("{", "invalid JSON"),
         ("[1]", "spec.offsets.reset"),
         ('{"nonce": "a1", "to": "Yesterday"}', "spec.offsets.reset.to"),
         ('{"nonce": "a1", "to": "Timestamp"}', "timestamp"),
         ('{"to": "Earliest"}', "nonce"),
         ('{"nonce": null, "to": "Earliest"}', "nonce"),
-        ("null", "take it away"),
+        ("null", "remove the annotation"),
     ):
-        cluster.annotate({names.RESET_OFFSETS: text})
+        cluster.annotate({names.RESET_OFFSETS_ANNOTATION: text})
         cluster.live()
-        told = cluster.condition("OffsetsReset")
-        assert told["reason"] == "InvalidRequest"
-        assert said in told["message"]
+        reported = cluster.condition("OffsetsReset")
+        assert reported["reason"] == "InvalidRequest"
+        assert said in reported["message"]
         assert cluster.ready == ("True", "Running")
 
 
-def test_an_annotation_that_asks_for_nothing_hides_no_request_of_the_spec() -> None:
+def test_a_completed_annotation_does_not_hide_a_request_in_the_spec() -> None:
     cluster = stopped()
-    cluster.annotate({names.RESET_OFFSETS: "null"})
+    cluster.annotate({names.RESET_OFFSETS_ANNOTATION: "null"})
     cluster.edit(offsets={"reset": {"nonce": "s1", "to": "Earliest"}})
     cluster.live()
-    assert cluster.status["offsets"]["nonce"] == "s1"
+    assert cluster.status["offsetReset"]["nonce"] == "s1"
     assert cluster.condition("OffsetsReset")["reason"] == "InvalidRequest"
 
 
-def test_a_request_of_the_annotation_waits_until_the_sink_is_stopped() -> None:
+def test_a_request_in_the_annotation_waits_until_the_sink_is_stopped() -> None:
     cluster = running()
-    cluster.settings = ALL_BUILT
     ask(cluster, "a1")
     cluster.live()
-    assert cluster.condition("OffsetsReset")["reason"] == "WaitsForStopped"
-    assert names.RESET_OFFSETS in cluster.condition("OffsetsReset")["message"]
+    assert cluster.condition("OffsetsReset")["reason"] == "WaitingForStopped"
+    assert names.RESET_OFFSETS_ANNOTATION in cluster.condition("OffsetsReset")["message"]
     assert cluster.ready == ("True", "Running")

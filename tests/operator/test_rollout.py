@@ -9,8 +9,8 @@ from tests.operator.fake_cluster import MINUTE, SETTINGS, Cluster, actions, runn
 
 
 def after_an_update(cluster: Cluster) -> Settings:
-    """The settings of an operator that has just begun, with another image."""
-    return replace(SETTINGS, image="job:2", started_ms=cluster.now, rollout_ms=10 * MINUTE)
+    """The settings of an operator that has just started, with another image."""
+    return replace(SETTINGS, image="job:2", start_time_ms=cluster.now, rollout_ms=10 * MINUTE)
 
 
 def updated() -> Cluster:
@@ -19,12 +19,12 @@ def updated() -> Cluster:
     return cluster
 
 
-def test_a_driver_goes_on_until_its_turn_for_the_operators_new_image_comes() -> None:
+def test_a_driver_keeps_running_until_its_turn_in_a_rollout() -> None:
     cluster = updated()
     cluster.settle()
     assert not actions(cluster)
     assert cluster.ready == ("True", "Running")
-    assert "when its turn comes" in cluster.condition("Ready")["message"]
+    assert "a restart for the new default image is scheduled" in cluster.condition("Ready")["message"]
     cluster.wait(10 * MINUTE)
     cluster.live()
     assert cluster.driver

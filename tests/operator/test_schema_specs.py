@@ -7,7 +7,7 @@ import copy
 from hypothesis import given
 
 from s3sink_operator.types import Json
-from tests.operator.fake_cluster import ALL_BUILT, Cluster, document
+from tests.operator.fake_cluster import SETTINGS, Cluster, document
 from tests.operator.schema_specs import specs
 from tests.operator.test_decide_properties import created, shown
 
@@ -29,7 +29,7 @@ def test_editing_any_spec_into_any_other_gives_the_same_objects_as_creating_that
 
 @given(specs())
 def test_a_sink_of_any_spec_settles_and_then_nothing_is_written(spec: Json) -> None:
-    cluster = Cluster(sink=document(**spec), settings=ALL_BUILT)
+    cluster = Cluster(sink=document(**spec), settings=SETTINGS)
     cluster.live()
     cluster.log.clear()
     assert not cluster.look(), cluster.log

@@ -11,72 +11,79 @@ from hypothesis import strategies as st
 
 from s3sink_operator import status
 from s3sink_operator.status import Condition
-from s3sink_operator.types import Json, to_ms, to_stamp
+from s3sink_operator.status_model import ConditionStatus, SinkStatus
+from s3sink_operator.types import Json, to_ms, to_timestamp
 from sink_job.api.report import PartitionReport, RunState, Totals
 from tests.operator.fake_cluster import START, report
 
-READY = Condition(type="Ready", status="True", reason="Running", message="copies 1 topic-partition")
+TRUE, FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
+READY = Condition(type="Ready", status=TRUE, reason="Running", message="copying 1 topic-partition")
 
 
 def made(conditions: list[Condition], old: list[Json] | None = None, now: int = START) -> list[Json]:
-    return status.conditions(old or [], conditions, generation=2, now=now)
+    """The conditions as JSON, after those of the JSON `old`."""
+    before = SinkStatus.read({"conditions": old or []}).conditions or []
+    assert len(before) == len(old or [])
+    return [each.document() for each in status.conditions(before, conditions, generation=2, now=now)]
 
 
 def test_a_conditions_time_changes_with_its_status_alone() -> None:
     first = made([READY])
-    same = made([Condition(type="Ready", status="True", reason="Other", message="m")], first, START + 60_000)
-    assert same[0]["lastTransitionTime"] == to_stamp(START)
+    same = made([Condition(type="Ready", status=TRUE, reason="Other", message="m")], first, START + 60_000)
+    assert same[0]["lastTransitionTime"] == to_timestamp(START)
     assert same[0]["reason"] == "Other"
-    other = made([Condition(type="Ready", status="False", reason="Starting", message="m")], same, START + 60_000)
-    assert other[0]["lastTransitionTime"] == to_stamp(START + 60_000)
+    other = made([Condition(type="Ready", status=FALSE, reason="Starting", message="m")], same, START + 60_000)
+    assert other[0]["lastTransitionTime"] == to_timestamp(START + 60_000)
     assert other[0]["observedGeneration"] == 2
 
 
 def test_a_condition_that_is_over_goes_away() -> None:
-    lost = Condition(type="DataLoss", status="True", reason="OffsetsLost", message="m")
+    lost = Condition(type="DataLoss", status=TRUE, reason="OffsetsLost", message="m")
     assert [each["type"] for each in made([READY], made([READY, lost]))] == ["Ready"]
 
 
 @pytest.mark.parametrize(
     ("said", "written"), [("Evicted", "Evicted"), ("no room!", "noroom"), ("42", "Unknown"), ("", "Unknown")]
 )
-def test_a_reason_that_is_no_word_is_made_one(said: str, written: str) -> None:
-    condition = Condition(type="Ready", status="False", reason=said, message="m" * 100_000)
+def test_an_invalid_reason_is_sanitized(said: str, written: str) -> None:
+    condition = Condition(type="Ready", status=FALSE, reason=said, message="m" * 100_000)
     assert made([condition])[0]["reason"] == written
     assert len(made([condition])[0]["message"]) == 4096
 
 
-def test_the_furthest_behind_twenty_partitions_are_told_and_all_topics_summed() -> None:
+def test_the_twenty_most_lagging_partitions_are_listed_and_all_topics_summed() -> None:
     partitions = [
         PartitionReport(topic=f"t{n % 3}", partition=n, committed=n, next=n, end=2 * n, lag=n, lag_ms=n * 1000)
         for n in range(100)
     ]
-    told = status.connector(report(partitions=partitions, assigned_partitions=100, totals=Totals(records=5)))
-    assert [each["partition"] for each in told["worst"]] == list(range(99, 79, -1))
-    assert told["lag"] == {"records": 4950, "seconds": 99}
-    assert sum(topic["lag"] for topic in told["topics"]) == 4950
-    assert [topic["partitions"] for topic in told["topics"]] == [34, 33, 33]
-    assert told["worst"][0] == {
+    reported = status.progress(
+        report(partitions=partitions, assigned_partitions=100, totals=Totals(records=5))
+    ).document()
+    assert [each["partition"] for each in reported["mostLagging"]] == list(range(99, 79, -1))
+    assert reported["lag"] == {"records": 4950, "seconds": 99}
+    assert sum(topic["lag"] for topic in reported["topics"]) == 4950
+    assert [topic["partitions"] for topic in reported["topics"]] == [34, 33, 33]
+    assert reported["mostLagging"][0] == {
         "topic": "t0", "partition": 99, "committed": 99, "end": 198, "lag": 99, "lagSeconds": 99
     }  # fmt: skip
 
 
-def test_lag_that_is_not_known_is_not_told_as_none() -> None:
+def test_unknown_lag_is_absent() -> None:
     partitions = [PartitionReport(topic="t", partition=0, committed=0, next=0)]
-    assert "lag" not in status.connector(report(RunState.RECOVERING, partitions=partitions))
+    assert "lag" not in status.progress(report(RunState.RECOVERING, partitions=partitions)).document()
 
 
-def whole(**connector: Any) -> Json:
+def whole(**progress: Any) -> Json:
     return {
         "observedGeneration": 1,
         "conditions": made([READY]),
-        "connector": {"phase": "Running", "records": 1} | connector,
-        "memory": {"current": "2Gi", "wanted": "2Gi", "inputs": {"openObjects": 1}},
+        "progress": {"phase": "Running", "records": 1} | progress,
+        "memory": {"current": "2Gi", "recommended": "2Gi", "inputs": {"openObjects": 1}},
     }
 
 
 def written(old: Json, new: Json, now: int) -> tuple[Json | None, int | None]:
-    return status.to_write(old, new, now=now, pause_ms=30_000)
+    return status.pending_write(old, new, now=now, interval_ms=30_000)
 
 
 def test_nothing_is_written_where_nothing_changed() -> None:
@@ -91,7 +98,7 @@ def test_progress_waits_for_half_a_minute_and_is_not_forgotten() -> None:
     assert written(first, whole(records=2), START + 12_000) == (None, 18_000)
     later, wait = written(first, whole(records=2), START + 30_000)
     assert later is not None
-    assert later["connector"]["updatedTime"] == to_stamp(START + 30_000)
+    assert later["progress"]["updateTime"] == to_timestamp(START + 30_000)
     assert wait is None
 
 
@@ -99,7 +106,7 @@ def test_what_memory_is_computed_from_is_progress_too() -> None:
     first, _ = written({}, whole(), START)
     assert first is not None
     new = whole()
-    new["memory"] |= {"wanted": "3Gi", "inputs": {"openObjects": 9}}
+    new["memory"] |= {"recommended": "3Gi", "inputs": {"openObjects": 9}}
     assert written(first, new, START + 1000) == (None, 29_000)
 
 
@@ -108,12 +115,12 @@ def test_a_change_of_state_is_written_at_once_with_the_progress_so_far() -> None
     assert first is not None
     later, _ = written(first, whole(records=2, phase="Stopping"), START + 1000)
     assert later is not None
-    assert later["connector"]["records"] == 2
+    assert later["progress"]["records"] == 2
 
 
 @given(st.integers(0, 4_000_000_000_000))
 def test_times_are_whole_seconds_and_come_back(ms: int) -> None:
-    assert to_ms(to_stamp(ms)) == ms // 1000 * 1000
+    assert to_ms(to_timestamp(ms)) == ms // 1000 * 1000
 
 
 def test_what_is_no_time_is_none() -> None:

@@ -34,12 +34,12 @@ def test_a_pattern_means_what_it_means_to_python(pattern: str, topic: str) -> No
 
 @pytest.mark.parametrize("pattern", ["flights-.*", "(eu|us)[.]orders", "[a-z]+_v[0-9]{1,2}", r"\w+", "(?s).*?"])
 @pytest.mark.parametrize("topic", ["flights-2025", "eu.orders", "orders_v12", "orders", "Orders"])
-def test_the_patterns_that_people_write_are_told(pattern: str, topic: str) -> None:
+def test_common_patterns_are_decided(pattern: str, topic: str) -> None:
     assert matches(pattern, topic) is (re.fullmatch(pattern, topic) is not None)
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(.*a){12}b", "(a?){60}b", "((a*)*)*b"])
-def test_what_makes_others_go_back_for_hours_is_told_at_once(pattern: str) -> None:
+def test_patterns_with_exponential_backtracking_are_decided_at_once(pattern: str) -> None:
     assert matches(pattern, "a" * 60) is False
     assert matches(pattern, "a" * 60 + "b") is True
 
@@ -85,5 +85,5 @@ def test_a_literal_of_such_a_construct_is_no_reason_not_to_match(pattern: str) -
         pytest.param(r"\141+", id="has an octal number"),
     ],
 )
-def test_it_is_not_told_where_a_pattern(pattern: str) -> None:
+def test_the_result_is_undecided_if_a_pattern(pattern: str) -> None:
     assert matches(pattern, "a" * 200) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from s3sink_operator.workqueue import URGENT, WorkQueue
+from s3sink_operator.workqueue import PRIORITY, WorkQueue
 
 
 class Clock:
@@ -54,7 +54,7 @@ def test_a_key_that_is_added_while_a_worker_has_it_comes_again_when_it_is_done()
     play(scene)
 
 
-def test_a_look_at_once_comes_before_the_later_one_that_was_wanted_and_is_the_only_one() -> None:
+def test_an_immediate_requeue_replaces_a_later_one() -> None:
     async def scene(queue: WorkQueue[str], clock: Clock) -> None:
         queue.add("a", 60)
         queue.add("a")
@@ -91,7 +91,7 @@ def test_what_is_urgent_comes_before_what_was_due_already() -> None:
     async def scene(queue: WorkQueue[str], clock: Clock) -> None:
         queue.add("first")
         clock.now = 10
-        queue.add("urgent", URGENT)
+        queue.add("urgent", PRIORITY)
         assert [await queue.take(), await queue.take()] == ["urgent", "first"]
 
     play(scene)
@@ -100,8 +100,8 @@ def test_what_is_urgent_comes_before_what_was_due_already() -> None:
 def test_what_has_waited_for_long_is_not_overtaken_by_what_is_urgent() -> None:
     async def scene(queue: WorkQueue[str], clock: Clock) -> None:
         queue.add("waits")
-        clock.now = -URGENT + 1
-        queue.add("urgent", URGENT)
+        clock.now = -PRIORITY + 1
+        queue.add("urgent", PRIORITY)
         assert [await queue.take(), await queue.take()] == ["waits", "urgent"]
 
     play(scene)

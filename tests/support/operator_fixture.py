@@ -19,9 +19,9 @@ StartOperator = Callable[..., Operator]
 """Starts an operator with flags, for as long as the test lasts."""
 
 SINK = "flights"
-DRIVER = names.driver_name(SINK)
-TASK = names.task_name(SINK)
-CHILD = names.config_name(SINK)
+DRIVER = names.driver_pod_name(SINK)
+TASK = names.operation_pod_name(SINK)
+CHILD = names.config_map_name(SINK)
 SPEC: Json = {
     "kafka": {"bootstrapServers": "kafka:9092", "topics": ["flights"]},
     "rotation": {"flushSize": 100},
@@ -74,7 +74,7 @@ def reason_is(reason: str) -> Callable[[Json], bool]:
 
 @dataclass
 class Operated:
-    """The sink `flights` of one namespace. Drivers run and report as soon as they are made, unless told otherwise."""
+    """The sink `flights` of one namespace. By default drivers run and report as soon as they are created."""
 
     kube: Kube
     harness: Harness
@@ -88,9 +88,9 @@ class Operated:
         """A driver that runs and reports."""
         self.runs(pod, report())
 
-    def runs(self, pod: str, told: Report) -> None:
+    def runs(self, pod: str, answer: Report) -> None:
         """As the startup probe has it: it answers first, and counts as started then."""
-        self.harness.run(pod, ready=False, report=told)
+        self.harness.run(pod, ready=False, report=answer)
         self.harness.run(pod)
 
     def apply(self, name: str = SINK, **spec: Any) -> Json:
@@ -101,8 +101,8 @@ class Operated:
 
     def annotate(self, **annotations: str | None) -> None:
         """Sets annotations of the group s3sink.io by their short names; None takes one away."""
-        wanted = {f"s3sink.io/{name}": value for name, value in annotations.items()}
-        self.kube.patch("S3Sink", SINK, {"metadata": {"annotations": wanted}})
+        prefixed = {f"s3sink.io/{name}": value for name, value in annotations.items()}
+        self.kube.patch("S3Sink", SINK, {"metadata": {"annotations": prefixed}})
 
     @property
     def sink(self) -> Json:

@@ -1,5 +1,5 @@
--- Health of an S3Sink: what its status says of the generation that Git asks for, read as kstatus reads it. No Lua
--- library is needed.
+-- Health of an S3Sink: the status of the generation in Git, read as kstatus reads it. No Lua
+-- library is required.
 local status = obj.status or {}
 local annotations = obj.metadata.annotations or {}
 
@@ -20,22 +20,22 @@ if obj.metadata.deletionTimestamp ~= nil then
   return health("Progressing", "The sink is being deleted")
 end
 if annotations["reconcile.s3sink.io/paused"] == "true" then
-  return health("Suspended", "The operator leaves the sink as it is: annotation reconcile.s3sink.io/paused")
+  return health("Suspended", "The operator is paused for this sink: annotation reconcile.s3sink.io/paused")
 end
 if status.observedGeneration == nil or status.observedGeneration ~= obj.metadata.generation then
-  return health("Progressing", "Waiting for the operator to see this generation")
+  return health("Progressing", "Waiting for the operator to observe this generation")
 end
 
--- Each look of the operator gives one reason and one sentence, which Ready always carries.
+-- Ready always carries the reason and the message of the last reconcile pass.
 local ready = condition("Ready")
 local message = ready.message or "Waiting for the condition Ready"
 if condition("Stalled").status == "True" then
   return health("Degraded", message)
 end
 
-local wanted = (status.state or {}).wanted
-if wanted == "Paused" or wanted == "Stopped" then
-  local is = (status.connector or {}).phase == wanted and "Suspended" or "Progressing"
+local desired = status.desiredState
+if desired == "Paused" or desired == "Stopped" then
+  local is = (status.progress or {}).phase == desired and "Suspended" or "Progressing"
   return health(is, message)
 end
 

@@ -1,4 +1,4 @@
-{{/* The name of the release's objects: no word of it twice. */}}
+{{/* The full name of the objects, without a repeated word. */}}
 {{- define "s3sink.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
@@ -18,14 +18,14 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* What selects the operator's pods: never changed, as a Deployment's selector cannot be. */}}
+{{/* The selector labels of the operator pods. Constant, since the selector of a Deployment is immutable. */}}
 {{- define "s3sink.selector" -}}
 app.kubernetes.io/name: {{ include "s3sink.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: operator
 {{- end -}}
 
-{{/* Of every object, but for the component, which each adds. */}}
+{{/* The labels of every object, without the component. */}}
 {{- define "s3sink.labels" -}}
 app.kubernetes.io/name: {{ include "s3sink.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -38,7 +38,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end -}}
 
-{{/* The labels that the operator gives all pods of sinks. */}}
+{{/* The labels of all pods of sinks. */}}
 {{- define "s3sink.sinkPods" -}}
 app.kubernetes.io/name: s3sink
 app.kubernetes.io/managed-by: s3sink-operator
@@ -52,7 +52,7 @@ app.kubernetes.io/managed-by: s3sink-operator
 {{- end -}}
 {{- end -}}
 
-{{/* An image by digest, else by tag. Takes {of: image, what: its key in the values, chart: the root}. */}}
+{{/* An image with its digest, or else its tag. Takes {of: image, what: its key in the values, chart: the root}. */}}
 {{- define "s3sink.image" -}}
 {{- $repository := required (printf "%s.repository is required: the image that `docker build --target %s` makes" .what .target) .of.repository -}}
 {{- if .of.digest -}}
@@ -70,14 +70,14 @@ app.kubernetes.io/managed-by: s3sink-operator
 {{- include "s3sink.image" (dict "of" .Values.jobImage "what" "jobImage" "target" "job" "chart" .) -}}
 {{- end -}}
 
-{{/* Stops with a sentence where the cluster has no such API. */}}
+{{/* Fails with a message if the cluster does not have an API. */}}
 {{- define "s3sink.needsPrometheus" -}}
 {{- if not (.chart.Capabilities.APIVersions.Has "monitoring.coreos.com/v1") -}}
 {{- fail (printf "%s.enabled needs the Prometheus operator, and this cluster has no API monitoring.coreos.com/v1 (for helm template: --api-versions monitoring.coreos.com/v1)" .what) -}}
 {{- end -}}
 {{- end -}}
 
-{{/* What the operator may do where sinks are: docs/operator-architecture.md. */}}
+{{/* The permissions of the operator in the namespaces of sinks: docs/operator-architecture.md. */}}
 {{- define "s3sink.operatorRules" -}}
 - apiGroups: [s3sink.io]
   resources: [s3sinks]
@@ -111,14 +111,14 @@ app.kubernetes.io/managed-by: s3sink-operator
   verbs: [list, create]
 {{- end -}}
 
-{{/* "true" where the cluster assigns uids by itself, and refuses others. */}}
+{{/* "true" if the cluster assigns uids and rejects others. */}}
 {{- define "s3sink.openshift" -}}
 {{- if or (eq .Values.openshift "Enabled") (and (eq .Values.openshift "Auto") (.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}
 true
 {{- end -}}
 {{- end -}}
 
-{{/* Security context of the operator's pods. */}}
+{{/* Security context of the operator pod. */}}
 {{- define "s3sink.podSecurityContext" -}}
 {{- if include "s3sink.openshift" . -}}
 {{- toYaml (omit .Values.podSecurityContext "runAsUser" "runAsGroup" "fsGroup") -}}

@@ -1,14 +1,17 @@
-"""The CustomResourceDefinition of S3Sinks, made from `sink_job.api`: `make crd` writes it, `make lint` compares.
+"""The CustomResourceDefinition of S3Sinks, generated from `sink_job.api` by `make crd` and compared by `make lint`.
 
-The schema says what single fields may hold, the rules what fields mean together. The job's parser (`parse_sink`) stays
-the final word: what it alone can tell is refused by the operator, in the condition InvalidSpec. These are:
+The schema validates single fields, the CEL rules combinations of fields. The parser of the job (`parse_sink`) is the
+reference: what it alone can check is reported by the operator in the condition InvalidSpec. These are:
 
-- time zones, locales, the letters of `partitioner.pathFormat`, `kafka.topicsPattern` as a regular expression of Java;
-- control characters and blanks around texts; a port above 65535; an endpoint with a path, credentials or no host;
-- keys of secrets that begin with `..`; what a property of Kafka or Spark is set to; what a pod template holds;
-- sizes with a fraction that are not a whole number of bytes; durations of more than 100 years;
-- settings that this version of the job cannot do yet (`sink_job.api.unsupported`);
-- what other sinks of the cluster claim, and everything that only Kafka and S3 know.
+- time zones, locales, the letters of `partitioner.pathFormat`, the Java regular expression `kafka.topicsPattern`;
+- control characters and spaces around texts; a port above 65535; an endpoint with a path, credentials or no host;
+- keys of Secrets that begin with `..`; values of Kafka and Spark properties; the content of pod templates;
+- sizes with a fraction that are not a whole number of bytes; durations above 100 years;
+- resources of other sinks in the cluster, and everything that only Kafka and S3 know.
+
+Settings that this version does not implement are not in the schema. The API server rejects an unsupported enum value
+with the list of supported ones. An unsupported field is unknown to it: kubectl, which validates strictly by default,
+is rejected with the name of the field; other clients get a warning and the field is pruned.
 """
 
 from __future__ import annotations
@@ -20,15 +23,15 @@ import yaml
 from s3sink_operator.crd.rules import RULES
 from s3sink_operator.crd.schema import attach, structural
 from s3sink_operator.crd.status import STATUS
-from s3sink_operator.names import CATEGORY, PLURAL, SHORT, SINGULAR
+from s3sink_operator.names import CATEGORY, PLURAL, SHORT_NAME, SINGULAR
 from sink_job.api.spec import GROUP, KIND, VERSION, Sink
 
 Json = dict[str, Any]
 
 FILE: Final = f"crds/{PLURAL}.{GROUP}.yaml"
-"""Where the text is kept, from the root of the project."""
+"""Path of the generated file, relative to the root of the repository."""
 
-_HEAD: Final = "# Made from sink_job.api by `make crd`; do not edit.\n"
+_HEAD: Final = "# Generated from sink_job.api by `make crd`; do not edit.\n"
 _READY: Final = '.status.conditions[?(@.type=="Ready")]'
 
 
@@ -39,7 +42,7 @@ def crd() -> Json:
         "kind": "CustomResourceDefinition",
         "metadata": {
             "name": f"{PLURAL}.{GROUP}",
-            # Helm leaves it, and with it every sink, when the operator is uninstalled.
+            # Helm keeps the CRD, and with it every sink, when the operator is uninstalled.
             "annotations": {"helm.sh/resource-policy": "keep"},
             "labels": {"app.kubernetes.io/name": SINGULAR},
         },
@@ -52,7 +55,7 @@ def crd() -> Json:
                 "listKind": f"{KIND}List",
                 "plural": PLURAL,
                 "singular": SINGULAR,
-                "shortNames": [SHORT],
+                "shortNames": [SHORT_NAME],
                 "categories": [CATEGORY],
             },
             "versions": [
@@ -80,13 +83,13 @@ def schema() -> Json:
     """The structural schema of a whole S3Sink, rules included."""
     made: Json = {
         "type": "object",
-        "description": "Copies Kafka topics into S3 objects, exactly once.",
+        "description": "Copies Kafka topics to S3 with exactly-once delivery.",
         "required": ["spec"],
         "properties": {
             "apiVersion": {"type": "string", "description": f"{GROUP}/{VERSION}."},
             "kind": {"type": "string", "description": f"{KIND}."},
             "metadata": {"type": "object"},
-            "spec": structural(Sink.model_json_schema(), "Spec"),
+            "spec": structural(Sink.model_json_schema(), path="spec", model="Spec"),
             "status": STATUS,
         },
     }
@@ -96,13 +99,13 @@ def schema() -> Json:
 
 def _columns() -> list[Json]:
     rows = (
-        ("Ready", "string", f"{_READY}.status", "Whether the sink runs as the spec says."),
-        ("State", "string", ".status.connector.phase", "What the sink does."),
-        ("Partitions", "integer", ".status.connector.partitions.assigned", "Topic-partitions that it reads."),
-        ("Lag", "integer", ".status.connector.lag.records", "Records that are not in a visible object."),
-        ("Memory", "string", ".status.memory.current", "What each executor has."),
-        ("Age", "date", ".metadata.creationTimestamp", "Time since the S3Sink was made."),
-        ("Reason", "string", f"{_READY}.reason", "Why it is ready, or is not."),
+        ("Ready", "string", f"{_READY}.status", "Status of the condition Ready."),
+        ("State", "string", ".status.progress.phase", "Phase of the sink."),
+        ("Partitions", "integer", ".status.progress.partitions.assigned", "Number of assigned topic-partitions."),
+        ("Lag", "integer", ".status.progress.lag.records", "Number of records that are not in a visible object."),
+        ("Memory", "string", ".status.memory.current", "Memory of an executor."),
+        ("Age", "date", ".metadata.creationTimestamp", "Time since the S3Sink was created."),
+        ("Reason", "string", f"{_READY}.reason", "Reason of the condition Ready."),
     )
     columns: list[Json] = [
         {"name": name, "type": kind, "jsonPath": path, "description": about} for name, kind, path, about in rows
@@ -112,12 +115,12 @@ def _columns() -> list[Json]:
 
 
 def text() -> str:
-    """The CustomResourceDefinition as it is kept in `FILE`."""
-    return _HEAD + yaml.dump(crd(), Dumper=_Plain, sort_keys=False, width=1000, allow_unicode=True)
+    """The content of `FILE`."""
+    return _HEAD + yaml.dump(crd(), Dumper=_PlainDumper, sort_keys=False, width=1000, allow_unicode=True)
 
 
-class _Plain(yaml.SafeDumper):
-    """YAML without references to what came before, and with what is short, a list of words or a field, in one line."""
+class _PlainDumper(yaml.SafeDumper):
+    """YAML without anchors, with short lists and mappings in flow style."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -133,5 +136,5 @@ def _mapping(dumper: yaml.SafeDumper, items: Json) -> yaml.Node:
     return dumper.represent_mapping("tag:yaml.org,2002:map", items, flow_style=in_a_line)
 
 
-_Plain.add_representer(list, _list)
-_Plain.add_representer(dict, _mapping)
+_PlainDumper.add_representer(list, _list)
+_PlainDumper.add_representer(dict, _mapping)

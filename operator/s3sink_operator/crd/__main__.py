@@ -1,4 +1,4 @@
-"""`python -m s3sink_operator.crd` prints the CustomResourceDefinition; with `--check FILE...` it compares and says."""
+"""`python -m s3sink_operator.crd` prints the CustomResourceDefinition; `--check FILE...` compares files with it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from s3sink_operator import crd
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit code: 0, or 1 when a file given behind `--check` is not what the models make now."""
+    """Returns 0, or 1 if a file after `--check` differs from the generated one."""
     if not arguments:
         sys.stdout.write(crd.text())
         return 0
     made = crd.text()
     drifted = [file for file in arguments[1:] if Path(file).read_text(encoding="utf-8") != made]
     for file in drifted:
-        sys.stderr.write(f"{file} is not what sink_job.api makes now: run `make crd`\n")
+        sys.stderr.write(f"{file} differs from the models in sink_job.api: run `make crd`\n")
     return 1 if drifted else 0
 
 

@@ -1,9 +1,9 @@
-"""What the API server itself refuses, in CEL, each rule with the sentence that the user reads.
+"""The CEL rules of the CustomResourceDefinition, each with the message that the user reads.
 
-They repeat `sink_job.api` as far as that is cheap, so that a mistake shows at `kubectl apply` and not a moment later in
-a condition; they refuse nothing that the job would take, save what may not change any more. Lists of words (types that
-have a time, properties that the sink sets) are taken from the job's own tables. Sizes are compared by `quantity()`,
-which reads whole numbers and texts alike; durations by `duration()`, which knows no days.
+They repeat checks of `sink_job.api`, so that an error is reported by `kubectl apply` and not later in a condition. They
+reject nothing that the job accepts, except changes of immutable fields. Lists of words (types with a time, properties
+that the sink sets) come from the tables of the job. Sizes are compared with `quantity()`, which accepts integers and
+strings; durations with `duration()`, which has no days.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from s3sink_operator.names import LONGEST_SINK
-from sink_job.api.enums import ConverterType, PartitionerType, ResetTo, TimestampExtractor, Tolerance
+from s3sink_operator.names import MAX_SINK_NAME
+from sink_job.api.enums import ConverterType, PartitionerType, ResetTo, TimestampExtractor
 from sink_job.api.field_types import RESERVED
 from sink_job.api.quantities import DAY, HOUR, format_duration, parse_duration
 from sink_job.api.reserved_properties import (
@@ -32,16 +32,16 @@ from sink_job.api.s3_limits import MAX_PARTS
 
 
 @dataclasses.dataclass(frozen=True)
-class Rule:
-    """`path`: where `self` stands (`spec.kafka`; empty: the object). `says`: what is wrong and what to do."""
+class CelRule:
+    """`path`: the field of `self` (`spec.kafka`; empty: the object). `message`: the error and the action to take."""
 
     path: str
     cel: str
-    says: str
+    message: str
 
     def manifest(self) -> dict[str, Any]:
-        """The rule as a CustomResourceDefinition writes it."""
-        return {"rule": self.cel, "message": self.says}
+        """The rule in the format of a CustomResourceDefinition."""
+        return {"rule": self.cel, "message": self.message}
 
 
 def _list(words: Iterable[str]) -> str:
@@ -49,7 +49,7 @@ def _list(words: Iterable[str]) -> str:
 
 
 def _text(word: str) -> str:
-    """`word` as CEL writes it."""
+    """`word` as a CEL string literal."""
     return json.dumps(word)
 
 
@@ -58,15 +58,15 @@ def _size(value: str) -> str:
 
 
 def _lasts(value: str, compared: str, ms: int) -> str:
-    """Whether the duration in a text of ours is `<=` or `==` `ms`, a day at most: Go's notation has no days."""
+    """Compares a duration of at most a day, in the notation of the job, with `ms` milliseconds. CEL has no days."""
     days = f"duration({value}.matches('^0*1d') ? '24h' : '0s')"
     rest = f"duration('0s' + {value}.substring({value}.indexOf('d') + 1))"
     few_days = f"(!{value}.contains('d') || {value}.matches('^0*1?d'))"
     return f"{few_days} && {days} + {rest} {compared} duration('{ms}ms')"
 
 
-def bound(kind: str, path: str, which: str, limit: str) -> Rule:
-    """The rule that holds a size or a duration at `path` above its `minimum` or below its `maximum`, `limit`."""
+def bound(kind: str, path: str, which: str, limit: str) -> CelRule:
+    """The rule for the `minimum` or `maximum` of a size or duration."""
     most = which == "maximum"
     if kind == "size":
         cel = f"{_size('self')}.compareTo(quantity({_text(limit)})) {'<=' if most else '>='} 0"
@@ -77,7 +77,7 @@ def bound(kind: str, path: str, which: str, limit: str) -> Rule:
     else:
         raise ValueError(f"{path}: no rule for durations of at least {limit}")
     above = "above the maximum" if most else "below the minimum"
-    return Rule(path, cel, f"{path} is {above} of {limit}: write {limit} or {'less' if most else 'more'}")
+    return CelRule(path, cel, f"{path} is {above} of {limit}: write {limit} or {'less' if most else 'more'}")
 
 
 def _either(condition: str, *others: str) -> str:
@@ -92,229 +92,235 @@ _HERE: Final = r"'(?i)^http://(([a-z0-9_.-]+[.])?localhost|127[.][0-9.]+|\\[[0:]
 _SERVER: Final = r"\\s*(\\[[0-9a-fA-F:.%]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}\\s*"
 
 
-def _object() -> Iterator[Rule]:
+def _object() -> Iterator[CelRule]:
     name = "self.metadata.name"
-    yield Rule(
+    yield CelRule(
         "",
-        f"{name}.size() <= {LONGEST_SINK}",
-        f"metadata.name is longer than {LONGEST_SINK} characters: the pods of the sink are named after it, with an "
-        "attempt and a number behind it, and must still be host names of 63; choose a shorter name",
+        f"{name}.size() <= {MAX_SINK_NAME}",
+        f"metadata.name is longer than {MAX_SINK_NAME} characters: the names of its pods contain it and are limited "
+        "to 63 characters; choose a shorter name",
     )
-    yield Rule("", f"!{name}.contains('.')", "metadata.name has a dot: it is a label of pods and a host name; use -")
+    yield CelRule(
+        "",
+        f"!{name}.contains('.')",
+        "metadata.name has a dot: the names of its pods contain it and are host names; use -",
+    )
 
 
-def _unchanged(path: str, name: str, why: str, *, optional: bool = False) -> Rule:
+def _unchanged(path: str, name: str, why: str, *, optional: bool = False) -> CelRule:
     same = f"self.{name} == oldSelf.{name}"
     if optional:
         same = f"has(self.{name}) == has(oldSelf.{name}) && (!has(self.{name}) || {same})"
-    says = f"{path}.{name} cannot be changed: {why}; write the old value back, or make another S3Sink"
-    return Rule(path, same, says)
+    says = f"{path}.{name} is immutable: {why}; restore the previous value, or create another S3Sink"
+    return CelRule(path, same, says)
 
 
-def _identity() -> Iterator[Rule]:
-    yield _unchanged("spec.s3", "bucket", "the sink's ledger and its open objects are in the old bucket")
-    yield _unchanged("spec.s3", "topicsDir", "the sink's ledger and its open objects are under the old one")
-    yield _unchanged("spec.kafka", "groupId", "the sink's progress is shown under the old group", optional=True)
-    yield _unchanged("spec", "sinkId", "the sink's ledger has the old name", optional=True)
+def _identity() -> Iterator[CelRule]:
+    yield _unchanged("spec.s3", "bucket", "the ledger and the open objects are in the previous bucket")
+    yield _unchanged("spec.s3", "topicsDir", "the ledger and the open objects are below the previous one")
+    yield _unchanged("spec.kafka", "groupId", "the committed offsets belong to the previous group", optional=True)
+    yield _unchanged("spec", "sinkId", "the ledger has the previous name", optional=True)
 
 
-def _kafka() -> Iterator[Rule]:
+def _kafka() -> Iterator[CelRule]:
     here, secrets = "spec.kafka", "spec.kafka.propertySecrets"
-    yield Rule(
+    yield CelRule(
         f"{here}.bootstrapServers",
         f"self.matches('^{_SERVER}(,{_SERVER})*$')",
-        f"{here}.bootstrapServers is not a list of brokers: write host:port, separated by commas, without protocol",
+        f"{here}.bootstrapServers is not a list of brokers: write host:port, separated by commas, without a protocol",
     )
-    yield Rule(
+    yield CelRule(
         here,
         "has(self.topics) || has(self.topicsPattern)",
-        f"{here} says no topic to copy: give topics or topicsPattern",
+        f"{here} has no topics: set topics or topicsPattern",
     )
-    yield Rule(
+    yield CelRule(
         here,
         "!has(self.topics) || !has(self.topicsPattern)",
-        f"{here}.topicsPattern cannot stand beside topics: give one of the two",
+        f"{here}.topicsPattern cannot be combined with topics: set one of them",
     )
-    yield Rule(
+    yield CelRule(
         f"{here}.topics",
         f"self.all(topic, !(topic in {_list(['.', '..', RESERVED])}))",
-        f"{here}.topics has . or .., which Kafka does not allow, or {RESERVED}, where ledgers are: take it out",
+        f"{here}.topics contains . or .., which Kafka does not allow, or {RESERVED}, which is reserved: remove it",
     )
-    yield Rule(
+    yield CelRule(
         f"{here}.properties",
         "self.all(name, !name.startsWith('kafka.'))",
-        f"{here}.properties are written without the prefix kafka.: take it away",
+        f"{here}.properties has a property with the prefix kafka.: remove the prefix",
     )
     yield from _owned(f"{here}.properties", KAFKA_OWNED)
     yield _without_secrets(f"{here}.properties", BY_SECRET)
-    yield Rule(
+    yield CelRule(
         f"{here}.properties",
         f"!({_text(LOGIN)} in self) || !self[{_text(LOGIN)}].matches({_text(LOGIN_SECRETS)})",
-        f"{here}.properties: {LOGIN} with a password cannot be written here: {BY_SECRET}",
+        f"{here}.properties: {LOGIN} with a password is not allowed here: {BY_SECRET}",
     )
-    yield Rule(
+    yield CelRule(
         secrets,
         f"self.all(each, !each.name.startsWith('kafka.') && !(each.name in {_list(KAFKA_OWNED)}))",
-        f"{secrets} has a property that cannot be set there, as it could not in {here}.properties: take it out",
+        f"{secrets} has a property that cannot be set, as in {here}.properties: remove it",
     )
-    yield Rule(
+    yield CelRule(
         here,
         "!has(self.properties) || !has(self.propertySecrets) "
         "|| self.propertySecrets.all(each, !(each.name in self.properties))",
-        f"{secrets} has a property that is also in {here}.properties: give it in one place",
+        f"{secrets} has a property that is also in {here}.properties: set it once",
     )
 
 
-def _owned(path: str, owned: Mapping[str, str]) -> Iterator[Rule]:
-    """One rule for each reason not to set a property, with the properties that it holds for."""
+def _owned(path: str, owned: Mapping[str, str]) -> Iterator[CelRule]:
+    """One rule for each reason not to set a property, with its properties."""
     by_reason = sorted(owned, key=lambda name: (owned[name], name))
     for why, names in itertools.groupby(by_reason, key=owned.__getitem__):
         group = list(names)
         absent = f"!({_text(group[0])} in self)" if len(group) == 1 else f"{_list(group)}.all(name, !(name in self))"
-        yield Rule(path, absent, f"{path}: {', '.join(group)} cannot be set here: {why}")
+        yield CelRule(path, absent, f"{path}: {', '.join(group)} cannot be set here: {why}")
 
 
-def _without_secrets(path: str, why: str) -> Rule:
-    return Rule(
+def _without_secrets(path: str, why: str) -> CelRule:
+    return CelRule(
         path,
         f"self.all(name, !name.matches({_text(SECRET_NAMES)}))",
-        f"{path} has a password or another secret, which cannot be written here: {why}",
+        f"{path} has a password or another secret, which is not allowed here: {why}",
     )
 
 
-def _spark() -> Iterator[Rule]:
+def _spark() -> Iterator[CelRule]:
     here = "spec.sparkConf"
-    yield Rule(
+    yield CelRule(
         here,
         "self.all(name, name.startsWith('spark.'))",
-        f"{here} has a name that is not a property of Spark: their names begin with spark.",
+        f"{here} has a property that is not of Spark: use names that begin with spark.",
     )
     yield from _owned(here, SPARK_OWNED)
     for start, why in SPARK_OWNED_PREFIXES.items():
         cel = f"self.all(name, !name.startsWith({_text(start)}))"
-        yield Rule(here, cel, f"{here}: {start}* cannot be set here: {why}")
+        yield CelRule(here, cel, f"{here}: {start}* cannot be set here: {why}")
     yield _without_secrets(here, BY_POD)
 
 
-def _partitioner() -> Iterator[Rule]:
+def _partitioner() -> Iterator[CelRule]:
     here = "spec.partitioner"
-    yield Rule(
+    yield CelRule(
         f"{here}.fields",
         "self.all(field, self.exists_one(other, other == field))",
-        f"{here}.fields lists a field twice: take one of them out",
+        f"{here}.fields has a duplicate field: remove it",
     )
-    yield Rule(
+    yield CelRule(
         f"{here}.fields",
         "self.all(field, !('' in field.split('.')))",
-        f"{here}.fields has an empty segment: write field names, separated by single dots",
+        f"{here}.fields has an empty segment: separate field names with single dots",
     )
-    yield Rule(
+    yield CelRule(
         here,
         _either("has(self.fields)", f"!(self.type in {_FIELDED})"),
-        f"{here}.fields is missing: the types Field and FieldAndTime need at least one",
+        f"{here}.fields is missing: the types Field and FieldAndTime require at least one",
     )
-    yield Rule(
+    yield CelRule(
         here,
         _either("!has(self.fields)", f"self.type in {_FIELDED}"),
-        f"{here}.fields has no effect with this type: leave it out, or choose Field or FieldAndTime",
+        f"{here}.fields has no effect with this type: remove it, or choose Field or FieldAndTime",
     )
     for name, example in (("duration", "1h"), ("pathFormat", "'year'=YYYY/'month'=MM/'day'=dd")):
-        yield Rule(
+        yield CelRule(
             here,
             _either(f"has(self.{name})", f"!(self.type in {_OWN})"),
-            f"{here}.{name} is missing: the types Time and FieldAndTime need it, such as {example}",
+            f"{here}.{name} is missing: the types Time and FieldAndTime require it, such as {example}",
         )
-        yield Rule(
+        yield CelRule(
             here,
             _either(f"!has(self.{name})", f"self.type in {_TIMED}"),
-            f"{here}.{name} has no effect with a type that has no time: leave it out, or choose Time",
+            f"{here}.{name} has no effect with a type without time: remove it, or choose Time",
         )
-    yield Rule(
+    yield CelRule(
         here,
         _either("has(self.timezone)", f"!(self.type in {_TIMED})"),
-        f"{here}.timezone is missing: a type that has a time needs it, such as UTC",
+        f"{here}.timezone is missing: a type with time requires it, such as UTC",
     )
     for kind, ms in ((PartitionerType.HOURLY, HOUR), (PartitionerType.DAILY, DAY)):
-        yield Rule(
+        yield CelRule(
             here,
             _either(f"self.type != '{kind}'", "!has(self.duration)", _lasts("self.duration", "==", ms)),
-            f"{here}.duration cannot be: the type {kind} has {format_duration(ms)}; leave it out, or choose Time",
+            f"{here}.duration is not allowed: the type {kind} has {format_duration(ms)}; remove it, or choose Time",
         )
 
 
-def _fixed_paths() -> Iterator[Rule]:
+def _fixed_paths() -> Iterator[CelRule]:
     here = "self.partitioner.pathFormat"
     for kind in (PartitionerType.HOURLY, PartitionerType.DAILY):
         elements = (kind.path_format("/") or "").split("/")
         joined = " + self.s3.directoryDelimiter + ".join(_text(element) for element in elements)
         own = f"{here} in [{_text('/'.join(elements))}, {joined}]"
-        yield Rule(
+        yield CelRule(
             "spec",
             _either(f"self.partitioner.type != '{kind}'", "!has(self.partitioner.pathFormat)", own),
-            f"spec.partitioner.pathFormat cannot be: the type {kind} has its own; leave it out, or choose Time",
+            f"spec.partitioner.pathFormat is not allowed: the type {kind} has its own; remove it, or choose Time",
         )
 
 
-def _values_with_fields() -> Iterator[Rule]:
+def _values_with_fields() -> Iterator[CelRule]:
     plain = f"!(self.format.converter in {_PLAIN})"
-    why = "needs fields of the value, which the converters Text and Bytes do not give"
-    yield Rule(
+    why = "requires fields of the value, which the converters Text and Bytes do not provide"
+    yield CelRule(
         "spec",
         _either(plain, f"!(self.partitioner.type in {_FIELDED})"),
         f"spec.partitioner.type {why}: use another converter, or another type",
     )
     record_field = f"self.partitioner.timestampExtractor == '{TimestampExtractor.RECORD_FIELD}'"
-    yield Rule(
+    yield CelRule(
         "spec",
         _either(plain, f"!(self.partitioner.type in {_TIMED})", f"!({record_field})"),
         f"spec.partitioner.timestampExtractor RecordField {why}: use another converter, or Record or Wallclock",
     )
 
 
-def _rotation() -> Iterator[Rule]:
+def _rotation() -> Iterator[CelRule]:
     here, partitioner = "spec.rotation", "self.partitioner"
     ends = ("flushSize", "interval", "scheduleInterval", "maxBytes")
-    # Not at spec.rotation itself: its default, nothing, has to pass the rules that stand there.
-    yield Rule(
+    # Not at spec.rotation itself: its empty default has to pass the rules there.
+    yield CelRule(
         "spec",
         " || ".join(f"has(self.rotation.{name})" for name in ends),
-        f"{here}: nothing says when objects are complete: give at least one of {', '.join(ends)}",
+        f"{here}: no setting closes objects: set at least one of {', '.join(ends)}",
     )
-    yield Rule(
+    yield CelRule(
         "spec",
         _either("!has(self.rotation.interval)", f"{partitioner}.type in {_TIMED}"),
-        f"{here}.interval would have no effect: the type of spec.partitioner has no time; use scheduleInterval, or "
-        "the type Time, Hourly, Daily or FieldAndTime",
+        f"{here}.interval has no effect: the type of spec.partitioner has no time; use scheduleInterval, or the "
+        "type Time, Hourly, Daily or FieldAndTime",
     )
-    # A type that has a time asks for a zone by itself, in a sentence of its own.
-    yield Rule(
+    # A type with time requires a time zone in a rule of its own.
+    yield CelRule(
         "spec",
         _either(
             "!has(self.rotation.scheduleInterval)", f"has({partitioner}.timezone)", f"{partitioner}.type in {_TIMED}"
         ),
-        "spec.partitioner.timezone is missing: spec.rotation.scheduleInterval counts from midnight there; give one "
-        "such as UTC",
+        "spec.partitioner.timezone is missing: spec.rotation.scheduleInterval starts at midnight of it; set one such "
+        "as UTC",
     )
-    # As floats, for a quantity cannot be multiplied, with a hair more than S3's limit, for floats are not exact.
+    # As floats, since a quantity cannot be multiplied; with a margin, since floats are not exact.
     limit = f"{MAX_PARTS + 0.0001} * {_size('self.s3.partSize')}.asApproximateFloat()"
     fits = f"{_size('self.rotation.maxBytes')}.asApproximateFloat() <= {limit}"
-    yield Rule(
+    yield CelRule(
         "spec",
         _either("!has(self.rotation.maxBytes)", fits),
-        f"{here}.maxBytes does not fit into S3's {MAX_PARTS} parts of spec.s3.partSize: lower it, or raise partSize",
+        f"{here}.maxBytes exceeds {MAX_PARTS} parts of spec.s3.partSize: decrease it, or increase partSize",
     )
 
 
-def _s3() -> Iterator[Rule]:
+def _s3() -> Iterator[CelRule]:
     here = "spec.s3"
-    yield Rule(f"{here}.bucket", "!self.contains('..')", f"{here}.bucket has two dots in a row: S3 does not allow them")
-    yield Rule(
+    yield CelRule(
+        f"{here}.bucket", "!self.contains('..')", f"{here}.bucket has two consecutive dots, which S3 does not allow"
+    )
+    yield CelRule(
         f"{here}.topicsDir",
         f"self == '' || self.split('/').all(element, !(element in {_list(['', '.', '..', RESERVED])}))",
-        f"{here}.topicsDir has an element that is empty, . or .., or {RESERVED}, which is kept for ledgers: leave it "
-        "out",
+        f"{here}.topicsDir has an element that is empty, . or .., or {RESERVED}, which is reserved for ledgers: remove "
+        "it",
     )
-    yield Rule(
+    yield CelRule(
         here,
         _either(
             "!has(self.endpoint)",
@@ -322,89 +328,78 @@ def _s3() -> Iterator[Rule]:
             "!self.endpoint.startsWith('http://')",
             f"self.endpoint.matches({_HERE})",
         ),
-        f"{here}.endpoint is not encrypted: use https://, or allow it by {here}.insecure: true",
+        f"{here}.endpoint is not encrypted: use https://, or set {here}.insecure: true",
     )
     for name in ("directoryDelimiter", "fileDelimiter"):
-        yield Rule(
+        yield CelRule(
             f"{here}.{name}",
             "!self.contains('%')",
-            f"{here}.{name} has a %, which is kept for characters that are escaped in keys: use another",
+            f"{here}.{name} has a %, which is reserved for escaped characters in keys: use another one",
         )
-    yield Rule(
+    yield CelRule(
         f"{here}.directoryDelimiter",
         f"!self.contains('{RESERVED}')",
-        f"{here}.directoryDelimiter has {RESERVED}, which is kept for ledgers: use another",
+        f"{here}.directoryDelimiter has {RESERVED}, which is reserved for ledgers: use another one",
     )
-    yield Rule(
+    yield CelRule(
         f"{here}.fileDelimiter",
         "!self.matches('[0-9]')",
-        f"{here}.fileDelimiter has a digit: it could not be told from the partition and the offset; use another",
+        f"{here}.fileDelimiter has a digit, which is ambiguous with the partition and the offset: use another one",
     )
-    yield Rule(
+    yield CelRule(
         here,
         "!self.fileDelimiter.contains(self.directoryDelimiter) "
         "&& !self.directoryDelimiter.contains(self.fileDelimiter)",
-        f"{here}.fileDelimiter cannot be told from directoryDelimiter: neither may hold the other",
+        f"{here}.fileDelimiter and directoryDelimiter are ambiguous: neither may contain the other",
     )
-    yield Rule(
+    yield CelRule(
         here,
         "self.directoryDelimiter == '/' || !self.topicsDir.startsWith(self.directoryDelimiter) "
         "&& !self.topicsDir.endsWith(self.directoryDelimiter)",
-        f"{here}.topicsDir has directoryDelimiter first or last: leave it out",
+        f"{here}.topicsDir begins or ends with directoryDelimiter: remove it",
     )
 
 
-def _rest() -> Iterator[Rule]:
-    errors, letters = "spec.errors", "self.errors.deadLetterTopic"
-    yield Rule(
-        errors,
-        _either("!has(self.deadLetterTopic)", f"self.tolerance == '{Tolerance.ALL}'"),
-        f"{errors}.deadLetterTopic would never be used: it needs {errors}.tolerance: All",
-    )
-    yield Rule(
-        "spec",
-        _either(f"!has({letters})", "!has(self.kafka.topics)", f"!({letters} in self.kafka.topics)"),
-        f"{errors}.deadLetterTopic is one of spec.kafka.topics: the sink would read its own dead letters",
-    )
-    yield Rule(
+def _rest() -> Iterator[CelRule]:
+    yield CelRule(
         "spec.rounds",
         f"{_size('self.minBytes')}.compareTo({_size('self.maxBytes')}) <= 0",
-        "spec.rounds.minBytes is above spec.rounds.maxBytes: lower it, or raise maxBytes",
+        "spec.rounds.minBytes is above spec.rounds.maxBytes: decrease it, or increase maxBytes",
     )
-    yield Rule(
+    yield CelRule(
         "spec.executor.memory",
         f"{_size('self.min')}.compareTo({_size('self.max')}) <= 0",
-        "spec.executor.memory.min is above spec.executor.memory.max: lower it, or raise max",
+        "spec.executor.memory.min is above spec.executor.memory.max: decrease it, or increase max",
     )
-    yield Rule(
+    yield CelRule(
         "spec.serviceAccount",
         _either("!has(self.name)", "!has(self.annotations)", "self.annotations.size() == 0"),
-        "spec.serviceAccount.annotations has no effect with name: annotate that one, or leave name out",
+        "spec.serviceAccount.annotations has no effect with name: annotate that ServiceAccount, or remove name",
     )
-    yield Rule(
+    yield CelRule(
         "spec.sinkId",
         "!self.contains('..') && self != 'topics'",
-        "spec.sinkId holds .. or is topics, which is taken beside the ledgers: choose another",
+        "spec.sinkId contains .. or is topics, which is reserved: choose another one",
     )
     yield from _reset()
 
 
-def _reset() -> Iterator[Rule]:
+def _reset() -> Iterator[CelRule]:
     here = "spec.offsets.reset"
     for name, kind in (("timestamp", ResetTo.TIMESTAMP), ("partitions", ResetTo.OFFSETS)):
-        yield Rule(
+        yield CelRule(
             here,
             _either(f"self.to != '{kind}'", f"has(self.{name})"),
-            f"{here}.{name} is missing: to: {kind} needs it",
+            f"{here}.{name} is missing: to: {kind} requires it",
         )
-        yield Rule(
+        yield CelRule(
             here,
             _either(f"self.to == '{kind}'", f"!has(self.{name})"),
-            f"{here}.{name} has no effect without to: {kind}: leave it out, or write to: {kind}",
+            f"{here}.{name} has no effect without to: {kind}: remove it, or set to: {kind}",
         )
 
 
-RULES: Final[tuple[Rule, ...]] = (
+RULES: Final[tuple[CelRule, ...]] = (
     *_object(),
     *_identity(),
     *_kafka(),
@@ -416,4 +411,4 @@ RULES: Final[tuple[Rule, ...]] = (
     *_rest(),
     *_spark(),
 )
-"""Every rule but the bounds of sizes and durations, which the schema brings along."""
+"""All rules except the bounds of sizes and durations, which come from the schema."""

@@ -1,69 +1,96 @@
-"""From the models' JSON schema to the structural schema that Kubernetes asks for.
+"""Converts the JSON schema of the models to a structural schema of Kubernetes.
 
-References are put in their places, what only documents need is left out, and the bounds of sizes and durations, which
-a schema cannot compare, become rules.
+References are inlined, keywords for documents are removed, and the bounds of sizes and durations become CEL rules.
+Settings that this version does not implement (`sink_job.api.unsupported`) are left out: the API server rejects their
+enum values by name, and reports their fields as unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from s3sink_operator.crd.rules import Rule, bound
+from s3sink_operator.crd.rules import CelRule, bound
+from sink_job.api import unsupported
 
 Json = dict[str, Any]
 
+
+def _map_list(*keys: str) -> Json:
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
+
+
 _LISTS: Final[dict[str, Json]] = {
     "spec.kafka.topics": {"x-kubernetes-list-type": "set"},
-    "spec.kafka.propertySecrets": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
-    "spec.offsets.reset.partitions": {
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["topic", "partition"],
-    },
+    "spec.kafka.propertySecrets": _map_list("name"),
+    "spec.offsets.reset.partitions": _map_list("topic", "partition"),
+    "status.conditions": _map_list("type"),
+    "status.progress.topics": _map_list("topic"),
+    "status.progress.mostLagging": _map_list("topic", "partition"),
+    "status.offsetReset.partitions": _map_list("topic", "partition"),
 }
-"""Lists whose items have a name: none may come twice. The order of all others has a meaning, or none depends on it."""
+"""Lists whose items are unique by a key. All other lists are atomic."""
 
 _FOR_DOCUMENTS: Final = ("title", "examples", "x-s3sink-type", "x-s3sink-connector-key", "additionalProperties")
 _BOUNDS: Final = ("x-s3sink-minimum", "x-s3sink-maximum")
 
 
-def structural(schema: Json, model: str) -> Json:
-    """The structural schema of `model`, one of the definitions in `schema`, as it stands under the path `spec`."""
-    return _node({"$ref": f"#/$defs/{model}"}, schema["$defs"], "spec", in_list=False)
+def structural(schema: Json, *, path: str, model: str | None = None) -> Json:
+    """The structural schema at `path`: of the root of `schema`, or of `model`, one of its definitions."""
+    definitions = schema.get("$defs", {})
+    written = {"$ref": f"#/$defs/{model}"} if model else {key: at for key, at in schema.items() if key != "$defs"}
+    return _node(written, definitions, path, in_list=False)
 
 
 def _node(written: Json, models: dict[str, Json], path: str, *, in_list: bool) -> Json:
     meant = models[written["$ref"].rsplit("/", 1)[1]] if "$ref" in written else {}
     both = {name: value for name, value in (meant | written).items() if name != "$ref"}
     made = {name: value for name, value in both.items() if name not in (*_FOR_DOCUMENTS, *_BOUNDS)}
-    if in_list:  # a default there is a difference that Argo CD sees for ever
+    if in_list:  # Argo CD would report a default in a list item as a permanent difference
         made.pop("default", None)
     if made.get("type") == "integer":
         made["format"] = "int64"
     if isinstance(both.get("additionalProperties"), dict):
         made["additionalProperties"] = both["additionalProperties"]
+    if "enum" in made:
+        made["enum"] = [value for value in made["enum"] if value in _values(path, made["enum"])]
     if "properties" in both:
         made["properties"] = {
-            name: _node(inner, models, f"{path}.{name}", in_list=in_list) for name, inner in both["properties"].items()
+            name: _node(inner, models, f"{path}.{name}", in_list=in_list)
+            for name, inner in both["properties"].items()
+            if is_supported(f"{path}.{name}")
         }
-    if made.get("default") == {}:  # written out, for it has to pass the rules at its place before its fields are filled
+    if made.get("default") == {}:  # written out: it is validated by the rules before the API server fills its fields
         made["default"] = {name: at["default"] for name, at in made["properties"].items() if "default" in at}
     if "items" in both:
-        made |= {"items": _node(both["items"], models, f"{path}[]", in_list=True)} | _LISTS.get(path, {})
+        item = _node(both["items"], models, f"{path}[]", in_list=True)
+        item.pop("description", None)  # that of the list explains it
+        made |= {"items": item} | _LISTS.get(path, {})
     rules = list(_bounds(both, path))
     if rules:
         made["x-kubernetes-validations"] = [rule.manifest() for rule in rules]
     return made
 
 
-def _bounds(schema: Json, path: str) -> Iterator[Rule]:
+def is_supported(path: str) -> bool:
+    """Whether this version implements more than one value of the field at `path`."""
+    steps = tuple(path.split("."))
+    return steps not in unsupported.ABSENT and len(unsupported.CHOICES.get(steps, (0, 0))) > 1
+
+
+def _values(path: str, values: list[str]) -> Collection[str]:
+    """The values of an enum that this version implements."""
+    return unsupported.CHOICES.get(tuple(path.split(".")), values)
+
+
+def _bounds(schema: Json, path: str) -> Iterator[CelRule]:
     for name in _BOUNDS:
         if schema.get(name) not in (None, "0", "0s"):
             yield bound(schema["x-s3sink-type"], path, name.rsplit("-", 1)[1], schema[name])
 
 
-def attach(schema: Json, rules: tuple[Rule, ...]) -> None:
-    """Puts each rule at its place in `schema`, that of the whole object. KeyError where there is no such place."""
+def attach(schema: Json, rules: tuple[CelRule, ...]) -> None:
+    """Adds each rule to `schema`, that of the whole object. Raises KeyError for an unknown path."""
     for rule in rules:
         place = schema
         for step in filter(None, rule.path.split(".")):
@@ -72,7 +99,7 @@ def attach(schema: Json, rules: tuple[Rule, ...]) -> None:
 
 
 def fields(schema: Json, path: str = "") -> Iterator[tuple[str, Json]]:
-    """Every field below `schema` with its path (`spec.kafka.propertySecrets[].name`), outer ones before inner ones."""
+    """Every field of `schema` with its path (`spec.kafka.propertySecrets[].name`), outer fields first."""
     if "items" in schema:
         yield from fields(schema["items"], f"{path}[]")
     for name, inner in schema.get("properties", {}).items():

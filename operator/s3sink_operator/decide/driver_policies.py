@@ -1,316 +1,299 @@
-"""The policies about a sink that should run: its driver made, tried again, ended for an edit, sized, and watched."""
+"""The policies about the driver of a sink that should run: created, restarted, resized and monitored."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from s3sink_operator import memory_sizing, names, objects, pod_failures
-from s3sink_operator.decide.attempt_history import waits
+from s3sink_operator.decide.attempt_history import backoff_left_ms
+from s3sink_operator.decide.backing_off import backing_off
+from s3sink_operator.decide.builders import delete_pod, driver_pod, supporting_objects
 from s3sink_operator.decide.context import Context
-from s3sink_operator.decide.executors import executors_of
-from s3sink_operator.decide.policy_result import Verdict
+from s3sink_operator.decide.executors import executor_state
+from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.names import Component
 from s3sink_operator.objects.pods import secret_names
-from s3sink_operator.status import Condition
+from s3sink_operator.status_model import Attempt, ConditionStatus
 from s3sink_operator.types import (
     EventType,
+    FailureCategory,
     Json,
-    Kind,
     Resize,
     Unreachable,
     annotation,
-    is_ending,
+    is_terminating,
     to_ms,
-    to_stamp,
     uid_of,
 )
 from sink_job.api.quantities import format_duration, format_size
 from sink_job.api.report import Report, RunState
 
-_AGAIN_MS = 10_000
-"""So soon a pod that does not start is looked at again: what holds it up may tell in events, which are not watched."""
-_CAPPED_MS = 10 * 60_000
-"""So long MemoryCapped is told at least."""
-_AGAINST_RESIZE = {
+_NOT_STARTED_POLL_MS = 10_000
+"""Poll interval of a pod that does not start. Its cause may be in events, which are not watched."""
+_RESIZE_FAILURES = {
     ("PodResizePending", "Infeasible"),
     ("PodResizePending", "Deferred"),
     ("PodResizeInProgress", "Error"),
 }
-_STARTING = Verdict(reason="Starting", message="the driver is starting", phase="Starting", reconciling=True)
+_STARTING = PolicyResult(reason="Starting", message="the driver is starting", phase="Starting", reconciling=True)
 
 
-def absent(ctx: Context) -> Verdict | None:
-    """No driver: it is made, unless a failure has to be waited out or a task is still there."""
+def driver_missing(ctx: Context) -> PolicyResult | None:
+    """Creates the driver, after the back-off and after the operation pod is gone."""
     if ctx.driver is not None:
         return None
-    if ctx.task is not None:
-        message = "the pod of a request is removed before the driver starts"
-        return replace(_STARTING, message=message, delete=ctx.end(ctx.task))
-    pause = waits(ctx.story.retry, Component.DRIVER, ctx.now)
-    if pause is not None:
-        return _backing_off(ctx, pause)
-    return replace(_STARTING, apply=ctx.base(), create=[ctx.new_driver()], event=EventType.NORMAL)
+    if ctx.operation is not None:
+        message = "deleting the operation pod before the driver starts"
+        return replace(_STARTING, message=message, delete=delete_pod(ctx, ctx.operation))
+    left_ms = backoff_left_ms(ctx.history.retry, Component.DRIVER, ctx.now)
+    if left_ms is not None:
+        return backing_off(ctx, left_ms)
+    return replace(_STARTING, apply=supporting_objects(ctx), create=[driver_pod(ctx)], event=EventType.NORMAL)
 
 
-def lost(ctx: Context) -> Verdict | None:
-    """A pod whose node does not answer: left alone for a while, then deleted by force; the ledger fences it."""
-    if ctx.lost is None:
+def node_lost(ctx: Context) -> PolicyResult | None:
+    """A pod on a node that is not ready: after a timeout it is deleted by force. The ledger fences it."""
+    if ctx.lost_node_pod is None:
         return None
-    pod, node = ctx.lost
-    what = "the driver" if pod is ctx.driver else "the pod of a request"
-    since = min(to_ms((ctx.old.get("connector") or {}).get("nodeLostTime")) or ctx.now, ctx.now)
-    left = since + ctx.settings.node_lost_ms - ctx.now
-    patience = format_duration(ctx.settings.node_lost_ms)
-    verdict = Verdict(
-        ready="Unknown",
+    pod, node = ctx.lost_node_pod
+    what = "the driver" if pod is ctx.driver else "the operation pod"
+    since = min(ctx.previous_status.node_lost_time or ctx.now, ctx.now)
+    left = since + ctx.settings.node_lost_timeout_ms - ctx.now
+    timeout = format_duration(ctx.settings.node_lost_timeout_ms)
+    result = PolicyResult(
+        ready=ConditionStatus.UNKNOWN,
         reason="NodeLost",
-        message=f"the node {node} does not answer; {what} is replaced if it has not come back after {patience}",
+        message=f"the node {node} is not ready; {what} is replaced if the node does not return within {timeout}",
         phase="Unknown",
         reconciling=True,
-        connector={"nodeLostTime": to_stamp(since)},
+        node_lost_time=since,
         event=EventType.WARNING,
-        wake_ms=max(left, 0),
+        requeue_after_ms=max(left, 0),
     )
     if left > 0:
-        return verdict
-    return replace(verdict, ending=True, delete=ctx.end(pod, force=True))
+        return result
+    return replace(result, terminating_attempt=True, delete=delete_pod(ctx, pod, force=True))
 
 
-def ended(ctx: Context) -> Verdict | None:
-    """A driver that has ended: kept for its log until the next try, which an edit brings about at once."""
+def driver_terminated(ctx: Context) -> PolicyResult | None:
+    """A terminated driver: its pod is kept for its log until the next attempt. An edit starts that at once."""
     driver = ctx.driver
-    if driver is None or is_ending(driver) or pod_failures.ended(driver) is None:
+    if driver is None or is_terminating(driver) or pod_failures.termination_failure(driver) is None:
         return None
-    pause = waits(ctx.story.retry, Component.DRIVER, ctx.now)
-    if pause is not None and ctx.key is not None and ctx.key.fits(driver):
-        return replace(_backing_off(ctx, pause), apply=ctx.base())
-    entry = ctx.story.attempts[0] if ctx.story.attempts else {}
-    message = f"the driver ended ({entry.get('reason')}: {entry.get('message')}); it is started again"
-    return replace(_STARTING, reason="Restarting", message=message, event=EventType.WARNING, delete=ctx.end(driver))
+    left_ms = backoff_left_ms(ctx.history.retry, Component.DRIVER, ctx.now)
+    if left_ms is not None and ctx.revision is not None and ctx.revision.matches_pod(driver):
+        return replace(backing_off(ctx, left_ms), apply=supporting_objects(ctx))
+    attempt = ctx.history.newest or Attempt()
+    return replace(
+        _STARTING,
+        reason="Restarting",
+        message=f"the driver terminated ({attempt.reason}: {attempt.message}); restarting it",
+        event=EventType.WARNING,
+        delete=delete_pod(ctx, driver),
+    )
 
 
-def edited(ctx: Context) -> Verdict | None:
-    """A driver that was started with something else than what is wanted now: it is ended, the next one follows."""
-    driver, key = ctx.driver, ctx.key
-    if driver is None or key is None or key.fits(driver) or is_ending(driver) or ctx.keeps_image:
+def spec_changed(ctx: Context) -> PolicyResult | None:
+    """A driver of another revision: it is terminated and the next one follows."""
+    driver, revision = ctx.driver, ctx.revision
+    if driver is None or revision is None or revision.matches_pod(driver) or is_terminating(driver) or ctx.keeps_image:
         return None
-    asked = annotation(driver, names.SPEC_HASH) == key.spec_hash
-    reason = "RestartAsked" if asked else "SpecChanged"
-    why = "a restart was asked for" if asked else "its settings have changed"
-    return _restarting(ctx, driver, reason, f"the driver is restarted, since {why}; it goes on after its last round")
+    if annotation(driver, names.SPEC_HASH_ANNOTATION) == revision.spec_hash:
+        return _restart(ctx, driver, "RestartRequested", "a restart was requested")
+    return _restart(ctx, driver, "SpecChanged", "its settings changed")
 
 
-def ending(ctx: Context) -> Verdict | None:
-    """A driver that is on its way out, by us or by others: its end is waited for, at last by force."""
+def driver_terminating(ctx: Context) -> PolicyResult | None:
+    """A driver pod that is being deleted, by the operator or by others. After a timeout it is deleted by force."""
     driver = ctx.driver
-    if driver is None or not is_ending(driver):
+    if driver is None or not is_terminating(driver):
         return None
-    held_by = driver["metadata"].get("finalizers") or ()
-    entry = ctx.story.attempts[0] if ctx.story.attempts else {}
-    message = str(entry.get("message") or "the driver pod is being deleted; the next one follows")
-    if held_by:
-        message = f"the driver pod is being deleted, but the finalizers {', '.join(held_by)} of others hold it"
-    reason = "StuckTerminating" if held_by else str(entry.get("reason") or "Restarting")
+    finalizers = driver["metadata"].get("finalizers") or ()
+    attempt = ctx.history.newest or Attempt()
+    reason = attempt.reason or "Restarting"
+    message = attempt.message or "the driver pod is being deleted; the next one follows"
+    if finalizers:
+        reason = "StuckTerminating"
+        message = f"the driver pod is being deleted; finalizers of other controllers hold it: {', '.join(finalizers)}"
     due = to_ms(driver["metadata"]["deletionTimestamp"]) or ctx.now
-    left = max(0, due + ctx.settings.node_lost_ms - ctx.now)
-    return Verdict(
+    left = max(0, due + ctx.settings.node_lost_timeout_ms - ctx.now)
+    return PolicyResult(
         reason=reason,
         message=message,
         phase="Stopping",
         reconciling=True,
-        delete=ctx.end(driver),
-        wake_ms=left or None,
+        delete=delete_pod(ctx, driver),
+        requeue_after_ms=left or None,
     )
 
 
-def not_starting(ctx: Context) -> Verdict | None:
-    """A driver that Kubernetes has not started yet, and why."""
+def driver_not_starting(ctx: Context) -> PolicyResult | None:
+    """A pending driver pod, and why it does not start."""
     driver = ctx.driver
     if driver is None or (driver.get("status") or {}).get("phase") not in (None, "Pending"):
         return None
-    base = replace(_STARTING, apply=ctx.base())
-    failure = pod_failures.not_starting(driver, ctx.seen.warning)
+    base = replace(_STARTING, apply=supporting_objects(ctx))
+    failure = pod_failures.startup_failure(driver, ctx.observed.pod_event)
     if failure is not None:
-        by_user = failure.kind is Kind.USER
+        by_user = failure.category is FailureCategory.USER
         return replace(
             base,
             reason=failure.reason,
-            message=failure.sentence,
+            message=failure.message,
             stalled=by_user,
             reconciling=not by_user,
             event=EventType.WARNING,
-            wake_ms=_AGAIN_MS,
+            requeue_after_ms=_NOT_STARTED_POLL_MS,
         )
-    made = to_ms(driver["metadata"].get("creationTimestamp"))
-    left = 0 if made is None else made + ctx.settings.starting_ms - ctx.now
-    if made is None or left > 0:
-        return replace(base, wake_ms=min(left, _AGAIN_MS) or None)
-    secrets = secret_names(ctx.valid)
-    hint = f" Are the secrets {', '.join(secrets)} there?" if secrets else ""
+    created = to_ms(driver["metadata"].get("creationTimestamp"))
+    left = 0 if created is None else created + ctx.settings.start_timeout_ms - ctx.now
+    if created is None or left > 0:
+        return replace(base, requeue_after_ms=min(left, _NOT_STARTED_POLL_MS) or None)
+    secrets = secret_names(ctx.parsed_sink)
+    hint = f". Check that the Secrets {', '.join(secrets)} exist" if secrets else ""
     message = (
-        f"the driver pod has not started within {format_duration(ctx.settings.starting_ms)}: "
-        f"kubectl describe pod {driver['metadata']['name']} says why.{hint}"
+        f"the driver pod did not start within {format_duration(ctx.settings.start_timeout_ms)}: see "
+        f"kubectl describe pod {driver['metadata']['name']}{hint}"
     )
-    return replace(base, reason="StartingSlowly", message=message, event=EventType.WARNING)
+    return replace(base, reason="SlowStart", message=message, event=EventType.WARNING)
 
 
-def sized(ctx: Context) -> Verdict | None:
-    """A driver that needs other memory than it has: changed in place where that is enough, else by a restart."""
+def memory_changed(ctx: Context) -> PolicyResult | None:
+    """A running driver: its memory is changed in place where that is possible, or else by a restart."""
     driver, report, bounds = ctx.driver, ctx.report, ctx.bounds
     if driver is None or report is None or report.state is not RunState.RUNNING or bounds is None:
         return None
-    current = objects.memory_of(driver)
+    current = objects.sized_memory(driver)
     if current is None:
         return None
-    plan = memory_sizing.plan(ctx.inputs, bounds, ctx.story.state, current=current, now=ctx.now)
-    steady = replace(_steady(ctx, report), plan=plan, conditions=_capped(ctx, plan, bounds))
-    if plan.why is None:
-        said, left = _refused_by_node(ctx, driver)
-        if said is None:
+    plan = memory_sizing.plan(ctx.inputs, bounds, ctx.history.sizing, current=current, now=ctx.now)
+    steady = replace(_from_report(ctx, report), sizing=plan)
+    if plan.reason is None:
+        error, left = _resize_failure(ctx, driver)
+        if error is None:
             return steady
         if left > 0:
-            return replace(steady, wake_ms=min(left, steady.wake_ms or left))
-        message = f"the driver is restarted for its memory: its node does not give it {format_size(current)}: {said}"
-        return replace(_restarting(ctx, driver, "MemoryChanged", message), plan=plan, conditions=steady.conditions)
+            return replace(steady, requeue_after_ms=min(left, steady.requeue_after_ms or left))
+        cause = f"its node cannot resize it to {format_size(current)} ({error})"
+        return replace(_restart(ctx, driver, "MemoryChanged", cause), sizing=plan)
     if _can_resize(ctx, driver, grows=plan.size > current):
-        resize = Resize(
-            pod=driver["metadata"]["name"], uid=uid_of(driver), container=objects.CONTAINER, memory=plan.size
+        name = driver["metadata"]["name"]
+        return replace(
+            steady,
+            resize=[Resize(pod=name, uid=uid_of(driver), container=objects.CONTAINER, memory=plan.size)],
         )
-        return replace(steady, resize=[resize])
-    verdict = _restarting(ctx, driver, "MemoryChanged", f"the driver is restarted for its memory: {plan.why}")
-    return replace(verdict, plan=plan, conditions=steady.conditions)
+    return replace(_restart(ctx, driver, "MemoryChanged", f"its memory changes ({plan.reason})"), sizing=plan)
 
 
-def watched(ctx: Context) -> Verdict:
-    """A driver that Kubernetes has started, as it tells of itself."""
-    report = ctx.seen.report
+def driver_running(ctx: Context) -> PolicyResult:
+    """A running driver, as it reports itself."""
+    report = ctx.observed.report
     if isinstance(report, Report):
-        return _steady(ctx, report)
+        return _from_report(ctx, report)
     started = [each.get("started") for each in (ctx.driver or {}).get("status", {}).get("containerStatuses") or ()]
     if not isinstance(report, Unreachable) or False in started:
-        return replace(_STARTING, apply=ctx.base(), wake_ms=ctx.settings.poll_ms)
-    told = (ctx.old.get("connector") or {}).get("phase"), ctx.old.get("observedGeneration")
-    if not report.lasts and told == (RunState.RUNNING.value, ctx.generation):
-        return replace(_STARTING, silent=True, wake_ms=ctx.settings.poll_ms)
-    message = f"the driver runs, but does not answer: {report.why}"
-    return Verdict(
-        ready="Unknown",
+        return replace(_STARTING, apply=supporting_objects(ctx), requeue_after_ms=ctx.settings.start_poll_ms)
+    was_running = ctx.previous_progress.phase == RunState.RUNNING.value
+    is_current = ctx.previous_status.observed_generation == ctx.generation
+    if not report.persistent and was_running and is_current:
+        return replace(_STARTING, keep_status=True, requeue_after_ms=ctx.settings.start_poll_ms)
+    return PolicyResult(
+        ready=ConditionStatus.UNKNOWN,
         reason="ReportUnreachable",
-        message=message,
+        message=f"the driver runs but does not answer: {report.message}",
         phase="Unknown",
-        apply=ctx.base(),
+        apply=supporting_objects(ctx),
         event=EventType.WARNING,
-        wake_ms=5 * ctx.settings.poll_ms,
+        requeue_after_ms=5 * ctx.settings.start_poll_ms,
     )
 
 
-def _steady(ctx: Context, report: Report) -> Verdict:
-    wake = ctx.settings.watch_ms if report.state is RunState.RUNNING else ctx.settings.poll_ms
-    base = Verdict(reason=report.state.value, message="", phase=report.state.value, apply=ctx.base(), wake_ms=wake)
-    match report.state:
+def _from_report(ctx: Context, report: Report) -> PolicyResult:
+    state, settings = report.state, ctx.settings
+    base = PolicyResult(
+        reason=state.value,
+        message="",
+        phase=state.value,
+        apply=supporting_objects(ctx),
+        requeue_after_ms=settings.status_poll_ms if state is RunState.RUNNING else settings.start_poll_ms,
+    )
+    match state:
         case RunState.RUNNING:
             return _copying(ctx, report, base)
         case RunState.STARTING:
-            return replace(_STARTING, apply=base.apply, wake_ms=wake)
+            return replace(_STARTING, apply=base.apply, requeue_after_ms=base.requeue_after_ms)
         case RunState.RECOVERING:
-            return replace(base, message="the driver takes up what the ledger tells", reconciling=True)
+            return replace(base, message="the driver is recovering from the ledger", reconciling=True)
         case RunState.FAILED:
-            said = report.failure.message if report.failure else "the driver has failed"
+            message = report.failure.message if report.failure else "the driver failed"
             reason = report.failure.reason if report.failure else "Failed"
-            return replace(base, reason=reason, message=said, reconciling=True)
+            return replace(base, reason=reason, message=message, reconciling=True)
         case _:
-            return replace(base, message="the driver is ending", reconciling=True)
+            return replace(base, message="the driver is terminating", reconciling=True)
 
 
-def _copying(ctx: Context, report: Report, base: Verdict) -> Verdict:
-    """A driver that is where it should be copies, as soon as there is an executor to do it."""
+def _copying(ctx: Context, report: Report, base: PolicyResult) -> PolicyResult:
+    """A running driver is ready as soon as one executor runs."""
     count = report.assigned_partitions
-    copies = f"copies {count} topic-partition{'' if count == 1 else 's'}"
-    copies += "; it is restarted for the operator's new image when its turn comes" if ctx.keeps_image else ""
-    there = None if ctx.is_local else executors_of(ctx)
-    if there is None or not there.missing:
-        return replace(base, ready="True", message=copies, event=EventType.NORMAL)
-    failure = there.failure
-    if there.running:
-        told = f"{copies}; {there.sentence()}"
-        return replace(base, ready="True", message=told, event=EventType.NORMAL, wake_ms=_AGAIN_MS)
+    message = f"copying {count} topic-partition{'' if count == 1 else 's'}"
+    message += "; a restart for the new default image is scheduled" if ctx.keeps_image else ""
+    executors = None if ctx.is_local else executor_state(ctx)
+    if executors is None or not executors.is_incomplete:
+        return replace(base, ready=ConditionStatus.TRUE, message=message, event=EventType.NORMAL)
+    failure = executors.failure
+    if executors.running:
+        return replace(
+            base,
+            ready=ConditionStatus.TRUE,
+            message=f"{message}; {executors.message()}",
+            event=EventType.NORMAL,
+            requeue_after_ms=_NOT_STARTED_POLL_MS,
+        )
+    by_user = failure is not None and failure.category is FailureCategory.USER
     return replace(
         base,
         reason="ExecutorsStarting" if failure is None else failure.reason,
-        message=there.sentence(),
+        message=executors.message(),
         phase="Starting",
-        reconciling=failure is None or failure.kind is not Kind.USER,
-        stalled=failure is not None and failure.kind is Kind.USER,
+        reconciling=not by_user,
+        stalled=by_user,
         event=EventType.NORMAL if failure is None else EventType.WARNING,
-        wake_ms=_AGAIN_MS,
+        requeue_after_ms=_NOT_STARTED_POLL_MS,
     )
 
 
-def _restarting(ctx: Context, driver: Json, reason: str, message: str) -> Verdict:
-    return Verdict(
+def _restart(ctx: Context, driver: Json, reason: str, cause: str) -> PolicyResult:
+    return PolicyResult(
         reason=reason,
-        message=message,
+        message=f"restarting the driver: {cause}; it resumes after its last round",
         phase="Stopping",
         reconciling=True,
-        ending=True,
-        delete=ctx.end(driver),
+        terminating_attempt=True,
+        delete=delete_pod(ctx, driver),
         event=EventType.NORMAL,
     )
 
 
-def _backing_off(ctx: Context, pause: int) -> Verdict:
-    retry = ctx.story.retry or {}
-    failed = int(retry.get("failures") or 1)
-    times = "once" if failed == 1 else f"{failed} times in a row"
-    message = f"{str(retry.get('message')).rstrip('.')}. Failed {times}, next try at {retry.get('nextTry')}"
-    by_user = retry.get("kind") == Kind.USER.value
-    if by_user:
-        message += f", or at once: kubectl s3sink restart {ctx.name}"
-    return Verdict(
-        reason=str(retry.get("reason")),
-        message=message,
-        phase="Failed",
-        reconciling=not by_user,
-        stalled=by_user,
-        event=EventType.WARNING,
-        wake_ms=pause,
-    )
-
-
-def _capped(ctx: Context, plan: memory_sizing.Plan, bounds: memory_sizing.Bounds) -> list[Condition]:
-    """That more memory is needed than is allowed. Told for a while at least, and without a figure: what a sink holds
-    goes up and down with each look."""
-    told: Json = next((each for each in ctx.old.get("conditions") or () if each.get("type") == "MemoryCapped"), {})
-    since = to_ms(told.get("lastTransitionTime"))
-    stays = since is not None and 0 <= ctx.now - since < _CAPPED_MS
-    if not (plan.capped or stays):
-        return []
-    message = (
-        f"more memory would be right than spec.executor.memory.max allows, {format_size(bounds.most)} (memory.wanted "
-        "says how much): objects spill to disk, which is slower; allow more memory, or fewer tasks at a time"
-    )
-    return [Condition(type="MemoryCapped", status="True", reason="MemoryCapped", message=message)]
-
-
 def _can_resize(ctx: Context, driver: Json, *, grows: bool) -> bool:
-    """Only to grow, where the cluster offers it and this pod's node has not said no."""
-    if not (grows and ctx.is_local and ctx.settings.resize):
+    """Only to grow, in Local mode, where the cluster supports it and neither API server nor node rejected it."""
+    if not (grows and ctx.is_local and ctx.settings.supports_resize):
         return False
     name = driver["metadata"]["name"]
-    if any(each.kind == "pods/resize" or (each.kind, each.name) == ("Pod", name) for each in ctx.seen.refusals):
-        return False  # a pod that is there can only have been refused a change
-    return _refused_by_node(ctx, driver)[0] is None
+    if any(each.kind == "pods/resize" or (each.kind, each.name) == ("Pod", name) for each in ctx.observed.rejections):
+        return False  # for an existing pod only a resize can have been rejected
+    return _resize_failure(ctx, driver)[0] is None
 
 
-def _refused_by_node(ctx: Context, driver: Json) -> tuple[str | None, int]:
-    """What the node says against a size that was asked for, None without a word; and for how many milliseconds that may
-    still change. A node that has no room now may have it soon; one that is too small, or that failed, will not.
+def _resize_failure(ctx: Context, driver: Json) -> tuple[str | None, int]:
+    """Why the node did not resize the pod, None without a failure; and for how many milliseconds that may change.
+
+    A node without free memory may have it later. A node that is too small, or that failed, will not.
     """
     for each in (driver.get("status") or {}).get("conditions") or ():
         kind, reason = each.get("type"), each.get("reason")
-        if each.get("status") != "True" or (kind, reason) not in _AGAINST_RESIZE:
+        if each.get("status") != "True" or (kind, reason) not in _RESIZE_FAILURES:
             continue
-        said = f"{reason}: {each.get('message') or 'it does not say why'}"
+        message = f"{reason}: {each.get('message') or 'no message'}"
         since = to_ms(each.get("lastTransitionTime")) or ctx.now
-        return said, since + ctx.settings.resize_ms - ctx.now if reason == "Deferred" else 0
+        return message, since + ctx.settings.resize_timeout_ms - ctx.now if reason == "Deferred" else 0
     return None, 0

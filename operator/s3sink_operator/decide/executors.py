@@ -1,4 +1,4 @@
-"""The executors of a driver that runs: how many there are, and what keeps the others from it."""
+"""The executors of a running driver: how many run, and why the others do not start."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ from dataclasses import dataclass
 
 from s3sink_operator import names, pod_failures
 from s3sink_operator.decide.context import Context
-from s3sink_operator.pod_failures import Failure
-from s3sink_operator.types import Json, attempt_of, is_controlled, uid_of
+from s3sink_operator.pod_failures import PodFailure
+from s3sink_operator.types import Json, attempt_number, is_controlled, uid_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Executors:
-    """`running` of `wanted`; `failure`: why one of the others does not start, where Kubernetes says."""
+class ExecutorState:
+    """Numbers of running and desired executors. `failure`: why one of the others does not start, if known."""
 
     running: int
-    wanted: int
-    failure: Failure | None = None
+    desired: int
+    failure: PodFailure | None = None
 
     @property
-    def missing(self) -> bool:
-        return self.running < self.wanted
+    def is_incomplete(self) -> bool:
+        return self.running < self.desired
 
-    def sentence(self) -> str:
-        """What is missing, and why."""
-        why = "Spark makes them" if self.failure is None else self.failure.sentence
-        return f"{self.running} of {self.wanted} executors run: {why}"
+    def message(self) -> str:
+        """How many executors run, and why the others do not."""
+        reason = "Spark is creating the others" if self.failure is None else self.failure.message
+        return f"{self.running} of {self.desired} executors are running: {reason}"
 
 
-def executors_of(ctx: Context) -> Executors:
-    """Those of the driver that is there; those of an attempt before it are on their way out."""
-    pods = _own(ctx)
+def executor_state(ctx: Context) -> ExecutorState:
+    """The executors of the current driver. Those of previous attempts are terminating."""
+    pods = _owned_executors(ctx)
     running = [pod for pod in pods if _phase(pod) == "Running"]
-    waiting = (pod_failures.not_starting(pod) for pod in pods if _phase(pod) != "Running")
+    waiting = (pod_failures.startup_failure(pod) for pod in pods if _phase(pod) != "Running")
     failure = next((each for each in waiting if each is not None), None)
-    return Executors(running=len(running), wanted=ctx.valid.spec.executor.instances, failure=failure)
+    return ExecutorState(running=len(running), desired=ctx.parsed_sink.spec.executor.instances, failure=failure)
 
 
-def _own(ctx: Context) -> Sequence[Json]:
+def _owned_executors(ctx: Context) -> Sequence[Json]:
     if ctx.driver is None:
         return ()
-    attempt, driver = attempt_of(ctx.driver, names.ATTEMPT), uid_of(ctx.driver)
-    own = [pod for pod in ctx.seen.executors if is_controlled(pod, driver)]  # anyone may give a pod these labels
-    return [pod for pod in own if attempt_of(pod, names.ATTEMPT) == attempt]
+    attempt, driver = attempt_number(ctx.driver, names.ATTEMPT_LABEL), uid_of(ctx.driver)
+    own = [pod for pod in ctx.observed.executors if is_controlled(pod, driver)]  # anyone may set these labels
+    return [pod for pod in own if attempt_number(pod, names.ATTEMPT_LABEL) == attempt]
 
 
 def _phase(pod: Json) -> str | None:

@@ -1,4 +1,4 @@
-"""Requests about offsets: which one is new, what its pod is made for, and what is told of it."""
+"""Offset resets: the operation of a request, its result in the status, and what blocks it."""
 
 from __future__ import annotations
 
@@ -7,103 +7,108 @@ import hashlib
 from pydantic import ValidationError
 
 from s3sink_operator import pod_failures
-from s3sink_operator.crd.status import WORST
-from s3sink_operator.decide.context import BY_ANNOTATION, RESET_OF, Context
+from s3sink_operator.decide.context import BY_ANNOTATION, RESET_REQUEST_FIELD, Context
 from s3sink_operator.names import Component
-from s3sink_operator.status import Condition
-from s3sink_operator.types import Json, Kind, Request, to_stamp
+from s3sink_operator.status_model import MAX_MOST_LAGGING, OffsetResetStatus, ResetPosition
+from s3sink_operator.types import FailureCategory, Json, Operation
 from sink_job.api.enums import DesiredState
 from sink_job.api.errors import TopicRecreated
 from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.report import ResetReport
 
-
-def wanted(ctx: Context) -> OffsetResetSpec | None:
-    """The request that was not carried out yet."""
-    reset = ctx.sink.spec.offsets.reset if ctx.sink is not None else None
-    return None if reset is None or reset.nonce == ctx.carried_out.get(ctx.reset_by) else reset
+COMPLETED = "Completed"
+"""`offsetReset.phase` of a request that was carried out."""
 
 
-def request(reset: OffsetResetSpec) -> str:
-    """What a task pod for it is annotated with."""
-    return f"{Request.RESET}:{reset.nonce}"
+def operation_of(reset: OffsetResetSpec) -> str:
+    """The operation of a request, as in the annotation of its pod."""
+    return f"{Operation.RESET}:{reset.nonce}"
 
 
-def task_hash(ctx: Context, asked: str) -> str:
-    """A digest of what a task pod is started for: the sink's settings, and of a reset the request, so that an edit of
-    one that failed is tried at once."""
-    key, reset = ctx.key, wanted(ctx)
-    spec = "" if key is None else key.spec_hash
-    if reset is None or asked != request(reset):
-        return spec
-    return hashlib.sha256(f"{spec} {reset.model_dump_json()}".encode()).hexdigest()[:16]
+def operation_hash(ctx: Context, operation: str) -> str:
+    """A digest of what an operation pod is started for: the settings of the sink and, for a reset, the request. An
+    edited request has another digest and is tried at once."""
+    revision, reset = ctx.revision, ctx.pending_reset
+    spec_hash = "" if revision is None else revision.spec_hash
+    if reset is None or operation != operation_of(reset):
+        return spec_hash
+    return hashlib.sha256(f"{spec_hash} {reset.model_dump_json()}".encode()).hexdigest()[:16]
 
 
-def is_all_there_is_to_do(ctx: Context) -> bool:
-    """Whether what is open cannot be published any more, and the reset is the way out: the topic was made anew."""
-    return (ctx.story.retry or {}).get("reason") == TopicRecreated.reason
+def replaces_publish(ctx: Context) -> bool:
+    """Whether the open objects cannot be published and the reset is the solution: a topic was re-created."""
+    return ctx.history.retry is not None and ctx.history.retry.reason == TopicRecreated.reason
 
 
-def done(ctx: Context, reset: OffsetResetSpec, task: Json) -> Json:
-    """`status.offsets` once the task has succeeded."""
-    said = pod_failures.said_by(task)
-    told: Json = {"nonce": reset.nonce, "to": reset.to.value, "time": to_stamp(ctx.now), "result": "Done"}
-    told["carriedOut"] = ctx.carried_out | {ctx.reset_by: reset.nonce}
-    report = _report(said)
+def completed(ctx: Context, reset: OffsetResetSpec, pod: Json) -> OffsetResetStatus:
+    """`status.offsetReset` after the operation pod succeeded."""
+    nonces = ctx.completed_nonces.model_copy(update={ctx.reset_source: reset.nonce})
+    text = pod_failures.termination_message(pod)
+    return _result(text).model_copy(
+        update={
+            "nonce": reset.nonce,
+            "to": reset.to,
+            "time": ctx.now,
+            "phase": COMPLETED,
+            "completed_nonces": nonces,
+        }
+    )
+
+
+def _result(text: str | None) -> OffsetResetStatus:
+    """The part of the status that the pod reports in its termination message."""
+    report = _parse_report(text)
     if report is None:
-        return told | ({"message": said} if said else {})
-    partitions = [
-        {"topic": each.topic, "partition": each.partition, "offset": each.start} for each in report.partitions[:WORST]
-    ]
-    return told | {
-        "generation": report.generation,
-        "topicsDir": report.topics_dir,
-        "copiedAgain": report.copied_again,
-        "skipped": report.skipped,
-        "message": sentence(report),
-        "partitions": partitions,
-    }
+        return OffsetResetStatus(message=text or None)
+    return OffsetResetStatus(
+        generation=report.generation,
+        topics_dir=report.topics_dir,
+        recopied_offsets=report.copied_again,
+        skipped_offsets=report.skipped,
+        message=summary(report),
+        partitions=[
+            ResetPosition(topic=each.topic, partition=each.partition, offset=each.start)
+            for each in report.partitions[:MAX_MOST_LAGGING]
+        ],
+    )
 
 
-def sentence(report: ResetReport) -> str:
-    """What came of a reset, for people."""
+def summary(report: ResetReport) -> str:
+    """The result of a reset in one line."""
     count = len(report.partitions) + report.more
     shown = ", ".join(f"{each.topic}-{each.partition} at {each.start}" for each in report.partitions[:3])
-    said = f"this request was carried out before, by record {report.record}; " if report.repeated else ""
-    said += f"generation {report.generation} starts: {shown}{' …' if count > 3 else ''}; objects go below "
-    said += f"{report.topics_dir or 'the bucket itself'}"
-    said += f"; {report.copied_again} offsets are copied again" if report.copied_again else ""
-    return said + (f"; {report.skipped} offsets are in no object and are not copied" if report.skipped else "")
+    text = f"already completed by record {report.record}; " if report.repeated else ""
+    text += f"generation {report.generation} starts with {shown}{' …' if count > 3 else ''}; new objects are below "
+    text += report.topics_dir or "the root of the bucket"
+    text += f"; {report.copied_again} offsets are copied again" if report.copied_again else ""
+    return text + (f"; {report.skipped} offsets are skipped, they are in no object" if report.skipped else "")
 
 
-def condition(ctx: Context) -> Condition | None:
-    """What holds up the request, and what to do about it; None where nothing does."""
-    if ctx.reset_mistakes:
-        message = f"{RESET_OF[BY_ANNOTATION]} is not carried out: {ctx.reset_mistakes}"
-        return Condition(type="OffsetsReset", status="False", reason="InvalidRequest", message=message)
-    reset = wanted(ctx)
-    if reset is None or Request.RESET not in ctx.settings.requests:
+def blocked_by(ctx: Context) -> tuple[str, str] | None:
+    """The reason and message of what blocks the request; None without a request, or if nothing blocks it."""
+    if ctx.reset_error:
+        return "InvalidRequest", f"{RESET_REQUEST_FIELD[BY_ANNOTATION]} is invalid: {ctx.reset_error}"
+    reset = ctx.pending_reset
+    if reset is None:
         return None
-    where = RESET_OF[ctx.reset_by]
-    if ctx.wanted[0] is not DesiredState.STOPPED:
-        message = f"{where} waits until the sink is Stopped"
-        return Condition(type="OffsetsReset", status="False", reason="WaitsForStopped", message=message)
-    retry = ctx.story.retry or {}
-    failed = retry.get("pod") == Component.TASK.value and retry.get("taskHash") == task_hash(ctx, request(reset))
-    if not failed:
+    field = RESET_REQUEST_FIELD[ctx.reset_source]
+    if ctx.desired_state[0] is not DesiredState.STOPPED:
+        return "WaitingForStopped", f"{field} requires the state Stopped"
+    retry = ctx.history.retry
+    if retry is None or retry.component != Component.OPERATION.value:
         return None
-    message = f"{where} is not done: {retry.get('message')}. "
-    if retry.get("kind") == Kind.USER.value:
-        message += "Edit the request, or mend what it names"
-    else:
-        message += "It is tried again, and goes on where it was interrupted"
-    return Condition(type="OffsetsReset", status="False", reason=str(retry.get("reason")), message=message)
+    if retry.operation_hash != operation_hash(ctx, operation_of(reset)):
+        return None
+    message = f"{field} failed: {retry.message.rstrip('.')}. "
+    if retry.category is FailureCategory.USER:
+        return retry.reason, message + "Fix the cause or edit the request"
+    return retry.reason, message + "It is retried and resumes where it was interrupted"
 
 
-def _report(said: str | None) -> ResetReport | None:
-    if not said:
+def _parse_report(text: str | None) -> ResetReport | None:
+    if not text:
         return None
     try:
-        return ResetReport.model_validate_json(said)
+        return ResetReport.model_validate_json(text)
     except ValidationError:
         return None

@@ -1,40 +1,40 @@
-"""What a policy says: conditions with reason and sentence, and the actions that follow from the same thought."""
+"""The result of a policy: the Ready condition with its reason and message, and the actions that belong to it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from s3sink_operator.memory_sizing import Plan
-from s3sink_operator.status import Condition
+from s3sink_operator.memory_sizing import SizingPlan
+from s3sink_operator.status_model import ConditionStatus, OffsetResetStatus
 from s3sink_operator.types import Delete, EventType, Json, Resize
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """One policy's word. `ready` is the status of the condition Ready; `phase` what `connector.phase` says.
+class PolicyResult:
+    """The result of one policy.
 
-    `ending`: this attempt is being ended for `reason`. `silent`: the status stays as it is. `connector`: what the
-    status says there besides. `published`: whether all that was open is published by now (None: as before).
+    `ready`: status of the condition Ready. `phase`: `progress.phase` of the status. `keep_status`: the status is not
+    written. `terminating_attempt`: the policy terminates the current attempt for `reason`. `published`: whether all
+    open objects are published now; None leaves it unchanged. `requeue_after_ms`: the next pass at the latest.
     """
 
-    ready: str = "False"
+    ready: ConditionStatus = ConditionStatus.FALSE
     reason: str
     message: str
     phase: str
     reconciling: bool = False
     stalled: bool = False
-    silent: bool = False
-    ending: bool = False
+    keep_status: bool = False
+    terminating_attempt: bool = False
     apply: Sequence[Json] = ()
     create: Sequence[Json] = ()
     delete: Sequence[Delete] = ()
     resize: Sequence[Resize] = ()
     finalizers: Sequence[str] | None = None
     event: EventType | None = None
-    conditions: Sequence[Condition] = ()
-    connector: Mapping[str, str] = field(default_factory=dict)
-    plan: Plan | None = None
-    offsets: Json | None = None
+    node_lost_time: int | None = None
+    sizing: SizingPlan | None = None
+    offset_reset: OffsetResetStatus | None = None
     published: bool | None = None
-    wake_ms: int | None = None
+    requeue_after_ms: int | None = None

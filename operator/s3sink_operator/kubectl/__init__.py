@@ -1,6 +1,6 @@
-"""`kubectl s3sink`: looks at S3Sinks and asks for actions, as a plug-in of kubectl.
+"""`kubectl s3sink`: shows S3Sinks and requests actions, as a plug-in of kubectl. Runs on the machine of the user.
 
-Every call is kubectl's own, so who one is, which cluster is meant and how it is reached are settled as for any other
-command of kubectl, and nothing beside the base of the `s3sink` distribution is needed. Actions write annotations of the
-S3Sink, which override its spec and never touch it: what Git holds stays as it is.
+Every call is a call of kubectl, which settles user, cluster and connection. The plug-in requires only the base of the
+`s3sink` distribution. An action writes annotations of the S3Sink, which override its spec. The spec is never changed,
+so it stays as Git has it.
 """

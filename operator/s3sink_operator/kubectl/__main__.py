@@ -1,4 +1,4 @@
-"""`python -m s3sink_operator.kubectl`: the same as the program `kubectl-s3sink`."""
+"""`python -m s3sink_operator.kubectl`: the program `kubectl-s3sink`."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""What an action writes, and when it is done. Pure.
+"""The annotations that an action writes, and how its completion is recognized. Pure.
 
-The annotations are those of `names`; Argo CD's actions write the same ones. A sink's own spec is never written.
+The annotations are those of `names`; the actions of Argo CD write the same ones. The spec is never written.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from s3sink_operator import names
-from s3sink_operator.kubectl.view import condition, unseen
-from s3sink_operator.objects import RESTARTED_FOR
-from s3sink_operator.types import Json, annotation, is_ending, wanted_state
+from s3sink_operator.kubectl.view import condition, condition_text, stale_reason, status_of
+from s3sink_operator.objects import RESTARTED_FOR_ANNOTATION
+from s3sink_operator.status_model import ConditionStatus
+from s3sink_operator.types import Json, annotation, desired_state, is_terminating
 from sink_job.api.enums import DesiredState, ResetTo
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.spec import parse_sink
@@ -21,104 +22,109 @@ from sink_job.api.spec import parse_sink
 _RESET = "spec.offsets.reset"
 
 
-class RefusedError(Exception):
-    """An action that would do nothing, or not what it says."""
+class ActionNotAllowed(Exception):
+    """An action that would have no effect in the current state of the sink."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """`annotations` to set (None: to take away); `said`: what is under way then.
+    """`annotations` to set, None removes one. `progress_message`: describes the action while it runs.
 
-    `is_done(sink, driver)`: whether it is so, by the sink and its driver pod, if there is one. `trouble(sink)`: why it
-    will not be done as things are, or None. `result(sink)`: what came of it, where that is more than that it is done.
+    `is_done(sink, driver)`: whether the action is completed, from the sink and its driver pod, if there is one.
+    `failure_reason(sink)`: why the action will not complete, or None. `result(sink)`: the result of a completed action.
     """
 
     annotations: Mapping[str, str | None]
-    said: str
+    progress_message: str
     is_done: Callable[[Json, Json | None], bool]
-    trouble: Callable[[Json], str | None]
+    failure_reason: Callable[[Json], str | None]
     result: Callable[[Json], str] = lambda _: ""
 
 
 def restart(sink: Json, stamp: str) -> Action:
-    """Another attempt, from where the ledger says. Raises RefusedError."""
-    _may(sink)
-    state, by = wanted_state(sink)
+    """Starts another attempt, which resumes from the ledger. Raises ActionNotAllowed."""
+    _check_allowed(sink)
+    state, source = desired_state(sink)
     if state is not DesiredState.RUNNING:
-        raise RefusedError(f"it is {state} by {by}, so there is nothing to restart: resume starts it")
+        raise ActionNotAllowed(f"{source} is {state}, there is no driver to restart; use resume to start it")
 
     def is_done(now: Json, driver: Json | None) -> bool:
-        return driver is not None and annotation(driver, RESTARTED_FOR) == stamp and _is_ready(now)
+        return driver is not None and annotation(driver, RESTARTED_FOR_ANNOTATION) == stamp and _is_ready(now)
 
     return Action(
-        annotations={names.RESTART: stamp},
-        said="is restarted: it goes on after the last round in its ledger",
+        annotations={names.RESTART_ANNOTATION: stamp},
+        progress_message="is restarting; it resumes after the last round in its ledger",
         is_done=is_done,
-        trouble=_stalled,
+        failure_reason=_stalled,
     )
 
 
 def pause(sink: Json) -> Action:
-    """The driver is ended, uploads stay open. Raises RefusedError."""
-    return _halt(sink, DesiredState.PAUSED, "is being paused: what is open stays open")
+    """Terminates the driver; open objects stay open. Raises ActionNotAllowed."""
+    return _halt(sink, DesiredState.PAUSED, "is pausing; open objects stay open")
 
 
 def stop(sink: Json) -> Action:
-    """What is open is published, and no driver runs. Raises RefusedError."""
-    return _halt(sink, DesiredState.STOPPED, "is being stopped: what is open is published first")
+    """Terminates the driver and publishes the open objects. Raises ActionNotAllowed."""
+    return _halt(sink, DesiredState.STOPPED, "is stopping; open objects are published first")
 
 
 def resume(sink: Json) -> Action:
-    """The override goes; where the spec itself says Paused or Stopped, it is overridden. Raises RefusedError."""
-    _may(sink)
+    """Removes the override, or overrides a spec.state of Paused or Stopped. Raises ActionNotAllowed."""
+    _check_allowed(sink)
     written = (sink.get("spec") or {}).get("state", DesiredState.RUNNING.value)
+    overrides = written != DesiredState.RUNNING
     return Action(
-        annotations={names.STATE: None if written == DesiredState.RUNNING else DesiredState.RUNNING.value},
-        said="is being resumed"
-        if written == DesiredState.RUNNING
-        else f"is being resumed, though its spec.state is {written}",
-        is_done=lambda now, driver: driver is not None and _is_ready(now) and _seen_as(now, DesiredState.RUNNING),
-        trouble=_stalled,
+        annotations={names.STATE_ANNOTATION: DesiredState.RUNNING.value if overrides else None},
+        progress_message=f"is resuming; this overrides spec.state: {written}" if overrides else "is resuming",
+        is_done=lambda now, driver: (
+            driver is not None and _is_ready(now) and _has_desired_state(now, DesiredState.RUNNING)
+        ),
+        failure_reason=_stalled,
     )
 
 
 def reset_offsets(sink: Json, request: Json) -> Action:
-    """A request about offsets, as spec.offsets.reset has it. Raises RefusedError, with all that is wrong with it."""
-    _may(sink)
-    state, by = wanted_state(sink)
+    """Requests an offset reset, in the format of spec.offsets.reset. Raises ActionNotAllowed with all errors in it."""
+    _check_allowed(sink)
+    state, source = desired_state(sink)
     if state is not DesiredState.STOPPED:
         name = sink["metadata"]["name"]
-        raise RefusedError(
-            f"it is {state} by {by}, and offsets are reset only while it is Stopped: kubectl s3sink stop {name} --wait"
+        raise ActionNotAllowed(
+            f"{source} is {state}, and an offset reset requires Stopped: run kubectl s3sink stop {name} --wait"
         )
-    mistakes = _mistakes(sink, request)
-    if mistakes:
-        raise RefusedError("; ".join(mistakes))
+    errors = _request_errors(sink, request)
+    if errors:
+        raise ActionNotAllowed("; ".join(errors))
     nonce = request["nonce"]
 
     def is_done(now: Json, _: Json | None) -> bool:
-        told = (now.get("status") or {}).get("offsets") or {}
-        return told.get("nonce") == nonce and told.get("result") == "Done"
+        reset = status_of(now).offset_reset
+        return reset is not None and reset.nonce == nonce and reset.phase == "Completed"
 
-    def trouble(now: Json) -> str | None:
-        """What the API server or the operator finds wrong, or what a person has to mend; the rest is tried again."""
-        told = condition(now, "OffsetsReset")
-        if told.get("reason") == "InvalidRequest" or (told and _stalled(now)):
-            return f"{told.get('reason')}: {told.get('message')}"
+    def failure_reason(now: Json) -> str | None:
+        """What the API server, the operator or the user has to fix; other failures are retried."""
+        found = condition(now, "OffsetsReset")
+        if found is not None and (found.reason == "InvalidRequest" or _stalled(now)):
+            return condition_text(found)
         return _stalled(now)
 
+    def result(now: Json) -> str:
+        reset = status_of(now).offset_reset
+        return (reset.message if reset else None) or ""
+
     return Action(
-        annotations={names.RESET_OFFSETS: json.dumps(request)},
-        said="gets other offsets",
+        annotations={names.RESET_OFFSETS_ANNOTATION: json.dumps(request)},
+        progress_message="is resetting its offsets",
         is_done=is_done,
-        trouble=trouble,
-        result=lambda now: str(((now.get("status") or {}).get("offsets") or {}).get("message") or ""),
+        failure_reason=failure_reason,
+        result=result,
     )
 
 
 def reset_request(nonce: str, *, to: ResetTo, on_existing: str, timestamp: str | None, offsets: Sequence[str]) -> Json:
     """The JSON of a request. `timestamp`: milliseconds since 1970, or a time with its zone; `offsets`:
-    TOPIC:PARTITION:OFFSET each. Raises RefusedError."""
+    TOPIC:PARTITION:OFFSET each. Raises ActionNotAllowed."""
     request: Json = {"nonce": nonce, "to": to.value, "onExisting": on_existing}
     if timestamp is not None:
         request["timestamp"] = _milliseconds(timestamp)
@@ -127,42 +133,47 @@ def reset_request(nonce: str, *, to: ResetTo, on_existing: str, timestamp: str |
     return request
 
 
-def _halt(sink: Json, state: DesiredState, said: str) -> Action:
-    _may(sink)
+def _halt(sink: Json, state: DesiredState, progress_message: str) -> Action:
+    _check_allowed(sink)
 
     def is_done(now: Json, driver: Json | None) -> bool:
-        reason = condition(now, "Ready").get("reason")
-        return driver is None and reason == state.value and _seen_as(now, state)
+        ready = condition(now, "Ready")
+        is_halted = ready is not None and ready.reason == state.value
+        return driver is None and is_halted and _has_desired_state(now, state)
 
-    return Action(annotations={names.STATE: state.value}, said=said, is_done=is_done, trouble=_stalled)
+    return Action(
+        annotations={names.STATE_ANNOTATION: state.value},
+        progress_message=progress_message,
+        is_done=is_done,
+        failure_reason=_stalled,
+    )
 
 
-def _may(sink: Json) -> None:
-    """Raises RefusedError for a sink that no action reaches."""
-    if is_ending(sink):
-        raise RefusedError("it is being deleted")
-    if (annotation(sink, names.PAUSED) or "").lower() == "true":
-        raise RefusedError(
-            f"the annotation {names.PAUSED} is true, so the operator touches nothing: take it away first"
-        )
+def _check_allowed(sink: Json) -> None:
+    """Raises ActionNotAllowed for a sink on which no action has an effect."""
+    if is_terminating(sink):
+        raise ActionNotAllowed("the sink is being deleted")
+    if (annotation(sink, names.RECONCILE_PAUSED_ANNOTATION) or "").lower() == "true":
+        name = names.RECONCILE_PAUSED_ANNOTATION
+        raise ActionNotAllowed(f"the annotation {name} pauses the operator for this sink: remove it first")
 
 
 def _is_ready(sink: Json) -> bool:
-    return unseen(sink) is None and condition(sink, "Ready").get("status") == "True"
+    ready = condition(sink, "Ready")
+    return stale_reason(sink) is None and ready is not None and ready.status is ConditionStatus.TRUE
 
 
-def _seen_as(sink: Json, state: DesiredState) -> bool:
-    told = (sink.get("status") or {}).get("state") or {}
-    return told.get("wanted") == state.value
+def _has_desired_state(sink: Json, state: DesiredState) -> bool:
+    return status_of(sink).desired_state is state
 
 
 def _stalled(sink: Json) -> str | None:
     stalled = condition(sink, "Stalled")
-    return f"{stalled.get('reason')}: {stalled.get('message')}" if stalled.get("status") == "True" else None
+    return condition_text(stalled) if stalled is not None and stalled.status is ConditionStatus.TRUE else None
 
 
-def _mistakes(sink: Json, request: Json) -> list[str]:
-    """What the parser finds wrong with the request; what is wrong with the rest of the spec is not said here."""
+def _request_errors(sink: Json, request: Json) -> list[str]:
+    """The errors of the request. Errors of the rest of the spec are left out."""
     meta = {name: sink["metadata"].get(name) for name in ("name", "namespace")}
     spec = {**(sink.get("spec") or {}), "offsets": {"reset": request}}
     try:
@@ -181,18 +192,18 @@ def _milliseconds(text: str) -> int:
             return round(at.astimezone(UTC).timestamp() * 1000)
     except (ValueError, OverflowError):
         pass
-    said = f"{text[:100]} is neither milliseconds since 1970 nor like 2025-11-03T10:00:00Z"
-    raise RefusedError(f"--timestamp: {said}")
+    formats = "neither milliseconds since 1970 nor like 2025-11-03T10:00:00Z"
+    raise ActionNotAllowed(f"--timestamp: {text[:100]} is {formats}")
 
 
 def _partition(text: str) -> Json:
     topic, _, rest = text.rpartition(":")
     topic, _, partition = topic.rpartition(":")
     if not (topic and all(map(_is_number, (partition, rest)))):
-        raise RefusedError(f"--offset: {text[:300]} is not TOPIC:PARTITION:OFFSET")
+        raise ActionNotAllowed(f"--offset: {text[:300]} is not TOPIC:PARTITION:OFFSET")
     return {"topic": topic, "partition": int(partition), "offset": int(rest)}
 
 
 def _is_number(text: str) -> bool:
-    """Whether it is a number of as many digits as Kafka's largest offset, at most."""
+    """Whether the text is a number with at most as many digits as the largest Kafka offset."""
     return text.isascii() and text.isdigit() and len(text) <= 19

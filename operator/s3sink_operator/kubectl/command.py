@@ -14,34 +14,35 @@ from typing import Final
 
 from s3sink_operator import names
 from s3sink_operator.kubectl import actions, view
-from s3sink_operator.kubectl.actions import Action, RefusedError
+from s3sink_operator.kubectl.actions import Action, ActionNotAllowed
 from s3sink_operator.kubectl.client import RESOURCE, Kubectl, KubectlError
-from s3sink_operator.kubectl.wait import Ended, wait_for
+from s3sink_operator.kubectl.wait import WaitResult, wait_for
 from s3sink_operator.names import Component
 from s3sink_operator.objects import CONTAINER
-from s3sink_operator.types import Json, is_ending
+from s3sink_operator.types import Json, is_terminating, to_timestamp
+from sink_job.api import unsupported
 from sink_job.api.enums import OnExisting, ResetTo
 from sink_job.api.quantities import parse_duration
 
 EXIT_CODES: Final = """\
 exit codes:
    0  done
-   1  kubectl or the API server refused, or there is nothing to do it to
-   2  the command line is wrong
-   3  --wait: not done in time
-   4  --wait: the sink needs a person first
+   1  kubectl or the API server rejected the request, or the object does not exist
+   2  invalid command line
+   3  --wait: timeout
+   4  --wait: the sink is stalled and needs user action
 """
 _ACTIONS: Final = {
-    "restart": "start another attempt, from where the ledger says",
-    "pause": "end the driver; what is open stays open",
-    "resume": "let it run again",
-    "stop": "publish what is open, then end",
+    "restart": "restart the driver; it resumes from the ledger",
+    "pause": "terminate the driver; open objects stay open",
+    "resume": "start the sink again",
+    "stop": "terminate the driver and publish the open objects",
 }
 _GLOBAL: Final = (
     "context", "kubeconfig", "cluster", "user", "server", "token", "as", "as-group", "as-uid", "certificate-authority",
     "request-timeout", "tls-server-name",
 )  # fmt: skip
-"""kubectl's own flags that are handed on to it."""
+"""Flags that are passed to kubectl."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -55,56 +56,70 @@ def parser() -> argparse.ArgumentParser:
 
     top = argparse.ArgumentParser(
         prog="kubectl s3sink",
-        description="Looks at S3Sinks and asks for actions. Every command takes kubectl's flags that say which cluster "
-        "and who: -n, --context, --kubeconfig, --as and so on.",
+        description="Shows S3Sinks and requests actions. Every command accepts the flags of kubectl for cluster and "
+        "user, such as -n, --context, --kubeconfig and --as.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = top.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
 
     status = commands.add_parser(
-        "status", parents=[common], help="partitions, lag, memory, the last failure, the next try"
+        "status", parents=[common], help="show partitions, lag, memory, the last failure and the next attempt"
     )
-    status.add_argument("name", metavar="NAME", nargs="?", help="one sink, in full; none: a line for each")
-    status.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
-    status.add_argument("-l", "--selector", metavar="LABELS", help="of sinks with these labels")
+    status.add_argument(
+        "name", metavar="NAME", nargs="?", help="show one sink in detail; default: one line for each sink"
+    )
+    status.add_argument("-A", "--all-namespaces", action="store_true", help="show the sinks of all namespaces")
+    status.add_argument("-l", "--selector", metavar="LABELS", help="show the sinks with these labels")
     _output(status)
 
     for name, about in _ACTIONS.items():
-        _action(commands.add_parser(name, parents=[common], help=about, description=f"To {about}."))
+        _action(commands.add_parser(name, parents=[common], help=about, description=f"{about[0].upper()}{about[1:]}."))
 
     reset = commands.add_parser(
         "reset-offsets",
         parents=[common],
-        help="start elsewhere; only while Stopped",
-        description="To start elsewhere. Records may be copied twice or left out by that, so --yes is needed.",
+        help="start from other offsets; the sink has to be Stopped",
+        description="Start from other offsets. Records may be copied twice or skipped, so --yes is required.",
     )
     _action(reset)
     to = {each.value.lower(): each for each in ResetTo}
-    reset.add_argument("--to", required=True, type=str.lower, choices=to, help="where to start")
-    reset.add_argument("--timestamp", metavar="TIME", help="with timestamp: 2025-11-03T10:00:00Z, or ms since 1970")
+    reset.add_argument("--to", required=True, type=str.lower, choices=to, help="start position")
     reset.add_argument(
-        "--offset", metavar="TOPIC:PARTITION:OFFSET", action="append", default=[], help="with offsets; again for more"
+        "--timestamp", metavar="TIME", help="with --to timestamp: a time such as 2025-11-03T10:00:00Z, or ms since 1970"
     )
-    existing = {each.value.lower(): each for each in OnExisting}
+    reset.add_argument(
+        "--offset",
+        metavar="TOPIC:PARTITION:OFFSET",
+        action="append",
+        default=[],
+        help="with --to offsets: a start offset; repeatable",
+    )
+    existing = [each.value.lower() for each in unsupported.CHOICES["spec", "offsets", "reset", "onExisting"]]
     reset.add_argument(
         "--on-existing",
         type=str.lower,
         choices=existing,
         default=OnExisting.FAIL.value.lower(),
-        help="what happens to objects at or above the new offsets (default: fail)",
+        help="what happens if objects hold records at or above the new offsets (default: fail)",
     )
-    reset.add_argument("--yes", action="store_true", help="do it; else it is only shown")
+    reset.add_argument("--yes", action="store_true", help="send the request; without it the request is only shown")
 
-    logs = commands.add_parser("logs", parents=[common], help="the log of the driver")
+    logs = commands.add_parser("logs", parents=[common], help="show the log of the driver")
     logs.add_argument("name", metavar="NAME")
-    logs.add_argument("-f", "--follow", action="store_true", help="go on as it is written")
-    logs.add_argument("--tail", metavar="LINES", help="only so many of the last lines")
-    logs.add_argument("--since", metavar="DURATION", help="only of the last 5m, 2h and so on")
+    logs.add_argument("-f", "--follow", action="store_true", help="follow the log")
+    logs.add_argument("--tail", metavar="LINES", help="show only the last LINES lines")
+    logs.add_argument("--since", metavar="DURATION", help="show only the lines of the last DURATION, such as 5m or 2h")
     which = logs.add_mutually_exclusive_group()
-    which.add_argument("-p", "--previous", action="store_true", help="how the attempt before this one ended")
-    which.add_argument("--executors", action="store_true", help="of the executors, each line with its pod's name")
-    which.add_argument("--task", action="store_true", help="of the pod that publishes or resets offsets")
+    which.add_argument("-p", "--previous", action="store_true", help="show how the previous attempt ended")
+    which.add_argument(
+        "--executors", action="store_true", help="show the logs of the executors, each line with its pod"
+    )
+    which.add_argument(
+        "--operation",
+        action="store_true",
+        help="show the log of the operation pod, which publishes objects or resets offsets",
+    )
     return top
 
 
@@ -114,8 +129,10 @@ def _output(command: argparse.ArgumentParser) -> None:
 
 def _action(command: argparse.ArgumentParser) -> None:
     command.add_argument("name", metavar="NAME")
-    command.add_argument("--wait", action="store_true", help="until it is done")
-    command.add_argument("--timeout", metavar="DURATION", type=_seconds, default=300.0, help="of --wait (default: 5m)")
+    command.add_argument("--wait", action="store_true", help="wait until the action is completed")
+    command.add_argument(
+        "--timeout", metavar="DURATION", type=_seconds, default=300.0, help="timeout of --wait (default: 5m)"
+    )
     _output(command)
 
 
@@ -127,19 +144,19 @@ def _seconds(text: str) -> float:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command in `argv` (default: of this process); returns its exit code."""
+    """Runs the command in `argv` (default: that of this process). Returns its exit code."""
     args = parser().parse_args(argv)
     program = os.environ.get("KUBECTL") or shutil.which("kubectl")
     if program is None:
-        return _fail("there is no kubectl on PATH, nor does the environment variable KUBECTL name one")
+        return _fail("kubectl not found: install it on PATH, or set the environment variable KUBECTL")
     kubectl = Kubectl(program, _flags(args))
     try:
         return _run(kubectl, args)
-    except RefusedError as error:
+    except ActionNotAllowed as error:
         return _fail(f"{args.name}: {error}")
     except KubectlError as error:
         if error.reason == "NotFound" and RESOURCE in str(error):
-            return _fail(_not_there(kubectl, args))
+            return _fail(_not_found_message(kubectl, args))
         return _fail(str(error))
     except OSError as error:
         return _fail(f"{program}: {error.strerror}")
@@ -156,28 +173,28 @@ def _run(kubectl: Kubectl, args: argparse.Namespace) -> int:
         case "reset-offsets":
             return _reset(kubectl, args)
     sink = kubectl.get(RESOURCE, args.name)
-    made = {
+    action_of = {
         "restart": lambda: actions.restart(sink, _stamp()),
         "pause": lambda: actions.pause(sink),
         "resume": lambda: actions.resume(sink),
         "stop": lambda: actions.stop(sink),
     }
-    return _carry_out(kubectl, args, made[args.command]())
+    return _run_action(kubectl, args, action_of[args.command]())
 
 
 def _status(kubectl: Kubectl, args: argparse.Namespace) -> int:
     now = time.time_ns() // 1_000_000
     if args.name is not None:
         if args.all_namespaces or args.selector:
-            return _fail("a name stands alone, without -A and -l", code=2)
+            return _fail("NAME cannot be combined with -A or -l", code=2)
         sink = kubectl.get(RESOURCE, args.name)
         print(_json(view.as_data(sink)) if args.output == "json" else view.detail(sink, now))
         return 0
-    sinks = kubectl.sinks(everywhere=args.all_namespaces, selector=args.selector)
+    sinks = kubectl.sinks(all_namespaces=args.all_namespaces, selector=args.selector)
     if args.output == "json":
         print(_json({"items": [view.as_data(sink) for sink in sinks]}))
     elif sinks:
-        print(view.overview(sinks, now, everywhere=args.all_namespaces))
+        print(view.overview(sinks, now, all_namespaces=args.all_namespaces))
     else:
         where = "" if args.all_namespaces else f" in namespace {args.namespace or kubectl.namespace()}"
         print(f"No S3Sinks found{where}.", file=sys.stderr)
@@ -192,46 +209,46 @@ def _reset(kubectl: Kubectl, args: argparse.Namespace) -> int:
     )
     action = actions.reset_offsets(kubectl.get(RESOURCE, args.name), request)
     if not args.yes:
-        return _fail(f"{args.name} would get the request {json.dumps(request)}; nothing is done without --yes")
-    return _carry_out(kubectl, args, action)
+        return _fail(f"{args.name}: request {json.dumps(request)}; nothing was changed, use --yes to send it")
+    return _run_action(kubectl, args, action)
 
 
-def _carry_out(kubectl: Kubectl, args: argparse.Namespace, action: Action) -> int:
+def _run_action(kubectl: Kubectl, args: argparse.Namespace, action: Action) -> int:
     before = kubectl.annotate(args.name, action.annotations)
-    told: Json = {"name": args.name, "action": args.command, "annotations": dict(action.annotations)}
+    request: Json = {"name": args.name, "action": args.command, "annotations": dict(action.annotations)}
     as_json = args.output == "json"
     if not args.wait:
-        print(_json(told) if as_json else f"{args.name} {action.said}")
+        print(_json(request) if as_json else f"{args.name} {action.progress_message}")
         return 0
-    print(f"{args.name} {action.said}", file=sys.stderr)
-    driver = names.driver_name(args.name)
+    print(f"{args.name} {action.progress_message}", file=sys.stderr)
+    driver = names.driver_pod_name(args.name)
 
-    def look() -> tuple[Json, Json | None] | None:
+    def poll() -> tuple[Json, Json | None] | None:
         try:
             return kubectl.get(RESOURCE, args.name), kubectl.find("pods", driver)
         except KubectlError as error:
-            if error.may_pass:
+            if error.is_transient:
                 return None
             raise
 
     outcome = wait_for(
         action,
         before,
-        look,
+        poll,
         timeout_s=args.timeout,
         clock=time.monotonic,
         sleep=time.sleep,
-        tell=lambda said: print(f"  {said}", file=sys.stderr),
+        report=lambda text: print(f"  {text}", file=sys.stderr),
     )
-    done = outcome.ended is Ended.DONE
+    done = outcome.result is WaitResult.DONE
     if as_json:
-        print(_json(told | {"done": done, "why": outcome.why} | view.as_data(outcome.sink)))
+        print(_json(request | {"done": done, "message": outcome.message} | view.as_data(outcome.sink)))
     elif done:
         result = action.result(outcome.sink)
-        print(f"{args.name}: {args.command} is done" + (f": {result}" if result else ""))
+        print(f"{args.name}: {args.command} completed" + (f": {result}" if result else ""))
     if not done:
-        _fail(f"{args.name}: {outcome.why}")
-    return outcome.ended.value
+        _fail(f"{args.name}: {outcome.message}")
+    return outcome.result.value
 
 
 def _logs(kubectl: Kubectl, args: argparse.Namespace) -> int:
@@ -244,32 +261,32 @@ def _logs(kubectl: Kubectl, args: argparse.Namespace) -> int:
         selector = names.selector(args.name, Component.EXECUTOR)
         found = [] if args.tail is not None else ["--tail=-1"]
         return kubectl.show("logs", "-l", selector, "--prefix", "--max-log-requests=100", *found, *words)
-    pod = names.task_name(args.name) if args.task else names.driver_name(args.name)
+    pod = names.operation_pod_name(args.name) if args.operation else names.driver_pod_name(args.name)
     found_pod = kubectl.find("pods", pod)
     if found_pod is None:
         ready = view.condition(sink, "Ready")
-        said = f"{ready.get('reason')}: {ready.get('message')}" if ready else view.unseen(sink)
-        return _fail(f"{args.name} has no pod {pod} now; {said}")
-    if is_ending(found_pod):
-        print(f"the pod {pod} is being ended", file=sys.stderr)
+        reason = view.stale_reason(sink) if ready is None else view.condition_text(ready)
+        return _fail(f"{args.name}: pod {pod} not found; {reason}")
+    if is_terminating(found_pod):
+        print(f"the pod {pod} is terminating", file=sys.stderr)
     return kubectl.show("logs", pod, "-c", CONTAINER, *words)
 
 
 def _previous(sink: Json) -> int:
-    """A pod's log goes with the pod, and an attempt's pod goes before the next one: its last word is what is left."""
-    attempts = [each for each in (sink.get("status") or {}).get("attempts") or () if "ended" in each]
-    if not attempts:
-        return _fail(f"{sink['metadata']['name']} has no attempt that has ended")
-    last = attempts[0]
-    code = f", exit code {last['exitCode']}" if "exitCode" in last else ""
-    print(f"attempt {last.get('number')} ended at {last['ended']}{code}: {last.get('reason')}: {last.get('message')}")
-    print("its log went with its pod; a log collector of the cluster has it, if there is one", file=sys.stderr)
+    """Prints how the previous attempt ended. Its log was deleted with its pod."""
+    attempt = next((each for each in view.status_of(sink).attempts or () if each.end_time is not None), None)
+    if attempt is None or attempt.end_time is None:
+        return _fail(f"{sink['metadata']['name']}: no attempt has ended")
+    code = "" if attempt.exit_code is None else f", exit code {attempt.exit_code}"
+    end = to_timestamp(attempt.end_time)
+    print(f"attempt {attempt.number} ended at {end}{code}: {attempt.reason}: {attempt.message}")
+    print("its log was deleted with its pod; a log collector of the cluster may have it", file=sys.stderr)
     return 0
 
 
-def _not_there(kubectl: Kubectl, args: argparse.Namespace) -> str:
+def _not_found_message(kubectl: Kubectl, args: argparse.Namespace) -> str:
     namespace = args.namespace or kubectl.namespace()
-    return f"there is no S3Sink {args.name} in namespace {namespace}: kubectl s3sink status -A lists all"
+    return f"S3Sink {args.name} not found in namespace {namespace}; kubectl s3sink status -A lists all sinks"
 
 
 def _flags(args: argparse.Namespace) -> list[str]:

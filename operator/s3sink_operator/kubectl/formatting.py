@@ -1,19 +1,19 @@
-"""Pieces of text that the views are made of: tables, ages, counts. Pure."""
+"""Formats tables, ages, durations and counts. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from s3sink_operator.types import to_ms
+from s3sink_operator.types import to_ms, to_timestamp
 
 NONE: Final = "-"
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _BYTES: Final = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as kubectl sets them: as wide as they need, three spaces between, nothing behind the last."""
+def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in the layout of kubectl: columns of minimum width, separated by three spaces."""
     lines = [head, *rows]
     widths = [max(len(line[at]) for line in lines) for at in range(len(head))]
     return "\n".join(
@@ -21,8 +21,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def span(seconds: float) -> str:
-    """A length of time in the two largest units that count: 45s, 12m, 3h20m, 8d."""
+def format_duration(seconds: float) -> str:
+    """A duration in its two largest units: 45s, 12m, 3h20m, 8d."""
     left = max(0, int(seconds))
     parts: list[str] = []
     for unit, size in _UNITS:
@@ -36,32 +36,35 @@ def span(seconds: float) -> str:
     return "".join(parts) or "0s"
 
 
-def age(stamp: str | None, now: int) -> str:
-    """How long ago one of Kubernetes' times is; `now` in ms since the epoch."""
-    at = to_ms(stamp)
-    return NONE if at is None else span((now - at) / 1000)
+def format_age(stamp: str | None, now: int) -> str:
+    """The age of a Kubernetes timestamp; `now` in ms since the epoch."""
+    return format_since(to_ms(stamp), now)
 
 
-def ahead(stamp: str | None, now: int) -> str:
-    """When one of Kubernetes' times comes."""
-    at = to_ms(stamp)
+def format_since(at: int | None, now: int) -> str:
+    """The time since `at`; both in ms since the epoch."""
+    return NONE if at is None else format_duration((now - at) / 1000)
+
+
+def format_until(at: int | None, now: int) -> str:
+    """The time until `at`; both in ms since the epoch."""
     if at is None:
         return NONE
-    return f"in {span((at - now) / 1000)} (at {stamp})" if at > now else "now"
+    return f"in {format_duration((at - now) / 1000)} (at {to_timestamp(at)})" if at > now else "now"
 
 
-def count(number: object) -> str:
-    """A count with separators; a dash for none."""
+def format_count(number: object) -> str:
+    """A count with separators; a dash for None."""
     return f"{number:,}" if isinstance(number, int) else NONE
 
 
-def many(number: object, thing: str) -> str:
-    """A count and what is counted: 1 object, 2 objects."""
-    return f"{count(number)} {thing}{'' if number == 1 else 's'}"
+def pluralize(number: object, thing: str) -> str:
+    """A count with its noun: 1 object, 2 objects."""
+    return f"{format_count(number)} {thing}{'' if number == 1 else 's'}"
 
 
-def size(number: object) -> str:
-    """Bytes for people."""
+def format_bytes(number: object) -> str:
+    """Bytes in a binary unit."""
     if not isinstance(number, int):
         return NONE
     for unit, each in _BYTES:

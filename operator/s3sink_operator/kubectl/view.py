@@ -1,7 +1,6 @@
-"""What is shown of S3Sinks: a line for each, all of one, or JSON. Pure, from the objects as the API server gives them.
+"""Formats S3Sinks for people and as JSON: one line for each, or one in detail. Pure.
 
-It is the status that is shown, as the operator wrote it last: where the spec has been edited since, or no operator has
-looked at all, that is said first.
+The views show the status that the operator wrote last. A status that does not belong to the current spec is marked.
 """
 
 from __future__ import annotations
@@ -9,217 +8,250 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from s3sink_operator.kubectl.formatting import NONE, age, ahead, count, many, size, span, table
-from s3sink_operator.types import Json, is_ending
-
-INTENDED: Final = frozenset(
-    {"SpecChanged", "RestartAsked", "MemoryChanged", "Pausing", "Stopping", "Deleting", "Restarting"}
+from s3sink_operator.kubectl.formatting import (
+    NONE,
+    format_age,
+    format_bytes,
+    format_count,
+    format_duration,
+    format_since,
+    format_table,
+    format_until,
+    pluralize,
 )
-"""Reasons for which the operator itself ends an attempt: no failures."""
+from s3sink_operator.status_model import (
+    AssignedPartitions,
+    Attempt,
+    Lag,
+    MemoryStatus,
+    OffsetResetStatus,
+    PartitionProgress,
+    Retry,
+    SinkProgress,
+    SinkStatus,
+    StatusCondition,
+)
+from s3sink_operator.types import Json, is_terminating
+from sink_job.api.quantities import format_size
+
+PLANNED_RESTARTS: Final = frozenset(
+    {"SpecChanged", "RestartRequested", "MemoryChanged", "Pausing", "Stopping", "Deleting", "Restarting"}
+)
+"""Reasons for which the operator itself terminates an attempt. They are not failures."""
 _ALWAYS: Final = ("Ready", "Reconciling", "Stalled")
 
 
-def condition(sink: Json, kind: str) -> Json:
-    """One condition of the status; empty where it is not there."""
-    found = (sink.get("status") or {}).get("conditions") or ()
-    return next((dict(each) for each in found if each.get("type") == kind), {})
+def status_of(sink: Json) -> SinkStatus:
+    """The status of a sink."""
+    return SinkStatus.read(sink.get("status"))
 
 
-def unseen(sink: Json) -> str | None:
-    """Why the status does not speak of the sink as it is now; None if it does."""
-    meta, status = sink["metadata"], sink.get("status") or {}
-    seen = status.get("observedGeneration")
-    if seen is None:
-        return (
-            "no operator has looked at this sink yet: is one running, and does it look after this namespace and these "
-            "labels?"
-        )
-    if seen != meta.get("generation"):
-        return f"the spec was edited (generation {meta.get('generation')}), and the status is still of {seen}"
+def condition(sink: Json, kind: str) -> StatusCondition | None:
+    """One condition of the status."""
+    return status_of(sink).condition(kind)
+
+
+def condition_text(found: StatusCondition) -> str:
+    """Reason and message of a condition."""
+    return f"{found.reason}: {found.message}"
+
+
+def stale_reason(sink: Json) -> str | None:
+    """Why the status does not belong to the current spec; None if it does."""
+    generation, observed = sink["metadata"].get("generation"), status_of(sink).observed_generation
+    if observed is None:
+        return "no operator has reconciled this sink: check that one is running and watches this namespace"
+    if observed != generation:
+        return f"the status is of generation {observed}, the spec has generation {generation}"
     return None
 
 
-def last_failure(sink: Json) -> Json | None:
-    """The last attempt that ended though it should not, or what is waited out now; None if there was none."""
-    status = sink.get("status") or {}
-    retry = status.get("retry") or {}
-    told = next(
-        (each for each in status.get("attempts") or () if "ended" in each and each.get("reason") not in INTENDED), None
-    )
-    if retry.get("message") and (told is None or told.get("message") != retry.get("message")):
-        return {"reason": retry.get("reason"), "message": retry["message"]}
-    return None if told is None else dict(told)
+def last_failure(status: SinkStatus) -> Attempt | Retry | None:
+    """The last attempt that failed, or the failure of the current back-off; None without a failure."""
+    failed = (each for each in status.attempts or () if each.has_ended and each.reason not in PLANNED_RESTARTS)
+    attempt = next(failed, None)
+    retry = status.retry
+    if retry is not None and retry.message and (attempt is None or attempt.message != retry.message):
+        return retry
+    return attempt
 
 
 def as_data(sink: Json) -> Json:
-    """The JSON of one sink: its name, the status as it is, and what is worked out of it."""
+    """The JSON of one sink: its name, its status, whether that is up to date, and the last failure."""
     meta = sink["metadata"]
+    failure = last_failure(status_of(sink))
+    if isinstance(failure, Retry):
+        described: Json | None = {"reason": failure.reason, "message": failure.message}
+    else:
+        described = None if failure is None else failure.document()
     return {
         "namespace": meta.get("namespace"),
         "name": meta["name"],
         "generation": meta.get("generation"),
-        "upToDate": unseen(sink) is None,
-        "lastFailure": last_failure(sink),
+        "upToDate": stale_reason(sink) is None,
+        "lastFailure": described,
         "status": sink.get("status") or {},
     }
 
 
-def overview(sinks: Sequence[Json], now: int, *, everywhere: bool) -> str:
-    """A line for each sink."""
+def overview(sinks: Sequence[Json], now: int, *, all_namespaces: bool) -> str:
+    """One line for each sink. `now` in ms since the epoch."""
     head = ["NAME", "READY", "STATE", "PARTITIONS", "LAG", "BEHIND", "MEMORY", "FAILURES", "AGE", "REASON"]
     rows = []
     for sink in sinks:
-        meta, status = sink["metadata"], sink.get("status") or {}
-        told = status.get("connector") or {}
-        lag, ready = told.get("lag") or {}, condition(sink, "Ready")
-        seconds = lag.get("seconds")
+        meta, status = sink["metadata"], status_of(sink)
+        progress, ready = status.progress or SinkProgress(), status.condition("Ready")
+        lag = progress.lag or Lag()
         row = [
             meta["name"],
-            ready.get("status", "Unknown"),
-            told.get("phase") or NONE,
-            count((told.get("partitions") or {}).get("assigned")),
-            count(lag.get("records")),
-            NONE if seconds is None else span(seconds),
-            (status.get("memory") or {}).get("current") or NONE,
-            str((status.get("retry") or {}).get("failures") or 0),
-            age(meta.get("creationTimestamp"), now),
-            "NotSeenYet" if unseen(sink) else ready.get("reason") or NONE,
+            "Unknown" if ready is None else ready.status,
+            progress.phase or NONE,
+            format_count((progress.partitions or AssignedPartitions()).assigned),
+            format_count(lag.records),
+            NONE if lag.seconds is None else format_duration(lag.seconds),
+            _size((status.memory or MemoryStatus()).current),
+            str(status.retry.failures if status.retry else 0),
+            format_age(meta.get("creationTimestamp"), now),
+            "NotReconciled" if stale_reason(sink) else NONE if ready is None else ready.reason,
         ]
-        rows.append([meta.get("namespace", ""), *row] if everywhere else row)
-    return table(["NAMESPACE", *head] if everywhere else head, rows)
+        rows.append([meta.get("namespace", ""), *row] if all_namespaces else row)
+    return format_table(["NAMESPACE", *head] if all_namespaces else head, rows)
 
 
 def detail(sink: Json, now: int) -> str:
-    """All of one sink."""
+    """One sink in detail. `now` in ms since the epoch."""
     return "\n\n".join(section for section in _sections(sink, now) if section)
 
 
 def _sections(sink: Json, now: int) -> Iterator[str]:
-    meta, status = sink["metadata"], sink.get("status") or {}
-    told = status.get("connector") or {}
-    yield "\n".join([f"{meta.get('namespace')}/{meta['name']}: {told.get('phase') or 'Unknown'}", *_facts(sink, now)])
-    rows = [
-        [
-            each["type"],
-            each["status"],
-            each["reason"],
-            age(each.get("lastTransitionTime"), now),
-            each.get("message", ""),
-        ]
-        for each in status.get("conditions") or ()
-        if each.get("message") and each["type"] not in _ALWAYS
+    meta, status = sink["metadata"], status_of(sink)
+    progress = status.progress or SinkProgress()
+    title = f"{meta.get('namespace')}/{meta['name']}: {progress.phase or 'Unknown'}"
+    yield "\n".join([title, *_facts(sink, status, now)])
+    conditions = [
+        [each.type, each.status, each.reason, format_since(each.last_transition_time, now), each.message]
+        for each in status.conditions or ()
+        if each.message and each.type not in _ALWAYS
     ]
-    yield table(["CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"], rows) if rows else ""
-    behind = [
+    yield _section(["CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"], conditions)
+    partitions = [
         [
-            str(each.get("topic", NONE)),
-            str(each.get("partition", NONE)),
-            *(count(each.get(name)) for name in ("committed", "end", "lag")),
+            each.topic,
+            str(each.partition),
+            *(format_count(number) for number in (each.committed, each.end, each.lag)),
             _behind(each),
         ]
-        for each in told.get("worst") or ()
+        for each in progress.most_lagging or ()
     ]
-    yield table(["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "BEHIND"], behind) if behind else ""
+    yield _section(["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "BEHIND"], partitions)
     attempts = [
         [
-            str(each.get("number", NONE)),
-            age(each.get("started"), now),
-            age(each.get("ended"), now) if "ended" in each else "runs",
-            each.get("reason") or NONE,
-            str(each.get("exitCode", NONE)),
-            each.get("message") or NONE,
+            str(each.number or NONE),
+            format_since(each.start_time, now),
+            format_since(each.end_time, now) if each.has_ended else "running",
+            each.reason or NONE,
+            NONE if each.exit_code is None else str(each.exit_code),
+            each.message or NONE,
         ]
-        for each in status.get("attempts") or ()
+        for each in status.attempts or ()
     ]
-    yield table(["ATTEMPT", "STARTED", "ENDED", "REASON", "EXIT", "MESSAGE"], attempts) if attempts else ""
+    yield _section(["ATTEMPT", "STARTED", "ENDED", "REASON", "EXIT", "MESSAGE"], attempts)
 
 
-def _facts(sink: Json, now: int) -> Iterator[str]:
+def _section(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return format_table(head, rows) if rows else ""
+
+
+def _facts(sink: Json, status: SinkStatus, now: int) -> Iterator[str]:
     def fact(name: str, text: str) -> str:
-        return f"  {name + ':':<14}{text}"
+        return f"  {name + ':':<15}{text}"
 
-    status = sink.get("status") or {}
-    if is_ending(sink):
-        yield fact("Deleted", f"{age(sink['metadata'].get('deletionTimestamp'), now)} ago, and held by its finalizers")
-    if (old := unseen(sink)) is not None:
-        yield fact("Careful", old)
-    if not status:
+    if is_terminating(sink):
+        deleted = format_age(sink["metadata"].get("deletionTimestamp"), now)
+        yield fact("Deleted", f"{deleted} ago, held by its finalizers")
+    if (stale := stale_reason(sink)) is not None:
+        yield fact("Stale status", stale)
+    if not sink.get("status"):
         return
-    ready = condition(sink, "Ready")
-    said = f": {ready['message']}" if ready.get("message") else ""
-    since = age(ready.get("lastTransitionTime"), now)
-    yield fact("Ready", f"{ready.get('status', 'Unknown')} for {since}, {ready.get('reason', 'Unknown')}{said}")
-    state = status.get("state") or {}
-    yield fact("Wanted", f"{state.get('wanted', 'Unknown')}, by {state.get('by', 'Unknown')}")
-    told = status.get("connector") or {}
-    if told.get("partitions"):
-        yield fact("Partitions", _partitions(told))
-        yield fact("Lag", _lag(told))
-        yield fact("Written", _written(told, now))
-    if memory := status.get("memory"):
-        yield fact("Memory", _memory(memory, now))
-    if failed := last_failure(sink):
-        yield fact("Last failure", _failure(failed, now))
-    if retry := status.get("retry"):
-        failures = many(retry.get("failures"), "failure")
-        if told.get("phase") == "Failed":
-            yield fact("Next try", f"{ahead(retry.get('nextTry'), now)}, after {failures} in a row")
+    ready = status.condition("Ready")
+    if ready is not None:
+        since = format_since(ready.last_transition_time, now)
+        message = f": {ready.message}" if ready.message else ""
+        yield fact("Ready", f"{ready.status} for {since}, {ready.reason}{message}")
+    source = f" ({status.desired_state_source})" if status.desired_state_source else ""
+    yield fact("Desired state", f"{status.desired_state or 'Unknown'}{source}")
+    progress = status.progress or SinkProgress()
+    if progress.partitions is not None:
+        yield fact("Partitions", _partitions(progress.partitions))
+        yield fact("Lag", _lag(progress.lag))
+        yield fact("Written", _written(progress, now))
+    if status.memory is not None:
+        yield fact("Memory", _memory(status.memory, now))
+    if (failure := last_failure(status)) is not None:
+        yield fact("Last failure", _failure(failure, now))
+    if status.retry is not None:
+        failures = pluralize(status.retry.failures, "consecutive failure")
+        if progress.phase == "Failed":
+            yield fact("Next attempt", f"{format_until(status.retry.next_attempt_time, now)}, after {failures}")
         else:
-            yield fact("Before", f"{failures} in a row, forgotten once it has run for a while")
-    if offsets := status.get("offsets"):
-        yield fact("Offsets", _offsets(offsets, now))
+            yield fact("Failures", f"{failures}, reset after a stable run")
+    if status.offset_reset is not None:
+        yield fact("Offset reset", _offset_reset(status.offset_reset, now))
 
 
-def _partitions(told: Json) -> str:
-    found = told["partitions"]
-    return f"{count(found.get('assigned'))}, of which {count(found.get('active'))} had records in the last round"
+def _partitions(partitions: AssignedPartitions) -> str:
+    active = format_count(partitions.active)
+    return f"{format_count(partitions.assigned)} assigned, {active} active in the last round"
 
 
-def _lag(told: Json) -> str:
-    lag = told.get("lag") or {}
-    if lag.get("records") is None:
-        return "not known"
-    oldest = f", the oldest {span(lag['seconds'])} old" if lag["records"] and lag.get("seconds") else ""
-    return many(lag["records"], "record") + oldest
+def _lag(lag: Lag | None) -> str:
+    if lag is None or lag.records is None:
+        return "unknown"
+    oldest = f", the oldest is {format_duration(lag.seconds)} old" if lag.records and lag.seconds else ""
+    return pluralize(lag.records, "record") + oldest
 
 
-def _written(told: Json, now: int) -> str:
-    records, objects = many(told.get("records"), "record"), many(told.get("objects"), "object")
+def _written(progress: SinkProgress, now: int) -> str:
+    records, objects = pluralize(progress.records, "record"), pluralize(progress.objects, "object")
     parts = [
-        f"{records}, {objects}, {size(told.get('bytes'))} by this attempt",
-        f"{many(told.get('openObjects', 0), 'open object')}",
+        f"{records}, {objects}, {format_bytes(progress.bytes)} by this attempt",
+        pluralize(progress.open_objects or 0, "open object"),
     ]
-    if told.get("lastPublishTime"):
-        parts.append(f"last published {age(told['lastPublishTime'], now)} ago")
+    if progress.last_publish_time is not None:
+        parts.append(f"last published {format_since(progress.last_publish_time, now)} ago")
     return "; ".join(parts)
 
 
-def _memory(memory: Json, now: int) -> str:
-    parts = [str(memory.get("current", NONE))]
-    if memory.get("wanted") not in (None, memory.get("current")):
-        parts.append(f"{memory['wanted']} would be right")
-    if change := memory.get("lastChange"):
-        why = f"{change.get('from')} to {change.get('to')}, {change.get('reason')}"
-        parts.append(f"changed {age(change.get('time'), now)} ago: {why}")
-    if memory.get("nextAllowed"):
-        parts.append(f"next change {ahead(memory['nextAllowed'], now)}")
+def _memory(memory: MemoryStatus, now: int) -> str:
+    parts = [_size(memory.current)]
+    if memory.recommended not in (None, memory.current):
+        parts.append(f"{_size(memory.recommended)} recommended")
+    if (change := memory.last_change) is not None:
+        sizes = f"{_size(change.from_)} to {_size(change.to)}"
+        parts.append(f"changed {format_since(change.time, now)} ago: {sizes}, {change.reason}")
+    if memory.next_change_time is not None:
+        parts.append(f"next change {format_until(memory.next_change_time, now)}")
     return "; ".join(parts)
 
 
-def _failure(failed: Json, now: int) -> str:
-    text = f"{failed.get('reason')}: {failed.get('message')}"
-    if "number" in failed:
-        code = f", exit code {failed['exitCode']}" if failed.get("exitCode") is not None else ""
-        text = f"attempt {failed['number']}, {age(failed.get('ended'), now)} ago{code}: {text}"
-    return text + (f". It goes on {failed['next']}" if failed.get("next") else "")
+def _failure(failure: Attempt | Retry, now: int) -> str:
+    text = f"{failure.reason}: {failure.message}"
+    if isinstance(failure, Retry):
+        return text
+    code = "" if failure.exit_code is None else f", exit code {failure.exit_code}"
+    text = f"attempt {failure.number}, {format_since(failure.end_time, now)} ago{code}: {text}"
+    return text + (f". Resumes {failure.resumes_from}" if failure.resumes_from else "")
 
 
-def _offsets(offsets: Json, now: int) -> str:
-    message = f": {offsets['message']}" if offsets.get("message") else ""
-    asked = f"reset to {offsets.get('to')}, nonce {offsets.get('nonce')}"
-    return f"{asked}, {offsets.get('result')} {age(offsets.get('time'), now)} ago{message}"
+def _offset_reset(reset: OffsetResetStatus, now: int) -> str:
+    message = f": {reset.message}" if reset.message else ""
+    request = f"to {reset.to}, nonce {reset.nonce}"
+    return f"{request}, {reset.phase} {format_since(reset.time, now)} ago{message}"
 
 
-def _behind(partition: Json) -> str:
-    seconds = partition.get("lagSeconds")
-    return NONE if seconds is None else span(seconds)
+def _behind(partition: PartitionProgress) -> str:
+    return NONE if partition.lag_seconds is None else format_duration(partition.lag_seconds)
+
+
+def _size(size: int | None) -> str:
+    return NONE if size is None else format_size(size)

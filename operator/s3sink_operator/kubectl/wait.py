@@ -1,4 +1,4 @@
-"""Waits until an action is done, and says honestly how that ended."""
+"""Waits until an action is completed, has failed, or times out."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from enum import IntEnum
 from typing import Final
 
 from s3sink_operator.kubectl.actions import Action
-from s3sink_operator.kubectl.view import condition
+from s3sink_operator.kubectl.view import condition, condition_text
 from s3sink_operator.types import Json
 
 POLL_S: Final = 0.5
 
 
-class Ended(IntEnum):
-    """How it ended, as the exit code."""
+class WaitResult(IntEnum):
+    """The result of waiting, as an exit code."""
 
     DONE = 0
     TIMED_OUT = 3
@@ -23,52 +23,52 @@ class Ended(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """How it ended; `why` where it is not done, `sink` as it was seen last."""
+class WaitOutcome:
+    """`message`: why the action is not done; `sink`: as it was observed last."""
 
-    ended: Ended
-    why: str
+    result: WaitResult
+    message: str
     sink: Json
 
 
 def wait_for(
     action: Action,
     before: Json,
-    look: Callable[[], tuple[Json, Json | None] | None],
+    poll: Callable[[], tuple[Json, Json | None] | None],
     *,
     timeout_s: float,
     clock: Callable[[], float],
     sleep: Callable[[float], None],
-    tell: Callable[[str], None],
-) -> Outcome:
-    """Looks at the sink and its driver pod until the action is done, has failed, or `timeout_s` are over.
+    report: Callable[[str], None],
+) -> WaitOutcome:
+    """Polls the sink and its driver pod until the action is done, has failed, or `timeout_s` have passed.
 
-    What a status of `before` says is no trouble of this action: it has to have been written since. `look` gives None
-    where nothing can be seen for the moment. `clock` in seconds.
+    A failure in the status of `before` is not of this action: the status has to be written since. `poll` returns None
+    while the API server does not answer. `clock` in seconds. `report` receives each new reason and message.
     """
     end = clock() + timeout_s
-    said, sink = "", before
+    reported, sink = "", before
     while True:
-        seen = look()
-        if seen is None:
+        observed = poll()
+        if observed is None:
             if clock() >= end:
-                why = f"not known after {timeout_s:g} s: the API server does not answer"
-                return Outcome(ended=Ended.TIMED_OUT, why=why, sink=sink)
+                message = f"unknown after {timeout_s:g} s: the API server does not answer"
+                return WaitOutcome(result=WaitResult.TIMED_OUT, message=message, sink=sink)
             sleep(POLL_S)
             continue
-        sink, driver = seen
+        sink, driver = observed
         if action.is_done(sink, driver):
-            return Outcome(ended=Ended.DONE, why="", sink=sink)
-        fresh = sink.get("status") != before.get("status")
-        trouble = action.trouble(sink) if fresh else None
-        if trouble is not None:
-            return Outcome(ended=Ended.FAILED, why=trouble, sink=sink)
+            return WaitOutcome(result=WaitResult.DONE, message="", sink=sink)
+        is_new = sink.get("status") != before.get("status")
+        failure = action.failure_reason(sink) if is_new else None
+        if failure is not None:
+            return WaitOutcome(result=WaitResult.FAILED, message=failure, sink=sink)
         ready = condition(sink, "Ready")
-        now = f"{ready.get('reason')}: {ready.get('message')}"
-        if fresh and ready and now != said:
-            tell(now)
-            said = now
+        current = "no operator has reconciled the sink" if ready is None else condition_text(ready)
+        if is_new and ready is not None and current != reported:
+            report(current)
+            reported = current
         if clock() >= end:
-            why = f"not done after {timeout_s:g} s; the last word is {now}" if ready else "no operator has looked at it"
-            return Outcome(ended=Ended.TIMED_OUT, why=why, sink=sink)
+            message = f"not done after {timeout_s:g} s; {current}"
+            return WaitOutcome(result=WaitResult.TIMED_OUT, message=message, sink=sink)
         sleep(POLL_S)

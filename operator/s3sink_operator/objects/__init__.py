@@ -1,51 +1,51 @@
-"""Builders of a sink's objects: a sink and what the operator was started with in, the whole manifest out. Pure.
+"""Builds the manifests of a sink's objects from the sink and the settings of the operator. Pure.
 
-What is built says all that it needs and nothing that the API server fills in, so that it can be compared with what is
-there: `differs` tells whether an apply would change anything.
+A manifest has no fields that the API server sets, so it can be compared with the current object: `differs` returns
+whether an apply would change it.
 """
 
-from s3sink_operator.objects.configmap import base, config_map, manifest, spec_hash
+from s3sink_operator.objects.configmap import config_map, job_manifest, spec_hash, supporting_objects
 from s3sink_operator.objects.diff import differs
-from s3sink_operator.objects.pod_template import CONTAINER, merged
+from s3sink_operator.objects.pod_template import CONTAINER, merge_template
 from s3sink_operator.objects.pods import (
-    EXECUTOR_MEMORY,
-    RESTARTED_FOR,
-    TASK_REQUEST,
-    Shape,
+    EXECUTOR_MEMORY_ANNOTATION,
+    OPERATION_ANNOTATION,
+    RESTARTED_FOR_ANNOTATION,
+    PodShape,
     driver_pod,
     executor_template,
     has_executors,
     image_of,
-    memory_of,
-    request_of,
-    size_of,
-    task_pod,
+    memory_limit,
+    operation_of,
+    operation_pod,
+    sized_memory,
 )
-from s3sink_operator.objects.rbac import account, account_of, binding
+from s3sink_operator.objects.rbac import role_binding, service_account, service_account_of
 from s3sink_operator.objects.spark_properties import spark_properties
 
 __all__ = [
     "CONTAINER",
-    "EXECUTOR_MEMORY",
-    "RESTARTED_FOR",
-    "TASK_REQUEST",
-    "Shape",
-    "account",
-    "account_of",
-    "base",
-    "binding",
+    "EXECUTOR_MEMORY_ANNOTATION",
+    "OPERATION_ANNOTATION",
+    "RESTARTED_FOR_ANNOTATION",
+    "PodShape",
     "config_map",
     "differs",
     "driver_pod",
     "executor_template",
     "has_executors",
     "image_of",
-    "manifest",
-    "memory_of",
-    "merged",
-    "request_of",
-    "size_of",
+    "job_manifest",
+    "memory_limit",
+    "merge_template",
+    "operation_of",
+    "operation_pod",
+    "role_binding",
+    "service_account",
+    "service_account_of",
+    "sized_memory",
     "spark_properties",
     "spec_hash",
-    "task_pod",
+    "supporting_objects",
 ]

@@ -1,4 +1,4 @@
-"""The objects beside the pods, and what the job reads of its sink."""
+"""The objects beside the pods, and the manifest that the job reads."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ import yaml
 
 from s3sink_operator import names
 from s3sink_operator.objects.pods import executor_template
-from s3sink_operator.objects.rbac import account, binding, child
+from s3sink_operator.objects.rbac import child_object, role_binding, service_account
 from s3sink_operator.objects.spark_properties import EXECUTOR_TEMPLATE, PROPERTIES, properties_file, spark_properties
 from s3sink_operator.types import Json, Settings
 from sink_job.api.enums import ExecutorMode
 from sink_job.api.spec import GROUP, KIND, VERSION, Sink
 
-_NOT_THE_JOBS: Final = (
+_OPERATOR_FIELDS: Final = (
     "state", "restartNonce", "offsets", "deletionPolicy", "executor", "driver", "image", "imagePullSecrets",
     "serviceAccount",
 )  # fmt: skip
-_NOT_THE_DRIVERS: Final = ("state", "offsets", "deletionPolicy")
+_FIELDS_WITHOUT_RESTART: Final = ("state", "offsets", "deletionPolicy")
 
 
-def manifest(sink: Sink) -> Json:
-    """The sink as the job reads it: without what is the operator's business, and without what is the default anyway."""
+def job_manifest(sink: Sink) -> Json:
+    """The manifest that the job reads, without fields of the operator and without defaults."""
     spec = _spec(sink)
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": KIND,
         "metadata": {"name": sink.name, "namespace": sink.namespace},
-        "spec": {key: inner for key, inner in spec.items() if key not in _NOT_THE_JOBS},
+        "spec": {key: inner for key, inner in spec.items() if key not in _OPERATOR_FIELDS},
     }
 
 
 def spec_hash(sink: Sink, settings: Settings) -> str:
-    """A digest of all that a driver is started with. Two ways to write the same settings have the same one."""
-    spec = {key: inner for key, inner in _spec(sink).items() if key not in _NOT_THE_DRIVERS}
+    """A digest of the settings that a driver is started with. Different spellings of a value have the same digest."""
+    spec = {key: inner for key, inner in _spec(sink).items() if key not in _FIELDS_WITHOUT_RESTART}
     if sink.spec.executor.mode is ExecutorMode.LOCAL and "executor" in spec:
         spec["executor"].pop("instances", None)
     started_with = {"id": [sink.namespace, sink.name], "spec": spec, "image": sink.spec.image or settings.image}
@@ -47,21 +47,21 @@ def spec_hash(sink: Sink, settings: Settings) -> str:
 
 
 def config_map(sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int) -> Json:
-    """What the job reads. With executors of their own also Spark's properties, for this attempt."""
-    data = {"sink.yaml": _yaml(manifest(sink))}
+    """The ConfigMap with the input of the job. In Cluster mode also the Spark properties of this attempt."""
+    data = {"sink.yaml": _yaml(job_manifest(sink))}
     if sink.spec.executor.mode is ExecutorMode.CLUSTER:
         data[PROPERTIES] = properties_file(spark_properties(sink, settings, attempt=attempt, memory=memory))
         template = executor_template(sink, settings, attempt=attempt)
         data[EXECUTOR_TEMPLATE] = _yaml(template)
-    return child("v1", "ConfigMap", names.config_name(sink.name), sink, owner) | {"data": data}
+    return child_object("v1", "ConfigMap", names.config_map_name(sink.name), sink, owner) | {"data": data}
 
 
-def base(sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int) -> Sequence[Json]:
-    """All objects beside the pods, in the order in which a driver needs them."""
+def supporting_objects(sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int) -> Sequence[Json]:
+    """All objects beside the pods, in the order in which a driver requires them."""
     return (
         config_map(sink, owner, settings, attempt=attempt, memory=memory),
-        account(sink, owner),
-        binding(sink, owner, settings),
+        service_account(sink, owner),
+        role_binding(sink, owner, settings),
     )
 
 
@@ -76,5 +76,5 @@ def _yaml(document: Json) -> str:
 
 @lru_cache(maxsize=4096)
 def _yaml_of(text: str) -> str:
-    """Writing YAML takes longer than all the rest of a look, and the text seldom changes."""
+    """The YAML of a JSON text. Serializing YAML takes longer than the rest of a pass, and the text rarely changes."""
     return yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True)

@@ -1,38 +1,38 @@
-"""Whether an object is as the operator would write it."""
+"""Compares an object with its desired manifest."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from s3sink_operator.objects.rbac import ANNOTATED
+from s3sink_operator.objects.rbac import ANNOTATIONS_HASH_ANNOTATION
 from s3sink_operator.objects.spark_properties import EXECUTOR_TEMPLATE, PROPERTIES
 from s3sink_operator.types import Json, annotation
 
-FILES_OF_EXECUTORS: Final = (PROPERTIES, EXECUTOR_TEMPLATE)
+CLUSTER_MODE_FILES: Final = (PROPERTIES, EXECUTOR_TEMPLATE)
 
 
-def differs(seen: Json | None, wanted: Json) -> bool:
-    """Whether an apply of `wanted` would change what was seen. What others have added does not count."""
-    return seen is None or not _covers(seen, wanted) or _is_left_over(seen, wanted)
+def differs(current: Json | None, desired: Json) -> bool:
+    """Whether an apply of `desired` would change the current object. Fields of other managers are ignored."""
+    return current is None or not _covers(current, desired) or _has_leftover(current, desired)
 
 
-def _is_left_over(seen: Json, wanted: Json) -> bool:
-    """Whether a file is there that only sinks with executors of their own have, or annotations of an earlier spec."""
-    there, needed = seen.get("data") or {}, wanted.get("data") or {}
-    if annotation(seen, ANNOTATED) != annotation(wanted, ANNOTATED):
+def _has_leftover(current: Json, desired: Json) -> bool:
+    """Whether there is a file of Cluster mode in Local mode, or an annotation of an earlier spec."""
+    files, needed = current.get("data") or {}, desired.get("data") or {}
+    if annotation(current, ANNOTATIONS_HASH_ANNOTATION) != annotation(desired, ANNOTATIONS_HASH_ANNOTATION):
         return True
-    return any(file in there and file not in needed for file in FILES_OF_EXECUTORS)
+    return any(file in files and file not in needed for file in CLUSTER_MODE_FILES)
 
 
-def _covers(seen: Any, wanted: Any, key: str = "") -> bool:
-    if isinstance(wanted, dict):
-        return isinstance(seen, dict) and all(
-            name in seen and _covers(seen[name], inner, name) for name, inner in wanted.items()
+def _covers(current: Any, desired: Any, key: str = "") -> bool:
+    if isinstance(desired, dict):
+        return isinstance(current, dict) and all(
+            name in current and _covers(current[name], inner, name) for name, inner in desired.items()
         )
-    if isinstance(wanted, list):
-        if not isinstance(seen, list):
+    if isinstance(desired, list):
+        if not isinstance(current, list):
             return False
         if key == "ownerReferences":  # merged by uid: others may have added theirs
-            return all(any(_covers(one, each) for one in seen) for each in wanted)
-        return len(seen) == len(wanted) and all(map(_covers, seen, wanted))
-    return bool(seen == wanted)
+            return all(any(_covers(one, each) for one in current) for each in desired)
+        return len(current) == len(desired) and all(map(_covers, current, desired))
+    return bool(current == desired)

@@ -1,6 +1,6 @@
-"""Merges the user's pod template under ours, as a strategic merge does: lists of named things by their names.
+"""Merges the pod template of the user into a pod, as a strategic merge: lists of named items are merged by name.
 
-Where both say something, ours stands: the sink depends on it. What the user adds stays.
+If both set a field, that of the operator wins. Additions of the user are kept.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Final
 from s3sink_operator.types import Json
 
 CONTAINER: Final = "s3sink"
-"""The sink's own container in all of its pods."""
+"""Name of the sink's container in all of its pods."""
 
 _KEYS: Final = {
     "containers": "name",
@@ -22,12 +22,12 @@ _KEYS: Final = {
     "imagePullSecrets": "name",
     "topologySpreadConstraints": "topologyKey",
 }
-_WHOLE: Final = ("volumes", "volumeMounts", "env")
-"""Lists of things that have one source each: two merged into one are refused by the API server."""
+_REPLACED: Final = ("volumes", "volumeMounts", "env")
+"""Lists whose items have one source each: the API server rejects a merge of two of them."""
 
 
-def merged(template: Json | None, ours: Json) -> Json:
-    """The pod `ours`, with what `template` adds to its metadata (labels, annotations) and spec."""
+def merge_template(template: Json | None, ours: Json) -> Json:
+    """The pod `ours` with the labels, annotations and spec fields that `template` adds."""
     metadata = _section(template, "metadata")
     added = {key: found for key in ("labels", "annotations") if (found := _section(metadata, key))}
     kept = {"metadata": added, "spec": _section(template, "spec")}
@@ -36,18 +36,18 @@ def merged(template: Json | None, ours: Json) -> Json:
     return result
 
 
-def asked_cpu(template: Json | None) -> str | None:
-    """The CPU that the template's container `s3sink` requests: the one resource that is the user's to choose."""
+def requested_cpu(template: Json | None) -> str | None:
+    """The CPU request of the container `s3sink` in the template: the only resource that the user sets."""
     containers = _section(template, "spec").get("containers")
     for container in containers if isinstance(containers, list) else ():
         if isinstance(container, dict) and container.get("name") == CONTAINER:
-            asked = _section(_section(container, "resources"), "requests").get("cpu")
-            return None if asked is None else str(asked)
+            cpu = _section(_section(container, "resources"), "requests").get("cpu")
+            return None if cpu is None else str(cpu)
     return None
 
 
 def _section(of: Any, key: str) -> Json:
-    """A template is free text to the CRD: what is no mapping where there should be one says nothing."""
+    """A section of a template, which the CRD does not validate; empty if it is not a mapping."""
     found = of.get(key) if isinstance(of, dict) else None
     return dict(found) if isinstance(found, dict) else {}
 
@@ -66,7 +66,7 @@ def _merge(theirs: Any, ours: Any, key: str = "") -> Any:
 def _merge_named(theirs: list[Any], ours: list[Any], key: str) -> list[Any]:
     by = _KEYS[key]
     known = {_key(each, by): each for each in theirs if isinstance(_key(each, by), str | int)}
-    if key in _WHOLE:
+    if key in _REPLACED:
         known = {}
     mine = [_merge(known[each[by]], each) if each[by] in known else each for each in ours]
     taken = [each[by] for each in ours]

@@ -1,6 +1,6 @@
-"""The pods: the driver, the task that carries out one request, and the template of executors.
+"""The pods: the driver, the operation pod, and the template of executors.
 
-All fit the restricted pod security profile: no root, no privileges, nothing written but the folders for it.
+All comply with the restricted Pod Security Standard: no root, no privileges, a read-only root file system.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from s3sink_operator import names
 from s3sink_operator.names import Component
-from s3sink_operator.objects.pod_template import CONTAINER, asked_cpu, merged
-from s3sink_operator.objects.rbac import account_of
+from s3sink_operator.objects.pod_template import CONTAINER, merge_template, requested_cpu
+from s3sink_operator.objects.rbac import service_account_of
 from s3sink_operator.objects.spark_properties import (
     BLOCK_MANAGER_PORT,
     CONFIG_DIR,
@@ -21,29 +21,29 @@ from s3sink_operator.objects.spark_properties import (
     PROPERTIES,
     PROPERTIES_FILE,
 )
-from s3sink_operator.types import Json, Request, Settings, annotation
+from s3sink_operator.types import Json, Operation, Settings, annotation
 from sink_job.api.enums import ExecutorMode
 from sink_job.api.quantities import format_size, parse_size
 from sink_job.api.spec import GROUP, Sink
 
 SECRETS_DIR: Final = f"{CONFIG_DIR}/secrets"
-TMP: Final = "/tmp"
-DRIVER_TMP: Final = "tmp"
-EXECUTOR_TMP: Final = "spark-local-dir-tmp"
-"""Spark takes a volume whose name begins so for what it writes, instead of adding one."""
-CPU_OF_DRIVER_ALONE: Final = 1
+TMP_DIR: Final = "/tmp"
+DRIVER_TMP_VOLUME: Final = "tmp"
+EXECUTOR_TMP_VOLUME: Final = "spark-local-dir-tmp"
+"""Spark uses a volume with this prefix for its local data, instead of adding one."""
+DRIVER_CORES: Final = 1
 
-RESTARTED_FOR: Final = f"{GROUP}/restarted-for"
-"""Annotation of a driver pod: the text of the sink's restart annotation that it was started under."""
-EXECUTOR_MEMORY: Final = f"{GROUP}/executor-memory"
-"""Annotation of a driver pod whose tasks run in executors: what each of those is given, in bytes."""
-TASK_REQUEST: Final = f"{GROUP}/request"
-"""Annotation of a task pod: what it is for."""
+RESTARTED_FOR_ANNOTATION: Final = f"{GROUP}/restarted-for"
+"""Annotation of a driver pod: the restart annotation of the sink when it was created."""
+EXECUTOR_MEMORY_ANNOTATION: Final = f"{GROUP}/executor-memory"
+"""Annotation of a driver pod in Cluster mode: memory of each executor in bytes."""
+OPERATION_ANNOTATION: Final = f"{GROUP}/operation"
+"""Annotation of an operation pod: its operation."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
-    """What a pod is made with. `memory`: bytes of the pod; `executor_memory`: of each executor, if there are any."""
+class PodShape:
+    """Sizes and annotations of a pod. `memory`: bytes of the pod; `executor_memory`: bytes of each executor, if any."""
 
     attempt: int
     memory: int
@@ -52,35 +52,35 @@ class Shape:
     restarted_for: str | None = None
 
 
-def driver_pod(sink: Sink, owner: Json, settings: Settings, shape: Shape) -> Json:
-    """The pod that plans, records and publishes; in Local mode it runs the tasks as well."""
-    annotations = {names.SPEC_HASH: shape.spec_hash}
+def driver_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape) -> Json:
+    """The driver pod. In Local mode it also runs the tasks."""
+    annotations = {names.SPEC_HASH_ANNOTATION: shape.spec_hash}
     if shape.restarted_for is not None:
-        annotations[RESTARTED_FOR] = shape.restarted_for
+        annotations[RESTARTED_FOR_ANNOTATION] = shape.restarted_for
     if shape.executor_memory is not None:
-        annotations[EXECUTOR_MEMORY] = str(shape.executor_memory)
-    container = _container(sink, settings, shape, _run(sink, settings, shape)) | {
+        annotations[EXECUTOR_MEMORY_ANNOTATION] = str(shape.executor_memory)
+    container = _container(sink, settings, shape, _driver_args(sink, settings, shape)) | {
         "ports": _ports(sink, settings),
-        # Claiming and recovering may take long; what is stuck for good is ended by its liveness.
+        # Claim and recovery may take long. The liveness probe ends a driver that hangs.
         "startupProbe": _probe(period_s=5, failures=60),
         "livenessProbe": _probe(period_s=30, failures=4),
         "resizePolicy": [{"resourceName": "memory", "restartPolicy": "NotRequired"}],
     }
     pod = _pod(sink, owner, settings, shape, Component.DRIVER, container, annotations)
-    return merged(sink.spec.driver.pod_template, pod)
+    return merge_template(sink.spec.driver.pod_template, pod)
 
 
-def task_pod(sink: Sink, owner: Json, settings: Settings, shape: Shape, request: str) -> Json:
-    """The pod that carries out `request` once and ends: `Publish`, `Discard`, or `Reset:<nonce>`."""
-    container = _container(sink, settings, shape, _task(sink, settings, shape, request))
-    annotations = {names.SPEC_HASH: shape.spec_hash, TASK_REQUEST: request}
-    pod = _pod(sink, owner, settings, shape, Component.TASK, container, annotations)
-    pod["spec"]["activeDeadlineSeconds"] = settings.task_ms // 1000  # it has no probes: what hangs is tried again
-    return merged(sink.spec.driver.pod_template, pod)
+def operation_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape, operation: str) -> Json:
+    """The pod that runs an operation once: `Publish`, `Discard`, or `Reset:<nonce>`."""
+    container = _container(sink, settings, shape, _operation_args(sink, settings, shape, operation))
+    annotations = {names.SPEC_HASH_ANNOTATION: shape.spec_hash, OPERATION_ANNOTATION: operation}
+    pod = _pod(sink, owner, settings, shape, Component.OPERATION, container, annotations)
+    pod["spec"]["activeDeadlineSeconds"] = settings.operation_timeout_ms // 1000  # it has no probes
+    return merge_template(sink.spec.driver.pod_template, pod)
 
 
 def executor_template(sink: Sink, settings: Settings, *, attempt: int) -> Json:
-    """What Spark makes executors from; it sets their names, image, resources and owner itself."""
+    """The pod template of executors. Spark sets name, image, resources and owner."""
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -93,25 +93,25 @@ def executor_template(sink: Sink, settings: Settings, *, attempt: int) -> Json:
                     "name": CONTAINER,
                     "resources": _disk(settings),
                     "securityContext": _security(),
-                    "volumeMounts": _mounts(sink, EXECUTOR_TMP),
+                    "volumeMounts": _mounts(sink, EXECUTOR_TMP_VOLUME),
                 }
             ],
-            "volumes": _volumes(sink, settings, EXECUTOR_TMP),
+            "volumes": _volumes(sink, settings, EXECUTOR_TMP_VOLUME),
         },
     }
-    return merged(sink.spec.executor.pod_template, pod)
+    return merge_template(sink.spec.executor.pod_template, pod)
 
 
-def memory_of(pod: Json) -> int | None:
-    """The memory that a sink is sized by: of each executor, or in Local mode the limit of the pod's container."""
-    said = annotation(pod, EXECUTOR_MEMORY)
-    if said is not None:
-        return int(said) if said.isascii() and said.isdigit() and len(said) <= len(str(1 << 63)) else None
-    return size_of(pod)
+def sized_memory(pod: Json) -> int | None:
+    """The sized memory in bytes: of each executor, or in Local mode of the container of the pod."""
+    text = annotation(pod, EXECUTOR_MEMORY_ANNOTATION)
+    if text is not None:
+        return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(1 << 63)) else None
+    return memory_limit(pod)
 
 
 def image_of(pod: Json) -> str | None:
-    """What the job of the pod was started from."""
+    """The image of the job."""
     for container in (pod.get("spec") or {}).get("containers") or ():
         if container.get("name") == CONTAINER:
             return str(container.get("image"))
@@ -119,50 +119,53 @@ def image_of(pod: Json) -> str | None:
 
 
 def has_executors(pod: Json) -> bool:
-    """Whether the tasks of this driver run in pods of their own."""
-    return annotation(pod, EXECUTOR_MEMORY) is not None
+    """Whether the tasks of this driver run in executor pods."""
+    return annotation(pod, EXECUTOR_MEMORY_ANNOTATION) is not None
 
 
-def size_of(pod: Json) -> int | None:
-    """The memory limit of the pod's container, in bytes."""
+def memory_limit(pod: Json) -> int | None:
+    """The memory limit of the container in bytes."""
     for container in (pod.get("spec") or {}).get("containers") or ():
         if container.get("name") == CONTAINER:
-            return quantity((container.get("resources") or {}).get("limits", {}).get("memory"))
+            return parse_quantity((container.get("resources") or {}).get("limits", {}).get("memory"))
     return None
 
 
-def quantity(text: Any) -> int | None:
-    """Bytes of a Kubernetes quantity; None for what is none."""
+def parse_quantity(text: Any) -> int | None:
+    """Bytes of a Kubernetes quantity; None for an invalid one."""
     try:
         return parse_size(str(text))
     except ValueError:
         return None
 
 
-def request_of(pod: Json) -> str | None:
-    """What a task pod is for."""
-    return annotation(pod, TASK_REQUEST)
+def operation_of(pod: Json) -> str | None:
+    """The operation of an operation pod."""
+    return annotation(pod, OPERATION_ANNOTATION)
 
 
 def _pod(
     sink: Sink,
     owner: Json,
     settings: Settings,
-    shape: Shape,
+    shape: PodShape,
     component: Component,
     container: Json,
     annotations: Mapping[str, str],
 ) -> Json:
-    name = names.driver_name(sink.name) if component is Component.DRIVER else names.task_name(sink.name)
+    name = names.driver_pod_name(sink.name) if component is Component.DRIVER else names.operation_pod_name(sink.name)
     spec: Json = {
         "restartPolicy": "Never",
-        "serviceAccountName": account_of(sink),
+        "serviceAccountName": service_account_of(sink),
         "automountServiceAccountToken": sink.spec.executor.mode is ExecutorMode.CLUSTER,
         "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": settings.grace_s,
+        "terminationGracePeriodSeconds": settings.termination_grace_s,
         "securityContext": _pod_security(settings),
         "containers": [container],
-        "volumes": [{"name": "config", "configMap": {"name": names.config_name(sink.name)}}, *_volumes(sink, settings)],
+        "volumes": [
+            {"name": "config", "configMap": {"name": names.config_map_name(sink.name)}},
+            *_volumes(sink, settings),
+        ],
     }
     if sink.spec.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": ref.name} for ref in sink.spec.image_pull_secrets]
@@ -180,16 +183,16 @@ def _pod(
     }
 
 
-def _container(sink: Sink, settings: Settings, shape: Shape, command: Sequence[str]) -> Json:
+def _container(sink: Sink, settings: Settings, shape: PodShape, command: Sequence[str]) -> Json:
     return {
         "name": CONTAINER,
         "image": sink.spec.image or settings.image,
         "imagePullPolicy": settings.image_pull_policy,
-        # No command: the image's entry point reaps orphans (tini) and becomes what is given to it.
-        "args": ["s3sink", *(word.replace("$", "$$") for word in command)],  # else Kubernetes puts in $(POD_IP)
+        # No command: the entry point of the image, tini, reaps orphans and runs the arguments.
+        "args": ["s3sink", *(word.replace("$", "$$") for word in command)],  # Kubernetes would expand $(POD_IP)
         "env": [
             *([{"name": "S3SINK_SECRETS_DIR", "value": SECRETS_DIR}] if secret_names(sink) else []),
-            {"name": "S3SINK_CLUSTER", "value": settings.cluster},
+            {"name": "S3SINK_CLUSTER", "value": settings.cluster_id},
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}},
         ],
         "resources": _resources(sink, settings, shape),
@@ -200,25 +203,25 @@ def _container(sink: Sink, settings: Settings, shape: Shape, command: Sequence[s
     }
 
 
-def _run(sink: Sink, settings: Settings, shape: Shape) -> Sequence[str]:
-    line = [*_base(sink, shape), "--http", f"0.0.0.0:{settings.port}"]
+def _driver_args(sink: Sink, settings: Settings, shape: PodShape) -> Sequence[str]:
+    line = [*_run_args(sink, shape), "--http", f"0.0.0.0:{settings.report_port}"]
     if sink.spec.executor.mode is ExecutorMode.CLUSTER:
         return [*line, "--spark-properties", PROPERTIES_FILE]
     return line
 
 
-def _task(sink: Sink, settings: Settings, shape: Shape, request: str) -> Sequence[str]:
-    """Requests run locally in their own pod: they are short, and need no executors."""
-    kind, _, _ = request.partition(":")
-    if kind == Request.PUBLISH:
-        return [*_base(sink, shape), "--publish-open"]
+def _operation_args(sink: Sink, settings: Settings, shape: PodShape, operation: str) -> Sequence[str]:
+    """Operations run locally in their own pod: they are short and require no executors."""
+    kind, _, _ = operation.partition(":")
+    if kind == Operation.PUBLISH:
+        return [*_run_args(sink, shape), "--publish-open"]
     file = f"{CONFIG_DIR}/sink.yaml"
-    if kind == Request.DISCARD:
+    if kind == Operation.DISCARD:
         return ["discard-open", file, "--log", "json"]
-    return ["reset-offsets", file, *_reset(sink), "--log", "json"]
+    return ["reset-offsets", file, *_reset_args(sink), "--log", "json"]
 
 
-def _reset(sink: Sink) -> Sequence[str]:
+def _reset_args(sink: Sink) -> Sequence[str]:
     reset = sink.spec.offsets.reset
     if reset is None:
         return []
@@ -226,20 +229,20 @@ def _reset(sink: Sink) -> Sequence[str]:
     if reset.timestamp is not None:
         line += ["--timestamp", str(reset.timestamp)]
     for each in reset.partitions or ():
-        line += [f"--offset={each.topic}:{each.partition}:{each.offset}"]  # one word: it may begin with a dash
+        line += [f"--offset={each.topic}:{each.partition}:{each.offset}"]  # one argument: it may begin with a dash
     return [*line, f"--nonce={reset.nonce}"]
 
 
-def _base(sink: Sink, shape: Shape) -> list[str]:
+def _run_args(sink: Sink, shape: PodShape) -> list[str]:
     cores = str(sink.spec.executor.cores)
     return ["run", f"{CONFIG_DIR}/sink.yaml", "--log", "json", "--memory", str(shape.memory), "--cores", cores]
 
 
-def _resources(sink: Sink, settings: Settings, shape: Shape) -> Json:
-    """Memory that is asked for is what is given, so that no neighbour can take it; CPU may be shared."""
+def _resources(sink: Sink, settings: Settings, shape: PodShape) -> Json:
+    """The memory request equals the limit; CPU has no limit."""
     local = sink.spec.executor.mode is ExecutorMode.LOCAL
-    cores = max(sink.spec.executor.cores if local else CPU_OF_DRIVER_ALONE, sink.spec.driver.cores)
-    cpu = asked_cpu(sink.spec.driver.pod_template) or str(cores)
+    cores = max(sink.spec.executor.cores if local else DRIVER_CORES, sink.spec.driver.cores)
+    cpu = requested_cpu(sink.spec.driver.pod_template) or str(cores)
     memory = format_size(shape.memory)
     disk = _disk(settings)
     return {
@@ -249,11 +252,11 @@ def _resources(sink: Sink, settings: Settings, shape: Shape) -> Json:
 
 
 def _disk(settings: Settings) -> Json:
-    return {"requests": {"ephemeral-storage": "1Gi"}, "limits": {"ephemeral-storage": settings.spill}}
+    return {"requests": {"ephemeral-storage": "1Gi"}, "limits": {"ephemeral-storage": settings.ephemeral_storage}}
 
 
 def _ports(sink: Sink, settings: Settings) -> list[Json]:
-    ports = [{"name": "report", "containerPort": settings.port, "protocol": "TCP"}]
+    ports = [{"name": "report", "containerPort": settings.report_port, "protocol": "TCP"}]
     if sink.spec.executor.mode is ExecutorMode.CLUSTER:
         ports += [
             {"name": "spark-driver", "containerPort": DRIVER_PORT, "protocol": "TCP"},
@@ -273,8 +276,8 @@ def _probe(*, period_s: int, failures: int) -> Json:
 
 def _pod_security(settings: Settings) -> Json:
     made: Json = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-    if settings.user is not None:
-        made |= {"runAsUser": settings.user, "runAsGroup": settings.user, "fsGroup": settings.user}
+    if settings.run_as_user is not None:
+        made |= {"runAsUser": settings.run_as_user, "runAsGroup": settings.run_as_user, "fsGroup": settings.run_as_user}
     return made
 
 
@@ -289,23 +292,23 @@ def _security() -> Json:
 
 
 def secret_names(sink: Sink) -> Sequence[str]:
-    """Every secret that the manifest names, once, in order."""
+    """The names of all Secrets in the manifest, sorted."""
     spec = sink.spec
     found = [each.secret for each in spec.kafka.property_secrets]
     found += [ref.secret for ref in (spec.s3.credentials, spec.s3.ca_secret) if ref is not None]
     return sorted(set(found))
 
 
-def _volumes(sink: Sink, settings: Settings, tmp: str = DRIVER_TMP) -> list[Json]:
+def _volumes(sink: Sink, settings: Settings, tmp: str = DRIVER_TMP_VOLUME) -> list[Json]:
     return [
-        {"name": tmp, "emptyDir": {"sizeLimit": settings.spill}},
+        {"name": tmp, "emptyDir": {"sizeLimit": settings.ephemeral_storage}},
         *({"name": f"secret-{at}", "secret": {"secretName": name}} for at, name in enumerate(secret_names(sink))),
     ]
 
 
-def _mounts(sink: Sink, tmp: str = DRIVER_TMP) -> list[Json]:
+def _mounts(sink: Sink, tmp: str = DRIVER_TMP_VOLUME) -> list[Json]:
     return [
-        {"name": tmp, "mountPath": TMP},
+        {"name": tmp, "mountPath": TMP_DIR},
         *(
             {"name": f"secret-{at}", "mountPath": f"{SECRETS_DIR}/{name}", "readOnly": True}
             for at, name in enumerate(secret_names(sink))
@@ -314,8 +317,8 @@ def _mounts(sink: Sink, tmp: str = DRIVER_TMP) -> list[Json]:
 
 
 def _config_mounts(sink: Sink) -> list[Json]:
-    """File by file: a folder that is read-only has no room for those of the secrets, and such a file stays as it was
-    when the pod was made, whatever happens to the ConfigMap."""
+    """One mount for each file: the Secrets cannot be mounted into a read-only directory, and a file with a subPath is
+    not updated with the ConfigMap."""
     files = ["sink.yaml"]
     if sink.spec.executor.mode is ExecutorMode.CLUSTER:
         files += [PROPERTIES, EXECUTOR_TEMPLATE]

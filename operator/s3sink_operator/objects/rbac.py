@@ -1,4 +1,4 @@
-"""Who a sink's pods are, to Kubernetes and to the cloud, and what they may do."""
+"""The ServiceAccount of a sink's pods and its RoleBinding."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from s3sink_operator.names import Component
 from s3sink_operator.types import Json, Settings
 from sink_job.api.spec import GROUP, Sink
 
-ANNOTATED: Final = f"{GROUP}/annotations-hash"
-"""Annotation of a ServiceAccount with annotations of the spec: a digest of them, to see when one has gone."""
+ANNOTATIONS_HASH_ANNOTATION: Final = f"{GROUP}/annotations-hash"
+"""Annotation of a ServiceAccount: a digest of the annotations in the spec, which detects a removed one."""
 
 
-def account_of(sink: Sink) -> str:
-    """The name of the ServiceAccount that the sink's pods run under: the user's own, or the one that is made."""
-    return sink.spec.service_account.name or names.account_name(sink.name)
+def service_account_of(sink: Sink) -> str:
+    """The name of the ServiceAccount of the pods: that of the spec, or the one that the operator creates."""
+    return sink.spec.service_account.name or names.service_account_name(sink.name)
 
 
-def account(sink: Sink, owner: Json) -> Json:
-    """The ServiceAccount of the sink. It is made also where the user names another, so that edits leave nothing behind
-    that a new sink would not have."""
-    made = child("v1", "ServiceAccount", names.account_name(sink.name), sink, owner)
+def service_account(sink: Sink, owner: Json) -> Json:
+    """The ServiceAccount of the sink. It is created even if the spec names another one, so that an edited sink has the
+    same objects as a new one."""
+    made = child_object("v1", "ServiceAccount", names.service_account_name(sink.name), sink, owner)
     if given := sink.spec.service_account.annotations:
         digest = hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:16]
-        made["metadata"]["annotations"] = given | {ANNOTATED: digest}
+        made["metadata"]["annotations"] = given | {ANNOTATIONS_HASH_ANNOTATION: digest}
     return made
 
 
-def binding(sink: Sink, owner: Json, settings: Settings) -> Json:
-    """What the driver may do: the chart's ClusterRole for drivers, in its own namespace."""
+def role_binding(sink: Sink, owner: Json, settings: Settings) -> Json:
+    """The RoleBinding of the driver to the ClusterRole of the chart, in its own namespace."""
     group = "rbac.authorization.k8s.io"
-    return child(f"{group}/v1", "RoleBinding", names.binding_name(sink.name), sink, owner) | {
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": settings.driver_role},
-        "subjects": [{"kind": "ServiceAccount", "name": account_of(sink), "namespace": sink.namespace}],
+    return child_object(f"{group}/v1", "RoleBinding", names.role_binding_name(sink.name), sink, owner) | {
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": settings.driver_cluster_role},
+        "subjects": [{"kind": "ServiceAccount", "name": service_account_of(sink), "namespace": sink.namespace}],
     }
 
 
-def child(version: str, kind: str, name: str, sink: Sink, owner: Json) -> Json:
-    """The beginning of an object beside the pods."""
+def child_object(version: str, kind: str, name: str, sink: Sink, owner: Json) -> Json:
+    """The metadata of an object beside the pods."""
     return {
         "apiVersion": version,
         "kind": kind,

@@ -1,10 +1,10 @@
-"""Spark's properties of a sink whose tasks run in executor pods: client mode, from inside the driver pod."""
+"""The Spark properties of a sink in Cluster mode: Spark's client mode, inside of the driver pod."""
 
 from __future__ import annotations
 
 from s3sink_operator import names
-from s3sink_operator.objects.pod_template import asked_cpu
-from s3sink_operator.objects.rbac import account_of
+from s3sink_operator.objects.pod_template import requested_cpu
+from s3sink_operator.objects.rbac import service_account_of
 from s3sink_operator.types import Settings
 from sink_job.api import memory_budget
 from sink_job.api.quantities import MI
@@ -22,10 +22,10 @@ BLOCK_MANAGER_PORT = 7079
 
 
 def spark_properties(sink: Sink, settings: Settings, *, attempt: int, memory: int) -> dict[str, str]:
-    """All that Spark must know beyond the session's own settings. `memory`: bytes of one executor, all of it.
+    """The properties besides those of the session. `memory`: bytes of one executor in total.
 
-    `spark.driver.host` is left to the driver, which knows its address as $POD_IP. The secret of `spark.authenticate` is
-    made by Spark itself, for each application, and handed to executors through their environment.
+    The driver substitutes its address, $POD_IP, in `spark.driver.host`. Spark generates the secret of
+    `spark.authenticate` for each application and passes it to executors through their environment.
     """
     spec = sink.spec
     heap = memory_budget.heap_of(spec.executor.cores)
@@ -45,26 +45,26 @@ def spark_properties(sink: Sink, settings: Settings, *, attempt: int, memory: in
         "spark.executor.memory": f"{heap // MI}m",
         "spark.executor.memoryOverhead": f"{max(384 * MI, memory - heap) // MI}m",
         "spark.kubernetes.namespace": sink.namespace,
-        "spark.kubernetes.driver.pod.name": names.driver_name(sink.name),
+        "spark.kubernetes.driver.pod.name": names.driver_pod_name(sink.name),
         "spark.kubernetes.executor.podNamePrefix": name,
         "spark.kubernetes.executor.podTemplateFile": EXECUTOR_TEMPLATE_FILE,
         "spark.kubernetes.executor.podTemplateContainerName": "s3sink",
         "spark.kubernetes.container.image": spec.image or settings.image,
         "spark.kubernetes.container.image.pullPolicy": settings.image_pull_policy,
-        "spark.kubernetes.authenticate.executor.serviceAccountName": account_of(sink),
+        "spark.kubernetes.authenticate.executor.serviceAccountName": service_account_of(sink),
         "spark.kubernetes.authenticate.oauthTokenFile": f"{ACCOUNT_DIR}/token",
         "spark.kubernetes.authenticate.caCertFile": f"{ACCOUNT_DIR}/ca.crt",
         "spark.authenticate": "true",
         "spark.network.crypto.enabled": "true",
         "spark.speculation": "false",
-        # Executors take their settings from the driver, have no volumes that outlive them and no service in front, so
-        # the driver has to be allowed nothing but pods.
+        # Executors get their settings from the driver and have no persistent volumes and no service, so the driver
+        # requires permissions for pods only.
         "spark.kubernetes.executor.disableConfigMap": "true",
         "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
         "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
         "spark.kubernetes.driver.service.deleteOnTermination": "false",
     }
-    if cpu := asked_cpu(spec.executor.pod_template):
+    if cpu := requested_cpu(spec.executor.pod_template):
         ours["spark.kubernetes.executor.request.cores"] = cpu
     if spec.image_pull_secrets:
         ours["spark.kubernetes.container.image.pullSecrets"] = ",".join(ref.name for ref in spec.image_pull_secrets)

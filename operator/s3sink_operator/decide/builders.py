@@ -1,0 +1,58 @@
+"""Builds the manifests and deletions that the policies put into their results. Pure, from the facts of the context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from s3sink_operator import names, objects
+from s3sink_operator.decide.context import Context
+from s3sink_operator.types import Delete, Json, attempt_number, is_terminating, to_ms, uid_of
+
+
+def driver_pod(ctx: Context) -> Json:
+    """The manifest of the next driver pod."""
+    return objects.driver_pod(ctx.parsed_sink, ctx.owner_reference, ctx.settings, ctx.pod_shape())
+
+
+def operation_pod(ctx: Context, operation: str, digest: str) -> Json:
+    """The manifest of a pod for `operation`, sized as a sink in Local mode. `digest`: see `operation_hash`."""
+    shape = replace(ctx.pod_shape(), memory=ctx.start_size, executor_memory=None, restarted_for=None, spec_hash=digest)
+    return objects.operation_pod(ctx.parsed_sink, ctx.owner_reference, ctx.settings, shape, operation)
+
+
+def supporting_objects(ctx: Context) -> Sequence[Json]:
+    """The manifests of the ConfigMap, ServiceAccount and RoleBinding that differ from the objects in the cluster.
+
+    None while the driver runs with previous settings: it keeps the objects that it was started with.
+    """
+    driver, attempt, size = ctx.driver, ctx.history.next_attempt, ctx.start_size
+    if driver is not None:
+        if ctx.revision is None or not ctx.revision.matches_pod(driver):
+            return ()
+        attempt, size = attempt_number(driver, names.ATTEMPT_LABEL), objects.sized_memory(driver) or size
+    desired = objects.supporting_objects(
+        ctx.parsed_sink, ctx.owner_reference, ctx.settings, attempt=attempt, memory=size
+    )
+    current = (ctx.observed.config_map, ctx.observed.service_account, ctx.observed.role_binding)
+    return tuple(each for before, each in zip(current, desired, strict=True) if objects.differs(before, each))
+
+
+def delete_pod(ctx: Context, pod: Json | None, *, force: bool = False) -> tuple[Delete, ...]:
+    """The deletion of an own pod. Empty for a pod that is terminating, until `node_lost_timeout_ms` after its
+    deadline: then it is deleted with a grace period of 0."""
+    if pod is None:
+        return ()
+    if is_terminating(pod):
+        due = (to_ms(pod["metadata"]["deletionTimestamp"]) or ctx.now) + ctx.settings.node_lost_timeout_ms
+        force = force or ctx.now >= due
+        if not force or _is_forced(pod):
+            return ()
+    grace_s = 0 if force else None
+    return (Delete(kind="Pod", name=pod["metadata"]["name"], uid=uid_of(pod), grace_s=grace_s),)
+
+
+def _is_forced(pod: Json) -> bool:
+    """Whether the pod was already deleted by force and only a finalizer holds it."""
+    metadata = pod["metadata"]
+    return metadata.get("deletionGracePeriodSeconds") == 0 and bool(metadata.get("finalizers"))

@@ -1,0 +1,97 @@
+"""The chain of policies: the first one that applies decides the conditions and the actions of a reconcile pass.
+
+Nothing is remembered outside of the status. After any write, also one whose response was lost, the next pass continues
+from the objects in the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from s3sink_operator import status
+from s3sink_operator.decide import driver_policies, lifecycle_policies
+from s3sink_operator.decide.context import Context
+from s3sink_operator.decide.policy_result import PolicyResult
+from s3sink_operator.decide.status_builder import build_status
+from s3sink_operator.types import FINALIZERS_KIND, Decision, Event, EventType, Observed, Settings
+
+Policy = Callable[[Context], PolicyResult | None]
+
+POLICIES: tuple[Policy, ...] = (
+    lifecycle_policies.reconcile_paused,
+    lifecycle_policies.deleting,
+    lifecycle_policies.spec_invalid,
+    lifecycle_policies.conflicting,
+    lifecycle_policies.name_taken,
+    driver_policies.node_lost,
+    lifecycle_policies.paused,
+    lifecycle_policies.stopped,
+    driver_policies.driver_missing,
+    driver_policies.driver_terminating,
+    driver_policies.driver_terminated,
+    driver_policies.spec_changed,
+    driver_policies.driver_not_starting,
+    driver_policies.memory_changed,
+    driver_policies.driver_running,
+)
+
+
+def decide(observed: Observed, settings: Settings, now: int) -> Decision:
+    """The decision about a sink at `now`, in ms since the epoch. Idempotent: repeated, it has no writes."""
+    ctx = Context(observed, settings, now)
+    result = next(found for policy in POLICIES if (found := policy(ctx)) is not None)
+    if result.keep_status:
+        return Decision(requeue_after_ms=result.requeue_after_ms)
+    written, delay = status.pending_write(
+        ctx.previous_document, build_status(ctx, result).document(), now=now, interval_ms=settings.progress_interval_ms
+    )
+    finalizers = result.finalizers
+    if finalizers is None and ctx.deletion_ms is None and result.reason != "ReconcilePaused":
+        finalizers = lifecycle_policies.changed_finalizers(ctx)
+    decision = Decision(
+        apply=tuple(result.apply),
+        create=tuple(result.create),
+        delete=tuple(result.delete),
+        resize=tuple(result.resize),
+        finalizers=finalizers,
+        status=written,
+        events=_events(ctx, result),
+    )
+    decision, delays = _without_rejected(ctx, decision)
+    due = [ms for ms in (delay, result.requeue_after_ms, *delays) if ms is not None]
+    return replace(decision, requeue_after_ms=min(due, default=None))
+
+
+def _without_rejected(ctx: Context, decision: Decision) -> tuple[Decision, list[int]]:
+    """The decision without recently rejected writes, and in how many ms each of those is retried."""
+    if not ctx.observed.rejections:
+        return decision, []
+    of_status = ctx.rejected_for_ms("S3Sink", ctx.name)
+    of_finalizers = ctx.rejected_for_ms(FINALIZERS_KIND, ctx.name)
+    applies = [(each, ctx.rejected_for_ms(each["kind"], each["metadata"]["name"])) for each in decision.apply]
+    deletes = [(each, ctx.rejected_for_ms(each.kind, each.name)) for each in decision.delete]
+    delays = [of_status, of_finalizers, *(ms for _, ms in applies), *(ms for _, ms in deletes)]
+    kept = replace(
+        decision,
+        apply=tuple(each for each, ms in applies if ms is None),
+        delete=tuple(each for each, ms in deletes if ms is None),
+    )
+    if of_status is not None:
+        kept = replace(kept, status=None, events=())
+        if ctx.published:
+            kept = replace(kept, create=())  # a driver may open objects, and the status could not record it
+    if of_finalizers is not None:
+        kept = replace(kept, finalizers=None)
+    return kept, [ms for ms in delays if ms is not None]
+
+
+def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
+    """One event for each change of the reason, and one for each resize."""
+    found = []
+    ready = ctx.previous_status.condition("Ready")
+    if result.event is not None and (ready is None or ready.reason != status.sanitize_reason(result.reason)):
+        found.append(Event(type=result.event, reason=result.reason, message=result.message))
+    if result.resize and result.sizing is not None:
+        found.append(Event(type=EventType.NORMAL, reason="MemoryResized", message=str(result.sizing.reason)))
+    return tuple(found)

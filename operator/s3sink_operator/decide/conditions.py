@@ -1,0 +1,156 @@
+"""Composes all conditions of the status, from the result of the policy and from the facts beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from s3sink_operator import conflicts, names, pod_failures
+from s3sink_operator.decide import offset_reset
+from s3sink_operator.decide.attempt_history import AttemptHistory
+from s3sink_operator.decide.context import Context
+from s3sink_operator.decide.policy_result import PolicyResult
+from s3sink_operator.memory_sizing import MAX_DRIVER
+from s3sink_operator.status import Condition
+from s3sink_operator.status_model import ConditionStatus
+from s3sink_operator.types import annotation, is_terminating, to_timestamp
+from sink_job.api.enums import DesiredState
+from sink_job.api.quantities import format_size
+from sink_job.api.report import HangingTransactionReport
+
+INVALID_SPEC: Final = "InvalidSpec"
+TRUE: Final = ("true", "True", "TRUE")
+"""The values of a boolean annotation that mean true."""
+MAX_REPORTED_TRANSACTIONS: Final = 3
+"""Topic-partitions with a hanging transaction that the condition names."""
+
+_DATA_REASONS: Final = ("DataLoss", "ObjectConflict", "TopicRecreated")
+_MIN_CAPPED_MS: Final = 10 * 60_000
+"""MemoryCapped stays true for at least this time."""
+_MAX_SHOWN: Final = 40
+_ANNOTATION_VALUES: Final = (
+    (names.STATE_ANNOTATION, tuple(each.value for each in DesiredState), "spec.state applies"),
+    (names.RECONCILE_PAUSED_ANNOTATION, (*TRUE, "false", "False", "FALSE"), "the operator is not paused"),
+)
+
+
+def compose(ctx: Context, result: PolicyResult, history: AttemptHistory) -> list[Condition]:
+    """All conditions: Ready, Reconciling and Stalled always, every other one only while it applies."""
+    return [
+        Condition(type="Ready", status=result.ready, reason=result.reason, message=result.message),
+        _kstatus("Reconciling", result.reconciling, result),
+        _kstatus("Stalled", result.stalled, result),
+        *_data(ctx, history),
+        *_spec(ctx, result),
+        *_memory(ctx, result),
+        *_offset_reset(ctx),
+        *_annotations(ctx),
+        *_possible_conflict(ctx),
+        *_write_rejected(ctx),
+    ]
+
+
+def _kstatus(kind: str, is_true: bool, result: PolicyResult) -> Condition:
+    """A condition as kstatus and Argo CD read it."""
+    if is_true:
+        return Condition(type=kind, status=ConditionStatus.TRUE, reason=result.reason, message=result.message)
+    return Condition(type=kind, status=ConditionStatus.FALSE, reason="AsExpected", message="")
+
+
+def _true(kind: str, message: str, reason: str = "") -> Condition:
+    return Condition(type=kind, status=ConditionStatus.TRUE, reason=reason or kind, message=message)
+
+
+def _data(ctx: Context, history: AttemptHistory) -> Iterator[Condition]:
+    """Data loss, a conflicting object, a re-created topic, and hanging transactions."""
+    retry, report = history.retry, ctx.report
+    if retry is not None and retry.reason in _DATA_REASONS:
+        yield _true(retry.reason, retry.message)
+    elif report is not None and report.totals.lost:
+        message = f"Kafka no longer held {report.totals.lost} offsets; they were skipped (spec.onDataLoss: Continue)"
+        yield _true("DataLoss", message, "OffsetsLost")
+    if report is not None and report.stuck:
+        yield _true("HangingTransaction", _hanging_message(report.stuck))
+
+
+def _hanging_message(found: Sequence[HangingTransactionReport]) -> str:
+    """Names the hanging transactions and how to abort the first one. Constant for as long as they are open."""
+    first, shown = found[0], found[1:MAX_REPORTED_TRANSACTIONS]
+    more = "".join(f"; {each.topic}-{each.partition} from offset {each.offset}" for each in shown)
+    rest = f"; and {len(found) - MAX_REPORTED_TRANSACTIONS} more" if len(found) > MAX_REPORTED_TRANSACTIONS else ""
+    return (
+        f"hanging transaction in {first.topic}-{first.partition} from offset {first.offset} since at least "
+        f"{to_timestamp(first.since)}: later records are not copied until it ends{more}{rest}. If its producer is "
+        f"gone, abort it: kafka-transactions.sh --bootstrap-server BROKER abort --topic {first.topic} --partition "
+        f"{first.partition} --start-offset {first.offset}"
+    )
+
+
+def _spec(ctx: Context, result: PolicyResult) -> Iterator[Condition]:
+    if result.reason == INVALID_SPEC:
+        yield _true(INVALID_SPEC, ctx.spec_error)
+
+
+def _memory(ctx: Context, result: PolicyResult) -> Iterator[Condition]:
+    """MemoryCapped is true for a minimum time and names no size: the bytes that a sink holds change in each pass."""
+    if result.sizing is not None and ctx.bounds is not None:
+        previous = ctx.previous_status.condition("MemoryCapped")
+        since = previous.last_transition_time if previous else None
+        if result.sizing.capped or (since is not None and 0 <= ctx.now - since < _MIN_CAPPED_MS):
+            yield _true(
+                "MemoryCapped",
+                f"the recommended memory (status.memory.recommended) exceeds spec.executor.memory.max, "
+                f"{format_size(ctx.bounds.max)}: objects spill to disk, which is slower. Increase "
+                "spec.executor.memory.max or decrease spec.executor.cores",
+            )
+    if ctx.is_driver_capped:
+        yield _true(
+            "DriverMemoryCapped",
+            f"the driver was OOM-killed repeatedly; automatic sizing stops at {format_size(MAX_DRIVER)}. Set "
+            "spec.driver.memory or copy fewer topic-partitions",
+        )
+
+
+def _offset_reset(ctx: Context) -> Iterator[Condition]:
+    blocked = offset_reset.blocked_by(ctx)
+    if blocked is not None:
+        reason, message = blocked
+        yield Condition(type="OffsetsReset", status=ConditionStatus.FALSE, reason=reason, message=message)
+
+
+def _annotations(ctx: Context) -> Iterator[Condition]:
+    """Annotations with a value that the operator ignores."""
+    found = []
+    for name, values, instead in _ANNOTATION_VALUES:
+        value = annotation(ctx.observed.sink, name)
+        if value is not None and value not in values:
+            shown = value if len(value) <= _MAX_SHOWN else f"{value[:_MAX_SHOWN]}…"
+            found.append(f"the annotation {name} is {shown!r}, not one of {', '.join(values)}: {instead}")
+    if found:
+        yield _true("InvalidAnnotation", "; ".join(found))
+
+
+def _possible_conflict(ctx: Context) -> Iterator[Condition]:
+    if ctx.conflict is not None and not ctx.conflict.certain:
+        message = conflicts.conflict_message(ctx.resources, ctx.conflict)
+        yield _true("PossibleConflict", message, "PatternsMayOverlap")
+
+
+def _write_rejected(ctx: Context) -> Iterator[Condition]:
+    """The last write that the API server rejected, unless it is no longer needed."""
+    needed = [each for each in ctx.observed.rejections if (each.kind, each.name) not in _unneeded_pods(ctx)]
+    if needed:
+        last = max(needed, key=lambda each: (each.at_ms, each.kind, each.name))
+        failure = pod_failures.api_rejection(last)
+        yield _true("WriteRejected", failure.message, failure.reason)
+
+
+def _unneeded_pods(ctx: Context) -> list[tuple[str, str]]:
+    """Kind and name of the pods that the desired state does not have."""
+    state, terminating = ctx.desired_state[0], is_terminating(ctx.observed.sink)
+    needs_driver = state is DesiredState.RUNNING and not terminating
+    needs_operation = state is DesiredState.STOPPED or terminating
+    return [
+        *([] if needs_driver else [("Pod", names.driver_pod_name(ctx.name))]),
+        *([] if needs_operation else [("Pod", names.operation_pod_name(ctx.name))]),
+    ]

@@ -1,0 +1,72 @@
+"""Runs one operation in an operation pod: publish or discard open objects, or reset offsets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from s3sink_operator import names, pod_failures
+from s3sink_operator.decide import offset_reset
+from s3sink_operator.decide.attempt_history import backoff_left_ms
+from s3sink_operator.decide.backing_off import backing_off
+from s3sink_operator.decide.builders import delete_pod, operation_pod, supporting_objects
+from s3sink_operator.decide.context import Context
+from s3sink_operator.decide.policy_result import PolicyResult
+from s3sink_operator.names import Component
+from s3sink_operator.objects import operation_of
+from s3sink_operator.types import EventType, Json, annotation, is_terminating
+
+
+def run_operation(ctx: Context, operation: str, *, message: str) -> PolicyResult:
+    """The next step of `operation`. The driver terminates first: the operation pod runs alone."""
+    base = PolicyResult(reason="Stopping", message=message, phase="Stopping", reconciling=True)
+    if ctx.driver is not None:
+        return replace(base, terminating_attempt=True, delete=delete_pod(ctx, ctx.driver))
+    pod, digest = ctx.operation, offset_reset.operation_hash(ctx, operation)
+    left_ms = _backoff_left_ms(ctx, digest)
+    if pod is None:
+        if left_ms is not None:
+            return backing_off(ctx, left_ms, base)
+        return replace(base, apply=supporting_objects(ctx), create=[operation_pod(ctx, operation, digest)])
+    is_current = operation_of(pod) == operation and annotation(pod, names.SPEC_HASH_ANNOTATION) == digest
+    if is_terminating(pod) or not is_current or ctx.revision is None:
+        return replace(base, delete=delete_pod(ctx, pod))
+    if pod_failures.succeeded(pod):
+        return _succeeded(ctx, replace(base, delete=delete_pod(ctx, pod)), operation, pod)
+    if pod_failures.termination_failure(pod) is not None:
+        return replace(base, delete=delete_pod(ctx, pod)) if left_ms is None else backing_off(ctx, left_ms, base)
+    failure = pod_failures.startup_failure(pod, ctx.observed.pod_event)
+    return base if failure is None else replace(base, reason=failure.reason, message=failure.message)
+
+
+def is_all_published(ctx: Context) -> bool:
+    """Whether no object can be open: all were published since the last driver ran.
+
+    A sink that never had a driver may have open objects: the ledger of a deleted sink of this name may hold them.
+    """
+    return ctx.driver is None and ctx.published
+
+
+def _backoff_left_ms(ctx: Context, digest: str) -> int | None:
+    """Milliseconds until the next attempt of the operation; None for another operation than the failed one."""
+    retry = ctx.history.retry
+    if retry is not None and retry.operation_hash not in (None, digest):
+        return None
+    return backoff_left_ms(retry, Component.OPERATION, ctx.now)
+
+
+def _succeeded(ctx: Context, result: PolicyResult, operation: str, pod: Json) -> PolicyResult:
+    reset = ctx.pending_reset
+    if reset is None or operation != offset_reset.operation_of(reset):
+        return replace(result, published=True)
+    status = offset_reset.completed(ctx, reset, pod)
+    message = (
+        f"offsets were reset: {status.message}" if status.message else "offsets were reset (no termination message)"
+    )
+    return replace(
+        result,
+        reason="OffsetsReset",
+        message=message,
+        published=True,
+        offset_reset=status,
+        event=EventType.NORMAL,
+    )

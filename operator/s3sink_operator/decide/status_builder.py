@@ -1,0 +1,107 @@
+"""Builds the status of a sink from the facts, the attempt history and the result of the policy. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from s3sink_operator import names, objects, pod_failures, status
+from s3sink_operator.decide import conditions, memory_status
+from s3sink_operator.decide.attempt_history import AttemptHistory
+from s3sink_operator.decide.context import Context
+from s3sink_operator.decide.executors import executor_state
+from s3sink_operator.decide.policy_result import PolicyResult
+from s3sink_operator.names import Component
+from s3sink_operator.status_model import Attempt, MemoryStatus, SinkProgress, SinkStatus
+from s3sink_operator.types import is_terminating
+from sink_job.api.report import RunState
+
+
+def build_status(ctx: Context, result: PolicyResult) -> SinkStatus:
+    """The status after this pass."""
+    history = _history_with_end(ctx, result)
+    state, source = ctx.desired_state
+    published = _is_published(ctx, result)
+    return SinkStatus(
+        observed_generation=ctx.generation,
+        conditions=status.conditions(
+            ctx.previous_status.conditions or (),
+            conditions.compose(ctx, result, history),
+            generation=ctx.generation,
+            now=ctx.now,
+        ),
+        desired_state=state,
+        desired_state_source=source,
+        published=published or None,
+        published_endpoint=(ctx.s3_endpoint or None) if published else None,
+        progress=_progress(ctx, result),
+        memory=_memory(ctx, result),
+        attempts=status.newest_attempts(history.attempts),
+        retry=history.retry,
+        offset_reset=result.offset_reset or ctx.previous_status.offset_reset,
+        node_lost_time=result.node_lost_time,
+        replicas=_replicas(ctx),
+        selector=names.selector(ctx.name, Component.EXECUTOR),
+    )
+
+
+def _history_with_end(ctx: Context, result: PolicyResult) -> AttemptHistory:
+    """The history with the end of the attempt that this result terminates."""
+    driver, history = ctx.driver, ctx.history
+    if not result.terminating_attempt or driver is None:
+        return history
+    has_ended = history.newest is not None and history.newest.has_ended
+    pending = (driver.get("status") or {}).get("phase") in (None, "Pending")
+    if has_ended or pending or is_terminating(driver):
+        return history
+    ended = history.with_end(driver, result.reason, result.message, ctx.now)
+    before = (ctx.previous_status.attempts or [Attempt()])[0]
+    after = ended.attempts[0]
+    if (before.number, before.reason, before.message) == (after.number, after.reason, after.message):
+        return replace(ended, attempts=(before, *ended.attempts[1:]))  # an earlier pass recorded it: keep its time
+    return ended
+
+
+def _is_published(ctx: Context, result: PolicyResult) -> bool:
+    """Whether all open objects are published. A driver may open objects again."""
+    if result.published is not None:
+        return result.published
+    component = Component.DRIVER.value
+    creates_driver = any(pod["metadata"]["labels"].get(names.COMPONENT_LABEL) == component for pod in result.create)
+    return ctx.published and ctx.driver is None and not creates_driver
+
+
+def _progress(ctx: Context, result: PolicyResult) -> SinkProgress:
+    """The progress of the report, or else that of the previous status. A starting driver does not report all of it."""
+    report = ctx.report
+    if report is not None and report.state is not RunState.STARTING:
+        found = status.progress(report)
+    elif ctx.previous_status.observed_generation != ctx.generation:
+        outdated = {"topics": None, "most_lagging": None, "lag": None}
+        found = ctx.previous_progress.model_copy(update=outdated)
+    else:
+        found = ctx.previous_progress
+    if result.published and ctx.operation is not None:
+        final = pod_failures.final_report(ctx.operation)
+        found = found if final is None else status.progress_after_publish(found, final)
+    return found.model_copy(update={"phase": result.phase})
+
+
+def _memory(ctx: Context, result: PolicyResult) -> MemoryStatus | None:
+    previous = ctx.previous_status.memory
+    if ctx.sink is None:
+        return previous
+    previous = previous or MemoryStatus()
+    current = (objects.sized_memory(ctx.driver) if ctx.driver is not None else None) or ctx.start_size
+    if result.sizing is not None:
+        return memory_status.memory_section(previous, result.sizing, ctx.inputs, current=current, now=ctx.now)
+    unchanged = previous.model_copy(update={"current": current})
+    return memory_status.with_sizing_state(unchanged, ctx.history.sizing)
+
+
+def _replicas(ctx: Context) -> int:
+    """Number of running executors. In Local mode the driver pod counts as all of them."""
+    if ctx.sink is None:
+        return 0
+    if ctx.is_local:
+        return ctx.sink.spec.executor.instances if ctx.report is not None else 0
+    return executor_state(ctx).running

@@ -1,0 +1,88 @@
+"""Parses the spec of a sink once for each generation, and the reset request of its annotation once for each text."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from s3sink_operator import names
+from s3sink_operator.types import Json, ParsedReset, ParsedSpec, annotation, uid_of
+from sink_job.api.errors import InvalidSpec
+from sink_job.api.spec import GROUP, KIND, VERSION, Sink, parse_sink
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParsedSink:
+    """All that is parsed of a sink. `readable`: the sink with its unsupported features, for conflict checks."""
+
+    spec: ParsedSpec
+    readable: Sink | None
+    reset: ParsedReset | None
+
+
+@dataclass
+class SpecCache:
+    """The parsed sinks by namespace and name. An entry is valid for one uid, generation and annotation text."""
+
+    _parsed: dict[tuple[str, str], tuple[tuple[str, object, str | None], ParsedSink]] = field(default_factory=dict)
+
+    def parse(self, sink: Json) -> ParsedSink:
+        """The parsed sink. Never raises for an invalid spec: the result holds the error."""
+        metadata = sink["metadata"]
+        key = str(metadata.get("namespace")), str(metadata.get("name"))
+        version = uid_of(sink), metadata.get("generation"), annotation(sink, names.RESET_OFFSETS_ANNOTATION)
+        cached = self._parsed.get(key)
+        if cached is None or cached[0] != version:
+            cached = self._parsed[key] = version, parse(sink)
+        return cached[1]
+
+    def forget(self, namespace: str, name: str) -> None:
+        """Removes the entry of a deleted sink."""
+        self._parsed.pop((namespace, name), None)
+
+
+def parse(sink: Json) -> ParsedSink:
+    """The parsed sink, not cached."""
+    spec, readable = _spec(sink, sink.get("spec"))
+    return ParsedSink(spec=spec, readable=readable, reset=_reset(sink) if spec.sink is not None else None)
+
+
+def _spec(sink: Json, spec: Any) -> tuple[ParsedSpec, Sink | None]:
+    metadata = {name: sink["metadata"].get(name) for name in ("name", "namespace")}
+    document = {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, "metadata": metadata, "spec": spec}
+    try:
+        found = parse_sink(document)
+    except InvalidSpec as error:
+        return ParsedSpec(sink=None, error="; ".join(error.mistakes)), _readable(document)
+    except RecursionError:
+        return ParsedSpec(sink=None, error="the spec is nested too deeply"), None
+    if len(found.name) > names.MAX_SINK_NAME:
+        message = f"metadata.name: {found.name} is longer than {names.MAX_SINK_NAME} characters"
+        return ParsedSpec(sink=None, error=message), found
+    return ParsedSpec(sink=found), found
+
+
+def _readable(document: Json) -> Sink | None:
+    try:
+        return parse_sink(document, for_job=False)
+    except InvalidSpec:
+        return None
+
+
+def _reset(sink: Json) -> ParsedReset | None:
+    """The request in the annotation, parsed in the place of spec.offsets."""
+    text = annotation(sink, names.RESET_OFFSETS_ANNOTATION)
+    if text is None:
+        return None
+    try:
+        request = json.loads(text)
+    except ValueError as error:
+        return ParsedReset(error=f"invalid JSON: {error}")
+    except RecursionError:
+        return ParsedReset(error="the JSON is nested too deeply")
+    if request is None:
+        return ParsedReset(error="null is not a request: remove the annotation, or set nonce and to")
+    nonce = request.get("nonce") if isinstance(request, dict) else None
+    parsed, _ = _spec(sink, sink["spec"] | {"offsets": {"reset": request}})
+    return ParsedReset(nonce=nonce if isinstance(nonce, str) else None, sink=parsed.sink, error=parsed.error)

@@ -1,0 +1,435 @@
+"""The status of an S3Sink as typed models. The status schema of the CustomResourceDefinition is generated from them.
+
+In code times are milliseconds since the epoch and sizes bytes; in JSON they are RFC 3339 timestamps of whole seconds
+and Kubernetes quantities. The text below a field is its description in the CustomResourceDefinition.
+
+The status is the operator's only memory. Every field that the operator depends on is declared here: the API server
+prunes undeclared fields.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Annotated, Any, Final, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    ValidationError,
+    WithJsonSchema,
+)
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from s3sink_operator.types import FailureCategory, Json, to_ms, to_timestamp
+from sink_job.api.enums import DesiredState, ResetTo
+from sink_job.api.quantities import format_size, parse_size
+
+MAX_MOST_LAGGING: Final = 20
+"""Topic-partitions that `progress.mostLagging` lists."""
+MAX_ATTEMPTS: Final = 5
+"""Attempts that `attempts` lists."""
+MAX_TOPICS: Final = 1000
+"""Topics that `progress.topics` lists."""
+MAX_CONDITIONS: Final = 32
+_MAX_PASSES: Final = 8
+
+
+def _read_time(value: object) -> object:
+    return to_ms(value) if isinstance(value, str) else value
+
+
+def _read_quantity(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_size(value)
+    except ValueError:
+        return None
+
+
+Time = Annotated[
+    int | None,
+    BeforeValidator(_read_time),
+    PlainSerializer(lambda ms: None if ms is None else to_timestamp(ms), when_used="json"),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
+"""Milliseconds since the epoch. None also for text that is not a timestamp."""
+PastTimes = Annotated[
+    list[int],
+    BeforeValidator(
+        lambda value: (
+            [ms for each in value if (ms := _read_time(each)) is not None] if isinstance(value, list | tuple) else value
+        )
+    ),
+    PlainSerializer(lambda times: [to_timestamp(ms) for ms in times], when_used="json"),
+    WithJsonSchema({"type": "array", "items": {"type": "string", "format": "date-time"}}),
+]
+Quantity = Annotated[
+    int | None,
+    BeforeValidator(_read_quantity),
+    PlainSerializer(lambda size: None if size is None else format_size(size), when_used="json"),
+    WithJsonSchema({"type": "string"}),
+]
+"""Bytes. None also for text that is not a quantity."""
+
+
+class StatusModel(BaseModel):
+    """A section of the status. Immutable; JSON has camelCase names."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        extra="ignore",
+        frozen=True,
+        use_attribute_docstrings=True,
+    )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The schema with an absent field instead of null, and without defaults."""
+        schema = handler(core)
+        properties = handler.resolve_ref_schema(schema).get("properties", {})
+        for name, written in properties.items():
+            inner = [each for each in written.pop("anyOf", ()) if each != {"type": "null"}]
+            merged = (inner[0] if inner else {}) | written
+            merged.pop("default", None)
+            if "description" in merged:
+                merged["description"] = " ".join(merged["description"].split())
+            properties[name] = merged
+        return schema
+
+    def document(self) -> Json:
+        """The JSON of the section, without absent and empty fields."""
+        found = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return {name: value for name, value in found.items() if value not in ([], {})}
+
+
+class ConditionStatus(StrEnum):
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class StatusCondition(StatusModel):
+    """A condition, as `metav1.Condition` of Kubernetes."""
+
+    type: Annotated[str, Field(min_length=1, max_length=316)]
+    """Condition type."""
+    status: ConditionStatus
+    """Status of the condition: True, False or Unknown."""
+    reason: Annotated[str, Field(min_length=1, max_length=1024, pattern="^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")]
+    """Reason of the last transition, in CamelCase."""
+    message: Annotated[str, Field(max_length=32768)]
+    """Human-readable explanation, with the action to take."""
+    last_transition_time: Time
+    """Time of the last change of the status."""
+    observed_generation: Annotated[int | None, Field(ge=0)] = None
+    """Generation of the spec that the condition was computed for."""
+
+
+class PartitionProgress(StatusModel):
+    """One topic-partition."""
+
+    topic: str
+    """Topic."""
+    partition: int
+    """Partition."""
+    committed: int | None = None
+    """First offset that is not in a visible object."""
+    end: int | None = None
+    """End offset of the log (exclusive), up to the last committed record."""
+    lag: int | None = None
+    """Number of records that are not in a visible object."""
+    lag_seconds: int | None = None
+    """Age of the oldest of these records in seconds."""
+
+
+class TopicProgress(StatusModel):
+    """Sums of one topic."""
+
+    topic: str
+    """Topic."""
+    partitions: int | None = None
+    """Number of partitions that the sink reads."""
+    lag: int | None = None
+    """Number of records that are not in a visible object."""
+    lag_seconds: int | None = None
+    """Age of the oldest of these records in seconds."""
+
+
+class AssignedPartitions(StatusModel):
+    """Numbers of topic-partitions."""
+
+    assigned: int | None = None
+    """Number of topic-partitions that the sink reads."""
+    active: int | None = None
+    """Number of topic-partitions that had records in the last round."""
+
+
+class Lag(StatusModel):
+    """Lag of all topic-partitions."""
+
+    records: int | None = None
+    """Number of records that are not in a visible object."""
+    seconds: int | None = None
+    """Age of the oldest of these records in seconds."""
+
+
+class SinkProgress(StatusModel):
+    """Progress that the driver reports."""
+
+    phase: str | None = None
+    """Phase of the sink: Starting, Recovering, Running, Stopping, Paused, Stopped, Deleting, Failed or Unknown."""
+    partitions: AssignedPartitions | None = None
+    """Topic-partitions."""
+    records: int | None = None
+    """Number of records written by this attempt, open objects included."""
+    objects: int | None = None
+    """Number of objects made visible by this attempt."""
+    bytes: int | None = None
+    """Bytes of these records, encoded and before compression."""
+    last_publish_time: Time = None
+    """Time when an object last became visible."""
+    lag: Lag | None = None
+    """Lag of the sink."""
+    topics: Annotated[list[TopicProgress] | None, Field(max_length=MAX_TOPICS)] = None
+    """Sums by topic, largest lag first."""
+    most_lagging: Annotated[list[PartitionProgress] | None, Field(max_length=MAX_MOST_LAGGING)] = None
+    """Topic-partitions with the largest lag."""
+    open_objects: int | None = None
+    """Number of objects that are not visible yet."""
+    epoch: int | None = None
+    """Epoch of the driver's claim on the ledger."""
+    round: int | None = None
+    """Number of the last round in the ledger."""
+    lost_offsets: int | None = None
+    """Number of offsets skipped because Kafka no longer held them (onDataLoss: Continue)."""
+    update_time: Time = None
+    """Time when this section was written."""
+
+
+class MemoryInputs(StatusModel):
+    """Inputs of the required memory."""
+
+    slots: int | None = None
+    """Number of tasks that an executor runs at a time."""
+    part_size: int | None = None
+    """Bytes of a part."""
+    open_objects: Annotated[int | None, Field(ge=0)] = None
+    """Open objects of the topic-partition that has most."""
+    held_bytes: Annotated[int | None, Field(ge=0)] = None
+    """Bytes that the tasks of the last round buffered or spilled."""
+
+
+class MemoryChange(StatusModel):
+    """A change of the memory."""
+
+    time: Time = None
+    """Time of the change."""
+    from_: Annotated[Quantity, Field(alias="from")] = None
+    """Memory before the change."""
+    to: Quantity = None
+    """Memory after the change."""
+    reason: str | None = None
+    """Reason of the change."""
+
+
+class MemoryStatus(StatusModel):
+    """Memory of an executor, or of the whole sink in Local mode."""
+
+    current: Quantity = None
+    """Current memory."""
+    recommended: Quantity = None
+    """Recommended memory."""
+    inputs: MemoryInputs | None = None
+    """Inputs of the recommendation."""
+    last_change: MemoryChange | None = None
+    """Last change."""
+    next_change_time: Time = None
+    """Earliest time of the next change, except after an out-of-memory kill."""
+    minimum: Quantity = None
+    """Minimum memory learned from an out-of-memory kill; expires after a week."""
+    driver_minimum: Quantity = None
+    """Minimum driver memory learned from an out-of-memory kill; expires after a week."""
+    minimum_time: Time = None
+    """Time when a minimum was learned last."""
+    low_since_time: Time = None
+    """Time since when less memory would suffice."""
+    change_times: PastTimes | None = None
+    """Times of the changes within the last day."""
+
+
+class Attempt(StatusModel):
+    """One attempt: one driver pod."""
+
+    number: int = 0
+    """Number of the attempt, a label of its pods."""
+    start_time: Time = None
+    """Creation time of the driver pod."""
+    end_time: Time = None
+    """Time when the driver terminated."""
+    reason: str | None = None
+    """Reason of the termination, in CamelCase."""
+    message: str | None = None
+    """Explanation of the termination."""
+    exit_code: int | None = None
+    """Exit code of the driver."""
+    resumes_from: str | None = None
+    """Position from which the next attempt resumes: a round of the ledger."""
+
+    @property
+    def has_ended(self) -> bool:
+        return self.end_time is not None
+
+
+class Retry(StatusModel):
+    """State of the back-off after a failure."""
+
+    failures: int = 0
+    """Number of consecutive failures."""
+    next_attempt_time: Time = None
+    """Time of the next attempt."""
+    category: FailureCategory = FailureCategory.INFRASTRUCTURE
+    """Category of the last failure: User, Infrastructure or Scheduling."""
+    reason: str = "Unknown"
+    """Reason of the last failure, in CamelCase."""
+    message: str = ""
+    """Explanation of the last failure."""
+    component: str | None = None
+    """Pod that failed: driver or operation."""
+    failure_id: str | None = None
+    """Identifies the last failure: the uid of the pod or the time of the rejection."""
+    spec_hash: str | None = None
+    """Hash of the settings of the failed pod."""
+    restart: str | None = None
+    """Restart annotation of the failed pod."""
+    operation_hash: str | None = None
+    """Hash of the failed operation."""
+
+
+class ResetPosition(StatusModel):
+    """Start offset of one topic-partition."""
+
+    topic: str
+    """Topic."""
+    partition: int
+    """Partition."""
+    offset: int | None = None
+    """First offset that is copied after the reset."""
+
+
+class CompletedNonces(StatusModel):
+    """Nonces of the completed offset resets."""
+
+    spec: str | None = None
+    """Nonce of the last completed request in spec.offsets.reset."""
+    annotation: str | None = None
+    """Nonce of the last completed request in the annotation."""
+
+
+class OffsetResetStatus(StatusModel):
+    """The last completed offset reset."""
+
+    nonce: str | None = None
+    """Nonce of the request."""
+    to: ResetTo | None = None
+    """Requested start position."""
+    time: Time = None
+    """Time of completion."""
+    phase: str | None = None
+    """Phase of the request: Completed."""
+    message: str | None = None
+    """Result of the reset."""
+    generation: int | None = None
+    """Generation of the ledger; the first reset starts generation 2."""
+    topics_dir: str | None = None
+    """Prefix of the objects written after the reset."""
+    recopied_offsets: int | None = None
+    """Number of offsets that are in previous objects and are copied again."""
+    skipped_offsets: int | None = None
+    """Number of offsets that are in no object and are not copied."""
+    partitions: Annotated[list[ResetPosition] | None, Field(max_length=MAX_MOST_LAGGING)] = None
+    """Start offsets of the first topic-partitions."""
+    completed_nonces: CompletedNonces | None = None
+    """Nonces of the completed requests."""
+
+
+class SinkStatus(StatusModel):
+    """Observed state of the sink. Written by the operator; safe to delete."""
+
+    observed_generation: Annotated[int | None, Field(ge=0)] = None
+    """Generation of the spec that the status was computed for."""
+    conditions: Annotated[list[StatusCondition] | None, Field(max_length=MAX_CONDITIONS)] = None
+    """Ready, Reconciling and Stalled always; further conditions such as DataLoss or InvalidSpec while they are true."""
+    desired_state: DesiredState | None = None
+    """Desired state."""
+    desired_state_source: str | None = None
+    """Where the desired state is set: spec.state or an annotation."""
+    published: bool | None = None
+    """Whether all open objects were published after the last driver terminated."""
+    published_endpoint: str | None = None
+    """S3 endpoint of the published objects; absent for AWS."""
+    progress: SinkProgress | None = None
+    """Progress that the driver reports."""
+    memory: MemoryStatus | None = None
+    """Memory of an executor, or of the whole sink in Local mode."""
+    attempts: Annotated[list[Attempt] | None, Field(max_length=MAX_ATTEMPTS)] = None
+    """Last attempts, newest first."""
+    retry: Retry | None = None
+    """State of the back-off after a failure."""
+    offset_reset: OffsetResetStatus | None = None
+    """Last completed offset reset."""
+    node_lost_time: Time = None
+    """Time since when the node of the driver is not ready."""
+    replicas: Annotated[int | None, Field(ge=0)] = None
+    """Number of running executor pods."""
+    selector: str | None = None
+    """Label selector of the executor pods."""
+
+    @classmethod
+    def read(cls, document: object) -> Self:
+        """The status in a document of the API server. A field with an invalid value counts as absent."""
+        rest: Any = document if isinstance(document, dict) else {}
+        for attempt in range(_MAX_PASSES):
+            try:
+                return cls.model_validate(rest)
+            except ValidationError as error:
+                rest = copy.deepcopy(rest) if attempt == 0 else rest
+                _remove(rest, (each["loc"] for each in error.errors(include_url=False)))
+        return cls()
+
+    def condition(self, kind: str) -> StatusCondition | None:
+        """The condition of a type."""
+        return next((each for each in self.conditions or () if each.type == kind), None)
+
+
+def _remove(document: Any, places: Iterable[tuple[int | str, ...]]) -> None:
+    """Removes from a document the deepest existing value at each place, later list items first."""
+    existing = dict.fromkeys(_existing(document, place) for place in places)
+    for path in reversed(existing):
+        if path and not any(path[:end] in existing for end in range(1, len(path))):
+            parent = document
+            for step in path[:-1]:
+                parent = parent[step]
+            del parent[path[-1]]
+
+
+def _existing(document: Any, place: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """The part of `place` that exists in the document."""
+    node = document
+    for depth, step in enumerate(place):
+        exists = step in node if isinstance(node, dict) else isinstance(node, list) and step in range(len(node))
+        if not exists:
+            return place[:depth]
+        node = node[step]
+    return place

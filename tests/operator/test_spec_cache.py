@@ -1,0 +1,75 @@
+"""A spec is parsed once for each generation."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from s3sink_operator import names, spec_cache
+from s3sink_operator.spec_cache import SpecCache
+from s3sink_operator.types import Json
+from sink_job.api.spec import Sink, parse_sink
+from tests.operator.fake_cluster import document
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[Json]:
+    """The documents that the parser gets."""
+    seen: list[Json] = []
+    parse = parse_sink
+
+    def counted(found: Json, *, for_job: bool = True) -> Sink:
+        seen.append(found)
+        return parse(found, for_job=for_job)
+
+    monkeypatch.setattr(spec_cache, "parse_sink", counted)
+    return seen
+
+
+def test_a_sink_is_parsed_once_for_each_generation(parsed: list[Json]) -> None:
+    cache, sink = SpecCache(), document()
+    first = cache.parse(sink)
+    newer = copy.deepcopy(sink)
+    newer["metadata"]["resourceVersion"] = "9"
+    newer["status"] = {"replicas": 1}
+    assert cache.parse(newer) is first
+    assert len(parsed) == 1
+    newer["metadata"]["generation"] = 2
+    newer["spec"]["rotation"] = {"flushSize": 7}
+    found = cache.parse(newer).spec.sink
+    assert found is not None
+    assert found.spec.rotation.flush_size == 7
+    assert len(parsed) == 2
+
+
+def test_a_sink_that_was_deleted_and_created_again_is_parsed_again() -> None:
+    cache = SpecCache()
+    cache.parse(document(uid="one"))
+    found = cache.parse(document(uid="two", rotation={"flushSize": 7})).spec.sink
+    assert found is not None
+    assert found.spec.rotation.flush_size == 7
+
+
+def test_another_reset_annotation_is_parsed_without_another_generation() -> None:
+    cache, sink = SpecCache(), document()
+    assert cache.parse(sink).reset is None
+    sink["metadata"]["annotations"] = {names.RESET_OFFSETS_ANNOTATION: '{"nonce": "a", "to": "Latest"}'}
+    reset = cache.parse(sink).reset
+    assert reset is not None
+    assert (reset.nonce, reset.error) == ("a", "")
+
+
+def test_an_unsupported_feature_is_an_error_and_its_sink_still_takes_part_in_conflicts() -> None:
+    found = SpecCache().parse(document(format={"converter": "Avro"}))
+    assert found.spec.sink is None
+    assert "spec.format.converter: Avro is not supported" in found.spec.error
+    assert found.readable is not None
+    assert found.readable.spec.format.converter == "Avro"
+
+
+def test_an_invalid_spec_is_an_error_and_owns_nothing() -> None:
+    found = SpecCache().parse(document(rotation={}))
+    assert found.spec.sink is None
+    assert found.spec.error
+    assert found.readable is None
