@@ -91,7 +91,7 @@ RUN python3 -m venv /opt/s3sink \
 FROM job-packages AS job-baked
 ARG S3SINK_MAVEN_ROOT
 ARG S3SINK_JARS
-# A builder may give its containers names that nobody knows, which a JVM asks for.
+# A builder may give its containers host names that do not resolve; a JVM looks them up.
 ENV S3SINK_CACHE=/opt/s3sink/cache PYTHONPATH=/src SPARK_LOCAL_IP=127.0.0.1
 COPY sink_job/__init__.py /src/sink_job/
 COPY sink_job/api /src/sink_job/api

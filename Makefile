@@ -69,11 +69,12 @@ coverage: setup ## branch coverage of the fast tests, with the floor of pyprojec
 chaos: setup ## whole sinks in simulated time under random faults for an hour (ARGS="--minutes 5 --seed N", ARGS=--real)
 	@$(BIN)/python -m devtools.chaos $(ARGS)
 
-lint: setup ## ruff, mypy --strict, import-linter, and whether the CRD is what the models make
+lint: setup ## ruff, mypy --strict, import-linter, replaced words, and whether the CRD is what the models make
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python tools/check_words.py
 	@$(BIN)/python -m s3sink_operator.crd --check $(CRD) $(CHARTS_CRD)
 
 crd: setup ## crds/, the CustomResourceDefinition, from the models of sink_job.api, and the chart's copy

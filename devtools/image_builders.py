@@ -1,7 +1,7 @@
 """What builds images on this machine: a Docker engine that answers, podman, or buildah, which needs no daemon.
 
 How this machine reaches pip's index, Debian and Maven (a proxy, a mirror, an authority of its own) is mounted while
-podman and buildah build, and is in no layer afterwards; the jars are this machine's. Docker is told the index alone.
+podman and buildah build, and is in no layer afterwards; the jars are this machine's. Docker gets only the index.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class Builder(ABC):
         return
 
     def _run(self, *arguments: str | Path) -> str:
-        """The output of a command; what it does is told every now and then. Raises ServerFailedError."""
+        """The output of a command, with progress lines. Raises ServerFailedError."""
         command = [self.program, *map(str, arguments)]
         output: list[str] = []
         with (
             subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
             ) as process,
-            _told(output),
+            _progress(output),
         ):
             assert process.stdout
             output.extend(process.stdout)
@@ -81,8 +81,8 @@ class Docker(Builder):
 
     def build(self, name: str, dockerfile: Path, context: Path, options: Sequence[str]) -> None:
         index = _pip_setting("global.index-url")
-        told = ["--build-arg", f"PIP_INDEX_URL={index}"] if index else []
-        self._run("build", "--tag", name, "--file", dockerfile, *told, *options, context)
+        build_args = ["--build-arg", f"PIP_INDEX_URL={index}"] if index else []
+        self._run("build", "--tag", name, "--file", dockerfile, *build_args, *options, context)
 
     def save(self, name: str, archive: Path) -> None:
         self._run("save", "--output", archive, name)
@@ -140,7 +140,7 @@ class Buildah(Builder):
             if is_old_base or (other.startswith(f"{repository}:") and other != name):
                 self._run("rmi", *self._where(), "--force", other)
         self._run("rmi", *self._where(), "--prune")
-        # The driver of the store mounts its folder on itself, which would be in the way of whoever removes the cache.
+        # The driver of the store mounts its folder on itself, which would prevent the removal of the cache.
         for mount in _mounts_below(self._store):
             subprocess.run(["umount", mount], capture_output=True, check=False)
 
@@ -174,7 +174,7 @@ class Buildah(Builder):
 
 
 @contextlib.contextmanager
-def _told(output: Sequence[str]) -> Iterator[None]:
+def _progress(output: Sequence[str]) -> Iterator[None]:
     """Says every now and then what the last line of `output` is, which grows meanwhile."""
     done = threading.Event()
 
@@ -184,7 +184,7 @@ def _told(output: Sequence[str]) -> Iterator[None]:
             words = [lines[-1].strip()[:100] for lines in (steps, list(output)) if lines]
             say("  " + " … ".join(dict.fromkeys(words)) if words else "  still at it ...")
 
-    thread = threading.Thread(target=tell, name="told", daemon=True)
+    thread = threading.Thread(target=tell, name="progress", daemon=True)
     thread.start()
     try:
         yield
@@ -194,8 +194,8 @@ def _told(output: Sequence[str]) -> Iterator[None]:
 
 
 def stages_beside(dockerfile: str, target: str) -> list[str]:
-    """The stages that `target` copies from, directly or not, and that none of its other stages stands on: whoever keeps
-    these and the target's image keeps all of its layers."""
+    """The stages that `target` copies from, directly or not, and that are the base of none of its other stages: whoever
+    keeps these and the target's image keeps all of its layers."""
     bases: dict[str, str] = {}
     copied: dict[str, set[str]] = {}
     name = ""
@@ -205,11 +205,11 @@ def stages_beside(dockerfile: str, target: str) -> list[str]:
             bases[name], copied[name] = found[1], set()
         elif found := _COPY.match(line):
             copied[name].add(found[1])
-    wanted = {target}
+    required = {target}
     for stage in reversed(bases):
-        wanted |= {bases[stage], *copied[stage]} if stage in wanted else set()
-    stood_on = {bases[stage] for stage in bases if stage in wanted}
-    return [stage for stage in bases if stage in wanted and stage not in stood_on and stage != target]
+        required |= {bases[stage], *copied[stage]} if stage in required else set()
+    bases_used = {bases[stage] for stage in bases if stage in required}
+    return [stage for stage in bases if stage in required and stage not in bases_used and stage != target]
 
 
 def builder_here() -> Builder:
@@ -258,8 +258,8 @@ def _mounted() -> Iterator[list[str]]:
             "APT_CONFIG": f"{_MOUNTED}/apt.conf",
             "S3SINK_JARS": f"{_MOUNTED}/jars",
         }
-        told = [word for key, value in arguments.items() for word in ("--build-arg", f"{key}={value}")]
-        yield ["--volume", f"{folder}:{_MOUNTED}:ro", *told]
+        build_args = [word for key, value in arguments.items() for word in ("--build-arg", f"{key}={value}")]
+        yield ["--volume", f"{folder}:{_MOUNTED}:ro", *build_args]
 
 
 def _pip_setting(name: str) -> str:
@@ -280,7 +280,7 @@ def hosts_of_this_machine() -> list[str]:
 
 
 def _authorities() -> Path | None:
-    """The certificates that this machine's pip trusts, where it is told of any."""
+    """The certificates that this machine's pip is configured to trust, if any."""
     for given in (_pip_setting("global.cert"), os.environ.get("SSL_CERT_FILE"), os.environ.get("REQUESTS_CA_BUNDLE")):
         if given and Path(given).is_file():
             return Path(given)
@@ -293,8 +293,8 @@ def _apt_settings() -> list[str]:
     if not apt:
         return []
     lines = subprocess.run([apt, "dump"], capture_output=True, text=True, check=False).stdout.splitlines()
-    wanted = ("Acquire::http", "Acquire::https", "Acquire::Check-")
-    return [line for line in lines if line.startswith(wanted) and not line.endswith('"";')]
+    required = ("Acquire::http", "Acquire::https", "Acquire::Check-")
+    return [line for line in lines if line.startswith(required) and not line.endswith('"";')]
 
 
 def _answers(program: str, *words: str) -> bool:

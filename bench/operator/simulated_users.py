@@ -1,8 +1,8 @@
 """What is around the operator in the bench: users that make many sinks, and a kubelet that runs their pods at once.
 
-The tests' harness makes each step of a pod by itself and asks the API server before it; a thousand pods would wait for
-it. Here a pod is Running by one write, as soon as the watch reports it, and answers a report at an address of its own.
-Everything is asyncio in one thread, so that little of the core that the API server has goes into the bench.
+The tests' harness makes each step of a pod separately and reads the API server before it; a thousand pods would wait
+for it. Here a pod is Running by one write, as soon as the watch reports it, and answers a report at an address of its
+own. Everything is asyncio in one thread, so that little of the core that the API server has goes into the bench.
 """
 
 from __future__ import annotations

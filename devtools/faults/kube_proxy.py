@@ -1,5 +1,5 @@
-"""Stands between the operator and the API server: `devtools.faults.proxy` with the calls of Kubernetes' API, its
-refusals, and what goes wrong with lists and watches.
+"""A proxy between the operator and the API server: `devtools.faults.proxy` with the calls of the Kubernetes API, its
+rejections, and faults of lists and watches.
 
 The operator speaks plain http to it (`Cluster.kubeconfig(server=faults.endpoint)`), with a token. Watches are read
 event by event, so they can be frozen, robbed of events, or broken.

@@ -227,8 +227,8 @@ class PodSink:
         """The records of all objects that can be seen below the topics' `folder`, as partition and number."""
         client = self.site.s3.client()
         keys = bucket_listing.objects(client, self.bucket, f"{folder}/{self.topic}/")
-        bodies = (bucket_listing.body(client, self.bucket, key) for key in keys)
-        lines = (json.loads(line) for body in bodies for line in body.splitlines())
+        contents = (bucket_listing.body(client, self.bucket, key) for key in keys)
+        lines = (json.loads(line) for content in contents for line in content.splitlines())
         return [(line["partition"], line["number"]) for line in lines]
 
     def verify(self) -> str:

@@ -1,5 +1,5 @@
-"""What only real pods can show: the operator from its chart and image, drivers that start, die, grow, and live on where
-nobody sees them, operations in pods of their own, and objects that are exact after all of it.
+"""What only real pods can show: the operator from its chart and image, drivers that start, are killed, grow, and
+continue after their pod is deleted, operations in pods of their own, and exact objects after all of it.
 
 Half a minute of a processor goes into each driver's start and first round, so tests that leave a sink as they found it
 take the same one.

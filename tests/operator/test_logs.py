@@ -40,7 +40,7 @@ def test_a_secret_in_a_traceback_is_hidden(formatter: logging.Formatter) -> None
     try:
         raise ValueError("password=hunter22")
     except ValueError:
-        line = formatter.format(record("a look failed", sys.exc_info()[1]))
+        line = formatter.format(record("a reconcile pass failed", sys.exc_info()[1]))
     assert "ValueError" in line
     assert "hunter22" not in line
 
