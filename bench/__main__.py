@@ -1,4 +1,4 @@
-"""`make bench`: servers of its own, data made once, results as a table and as JSON. See bench/README.md."""
+"""`make bench`: starts servers, produces data once, writes results as a table and as JSON. See bench/README.md."""
 
 from __future__ import annotations
 

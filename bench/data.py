@@ -1,7 +1,7 @@
-"""What is in the topics: JSON values of one size each, made once and kept.
+"""The content of the topics: JSON values of one size per topic, produced once and kept.
 
 A value reads `{"id": 17, "path": "p17", "text": "..."}`, padded with words from a small vocabulary to its exact size;
-it compresses about as logs do. Eight partitions, no keys, uncompressed batches; record times run over 48 hours.
+it compresses about as well as logs. Eight partitions, no keys, uncompressed batches; record times run over 48 hours.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TEXTS = 997
 
 @dataclass(frozen=True)
 class Case:
-    """Values of `size` bytes, `records` of them in all partitions together."""
+    """A topic with values of `size` bytes, `records` of them in all partitions."""
 
     name: str
     size: int
@@ -39,11 +39,11 @@ class Case:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all values."""
+        """The bytes of all values."""
         return self.size * self.records
 
     def scaled(self, factor: float) -> Case:
-        """The same with fewer records."""
+        """The same case with fewer records."""
         return Case(self.name, self.size, int(self.records * factor) // PARTITIONS * PARTITIONS)
 
 
@@ -55,7 +55,7 @@ CASES: Cases = {
 
 
 def fill(bootstrap: str, cases: Cases) -> None:
-    """Produces the topics of `cases` that are not there in full."""
+    """Produces the topics of `cases` that are missing or incomplete."""
     topics = Topics(bootstrap)
     held = set(topics.admin.list_topics(timeout=30).topics)
     for case in cases.values():
@@ -69,19 +69,19 @@ def fill(bootstrap: str, cases: Cases) -> None:
 
 
 def create(topics: Topics, name: str, partitions: int) -> None:
-    """A new topic; returns when its partitions can be written to."""
+    """Creates a topic; returns when its partitions accept records."""
     with contextlib.suppress(KafkaException):
         topics.create(name, partitions=partitions)
     _held(topics, name)
 
 
 def _held(topics: Topics, name: str) -> int:
-    """How many records a topic holds; on a busy machine its partitions take a while to be led."""
+    """The number of records in a topic. Retries, since leader election takes a while on a busy machine."""
     for _ in range(60):
         with contextlib.suppress(KafkaException):
             return sum(topics.ends(name).values())
         time.sleep(0.5)
-    raise RuntimeError(f"nobody leads {name}")
+    raise RuntimeError(f"no leader for the partitions of {name} after 30 s")
 
 
 def _produce(bootstrap: str, case: Case) -> None:
@@ -110,7 +110,7 @@ def _produce(bootstrap: str, case: Case) -> None:
 
 
 def values(size: int) -> Iterator[bytes]:
-    """JSON objects of exactly `size` bytes, without end."""
+    """Endless JSON objects of exactly `size` bytes."""
     texts = _texts(size)
     for number in itertools.count():
         head = b'{"id": %d, "path": "p%d", "text": "' % (number, number // PARTITIONS % PATHS)

@@ -1,8 +1,9 @@
-"""`python -m bench.ledger_growth`: how many bytes of records and snapshots a sink puts in a day, without Spark and S3.
+"""`python -m bench.ledger_growth`: the bytes of records and snapshots that a sink writes in a day, without Spark and
+S3.
 
 Every partition has one open object whose path is the day (or hour) of the round's clock, and gets records in every
-round. States, changes and their encoding are the sink's own; records are measured at some rounds of the day, and the
-sums of the day follow from those. `--before` records a range for each round and whole lists in each record, as the sink
+round. States, changes and their encoding are the sink's own. Records are measured at some rounds of the day; the sums
+of the day are computed from these. `--before` writes a range for each round and whole lists in each record, as the sink
 did before it had path clocks.
 """
 
@@ -44,7 +45,7 @@ SAMPLES = 48
 
 
 class Rates(NamedTuple):
-    """What a partition gets in a round."""
+    """The records of a partition in a round."""
 
     records: int
     record_bytes: int
@@ -52,7 +53,7 @@ class Rates(NamedTuple):
 
 
 class Partition:
-    """One topic-partition over the rounds of a day."""
+    """A topic-partition during the rounds of a day."""
 
     def __init__(self, number: int, pipeline: RecordPipeline, rates: Rates, *, before: bool) -> None:
         self.tp = TopicPartition("events", number)
@@ -72,7 +73,7 @@ class Partition:
         self._offsets = OffsetChecksum()
 
     def round(self, now: int, prefix: str) -> None:
-        """Takes a round's records; `prefix` is the name of its staging object."""
+        """Adds a round's records; `prefix` is the name of its staging object."""
         rates, choose = self._rates, self._random
         path = self._pipeline.partitioner.time_path(now) or ""
         if path != self._path:
@@ -100,7 +101,7 @@ class Partition:
         return self._random.getrandbits(64)
 
     def now(self) -> PartitionState:
-        """The state as the ledger has it after the rounds so far."""
+        """The ledger state after the rounds so far."""
         o = OpenObject(
             path=self._path,
             first=self._start,
@@ -129,7 +130,7 @@ class Partition:
         )
 
     def change(self, old: PartitionState, new: PartitionState) -> PartitionDelta:
-        """What a record holds of the last round."""
+        """The content of the record of the last round."""
         change = diff(old, new)
         if self._before and change.kept:
             kept = change.kept[0]
@@ -139,7 +140,7 @@ class Partition:
 
 
 class Measured(NamedTuple):
-    """The round `number` of the day: bytes of its record, and of a snapshot of the state after it, as stored."""
+    """The round `number` of the day: stored bytes of its record and of a snapshot after it."""
 
     number: int
     record: int
@@ -167,7 +168,7 @@ def measure(rounds: int, partitions: Sequence[Partition]) -> list[Measured]:
 
 
 def stored(what: Record | LedgerState) -> int:
-    """Bytes in the store."""
+    """The stored size in bytes."""
     return len(gzip.compress(msgspec.json.encode(what), 1, mtime=0))
 
 

@@ -1,4 +1,4 @@
-"""Runs the measured processes and turns what they took into results."""
+"""Runs the measured processes and computes results."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pathlib import Path
 from typing import IO, Any
 
 from bench.data import PARTITIONS, Case
-from bench.resource_sampler import Look, Peaks, Sampler, spent
+from bench.resource_sampler import Peaks, Sample, Sampler, spent
 from bench.servers import BUCKET
 from devtools.kafka import KafkaBroker
 from devtools.processes import kill_session
 from devtools.s3 import S3Server, credentials_environment
 from devtools.sink_process import local_spec, manifest
-from devtools.sink_process import sink as sink_command
+from devtools.sink_process import sink_command as sink_command
 
 Result = dict[str, Any]
 SERVERS = ("broker", "s3")
 
 
 class Bench:
-    """One broker and one S3 server to measure against, with `cores` tasks at a time."""
+    """A broker and an S3 server for measurements, with `cores` concurrent tasks."""
 
     def __init__(self, broker: KafkaBroker, s3: S3Server, target: str, *, cores: int) -> None:
         self.broker = broker
@@ -36,9 +36,9 @@ class Bench:
         self.cores = cores
 
     def manifest(self, name: str, case: Case, sections: Mapping[str, Any], *, number: int = 0) -> dict[str, Any]:
-        """A sink of its own name, folder and consumer group over the topic of `case`.
+        """A sink over the topic of `case`, with its own name, folder and consumer group.
 
-        The broker outlives a run, and with it what an earlier run's group has committed.
+        The broker outlives a run, and so do the committed offsets of earlier groups.
         """
         each = f"{name}-{number}"
         kafka = {"groupId": f"{each}-{uuid.uuid4().hex[:8]}", **sections.get("kafka", {})}
@@ -84,17 +84,17 @@ class Bench:
             started = time.monotonic()
             process = sink.start("run", "--until-caught-up", "--publish-open", "--cores", str(self.cores))
             with Sampler(process.pid, self.servers()) as sampler:
-                before = sampler.look()
+                before = sampler.sample()
                 code = process.wait(900)
                 seconds = time.monotonic() - started
-                result = _result(case, seconds, before, sampler.look(), sampler.take_peaks())
+                result = _result(case, seconds, before, sampler.sample(), sampler.take_peaks())
             if code:
-                raise RuntimeError(f"s3sink run ended with {code}:\n{process.log}")
+                raise RuntimeError(f"s3sink run exited with {code}:\n{process.log}")
         return {"stage": "command", "pass": "cold", "target": self.target, **result}
 
 
 class PassRunner:
-    """The other end of `bench.spark_pass`."""
+    """The client of a `bench.spark_pass` process."""
 
     def __init__(self, process: subprocess.Popen[str], sampler: Sampler, log: Path) -> None:
         self._process = process
@@ -106,17 +106,17 @@ class PassRunner:
         self._hear("ready")
 
     def run(self, case: Case, stage: str, **what: Any) -> Result:
-        """One pass and what it took."""
+        """Runs one pass; returns its measurements."""
         self._say({"stage": stage, "topic": case.topic, "records": case.records, "partitions": PARTITIONS, **what})
         self._hear("begin")
         self._sampler.take_peaks()
-        before = self._sampler.look()
+        before = self._sampler.sample()
         self._say({})
         ended = self._hear("end")
-        result = _result(case, ended.pop("seconds"), before, self._sampler.look(), self._sampler.take_peaks())
+        result = _result(case, ended.pop("seconds"), before, self._sampler.sample(), self._sampler.take_peaks())
         read = ended.get("records_read", ended.get("records_written", case.records))
         if read != case.records:
-            raise RuntimeError(f"{stage}: {read} records instead of {case.records}")
+            raise RuntimeError(f"{stage}: read {read} records, expected {case.records}")
         return {"stage": stage, **result, **_of_sink(case, ended)}
 
     @property
@@ -136,10 +136,10 @@ class PassRunner:
                 heard: dict[str, Any] = json.loads(line)
                 if heard.pop("event") == event:
                     return heard
-        raise RuntimeError(f"bench.spark_pass ended:\n{self._log.read_text()[-3000:]}")
+        raise RuntimeError(f"bench.spark_pass exited:\n{self._log.read_text()[-3000:]}")
 
 
-def _result(case: Case, seconds: float, before: Look, after: Look, peaks: Peaks) -> Result:
+def _result(case: Case, seconds: float, before: Sample, after: Sample, peaks: Peaks) -> Result:
     cpu = spent(before, after)
     own = sum(each for role, each in cpu.items() if role not in SERVERS)
     gb = case.bytes / 1e9

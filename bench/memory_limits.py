@@ -1,7 +1,7 @@
-"""Memory at the edges: the job's own rounds over a log that is made up as it is read, in one Python process, no JVM.
+"""Memory limits: the job's own rounds over a generated log, in one Python process without a JVM.
 
-`python -m bench.memory_limits < CONFIG.json` is the measured process: whatever a task does with its objects is in it,
-and nothing of Spark, so its memory is that of one worker (with the driver's own on top).
+`python -m bench.memory_limits < CONFIG.json` is the measured process. It contains all work of a task on its objects and
+no Spark, so its memory is that of one worker plus the driver's own.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ BATCH = 1_000
 
 
 def backlog(bench: Bench, folder: Path, *, gigabytes: float) -> Result:
-    """One partition with so many bytes to read, into one object: rounds of 512 MiB, parts of 25 MiB."""
+    """One partition with this number of bytes for one object: rounds of 512 MiB, parts of 25 MiB."""
     records = int(gigabytes * 1e9) // VALUE_BYTES
     result = _run(bench, folder, "backlog", records, {"rotation": {"flushSize": 10**9}})
     return {"settings": f"{gigabytes:g} GB a partition, one object", **result}
 
 
 def open_paths(bench: Bench, folder: Path, *, gigabytes: float) -> Result:
-    """One partition whose records go to 2,000 objects at once, in turn."""
+    """One partition whose consecutive records go to 2,000 open objects in turn."""
     records = int(gigabytes * 1e9) // VALUE_BYTES
     sections = {"rotation": {"flushSize": 10**9}, "partitioner": {"type": "Field", "fields": ["path"]}}
     result = _run(bench, folder, "open-paths", records, sections)
@@ -69,11 +69,11 @@ def _run(bench: Bench, folder: Path, name: str, records: int, sections: Mapping[
             start_new_session=True,
         )
         with Sampler(process.pid, bench.servers()) as sampler:
-            before = sampler.look()
+            before = sampler.sample()
             answer, _ = process.communicate(json.dumps(config), timeout=1800)
-            after, peaks = sampler.look(), sampler.take_peaks()
+            after, peaks = sampler.sample(), sampler.take_peaks()
     if process.returncode:
-        raise RuntimeError(f"bench.memory_limits ended:\n{(folder / 'limits.log').read_text()[-3000:]}")
+        raise RuntimeError(f"bench.memory_limits exited:\n{(folder / 'limits.log').read_text()[-3000:]}")
     seconds = time.monotonic() - started
     return {
         "stage": "in process",
@@ -91,12 +91,12 @@ def _run(bench: Bench, folder: Path, name: str, records: int, sections: Mapping[
 
 
 class EndlessLog:
-    """Engine and Kafka at once, in this process: values repeat every `2 * BATCH` records but for their offsets."""
+    """Engine and Kafka in this process: values repeat every `2 * BATCH` records except for their offsets."""
 
     def __init__(self, records: int) -> None:
         self.records = records
         made = values(VALUE_BYTES)
-        rows = [next(made) for _ in range(8 * PATHS)][::8]  # as one partition of the topics has them: path after path
+        rows = [next(made) for _ in range(8 * PATHS)][::8]  # as in one partition of the topics: path after path
         self._values = [pa.array(rows[n : n + BATCH], pa.binary()) for n in range(0, len(rows), BATCH)]
         self._committed: dict[TopicPartition, int] = {}
 
@@ -124,7 +124,7 @@ class EndlessLog:
         return results
 
     def cancel(self) -> None:
-        """Nothing runs in the background."""
+        """Does nothing: no task runs in the background."""
 
     def end_offsets(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
         return dict.fromkeys(partitions, self.records)
@@ -178,14 +178,14 @@ def main() -> None:
     )
     Coordinator(sink, world, StopCondition(until_caught_up=True), tracker).run()
     report = tracker.report()
-    told = {
+    figures = {
         "budget_mb": round(memory.budget / 1e6),
         "rounds": report.rounds.count,
         "open_objects": report.memory.open_objects,
         "buffered_mb": round(report.memory.buffered_bytes / 1e6),
         "spilled_mb": round(report.memory.spilled_bytes / 1e6),
     }
-    print(json.dumps(told))
+    print(json.dumps(figures))
 
 
 def _clock() -> int:

@@ -1,8 +1,8 @@
-"""An S3 server that throws the bodies of parts away: to measure the sink without the store's own work.
+"""An S3 server that discards the content of parts, to measure the sink without the work of a store.
 
-It keeps what the ledger and the staging put (small objects), answers conditional puts and completions rightly, and
-acknowledges parts without looking at them; a completed object is known by its size and checksum alone. One process,
-one thread, loopback; `python -m bench.null_s3 PORT`.
+It keeps ledger files and staging objects (small objects), handles conditional puts and completions correctly, and
+acknowledges parts without reading them; of a completed object it keeps only size and checksum. One process, one
+thread, loopback; `python -m bench.null_s3 PORT`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PAGE = 1000
 
 @dataclass
 class Stored:
-    """An object; `body` is None when it came in parts. `modified` in seconds since the epoch."""
+    """An object; `body` is None if it was uploaded in parts. `modified` in seconds since the epoch."""
 
     body: bytes | None
     size: int
@@ -41,7 +41,7 @@ class Upload:
     """An unfinished upload and the sizes of its parts by number."""
 
     path: str
-    begun: int = field(default_factory=lambda: int(time.time()))
+    started: int = field(default_factory=lambda: int(time.time()))
     parts: dict[int, int] = field(default_factory=dict)
 
 
@@ -55,7 +55,7 @@ class Store:
 
 
 class Request(NamedTuple):
-    """A request's head, and how long its body is in bytes."""
+    """The head of a request and the length of its body in bytes."""
 
     method: str
     path: str
@@ -79,7 +79,7 @@ class Answer(NamedTuple):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One client: reads a request's head, takes or throws away its body, answers."""
+    """A client connection: reads a request's head, stores or discards its body, replies."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -137,7 +137,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def respond(store: Store, request: Request, body: bytes) -> Answer:
-    """What S3 would answer; `body` is empty for parts."""
+    """The reply of S3; `body` is empty for parts."""
     method, query = request.method, request.query
     if request.is_of_bucket:
         if method == "GET":
@@ -215,16 +215,16 @@ def _get(store: Store, request: Request) -> Answer:
     stored = store.objects.get(request.path)
     if stored is None:
         return _error("404 Not Found", "NoSuchKey")
-    told = {"ETag": stored.etag, "Last-Modified": _http_date(stored.modified)}
-    wanted = request.headers.get("range")
-    if stored.crc and not wanted:
-        told |= {CHECKSUM: stored.crc, "x-amz-checksum-type": "FULL_OBJECT"}
+    headers = {"ETag": stored.etag, "Last-Modified": _http_date(stored.modified)}
+    requested = request.headers.get("range")
+    if stored.crc and not requested:
+        headers |= {CHECKSUM: stored.crc, "x-amz-checksum-type": "FULL_OBJECT"}
     if stored.body is None:
-        return Answer("200 OK", {**told, "Content-Length": str(stored.size)})
-    if not wanted:
-        return Answer("200 OK", told, stored.body)
-    first, _, last = wanted.removeprefix("bytes=").partition("-")
-    return Answer("206 Partial Content", told, stored.body[int(first) : int(last) + 1])
+        return Answer("200 OK", {**headers, "Content-Length": str(stored.size)})
+    if not requested:
+        return Answer("200 OK", headers, stored.body)
+    first, _, last = requested.removeprefix("bytes=").partition("-")
+    return Answer("206 Partial Content", headers, stored.body[int(first) : int(last) + 1])
 
 
 def _of_bucket(store: Store, request: Request) -> Answer:
@@ -258,7 +258,7 @@ def _list_uploads(store: Store, request: Request) -> Answer:
     bucket, prefix = f"/{request.path.strip('/')}/", request.query.get("prefix", "")
     rows = "".join(
         f"<Upload><Key>{escape(upload.path.removeprefix(bucket))}</Key><UploadId>{name}</UploadId>"
-        f"<Initiated>{_iso(upload.begun)}</Initiated></Upload>"
+        f"<Initiated>{_iso(upload.started)}</Initiated></Upload>"
         for name, upload in sorted(store.uploads.items(), key=lambda each: each[1].path.encode())
         if upload.path.startswith(bucket + prefix)
     )

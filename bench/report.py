@@ -19,13 +19,13 @@ COLUMNS = (
 
 
 def line(result: Result) -> str:
-    """A result in one line, as it comes in."""
+    """A result in one line, printed when it is complete."""
     shown = {k: v for k, v in result.items() if k not in ("rounds_ms", "requests")}
     return json.dumps(shown)
 
 
 def table(results: Iterable[Result]) -> str:
-    """Medians of equal measurements as a Markdown table."""
+    """The medians of repeated measurements as a Markdown table."""
     groups: dict[tuple[str, ...], list[Result]] = {}
     for each in results:
         if "mb_per_s" in each:
@@ -36,7 +36,7 @@ def table(results: Iterable[Result]) -> str:
 
 
 def rounds_table(results: Iterable[Result]) -> str:
-    """The rounds with little to read."""
+    """The table of rounds with few records."""
     names = ("partitions", "busy", "rounds", "first_ms", "median_ms", "cpu_s_per_round", "requests_per_round")
     rows = [[str(each[name]) for name in names] for each in results if each.get("stage") == "rounds"]
     return _markdown(names, rows) if rows else ""

@@ -1,7 +1,7 @@
 """CPU and memory of process trees from /proc, by role: the JVM, the Python workers, the driver, the servers.
 
-A sampler thread of the bench's own process looks four times a second, so nothing is added to what is measured. CPU time
-of a process that ended between two looks is lost (a quarter of a second at most).
+A thread of the bench's process takes four samples a second, so the measured processes do no additional work. The CPU
+time of a process after its last sample is lost (at most a quarter of a second).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _PROC = Path("/proc")
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _EVERY_S = 0.25
-_PSS_EVERY = 4  # looks: reading it makes the kernel walk all pages
+_PSS_EVERY = 4  # samples: a read makes the kernel walk all pages
 
 
 @dataclass(frozen=True)
-class Look:
-    """One reading. `cpu`: seconds so far by role. `rss`: bytes by role. `pss`: bytes, shared pages counted once."""
+class Sample:
+    """One sample. `cpu`: seconds so far by role. `rss`: bytes by role. `pss`: bytes, shared pages counted once."""
 
     cpu: Mapping[str, float]
     rss: Mapping[str, int]
@@ -29,7 +29,7 @@ class Look:
 
 @dataclass
 class Peaks:
-    """The largest sums seen, in bytes: by role, and of the tree (all but the servers), the latter by RSS and by PSS."""
+    """The peak sums in bytes: by role, and of the tree (all except the servers) by RSS and by PSS."""
 
     rss: dict[str, int] = field(default_factory=dict)
     tree_rss: int = 0
@@ -37,7 +37,7 @@ class Peaks:
 
 
 class Sampler:
-    """Watches the session of process `root` and servers' sessions, from `start` to `stop`."""
+    """Samples the session of process `root` and the servers' sessions inside a `with` block."""
 
     def __init__(self, root: int, servers: Mapping[str, int]) -> None:
         """`servers`: role to the id of a server's session."""
@@ -47,7 +47,7 @@ class Sampler:
         self._cpu: dict[int, tuple[str, float]] = {}
         self._lock = threading.Lock()
         self._peaks = Peaks()
-        self._looks = 0
+        self._samples = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
@@ -59,10 +59,10 @@ class Sampler:
         self._stop.set()
         self._thread.join()
 
-    def look(self) -> Look:
-        """A reading now; also taken into the peaks."""
+    def sample(self) -> Sample:
+        """Takes a sample, which also counts for the peaks."""
         with self._lock:
-            return self._look()
+            return self._sample()
 
     def take_peaks(self) -> Peaks:
         """The peaks since the last call."""
@@ -72,17 +72,17 @@ class Sampler:
 
     def _run(self) -> None:
         while not self._stop.wait(_EVERY_S):
-            self.look()
+            self.sample()
 
-    def _look(self) -> Look:
+    def _sample(self) -> Sample:
         rss: dict[str, int] = {}
         pss = 0
-        self._looks += 1
+        self._samples += 1
         for entry in _PROC.iterdir():
             if entry.name.isdigit() and (found := self._one(entry)):
                 role, resident = found
                 rss[role] = rss.get(role, 0) + resident
-                if role not in self._servers and self._looks % _PSS_EVERY == 0:
+                if role not in self._servers and self._samples % _PSS_EVERY == 0:
                     pss += _pss(entry)
         cpu: dict[str, float] = {}
         for role, seconds in self._cpu.values():
@@ -92,7 +92,7 @@ class Sampler:
             peaks.rss[role] = max(peaks.rss.get(role, 0), size)
         peaks.tree_rss = max(peaks.tree_rss, sum(size for role, size in rss.items() if role not in self._servers))
         peaks.tree_pss = max(peaks.tree_pss, pss)
-        return Look(cpu, rss)
+        return Sample(cpu, rss)
 
     def _one(self, entry: Path) -> tuple[str, int] | None:
         try:
@@ -123,6 +123,6 @@ def _pss(entry: Path) -> int:
     return 0
 
 
-def spent(before: Look, after: Look) -> dict[str, float]:
-    """CPU seconds by role between two looks."""
+def spent(before: Sample, after: Sample) -> dict[str, float]:
+    """CPU seconds by role between two samples."""
     return {role: round(seconds - before.cpu.get(role, 0.0), 2) for role, seconds in after.cpu.items()}

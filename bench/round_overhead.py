@@ -1,4 +1,4 @@
-"""Rounds with next to nothing to read: what a round costs by itself, by the number of partitions."""
+"""Rounds with few records: the fixed cost of a round by the number of partitions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHAPES = ((1, 1), (64, 64), (512, 512), (512, 1))
 
 
 def overhead(bench: Bench, folder: Path, *, repeat: int) -> Iterator[Result]:
-    """One record a partition and round, at 1, 64 and 512 partitions; then one busy partition among 512."""
+    """One record per partition and round with 1, 64 and 512 partitions; then one busy partition of 512."""
     rounds = max(ROUNDS, repeat + 2)
     topics = Topics(bench.broker.bootstrap)
     made = [_Topic.of(partitions, busy, bench.s3.port, rounds) for partitions, busy in SHAPES]
@@ -42,7 +42,7 @@ def _document(bench: Bench, topic: _Topic, *, number: int = 0) -> dict[str, Any]
 
 @dataclass(frozen=True)
 class _Topic(Case):
-    """A topic of its own name; `busy` of its partitions have a record for each round."""
+    """Creates a topic; `busy` of its partitions have a record for each round."""
 
     partitions: int
     busy: int
@@ -64,7 +64,7 @@ class _Topic(Case):
 
 def _told(result: Result, topic: _Topic) -> Result:
     write, publish = zip(*result["rounds_ms"], strict=True)
-    # The first two rounds open the consumers.
+    # The first two rounds open consumers.
     return {
         "stage": "rounds",
         "pass": "warm",

@@ -1,7 +1,7 @@
 """S3 requests and ledger records of one round: `python -m bench.round_requests [--partitions 1 --partitions 64]`.
 
-A driver over a log in this process writes to a real S3 server (VersityGW) and runs rounds one by one; what it asks of
-the server, tasks included, is counted by the S3 client. Counts, not times: they do not depend on the machine.
+A driver over a synthetic log writes to a real S3 server (VersityGW) and runs rounds one by one. The S3 client counts
+its requests, including those of tasks. Counts do not depend on the machine.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from devtools.s3 import s3_server
 from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.s3 import S3Client
-from tests.support.sink_fixture import Place
-from tests.support.synthetic_log import CLOCK_MS, FunctionLog
+from tests.support.sink_fixture import SinkFixture
+from tests.support.synthetic_log import CLOCK_MS, SyntheticLog
 
 RECORDS = 10
 """Records of a topic-partition in a round."""
@@ -30,7 +30,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def rounds(loop: RoundLoop, s3: S3Client) -> Iterator[Counter[str]]:
-    """The requests of each round, the last one (which finds nothing to read) included."""
+    """The requests of each round, including the last one, which has no records."""
     while True:
         before = Counter(s3.meter.snapshot().requests)
         did = loop.run_once()
@@ -43,8 +43,8 @@ def measure(endpoint: str, partitions: int, given: dict[str, Any]) -> tuple[Coun
     """The requests of the third round, of an idle turn, and of an idle hour (120 turns of 30 s)."""
     now = [CLOCK_MS]
     with tempfile.TemporaryDirectory(prefix="s3sink-bench-") as folder:
-        place = Place.new(endpoint, Path(folder))
-        log = FunctionLog(records=3 * RECORDS, partitions=partitions)
+        place = SinkFixture.new(endpoint, Path(folder))
+        log = SyntheticLog(records=3 * RECORDS, partitions=partitions)
         driver = place.driver(
             log, StopCondition(until_caught_up=True), max_records=RECORDS, clock=lambda: now[0], **given
         )

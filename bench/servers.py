@@ -17,7 +17,7 @@ BUCKET = "bench"
 
 
 class NullS3(S3Server):
-    """`bench.null_s3`: parts are acknowledged and thrown away."""
+    """`bench.null_s3`: acknowledges and discards parts."""
 
     def command(self) -> list[str | Path]:
         return [sys.executable, Path(__file__).with_name("null_s3.py"), str(self.port)]
@@ -27,13 +27,13 @@ TARGETS: dict[str, type[S3Server]] = {"null": NullS3, "versitygw": VersityGW}
 
 
 def data_folder() -> Path:
-    """Where the topics stay between runs."""
+    """The folder that keeps the topics between runs."""
     return cache_dir() / "bench"
 
 
 @contextlib.contextmanager
 def broker(cases: Cases) -> Iterator[KafkaBroker]:
-    """A broker that holds the topics of `cases`; what is missing is produced."""
+    """A broker with the topics of `cases`; missing topics are produced."""
     folder = data_folder() / "kafka"
     folder.mkdir(parents=True, exist_ok=True)
     server = KafkaBroker(folder, heap="768m")

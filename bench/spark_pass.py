@@ -1,10 +1,10 @@
-"""The measured process: one Spark session as `s3sink run` makes it, and passes over a topic, one after the other.
+"""The measured process: a Spark session as in `s3sink run`, and consecutive passes over a topic.
 
-A pass is a *stage*: `consumer` (a plain Java consumer into nothing, no Spark), `reader` (Spark's own reader, a row for
-each record, into a function that only counts), `packed` (the sink's own engine with such a function), `sink` (the whole
-driver, until it has caught up and published what is open). It is told what to do on standard input, a pass a line, and
-says `begin` and `end` on standard output, waiting for a line after each, so that the bench can look at the clocks of
-all processes in between. `python -m bench.spark_pass < …`.
+A pass is a *stage*: `consumer` (a plain Java consumer without Spark that discards records), `reader` (Spark's own
+reader, a row for each record, with a function that only counts), `packed` (the sink's own engine with such a function),
+`sink` (the whole driver, until it has caught up and published open objects). The process reads one pass per line from
+standard input. It prints the events `begin` and `end` and waits for a line after each, so the bench can sample all
+processes in between. `python -m bench.spark_pass < …`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _DESERIALIZER = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 
 
 def count(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
-    """The engine's function: nothing but the number of records and of bytes."""
+    """The engine's function: it counts records and bytes."""
     records = size = 0
     for batch in batches:
         records += batch.num_rows
@@ -51,7 +51,7 @@ def count(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -
 
 
 def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same for what Spark's reader gives: one row of the number of records and of bytes."""
+    """The same for Spark's reader: one row with the number of records and of bytes."""
     records = size = 0
     for batch in batches:
         records += batch.num_rows
@@ -60,7 +60,7 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class RoundLog(Progress):
-    """A tracker that keeps what each round took, in ms: tasks and record, publish."""
+    """A `Progress` that keeps the times of each round in ms: tasks and record, publication."""
 
     def __init__(self, sink: Sink) -> None:
         super().__init__(sink, clock)
@@ -72,7 +72,7 @@ class RoundLog(Progress):
 
 
 class Passes:
-    """Runs passes in one session; `sink` says how the session is made."""
+    """Runs passes in one session; `sink` determines the settings of the session."""
 
     def __init__(self, spark: Any, sink: Sink, *, cores: int) -> None:
         self.cores = cores
@@ -83,7 +83,7 @@ class Passes:
         self.engine = SparkEngine(spark, self.properties.client(), group_id=sink.group_id, cores=cores)
 
     def run(self, what: Pass) -> dict[str, Any]:
-        """What the pass found out, besides its time."""
+        """The results of the pass, except its time."""
         stages = {"consumer": self.consumer, "reader": self.reader, "packed": self.packed, "sink": self.sink}
         return stages[what["stage"]](what)
 
@@ -108,7 +108,7 @@ class Passes:
         return properties
 
     def reader(self, what: Pass) -> dict[str, Any]:
-        """As lean as rows can be: no data source around the RDD, and only the columns that a sink needs."""
+        """The minimal reader of rows: no data source around the RDD, and only the columns that a sink needs."""
         partitions = [TopicPartition(what["topic"], n) for n in range(what["partitions"])]
         held = self.admin.end_offsets(partitions)
         ends = self.gateway.jvm.java.util.ArrayList()
@@ -171,7 +171,7 @@ def clock() -> int:
 
 
 def main() -> None:
-    """The first line of input is how the session is made; an empty pass ends it."""
+    """The first input line has the settings of the session; an empty pass ends it."""
     first = json.loads(sys.stdin.readline())
     sink = load_sink(json.dumps(first["manifest"]))
     cores = first["cores"]
@@ -180,18 +180,18 @@ def main() -> None:
     settings = SparkSettings(app_name="bench", jars=connector_jars(), cores=cores, heap=memory.heap, conf=conf)
     with session(settings) as spark:
         passes = Passes(spark, sink, cores=cores)
-        _tell({"event": "ready"})
+        _emit({"event": "ready"})
         while line := sys.stdin.readline().strip():
             what = json.loads(line)
-            _tell({"event": "begin"})
+            _emit({"event": "begin"})
             started = time.monotonic()
             found = passes.run(what)
             seconds = time.monotonic() - started
-            _tell({"event": "end", "seconds": seconds, **found})
+            _emit({"event": "end", "seconds": seconds, **found})
 
 
-def _tell(event: Mapping[str, Any]) -> None:
-    """An event, and the bench's word that it has looked; the word after `ready` and `end` is the next pass."""
+def _emit(event: Mapping[str, Any]) -> None:
+    """Prints an event and waits for the bench's sample; the line after `ready` and `end` is the next pass."""
     print(json.dumps(event), flush=True)
     if event["event"] == "begin":
         sys.stdin.readline()

@@ -1,4 +1,4 @@
-"""What is measured, suite by suite; each gives results as plain data."""
+"""The suites of measurements; each returns plain data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BY_FIELD = {"partitioner": {"type": "Field", "fields": ["path"]}}
 
 @dataclass(frozen=True)
 class Plan:
-    """How much to measure: `repeat` warm passes each, `cores` tasks at a time; `tell` is called with each result."""
+    """The extent of a run: `repeat` warm passes each, `cores` concurrent tasks; `tell` is called with each result."""
 
     cases: Cases
     broker: KafkaBroker
@@ -38,7 +38,7 @@ class Plan:
 
 
 def cold(plan: Plan) -> None:
-    """The command from its start to its end: a JVM and workers to start, code to compile."""
+    """The command from start to end, including the start of the JVM and workers and the compilation of code."""
     with _bench(plan, "null") as (bench, folder):
         for case in plan.cases.values():
             document = bench.manifest(f"{case.name}-command", case, shape(case))
@@ -46,18 +46,18 @@ def cold(plan: Plan) -> None:
 
 
 def stages(plan: Plan) -> None:
-    """Into the server that throws bodies away, in one session: consumer, readers, and the sink by settings."""
+    """With `null_s3`, in one session: consumer, readers, and the sink by settings."""
     _in_turn(plan, "null", ("consumer", "reader", "packed"), SETTINGS)
 
 
 def store(plan: Plan) -> None:
-    """Into VersityGW on the same cores, which then works as hard as the sink."""
+    """With VersityGW on the same cores, which then use as much CPU as the sink."""
     _in_turn(plan, "versitygw", (), {"json": {}})
 
 
 def _in_turn(plan: Plan, name: str, bare: Sequence[str], settings: Mapping[str, Mapping[str, Any]]) -> None:
-    """Each stage by turns, so that what disturbs the machine disturbs all of them; the first turn of a size warms up
-    and is told as such."""
+    """Runs the stages in turns, so that a disturbance of the machine affects all of them. The first turn of a size is
+    a warm-up and is marked as `first`."""
     with _bench(plan, name) as (bench, folder):
         first = next(iter(plan.cases.values()))
         with bench.passes(folder, bench.manifest("session", first, shape(first))) as runner:
@@ -75,14 +75,14 @@ def _in_turn(plan: Plan, name: str, bare: Sequence[str], settings: Mapping[str, 
 
 
 def rounds(plan: Plan) -> None:
-    """What a round costs that has little to read, and what idle partitions add to it."""
+    """The cost of a round with few records, and the additional cost of idle partitions."""
     with _bench(plan, "null") as (bench, folder):
         for result in overhead(bench, folder, repeat=max(3, plan.repeat)):
             plan.tell(result)
 
 
 def limits(plan: Plan) -> None:
-    """Memory with a backlog of 10 GB a partition, and with 2,000 open paths in one task."""
+    """Memory with a backlog of 10 GB in a partition, and with 2,000 open paths in one task."""
     with _bench(plan, "null") as (bench, folder):
         plan.tell(backlog(bench, folder, gigabytes=10 * plan.scale))
         plan.tell(open_paths(bench, folder, gigabytes=2 * plan.scale))
@@ -108,7 +108,7 @@ def _bench(plan: Plan, name: str) -> Iterator[tuple[Bench, Path]]:
 
 
 def _clear(bench: Bench) -> None:
-    """Gives the disk back between passes."""
+    """Frees disk space between passes."""
     if bench.target == "versitygw":
         for each in (bench.s3.directory / "data" / BUCKET).iterdir():
             shutil.rmtree(each, ignore_errors=True)

@@ -1,10 +1,10 @@
-"""What a container of the job image runs: Spark's executor when Spark asks for one, else the command that is given.
+"""The entry point of the job image: a Spark executor if Spark requests one, otherwise the given command.
 
-Spark starts executors with the one argument `executor` and tells the rest by the environment; PySpark's package brings
-no program that listens to that. The JVM takes this process's place.
+Spark starts executors with the single argument `executor` and passes the rest in the environment. PySpark's package has
+no program for this. The JVM replaces this process.
 
-Hadoop's client asks for the user's name and fails without one. Where the cluster assigns a uid that nobody has named,
-as OpenShift does, libnss_wrapper gives it a name: the root file system, /etc/passwd with it, is read-only.
+Hadoop's client reads the user's name and fails without one. A cluster such as OpenShift assigns a uid without a name.
+The root file system with /etc/passwd is read-only, so libnss_wrapper provides the name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 BACKEND = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
-# What Spark sets for every executor, by the argument of the backend.
+# Variables that Spark sets for every executor, by the argument of the backend.
 _ARGUMENTS = {
     "--driver-url": "SPARK_DRIVER_URL",
     "--executor-id": "SPARK_EXECUTOR_ID",
@@ -33,33 +33,35 @@ _JAVA_OPTION = re.compile(r"SPARK_JAVA_OPT_(\d+)")
 
 
 def command(arguments: Sequence[str], environment: Mapping[str, str], spark: Path) -> list[str]:
-    """The process to become. `spark`: the folder of Spark. Raises SystemExit where Spark's variables are missing."""
+    """The command to execute. `spark` is the folder of Spark. Raises SystemExit if variables of Spark are missing."""
     if list(arguments[:1]) != ["executor"]:
         return list(arguments)
     needed = ["SPARK_EXECUTOR_MEMORY", *_ARGUMENTS.values()]
     if missing := [name for name in needed if not environment.get(name)]:
-        raise SystemExit(f"entrypoint: an executor is started by Spark, which sets {', '.join(missing)}")
+        raise SystemExit(
+            f"entrypoint: missing variables: {', '.join(missing)}. Spark sets them when it starts an executor"
+        )
     java = f"{environment['JAVA_HOME']}/bin/java" if environment.get("JAVA_HOME") else "java"
     memory = environment["SPARK_EXECUTOR_MEMORY"]
     class_path = ":".join(filter(None, [environment.get("SPARK_CLASSPATH"), *class_path_of(spark)]))
-    told = [word for argument, name in _ARGUMENTS.items() for word in (argument, environment[name])]
-    return [java, *java_options(environment), f"-Xms{memory}", f"-Xmx{memory}", "-cp", class_path, BACKEND, *told]
+    backend = [word for argument, name in _ARGUMENTS.items() for word in (argument, environment[name])]
+    return [java, *java_options(environment), f"-Xms{memory}", f"-Xmx{memory}", "-cp", class_path, BACKEND, *backend]
 
 
 def class_path_of(spark: Path) -> list[str]:
-    """Spark's own classes as its launcher names them for a driver: the archive of classes fits no other order."""
+    """The class path in the order of Spark's launcher for drivers; the CDS archive requires this order."""
     first = sorted(spark.glob("jars/slf4j-api-*.jar"))[:1]
     return [f"{spark}/conf", *map(str, first), f"{spark}/jars/*"]
 
 
 def java_options(environment: Mapping[str, str]) -> list[str]:
-    """The options that Spark numbers as SPARK_JAVA_OPT_0 and on, in their order."""
+    """The options in SPARK_JAVA_OPT_0, SPARK_JAVA_OPT_1, …, ordered by number."""
     found = {int(match[1]): value for name, value in environment.items() if (match := _JAVA_OPTION.fullmatch(name))}
     return [found[number] for number in sorted(found)]
 
 
 def naming(uid: int, gid: int, library: Path, folder: Path) -> dict[str, str]:
-    """What gives the user a name in this process and all that it becomes; writes the file for it into `folder`."""
+    """Environment variables that give the user a name; writes their passwd file into `folder`."""
     users = folder / f".passwd-{uid}"
     users.write_text(f"{_NAME}:x:{uid}:{gid}::{folder}:/usr/sbin/nologin\n")
     return {"LD_PRELOAD": str(library), "NSS_WRAPPER_PASSWD": str(users), "NSS_WRAPPER_GROUP": "/etc/group"}
@@ -75,7 +77,7 @@ def is_named(uid: int) -> bool:
 
 
 def spark_home() -> Path:
-    """Where Spark is: $SPARK_HOME, else the PySpark package, which is not imported for that."""
+    """The folder of Spark: $SPARK_HOME, or the PySpark package, which is not imported."""
     found = find_spec("pyspark")
     if found is None or found.origin is None:
         return Path(os.environ["SPARK_HOME"])
@@ -85,7 +87,7 @@ def spark_home() -> Path:
 def main() -> None:
     words = command(sys.argv[1:], os.environ, spark_home())
     if not words:
-        raise SystemExit("entrypoint: no command is given")
+        raise SystemExit("entrypoint: missing command; pass one, such as `s3sink run MANIFEST`")
     library = next(Path("/usr/lib").glob("*/libnss_wrapper.so"), None)
     if library is not None and not is_named(os.getuid()):
         os.environ.update(naming(os.getuid(), os.getgid(), library, Path(os.environ.get("HOME", "/tmp"))))

@@ -1,8 +1,8 @@
-"""Makes what Spark is to find when it starts: the Kafka connector among its own jars, and the archive of its classes.
+"""Prepares Spark's files for the job image: the Kafka connector among Spark's jars, and the CDS archive of its classes.
 
-`bake.py FOLDER`, while the job's image is built: the files lie below FOLDER as they are to lie below /, so that they
-are a layer of their own. The archive is known by the times of its files, and layers keep whole seconds, so the files
-get such times first.
+The build of the image runs `prepare_image.py FOLDER`. The files below FOLDER have their paths below /, which makes them
+a separate layer. The JVM checks the archive by the times of its files, and layers store whole seconds, so the files get
+whole-second times first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ JARS = Path(pyspark.__file__).parent / "jars"
 
 def main(folder: Path) -> None:
     jars = [Path(shutil.copyfile(jar, JARS / jar.name)) for jar in connector_jars()]
-    os.environ.pop("S3SINK_JARS", None)  # from here on they are where drivers will find them
+    os.environ.pop("S3SINK_JARS", None)  # now the files are where drivers find them
     for jar in jars:
         os.utime(jar, (0, 0))
     for file in [*jars, build_cds_archive()]:

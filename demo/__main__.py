@@ -20,7 +20,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
     parser.add_argument("command", choices=("run", "up", "down"))
     command = parser.parse_args().command
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers are ended on the way out
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers are stopped at exit
     show = Show()
     return show.outcome(lambda: {"run": run, "up": up, "down": down}[command](show))
 
@@ -28,15 +28,15 @@ def main() -> int:
 def run(show: Show) -> int:
     with tempfile.TemporaryDirectory(prefix="s3sink-demo-", ignore_cleanup_errors=True) as name:
         good = play(show, Path(name))
-    code = show.verdict(good)
+    code = show.result(good)
     if good:
-        show.console.print("Nothing is left running. Play with it yourself: make demo-up")
+        show.console.print("No server is left running. To try it yourself: make demo-up")
     return code
 
 
 def up(show: Show) -> int:
     if remembered(LEFT_RUNNING):
-        show.console.print("The demo's servers are up already; make demo-down ends them.")
+        show.console.print("The demo's servers are already running; `make demo-down` stops them.")
         return 1
     servers = Servers(LEFT_RUNNING, stays=True)
     try:
@@ -50,7 +50,7 @@ def up(show: Show) -> int:
         raise
     path = manifest.relative_to(ROOT) if manifest.is_relative_to(ROOT) else manifest
     show.console.print(
-        f"\nThey stay up until make demo-down. Continue with:\n\n"
+        f"\nThe servers run until `make demo-down`. Next steps:\n\n"
         f"  . {path.parent / 'credentials.sh'}\n"
         f"  .venv/bin/s3sink run {path}\n"
         f"  .venv/bin/s3sink status {path}\n"
@@ -63,7 +63,7 @@ def up(show: Show) -> int:
 
 def down(show: Show) -> int:
     count = forget(LEFT_RUNNING)
-    show.console.print(f"{count} servers ended, their data removed." if count else "Nothing was running.")
+    show.console.print(f"{count} servers stopped and their data removed." if count else "No servers were running.")
     return 0
 
 

@@ -29,7 +29,7 @@ from devtools import bucket_listing
 from devtools.kube.fake_driver_report import REPORT_PORT
 from devtools.processes import ServerFailedError, wait_until
 from devtools.s3 import ACCESS_KEY, SECRET_KEY
-from devtools.sink_process import Sink
+from devtools.sink_process import SinkCommand
 from devtools.topics import Topics
 from sink_job.api.report import Report
 
@@ -56,7 +56,7 @@ def main() -> int:
     def played() -> int:
         with tempfile.TemporaryDirectory(prefix="s3sink-demo-", ignore_cleanup_errors=True) as name:
             good = play(show, Path(name), Given(*given) if args.context else None, keep=args.keep)
-        return show.verdict(good)
+        return show.result(good)
 
     return show.outcome(played)
 
@@ -186,7 +186,7 @@ class _Story:
         self.show.step("s3sink verify --deep: every record in exactly one object, compared with Kafka's own")
         document: dict[str, Any] = yaml.safe_load((self.servers.folder / MANIFEST.name).read_text())
         del document["spec"]["s3"]["credentials"]  # this process has them in its environment
-        sink = Sink(self.servers.folder / "verify", document)
+        sink = SinkCommand(self.servers.folder / "verify", document)
         with self.show.spinner("verifying"):
             verified = sink.must("verify", "--deep", seconds=_PATIENCE_S)
         self.show.console.print(verified.rstrip(), markup=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The output of the demo: a heading for each step, a progress bar, and plain lines without a terminal."""
+"""The demo's output: a heading for each step, a progress bar, and plain lines without a terminal."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Show:
 
     @property
     def seconds(self) -> float:
-        """Since the beginning."""
+        """Seconds since the start."""
         return time.monotonic() - self._began
 
     def outcome(self, play: Callable[[], int]) -> int:
-        """The exit code of what is played; a failure is one line without a stack trace, and Ctrl-C is no failure."""
+        """Runs `play` and returns its exit code. Prints a failure without a traceback; Ctrl-C returns 130."""
         try:
             return play()
         except (ServerFailedError, SinkError, AssertionError) as error:
@@ -43,15 +43,15 @@ class Show:
         except KeyboardInterrupt:
             return 130
 
-    def verdict(self, good: bool) -> int:
-        """Says whether all held; the exit code."""
+    def result(self, good: bool) -> int:
+        """Prints the result; returns the exit code."""
         self.console.print(
-            f"\n[bold]{'All of it held' if good else 'It did not hold'}[/bold], in {self.seconds:.0f} s."
+            f"\n[bold]{'All checks passed' if good else 'A check failed'}[/bold], in {self.seconds:.0f} s."
         )
         return 0 if good else 1
 
     def lap(self) -> float:
-        """Seconds since the step began, or since the last lap in it."""
+        """Seconds since the start of the step or the previous lap."""
         before, self._lap = self._lap, time.monotonic()
         return self._lap - before
 
@@ -65,7 +65,7 @@ class Show:
 
     @contextmanager
     def bar(self, what: str, total: int, unit: str) -> Iterator[Advance]:
-        """A bar on a terminal; afterwards one line either way. What is yielded takes how much is done altogether."""
+        """A progress bar on a terminal, otherwise lines. Yields a function that sets the completed number."""
         began = reported = time.monotonic()
         last = 0
         columns = (SpinnerColumn(), TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -85,7 +85,7 @@ class Show:
 
     @contextmanager
     def spinner(self, what: str) -> Iterator[None]:
-        """A spinner on a terminal while something without a measure takes time; elsewhere a line now and then."""
+        """A spinner on a terminal during work without a known length; otherwise a line every few seconds."""
         if self.console.is_terminal:
             with self.console.status(what):
                 yield

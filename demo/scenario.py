@@ -1,4 +1,4 @@
-"""The demo itself: fill a topic, run the sink, kill it in the middle of an upload, run it again, check everything."""
+"""The demo: fill a topic, run the sink, kill it during an upload, run it again, verify everything."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from demo.flights import Flights, Month
 from demo.servers import MANIFEST, ROOT, Servers
 from devtools import bucket_listing
 from devtools.faults.s3_proxy import FaultProxy, Kill
-from devtools.faults.s3_requests import Request
+from devtools.faults.s3_requests import S3Request
 from devtools.processes import Process, ServerFailedError, wait_until
-from devtools.sink_process import Sink
+from devtools.sink_process import SinkCommand
 from devtools.topics import Topics
 
 _KILL_AFTER_OBJECTS = 12
@@ -27,16 +27,16 @@ _CATCH_UP = ("--until-caught-up", "--publish-open", "--progress", "never")
 
 
 def play(show: Show, folder: Path) -> bool:
-    """Runs it all; True when every check held. The servers and all they wrote are gone afterwards."""
+    """Runs the demo; returns whether all checks passed. Stops the servers and removes their data at the end."""
     show.console.print("[bold]s3sink demo[/bold]: a year of flights from Kafka into S3, exactly once")
     servers = Servers(folder)
-    sink: Sink | None = None
+    sink: SinkCommand | None = None
     try:
-        show.step("Real servers, on this machine alone")
+        show.step("Real servers on this machine")
         servers.fetch(show)
         servers.start(show)
 
-        show.step("A real data set into a topic of six partitions")
+        show.step("A real data set in a topic with six partitions")
         with show.spinner("reading the data set"):
             flights = Flights()
         topics = servers.fill(show, flights)
@@ -44,10 +44,10 @@ def play(show: Show, folder: Path) -> bool:
 
         with FaultProxy(servers.s3.endpoint) as proxy:
             servers.write_manifest(proxy.endpoint)
-            sink = Sink(folder / "sink", servers.manifest)
+            sink = SinkCommand(folder / "sink", servers.manifest)
             _killed_run(show, servers, sink, proxy, topics, len(flights))
             _second_run(show, servers, sink, proxy, topics, len(flights))
-            show.step("s3sink verify --deep: every record in exactly one object, compared with Kafka's own")
+            show.step("s3sink verify --deep: every record in exactly one object, compared with Kafka")
             with show.spinner("verifying"):
                 verified = sink.must("verify", "--deep", seconds=_RUN_SECONDS)
             show.console.print(verified.rstrip(), markup=False, highlight=False, soft_wrap=True)
@@ -58,11 +58,11 @@ def play(show: Show, folder: Path) -> bool:
         servers.stop()
 
 
-def _killed_run(show: Show, servers: Servers, sink: Sink, proxy: FaultProxy, topics: Topics, total: int) -> None:
+def _killed_run(show: Show, servers: Servers, sink: SinkCommand, proxy: FaultProxy, topics: Topics, total: int) -> None:
     show.step(f"s3sink run {MANIFEST.relative_to(ROOT)}, killed with SIGKILL in the middle of an upload")
     process = sink.start("run", *_CATCH_UP)
 
-    def in_the_middle(request: Request) -> bool:
+    def in_the_middle(request: S3Request) -> bool:
         done = proxy.kinds()["CompleteMultipartUpload"]
         return request.kind == "UploadPart" and request.part == 2 and done >= _KILL_AFTER_OBJECTS
 
@@ -83,14 +83,14 @@ def _killed_run(show: Show, servers: Servers, sink: Sink, proxy: FaultProxy, top
     )
 
 
-def _second_run(show: Show, servers: Servers, sink: Sink, proxy: FaultProxy, topics: Topics, total: int) -> None:
+def _second_run(show: Show, servers: Servers, sink: SinkCommand, proxy: FaultProxy, topics: Topics, total: int) -> None:
     show.step("The same command again")
     proxy.resume()
     proxy.forget()
     process = sink.start("run", *_CATCH_UP)
     _watch(show, sink, process, topics, servers, total, until=lambda: not process.running())
     if process.wait(10):
-        raise ServerFailedError(f"s3sink run ended with {process.wait(1)}:\n{process.last_lines()}")
+        raise ServerFailedError(f"s3sink run exited with {process.wait(1)}:\n{process.last_lines()}")
     client = servers.s3.client()
     objects = len(bucket_listing.objects(client, servers.bucket))
     uploads = len(bucket_listing.uploads(client, servers.bucket))
@@ -99,7 +99,7 @@ def _second_run(show: Show, servers: Servers, sink: Sink, proxy: FaultProxy, top
 
 def _watch(
     show: Show,
-    sink: Sink,
+    sink: SinkCommand,
     process: Process,
     topics: Topics,
     servers: Servers,
@@ -107,9 +107,9 @@ def _watch(
     *,
     until: Callable[[], bool],
 ) -> None:
-    """A bar of the committed offsets while the sink runs."""
+    """Shows the committed offsets while the sink runs."""
     group = f"s3sink-default.{servers.manifest['metadata']['name']}"
-    with show.bar("in S3, by the committed offsets", total, "records") as advance:
+    with show.bar("records in S3 (committed offsets)", total, "records") as advance:
 
         def over() -> bool:
             advance(sum(topics.committed(group, servers.topic).values()))
@@ -119,8 +119,8 @@ def _watch(
 
 
 def query(show: Show, servers: Servers, flights: Flights) -> bool:
-    """Shows the objects and asks them what the data set knows of itself; whether the answers are equal."""
-    show.step("The objects, and what is in them")
+    """Shows the objects and runs a query over them; returns whether the result equals that of the data set."""
+    show.step("The objects and their content")
     client = servers.s3.client()
     with tempfile.TemporaryDirectory(dir=servers.folder) as name:
         lake = Path(name)
@@ -133,17 +133,17 @@ def query(show: Show, servers: Servers, flights: Flights) -> bool:
         show.console.print(_as_tree(servers.bucket, counts))
         found = _months(lake)
     expected = flights.months()
-    show.step("One query over the objects (DuckDB), beside the data set's own numbers")
+    show.step("A query over the objects (DuckDB), compared with the data set")
     show.console.print(_as_table(found, expected))
     same = found == expected
     total = sum(month.flights for month in found)
-    verdict = "[green]equal[/green]" if same else "[red]NOT equal[/red]"
-    show.say(f"{total:,} flights in {len(counts)} objects; the source has {len(flights):,}: {verdict}")
+    comparison = "[green]equal[/green]" if same else "[red]NOT equal[/red]"
+    show.say(f"{total:,} flights in {len(counts)} objects; the source has {len(flights):,}: {comparison}")
     return same
 
 
 def _months(lake: Path) -> list[Month]:
-    """By the month in the objects' paths, from the lines of all objects."""
+    """The sums of all objects' lines by the month in their paths."""
     files = str(lake / "**" / "*.json")
     rows = duckdb.execute(
         "SELECT month::INT, count(*), sum(dep_delay)::BIGINT, sum(distance)::BIGINT"
@@ -155,7 +155,7 @@ def _months(lake: Path) -> list[Month]:
 
 
 def _as_tree(bucket: str, counts: dict[str, tuple[int, int]]) -> Tree:
-    """The folders with what is in them, and the objects of each with bytes and lines."""
+    """The folders and their objects, with bytes and lines."""
     root = Tree(
         f"[bold]s3://{bucket}[/bold]: {len(counts)} objects, {sum(lines for _, lines in counts.values()):,} lines"
     )

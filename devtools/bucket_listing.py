@@ -1,4 +1,4 @@
-"""What is in a bucket: the objects, what they hold, and what was left lying about."""
+"""The content of a bucket: objects, their lines, and unfinished uploads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEDGER = "_s3sink/"
 
 
 def objects(client: S3Client, bucket: str, prefix: str = "", *, ledger: bool = False) -> dict[str, int]:
-    """Key to size in bytes, in the order of the keys; the sink's own files under _s3sink/ only when asked for."""
+    """Maps keys to sizes in bytes, ordered by key; includes the sink's own files under _s3sink/ only with `ledger`."""
     found = {}
     for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
         found.update({each["Key"]: each["Size"] for each in page.get("Contents", [])})
@@ -20,22 +20,22 @@ def objects(client: S3Client, bucket: str, prefix: str = "", *, ledger: bool = F
 
 
 def body(client: S3Client, bucket: str, key: str) -> bytes:
-    """An object's bytes as they are stored."""
+    """The stored bytes of an object."""
     return client.get_object(Bucket=bucket, Key=key)["Body"].read()
 
 
 def lines(client: S3Client, bucket: str, key: str) -> list[bytes]:
-    """The lines of an object, unpacked when its key ends in .gz (of one gzip member or many)."""
-    return unpacked(body(client, bucket, key), key).splitlines()
+    """The lines of an object, decompressed if its key ends with .gz (one or several gzip members)."""
+    return decompressed(body(client, bucket, key), key).splitlines()
 
 
-def unpacked(content: bytes, key: str) -> bytes:
-    """What an object of this key holds: `content` itself, or what it is when its key ends in .gz."""
+def decompressed(content: bytes, key: str) -> bytes:
+    """`content`, decompressed if the key ends with .gz."""
     return _gunzip(content) if key.endswith(".gz") else content
 
 
 def uploads(client: S3Client, bucket: str) -> dict[str, str]:
-    """The multipart uploads that are neither completed nor aborted: upload id to key."""
+    """Maps the ids of unfinished multipart uploads to their keys."""
     found = {}
     for page in client.get_paginator("list_multipart_uploads").paginate(Bucket=bucket):
         found.update({each["UploadId"]: each["Key"] for each in page.get("Uploads", [])})

@@ -1,4 +1,4 @@
-"""Self-signed certificates for servers on the loopback address, so that TLS is tried for real."""
+"""Self-signed certificates for servers on the loopback address, for tests of TLS."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cryptography.x509.oid import NameOID
 
 @dataclass(frozen=True)
 class Certificate:
-    """PEM files: `certificate` is its own authority, which is what clients have to be given."""
+    """PEM files; `certificate` is also the authority that clients must trust."""
 
     certificate: Path
     key: Path

@@ -1,7 +1,7 @@
-"""Processes that begin in a tenth of a second: forked from one that has imported what they run.
+"""Processes that start in a tenth of a second: they are forked from a process with all imports.
 
-A Python program of ours takes seconds to import what it stands on, which counts where a test starts it fifty times. The
-parent (multiprocessing's fork server) has read the modules, and nothing else has happened in it.
+The imports of the product's programs take seconds, which matters if a test starts them fifty times. The parent
+(multiprocessing's fork server) has imported the modules and done nothing else.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def forked(
     env: Mapping[str, str],
     cwd: Path | None,
 ) -> Any:
-    """`main(argv)` in a process and session of its own, as `subprocess.Popen`; it dies with this process.
+    """Runs `main(argv)` in its own process and session, as `subprocess.Popen` does; it ends with this process.
 
-    `main` is a function of a module, and returns the exit code. `imports` are the modules that the parent reads: those
-    of the first call. What they take from the environment at import is the parent's.
+    `main` is a function of a module and returns the exit code. `imports` are the modules that the parent imports; those
+    of the first call count. Modules that read the environment at import see that of the parent.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([*imports])
@@ -43,16 +43,14 @@ def forked(
 
 
 class _Popen:
-    """What `devtools.processes.Process` uses of `subprocess.Popen`, for any thread."""
+    """The part of `subprocess.Popen` that `devtools.processes.Process` uses; thread-safe."""
 
     def __init__(self, process: Any) -> None:
         self._process = process
         self._lock = threading.Lock()
         process.start()
         self.pid: int = process.pid
-        while (
-            self.poll() is None and os.getsid(self.pid) != self.pid
-        ):  # until then it would not be found by its session
+        while self.poll() is None and os.getsid(self.pid) != self.pid:  # before, it would not be found by its session
             time.sleep(_POLL_SECONDS)
 
     @property
@@ -86,7 +84,7 @@ class _Popen:
 def _run(
     main: Callable[[Sequence[str]], int], argv: Sequence[str], log: Path, env: Mapping[str, str], cwd: Path | None
 ) -> None:
-    """In the child: as if it had been started by `Process`."""
+    """Runs in the child: sets up the same environment as `Process`."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

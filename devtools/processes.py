@@ -1,7 +1,7 @@
-"""Processes that are started here and ended here: by their id, in a session of their own, with nothing left behind.
+"""Starts and ends processes by their id, each in its own session, without leaving processes behind.
 
-Everything a process starts stays in its session (Linux: `setsid`), also what moves to a process group of its own as
-PySpark's worker daemon does; so "all of it" is the session.
+All child processes stay in the session (Linux: `setsid`), including those that create their own process group, as
+PySpark's worker daemon does. Functions that act on "the process and its children" therefore act on the session.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _POLL_SECONDS = 0.02
 
 
 class ServerFailedError(RuntimeError):
-    """A server did not come up or did not end; the message carries the end of its log."""
+    """A server did not start or did not end; the message contains the end of its log."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback address which nothing listens on now, all different."""
+    """Distinct ports of the loopback address without a listener."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -38,9 +38,9 @@ def free_ports(count: int) -> list[int]:
 def wait_until(
     is_so: Callable[[], bool], what: str, *, seconds: float, unless: Callable[[], str | None] | None = None
 ) -> None:
-    """Returns as soon as `is_so`.
+    """Returns as soon as `is_so` holds.
 
-    Raises `ServerFailedError` after `seconds`, and at once when `unless` gives a reason why it never will be.
+    Raises `ServerFailedError` after `seconds`, or as soon as `unless` returns a reason why it cannot hold.
     """
     end = time.monotonic() + seconds
     while not is_so():
@@ -48,7 +48,7 @@ def wait_until(
         if reason is not None:
             raise ServerFailedError(f"{what}: {reason}")
         if time.monotonic() > end:
-            raise ServerFailedError(f"{what}: not within {seconds:g} s")
+            raise ServerFailedError(f"{what}: timeout after {seconds:g} s")
         time.sleep(_POLL_SECONDS)
 
 
@@ -61,13 +61,14 @@ def accepts_connections(port: int, host: str = LOOPBACK) -> bool:
 
 
 def in_session(session: int) -> list[int]:
-    """The processes of `session` (the id of the one that began it) that still run; zombies do not."""
+    """The running processes of `session` (the id of its first process), without zombies."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
-            # pid (name) state ppid pgrp session …; the name may hold anything, so count from its closing bracket.
+            # pid (name) state ppid pgrp session …; the name may contain any character, so count from its closing
+            # bracket.
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             continue
@@ -84,7 +85,7 @@ def signal_session(session: int, signal_number: int) -> None:
 
 
 def kill_session(session: int) -> None:
-    """SIGKILL for every process of `session`, stopped first so that none can act on another's death."""
+    """Kills every process of `session`; stops them first, so that none reacts to the end of another."""
     signal_session(session, signal.SIGSTOP)
     while in_session(session):
         signal_session(session, signal.SIGKILL)
@@ -92,9 +93,9 @@ def kill_session(session: int) -> None:
 
 
 class Process:
-    """A command in a session of its own, its output in a file.
+    """A command in its own session, with its output in a file.
 
-    `with_parent`: it dies with this process, however this one ends. Without it (servers that are to be left running)
+    With `with_parent` it ends with this process, however this one ends. Without it (for servers that keep running)
     nothing is ended at exit.
     """
 
@@ -130,26 +131,26 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The process id, which is the id of its session too."""
+        """The process id, which is also the id of its session."""
         return self._popen.pid
 
     @property
     def log(self) -> str:
-        """What the process has written so far."""
+        """The output of the process so far."""
         return self.log_path.read_text(errors="replace")
 
     def running(self) -> bool:
         return self._popen.poll() is None
 
     def wait(self, seconds: float) -> int:
-        """The exit code (negative: the signal that ended it); `ServerFailedError` when it does not end in time."""
+        """The exit code (negative: the signal that ended it). Raises `ServerFailedError` on timeout."""
         try:
             return self._popen.wait(seconds)
         except subprocess.TimeoutExpired:
             raise ServerFailedError(f"{self}: still running after {seconds:g} s\n{self.last_lines()}") from None
 
     def terminate(self, seconds: float = 20) -> int:
-        """SIGTERM to the process alone, as a supervisor does; whatever is left of its session afterwards is killed."""
+        """Sends SIGTERM to the process only, as a supervisor does; then kills the rest of its session."""
         if self.running():
             self._popen.terminate()
         try:
@@ -158,29 +159,29 @@ class Process:
             self.kill()
 
     def kill(self) -> None:
-        """SIGKILL for the process and all it started, now; nothing of it runs when this returns."""
+        """Sends SIGKILL to the process and its children; none of them runs when this returns."""
         kill_session(self.pid)
         self._popen.wait()
         atexit.unregister(self.kill)
 
     def kill_alone(self) -> None:
-        """SIGKILL for the process but not for what it started."""
+        """Sends SIGKILL to the process but not to its children."""
         self._popen.kill()
         self._popen.wait()
 
     def pause(self) -> None:
-        """SIGSTOP for all of it."""
+        """Sends SIGSTOP to the process and its children."""
         signal_session(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """SIGCONT for all of it."""
+        """Sends SIGCONT to the process and its children."""
         signal_session(self.pid, signal.SIGCONT)
 
     def last_lines(self, count: int = 30) -> str:
         return "\n".join(self.log.splitlines()[-count:])
 
     def failed(self) -> str | None:
-        """Why it is not running any more, for `wait_until`; None while it runs."""
+        """The reason why it has ended, for `wait_until`; None while it runs."""
         return None if self.running() else f"ended with {self._popen.returncode}\n{self.last_lines()}"
 
     def __str__(self) -> str:
@@ -196,9 +197,9 @@ def killed_at_end(process: Process) -> Iterator[Process]:
 
 
 def _dying_with_parent() -> list[str]:
-    """The words before a command (util-linux) that make the kernel end it when this process is gone, also by SIGKILL.
+    """The command prefix (util-linux) that makes the kernel end a command with this process, also after a SIGKILL.
 
-    The kernel watches the thread that started it, so only the main thread, which lives long enough, asks for it.
+    The kernel observes the starting thread, so only the main thread, which lives long enough, uses it.
     """
     setpriv = shutil.which("setpriv")
     if setpriv and threading.current_thread() is threading.main_thread():

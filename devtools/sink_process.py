@@ -1,4 +1,4 @@
-"""The `s3sink` command as its users run it: a process of its own, with its output in a file."""
+"""The `s3sink` command as a process, with its output in a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAUNCHER = {"SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 def manifest(name: str, spec: Mapping[str, Any], *, namespace: str | None = None) -> dict[str, Any]:
-    """An S3Sink object around `spec`, as its YAML would parse."""
+    """An S3Sink object with `spec`, in the form of parsed YAML."""
     metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
     return {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "metadata": metadata, "spec": dict(spec)}
 
@@ -28,7 +28,7 @@ def manifest(name: str, spec: Mapping[str, Any], *, namespace: str | None = None
 def local_spec(
     *, bootstrap: str, topics: list[str], endpoint: str, bucket: str, **sections: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A spec for servers of this machine; `sections` are merged into it, one level deep, theirs first."""
+    """A spec for servers of this machine; `sections` override it, one level deep."""
     spec: dict[str, Any] = {
         "kafka": {"bootstrapServers": bootstrap, "topics": topics},
         "s3": {
@@ -44,8 +44,8 @@ def local_spec(
     return spec
 
 
-class Sink:
-    """The commands of one manifest in one folder: `run` in the background, the others to their end."""
+class SinkCommand:
+    """The commands of a manifest in a folder: `run` in the background, others until they end."""
 
     def __init__(self, folder: Path, document: Mapping[str, Any], *, env: Mapping[str, str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -56,11 +56,11 @@ class Sink:
         self.write(document)
 
     def write(self, document: Mapping[str, Any]) -> None:
-        """Writes the manifest anew, for the next command."""
+        """Rewrites the manifest for the next command."""
         self.path.write_text(yaml.safe_dump(dict(document), sort_keys=False))
 
     def start(self, command: str = "run", *arguments: str, env: Mapping[str, str] | None = None) -> Process:
-        """Starts `s3sink COMMAND MANIFEST ARGUMENTS…`; it runs until it ends by itself or is ended."""
+        """Starts `s3sink COMMAND MANIFEST ARGUMENTS…`; it runs until it exits or is ended."""
         program = Path(sys.executable).with_name("s3sink")
         log = self.folder / f"{command}-{next(_numbers)}.log"
         process = Process(
@@ -70,38 +70,41 @@ class Sink:
         return process
 
     def run(self, *arguments: str, seconds: float = 300) -> Process:
-        """`s3sink run` to its end; the exit code is `Process.wait`'s."""
+        """Runs `s3sink run` until it exits; `Process.wait` returns the exit code."""
         process = self.start("run", *arguments)
         process.wait(seconds)
         return process
 
     def catch_up(self, *arguments: str, publish_open: bool = True, seconds: float = 300) -> None:
-        """Runs until what is in Kafka now is in the ledger (and published); AssertionError with the log otherwise."""
+        """Runs until the current records are in the ledger (and published). Raises AssertionError with the log
+        otherwise."""
         flags = ["--until-caught-up", *(["--publish-open"] if publish_open else [])]
         self.must("run", *flags, *arguments, seconds=seconds)
 
     def must(self, command: str, *arguments: str, exit_code: int = 0, seconds: float = 300) -> str:
-        """Runs a command to its end and gives its output; AssertionError when the exit code is another."""
+        """Runs a command and returns its output. Raises AssertionError for another exit code."""
         process = self.start(command, *arguments)
         code = process.wait(seconds)
-        assert code == exit_code, f"s3sink {command} ended with {code}, not {exit_code}:\n{process.log}"
+        assert code == exit_code, f"s3sink {command} exited with {code}, expected {exit_code}:\n{process.log}"
         return process.log
 
     def kill(self) -> None:
-        """Ends whatever still runs, without mercy."""
+        """Kills all running processes."""
         for process in self.processes:
             process.kill()
 
     @staticmethod
     def wait_for(is_so: Callable[[], bool], what: str, process: Process, seconds: float = 120) -> None:
-        """Waits until `is_so`; raises `ServerFailedError` in time or as soon as the process has ended."""
+        """Waits until `is_so` holds. Raises `ServerFailedError` on timeout or when the process has ended."""
         wait_until(is_so, what, seconds=seconds, unless=process.failed)
 
 
 @contextlib.contextmanager
-def sink(folder: Path, document: Mapping[str, Any], *, env: Mapping[str, str] | None = None) -> Iterator[Sink]:
+def sink_command(
+    folder: Path, document: Mapping[str, Any], *, env: Mapping[str, str] | None = None
+) -> Iterator[SinkCommand]:
     """A `Sink` none of whose processes outlives the block."""
-    each = Sink(folder, document, env=env)
+    each = SinkCommand(folder, document, env=env)
     try:
         yield each
     finally:

@@ -1,4 +1,4 @@
-"""What is in a broker: topics made and changed, records produced plainly, in transactions and in aborted ones."""
+"""Topics of a broker: creation and changes, and records in committed, aborted and no transactions."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from devtools.processes import wait_until
 
 _SECONDS = 60.0
 _PAUSE_SECONDS = 0.1
-# What a partition answers that was made just now.
+# Errors of a partition that was just created.
 _LEADERLESS = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.UNKNOWN_LEADER_EPOCH,
 )
-# What the first commit to a broker meets with, while its coordinator begins.
+# Errors of the first commit to a broker while its coordinator starts.
 _UNCOORDINATED = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -50,7 +50,7 @@ _UNCOORDINATED = (
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """One record to produce: `timestamp` in ms since the epoch (None: the client's clock)."""
+    """A record to produce: `timestamp` in ms since the epoch (None: the client's clock)."""
 
     value: bytes | None
     key: bytes | None = None
@@ -60,9 +60,9 @@ class Record:
 
 
 class Topics:
-    """The topics of one broker. All calls wait until the broker has done it and raise `KafkaException` when it has not.
+    """The topics of a broker. All calls wait for the broker's result and raise `KafkaException` on failure.
 
-    `properties` are librdkafka's, for a listener with login.
+    `properties` are librdkafka's, for a listener that requires a login.
     """
 
     def __init__(self, bootstrap: str, *, properties: Mapping[str, Any] | None = None) -> None:
@@ -71,10 +71,10 @@ class Topics:
         self._groups: dict[str, Consumer] = {}
 
     def create(self, name: str, *, partitions: int = 1, settings: Mapping[str, str] | None = None) -> str:
-        """A new topic, ready to be written to; gives its name back."""
+        """Creates a topic and waits until it accepts records; returns its name."""
         new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(settings or {}))
         _all_done(self.admin.create_topics([new], operation_timeout=_SECONDS))
-        # A broker that has not applied the controller's record yet answers with a topic of no partitions.
+        # A broker that has not applied the controller's record yet returns a topic without partitions.
         wait_until(lambda: len(self.ends(name)) == partitions, f"{partitions} partitions of {name}", seconds=_SECONDS)
         return name
 
@@ -86,7 +86,7 @@ class Topics:
         wait_until(lambda: len(self.ends(name)) == total, f"{total} partitions of {name}", seconds=_SECONDS)
 
     def allow(self, user: str, name: str) -> None:
-        """Lets a user read and describe a topic, on a broker with an authorizer."""
+        """Allows a user to read and describe a topic, on a broker with an authorizer."""
         rights = [
             AclBinding(
                 ResourceType.TOPIC,
@@ -102,22 +102,22 @@ class Topics:
         _all_done(self.admin.create_acls(rights))
 
     def delete_records(self, name: str, partition: int, before: int) -> None:
-        """As retention would: the log begins at offset `before` from now on."""
+        """Deletes records as retention does: the log then starts at offset `before`."""
         _all_done(self.admin.delete_records([TopicPartition(name, partition, before)]))
 
     def produce(self, name: str, records: Iterable[Record], **settings: Any) -> int:
-        """Produces in the given order and returns how many, after all have been acknowledged."""
+        """Produces records in the given order; returns their number after all are acknowledged."""
         producer = self._producer(settings)
         count = _send(producer, name, records)
         _flush(producer)
         return count
 
     def produce_values(self, name: str, values: Iterable[bytes | None], *, partition: int = 0, **settings: Any) -> int:
-        """`produce` for records that are values alone."""
+        """Produces records that have a value only."""
         return self.produce(name, (Record(value=value, partition=partition) for value in values), **settings)
 
     def transaction(self, name: str, records: Iterable[Record], *, commit: bool = True, **settings: Any) -> None:
-        """Produces in one transaction, which is committed or aborted: either way control records follow."""
+        """Produces records in a transaction, which is committed or aborted; control records follow in both cases."""
         producer = self.open_transaction(name, records, **settings)
         if commit:
             producer.commit_transaction(_SECONDS)
@@ -125,7 +125,8 @@ class Topics:
             producer.abort_transaction(_SECONDS)
 
     def open_transaction(self, name: str, records: Iterable[Record], **settings: Any) -> Producer:
-        """Produces in a transaction and leaves it open; the producer ends it with commit_ or abort_transaction."""
+        """Produces records in a transaction that stays open; end it with the producer's commit_ or
+        abort_transaction."""
         producer = self._producer({"transactional.id": f"test-{uuid.uuid4()}", **settings})
         producer.init_transactions(_SECONDS)
         producer.begin_transaction()
@@ -134,15 +135,15 @@ class Topics:
         return producer
 
     def starts(self, name: str) -> dict[int, int]:
-        """The first offset of each partition that is still there."""
+        """The beginning offset of each partition."""
         return self._offsets(name, OffsetSpec.earliest())
 
     def ends(self, name: str) -> dict[int, int]:
-        """The log end of each partition, exclusive, transaction markers and open transactions counted."""
+        """The log end offset of each partition (exclusive), including transaction markers and open transactions."""
         return self._offsets(name, OffsetSpec.latest())
 
     def committed(self, group: str, name: str) -> dict[int, int]:
-        """The group's offsets in this topic; a partition without one is left out."""
+        """The group's offsets in this topic, without partitions that have none."""
         partitions = [TopicPartition(name, partition) for partition in self.partitions(name)]
         found = self._of_group(group, lambda consumer: consumer.committed(partitions, timeout=_SECONDS))
         return {each.partition: each.offset for each in found if each.offset >= 0}
@@ -153,10 +154,10 @@ class Topics:
         self._of_group(group, lambda consumer: consumer.commit(offsets=positions, asynchronous=False))
 
     def _of_group(self, group: str, ask: Callable[[Consumer], Sequence[TopicPartition]]) -> Sequence[TopicPartition]:
-        """The answer of the group's coordinator, once there is one.
+        """The reply of the group's coordinator, as soon as there is one.
 
-        It is asked by a consumer that never joins: librdkafka's admin client ends the process (a null pointer in its
-        handling of OffsetFetch) when the coordinator is away for a moment.
+        A consumer that never joins sends the request: librdkafka's admin client ends the process (a null pointer in its
+        handling of OffsetFetch) if the coordinator is unavailable for a moment.
         """
         if group not in self._groups:
             self._groups[group] = Consumer({**self._properties, "group.id": group, "enable.auto.commit": False})
@@ -170,7 +171,7 @@ class Topics:
             time.sleep(_PAUSE_SECONDS)
 
     def read(self, name: str, *, isolation: str = "read_committed") -> list[Message]:
-        """All records the topic holds, partition by partition in offset order, as a reader of `isolation` sees them."""
+        """All records of the topic that are visible at `isolation`, ordered by partition and offset."""
         settings = {
             **self._properties,
             "group.id": f"test-{uuid.uuid4()}",
@@ -188,7 +189,7 @@ class Topics:
         return sorted(self.admin.list_topics(name, timeout=_SECONDS).topics[name].partitions)
 
     def _producer(self, settings: Mapping[str, Any]) -> Producer:
-        # One request in flight and in order; the queue is large enough for whatever a test produces at once.
+        # One request in flight, in order; the queue is large enough for the records of a test.
         defaults = {
             "acks": "all",
             "enable.idempotence": True,
@@ -222,7 +223,7 @@ def _send(producer: Producer, name: str, records: Iterable[Record]) -> int:
             try:
                 producer.produce(name, record.value, record.key, record.partition, **extra)
                 break
-            except BufferError:  # the queue is full: let some of it go
+            except BufferError:  # the queue is full: deliver a part of it
                 producer.poll(0.1)
     return count
 
@@ -245,7 +246,7 @@ def _all_of(consumer: Consumer, name: str, partition: int) -> list[Message]:
         message = consumer.poll(_SECONDS)
         error = message.error() if message else None
         if message is None or (error and error.code() != KafkaError._PARTITION_EOF):
-            raise RuntimeError(f"reading {name}-{partition}: {error or 'nothing came'}")
+            raise RuntimeError(f"reading {name}-{partition}: {error or 'no record within the timeout'}")
         if error:
             return found
         found.append(message)

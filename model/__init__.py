@@ -1,17 +1,18 @@
-"""A model of the exactly-once protocol, small enough to be searched exhaustively.
+"""A model of the exactly-once protocol that is small enough to be searched exhaustively.
 
-Two drivers, their tasks, commands, the ledger, the S3 store and the consumer group are one tuple (`world.World`); each
-step is one effect on the outside world, and the search takes every order of steps. A crash is a driver that never moves
-again, a sleep one that moves much later, so both stand between any two effects without a step of their own.
+One tuple (`model_state.ModelState`) holds two drivers, their tasks, commands, the ledger, the S3 store and the consumer
+group. Each step is one effect outside the process; the search takes every order of steps. A crashed driver takes no
+further step, and a sleeping driver takes its next step much later. Both need no step of their own, and can happen
+between any two effects.
 
-    search      breadth first search, counter-examples as traces
-    world       what a state is made of
-    ledger      the project's own records and states, and its own pure decisions on them
-    sentences   the sentences of the promises, each of which can be taken out
-    cutting     what a round's task makes of records
-    beginning   where a case begins
+    search          breadth-first search; counter-examples as traces
+    model_state     the parts of a state
+    ledger          the sink's own records, states and pure decisions
+    protocol_rules  the rules of the promises; each can be omitted
+    writing         the work of a round's task
+    initial_states  the first state of a case
     starting · rounds · publishing · snapshots · commands · faults     the steps
-    generations what a reset begins, and what is proved of each generation
-    invariants  what must hold
-    protocol    all of it together
+    generations     what a reset starts, and the proof of each generation
+    invariants      what every state must satisfy
+    protocol        all steps together
 """

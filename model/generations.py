@@ -1,7 +1,7 @@
-"""The generations of a ledger in the model: how a reset begins one, and what is proved of each.
+"""The generations of a ledger in the model: the start of a generation by a reset, and the proof of each generation.
 
-Where a request leads, what is in its way, how the ledger's lists are divided and what `s3sink verify` says of them are
-the sink's own functions; the model's keys are put into the sink's own for them.
+The sink's own functions resolve a request, find conflicting objects, divide the ledger's lists by generation and run
+the audit of `s3sink verify`. They get the model's keys in the form of the sink's keys.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import NamedTuple, cast
 from msgspec.structs import replace
 
 from model import ledger
-from model.ledger import TP, Kept
-from model.model_state import Case, Command, Driver, World, checksum, directory_of, first_of
+from model.ledger import TP, Interned
+from model.model_state import Case, Command, Driver, ModelState, checksum, directory_of, first_of
 from sink_job.api.enums import OnExisting, ResetTo
 from sink_job.api.errors import SinkError
 from sink_job.api.operator_sections import OffsetResetSpec, PartitionOffset
@@ -35,35 +35,35 @@ from sink_job.verify.results import Finding, FindingType
 SHAPING = ObjectSettings(s3=KeySettings(topics_dir="", offset_pad_width=0))
 
 
-class Stretch(NamedTuple):
-    """What a generation copies: the offsets `[start, end)`; `end` is None for the current one."""
+class OffsetRange(NamedTuple):
+    """The offsets `[start, end)` that a generation copies; `end` is None for the current generation."""
 
     start: int
     end: int | None
 
 
-class Listed(NamedTuple):
+class ListedKey(NamedTuple):
     key: str
 
 
-class Store:
-    """The bucket, as far as a look at what is in the way asks it."""
+class BucketStub:
+    """The calls of the bucket that the check for existing objects makes."""
 
     bucket = "b"
 
-    def __init__(self, world: World) -> None:
-        self._keys = sorted(real(key) for key, _, _ in world.objects)
+    def __init__(self, model: ModelState) -> None:
+        self._keys = sorted(sink_key(key) for key, _, _ in model.objects)
 
-    def list(self, prefix: str) -> Iterator[Listed]:
-        return (Listed(key) for key in self._keys if key.startswith(prefix))
+    def list(self, prefix: str) -> Iterator[ListedKey]:
+        return (ListedKey(key) for key in self._keys if key.startswith(prefix))
 
-    def head(self, key: str) -> Listed | None:
-        return Listed(key) if key in self._keys else None
+    def head(self, key: str) -> ListedKey | None:
+        return ListedKey(key) if key in self._keys else None
 
 
 @cache
-def real(key: str) -> str:
-    """The sink's own key for one of the model's."""
+def sink_key(key: str) -> str:
+    """The sink's key for a key of the model."""
     path = key.rpartition("/")[2].rpartition("+")[0]
     return object_key(_below(directory_of(key)), TP.topic, path, TP.partition, first_of(key) or 0)
 
@@ -75,10 +75,10 @@ def _below(directory: str) -> ObjectSettings:
 
 @cache
 def _renamed(o: ClosedObject) -> ClosedObject:
-    return replace(o, key=real(o.key))
+    return replace(o, key=sink_key(o.key))
 
 
-# -- how one begins --------------------------------------------------------------------------------------------------
+# -- start of a generation -------------------------------------------------------------------------------------------
 
 
 @cache
@@ -100,25 +100,25 @@ def start_of(case: Case, command: Command) -> int:
     return resolve_targets(_request(command), places)[TP]
 
 
-def planned(case: Case, world: World, state: Kept[LedgerState], d: Driver) -> Kept[Record] | None:
-    """The record of the reset that a command is asked for; None where something is in its way."""
+def planned(case: Case, model: ModelState, state: Interned[LedgerState], d: Driver) -> Interned[Record] | None:
+    """The record of the requested reset; None if existing objects conflict with it."""
     body = record(case, state, d)
-    if not case.rules.say("reset.in-the-way"):
+    if not case.rules.enforce("reset.existing-objects"):
         return body
     reset, starts = body.value.reset, {TP: start_of(case, case.command(d.name))}
     assert reset is not None, "it is a reset"
-    store, shaping = cast("S3Client", Store(world)), _below(reset.topics_dir)
+    store, shaping = cast("S3Client", BucketStub(model)), _below(reset.topics_dir)
     try:
         if reset.on_existing == OnExisting.NEW_PREFIX.value:
             check_empty(store, shaping, starts)
         else:
-            check_existing_objects(store, shaping, lists(world, state), starts)
+            check_existing_objects(store, shaping, generation_audits(model, state), starts)
     except SinkError:
         return None
     return body
 
 
-def record(case: Case, state: Kept[LedgerState], d: Driver) -> Kept[Record]:
+def record(case: Case, state: Interned[LedgerState], d: Driver) -> Interned[Record]:
     """The record that begins the next generation."""
     command, before, rules = case.command(d.name), state.value, case.rules
     generation, number = before.generation + 1, before.number + 1
@@ -128,7 +128,7 @@ def record(case: Case, state: Kept[LedgerState], d: Driver) -> Kept[Record]:
         generation=generation,
         topics_dir=topics_dir,
         ended={
-            name: end_of_generation(p) if rules.say("reset.ended") else initial_state(p.next)
+            name: end_of_generation(p) if rules.enforce("reset.ended") else initial_state(p.next)
             for name, p in before.partitions.items()
         },
         nonce=command.nonce,
@@ -136,8 +136,8 @@ def record(case: Case, state: Kept[LedgerState], d: Driver) -> Kept[Record]:
         on_existing=command.on_existing,
         request=digest_of(command),
     )
-    is_claim = rules.say("reset.claim")
-    return ledger.keep(
+    is_claim = rules.enforce("reset.claim")
+    return ledger.intern(
         Record(
             number=number,
             epoch=number if is_claim else d.epoch,
@@ -151,37 +151,37 @@ def record(case: Case, state: Kept[LedgerState], d: Driver) -> Kept[Record]:
     )
 
 
-# -- what is proved of each ------------------------------------------------------------------------------------------
+# -- proof of each generation ----------------------------------------------------------------------------------------
 
 
-def claims(world: World, state: Kept[LedgerState]) -> list[Record]:
-    """Every claim that the ledger still has."""
-    there = dict(world.records)
+def claims(model: ModelState, state: Interned[LedgerState]) -> list[Record]:
+    """The claims in the ledger."""
+    there = dict(model.records)
     return [there[number].value for number in state.value.claims if number in there]
 
 
-def stretches(world: World) -> dict[int, Stretch]:
-    """What each generation copies, by its number."""
+def offset_ranges(model: ModelState) -> dict[int, OffsetRange]:
+    """The offset range of each generation, by its number."""
     found, start = {}, 0
-    for number, (_, body) in enumerate(((n, r) for n, r in world.records if r.value.reset), 1):
+    for number, (_, body) in enumerate(((n, r) for n, r in model.records if r.value.reset), 1):
         reset = body.value.reset
         assert reset is not None, "it is a reset"
-        found[number] = Stretch(start, reset.ended[str(TP)].committable)
+        found[number] = OffsetRange(start, reset.ended[str(TP)].committable)
         start = body.value.partitions[str(TP)].state.next
-    return found | {len(found) + 1: Stretch(start, None)}
+    return found | {len(found) + 1: OffsetRange(start, None)}
 
 
-def marked(world: World) -> int:
-    """The generation that the group's offset was committed in."""
-    return int(world.mark.rpartition(" ")[2]) if world.mark else 1
+def committing_generation(model: ModelState) -> int:
+    """The generation in which the group's offset was committed."""
+    return int(model.group_metadata.rpartition(" ")[2]) if model.group_metadata else 1
 
 
-def lists(world: World, state: Kept[LedgerState]) -> list[GenerationAudit]:
-    """The ledger's lists of each generation, by the sink's own keys."""
-    objects, rotations = _audit(world, state)
-    found = per_generation(state.value, [_renamed(o) for o in objects], rotations, claims(world, state))
+def generation_audits(model: ModelState, state: Interned[LedgerState]) -> list[GenerationAudit]:
+    """The audit input of each generation, with the sink's keys."""
+    objects, rotations = _audit(model, state)
+    found = per_generation(state.value, [_renamed(o) for o in objects], rotations, claims(model, state))
     current = found[-1]
-    pending = {real(key): _renamed(o) for key, o in current.state.pending.items()}
+    pending = {sink_key(key): _renamed(o) for key, o in current.state.pending.items()}
     return [*found[:-1], _with_state(current, replace(current.state, pending=pending))]
 
 
@@ -189,9 +189,9 @@ def _with_state(each: GenerationAudit, state: LedgerState) -> GenerationAudit:
     return GenerationAudit(state, each.published, each.rotations, each.starts, each.ended)
 
 
-def _audit(world: World, state: Kept[LedgerState]) -> tuple[list[ClosedObject], list[RotationRange]]:
-    """The published lists that lead to the state, then the state's own."""
-    files = {end: (start, listed.value) for start, end, listed in world.published}
+def _audit(model: ModelState, state: Interned[LedgerState]) -> tuple[list[ClosedObject], list[RotationRange]]:
+    """The objects and rotations of the published lists that lead to the state, followed by those of the state."""
+    files = {end: (start, listed.value) for start, end, listed in model.published}
     chain, end = [state.value], state.value.audited_to
     while end:
         end, listed = files[end]
@@ -199,20 +199,20 @@ def _audit(world: World, state: Kept[LedgerState]) -> tuple[list[ClosedObject], 
     return [o for each in chain for o in each.published], [r for each in chain for r in each.rotations]
 
 
-def verified(case: Case, world: World, state: Kept[LedgerState]) -> Iterator[Finding]:
-    """What `s3sink verify` finds wrong, but for the objects that a reader has moved away."""
-    found = lists(world, state)
+def verify(case: Case, model: ModelState, state: Interned[LedgerState]) -> Iterator[Finding]:
+    """The findings of `s3sink verify`, except for objects that a reader has moved away."""
+    found = generation_audits(model, state)
     named = {o.key: o for each in found for o in each.objects}
-    there = {real(key): content for key, content, _ in world.objects}
+    there = {sink_key(key): content for key, content, _ in model.objects}
     strange = [UntrackedObject(key, first_of(key.removesuffix(".json")) or 0, 1) for key in there if key not in named]
     whole = BucketState(
         missing=frozenset(named.keys() - there.keys()),
         mismatched={key: "another" for key, o in named.items() if key in there and checksum(there[key]) != o.crc},
         untracked={TP: strange} if strange else {},
     )
-    moved = {real(key) for key, _, _ in world.moved}
-    ours = generation_metadata(state.value.generation) in ("", world.mark)
-    group = KafkaOffsets(group={TP: world.group} if ours else {}, ends={TP: case.records})
+    moved = {sink_key(key) for key, _, _ in model.moved}
+    ours = generation_metadata(state.value.generation) in ("", model.group_metadata)
+    group = KafkaOffsets(group={TP: model.group} if ours else {}, ends={TP: case.records})
     for each, bucket in zip(found, buckets(found, whole, [SHAPING.s3]), strict=True):
-        for verdict in audit(each, bucket, KafkaOffsets() if each.ended else group):
-            yield from (f for f in verdict.findings if f.type is not FindingType.OBJECT_MISSING or f.key not in moved)
+        for result in audit(each, bucket, KafkaOffsets() if each.ended else group):
+            yield from (f for f in result.findings if f.type is not FindingType.OBJECT_MISSING or f.key not in moved)

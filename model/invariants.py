@@ -1,24 +1,27 @@
 """What must hold in every state, by name.
 
-doubled                 no record is in two objects of a generation, nor in two of a directory
-wrong key               an object's key names the first record in it
-lost                    a driver that is done has made every record visible, from its generation's start on
-group ahead             the group's offset, unless somebody else has set it, is never above what is visible in the
-                        generation of its mark (P5)
-unnamed                 every visible object is named by the ledger: in its state or its published list (P1)
-not there               what the ledger names is in the store, unless something was lost from outside (P6)
-litter                  when a driver is done, a later one's clean-up leaves nothing; nor does this one itself (P10)
-named removed           no clean-up and no fenced driver removes what the ledger names (P4, P10)
-foreign harmed          nobody else's object is overwritten, nobody else's upload aborted (P9, P10)
-conflict                no ObjectConflict where nobody else writes (P9)
-fenced by nobody        no driver stops as fenced unless another one has claimed (P4)
-made again needlessly   nothing is read from Kafka a second time unless it was lost (P6, P9)
-late                    no object of a generation that has ended becomes visible
-ended                   what an ended generation says that it has copied is what its objects hold, and no more
-twice                   each request about the offsets is carried out once
-told                    what a command tells as done is done
-verify                  `s3sink verify` finds nothing wrong in any generation (asked at the end, or in every state)
-stuck                   from every state the last driver can finish by itself, whatever has become of the others
+duplicate             no record is in two objects of a generation or of a directory
+wrong key             an object's key contains the offset of its first record
+lost                  a driver that is done has made every record visible, from the start of its generation on
+group ahead           the group's offset is never above the visible records of the generation that committed it, unless
+                      another program has set the offset (P5)
+unlisted              the ledger lists every visible object: in its state or in its published list (P1)
+missing               uploads, parts and staging objects that the ledger names are in the store, unless a fault removed
+                      them (P6)
+orphans               when a driver is done, the clean-up of a later driver leaves nothing, and the driver has removed
+                      the staged remainders of its own rounds (P10)
+removed in use        no clean-up and no fenced driver removes an upload or staging object that the ledger
+                      names (P4, P10)
+foreign changed       no foreign object is overwritten and no foreign upload is aborted (P9, P10)
+conflict              no ObjectConflict where no other program writes (P9)
+fenced without claim  a driver stops as fenced only if another one has claimed the ledger (P4)
+needless rebuild      records are read from Kafka a second time only if their bytes were lost (P6, P9)
+late                  no object of an ended generation becomes visible
+ended                 the objects of an ended generation hold exactly the records that the ledger reports as copied
+repeated              each offset reset request is carried out once
+reported              the work that a command reports as done is done
+verify                `s3sink verify` finds no error in any generation (checked at the end, or in every state)
+no progress           from every state the last driver can finish, whatever happened to the others
 """
 
 from __future__ import annotations
@@ -26,9 +29,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from model import generations, ledger
-from model.model_state import FOREIGN, Case, Driver, World, checksum, directory_of, first_of
+from model.model_state import FOREIGN, Case, Driver, ModelState, checksum, directory_of, first_of
 from model.rounds import loses
-from model.starting import is_fenced, litter
+from model.starting import is_fenced, orphans
 from sink_job.ledger.state import ClosedObject, LedgerState
 
 Broken = Iterator[tuple[str, str]]
@@ -36,30 +39,30 @@ Object = tuple[str, str, int]
 """Key, content and generation."""
 
 
-def broken(case: Case, world: World) -> Broken:
-    """The invariants that do not hold, each with how."""
-    if world.breach:
-        yield world.breach
-    visible = [o for o in (*world.objects, *world.moved) if o[1] != FOREIGN]
-    stretches = generations.stretches(world) if case.commands else {1: generations.Stretch(0, None)}
-    copied = {number: _of(visible, number) for number in stretches}
+def broken(case: Case, model: ModelState) -> Broken:
+    """The broken invariants, each with a message."""
+    if model.breach:
+        yield model.breach
+    visible = [o for o in (*model.objects, *model.moved) if o[1] != FOREIGN]
+    offset_ranges = generations.offset_ranges(model) if case.commands else {1: generations.OffsetRange(0, None)}
+    copied = {number: _of(visible, number) for number in offset_ranges}
     if visible:
         yield from _contents(visible)
-    marked = generations.marked(world)
-    missing = [n for n in range(stretches[marked].start, world.group) if str(n) not in copied[marked]]
-    if missing and not world.group_is_foreign:
-        yield "group ahead", f"the group's offset is {world.group}, but {missing} are not visible"
+    committing = generations.committing_generation(model)
+    missing = [n for n in range(offset_ranges[committing].start, model.group) if str(n) not in copied[committing]]
+    if missing and not model.group_is_foreign:
+        yield "group ahead", f"the group's offset is {model.group}, but {missing} are not visible"
     if case.commands:
-        yield from _generations(case, world, stretches, copied)
-    true = ledger.truth(world.records, world.snapshots)
+        yield from _generations(case, model, offset_ranges, copied)
+    true = ledger.truth(model.records, model.snapshots)
     if true is not None:
-        yield from _named(world, true.value, [key for key, *_ in visible])
+        yield from _named(model, true.value, [key for key, *_ in visible])
         if not loses(case):
-            yield from _there(world, true.value)
-    for d in world.drivers:
-        if d.at == "done" and not (case.commands and is_fenced(world, d)):
-            number, (start, _) = list(stretches.items())[-1]
-            yield from _done(case, world, d, copied[number], start)
+            yield from _there(model, true.value)
+    for d in model.drivers:
+        if d.at == "done" and not (case.commands and is_fenced(model, d)):
+            number, (start, _) = list(offset_ranges.items())[-1]
+            yield from _done(case, model, d, copied[number], start)
 
 
 def _of(visible: Iterable[Object], generation: int) -> str:
@@ -70,99 +73,107 @@ def _contents(visible: Iterable[Object]) -> Broken:
     for generation in {of for *_, of in visible}:
         records = _of(visible, generation)
         if len(set(records)) < len(records):
-            yield "doubled", f"the objects are {', '.join(f'{key} = {content}' for key, content, _ in sorted(visible))}"
+            yield (
+                "duplicate",
+                f"the objects are {', '.join(f'{key} = {content}' for key, content, _ in sorted(visible))}",
+            )
     for key, content, _ in visible:
         if content and first_of(key) != int(content[0]):
             yield "wrong key", f"{key} holds {content}"
 
 
-def _generations(case: Case, world: World, stretches: dict[int, generations.Stretch], copied: dict[int, str]) -> Broken:
-    """Each generation for itself, and those that share a directory."""
-    if len(set(world.resets)) < len(world.resets):
-        yield "twice", f"the requests {', '.join(world.resets)} were carried out"
-    for number, (start, end) in stretches.items():
+def _generations(
+    case: Case, model: ModelState, offset_ranges: dict[int, generations.OffsetRange], copied: dict[int, str]
+) -> Broken:
+    """Checks each generation separately, and the generations that share a directory together."""
+    if len(set(model.resets)) < len(model.resets):
+        yield "repeated", f"the requests {', '.join(model.resets)} were carried out"
+    for number, (start, end) in offset_ranges.items():
         if end is not None:
             yield from _ended(case, number, range(start, end), copied[number])
     if case.verified:
-        yield from _verified(case, world)
+        yield from _verified(case, model)
     below: dict[str, str] = {}
-    for key, content, _ in world.objects:
+    for key, content, _ in model.objects:
         below[directory_of(key)] = below.get(directory_of(key), "") + content
     for directory, records in below.items():
         if len(set(records)) < len(records):
-            yield "doubled", f"{', '.join(f'{key} = {content}' for key, content, _ in world.objects)} in {directory!r}"
+            yield (
+                "duplicate",
+                f"{', '.join(f'{key} = {content}' for key, content, _ in model.objects)} in {directory!r}",
+            )
 
 
-def _verified(case: Case, world: World) -> Broken:
-    true = ledger.truth(world.records, world.snapshots)
+def _verified(case: Case, model: ModelState) -> Broken:
+    true = ledger.truth(model.records, model.snapshots)
     assert true is not None, "no record is lost in these cases"
-    for finding in generations.verified(case, world, true):
-        yield "verify", f"`verify` says at {finding.offset}: {finding.message}"
+    for finding in generations.verify(case, model, true):
+        yield "verify", f"`verify` reports at offset {finding.offset}: {finding.message}"
 
 
-def _ended(case: Case, number: int, stretch: range, copied: str) -> Broken:
-    """All up to where it ended is visible, and with `scope: Partition` nothing else."""
+def _ended(case: Case, number: int, offsets: range, copied: str) -> Broken:
+    """Every record up to the end of the generation is visible; with `scope: Partition` no other record is."""
     records = {int(record) for record in copied}
-    if not records >= set(stretch) or (records > set(stretch) and case.scope == "partition"):
-        yield "ended", f"generation {number} ended at {stretch.stop}, and its objects hold {sorted(records)}"
+    if not records >= set(offsets) or (records > set(offsets) and case.scope == "partition"):
+        yield "ended", f"generation {number} ended at {offsets.stop}, and its objects hold {sorted(records)}"
 
 
-def _named(world: World, true: LedgerState, visible: list[str]) -> Broken:
-    """The audit: the published lists that lead to the state, then the state's own (P1)."""
+def _named(model: ModelState, true: LedgerState, visible: list[str]) -> Broken:
+    """Looks up visible objects in the published lists that lead to the state, and in the state (P1)."""
     if not visible:
         return
-    named = {*true.pending, *(o.key for o in true.published)}
-    files = {end: (start, [o.key for o in listed.value.published]) for start, end, listed in world.published}
+    closed = {*true.pending, *(o.key for o in true.published)}
+    files = {end: (start, [o.key for o in listed.value.published]) for start, end, listed in model.published}
     end = true.audited_to
     while end:
         if end not in files:
-            yield "unnamed", f"the published list has no file that ends at record {end}"
+            yield "unlisted", f"the published list has no file that ends at record {end}"
             return
         end, keys = files[end]
-        named.update(keys)
-    strangers = sorted(set(visible) - named)
+        closed.update(keys)
+    strangers = sorted(set(visible) - closed)
     if strangers:
-        yield "unnamed", f"{'/'.join(strangers)} is visible, and the ledger does not name it"
+        yield "unlisted", f"{'/'.join(strangers)} is visible, but the ledger does not list it"
 
 
-def _there(world: World, true: LedgerState) -> Broken:
+def _there(model: ModelState, true: LedgerState) -> Broken:
     for partition in true.partitions.values():
         for o in partition.open:
-            upload = world.upload(o.upload)
+            upload = model.upload(o.upload)
             if o.upload and (upload is None or not {(p.number, p.etag) for p in o.parts} <= set(upload.parts)):
-                yield "not there", f"the ledger names upload {o.upload} with {[p.etag for p in o.parts]}"
+                yield "missing", f"the ledger names upload {o.upload} with {[p.etag for p in o.parts]}"
             for extent in o.staged:
-                data = (world.staged(extent.name) or "")[extent.offset : extent.offset + extent.length]
+                data = (model.staged(extent.name) or "")[extent.offset : extent.offset + extent.length]
                 if checksum(data) != extent.crc:
-                    yield "not there", f"the ledger names staging object {extent.name} with {extent.crc}"
-    for named in true.pending.values():
-        if not _is_somewhere(world, named):
-            yield "not there", f"the ledger names {named.key}, which is neither an upload nor an object"
+                    yield "missing", f"the ledger names staging object {extent.name} with {extent.crc}"
+    for closed in true.pending.values():
+        if not _is_somewhere(model, closed):
+            yield "missing", f"the ledger names {closed.key}, which is neither an upload nor an object"
 
 
-def _is_somewhere(world: World, o: ClosedObject) -> bool:
-    return world.upload(o.upload) is not None or any(key == o.key for key, *_ in (*world.objects, *world.moved))
+def _is_somewhere(model: ModelState, o: ClosedObject) -> bool:
+    return model.upload(o.upload) is not None or any(key == o.key for key, *_ in (*model.objects, *model.moved))
 
 
-def _done(case: Case, world: World, d: Driver, records: str, start: int) -> Broken:
+def _done(case: Case, model: ModelState, d: Driver, records: str, start: int) -> Broken:
     if len(set(records)) < case.records - start:
         yield "lost", f"{d.name} is done, but only {sorted(records)} are visible"
     if case.commands and not case.verified:
-        yield from _verified(case, world)
-    left = _litter(case, world, d.epoch)
+        yield from _verified(case, model)
+    left = _orphans(case, model, d.epoch)
     if left:
-        yield "litter", f"{d.name} is done, and nobody's clean-up ever removes {', '.join(left)}"
+        yield "orphans", f"{d.name} is done, but no clean-up ever removes {', '.join(left)}"
 
 
-def _litter(case: Case, world: World, epoch: int) -> list[str]:
-    """What stays when nobody moves any more and a new driver has claimed and cleaned up; and the leftovers of this
-    driver's own rounds, which it should have removed itself."""
-    true = ledger.truth(world.records, world.snapshots)
+def _orphans(case: Case, model: ModelState, epoch: int) -> list[str]:
+    """The uploads and staging objects that remain after all actors have stopped and a new driver has claimed and
+    cleaned up, and the staged remainders of this driver's own rounds, which it must remove itself."""
+    true = ledger.truth(model.records, model.snapshots)
     if true is None:
         return []
-    uploads, staging = litter(case, world, true, world.now + 1, world.now + 1)
-    left = [u.id for u in world.uploads if u.id not in uploads and u.id not in true.value.uploads() and u.id != FOREIGN]
-    for name, _ in world.staging:
+    uploads, staging = orphans(case, model, true, model.now + 1, model.now + 1)
+    left = [u.id for u in model.uploads if u.id not in uploads and u.id not in true.value.uploads() and u.id != FOREIGN]
+    for name, _ in model.staging:
         mine = name.startswith(f"{epoch}.") and not name.endswith(".late")
         if name not in true.value.staged() and (mine or name not in staging):
             left.append(name)

@@ -1,8 +1,8 @@
-"""The project's own records and states inside the model, and its own pure decisions on them.
+"""The sink's own records, states and pure decisions inside the model.
 
-What a driver decides from a listing (`history`), what a record makes of a state (`apply`) and which offset may be
-committed (`committed`) are the very functions that the sink runs with. Only where a sentence is taken out does the
-model feed them something else, or go around them.
+The decisions from a listing (`sequence`), the effect of a record on a state (`apply`) and the offsets to commit
+(`committable_offsets`) are the functions that the sink runs. The model passes them other arguments, or bypasses them,
+only where a rule is omitted.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ TP = TopicPartition("t", 0)
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-class Kept(Generic[T]):
-    """A value of the ledger; there is one instance per content, so it is compared and hashed by identity, quickly."""
+class Interned(Generic[T]):
+    """A value of the ledger with one instance per content: comparison and hash use the identity, which is fast."""
 
     __slots__ = ("value",)
 
@@ -42,70 +42,71 @@ class Kept(Generic[T]):
         self.value = value
 
 
-_kept: dict[tuple[type, bytes], object] = {}
+_interned: dict[tuple[type, bytes], object] = {}
 
 
-def keep(value: T) -> Kept[T]:
+def intern(value: T) -> Interned[T]:
     """The one instance with this content."""
     name = (type(value), msgspec.json.encode(value))
-    found = _kept.get(name)
+    found = _interned.get(name)
     if found is None:
-        found = _kept[name] = Kept(value)
-    return cast("Kept[T]", found)
+        found = _interned[name] = Interned(value)
+    return cast("Interned[T]", found)
 
 
-def partition(state: Kept[LedgerState]) -> PartitionState:
+def partition(state: Interned[LedgerState]) -> PartitionState:
     return state.value.partitions[str(TP)]
 
 
-EMPTY = keep(LedgerState())
+EMPTY = intern(LedgerState())
 START = PartitionState(next=0, committable=0, rotation_start=0)
 
 
-def claim(state: Kept[LedgerState], driver: str) -> Kept[Record]:
-    """The claim that follows `state`; the first one says where the topic-partition starts."""
+def claim(state: Interned[LedgerState], driver: str) -> Interned[Record]:
+    """The claim that follows `state`; the first one sets the start of the topic-partition."""
     number = state.value.number + 1
     fresh = {} if state.value.partitions else {str(TP): diff(None, START)}
     settings = settings_of(state.value.topics_dir)
-    return keep(
+    return intern(
         Record(number=number, epoch=number, attempt=driver, kind="claim", clock=0, settings=settings, partitions=fresh)
     )
 
 
 def settings_of(topics_dir: str | None) -> str:
-    """The settings in force, as far as the model has any: where objects go."""
+    """The settings record of the model: it holds the directory of the objects only."""
     return f"s{topics_dir or ''}"
 
 
 def below(settings: str) -> str:
-    """Where the objects of these settings go."""
+    """The directory of the objects under these settings."""
     return settings.removeprefix("s")
 
 
-def resets(records: Iterable[tuple[int, Kept[Record]]]) -> list[int]:
-    """The numbers of the resets: claims, so they are never dropped."""
+def resets(records: Iterable[tuple[int, Interned[Record]]]) -> list[int]:
+    """The numbers of the resets. They are claims, so they are never dropped."""
     return [number for number, record in records if record.value.reset is not None]
 
 
-def generation(records: Iterable[tuple[int, Kept[Record]]], number: int) -> int:
-    """The generation of what the record `number` named."""
+def generation(records: Iterable[tuple[int, Interned[Record]]], number: int) -> int:
+    """The generation of the objects that record `number` closed."""
     return generation_of(number, resets(records))
 
 
 def step(
-    state: Kept[LedgerState],
+    state: Interned[LedgerState],
     *,
     driver: str,
     epoch: int,
     new: PartitionState | None = None,
-    named: Iterable[ClosedObject] = (),
+    closed: Iterable[ClosedObject] = (),
     rotations: Iterable[RotationRange] = (),
     acknowledged: Iterable[str] = (),
     clock: int | None = None,
-) -> Kept[Record]:
-    """The record that follows `state` and makes `new` of its topic-partition; `clock` may set the ledger's back."""
+) -> Interned[Record]:
+    """The record that follows `state` and changes its topic-partition to `new`; `clock` can set the ledger's clock
+    back."""
     number = state.value.number + 1
-    return keep(
+    return intern(
         Record(
             number=number,
             epoch=epoch,
@@ -114,7 +115,7 @@ def step(
             clock=clock or 0,
             sets_clock_back=clock is not None and clock < state.value.clock,
             partitions={str(TP): diff(partition(state), new)} if new else {},
-            closed=tuple(msgspec.structs.replace(o, record=o.record or number) for o in named),
+            closed=tuple(msgspec.structs.replace(o, record=o.record or number) for o in closed),
             rotations=tuple(msgspec.structs.replace(r, record=number) for r in rotations),
             acknowledged=tuple(sorted(acknowledged)),
         )
@@ -122,21 +123,21 @@ def step(
 
 
 @cache
-def after(state: Kept[LedgerState], record: Kept[Record]) -> Kept[LedgerState]:
-    """The state after the record, whatever its number: the numbering is checked by those who read (`history`).
+def after(state: Interned[LedgerState], record: Interned[Record]) -> Interned[LedgerState]:
+    """The state after the record, whatever its number: readers check the numbers (`sequence`).
 
-    Raises KeyError when the record builds on something that the state does not have.
+    Raises KeyError if the record refers to an entry that the state does not have.
     """
-    return keep(apply(msgspec.structs.replace(state.value, number=record.value.number - 1), record.value))
+    return intern(apply(msgspec.structs.replace(state.value, number=record.value.number - 1), record.value))
 
 
 def read(
-    records: tuple[tuple[int, Kept[Record]], ...],
-    snapshots: tuple[tuple[int, Kept[LedgerState]], ...],
+    records: tuple[tuple[int, Interned[Record]], ...],
+    snapshots: tuple[tuple[int, Interned[LedgerState]], ...],
     chain: Chain,
-) -> Kept[LedgerState] | None:
-    """The state that a chain of numbers stands for; None when one of them is no longer there, or another's claim is in
-    the place of one that was dropped."""
+) -> Interned[LedgerState] | None:
+    """The state after the snapshot and records of `chain`; None if one of them has been deleted, or if another driver's
+    claim has taken a dropped number."""
     there, snapped = dict(records), dict(snapshots)
     state = snapped.get(chain.snapshot) if chain.snapshot else EMPTY
     for number in chain.records:
@@ -151,83 +152,85 @@ def read(
 
 @cache
 def truth(
-    records: tuple[tuple[int, Kept[Record]], ...], snapshots: tuple[tuple[int, Kept[LedgerState]], ...]
-) -> Kept[LedgerState] | None:
-    """What the ledger says; None while it can't be read."""
+    records: tuple[tuple[int, Interned[Record]], ...], snapshots: tuple[tuple[int, Interned[LedgerState]], ...]
+) -> Interned[LedgerState] | None:
+    """The current ledger state; None while the ledger is not readable."""
     chain = sequence.chain([n for n, _ in records], [n for n, _ in snapshots])
     return read(records, snapshots, chain) if chain else None
 
 
 def choose(rules: Rules, records: Collection[int], snapshots: Collection[int]) -> Chain | None:
-    """What a starting driver reads, given a listing; None: list again."""
+    """The chain that a starting driver reads after these listings; None: list again."""
     chain = sequence.chain(records, snapshots)
-    if chain is None and not rules.say("p4.check-gap"):
+    if chain is None and not rules.enforce("p4.check-gap"):
         return Chain(max(snapshots, default=0), max([*records, *snapshots]))
     return chain
 
 
 def read_carelessly(
     rules: Rules,
-    records: tuple[tuple[int, Kept[Record]], ...],
-    snapshots: tuple[tuple[int, Kept[LedgerState]], ...],
+    records: tuple[tuple[int, Interned[Record]], ...],
+    snapshots: tuple[tuple[int, Interned[LedgerState]], ...],
     chain: Chain,
-) -> Kept[LedgerState] | None:
-    """`read`, without the sentences on what is read.
+) -> Interned[LedgerState] | None:
+    """`read` without the omitted rules.
 
-    Raises KeyError when the records make no sense.
+    Raises KeyError if the records contradict each other.
     """
     state = dict(snapshots).get(chain.snapshot) if chain.snapshot else EMPTY
     if state is None:
         return None
     for number, record in records:
         below = number <= chain.snapshot
-        if number <= chain.head and not (below and rules.say("p4.above-snapshot")):
+        if number <= chain.head and not (below and rules.enforce("p4.above-snapshot")):
             state = after(state, record)
-    return keep(msgspec.structs.replace(state.value, number=chain.head))
+    return intern(msgspec.structs.replace(state.value, number=chain.head))
 
 
 def is_head(rules: Rules, number: int, records: Collection[int], snapshots: Collection[int]) -> bool:
-    """Whether the claim just written may be acted on."""
-    if not rules.say("p4.check-higher"):
+    """Whether a driver may act under the claim that it has just written."""
+    if not rules.enforce("p4.check-higher"):
         records = [n for n in records if n <= number]
-    if not rules.say("p4.check-snapshot"):
+    if not rules.enforce("p4.check-snapshot"):
         snapshots = ()
     return sequence.is_head(number, records, snapshots)
 
 
-def droppable(rules: Rules, state: Kept[LedgerState], records: Collection[int], snapshots: Collection[int]) -> set[int]:
+def droppable(
+    rules: Rules, state: Interned[LedgerState], records: Collection[int], snapshots: Collection[int]
+) -> set[int]:
     """The numbers of the records to drop after a snapshot."""
     unacknowledged = min((o.record for o in state.value.pending.values()), default=state.value.number + 1)
-    if not rules.say("p10.acknowledged"):
+    if not rules.enforce("p10.acknowledged"):
         unacknowledged = state.value.number + 1
-    if not rules.say("p10.two-snapshots"):
+    if not rules.enforce("p10.two-snapshots"):
         snapshots = [n for newest in snapshots for n in (newest, newest)]
-    claims = state.value.claims if rules.say("p4.claims-kept") else ()
+    claims = state.value.claims if rules.enforce("p4.claims-kept") else ()
     return set(sequence.droppable(records, snapshots, claims, unacknowledged))
 
 
-def snapshot(rules: Rules, state: Kept[LedgerState]) -> Kept[LedgerState]:
+def snapshot(rules: Rules, state: Interned[LedgerState]) -> Interned[LedgerState]:
     kept = without_audit(state.value)
-    return keep(kept if rules.say("p9.state-keeps") else msgspec.structs.replace(kept, pending={}))
+    return intern(kept if rules.enforce("p9.state-keeps") else msgspec.structs.replace(kept, pending={}))
 
 
-def to_commit(state: Kept[LedgerState], visible: Collection[str] = ()) -> int:
+def to_commit(state: Interned[LedgerState], visible: Collection[str] = ()) -> int:
     return committable_offsets(state.value, frozenset(visible))[TP]
 
 
-def list_of(state: Kept[LedgerState]) -> Kept[LedgerState]:
-    """What a published list says: the audit since the last snapshot."""
-    return keep(LedgerState(published=state.value.published, rotations=state.value.rotations))
+def list_of(state: Interned[LedgerState]) -> Interned[LedgerState]:
+    """The content of a published list: the audit since the last snapshot."""
+    return intern(LedgerState(published=state.value.published, rotations=state.value.rotations))
 
 
-def after_snapshot(state: Kept[LedgerState]) -> Kept[LedgerState]:
-    """The state that a driver goes on with."""
-    return keep(without_audit(state.value))
+def after_snapshot(state: Interned[LedgerState]) -> Interned[LedgerState]:
+    """The state that a driver continues with."""
+    return intern(without_audit(state.value))
 
 
 def superseded(snapshots: Collection[int]) -> set[int]:
     return set(sequence.superseded_snapshots(snapshots))
 
 
-def pending(state: Kept[LedgerState]) -> Mapping[str, ClosedObject]:
+def pending(state: Interned[LedgerState]) -> Mapping[str, ClosedObject]:
     return state.value.pending

@@ -1,9 +1,9 @@
-"""What a state of the model is made of: plain tuples, so that states can be compared and counted.
+"""The parts of a model state. They are plain tuples, so states can be compared and counted.
 
-Records of the topic-partition are the digits 0, 1, 2, …: a content is the string of its records. A key is
-`path+first`, with `generation=n/` in front where a reset said so.
-An ETag is the part's content, and `~` behind it when the server encrypted it another way (SSE-KMS: equal bytes, other
-ETag). Time is the number of the newest record or snapshot: what began at `t` began after record `t` was written.
+The records of the topic-partition are the digits 0, 1, 2, …; a content is the string of its records. A key is
+`path+first`, prefixed with `generation=n/` after a reset to a new prefix. An ETag is the content of the part, followed
+by `~` if the server encrypted it differently (SSE-KMS: equal bytes, different ETag). Time is the number of the newest
+record or snapshot: an upload that began at `t` began after record `t` was written.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from model.ledger import EMPTY, Kept
+from model.ledger import EMPTY, Interned
 from model.protocol_rules import Rules
 from sink_job.ledger.state import LedgerState, Record
 
 FOREIGN = "?"
-"""What an object of somebody else's holds."""
+"""The content of an object of another program."""
 
 
 class Command(NamedTuple):
-    """A `discard-open`, or a `reset-offsets` with this nonce: to the offset `to` (`latest`: behind the last record)."""
+    """A `discard-open`, or a `reset-offsets` with this nonce, to the offset `to` (`latest`: the log end)."""
 
     kind: str
     nonce: str = ""
@@ -30,23 +30,34 @@ class Command(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A small world: how much there is to write, and what may go wrong in it.
+    """A small system: its size, and the faults that can happen in it.
 
-    `records` in the topic-partition, `part` of which fill a part; a round reads one of `rounds` many. `paths` is how
-    records are spread: `one`, by `data` (even and odd), or by `clock` (the path is the round's clock, each driver has
-    its own, or `clocks` holds the host's at the round that begins with each offset). `chain` staged leftovers
-    are gathered into one. Every `snapshot_every` records comes a snapshot (0: none).
-    The first of the `drivers` is at work already, under its claim, or with `claiming` it still has to start; the others
-    may start at any time. `recut` cuts lost open objects anew instead of rebuilding them; `cleans_first` cleans up
-    before publishing. With `apart` each path stands for a topic-partition of its own: they share staging objects, and
-    what is lost of one is made again by itself. Each of the `commands` is given once, at any time; the last driver may
-    start again after them, and waits with its first start for the first of them. With `at_once` the ledger is read in
-    one step, so that no listing grows old. With `inherits` a driver of an earlier day is gone for good, and has left an
-    object that is `open` or `named`; its intent is forgotten, and the first driver has still to start. Or the first
-    driver sleeps before its `commit` of a visible one. With `alone` no driver moves while a command is at work; so that
-    it need not sleep for good there, it may be killed. With `in_turn` a command is given only when those before it have
-    ended. With `verified` the audit is asked in every state, not only when a driver is done. With `foreign` somebody
-    else's object or upload is there. Each of `faults` happens at most once.
+    records         records in the topic-partition
+    part            records that fill a part
+    rounds          possible numbers of records in a round
+    paths           how records are divided into paths: `one`; `data` (even and odd); `clock` (the path is the round's
+                    clock, and each driver has its own)
+    clocks          the host's clock at the round that starts with each offset; empty: each driver has its own clock
+    scope           `partition` or `object`: what a rotation closes
+    chain           number of staged remainders of an object that are merged into one
+    snapshot_every  records between two snapshots; 0: no snapshots
+    drivers         number of drivers. The first one works already, under its claim; the others start at any time
+    claiming        the first driver has not started either
+    rewrite_open    lost open objects are written again in new rounds instead of being rebuilt
+    cleans_first    a starting driver cleans up before it publishes
+    apart           each path represents a topic-partition: they share staging objects and are rebuilt independently
+    commands        each is issued once, at any time. The last driver can start again after them; its first start
+                    waits for the first command
+    at_once         the ledger is read in one step, so no listing can be outdated
+    inherits        `open` or `closed`: a previous driver has crashed and has left such an object. Its intent has
+                    expired, and the first driver has not started. `commit`: the first driver sleeps before its commit
+                    of a visible object
+    alone           no driver takes a step while a command works; the command can be killed
+    in_turn         a command is issued only after the previous ones have ended
+    verified        the audit is checked in every state, not only when a driver is done
+    foreign         `object` or `upload`: another program's, at a key of this sink
+    faults          each happens at most once
+    without         the omitted rules
     """
 
     records: int = 3
@@ -58,7 +69,7 @@ class Case:
     snapshot_every: int = 0
     drivers: int = 2
     claiming: bool = False
-    recut: bool = False
+    rewrite_open: bool = False
     apart: bool = False
     cleans_first: bool = False
     foreign: str = ""
@@ -95,7 +106,7 @@ class Upload(NamedTuple):
 
 
 class Late(NamedTuple):
-    """A request of a task attempt that everybody thinks dead, still on its way: `what` is part, staging or upload."""
+    """A delayed request of a task attempt that has ended: `what` is part, staging, upload or intent."""
 
     what: str
     name: str
@@ -105,29 +116,29 @@ class Late(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a round has done and what its record will say: the ledger's record, the staging object to put before it,
-    the uploads that only the record would name, and those to abort after it because it replaces them."""
+    """A round before its record: the record, the staging object to put before it (name, content), the uploads that only
+    this record names (`started`), and the uploads that the record replaces, to abort after it."""
 
-    record: Kept[Record]
+    record: Interned[Record]
     staging: tuple[str, str] | None = None
-    begun: tuple[str, ...] = ()
+    started: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
 
 
 class Driver(NamedTuple):
-    """A driver: where it is in its program, what it knows, and what it works at.
+    """A driver: its position in its program, the state it has read, and its current work.
 
-    `state` is the ledger's state as it knows it, `visible` what it has seen complete since; `then` is where it goes on
-    when publishing is done. `generation` is the one that a command saw when it looked first.
+    `state` is the ledger state that the driver holds; `visible` are the keys that it has observed to be complete since.
+    `then` is the next position after the current work. `generation` is the one that a command read at its first check.
     """
 
     name: str
     at: str = "off"
-    state: Kept[LedgerState] = EMPTY
+    state: Interned[LedgerState] = EMPTY
     epoch: int = 0
     visible: tuple[str, ...] = ()
     committed: int = -1
-    begun: int = 0
+    started: int = 0
     failed: int = 0
     then: str = ""
     key: str = ""
@@ -138,22 +149,25 @@ class Driver(NamedTuple):
     generation: int = 0
 
 
-class World(NamedTuple):
-    """Everything: the ledger's folders, the store, the group's offset, the drivers, what is on its way and what may
-    still go wrong. Objects and intents are listed with the generation, and with the settings, that they are of; `mark`
-    is the metadata of the group's offset, and `group_is_foreign` while somebody else's forward commit is the last one.
-    `resets` are the nonces that were carried out. `breach` is set by a step that does what no step may do."""
+class ModelState(NamedTuple):
+    """The whole system: the ledger's folders, the store, the group's offset, the drivers, the delayed requests and the
+    faults that can still happen.
 
-    records: tuple[tuple[int, Kept[Record]], ...] = ()
-    snapshots: tuple[tuple[int, Kept[LedgerState]], ...] = ()
-    published: tuple[tuple[int, int, Kept[LedgerState]], ...] = ()
+    An object carries its generation, an intent its settings. `group_metadata` is the metadata of the group's offset;
+    `group_is_foreign` holds while the last commit is a forward commit of another program. `resets` are the nonces of
+    the resets that were carried out. A step that breaks an invariant sets `breach` (invariant, message).
+    """
+
+    records: tuple[tuple[int, Interned[Record]], ...] = ()
+    snapshots: tuple[tuple[int, Interned[LedgerState]], ...] = ()
+    published: tuple[tuple[int, int, Interned[LedgerState]], ...] = ()
     intents: tuple[tuple[int, int, int, tuple[str, ...]], ...] = ()
     uploads: tuple[Upload, ...] = ()
     objects: tuple[tuple[str, str, int], ...] = ()
     staging: tuple[tuple[str, str], ...] = ()
     moved: tuple[tuple[str, str, int], ...] = ()
     group: int = 0
-    mark: str = ""
+    group_metadata: str = ""
     group_is_foreign: bool = False
     resets: tuple[str, ...] = ()
     drivers: tuple[Driver, ...] = ()
@@ -175,44 +189,44 @@ class World(NamedTuple):
     def staged(self, name: str) -> str | None:
         return next((content for n, content in self.staging if n == name), None)
 
-    def with_driver(self, driver: Driver) -> World:
+    def with_driver(self, driver: Driver) -> ModelState:
         drivers = tuple(driver if d.name == driver.name else d for d in self.drivers)
         return self._replace(drivers=drivers)
 
-    def with_upload(self, upload: Upload) -> World:
+    def with_upload(self, upload: Upload) -> ModelState:
         others = tuple(u for u in self.uploads if u.id != upload.id)
         return self._replace(uploads=tuple(sorted((*others, upload))))
 
-    def without_upload(self, upload_id: str | None) -> World:
+    def without_upload(self, upload_id: str | None) -> ModelState:
         return self._replace(uploads=tuple(u for u in self.uploads if u.id != upload_id))
 
-    def with_object(self, key: str, content: str, generation: int = 1) -> World:
+    def with_object(self, key: str, content: str, generation: int = 1) -> ModelState:
         others = tuple(o for o in self.objects if o[0] != key)
         return self._replace(objects=tuple(sorted((*others, (key, content, generation)))))
 
-    def with_staging(self, name: str, content: str) -> World:
+    def with_staging(self, name: str, content: str) -> ModelState:
         others = tuple(s for s in self.staging if s[0] != name)
         return self._replace(staging=tuple(sorted((*others, (name, content)))))
 
-    def without_staging(self, name: str) -> World:
+    def without_staging(self, name: str) -> ModelState:
         return self._replace(staging=tuple(s for s in self.staging if s[0] != name))
 
-    def after(self, fault: str) -> World:
-        """The same world, with one fault less to come."""
+    def after(self, fault: str) -> ModelState:
+        """The same state, with one fault less to come."""
         left = list(self.faults)
         left.remove(fault)
         return self._replace(faults=tuple(left))
 
 
 NAMES = "ABC"
-"""What the drivers are called."""
+"""The names of the drivers."""
 
 COMMANDS = "RST"
-"""What the commands are called."""
+"""The names of the commands."""
 
 
 def key_of(path: str, first: int, below: str = "") -> str:
-    """`below`: the directory of the generation, if it has one of its own."""
+    """The key of an object; `below` is the directory of the generation, if it has its own."""
     return f"{below}/{path}+{first}" if below else f"{path}+{first}"
 
 
@@ -221,7 +235,7 @@ def directory_of(key: str) -> str:
 
 
 def first_of(key: str) -> int | None:
-    """The first offset that a key of ours names; None for another's key."""
+    """The first offset in a key of the sink; None for a foreign key."""
     first = key.rpartition("+")[2]
     return int(first) if first.isdigit() else None
 
@@ -231,5 +245,5 @@ def content_of(etag: str) -> str:
 
 
 def checksum(content: str) -> int:
-    """Tells contents apart, as a checksum does."""
+    """A number that differs for different contents, as a checksum does."""
     return 0 if content == FOREIGN else int("1" + content)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from model import commands, faults, ledger, publishing, rounds, snapshots, starting
 from model.initial_states import begin
 from model.invariants import broken
-from model.model_state import COMMANDS, NAMES, Case, Driver, World
+from model.model_state import COMMANDS, NAMES, Case, Driver, ModelState
 from model.search import Outcome, Search, Step
 
-PROGRAM: dict[str, Callable[[Case, World, Driver], Iterator[Step[World]]]] = {
+PROGRAM: dict[str, Callable[[Case, ModelState, Driver], Iterator[Step[ModelState]]]] = {
     "off": starting.begin,
     "list records": starting.list_records,
     "list snapshots": starting.list_snapshots,
@@ -37,60 +37,64 @@ PROGRAM: dict[str, Callable[[Case, World, Driver], Iterator[Step[World]]]] = {
     "lost": publishing.lost,
     "commit": publishing.commit,
     "done": starting.after_done,
-    "asked": commands.asked,
-    "look again": commands.look_again,
+    "requested": commands.requested,
+    "check again": commands.check_again,
     "intend": commands.intend,
-    "give up": commands.give_up,
+    "discard open": commands.discard_open,
     "offsets of the group": commands.offsets,
-    "tell": commands.tell,
+    "report": commands.report,
 }
-"""What a driver does next, by where it is. It has ended in any other place: fenced, conflict, refused, told."""
+"""The next steps of a driver by its position.
+
+In any other position it has ended: fenced, conflict, refused, reported.
+"""
 
 LIMIT = 400_000
 
 
-def steps(case: Case, world: World) -> Iterator[Step[World]]:
-    rests = case.alone and commands.at_work(world)
-    for d in world.drivers:
+def steps(case: Case, model: ModelState) -> Iterator[Step[ModelState]]:
+    rests = case.alone and commands.at_work(model)
+    for d in model.drivers:
         program = PROGRAM.get(d.at)
         if program and (d.name in COMMANDS or not rests):
-            yield from program(case, world, d)
+            yield from program(case, model, d)
     if case.alone:
-        yield from commands.killed(world)
-    yield from faults.happen(case, world)
+        yield from commands.kill(model)
+    yield from faults.happen(case, model)
 
 
-def ended(case: Case, world: World) -> bool:
-    """Whether a driver has finished: with everything visible, or rightly stopped before what somebody else has done."""
-    for d in world.drivers:
-        if (d.at == "done" and not (case.commands and starting.is_fenced(world, d))) or (
+def ended(case: Case, model: ModelState) -> bool:
+    """Whether a driver has finished: everything is visible, or it has correctly stopped at a foreign object or a
+    gap."""
+    for d in model.drivers:
+        if (d.at == "done" and not (case.commands and starting.is_fenced(model, d))) or (
             d.at == "conflict" and case.foreign
         ):
             return True
         if (
             d.at == "list records"
             and "record lost" in case.faults
-            and ledger.truth(world.records, world.snapshots) is None
+            and ledger.truth(model.records, model.snapshots) is None
         ):
             return True
     return False
 
 
 def explore(case: Case, *, only: str | None = None, limit: int = LIMIT) -> Outcome:
-    """Searches everything that can happen in a case, for any invariant that does not hold, or for `only` one.
+    """Searches all states of a case for a broken invariant, or for the invariant `only`.
 
-    The last driver must be able to finish by itself, whatever has become of the others (where each may be the last to
-    claim: some driver must).
+    The last driver must be able to finish alone, whatever happened to the others. If any driver can be the last to
+    claim, some driver must be able to finish.
     """
-    return Search[World](
-        steps=lambda world: steps(case, world),
-        broken=lambda world: next((b for b in broken(case, world) if only in (None, b[0])), None),
-        ended=lambda world: only not in (None, "stuck") or ended(case, world),
+    return Search[ModelState](
+        steps=lambda model: steps(case, model),
+        broken=lambda model: next((b for b in broken(case, model) if only in (None, b[0])), None),
+        ended=lambda model: only not in (None, "no progress") or ended(case, model),
         relied_on=lambda label: (
             case.claiming
             or case.drivers > 2
             or label.startswith(NAMES[case.drivers - 1])
-            or " is asked " in label
+            or " is requested " in label
             or " is killed" in label
         ),
         limit=limit,

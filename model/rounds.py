@@ -1,26 +1,26 @@
-"""A round: intent, tasks, leftovers, record (P2, P4, P6, P10)."""
+"""A round: intent, tasks, staged remainder, record (P2, P4, P6, P10)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from model import ledger
-from model.model_state import NAMES, Case, Driver, Late, Plan, World, key_of
+from model.model_state import NAMES, Case, Driver, Late, ModelState, Plan, key_of
 from model.search import Step
 from model.starting import is_fenced, put_record, removed, starts_again
-from model.writing import Cut, Lost, Task, closings, content, path_of
+from model.writing import DataGone, Task, TaskResult, closings, content, path_of
 from sink_job.ledger.state import LedgerState, PartitionState, Record
 from sink_job.ledger.transitions import superseded_staging
 
-Steps = Iterator[Step[World]]
+Steps = Iterator[Step[ModelState]]
 
 
-def idle(case: Case, world: World, d: Driver) -> Steps:
-    """Chooses a round and writes its intent; ends when there is nothing left."""
+def idle(case: Case, model: ModelState, d: Driver) -> Steps:
+    """Chooses a round and writes its intent; ends when no records are left."""
     state = ledger.partition(d.state)
     if state.next == case.records and not state.open:
-        begun = d.begun if case.commands else 0
-        yield Step(f"{d.name} is done", world.with_driver(Driver(d.name, at="done", epoch=d.epoch, begun=begun)))
+        started = d.started if case.commands else 0
+        yield Step(f"{d.name} is done", model.with_driver(Driver(d.name, at="done", epoch=d.epoch, started=started)))
         return
     for end in sorted({min(state.next + n, case.records) for n in case.rounds}):
         paths = [o.path for o in state.open]
@@ -29,163 +29,174 @@ def idle(case: Case, world: World, d: Driver) -> Steps:
             if path not in paths:
                 paths.append(path)
         for closing in closings(case, paths, last=end == case.records):
-            yield from _intends(case, world, d, state, end, closing)
+            yield from _intends(case, model, d, state, end, closing)
 
 
-def _intends(case: Case, world: World, d: Driver, state: PartitionState, end: int, closing: tuple[str, ...]) -> Steps:
+def _intends(
+    case: Case, model: ModelState, d: Driver, state: PartitionState, end: int, closing: tuple[str, ...]
+) -> Steps:
     what = f"[{state.next}, {end}){' closing ' + '/'.join(closing) if closing else ''}"
     oldest = min([state.next, *(o.first for o in state.open)])
-    writes = intend(case, world, d, oldest, end).with_driver(d._replace(at="write", numbers=(end,), todo=closing))
+    writes = intend(case, model, d, oldest, end).with_driver(d._replace(at="write", numbers=(end,), todo=closing))
     yield Step(f"{d.name} plans {what}", writes)
-    earlier = next((f"{start}-{stop}" for epoch, start, stop, _ in world.intents if epoch == d.epoch), None)
-    if "late intent" in world.faults and earlier is not None:
+    earlier = next((f"{start}-{stop}" for epoch, start, stop, _ in model.intents if epoch == d.epoch), None)
+    if "late intent" in model.faults and earlier is not None:
         late = Late("intent", str(d.epoch), content=earlier)
-        repeated = f"{d.name} plans {what}; a repetition of its last intent's put is on its way"
+        repeated = f"{d.name} plans {what}; a repeated put of its previous intent is delayed"
         yield Step(repeated, _with_late(writes, "late intent", late))
 
 
-def intend(case: Case, world: World, d: Driver, start: int, end: int) -> World:
-    """One intent an epoch; it only grows, so that a late task's uploads of earlier rounds are covered, too."""
-    if not case.rules.say("p10.intent"):
-        return world
+def intend(case: Case, model: ModelState, d: Driver, start: int, end: int) -> ModelState:
+    """One intent per epoch. It only grows, so it also covers uploads of delayed tasks of earlier rounds."""
+    if not case.rules.enforce("p10.intent"):
+        return model
     settings = tuple(sorted(d.state.value.settings.values()))
-    mine = [(start, end), *((s, e) for epoch, s, e, _ in world.intents if epoch == d.epoch)]
+    mine = [(start, end), *((s, e) for epoch, s, e, _ in model.intents if epoch == d.epoch)]
     grown = (d.epoch, min(s for s, _ in mine), max(e for _, e in mine), settings)
-    return world._replace(intents=tuple(sorted((*(i for i in world.intents if i[0] != d.epoch), grown))))
+    return model._replace(intents=tuple(sorted((*(i for i in model.intents if i[0] != d.epoch), grown))))
 
 
-def write(case: Case, world: World, d: Driver) -> Steps:
-    """The tasks: uploads are begun, full parts sent."""
-    task = Task(case, world, d, staging_name(case, d), clock(case, d))
+def write(case: Case, model: ModelState, d: Driver) -> Steps:
+    """The tasks: uploads are started, full parts sent."""
+    task = Task(case, model, d, staging_name(case, d), clock(case, d))
     try:
-        cut = task.cut(ledger.partition(d.state), d.numbers[0], d.todo)
-    except Lost as lost:
-        yield _makes_again(case, world, d, lost)
+        result = task.write(ledger.partition(d.state), d.numbers[0], d.todo)
+    except DataGone as lost:
+        yield _rebuilds_open(case, model, d, lost)
         return
-    sent = f"{d.name} writes {_told(cut)}"
-    world = _sent(world, cut)
-    after = d._replace(at="stage" if cut.staging else "record", begun=d.begun + len(cut.begun), numbers=(), todo=())
-    plan = _plan(case, d, cut)
-    yield Step(sent, world.with_driver(after._replace(plan=plan)))
-    yield from _late_attempts(case, world.with_driver(after._replace(plan=plan)), d, cut, sent)
+    sent = f"{d.name} writes {_describe_uploads(result)}"
+    model = _sent(model, result)
+    after = d._replace(
+        at="stage" if result.staging else "record", started=d.started + len(result.started), numbers=(), todo=()
+    )
+    plan = _plan(case, d, result)
+    yield Step(sent, model.with_driver(after._replace(plan=plan)))
+    yield from _late_attempts(case, model.with_driver(after._replace(plan=plan)), d, result, sent)
 
 
-def _makes_again(case: Case, world: World, d: Driver, why: Lost) -> Step[World]:
-    """Open objects whose upload or leftovers are gone: made again from their members, or cut anew."""
+def _rebuilds_open(case: Case, model: ModelState, d: Driver, why: DataGone) -> Step[ModelState]:
+    """Open objects whose upload or staged remainder is lost are rebuilt from their members, or written again."""
     state = ledger.partition(d.state)
-    if not why.given_up:
-        world = blame(case, world, d, "its open objects")
+    if not why.discarded:
+        model = check_needless(case, model, d, "its open objects")
     lost = [o for o in state.open if not case.apart or o.path == why.path]
     replaced = tuple(o.upload for o in lost if o.upload)
-    task = Task(case, world, d, staging_name(case, d), clock(case, d))
-    if case.recut and (case.scope == "partition" or not case.rules.say("p2.scope-object")):
-        first = state.committable if case.rules.say("p2.recut-from") else 0
-        cut = Cut(PartitionState(next=first, committable=first, rotation_start=0), (), (), (), None)
-        label = f"{d.name}: {why}: will cut anew from {first}"
+    task = Task(case, model, d, staging_name(case, d), clock(case, d))
+    if case.rewrite_open and (case.scope == "partition" or not case.rules.enforce("p2.scope-object")):
+        first = state.committable if case.rules.enforce("p2.rewrite-from") else 0
+        result = TaskResult(PartitionState(next=first, committable=first, rotation_start=0), (), (), (), None)
+        label = f"{d.name}: {why}: will write again from {first}"
     else:
-        cut = task.rebuild_open(state, why.path if case.apart else None)
-        label = f"{d.name}: {why}: makes {'/'.join(key_of(o.path, o.first) for o in lost)} again, {_told(cut)}"
-    world = _sent(world, cut)
-    if not case.rules.say("p4.replaced-after-record"):
+        result = task.rebuild_open(state, why.path if case.apart else None)
+        keys = "/".join(key_of(o.path, o.first) for o in lost)
+        label = f"{d.name}: {why}: rebuilds {keys}, {_describe_uploads(result)}"
+    model = _sent(model, result)
+    if not case.rules.enforce("p4.replaced-after-record"):
         for upload in replaced:
-            world = removed(world, d, upload) if is_fenced(world, d) else world.without_upload(upload)
-    plan = _plan(case, d, cut)._replace(replaced=replaced)
+            model = removed(model, d, upload) if is_fenced(model, d) else model.without_upload(upload)
+    plan = _plan(case, d, result)._replace(replaced=replaced)
     after = d._replace(
-        at="stage" if cut.staging else "record", plan=plan, begun=d.begun + len(cut.begun), numbers=(), todo=()
+        at="stage" if result.staging else "record",
+        plan=plan,
+        started=d.started + len(result.started),
+        numbers=(),
+        todo=(),
     )
-    return Step(label, world.with_driver(after))
+    return Step(label, model.with_driver(after))
 
 
-def _late_attempts(case: Case, world: World, d: Driver, cut: Cut, sent: str) -> Steps:
-    """Another attempt of the same task, thought dead, has a request on its way."""
-    for upload in cut.uploads:
+def _late_attempts(case: Case, model: ModelState, d: Driver, result: TaskResult, sent: str) -> Steps:
+    """An ended attempt of the same task has a delayed request."""
+    for upload in result.uploads:
         number, etag = upload.parts[-1]
         for fault, late_etag in (("late part", etag + "~"), ("late other part", etag[:-1])):
-            if fault in world.faults:
+            if fault in model.faults:
                 late = Late("part", upload.id, number=number, content=late_etag)
-                yield Step(f"{sent}; a late attempt's part {number} is on its way", _with_late(world, fault, late))
-    for upload in cut.uploads:
-        if "late upload" in world.faults and upload.id in cut.begun:
+                yield Step(f"{sent}; part {number} of a late attempt is delayed", _with_late(model, fault, late))
+    for upload in result.uploads:
+        if "late upload" in model.faults and upload.id in result.started:
             late = Late("upload", f"{upload.id}-late", key=upload.key)
-            yield Step(f"{sent}; a late attempt begins {upload.key}, too", _with_late(world, "late upload", late))
-    if cut.staging and "late staging" in world.faults:
+            yield Step(f"{sent}; a late attempt also starts {upload.key}", _with_late(model, "late upload", late))
+    if result.staging and "late staging" in model.faults:
         late = Late("staging", staging_name(case, d, attempt="late"))
-        yield Step(f"{sent}; a late attempt's leftovers are on their way", _with_late(world, "late staging", late))
+        yield Step(
+            f"{sent}; the staged remainder of a late attempt is delayed", _with_late(model, "late staging", late)
+        )
 
 
-def _with_late(world: World, fault: str, late: Late) -> World:
-    return world.after(fault)._replace(late=tuple(sorted((*world.late, late))))
+def _with_late(model: ModelState, fault: str, late: Late) -> ModelState:
+    return model.after(fault)._replace(late=tuple(sorted((*model.late, late))))
 
 
-def stage(case: Case, world: World, d: Driver) -> Steps:
-    """Puts the leftovers, before the record that names them."""
+def stage(case: Case, model: ModelState, d: Driver) -> Steps:
+    """Puts the staged remainder before the record that names it."""
     assert d.plan is not None, "there is a round"
-    assert d.plan.staging is not None, "it has leftovers"
-    if not case.rules.say("p6.staged-first") and d.numbers == ():
-        yield Step(f"{d.name} leaves its leftovers for later", world.with_driver(d._replace(at="record")))
+    assert d.plan.staging is not None, "it has a staged remainder"
+    if not case.rules.enforce("p6.staged-first") and d.numbers == ():
+        yield Step(f"{d.name} postpones its staged remainder", model.with_driver(d._replace(at="record")))
         return
     name, content = d.plan.staging
-    at = "record" if case.rules.say("p6.staged-first") else "publish"
+    at = "record" if case.rules.enforce("p6.staged-first") else "publish"
     plan = d.plan if at == "record" else None
     after = d._replace(at=at, plan=plan, numbers=())
-    yield Step(f"{d.name} stages {content} in {name}", world.with_staging(name, content).with_driver(after))
+    yield Step(f"{d.name} stages {content} in {name}", model.with_staging(name, content).with_driver(after))
 
 
-def record(case: Case, world: World, d: Driver) -> Steps:
-    """Appends the record: from here on it is decided."""
+def record(case: Case, model: ModelState, d: Driver) -> Steps:
+    """Appends the record, which decides the round."""
     assert d.plan is not None, "there is something to record"
-    if not case.rules.say("p2.recorded-first"):
-        early = [o for o in d.plan.record.value.closed if world.upload(o.upload) and world.object(o.key) is None]
+    if not case.rules.enforce("p2.recorded-first"):
+        early = [o for o in d.plan.record.value.closed if model.upload(o.upload) and model.object(o.key) is None]
         for o in early:
-            shown = world.without_upload(o.upload).with_object(o.key, content(o))
+            shown = model.without_upload(o.upload).with_object(o.key, content(o))
             yield Step(f"{d.name} completes {o.key} ({o.upload}) without a record", shown.with_driver(d))
         if early:
             return
-    body, stored = d.plan.record, dict(world.records).get(d.plan.record.value.number)
+    body, stored = d.plan.record, dict(model.records).get(d.plan.record.value.number)
     number, rules = body.value.number, case.rules
-    if stored is None or not rules.say("p4.conditional"):
-        put = put_record(world, body)
-        yield Step(f"{d.name} records {number}: {_says(body)}", put.with_driver(_recorded(case, d, body)))
-        if "record reply lost" in world.faults:
-            again = d if rules.say("p4.frozen-body") else d._replace(at="idle", plan=None)
+    if stored is None or not rules.enforce("p4.conditional"):
+        put = put_record(model, body)
+        yield Step(f"{d.name} records {number}: {_describe_record(body)}", put.with_driver(_recorded(case, d, body)))
+        if "record reply lost" in model.faults:
+            again = d if rules.enforce("p4.frozen-body") else d._replace(at="idle", plan=None)
             yield Step(
-                f"{d.name} records {number}: {_says(body)}, the reply is lost",
+                f"{d.name} records {number}: {_describe_record(body)}, the reply is lost",
                 put.after("record reply lost").with_driver(again),
             )
         return
-    own = stored is body or (not rules.say("p4.frozen-body") and stored.value.attempt == d.name)
-    if own and rules.say("p4.own-record"):
-        yield Step(f"{d.name} records {number}: 412, its own", world.with_driver(_recorded(case, d, body)))
-    elif rules.say("p4.fenced-stops"):
-        yield fenced(case, world, d, f"{d.name} records {number}: 412, it is fenced")
+    own = stored is body or (not rules.enforce("p4.frozen-body") and stored.value.attempt == d.name)
+    if own and rules.enforce("p4.own-record"):
+        yield Step(f"{d.name} records {number}: 412, its own", model.with_driver(_recorded(case, d, body)))
+    elif rules.enforce("p4.fenced-stops"):
+        yield fenced(case, model, d, f"{d.name} records {number}: 412, it is fenced")
     else:
-        yield Step(f"{d.name} records {number}: 412, goes on", world.with_driver(_recorded(case, d, body)))
+        yield Step(f"{d.name} records {number}: 412, continues", model.with_driver(_recorded(case, d, body)))
 
 
-def fenced(case: Case, world: World, d: Driver, label: str) -> Step[World]:
-    """A fenced driver stops; it aborts only what it began and never recorded."""
-    begun = set(d.plan.begun) if d.plan else set()
-    if not case.rules.say("p4.fenced-aborts-own"):
-        begun |= d.state.value.uploads()
-    if not is_fenced(world, d):
-        world = world._replace(
-            breach=("fenced by nobody", f"{d.name} stops, though nobody else has claimed the ledger")
+def fenced(case: Case, model: ModelState, d: Driver, label: str) -> Step[ModelState]:
+    """A fenced driver stops; it aborts only uploads that it began and never recorded."""
+    started = set(d.plan.started) if d.plan else set()
+    if not case.rules.enforce("p4.fenced-aborts-own"):
+        started |= d.state.value.uploads()
+    if not is_fenced(model, d):
+        model = model._replace(
+            breach=("fenced without claim", f"{d.name} stops, but no other driver has claimed the ledger")
         )
-    for upload in sorted(begun):
-        world = removed(world, d, upload)
+    for upload in sorted(started):
+        model = removed(model, d, upload)
     again = starts_again(case, d)
-    label = f"{label}{', aborts ' + '/'.join(sorted(begun)) if begun else ''}{', starts again' if again else ''}"
-    return Step(label, world.with_driver(again or Driver(d.name, at="fenced")))
+    label = f"{label}{', aborts ' + '/'.join(sorted(started)) if started else ''}{', starts again' if again else ''}"
+    return Step(label, model.with_driver(again or Driver(d.name, at="fenced")))
 
 
-def _recorded(case: Case, d: Driver, body: ledger.Kept[Record]) -> Driver:
-    """The driver after its record; what it replaces goes next."""
+def _recorded(case: Case, d: Driver, body: ledger.Interned[Record]) -> Driver:
+    """The driver after its record; next it removes replaced uploads and staging objects."""
     assert d.plan is not None, "there was something to record"
     state = ledger.after(d.state, body)
     acknowledged = body.value.acknowledged
     todo = (*_superseded(case, d.state.value, state.value), *d.plan.replaced)
-    if d.then == "give up":
-        return given_up(d, state, body.value.number)
+    if d.then == "discard open":
+        return discarded(d, state, body.value.number)
     d = d._replace(
         state=state, visible=tuple(k for k in d.visible if k not in acknowledged), todo=todo, recorded=body.value.number
     )
@@ -193,42 +204,43 @@ def _recorded(case: Case, d: Driver, body: ledger.Kept[Record]) -> Driver:
         d = d._replace(
             then="maintain" if body.value.number - state.value.audited_to >= case.snapshot_every > 0 else "idle"
         )
-    if d.plan is not None and d.plan.staging and not case.rules.say("p6.staged-first"):
+    if d.plan is not None and d.plan.staging and not case.rules.enforce("p6.staged-first"):
         return d._replace(at="stage", numbers=(0,), todo=())
     return d._replace(at="sweep" if todo else "publish", plan=None)
 
 
 def _superseded(case: Case, before: LedgerState, after: LedgerState) -> list[str]:
-    """The staging objects that nobody needs any more; without `p6.still-named`, that some object needs no more."""
-    if not case.rules.say("p10.superseded"):
+    """The staging objects that no object refers to; without `p6.still-referenced`, those that one object has
+    released."""
+    if not case.rules.enforce("p10.superseded"):
         return []
-    if case.rules.say("p6.still-named"):
+    if case.rules.enforce("p6.still-referenced"):
         return superseded_staging(before, after, [str(ledger.TP)])
     kept = {(o.path, extent.name) for p in after.partitions.values() for o in p.open for extent in o.staged}
     named = ((o.path, extent.name) for p in before.partitions.values() for o in p.open for extent in o.staged)
     return sorted({name for path, name in named if (path, name) not in kept})
 
 
-def given_up(d: Driver, state: ledger.Kept[LedgerState], number: int) -> Driver:
-    """A command after the record by which nothing names any more what was open: its bytes go one by one."""
+def discarded(d: Driver, state: ledger.Interned[LedgerState], number: int) -> Driver:
+    """A command after the record that discards open objects: it removes their bytes one by one."""
     assert d.plan is not None, "there was something to record"
     todo = (*d.plan.replaced, *sorted(d.state.value.staged() - state.value.staged()))
     d = d._replace(state=state, epoch=state.value.epoch, recorded=number, plan=None, visible=())
     return d._replace(at="remove" if todo else "clean", todo=todo, then="clean" if todo else "offsets of the group")
 
 
-def sweep(case: Case, world: World, d: Driver) -> Steps:
-    """Removes what the record just written has replaced."""
+def sweep(case: Case, model: ModelState, d: Driver) -> Steps:
+    """Removes uploads and staging objects that the last record has replaced."""
     for name in d.todo:
-        world = removed(world, d, name)
-    yield Step(f"{d.name} removes {', '.join(d.todo)}", world.with_driver(d._replace(at="publish", todo=())))
+        model = removed(model, d, name)
+    yield Step(f"{d.name} removes {', '.join(d.todo)}", model.with_driver(d._replace(at="publish", todo=())))
 
 
-def blame(case: Case, world: World, d: Driver, what: str) -> World:
-    """Where nothing can be lost, nothing may be made again, except by a driver that is fenced and can't know it yet."""
-    if loses(case) or is_fenced(world, d):
-        return world
-    return world._replace(breach=("made again needlessly", f"{d.name} makes {what} again, but nothing was lost"))
+def check_needless(case: Case, model: ModelState, d: Driver, what: str) -> ModelState:
+    """Marks a needless rebuild: the case loses no bytes, and the driver is not fenced."""
+    if loses(case) or is_fenced(model, d):
+        return model
+    return model._replace(breach=("needless rebuild", f"{d.name} rebuilds {what}, but nothing was lost"))
 
 
 def loses(case: Case) -> bool:
@@ -249,49 +261,49 @@ def loses(case: Case) -> bool:
 
 
 def staging_name(case: Case, d: Driver, attempt: str = "0") -> str:
-    """Unique to epoch, round and attempt; without that sentence, to the round alone."""
+    """A name unique to epoch, round and attempt; without `p6.unique-names`, to the round only."""
     number = d.state.value.number + 1
-    return f"{d.epoch}.{number}.{attempt}" if case.rules.say("p6.unique-names") else f"0.{number}"
+    return f"{d.epoch}.{number}.{attempt}" if case.rules.enforce("p6.unique-names") else f"0.{number}"
 
 
 def clock(case: Case, d: Driver) -> int:
-    """The round's clock: of each driver its own, since time has passed when the second one starts; or the host's."""
+    """The round's clock: a later one for each driver, or that of the host."""
     if not case.clocks:
         return NAMES.index(d.name)
     host, state = case.clocks[min(ledger.partition(d.state).next, len(case.clocks) - 1)], d.state.value
-    waits = ledger.partition(d.state).open and case.rules.say("p2.clock-forward")
+    waits = ledger.partition(d.state).open and case.rules.enforce("p2.clock-forward")
     return max(host, state.clock) if waits else host
 
 
-def _plan(case: Case, d: Driver, cut: Cut) -> Plan:
+def _plan(case: Case, d: Driver, result: TaskResult) -> Plan:
     body = ledger.step(
         d.state,
         driver=d.name,
         epoch=d.epoch,
-        new=cut.state,
-        named=cut.named,
-        rotations=cut.rotations,
+        new=result.state,
+        closed=result.closed,
+        rotations=result.rotations,
         clock=clock(case, d) if case.clocks else None,
-        acknowledged=d.visible if case.rules.say("p9.seen-visible") else ledger.pending(d.state),
+        acknowledged=d.visible if case.rules.enforce("p9.observed-visible") else ledger.pending(d.state),
     )
-    return Plan(body, staging=cut.staging, begun=cut.begun)
+    return Plan(body, staging=result.staging, started=result.started)
 
 
-def _sent(world: World, cut: Cut) -> World:
-    for upload in cut.uploads:
-        world = world.with_upload(upload)
-    return world
+def _sent(model: ModelState, result: TaskResult) -> ModelState:
+    for upload in result.uploads:
+        model = model.with_upload(upload)
+    return model
 
 
-def _told(cut: Cut) -> str:
-    uploads = (f"{u.key} as {u.id} ({', '.join(f'{n}={etag}' for n, etag in u.parts)})" for u in cut.uploads)
+def _describe_uploads(result: TaskResult) -> str:
+    uploads = (f"{u.key} as {u.id} ({', '.join(f'{n}={etag}' for n, etag in u.parts)})" for u in result.uploads)
     return "; ".join(uploads) or "nothing"
 
 
-def _says(body: ledger.Kept[Record]) -> str:
+def _describe_record(body: ledger.Interned[Record]) -> str:
     record = body.value
     change = record.partitions.get(str(ledger.TP))
-    said = [f"next {change.state.next}"] if change else []
-    said += [f"named {o.key} as {o.upload}" for o in record.closed]
-    said += [f"seen {key}" for key in record.acknowledged]
-    return ", ".join(said) or "nothing"
+    parts = [f"next {change.state.next}"] if change else []
+    parts += [f"closed {o.key} as {o.upload}" for o in record.closed]
+    parts += [f"acknowledged {key}" for key in record.acknowledged]
+    return ", ".join(parts) or "nothing"

@@ -11,14 +11,14 @@ S = TypeVar("S", bound=Hashable)
 
 
 class Step(NamedTuple, Generic[S]):
-    """One effect on the outside world: what it is, and the state after it."""
+    """One effect outside the process: its description and the state after it."""
 
     label: str
     state: S
 
 
 class Violation(NamedTuple):
-    """An invariant that does not hold, and the steps that lead there."""
+    """A broken invariant and the steps that lead to it."""
 
     invariant: str
     message: str
@@ -30,22 +30,22 @@ class Violation(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a search ended. `states` is how many were seen; without a violation they are all there are."""
+    """The result of a search. `states` is the number of visited states; without a violation these are all states."""
 
     states: int
     violation: Violation | None
 
 
 class TooLarge(Exception):
-    """The case has more states than the search may hold."""
+    """The case has more states than the limit of the search."""
 
 
 class Search(Generic[S]):
-    """Explores everything that follows from a state.
+    """Explores every state that is reachable from an initial state.
 
-    `broken` names the first invariant that a state breaks; `ended` tells whether the work is done there. When there is
-    no violation, an end must be reachable from every state by steps that may be `relied_on`: otherwise the invariant
-    `stuck` is broken.
+    `broken` returns the first invariant that a state breaks (name, message); `ended` returns whether the work is done
+    in a state. If there is no violation, an end must be reachable from every state by steps whose label satisfies
+    `relied_on`. Otherwise the invariant `no progress` is broken.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class Search(Generic[S]):
         self._edges = array("L")
 
     def run(self, start: S) -> Outcome:
-        """Searches until the first violation, or until there is nothing left.
+        """Searches until the first violation, or until every reachable state is visited.
 
-        Raises TooLarge when more than `limit` states turn up.
+        Raises TooLarge if there are more than `limit` states.
         """
         self._numbers[start] = 0
         waiting = deque([start])
@@ -90,9 +90,9 @@ class Search(Generic[S]):
                         return self._outcome(Violation(*broken, self._trace(known)))
                 if self._relied_on(label):
                     self._edges.extend((number, known))
-        stuck = self._never_ending(ends)
-        if stuck is not None:
-            return self._outcome(Violation("stuck", "from here on no driver can ever finish", self._trace(stuck)))
+        blocked = self._never_ending(ends)
+        if blocked is not None:
+            return self._outcome(Violation("no progress", "no driver can finish from this state", self._trace(blocked)))
         return self._outcome(None)
 
     def _add(self, state: S, parent: int, label: str) -> int:
@@ -115,7 +115,7 @@ class Search(Generic[S]):
         return tuple(reversed(labels))
 
     def _never_ending(self, ends: list[int]) -> int | None:
-        """The first state from which no end can be reached; None when there is none."""
+        """The first state from which no end is reachable; None if there is no such state."""
         before: dict[int, list[int]] = {}
         for source, target in zip(self._edges[::2], self._edges[1::2], strict=True):
             before.setdefault(target, []).append(source)

@@ -1,6 +1,6 @@
-"""What the task of a round makes of a topic-partition's records: parts, leftovers, open and closed objects.
+"""The work of a round's task: it divides the records of a topic-partition into parts, staged remainders and objects.
 
-Parts depend on the records alone (P3): a part is full with `case.part` records, and numbers are consecutive.
+Parts depend on the records only (P3): a part is full with `case.part` records, and part numbers are consecutive.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from model.ledger import TP, below
-from model.model_state import Case, Driver, Upload, World, checksum, content_of, directory_of, key_of
+from model.model_state import Case, Driver, ModelState, Upload, checksum, content_of, directory_of, key_of
 from sink_job.ledger.offset_checksum import checksum_range
 from sink_job.ledger.state import (
     ClosedObject,
@@ -24,60 +24,60 @@ from sink_job.ledger.state import (
     SourceRange,
 )
 
-TALLIES = [checksum_range(offset, offset + 1) for offset in range(10)]
+CHECKSUMS = [checksum_range(offset, offset + 1) for offset in range(10)]
 
 
-class Lost(Exception):
-    """An upload or a staging object that the ledger names is gone, or is not what was recorded; `path` is of the object
-    that was looked at, `given_up` whether a command has done it."""
+class DataGone(Exception):
+    """An upload or a staging object that the ledger names is missing or differs from its record. `path` is the path of
+    the object that needs it; `discarded` is set if a command has removed the bytes."""
 
-    def __init__(self, message: str, path: str, *, given_up: bool = False) -> None:
+    def __init__(self, message: str, path: str, *, discarded: bool = False) -> None:
         super().__init__(message)
         self.path = path
-        self.given_up = given_up
+        self.discarded = discarded
 
 
-class Cut(NamedTuple):
-    """What a task did: the state to record, the objects to name, the uploads with their parts as they are now (`begun`
-    tells which are new), the leftovers to stage, and the rotation that ended."""
+class TaskResult(NamedTuple):
+    """The result of a task: the state to record, the closed objects, the uploads with their current parts (the new ones
+    are also in `started`), the remainder to stage (name, content), and the rotation that ended."""
 
     state: PartitionState
-    named: tuple[ClosedObject, ...]
+    closed: tuple[ClosedObject, ...]
     uploads: tuple[Upload, ...]
-    begun: tuple[str, ...]
+    started: tuple[str, ...]
     staging: tuple[str, str] | None
     rotations: tuple[RotationRange, ...] = ()
 
 
 def path_of(case: Case, offset: int, clock: int) -> str:
-    """Where a record belongs, under a round's clock."""
+    """The path of a record under a round's clock."""
     return {"one": "p", "data": "pq"[offset % 2], "clock": "pq"[clock % 2]}[case.paths]
 
 
-def seen_clock(case: Case, clock: int) -> int:
-    """The clock as an object's members note it: 0 where it plays no part."""
+def recorded_clock(case: Case, clock: int) -> int:
+    """The clock that is recorded with an object's members; 0 if paths do not depend on it."""
     return clock if case.paths == "clock" else 0
 
 
 def members(case: Case, o: OpenObject | ClosedObject) -> str:
-    """The records of an object, found again from what the ledger says of it (P2)."""
+    """The records of an object, selected by the members in the ledger (P2)."""
     return "".join(
         str(offset)
-        for stretch in o.sources
-        for offset in range(stretch.start, stretch.end)
-        if path_of(case, offset, stretch.clock) == o.path
+        for source in o.sources
+        for offset in range(source.start, source.end)
+        if path_of(case, offset, source.clock) == o.path
     )
 
 
 class Task:
-    """One attempt at one round's share: takes the state it was given, and yields a `Cut`."""
+    """One attempt at a round's task: it continues from a partition state and returns a `TaskResult`."""
 
-    def __init__(self, case: Case, world: World, d: Driver, name: str, clock: int) -> None:
-        """New uploads are called after the driver, with numbers that go on; `name` is the staging object to write."""
+    def __init__(self, case: Case, model: ModelState, d: Driver, name: str, clock: int) -> None:
+        """Names new uploads after the driver, with consecutive numbers; `name` is the staging object to write."""
         self._case = case
-        self._world = world
+        self._world = model
         self._driver = d.name
-        self._serial = d.begun
+        self._serial = d.started
         self._settings = d.state.value.current_settings()
         self._below = below(d.state.value.settings[self._settings])
         self._name = name
@@ -86,10 +86,10 @@ class Task:
         self._begun: list[str] = []
         self._staged = ""
 
-    def cut(self, state: PartitionState, end: int, closing: Sequence[str]) -> Cut:
+    def write(self, state: PartitionState, end: int, closing: Sequence[str]) -> TaskResult:
         """Reads up to `end`, then closes the objects of the paths `closing`.
 
-        Raises Lost when what it builds on is gone.
+        Raises DataGone if an upload or staging object that it needs is missing.
         """
         fresh: dict[str, str] = {}
         for offset in range(state.next, end):
@@ -98,7 +98,7 @@ class Task:
         inherited = {o.path: o for o in state.open}
         paths = [*inherited, *(path for path in fresh if path not in inherited)]
         open_: list[OpenObject] = []
-        named: list[ClosedObject] = []
+        closed: list[ClosedObject] = []
         for path in paths:
             o, new = inherited.get(path), fresh.get(path, "")
             if o is not None and not new and path not in closing:
@@ -106,13 +106,13 @@ class Task:
                 continue
             grown, left = self._write(o, path, new, path in closing)
             if path in closing:
-                named.append(self.name(grown))
+                closed.append(self.close(grown))
             else:
-                open_.append(self._leave(grown, o, left, len(new)))
-        return self._done(_state(state, end, open_), named, _rotations(state, end, open_))
+                open_.append(self._stage(grown, o, left, len(new)))
+        return self._done(_state(state, end, open_), closed, _rotations(state, end, open_))
 
-    def rebuild_open(self, state: PartitionState, path: str | None = None) -> Cut:
-        """Makes open objects again from their members: all, or the one of `path`."""
+    def rebuild_open(self, state: PartitionState, path: str | None = None) -> TaskResult:
+        """Rebuilds open objects from their members: all, or the one of `path`."""
         open_ = []
         for o in state.open:
             if path not in (None, o.path):
@@ -120,18 +120,18 @@ class Task:
                 continue
             bare = replace(o, upload=None, parts=(), partial_block=())
             grown, left = self._send(bare, members(self._case, o), closing=False)
-            open_.append(self._leave(grown, None, left, len(left)))
+            open_.append(self._stage(grown, None, left, len(left)))
         return self._done(replace(state, open=tuple(open_)), [])
 
-    def rebuild(self, state: PartitionState, o: ClosedObject) -> Cut:
-        """Makes a named object again; with sentences of P2 taken out, from what a careless reader would take."""
+    def rebuild(self, state: PartitionState, o: ClosedObject) -> TaskResult:
+        """Rebuilds a closed object; if rules of P2 are omitted, from wrong records or under a wrong key."""
         rules = self._case.rules
         records = members(self._case, o)
-        if not rules.say("p2.runs"):
+        if not rules.enforce("p2.runs"):
             records = "".join(str(i) for i in range(o.first, o.last + 1))
-        if not rules.say("p2.clocks"):
+        if not rules.enforce("p2.clocks"):
             records = "".join(i for i in records if path_of(self._case, int(i), self._clock) == o.path)
-        first = o.first if rules.say("p2.same-key") else o.last
+        first = o.first if rules.enforce("p2.same-key") else o.last
         self._below = directory_of(o.key)
         bare = OpenObject(
             path=o.path,
@@ -144,12 +144,12 @@ class Task:
             sources=o.sources,
         )
         grown, _ = self._send(bare, records, closing=True)
-        again = replace(self.name(grown), first=o.first, record=o.record)
+        again = replace(self.close(grown), first=o.first, record=o.record)
         return self._done(state, [again] if records else [])
 
     def _write(self, o: OpenObject | None, path: str, new: str, closing: bool) -> tuple[OpenObject, str]:
-        """An object with its new records, full parts sent; and what is left of them."""
-        clock = seen_clock(self._case, self._clock)
+        """Adds new records to an object and sends its full parts; returns the object and the remainder."""
+        clock = recorded_clock(self._case, self._clock)
         if o is None:
             first = int(new[0])
             o = OpenObject(
@@ -162,16 +162,18 @@ class Task:
                 offsets=OffsetChecksum(),
             )
         elif not o.parts and not o.staged:
-            raise Lost(f"what {key_of(o.path, o.first, self._below)} held was given up", o.path, given_up=True)
+            raise DataGone(
+                f"the bytes of {key_of(o.path, o.first, self._below)} were discarded", o.path, discarded=True
+            )
         left = "".join(self._fetch(extent, o.path) for extent in o.partial_block)
         if new:
-            offsets = sum((TALLIES[int(offset)] for offset in new), o.offsets)
-            seen = extend_seen(o.sources, int(new[0]), int(new[-1]) + 1, clock)
+            offsets = sum((CHECKSUMS[int(offset)] for offset in new), o.offsets)
+            seen = extend_sources(o.sources, int(new[0]), int(new[-1]) + 1, clock)
             o = replace(o, last=int(new[-1]), offsets=offsets, sources=seen)
         return self._send(o, left + new, closing)
 
     def _send(self, o: OpenObject, content: str, closing: bool) -> tuple[OpenObject, str]:
-        """Sends full parts, and at the close the rest."""
+        """Sends full parts; at the close also the remainder."""
         size = self._case.part
         parts = list(o.parts)
         upload = self._upload(o, needed=len(content) >= size or (closing and bool(content)))
@@ -187,20 +189,20 @@ class Task:
         if not needed:
             return None
         if o.upload is None:
-            begun = Upload(
+            started = Upload(
                 f"{self._driver}{self._serial + len(self._begun)}",
                 key_of(o.path, o.first, self._below),
                 self._world.now,
             )
-            self._begun.append(begun.id)
-            return begun
+            self._begun.append(started.id)
+            return started
         found = self._world.upload(o.upload)
         if found is None:
-            raise Lost(f"upload {o.upload} is gone", o.path)
+            raise DataGone(f"upload {o.upload} is missing", o.path)
         return found
 
-    def _leave(self, o: OpenObject, was: OpenObject | None, left: str, new: int) -> OpenObject:
-        """Stages this round's leftovers only, behind those of earlier rounds; gathers a chain that grew too long."""
+    def _stage(self, o: OpenObject, was: OpenObject | None, left: str, new: int) -> OpenObject:
+        """Stages the remainder of this round after those of earlier rounds; merges a chain that is too long."""
         chain = was.partial_block if was and len(left) > new and len(was.partial_block) < self._case.chain else ()
         mine = left[-new:] if chain else left
         if not mine:
@@ -214,18 +216,18 @@ class Task:
         stored = self._world.staged(extent.name)
         data = (stored or "")[extent.offset : extent.offset + extent.length]
         sound = stored is not None and checksum(data) == extent.crc
-        if not sound and (rules.say("p6.verified") if stored is not None else rules.say("p6.gone")):
-            gone = "not what was staged" if stored is not None else "gone"
-            raise Lost(f"staging object {extent.name} is {gone}", path)
+        if not sound and (rules.enforce("p6.verified") if stored is not None else rules.enforce("p6.missing")):
+            gone = "damaged" if stored is not None else "missing"
+            raise DataGone(f"staging object {extent.name} is {gone}", path)
         return data
 
     def _done(
-        self, state: PartitionState, named: Iterable[ClosedObject], rotations: tuple[RotationRange, ...] = ()
-    ) -> Cut:
+        self, state: PartitionState, closed: Iterable[ClosedObject], rotations: tuple[RotationRange, ...] = ()
+    ) -> TaskResult:
         staging = (self._name, self._staged) if self._staged else None
-        return Cut(state, tuple(named), tuple(self._uploads.values()), tuple(self._begun), staging, rotations)
+        return TaskResult(state, tuple(closed), tuple(self._uploads.values()), tuple(self._begun), staging, rotations)
 
-    def name(self, o: OpenObject) -> ClosedObject:
+    def close(self, o: OpenObject) -> ClosedObject:
         body = "".join(content_of(part.etag) for part in o.parts)
         return ClosedObject(
             key=key_of(o.path, o.first, self._below),
@@ -245,7 +247,7 @@ class Task:
 
 
 def content(o: ClosedObject) -> str:
-    """What an object holds, as its record says it."""
+    """The content of an object according to its record."""
     return "".join(content_of(part.etag) for part in o.parts)
 
 
@@ -255,7 +257,7 @@ def put_part(upload: Upload, number: int, etag: str) -> Upload:
 
 
 def closings(case: Case, paths: Sequence[str], *, last: bool) -> Iterator[tuple[str, ...]]:
-    """What a round may close at its end: all or nothing; with `scope: Object` each path by itself, too."""
+    """The sets of paths that a round can close at its end: none or all; with `scope: Object` also a single path."""
     if not last:
         yield ()
         if case.scope == "object" and len(paths) > 1:
@@ -264,8 +266,8 @@ def closings(case: Case, paths: Sequence[str], *, last: bool) -> Iterator[tuple[
         yield tuple(paths)
 
 
-def extend_seen(seen: tuple[SourceRange, ...], start: int, end: int, clock: int) -> tuple[SourceRange, ...]:
-    """The stretches an object's records came from; a stretch under the same clock goes on."""
+def extend_sources(seen: tuple[SourceRange, ...], start: int, end: int, clock: int) -> tuple[SourceRange, ...]:
+    """Extends an object's source ranges; adjacent ranges under the same clock are merged."""
     if seen and seen[-1].clock == clock:
         return (*seen[:-1], replace(seen[-1], end=end))
     return (*seen, SourceRange(start, end, clock))
@@ -273,7 +275,7 @@ def extend_seen(seen: tuple[SourceRange, ...], start: int, end: int, clock: int)
 
 def _state(before: PartitionState, end: int, open_: Sequence[OpenObject]) -> PartitionState:
     committable = min([end, *(o.first for o in open_)])
-    written = sum((TALLIES[offset] for offset in range(before.next, end)), before.accepted)
+    written = sum((CHECKSUMS[offset] for offset in range(before.next, end)), before.accepted)
     return PartitionState(
         next=end,
         committable=committable,
@@ -285,7 +287,7 @@ def _state(before: PartitionState, end: int, open_: Sequence[OpenObject]) -> Par
 
 
 def _rotations(before: PartitionState, end: int, open_: Sequence[OpenObject]) -> tuple[RotationRange, ...]:
-    """Nothing is open: from the end of the last rotation to here each offset is in an object; there are no holes."""
+    """The rotation that ended: no object is open, and every offset since the previous rotation is in an object."""
     if open_ or end == before.rotation_start:
         return ()
     return (RotationRange(TP.topic, TP.partition, before.rotation_start, end, OffsetChecksum()),)

@@ -1,6 +1,6 @@
-"""What all tests share: one broker and one S3 server for each worker, and names of their own for each test.
+"""Fixtures of all tests: one broker and one S3 server per worker, and unique names for each test.
 
-A test that has to stop, kill or configure a server starts one for itself with `devtools`.
+A test that must stop, kill or configure a server starts its own with `devtools`.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from hypothesis import settings
 from devtools.faults.s3_proxy import FaultProxy
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.s3 import S3Server, s3_server
-from devtools.sink_process import LAUNCHER, Sink, sink
+from devtools.sink_process import LAUNCHER, SinkCommand, sink_command
 from devtools.topics import Topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.support.spark_fixture import Site
+    from tests.support.spark_fixture import SparkFixture
 
 settings.register_profile("ci", deadline=None, print_blob=True)
 settings.register_profile("dev", deadline=None)
 settings.register_profile("fast", deadline=None, max_examples=20)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
-SinkFactory = Callable[[Mapping[str, Any]], Sink]
+SinkFactory = Callable[[Mapping[str, Any]], SinkCommand]
 # What a test starts decides at which level it runs: `make test` builds neither Kubernetes nor helm.
 MARKER_OF_FIXTURE = {
     "tests.conftest.kafka": "data",
@@ -81,14 +81,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[KafkaBroker]:
-    """A broker that all tests of this worker share: leave it running, and touch only topics of your own."""
+    """A broker that all tests of this worker share. Keep it running, and use only your own topics."""
     with kafka_broker() as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Server]:
-    """VersityGW, shared by all tests of this worker: leave it running, and touch only buckets of your own."""
+    """VersityGW, shared by all tests of this worker. Keep it running, and use only your own buckets."""
     with s3_server() as server:
         yield server
 
@@ -101,7 +101,7 @@ def topics(kafka: KafkaBroker) -> Topics:
 
 @pytest.fixture
 def unique_name(request: pytest.FixtureRequest) -> str:
-    """A name that no other test has, fit for buckets, topics and sinks, which begins as the test's own."""
+    """A unique name for buckets, topics and sinks, which starts with the name of the test."""
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower()).strip("-")
     return f"{words[:40].rstrip('-')}-{uuid.uuid4().hex[:8]}"
 
@@ -121,32 +121,32 @@ def bucket(s3: S3Server, unique_name: str) -> str:
 
 @pytest.fixture
 def s3_proxy(s3: S3Server) -> Iterator[FaultProxy]:
-    """A way to the shared S3 server on which requests are counted and faults are made; `endpoint` is its address."""
+    """A proxy of the shared S3 server that counts requests and injects faults; `endpoint` is its address."""
     with FaultProxy(s3.endpoint) as proxy:
         yield proxy
 
 
 @pytest.fixture
 def sink_of(tmp_path: Path) -> Iterator[SinkFactory]:
-    """Makes a `Sink` (the s3sink command) of a manifest; what it started is killed when the test is over."""
+    """Returns a factory of `Sink` (the s3sink command); its processes are killed after the test."""
     with ExitStack() as stack:
 
-        def make(document: Mapping[str, Any]) -> Sink:
+        def make(document: Mapping[str, Any]) -> SinkCommand:
             folder = tmp_path / f"sink-{document['metadata']['name']}-{uuid.uuid4().hex[:4]}"
-            return stack.enter_context(sink(folder, document))
+            return stack.enter_context(sink_command(folder, document))
 
         yield make
 
 
 @pytest.fixture(scope="session")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which the shared Spark was started; nothing is written there."""
+def spark_working_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The working directory of the shared Spark; nothing is written to it."""
     return tmp_path_factory.mktemp("elsewhere")
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, elsewhere: Path) -> Iterator[SparkSession]:
-    """Spark in this process, shared by all tests of this worker: leave it running. It leaves no file behind."""
+def spark(tmp_path_factory: pytest.TempPathFactory, spark_working_dir: Path) -> Iterator[SparkSession]:
+    """Spark in this process, shared by all tests of this worker. Keep it running. It leaves no files."""
     from sink_job.spark.conf import SparkSettings
     from sink_job.spark.jars import connector_jars
     from sink_job.spark.session import session
@@ -155,15 +155,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory, elsewhere: Path) -> Iterator
     settings = SparkSettings(app_name="tests", jars=connector_jars(), cores=2, heap=512 << 20, temp_dir=temp)
     os.environ.update(LAUNCHER)
     with ExitStack() as stack:
-        with chdir(elsewhere):
+        with chdir(spark_working_dir):
             running = stack.enter_context(session(settings))
         yield running
     assert list(temp.iterdir()) == []
 
 
 @pytest.fixture
-def site(spark: SparkSession, kafka: KafkaBroker, topics: Topics, s3: S3Server, bucket: str, tmp_path: Path) -> Site:
-    """Where a test runs a sink's driver in this process, on the shared servers and a bucket of its own."""
-    from tests.support.spark_fixture import Site
+def spark_fixture(
+    spark: SparkSession, kafka: KafkaBroker, topics: Topics, s3: S3Server, bucket: str, tmp_path: Path
+) -> SparkFixture:
+    """Runs sinks in this process, on the shared servers and the test's own bucket."""
+    from tests.support.spark_fixture import SparkFixture
 
-    return Site(spark=spark, topics=topics, bootstrap=kafka.bootstrap, s3=s3, bucket=bucket, folder=tmp_path)
+    return SparkFixture(spark=spark, topics=topics, bootstrap=kafka.bootstrap, s3=s3, bucket=bucket, folder=tmp_path)

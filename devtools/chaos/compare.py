@@ -1,7 +1,7 @@
-"""Compares what Kafka holds with what is in the bucket, record by record, without the product's code.
+"""Compares the records in Kafka with the objects in the bucket, without the product's code.
 
-A plain consumer reads the topic, boto3 the objects. A record's directory is computed here a second time, from the
-documentation. The comparison is incremental: an object is read once, and is expected to stay as it is.
+A plain consumer reads the topic, boto3 the objects. This module computes the directory of a record again, from the
+documentation. The comparison is incremental: it reads each object once and expects it not to change.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _SECONDS = 120.0
 _UNSAFE = re.compile(r"[\x00-\x1f/]")
 
 
-class Kept(NamedTuple):
-    """A record as Kafka holds it, or has held it."""
+class LoggedRecord(NamedTuple):
+    """A record that is or was in Kafka; `timestamp` in ms."""
 
     partition: int
     offset: int
@@ -35,18 +35,18 @@ class Kept(NamedTuple):
     value: bytes | None
 
 
-class Log:
-    """The committed records of a topic, which stay known here when Kafka no longer holds them."""
+class TopicLog:
+    """The committed records of a topic; records that Kafka has deleted are kept."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.topic = topic
-        self.records: dict[int, dict[int, Kept]] = {}
+        self.records: dict[int, dict[int, LoggedRecord]] = {}
         self.ends: dict[int, int] = {}
         self._offsets: dict[tuple[int, bytes], list[int]] = {}
         self._bootstrap = bootstrap
 
     def update(self, partitions: Iterable[int]) -> None:
-        """Reads on to the last stable offset of each partition."""
+        """Reads up to the last stable offset of each partition."""
         settings: dict[str, Any] = {
             "bootstrap.servers": self._bootstrap,
             "group.id": "chaos-comparison",
@@ -55,7 +55,7 @@ class Log:
             "isolation.level": "read_committed",
             "log_level": 0,
             "reconnect.backoff.max.ms": 500,
-            # An end is reported by an answer without records, so none may wait for the next ones.
+            # A reply without records reports the end, so it must not wait for more records.
             "fetch.wait.max.ms": 20,
         }
         consumer = Consumer(settings)
@@ -67,7 +67,9 @@ class Log:
                 for message in consumer.consume(10_000, 0.1):
                     self._take(message, missing)
                 if missing and time.monotonic() > deadline:
-                    raise RuntimeError(f"reading {self.topic}: nothing came from partitions {sorted(missing)}")
+                    raise RuntimeError(
+                        f"reading {self.topic}: no records from partitions {sorted(missing)} within {_SECONDS:g} s"
+                    )
         finally:
             consumer.close()
 
@@ -84,34 +86,34 @@ class Log:
         assert partition is not None
         assert offset is not None
         value = message.value()
-        kept = Kept(partition, offset, timestamp[1], value if value is None else bytes(value))
+        kept = LoggedRecord(partition, offset, timestamp[1], value if value is None else bytes(value))
         self.records.setdefault(partition, {})[offset] = kept
         self.ends[partition] = offset + 1
         if kept.value is not None:
             self._offsets.setdefault((partition, kept.value), []).append(offset)
 
     def offset_of(self, partition: int, value: bytes, after: int) -> int | None:
-        """The first offset above `after` at which this value is; None where there is none."""
+        """The first offset above `after` with this value; None if there is none."""
         return next((offset for offset in self._offsets.get((partition, value), ()) if offset > after), None)
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What of a manifest's spec the comparison computes for itself; `extension` as the documentation gives it."""
+class ComparisonSettings:
+    """The settings of a manifest that the comparison evaluates; `extension` follows the documentation."""
 
     partitioner: Mapping[str, Any]
     rotation: Mapping[str, Any]
     extension: str
 
     @classmethod
-    def of(cls, spec: Mapping[str, Any]) -> Settings:
+    def of(cls, spec: Mapping[str, Any]) -> ComparisonSettings:
         form = spec.get("format", {})
         name = ".bin" if form.get("output") == "Bytes" else ".json"
         packed = ".gz" if form.get("compression") == "Gzip" else ""
         return cls(spec.get("partitioner", {}), spec.get("rotation", {}), name + packed)
 
-    def path(self, record: Kept) -> str | re.Pattern[str]:
-        """The directory below the topic; a pattern where it depends on the driver's clock."""
+    def path(self, record: LoggedRecord) -> str | re.Pattern[str]:
+        """The directory below the topic; a pattern if it depends on the driver's clock."""
         kind = self.partitioner.get("type", "Default")
         if kind == "Default":
             return f"partition={record.partition}"
@@ -128,7 +130,7 @@ class Settings:
     def _reads_value(self, kind: str) -> bool:
         return "Field" in kind or self.partitioner.get("timestampExtractor") == "RecordField"
 
-    def _time(self, record: Kept, fields: Any) -> int | None:
+    def _time(self, record: LoggedRecord, fields: Any) -> int | None:
         extractor = self.partitioner.get("timestampExtractor", "Wallclock")
         if extractor == "Wallclock":
             return None
@@ -149,14 +151,15 @@ class Settings:
         return local.strftime(STRFTIME[self.partitioner["pathFormat"]])
 
     def too_large(self, lines: list[bytes]) -> str | None:
-        """Why the rotation would have closed an object before it held these lines; None when it would not."""
-        most = self.rotation.get("flushSize")
-        if most is not None and len(lines) > most:
-            return f"{len(lines)} records, and flushSize is {most}"
+        """The reason why the rotation should have closed an object before it held these lines; None if there is
+        none."""
+        limit = self.rotation.get("flushSize")
+        if limit is not None and len(lines) > limit:
+            return f"{len(lines)} records, but flushSize is {limit}"
         largest = self.rotation.get("maxBytes")
         size = sum(len(line) + 1 for line in lines[:-1])
         if isinstance(largest, int) and size >= largest:
-            return f"{size} bytes before its last record, and maxBytes is {largest}"
+            return f"{size} bytes before its last record, but maxBytes is {largest}"
         return None
 
 
@@ -165,10 +168,10 @@ STRFTIME = {
     "'year'=YYYY/'month'=MM/'at'=HH-mm": "year=%Y/month=%m/at=%H-%M",
     "'minute'=HH-mm": "minute=%H-%M",
 }
-"""Joda patterns, as strftime writes them."""
+"""Joda patterns as strftime formats."""
 
 MINUTES = {"1h": 60, "30m": 30, "1m": 1}
-"""Durations that divide an hour, in minutes. The zones that they are used with are whole such durations from UTC."""
+"""Durations that divide an hour, in minutes. The UTC offsets of their zones are multiples of them."""
 
 
 def _field(fields: Any, name: str) -> Any:
@@ -186,8 +189,8 @@ def _text(value: Any) -> str:
     return re.sub("[%/\x00-\x1f]", lambda match: f"%{ord(match[0]):02X}", text) if _UNSAFE.search(text) else text
 
 
-class Seen(NamedTuple):
-    """An object that was compared."""
+class ComparedObject(NamedTuple):
+    """A compared object; `size` in bytes."""
 
     etag: str
     records: int
@@ -195,11 +198,11 @@ class Seen(NamedTuple):
 
 
 class Comparison:
-    """One sink's topic against its objects. `ignored(value)` says whether the sink drops such a value."""
+    """Compares a sink's topic with its objects. `ignored(value)` returns whether the sink skips such a value."""
 
     def __init__(
         self,
-        log: Log,
+        log: TopicLog,
         client: S3Client,
         bucket: str,
         *,
@@ -207,10 +210,10 @@ class Comparison:
         topics_dir: str = "topics",
     ) -> None:
         self.log = log
-        self.settings: list[Settings] = []
-        self.seen: dict[str, Seen] = {}
+        self.settings: list[ComparisonSettings] = []
+        self.objects: dict[str, ComparedObject] = {}
         self.moved: set[str] = set()
-        self.placed: dict[tuple[int, int], str] = {}
+        self.key_of_record: dict[tuple[int, int], str] = {}
         self._client = client
         self._bucket = bucket
         self._ignored = ignored
@@ -220,29 +223,33 @@ class Comparison:
             re.DOTALL,
         )
 
-    def look(self, committed: Mapping[int, int], partitions: Iterable[int]) -> list[str]:
-        """What is wrong now. `committed` are the group's offsets, read before this is called."""
+    def compare_visible(self, committed: Mapping[int, int], partitions: Iterable[int]) -> list[str]:
+        """The current differences. `committed` are the group's offsets, read before this call."""
         listed = self._listed()
         self.log.update(partitions)
         wrong = []
         for key, (etag, size) in listed.items():
-            known = self.seen.get(key)
+            known = self.objects.get(key)
             if key in self.moved:
-                wrong.append(f"{key}: made again after a reader had moved it")
+                wrong.append(f"{key}: re-created after a reader had moved it")
             elif known is None:
                 wrong += self._object(key, etag, size)
             elif known.etag != etag:
                 wrong.append(f"{key}: its ETag was {known.etag} and is {etag}")
-        wrong += [f"{key}: was visible and is gone" for key in self.seen if key not in listed and key not in self.moved]
         wrong += [
-            f"{place} is below the committed offset {end} and in no object" for place, end in self._gaps(committed)
+            f"{key}: was visible and is now missing"
+            for key in self.objects
+            if key not in listed and key not in self.moved
+        ]
+        wrong += [
+            f"{record} is below the committed offset {end} but in no object" for record, end in self._gaps(committed)
         ]
         return wrong
 
-    def all_of_it(self, committed: Mapping[int, int], partitions: Iterable[int]) -> list[str]:
-        """What is wrong when everything in Kafka is published: each record in one object, all offsets committed."""
-        wrong = self.look(committed, partitions)
-        wrong += [f"{place} is in no object" for place, _ in self._gaps(self.log.ends)]
+    def compare_all(self, committed: Mapping[int, int], partitions: Iterable[int]) -> list[str]:
+        """The differences after everything is published: each record in one object, all offsets committed."""
+        wrong = self.compare_visible(committed, partitions)
+        wrong += [f"{record} is in no object" for record, _ in self._gaps(self.log.ends)]
         for partition, end in self.log.ends.items():
             last = max(self.log.records.get(partition, {-1: None}))
             if committed.get(partition, 0) <= last:
@@ -254,7 +261,7 @@ class Comparison:
         found = []
         for partition, end in ends.items():
             for offset, record in self.log.records.get(partition, {}).items():
-                if offset < end and (partition, offset) not in self.placed and not self._ignored(record.value):
+                if offset < end and (partition, offset) not in self.key_of_record and not self._ignored(record.value):
                     found.append((f"record {self.log.topic}-{partition} offset {offset}", end))
         return found
 
@@ -269,26 +276,28 @@ class Comparison:
     def _object(self, key: str, etag: str, size: int) -> list[str]:
         name = self._key.fullmatch(key)
         if name is None:
-            return [f"{key}: no key of this sink"]
-        content = bucket_listing.unpacked(bucket_listing.body(self._client, self._bucket, key), key)
+            return [f"{key}: not a key of this sink"]
+        content = bucket_listing.decompressed(bucket_listing.body(self._client, self._bucket, key), key)
         lines = content.removesuffix(b"\n").split(b"\n")
-        self.seen[key] = Seen(etag, len(lines), size)
+        self.objects[key] = ComparedObject(etag, len(lines), size)
         partition, offset = int(name["partition"]), int(name["first"]) - 1
         wrong = []
         records = []
         for number, line in enumerate(lines):
             found = self.log.offset_of(partition, line, offset)
             if found is None or (number == 0 and found != int(name["first"])):
-                wrong.append(f"{key}: line {number + 1} is not the record that belongs there: {line[:80]!r}")
+                wrong.append(f"{key}: line {number + 1} is not the expected record: {line[:80]!r}")
                 break
             offset = found
-            other = self.placed.setdefault((partition, offset), key)
+            other = self.key_of_record.setdefault((partition, offset), key)
             if other != key:
                 wrong.append(f"record {self.log.topic}-{partition} offset {offset} is in {other} and in {key}")
             records.append(self.log.records[partition][offset])
         return wrong[:5] + self._misplaced(key, name["path"], name["extension"], records, lines)
 
-    def _misplaced(self, key: str, path: str, extension: str, records: list[Kept], lines: list[bytes]) -> list[str]:
+    def _misplaced(
+        self, key: str, path: str, extension: str, records: list[LoggedRecord], lines: list[bytes]
+    ) -> list[str]:
         reasons = []
         for settings in self.settings:
             reason = self._why_not(settings, path, extension, records, lines)
@@ -298,9 +307,11 @@ class Comparison:
         return [f"{key}: {'; '.join(reasons)}"]
 
     @staticmethod
-    def _why_not(settings: Settings, path: str, extension: str, records: list[Kept], lines: list[bytes]) -> str | None:
+    def _why_not(
+        settings: ComparisonSettings, path: str, extension: str, records: list[LoggedRecord], lines: list[bytes]
+    ) -> str | None:
         if extension != settings.extension:
-            return f"ends in {extension} and not in {settings.extension}"
+            return f"ends with {extension} instead of {settings.extension}"
         for record in records:
             expected = settings.path(record)
             fits = path == expected if isinstance(expected, str) else expected.fullmatch(path)

@@ -1,4 +1,4 @@
-"""The servers of a run, and `s3sink` processes each of which has a way to the store of its own."""
+"""The servers of a run, and `s3sink` processes, each with its own proxy to the store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import yaml
 
 from devtools.chaos import limits
 from devtools.faults.s3_proxy import FaultProxy
-from devtools.faults.s3_requests import Request
+from devtools.faults.s3_requests import S3Request
 from devtools.kafka import KafkaBroker
 from devtools.processes import Process, ServerFailedError, in_session, wait_until
 from devtools.s3 import VersityGW, credentials_environment
@@ -29,7 +29,7 @@ _numbers = itertools.count(1)
 
 
 class VersioningGW(VersityGW):
-    """VersityGW whose buckets can keep versions."""
+    """VersityGW with bucket versioning."""
 
     def command(self) -> list[str | Path]:
         *words, data = super().command()
@@ -39,7 +39,7 @@ class VersioningGW(VersityGW):
 
 
 class Servers:
-    """One broker and one S3 server, in `folder`."""
+    """A broker and an S3 server with data in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "kafka").mkdir()
@@ -59,7 +59,7 @@ class Servers:
         return self.s3.client()
 
 
-class Driver:
+class DriverProcess:
     """A process of `s3sink run`. Its requests to the store pass through `proxy`, which outlives the process."""
 
     def __init__(self, process: Process, proxy: FaultProxy, *, temp: Path, group: limits.MemoryGroup | None) -> None:
@@ -70,11 +70,12 @@ class Driver:
         self.code: int | None = None
 
     def records(self) -> int:
-        """How many records of the ledger this driver has stored, its claim among them."""
+        """The number of ledger records that this driver has stored, including its claim."""
         return sum(1 for request, status in list(self.proxy.answered) if status == 200 and is_record(request))
 
     def wait_for_records(self, count: int, seconds: float) -> bool:
-        """Waits for as many records; False when the process ended before, `ServerFailedError` in time."""
+        """Waits for `count` records; returns False if the process ends before. Raises `ServerFailedError` on
+        timeout."""
 
         def so() -> bool:
             return self.records() >= count or not self.process.running()
@@ -88,7 +89,7 @@ class Driver:
         return self.code
 
     def children(self, word: bytes) -> list[int]:
-        """The processes of this driver whose command line has `word` in it."""
+        """The processes of this driver whose command line contains `word`."""
         found = []
         for pid in in_session(self.process.pid):
             with contextlib.suppress(OSError):
@@ -97,20 +98,20 @@ class Driver:
         return found
 
     def close(self) -> None:
-        """Ends the process, if it runs, and its way to the store."""
+        """Ends the process, if it runs, and its proxy."""
         self.process.kill()
         self.proxy.__exit__()
         if self.group is not None:
             self.group.remove()
 
 
-def is_record(request: Request) -> bool:
+def is_record(request: S3Request) -> bool:
     """Whether a request stores a record of the ledger."""
     return request.kind == "PutObject" and _LEDGER.search(request.key) is not None
 
 
 class Fleet:
-    """Starts the drivers of one sink, and its other commands; `spec` may change between two starts."""
+    """Starts the drivers and other commands of a sink; `spec` may change between starts."""
 
     def __init__(
         self, servers: Servers, folder: Path, *, name: str, topic: str, bucket: str, spec: Mapping[str, Any], zone: str
@@ -123,16 +124,16 @@ class Fleet:
         self.bucket = bucket
         self.spec = dict(spec)
         self.memory: int | None = None
-        self.drivers: list[Driver] = []
+        self.drivers: list[DriverProcess] = []
         self.exits: Counter[str] = Counter()
         self.oom_kills = 0
         self._env = {**credentials_environment(), "TZ": zone, "PYTHONFAULTHANDLER": "1"}
 
     def start(
         self, *arguments: str, small_folder: int | None = None, memory: int | None = None, cores: int = 2
-    ) -> Driver:
-        """Starts a driver. `small_folder`: bytes of a file system of its own for temporary files; `memory`: a limit of
-        its control group that it does not know of."""
+    ) -> DriverProcess:
+        """Starts a driver. `small_folder` is the size in bytes of a separate file system for temporary files; `memory`
+        is a limit of its control group in bytes that is not in its arguments."""
         proxy = FaultProxy(self.servers.s3.endpoint)
         proxy.__enter__()
         number = next(_numbers)
@@ -147,12 +148,12 @@ class Fleet:
             arguments = ("--memory", str(self.memory), *arguments)
         arguments = ("--cores", str(cores), "--progress", "never", *arguments)
         process = self._process("run", proxy.endpoint, number, arguments, words, temp)
-        driver = Driver(process, proxy, temp=temp, group=group)
+        driver = DriverProcess(process, proxy, temp=temp, group=group)
         self.drivers.append(driver)
         return driver
 
     def command(self, command: str, *arguments: str, seconds: float) -> tuple[int, str]:
-        """Runs another command to its end, on the direct way to the store: its exit code and output."""
+        """Runs another command without a proxy; returns its exit code and output."""
         temp = self.folder / "tmp"
         temp.mkdir(exist_ok=True)
         process = self._process(command, self.servers.s3.endpoint, next(_numbers), arguments, [], temp)

@@ -1,6 +1,6 @@
-"""The faults. Each takes a world under load and a random generator, does one harm, and checks how the drivers end.
+"""The faults. Each takes a scenario under load and a random generator, injects one fault, and checks how drivers end.
 
-Exit codes: 0 after SIGTERM, 3 only where another driver has claimed the ledger, 75, and what a SIGKILL leaves.
+Expected exit codes: 0 after SIGTERM, 3 only if another driver has claimed the ledger, 75, and those of a SIGKILL.
 """
 
 from __future__ import annotations
@@ -8,45 +8,45 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 
-from devtools.chaos import processes, servers, surroundings
-from devtools.chaos.world import World
+from devtools.chaos import external_faults, process_faults, server_faults
+from devtools.chaos.scenario import Scenario
 
-Fault = Callable[[World, random.Random], None]
+Fault = Callable[[Scenario, random.Random], None]
 
 FAULTS: Mapping[str, Fault] = {
-    "kill": processes.kill,
-    "kill-at-request": processes.kill_at_request,
-    "kill-driver-alone": processes.kill_driver_alone,
-    "kill-jvm": processes.kill_jvm,
-    "kill-worker": processes.kill_worker,
-    "late-request": processes.late_request,
-    "pause": processes.pause,
-    "terminate": processes.terminate,
-    "terminate-in-request": processes.terminate_in_request,
-    "terminate-twice": processes.terminate_twice,
-    "takeover": processes.takeover,
-    "takeover-of-paused": processes.takeover_of_paused,
-    "two-at-once": processes.two_at_once,
-    "broker-restart": servers.broker_restart,
-    "broker-kill": servers.broker_kill,
-    "broker-pause": servers.broker_pause,
-    "s3-dropped": servers.s3_dropped,
-    "s3-status": servers.s3_status,
-    "s3-delay": servers.s3_delay,
-    "s3-hold": servers.s3_hold,
-    "s3-refused": servers.s3_refused,
-    "s3-restart": servers.s3_restart,
-    "s3-outage": servers.s3_outage,
-    "disk-full": surroundings.disk_full,
-    "file-limit": surroundings.file_limit,
-    "out-of-memory": surroundings.out_of_memory,
-    "lost-uploads": surroundings.lost_uploads,
-    "lost-staging": surroundings.lost_staging,
-    "retention": surroundings.retention,
-    "partitions": surroundings.partitions,
-    "growth": surroundings.growth,
-    "edit": surroundings.edit,
-    "reader": surroundings.reader,
-    "group-reset": surroundings.group_reset,
+    "kill": process_faults.kill,
+    "kill-at-request": process_faults.kill_at_request,
+    "kill-driver-alone": process_faults.kill_driver_alone,
+    "kill-jvm": process_faults.kill_jvm,
+    "kill-worker": process_faults.kill_worker,
+    "late-request": process_faults.late_request,
+    "pause": process_faults.pause,
+    "terminate": process_faults.terminate,
+    "terminate-in-request": process_faults.terminate_in_request,
+    "terminate-twice": process_faults.terminate_twice,
+    "takeover": process_faults.takeover,
+    "takeover-of-paused": process_faults.takeover_of_paused,
+    "two-at-once": process_faults.two_at_once,
+    "broker-restart": server_faults.broker_restart,
+    "broker-kill": server_faults.broker_kill,
+    "broker-pause": server_faults.broker_pause,
+    "s3-dropped": server_faults.s3_dropped,
+    "s3-status": server_faults.s3_status,
+    "s3-delay": server_faults.s3_delay,
+    "s3-hold": server_faults.s3_hold,
+    "s3-refused": server_faults.s3_refused,
+    "s3-restart": server_faults.s3_restart,
+    "s3-outage": server_faults.s3_outage,
+    "disk-full": external_faults.disk_full,
+    "file-limit": external_faults.file_limit,
+    "out-of-memory": external_faults.out_of_memory,
+    "lost-uploads": external_faults.lost_uploads,
+    "lost-staging": external_faults.lost_staging,
+    "retention": external_faults.retention,
+    "partitions": external_faults.partitions,
+    "growth": external_faults.growth,
+    "edit": external_faults.edit,
+    "reader": external_faults.reader,
+    "group-reset": external_faults.group_reset,
 }
-"""By the names of `worlds.FAULTS`."""
+"""The faults by the names of `scenario_plan.FAULTS`."""

@@ -1,4 +1,4 @@
-"""What a run has done, as text and JSON."""
+"""The figures of a run, as text and JSON."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from devtools.chaos.world import Known
+from devtools.chaos.scenario import LocatedFinding
 
 
 @dataclass
 class Figures:
-    """Counts of a run; `fired` are the single harms, `exits` how drivers ended, `kinds` what the worlds were."""
+    """Counts of a run: `injected` faults, `exits` of drivers by code, `kinds` of scenarios."""
 
     seed: int
     planned: int
     seconds: float = 0.0
-    worlds: int = 0
+    scenarios: int = 0
     cycles: int = 0
-    proofs: int = 0
+    verified: int = 0
     drivers: int = 0
     records: int = 0
     objects: int = 0
@@ -30,17 +30,17 @@ class Figures:
     most_partitions: int = 0
     interrupted: bool = False
     faults: Counter[str] = field(default_factory=Counter)
-    fired: Counter[str] = field(default_factory=Counter)
+    injected: Counter[str] = field(default_factory=Counter)
     exits: Counter[str] = field(default_factory=Counter)
     load: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
-    findings: list[Known] = field(default_factory=list)
+    findings: list[LocatedFinding] = field(default_factory=list)
 
     def line(self) -> str:
         """The run in one line."""
         return (
-            f"{self.cycles} cycles in {self.worlds} worlds, {self.drivers} drivers, {self.records:,} records in "
-            f"{self.objects:,} objects compared, {self.proofs} worlds proved by verify --deep, "
+            f"{self.cycles} cycles in {self.scenarios} scenarios, {self.drivers} drivers, {self.records:,} records in "
+            f"{self.objects:,} objects compared, {self.verified} scenarios passed verify --deep, "
             f"{self.seconds / 60:.1f} minutes, {len(self.findings)} findings"
         )
 
@@ -54,12 +54,12 @@ def write(path: Path, figures: Figures) -> None:
 
 
 def markdown(figures: Figures) -> str:
-    """The figures as a page."""
+    """The figures as Markdown."""
     lines = ["# Chaos with real processes", "", figures.line() + ".", ""]
     lines += [f"`python -m devtools.chaos --real --cycles {figures.planned} --seed {figures.seed}`", ""]
-    lines += _table("Fault", figures.faults) + _table("Harm done", figures.fired)
+    lines += _table("Fault", figures.faults) + _table("Injected", figures.injected)
     lines += _table("Exit code of a driver", figures.exits) + _table("Load", figures.load)
-    lines += _table("Worlds with", figures.kinds)
+    lines += _table("Scenarios with", figures.kinds)
     if figures.findings:
         lines += ["| Cycle | Fault | Finding |", "|---|---|---|"]
         lines += [f"| {each.cycle} | {each.fault} | {_cell(each.what)} |" for each in figures.findings]

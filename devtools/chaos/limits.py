@@ -1,6 +1,6 @@
-"""Limits for a process and all it starts: a small temporary folder, a control group's memory, the size of its files.
+"""Limits for a process and its children: a small temporary folder, a control group's memory, the size of files.
 
-Whatever is mounted is mounted in a namespace of the process itself, so nothing stays behind however this ends.
+Mounts are made in a namespace of the process, so they never remain after its end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAME = "s3sink-chaos-"
 
 
 def may_mount() -> bool:
-    """Whether a process may have a file system of its own at its temporary folder."""
+    """Whether a process can have its own file system at its temporary folder."""
     if shutil.which("unshare") is None:
         return False
     probe = subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False)
@@ -32,14 +32,14 @@ def may_mount() -> bool:
 
 
 def in_small_folder(folder: Path, size: int) -> list[str]:
-    """The words before a command that make `folder` a file system of `size` bytes, for that command alone."""
+    """The command prefix that makes `folder` a file system of `size` bytes, for that command only."""
     script = f'mount -t tmpfs -o size={size} s3sink-chaos "$0" && exec "$@"'
     return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, str(folder)]
 
 
 @contextlib.contextmanager
 def filled(pid: int, folder: Path, size: int) -> Iterator[bool]:
-    """The small folder of the process `pid` has no byte left, until the block ends; whether that was possible."""
+    """Fills the small folder of the process `pid` until the block ends; yields whether this was possible."""
     filler = Path(f"/proc/{pid}/root{folder}/filler")
     try:
         full = False
@@ -57,7 +57,7 @@ def filled(pid: int, folder: Path, size: int) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def limited_files(session: int, size: int) -> Iterator[None]:
-    """No process of the session can write beyond `size` bytes of a file, until the block ends."""
+    """Limits the files of all processes of the session to `size` bytes until the block ends."""
     kept: dict[int, tuple[int, int]] = {}
     try:
         for pid in in_session(session):
@@ -73,7 +73,7 @@ def limited_files(session: int, size: int) -> Iterator[None]:
 
 
 class MemoryGroup:
-    """A control group (version 1) with a limit in bytes; `possible` says whether this machine lets us have one."""
+    """A control group (version 1) with a limit in bytes; `possible` returns whether this machine allows one."""
 
     def __init__(self, limit: int) -> None:
         self.folder = _MEMORY / f"{_NAME}{os.getpid()}-{uuid.uuid4().hex[:6]}"
@@ -86,12 +86,12 @@ class MemoryGroup:
 
     @property
     def words(self) -> list[str]:
-        """The words before a command that put it into the group."""
+        """The command prefix that puts a command into the group."""
         return ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(self.folder)]
 
     @property
     def kills(self) -> int:
-        """How many processes the kernel has killed for want of memory."""
+        """The number of processes that the kernel has killed because the group was out of memory."""
         for line in (self.folder / "memory.oom_control").read_text().splitlines():
             if line.startswith("oom_kill "):
                 return int(line.split()[1])
@@ -99,11 +99,11 @@ class MemoryGroup:
 
     @property
     def peak(self) -> int:
-        """Most bytes that were in use."""
+        """Peak memory in bytes."""
         return int((self.folder / "memory.max_usage_in_bytes").read_text())
 
     def remove(self) -> None:
-        """Removes the group once its processes are gone."""
+        """Removes the group after its processes have ended."""
         for _ in range(100):
             with contextlib.suppress(OSError):
                 self.folder.rmdir()

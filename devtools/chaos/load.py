@@ -1,6 +1,6 @@
 """Producers for a sink under test: plain and transactional, with aborted transactions, late timestamps and idle phases.
 
-The content is a function of the seed. Which offsets it gets depends on timing, so the comparison reads Kafka itself.
+The content is a function of the seed. Its offsets depend on timing, so the comparison reads them from Kafka.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Burst:
     """`records` over about `seconds`, to the partitions `active`, with values of `smallest` to `largest` bytes.
 
     `transactional` is the share of batches in transactions, `aborted` the share of those that are aborted; record
-    times are up to `late_hours` before now, out of order. `nulls` and `broken` are shares of records.
+    times are up to `late_hours` before now, out of order. `nulls` and `broken` are fractions of records.
     """
 
     records: int
@@ -49,7 +49,8 @@ class Burst:
 
 
 def value(rng: random.Random, identity: str, at_ms: int, burst: Burst) -> bytes | None:
-    """One JSON value with fields for Field and RecordField paths; None, or no JSON, where the burst asks for it."""
+    """A JSON value with fields for Field and RecordField paths; sometimes None or invalid JSON, if the burst requests
+    it."""
     drawn = rng.random()
     if drawn < burst.nulls:
         return None
@@ -68,7 +69,7 @@ def value(rng: random.Random, identity: str, at_ms: int, burst: Burst) -> bytes 
 
 
 def batches(rng: random.Random, name: str, burst: Burst, now_ms: int) -> Iterator[list[Record]]:
-    """The burst's records in batches, then small ones for as long as they are asked for.
+    """The burst's records in batches, then small batches without end.
 
     Each record's identity occurs once.
     """
@@ -77,7 +78,7 @@ def batches(rng: random.Random, name: str, burst: Burst, now_ms: int) -> Iterato
         left = burst.records - sent
         count = min(rng.randint(1, max(2, burst.records // 12)), left) if left > 0 else rng.randint(1, 4)
         batch = []
-        # Activity grows within a burst, too.
+        # Activity also grows within a burst.
         active = burst.active[: max(1, len(burst.active) // 5)] if sent < burst.records // 3 else burst.active
         for n in range(sent, sent + count):
             at = now_ms - int(rng.random() ** 3 * burst.late_hours * _HOUR_MS)
@@ -89,9 +90,9 @@ def batches(rng: random.Random, name: str, burst: Burst, now_ms: int) -> Iterato
 
 
 class Loader:
-    """Produces bursts to one topic, in a thread, and a few records more until the burst is finished.
+    """Produces bursts to one topic in a thread, and a few more records until the burst is finished.
 
-    A batch that fails is given up; its records are or are not in Kafka.
+    A failed batch is not repeated; its records may or may not be in Kafka.
     """
 
     def __init__(self, bootstrap: str, topic: str) -> None:
@@ -105,7 +106,7 @@ class Loader:
         self._stop = threading.Event()
 
     def begin(self, name: str, seed: int, burst: Burst) -> None:
-        """Starts a burst; the one before is finished first."""
+        """Starts a burst; finishes the previous one first."""
         self.finish()
         self._enough.clear()
         self._thread = threading.Thread(target=self._run, args=(name, seed, burst), name="load", daemon=True)
@@ -137,7 +138,7 @@ class Loader:
 
     def _run(self, name: str, seed: int, burst: Burst) -> None:
         rng = random.Random(seed)
-        begun = time.monotonic()
+        started = time.monotonic()
         sent = 0
         for batch in batches(rng, name, burst, time.time_ns() // 1_000_000):
             if self._stop.is_set() or (sent >= burst.records and self._enough.is_set()):
@@ -150,7 +151,7 @@ class Loader:
             if sent >= burst.records:
                 self._enough.wait(_TRICKLE_SECONDS)
             else:
-                self._stop.wait(max(0.0, begun + burst.seconds * sent / burst.records - time.monotonic()))
+                self._stop.wait(max(0.0, started + burst.seconds * sent / burst.records - time.monotonic()))
 
     def _send_plain(self, batch: list[Record]) -> None:
         try:
@@ -206,4 +207,4 @@ class Loader:
 
 
 def _ignored(error: object, message: object) -> None:
-    """Whether a record has arrived is asked of Kafka later."""
+    """Ignores delivery results: the comparison reads Kafka later."""

@@ -1,8 +1,9 @@
-"""Chaos with real processes: `s3sink run` under kills, stops, takeovers, restarts of Kafka and faults of the store.
+"""Chaos with real processes: `s3sink run` under kills, stops, takeovers, Kafka restarts and store failures.
 
-Worlds follow each other; each is one sink with a topic of its own, and lives for a few cycles. A cycle is load and one
-fault, after which all that is visible is compared with Kafka. At a world's end everything is published, compared once
-more, and proved by `s3sink verify --deep`. A finding ends its world; the run continues with the next one.
+A run executes scenarios one after another. A scenario is a sink with its own topic, and consists of a few cycles. A
+cycle is load and one fault; then all visible objects are compared with Kafka. At the end of a scenario everything is
+published, compared again, and verified with `s3sink verify --deep`. A finding ends its scenario; the run continues with
+the next one.
 """
 
 from __future__ import annotations
@@ -23,25 +24,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from devtools.chaos import limits, worlds
+from devtools.chaos import limits, scenario_plan
 from devtools.chaos.drivers import Servers
 from devtools.chaos.faults import FAULTS
 from devtools.chaos.figures import Figures, write
-from devtools.chaos.world import Finding, Known, World
+from devtools.chaos.scenario import Finding, LocatedFinding, Scenario
 
 _PREFIX = "s3chaos-"
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m devtools.chaos --real", description=__doc__)
-    parser.add_argument("--cycles", type=int, default=200, help="how many faults (default: 200)")
-    parser.add_argument("--minutes", type=float, default=None, help="begin no world after so long (default: no limit)")
-    parser.add_argument("--seed", type=int, default=None, help="makes the plan again (default: a new one, printed)")
-    parser.add_argument("--world", type=int, default=None, help="only this world of the plan")
+    parser.add_argument("--cycles", type=int, default=200, help="number of faults (default: 200)")
     parser.add_argument(
-        "--only", metavar="FAULT,…", type=_faults, default=(), help="faults of these kinds alone, in turn"
+        "--minutes", type=float, default=None, help="start no scenario after this time (default: no limit)"
     )
-    parser.add_argument("--keep", action="store_true", help="keep all logs, and the data of what was found")
+    parser.add_argument("--seed", type=int, default=None, help="seed of the plan (default: random; printed)")
+    parser.add_argument("--scenario", type=int, default=None, help="run only this scenario of the plan")
+    parser.add_argument(
+        "--only", metavar="FAULT,…", type=_faults, default=(), help="use only these faults, in this order"
+    )
+    parser.add_argument("--keep", action="store_true", help="keep all logs, and the data of findings")
     parser.add_argument("--report", type=Path, default=None, help="write figures to REPORT.md and REPORT.json")
     return parser
 
@@ -55,32 +58,32 @@ def _faults(text: str) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the plan; 0 when nothing was found."""
+    """Runs the plan; returns 0 if there are no findings."""
     args = _parser().parse_args(arguments)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves it
+        if signal.getsignal(number) is not signal.SIG_IGN:  # set by nohup
             signal.signal(number, _interrupt)
     seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 32)
     _remove_old()
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
     run = Run(seed=seed, planned=args.cycles, folder=folder, keep=args.keep)
-    run.say(f"seed {seed}, {args.cycles} cycles, in {folder}")
-    plans = worlds.plan(seed, args.cycles, only=args.only)
+    run.log(f"seed {seed}, {args.cycles} cycles, in {folder}")
+    plans = scenario_plan.plan_scenarios(seed, args.cycles, only=args.only)
     try:
-        run.play([each for each in plans if args.world in (None, each.number)], args.minutes)
+        run.run([each for each in plans if args.scenario in (None, each.number)], args.minutes)
     except KeyboardInterrupt:
-        run.say("interrupted")
+        run.log("interrupted")
         run.figures.interrupted = True
     finally:
         run.servers.kill()
         limits.remove_old_groups()
         if args.keep:
-            run.say(f"kept: {folder.rename(folder.with_name(f'kept-{folder.name}'))}")
+            run.log(f"kept: {folder.rename(folder.with_name(f'kept-{folder.name}'))}")
         else:
             shutil.rmtree(folder, ignore_errors=True)
         if args.report is not None:
             write(args.report, run.figures)
-    run.say(run.figures.line())
+    run.log(run.figures.line())
     return 1 if run.figures.findings or run.figures.interrupted else 0
 
 
@@ -110,49 +113,49 @@ class Run:
     def __post_init__(self) -> None:
         self.figures = Figures(seed=self.seed, planned=self.planned)
         self.servers = Servers(self.folder)
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
 
-    def say(self, line: str) -> None:
-        print(f"[{time.monotonic() - self._begun:7.1f} s] {line}", flush=True)
+    def log(self, line: str) -> None:
+        print(f"[{time.monotonic() - self._started:7.1f} s] {line}", flush=True)
 
-    def play(self, plans: list[worlds.WorldPlan], minutes: float | None) -> None:
-        """Runs the worlds one after the other."""
+    def run(self, plans: list[scenario_plan.ScenarioPlan], minutes: float | None) -> None:
+        """Runs the scenarios one after another."""
         self.servers.start()
         for plan in plans:
-            if minutes is not None and time.monotonic() - self._begun > minutes * 60:
-                self.say(f"{minutes:g} minutes are over")
+            if minutes is not None and time.monotonic() - self._started > minutes * 60:
+                self.log(f"{minutes:g} minutes have passed")
                 break
-            self._world(plan)
-            self.figures.seconds = time.monotonic() - self._begun
+            self._scenario(plan)
+            self.figures.seconds = time.monotonic() - self._started
 
-    def _world(self, plan: worlds.WorldPlan) -> None:
+    def _scenario(self, plan: scenario_plan.ScenarioPlan) -> None:
         name = f"w{plan.number:03d}"
-        world = World(self.servers, self.folder / name, plan, name=name)
+        scenario = Scenario(self.servers, self.folder / name, plan, name=name)
         spec = plan.spec
         kind = f"{spec['partitioner']['type']} {dict(spec['rotation'])}, {plan.partitions} partitions"
-        self.say(f"world {plan.number}: {kind}, TZ={plan.zone}")
+        self.log(f"scenario {plan.number}: {kind}, TZ={plan.zone}")
         number, fault = 0, "start"
         try:
-            world.open()
+            scenario.open()
             for cycle in plan.cycles:
                 number, fault = cycle.number, cycle.fault
-                begun = time.monotonic()
+                started = time.monotonic()
                 self.figures.cycles += 1
                 self.figures.faults[cycle.fault] += 1
-                world.load(cycle)
-                FAULTS[cycle.fault](world, random.Random(cycle.seed))
-                world.look()
-                visible = len(world.comparison.placed)
-                self.say(
-                    f"  {cycle.number} {cycle.fault}: {time.monotonic() - begun:.1f} s, {visible:,} records visible"
+                scenario.load(cycle)
+                FAULTS[cycle.fault](scenario, random.Random(cycle.seed))
+                scenario.compare_visible()
+                visible = len(scenario.comparison.key_of_record)
+                self.log(
+                    f"  {cycle.number} {cycle.fault}: {time.monotonic() - started:.1f} s, {visible:,} records visible"
                 )
             fault = f"after {fault}"
-            begun = time.monotonic()
-            world.quiesce()
-            world.verify()
-            self.figures.proofs += 1
-            compared = len(world.comparison.placed)
-            self.say(f"  published and verified: {compared:,} records right, {time.monotonic() - begun:.1f} s")
+            started = time.monotonic()
+            scenario.quiesce()
+            scenario.verify()
+            self.figures.verified += 1
+            compared = len(scenario.comparison.key_of_record)
+            self.log(f"  published and verified: {compared:,} records correct, {time.monotonic() - started:.1f} s")
         except Finding as finding:
             self._found(plan, number, fault, finding)
         except KeyboardInterrupt:
@@ -161,41 +164,41 @@ class Run:
             self._found(plan, number, fault, Finding(f"the harness failed: {error!r}", traceback.format_exc()))
             self._restart_servers()
         finally:
-            world.close(keep=self.keep)
-            self._count(world)
+            scenario.close(keep=self.keep)
+            self._count(scenario)
             if not self.keep:
                 shutil.rmtree(self.folder / name, ignore_errors=True)
 
-    def _found(self, plan: worlds.WorldPlan, cycle: int, fault: str, finding: Finding) -> None:
-        known = Known(self.seed, plan.number, cycle, fault, finding.what, finding.log)
+    def _found(self, plan: scenario_plan.ScenarioPlan, cycle: int, fault: str, finding: Finding) -> None:
+        known = LocatedFinding(self.seed, plan.number, cycle, fault, finding.what, finding.log)
         self.figures.findings.append(known)
-        self.say(f"  FOUND in world {plan.number}, cycle {cycle} ({fault}): {finding.what}")
+        self.log(f"  FINDING in scenario {plan.number}, cycle {cycle} ({fault}): {finding.what}")
         for line in finding.log.splitlines():
-            self.say(f"    | {line[:400]}")
+            self.log(f"    | {line[:400]}")
 
     def _restart_servers(self) -> None:
         with contextlib.suppress(Exception):
             self.servers.kill()
         self.servers.start()
 
-    def _count(self, world: World) -> None:
-        figures, comparison = self.figures, world.comparison
-        figures.worlds += 1
-        figures.exits += world.fleet.exits
-        figures.fired += world.fired
-        figures.drivers += len(world.fleet.drivers)
-        figures.load += world.loader.counts
-        figures.records += len(comparison.placed)
-        figures.objects += len(comparison.seen)
-        figures.bytes += sum(seen.size for seen in comparison.seen.values())
-        figures.kinds[f"partitioner {world.plan.spec['partitioner']['type']}"] += 1
-        figures.kinds[f"scope {world.plan.spec['rotation']['scope']}"] += 1
-        figures.kinds += Counter(f"rotation {name}" for name in world.plan.spec["rotation"] if name != "scope")
-        figures.kinds[f"TZ {world.plan.zone}"] += 1
-        figures.kinds["versioning"] += world.plan.versioning
-        figures.kinds["memory limit"] += world.plan.memory is not None
-        figures.oom_kills += world.fleet.oom_kills
-        figures.most_partitions = max(figures.most_partitions, world.partitions)
+    def _count(self, scenario: Scenario) -> None:
+        figures, comparison = self.figures, scenario.comparison
+        figures.scenarios += 1
+        figures.exits += scenario.fleet.exits
+        figures.injected += scenario.fired
+        figures.drivers += len(scenario.fleet.drivers)
+        figures.load += scenario.loader.counts
+        figures.records += len(comparison.key_of_record)
+        figures.objects += len(comparison.objects)
+        figures.bytes += sum(seen.size for seen in comparison.objects.values())
+        figures.kinds[f"partitioner {scenario.plan.spec['partitioner']['type']}"] += 1
+        figures.kinds[f"scope {scenario.plan.spec['rotation']['scope']}"] += 1
+        figures.kinds += Counter(f"rotation {name}" for name in scenario.plan.spec["rotation"] if name != "scope")
+        figures.kinds[f"TZ {scenario.plan.zone}"] += 1
+        figures.kinds["versioning"] += scenario.plan.versioning
+        figures.kinds["memory limit"] += scenario.plan.memory is not None
+        figures.oom_kills += scenario.fleet.oom_kills
+        figures.most_partitions = max(figures.most_partitions, scenario.partitions)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The little of HTTP/1.1 that a proxy needs: read a head, pass a body on, know where it ends.
+"""The part of HTTP/1.1 that a proxy needs: read a head, forward a body, detect its end.
 
-Bodies are relayed as they stand on the wire, so chunked ones and their trailers stay what the client signed.
+The proxy forwards the raw bytes of a body, so chunked ones and their trailers match the client's signature.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ _PIECE = 256 << 10
 
 @dataclass(frozen=True)
 class Head:
-    """The first line and the header lines of a message; `first` is split at blanks, names are as they came."""
+    """The first line and the header lines of a message; `first` is split at blanks, names are unchanged."""
 
     first: tuple[str, ...]
     headers: tuple[tuple[str, str], ...]
 
     def get(self, name: str) -> str | None:
-        """The value of a header, its name in lower case; None when there is none."""
+        """The value of a header by its lower-case name; None if it is missing."""
         return next((value for key, value in self.headers if key.lower() == name), None)
 
     def without(self, *names: str) -> Head:
@@ -32,7 +32,7 @@ class Head:
 
 
 async def read_head(reader: asyncio.StreamReader) -> Head | None:
-    """The next message's head; None when the other side has ended the connection in between."""
+    """The head of the next message; None if the peer has closed the connection."""
     try:
         text = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except (asyncio.IncompleteReadError, ConnectionError):
@@ -43,7 +43,7 @@ async def read_head(reader: asyncio.StreamReader) -> Head | None:
 
 
 async def body_of(reader: asyncio.StreamReader, head: Head, *, until_close: bool = False) -> AsyncIterator[bytes]:
-    """The raw pieces of the body that follows `head`; `until_close`: one without a length ends with it."""
+    """The raw chunks of the body after `head`; with `until_close` a body without a length ends with the connection."""
     if (head.get("transfer-encoding") or "").lower() == "chunked":
         async for piece in _chunks(reader):
             yield piece

@@ -1,9 +1,9 @@
-"""Stands between an HTTP client and its server, counts what passes, and makes the faults that tests are about.
+"""A proxy between an HTTP client and its server that counts requests and injects faults.
 
-A rule says at which request something happens and whether before the server has seen it or after the server has done it
-but the client has not heard. Between these two points of every request lie all the moments at which a crash can leave
-the outside world in another state. What a request is, say the proxies on top of this one: `devtools.faults.s3_proxy`
-for S3, `devtools.faults.kube_proxy` for a Kubernetes API server. Headers go on as they are, and bodies stream through.
+A rule determines the request at which a fault occurs, and the point: before the server receives the request, or after
+the server has executed it and before the client gets the reply. These two points of every request cover all external
+states that a crash can leave. Subclasses interpret requests: `devtools.faults.s3_proxy` for S3,
+`devtools.faults.kube_proxy` for a Kubernetes API server. Headers are not changed, and payloads are streamed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HELD_POLL_SECONDS = 0.005
 
 
 class Request(Protocol):
-    """What a proxy knows of a request: `number` counts all from 1, `mutating` ones change something at the server."""
+    """The attributes of a request: `number` counts all from 1; `mutating` requests change the server's state."""
 
     @property
     def number(self) -> int: ...
@@ -44,38 +44,38 @@ R = TypeVar("R", bound=Request)
 
 
 class Reply(ABC):
-    """Answer in the server's place."""
+    """Reply instead of the server."""
 
     @abstractmethod
     def encode(self) -> bytes:
-        """The whole message; it has to end the connection."""
+        """The whole message; it must end the connection."""
 
 
 @dataclass(frozen=True)
 class Drop:
-    """Close the client's connection without an answer: the request or, after the server did it, its reply is lost."""
+    """Close the client's connection without a reply: the request is lost or, after its execution, the reply."""
 
 
 @dataclass(frozen=True)
 class Hold:
-    """Keep the request, or its reply, until `release` is set."""
+    """Hold the request or its reply until `release` is set."""
 
     release: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass(frozen=True)
 class Delay:
-    """Let it pass after so many seconds."""
+    """Forward it after a delay in seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Kill:
-    """Signal a process (its whole session for a `Process`), then drop the connection, then refuse whoever comes.
+    """Signal a process (its whole session for a `Process`), drop the connection, and refuse further connections.
 
-    What runs in this process is ended by a call instead, which comes from the proxy's thread. Nothing passes from there
-    on until `Relay.resume`, so that what the server holds is what it held at that point.
+    A callable is called instead, from the proxy's thread. Nothing passes until `Relay.resume`, so the server keeps the
+    state of this point.
     """
 
     target: Process | int | Callable[[], object]
@@ -99,7 +99,7 @@ Fault = Reply | Drop | Hold | Delay | Kill | Callable[[R], None]
 
 
 class Rule(Generic[R]):
-    """A fault waiting for its request. As a context manager it is removed at the end."""
+    """A fault that waits for its request. As a context manager it is removed at the end of the block."""
 
     def __init__(
         self, proxy: Relay[R], matches: Callable[[R], bool], fault: Fault[R], point: Point, nth: int, times: int | None
@@ -114,7 +114,7 @@ class Rule(Generic[R]):
         self._proxy = proxy
 
     def takes(self, request: R) -> bool:
-        """Whether this request is one to act on; counts it."""
+        """Whether the fault occurs at this request; counts the request."""
         if not self.matches(request):
             return False
         self.seen += 1
@@ -124,7 +124,7 @@ class Rule(Generic[R]):
         return True
 
     def wait(self, seconds: float = 60) -> R:
-        """The first request that it acted on; `ServerFailedError` when there is none in time."""
+        """Waits for the first request at which the fault occurs. Raises `ServerFailedError` on timeout."""
         self._proxy.wait_for(lambda: bool(self.fired), "the rule's request", seconds)
         return self.fired[0]
 
@@ -139,10 +139,10 @@ class Rule(Generic[R]):
 
 
 class Relay(ABC, Generic[R]):
-    """A proxy in a thread of its own, listening on a port of the loopback address; a context manager.
+    """A proxy in its own thread that listens on a port of the loopback address; a context manager.
 
-    `upstream` is the server's endpoint. With a `certificate` clients speak TLS to it. `requests` are all that came, in
-    order; `answered` those that the server has answered, with its status.
+    `upstream` is the server's endpoint. With a `certificate` clients connect by TLS. `requests` are all received
+    requests, in order; `answered` those that the server has answered, with its status.
     """
 
     def __init__(self, upstream: str, *, certificate: Certificate | None = None) -> None:
@@ -175,9 +175,9 @@ class Relay(ABC, Generic[R]):
         nth: int = 1,
         times: int | None = 1,
     ) -> Rule[R]:
-        """From the `nth` matching request on, `times` times (None: until removed), `fault` happens at `point`.
+        """From the `nth` matching request on, `times` times (None: until removed), `fault` occurs at `point`.
 
-        A callable is called with the request and then lets it pass. Only the first rule that takes a request acts.
+        A callable is called with the request, which then passes. Only the first matching rule applies to a request.
         """
         rule = Rule(self, matches, fault, point, nth, times)
         with self._changed:
@@ -190,37 +190,37 @@ class Relay(ABC, Generic[R]):
                 self._rules.remove(rule)
 
     def refuse(self) -> None:
-        """From now on every connection is closed unanswered: the network is down."""
+        """Closes every connection without a reply, as if the network were down."""
         with self._changed:
             self._refusing = True
 
     def resume(self) -> None:
-        """Let requests pass again, after `refuse` or a `Kill`, and forget all rules."""
+        """Lets requests pass again after `refuse` or a `Kill`, and removes all rules."""
         with self._changed:
             self._refusing = False
             self._rules.clear()
 
     def forget(self) -> None:
-        """Count anew from here."""
+        """Resets the counts."""
         with self._changed:
             self.requests.clear()
             self.answered.clear()
 
     def count(self, matches: Callable[[R], bool]) -> int:
-        """How many of the requests so far match."""
+        """The number of matching requests so far."""
         with self._changed:
             return sum(map(matches, self.requests))
 
     def kinds(self) -> Counter[str]:
-        """How many requests of each kind have come so far."""
+        """The number of requests of each kind so far."""
         with self._changed:
             return Counter(request.kind for request in self.requests)
 
     def wait_for(self, is_so: Callable[[], bool], what: str, seconds: float = 60) -> None:
-        """Waits until `is_so`, looked at after each request and answer; `ServerFailedError` when not in time."""
+        """Waits until `is_so` holds, checked after each request and reply. Raises `ServerFailedError` on timeout."""
         with self._changed:
             if not self._changed.wait_for(is_so, seconds):
-                raise ServerFailedError(f"{what}: not within {seconds:g} s; so far {self.kinds()}")
+                raise ServerFailedError(f"{what}: timeout after {seconds:g} s; requests so far: {self.kinds()}")
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -255,7 +255,7 @@ class Relay(ABC, Generic[R]):
         task.add_done_callback(self._exchanges.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One client connection: its requests one after the other, over one connection to the server."""
+        """Handles a client connection: forwards its requests one after another over one connection to the server."""
         link = _Link(self._upstream_host, self._upstream_port, self._upstream_tls)
         try:
             while (head := await read_head(reader)) and await self._exchange(head, reader, writer, link):
@@ -269,12 +269,12 @@ class Relay(ABC, Generic[R]):
     async def _exchange(
         self, head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, link: _Link
     ) -> bool:
-        """Passes one request and its answer on; False when the client's connection has to be closed."""
+        """Forwards a request and its reply; returns False if the client's connection must be closed."""
         request = self._arrived(head)
         if request is None:
             return False
         waits = (head.get("expect") or "").lower() == "100-continue"
-        # A client which sends its body unasked reads an error only after that.
+        # A client that sends its body without waiting reads an error only afterwards.
         if not await self._fault(request, "before", writer, unread=None if waits else body_of(reader, head)):
             return False
         if waits:
@@ -304,29 +304,30 @@ class Relay(ABC, Generic[R]):
             await sending
         finally:
             sending.cancel()
-        # Where the server ends its connection to end a body, the client's has to end too.
+        # If the server closes its connection to end a body, the client's must be closed too.
         return "close" not in (answer.get("connection") or "").lower() and not server_reader.at_eof()
 
     @abstractmethod
     def _classify(self, number: int, head: Head) -> R:
-        """The request that begins with `head`."""
+        """The request with this `head`."""
 
     def _forwarded(self, head: Head) -> Head:
-        """The head as the server gets it."""
+        """The head that is sent to the server."""
         return head.without("expect")
 
     def _is_read_whole(self, request: R) -> bool:
-        """Whether the answer is read to its end before any of it is passed on: done is what was answered to the end.
+        """Whether the reply is read completely before it is forwarded: a complete reply means that the request was
+        executed.
 
-        Answers to what changes something are short.
+        Replies to mutating requests are short.
         """
         return request.mutating
 
     def _was_read(self, request: R, answer: Head, body: bytes) -> None:
-        """Called with what was read whole; `body` is as it stands on the wire."""
+        """Called with a complete reply; `body` has the raw bytes."""
 
     def _streamed(self, request: R, answer: Head, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """What the client gets of a body that is passed on piece by piece."""
+        """The chunks of a streamed body that are sent to the client."""
         return body
 
     def _arrived(self, head: Head) -> R | None:
@@ -351,7 +352,7 @@ class Relay(ABC, Generic[R]):
         *,
         unread: AsyncIterator[bytes] | None = None,
     ) -> bool:
-        """Lets the rules act; False when the request, or its answer, goes no further."""
+        """Applies the rules; returns False if the request or its reply must not be forwarded."""
         with self._changed:
             if self._refusing:
                 return False
@@ -383,7 +384,7 @@ class Relay(ABC, Generic[R]):
 
 
 class _Link:
-    """The connection to the server that belongs to one client connection; opened anew when the server has ended it."""
+    """The connection to the server for one client connection; reopened if the server has closed it."""
 
     def __init__(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
         self._host = host

@@ -1,6 +1,6 @@
-"""Stands between an S3 client and its server: `devtools.faults.proxy` with S3's requests and errors.
+"""A proxy between an S3 client and its server: `devtools.faults.proxy` with the requests and errors of S3.
 
-Addresses are path-style; the client's Host header goes on unchanged, so signatures hold.
+Addresses are path-style. The proxy does not change the client's Host header, so signatures stay valid.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from devtools.faults.http1 import Head
 from devtools.faults.proxy import Drop, Hold, Kill, Point, Relay, Reply
 from devtools.faults.proxy import Rule as AnyRule
-from devtools.faults.s3_requests import Request, classify
+from devtools.faults.s3_requests import S3Request, classify
 
-__all__ = ["Answer", "Drop", "FaultProxy", "Hold", "Kill", "Point", "Rule"]
+__all__ = ["Drop", "FaultProxy", "Hold", "Kill", "Point", "Rule", "S3ErrorReply"]
 
-Rule = AnyRule[Request]
+Rule = AnyRule[S3Request]
 
 
 @dataclass(frozen=True)
-class Answer(Reply):
-    """Answer in the server's place with an S3 error."""
+class S3ErrorReply(Reply):
+    """Reply with an S3 error instead of the server."""
 
     status: int
     code: str
@@ -30,8 +30,8 @@ class Answer(Reply):
         return head.encode() + b"Connection: close\r\n\r\n" + body
 
 
-class FaultProxy(Relay[Request]):
+class FaultProxy(Relay[S3Request]):
     """A proxy of S3 requests."""
 
-    def _classify(self, number: int, head: Head) -> Request:
+    def _classify(self, number: int, head: Head) -> S3Request:
         return classify(number, head)

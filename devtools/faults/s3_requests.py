@@ -1,4 +1,4 @@
-"""What an S3 request is, read off its method and its path-style address."""
+"""The kind of an S3 request, derived from its method and its path-style address."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MUTATING = frozenset(
         "DeleteObjects",
     }
 )
-"""The kinds that change something in a bucket: the outside effects of a round."""
+"""The kinds that change a bucket: the external effects of a round."""
 
 
 @dataclass(frozen=True)
-class Request:
-    """One request as it came: `number` counts all from 1, `size` is the length of its body in bytes on the wire."""
+class S3Request:
+    """A request: `number` counts all from 1, `size` is the length of its body in bytes on the wire."""
 
     number: int
     kind: str
@@ -41,16 +41,16 @@ class Request:
         return self.kind in MUTATING
 
 
-Predicate = Callable[[Request], bool]
+Predicate = Callable[[S3Request], bool]
 
 
-def classify(number: int, head: Head) -> Request:
-    """The request of `head`; what is not among the calls of a sink has the kind `<METHOD>Bucket` or `<METHOD>`."""
+def classify(number: int, head: Head) -> S3Request:
+    """The request of `head`; requests that a sink does not make have the kind `<METHOD>Bucket` or `<METHOD>`."""
     method, target = head.first[0], urlsplit(head.first[1])
     query = {name: values[0] for name, values in parse_qs(target.query, keep_blank_values=True).items()}
     bucket, _, key = unquote(target.path.lstrip("/")).partition("/")
     part = query.get("partNumber")
-    return Request(
+    return S3Request(
         number=number,
         kind=_object_kind(method, query, head) if key else _bucket_kind(method, query),
         bucket=bucket,
@@ -89,20 +89,21 @@ def _bucket_kind(method: str, query: dict[str, str]) -> str:
     return {"PUT": "CreateBucket", "HEAD": "HeadBucket", "DELETE": "DeleteBucket"}.get(method, f"{method}Bucket")
 
 
-def every(request: Request) -> bool:
+def every(request: S3Request) -> bool:
     """A predicate for `FaultProxy.when`: all requests."""
     return True
 
 
-def mutating(request: Request) -> bool:
-    """A predicate for `FaultProxy.when`: what changes something in a bucket."""
+def mutating(request: S3Request) -> bool:
+    """A predicate for `FaultProxy.when`: requests that change a bucket."""
     return request.mutating
 
 
 def kind(name: str, *, key: str | None = None, part: int | None = None) -> Predicate:
-    """A predicate: this kind, with `key` somewhere in the object's key and this part number where they are given."""
+    """A predicate: requests of this kind; if given, `key` is contained in the object's key and `part` is the part
+    number."""
 
-    def matches(request: Request) -> bool:
+    def matches(request: S3Request) -> bool:
         return request.kind == name and (key is None or key in request.key) and (part is None or request.part == part)
 
     return matches

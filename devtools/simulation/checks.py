@@ -1,12 +1,12 @@
-"""Which ends of an actor are allowed, and what must hold when all is over."""
+"""The allowed results of an actor, and the checks at the end of a run."""
 
 from __future__ import annotations
 
 import traceback
 from typing import TYPE_CHECKING
 
+from devtools.simulation.config import FOREIGN_KEY
 from devtools.simulation.oracle import Generation, Violation, generation_of
-from devtools.simulation.shape import FOREIGN_KEY
 from sink_job.api.errors import (
     ClockSkew,
     ConfigurationError,
@@ -22,7 +22,7 @@ from sink_job.s3 import S3Outcome
 from sink_job.verify.evidence import collect_evidence
 
 if TYPE_CHECKING:
-    from devtools.simulation.world import Role, World
+    from devtools.simulation.simulation import Role, Simulation
 
 
 def unexpected(name: str, error: BaseException) -> Violation:
@@ -30,128 +30,132 @@ def unexpected(name: str, error: BaseException) -> Violation:
     return Violation("unexpected error", f"{name}: {type(error).__name__}: {error}\n{last_calls}")
 
 
-def expect_allowed_end(world: World, role: Role, error: SinkError | None) -> None:
-    """Fails the world when an actor ends in a way that nothing in this world explains."""
-    reason = _not_allowed(world, role, error)
+def expect_allowed_end(simulation: Simulation, role: Role, error: SinkError | None) -> None:
+    """Fails the run if no event of the run explains the result of an actor."""
+    reason = _not_allowed(simulation, role, error)
     if reason is not None and error is not None:
         kind = type(error).__name__
-        world.scheduler.fail(Violation(f"ended with {kind}", f"{role.actor.name}: {reason}: {error}"))
+        simulation.scheduler.fail(Violation(f"ended with {kind}", f"{role.actor.name}: {reason}: {error}"))
 
 
-def _not_allowed(world: World, role: Role, error: SinkError | None) -> str | None:
+def _not_allowed(simulation: Simulation, role: Role, error: SinkError | None) -> str | None:
     faults = bool(role.actor.faults)
     if error is None:
         return None
     if type(error) is SinkError or isinstance(error, S3Outcome):
-        return "an outcome of the store that nobody has handled"
+        return "an unhandled outcome of the store"
     if isinstance(error, LedgerFenced):
-        others = [number for number, attempt in world.oracle.claims[role.since :] if attempt != role.attempt]
-        return None if others else "nobody else has claimed the ledger"
+        others = [number for number, attempt in simulation.oracle.claims[role.since :] if attempt != role.attempt]
+        return None if others else "no other actor has claimed the ledger"
     if isinstance(error, TransientError):
-        if faults or world.vanished:
+        if faults or simulation.vanished:
             return None
-        return None if role.what != "driver" else "the store and Kafka have answered"
+        return None if role.what != "driver" else "the store and Kafka have replied"
     if isinstance(error, DataLoss):
-        return None if world.oracle.lost_records else "Kafka has dropped nothing that is not in objects"
+        return None if simulation.oracle.lost_records else "Kafka has dropped no record that is in no object"
     if isinstance(error, ClockSkew):
-        return None if world.shape.has("clock") else "nobody has set a clock"
+        return None if simulation.config.has("clock") else "no clock was changed"
     if isinstance(error, InvalidSpec):
-        return None if role.what == "reset" else "the manifest was read before"
+        return None if role.what == "reset" else "the manifest was valid before"
     if isinstance(error, ConfigurationError) and not isinstance(error, LedgerLost):
-        return None if role.what != "driver" else "nothing is wrong with the configuration"
-    return "no reason for it"
+        return None if role.what != "driver" else "the configuration is valid"
+    return "unexpected error"
 
 
 REASONS_TO_REBUILD = ("lifecycle", "discard", "conflict", "foreign-etags", "lost-reply-and-outage")
-"""Features after which an object may have to be made again."""
+"""Features that can require the rebuild of an object."""
 
 
-def expect_no_needless_rebuild(world: World, role: Role) -> None:
-    """Nothing is read from Kafka a second time unless it was lost."""
-    if role.tracker is None or any(world.shape.has(name) for name in REASONS_TO_REBUILD):
+def expect_no_needless_rebuild(simulation: Simulation, role: Role) -> None:
+    """Records are read from Kafka a second time only if their bytes were lost."""
+    if role.tracker is None or any(simulation.config.has(name) for name in REASONS_TO_REBUILD):
         return
-    if any(attempt != role.attempt for _, attempt in world.oracle.claims[role.since :]):
-        return  # what it works with may have been removed by whoever fenced it
+    if any(attempt != role.attempt for _, attempt in simulation.oracle.claims[role.since :]):
+        return  # the driver that fenced it may have removed its bytes
     rebuilt = role.tracker.report().totals.rebuilt
     if rebuilt:
-        message = f"{role.actor.name} makes {rebuilt} objects again, and nothing was lost"
-        world.scheduler.fail(Violation("made again needlessly", message))
+        message = f"{role.actor.name} rebuilds {rebuilt} objects, but nothing was lost"
+        simulation.scheduler.fail(Violation("needless rebuild", message))
 
 
-def at_the_end(world: World, error: SinkError | None) -> None:
-    """Raises Violation. `error` is what the last driver ended with."""
+def at_the_end(simulation: Simulation, error: SinkError | None) -> None:
+    """Checks the final state. `error` is the result of the last driver. Raises Violation."""
     if error is not None:
-        if isinstance(error, DataLoss) and world.oracle.lost_records and not world.shape.has("continue"):
+        if isinstance(error, DataLoss) and simulation.oracle.lost_records and not simulation.config.has("continue"):
             return
         raise Violation("not done", f"the last driver ends with {type(error).__name__}: {error}")
-    for generation in world.oracle.generations:
-        _expect_all(world, generation)
-    _expect_group(world)
-    _expect_objects(world)
-    _expect_no_orphans(world)
-    _expect_verified(world)
+    for generation in simulation.oracle.generations:
+        _expect_all(simulation, generation)
+    _expect_group(simulation)
+    _expect_objects(simulation)
+    _expect_no_orphans(simulation)
+    _expect_verified(simulation)
 
 
-def _expect_all(world: World, generation: Generation) -> None:
-    """Every record from its start on is in an object, unless Kafka dropped it before."""
-    oracle = world.oracle
+def _expect_all(simulation: Simulation, generation: Generation) -> None:
+    """Every record from the start of the generation is in an object, unless Kafka dropped it before."""
+    oracle = simulation.oracle
     for tp, start in generation.starts.items():
-        end = world.kafka.logs[tp].stable if generation.ended is None else generation.ended.get(tp, start)
-        wanted = {offset for offset in oracle.accepted[tp] if start <= offset < end}
-        missing = sorted(wanted - generation.seen[tp] - oracle.dropped[tp])
+        end = simulation.kafka.logs[tp].stable if generation.ended is None else generation.ended.get(tp, start)
+        expected = {offset for offset in oracle.accepted[tp] if start <= offset < end}
+        missing = sorted(expected - generation.seen[tp] - oracle.dropped[tp])
         if missing:
             raise Violation("lost", f"offsets {missing} of {tp} are in no object of generation {generation.number}")
     if generation.ended is None:
-        unknown = sorted(set(world.kafka.logs) - set(generation.starts))
+        unknown = sorted(set(simulation.kafka.logs) - set(generation.starts))
         if unknown:
             raise Violation("lost", f"{unknown[0]} was never read")
 
 
-def _expect_group(world: World) -> None:
-    wanted = len(world.oracle.generations)
-    for tp, log in world.kafka.logs.items():
-        offset, marked, _ = world.kafka.group.get(tp, (-1, "", False))
-        if offset != log.stable or generation_of(marked) != wanted:
-            message = f"{tp}: {offset} with {marked!r} is committed, all is visible up to {log.stable}, of {wanted!r}"
+def _expect_group(simulation: Simulation) -> None:
+    current = len(simulation.oracle.generations)
+    for tp, log in simulation.kafka.logs.items():
+        offset, metadata, _ = simulation.kafka.group.get(tp, (-1, "", False))
+        if offset != log.stable or generation_of(metadata) != current:
+            message = f"{tp}: {offset} with {metadata!r} is committed, expected {log.stable} of generation {current}"
             raise Violation("group", message)
 
 
-def _expect_objects(world: World) -> None:
-    """What became visible is there, byte by byte, unless a reader moved it; and nothing else is."""
-    for key, found in world.oracle.visible.items():
-        stored = world.store.objects.get(key)
-        if key in world.moved:
+def _expect_objects(simulation: Simulation) -> None:
+    """Every visible object has its bytes, unless a reader moved it, and no offset is in two objects of a directory."""
+    for key, found in simulation.oracle.visible.items():
+        stored = simulation.store.objects.get(key)
+        if key in simulation.moved:
             continue
         if stored is None or stored.body != found.body:
-            raise Violation("removed", f"{key} is {'gone' if stored is None else 'another one'}")
-    place: dict[tuple[str, TopicPartition], dict[int, str]] = {}
-    for key, found in world.oracle.visible.items():
-        if key not in world.store.objects:
+            raise Violation("removed", f"{key} is {'missing' if stored is None else 'changed'}")
+    offsets: dict[tuple[str, TopicPartition], dict[int, str]] = {}
+    for key, found in simulation.oracle.visible.items():
+        if key not in simulation.store.objects:
             continue
-        held = place.setdefault((key.split(f"/{found.tp.topic}/")[0], found.tp), {})
+        held = offsets.setdefault((key.split(f"/{found.tp.topic}/")[0], found.tp), {})
         for offset in found.offsets:
             if offset in held:
-                raise Violation("doubled", f"offset {offset} of {found.tp} is in {key} and in {held[offset]}")
+                raise Violation("duplicate", f"offset {offset} of {found.tp} is in {key} and in {held[offset]}")
             held[offset] = key
 
 
-def _expect_no_orphans(world: World) -> None:
-    uploads = {upload_id: upload.key for upload_id, upload in world.store.uploads.items() if upload.key != FOREIGN_KEY}
+def _expect_no_orphans(simulation: Simulation) -> None:
+    uploads = {
+        upload_id: upload.key for upload_id, upload in simulation.store.uploads.items() if upload.key != FOREIGN_KEY
+    }
     if uploads:
         raise Violation("orphaned uploads", f"{uploads}")
-    kept = [key for key in world.store.objects if "/staging/" in key or "/probe/" in key]
+    kept = [key for key in simulation.store.objects if "/staging/" in key or "/probe/" in key]
     if kept:
         raise Violation("orphaned objects", f"{kept}")
-    if len(world.store.uploads) != 1 or FOREIGN_KEY not in world.store.objects:
-        raise Violation("foreign harmed", "an upload or an object of somebody else is gone")
+    if len(simulation.store.uploads) != 1 or FOREIGN_KEY not in simulation.store.objects:
+        raise Violation("foreign changed", "a foreign upload or object is missing")
 
 
-def _expect_verified(world: World) -> None:
+def _expect_verified(simulation: Simulation) -> None:
     """`s3sink verify` finds nothing wrong, once what readers moved is back."""
-    for key, stored in world.moved.items():
-        if key not in world.store.objects and world.oracle.visible[key].generation == len(world.oracle.generations):
-            world.store.put_back(key, stored)  # type: ignore[arg-type]
-    verdicts = collect_evidence(world.sink, world.s3, world.admin).results()
+    for key, stored in simulation.moved.items():
+        if key not in simulation.store.objects and simulation.oracle.visible[key].generation == len(
+            simulation.oracle.generations
+        ):
+            simulation.store.put_back(key, stored)  # type: ignore[arg-type]
+    verdicts = collect_evidence(simulation.sink, simulation.s3, simulation.admin).results()
     for verdict in verdicts:
-        if verdict.findings and verdict.generation == len(world.oracle.generations):
+        if verdict.findings and verdict.generation == len(simulation.oracle.generations):
             raise Violation("verify", f"{verdict.topic_partition}: {verdict.findings}")

@@ -1,5 +1,5 @@
 """The simulated client of S3: the calls of `sink_job.s3.S3Client` on a `Store`, with a step before each effect and one
-between the effect and its reply. What goes wrong on the way is drawn for each call (`Trouble`)."""
+between the effect and its reply. A fault may be drawn for each call (`CALL_FAULTS`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from devtools.simulation.scheduler import Actor, Scheduler
-from devtools.simulation.store import Store
+from devtools.simulation.store import SimulatedStore
 from sink_job.api.errors import TransientError
 from sink_job.s3 import (
     Conflict,
@@ -16,31 +16,31 @@ from sink_job.s3 import (
     Listed,
     NoSuchUpload,
     NotFound,
-    Part,
     PutResult,
     RequestMetrics,
     S3Client,
     S3Settings,
     Upload,
+    UploadedPart,
 )
 from sink_job.s3.checksums import combine_all
 from sink_job.s3.request_body import Body, ChunkedBody
 
 T = TypeVar("T")
 
-PATIENCE_MS = 120_000
-"""How long a client tries again before it gives up."""
+RETRY_TIMEOUT_MS = 120_000
+"""How long a client retries."""
 
 CALL_FAULTS = ("lost-reply", "echo", "outage", "outage-of-writes", "lost-reply-and-outage", "conflict")
-"""What may happen to a call: its reply is lost and it is sent again; a copy of it arrives again, later; the store
-does not answer for longer than the client is patient, any call or writes alone, before the effect or after it; 409s."""
+"""Faults of a call: a lost reply and a retry; a copy that arrives later; an outage that outlasts the retries, of all
+calls or of writes, before or after the effect; 409s."""
 
 ECHO_MS = 60_000
-"""A copy of a request arrives at most so much later."""
+"""Maximum delay of a copied request."""
 
 
 class Surroundings(Protocol):
-    """What the client needs of the world."""
+    """The part of the simulation that the client uses."""
 
     scheduler: Scheduler
     echoes: list[tuple[int, str, Callable[[], object]]]
@@ -52,13 +52,15 @@ class Surroundings(Protocol):
 
 
 class SimulatedS3(S3Client):
-    """A client that all actors share: whoever runs is asking."""
+    """A client that all actors share; the running actor makes the call."""
 
-    def __init__(self, settings: S3Settings, store: Store, world: Surroundings, rng: random.Random, page: int) -> None:
-        """`page`: most keys of one answer to a listing."""
+    def __init__(
+        self, settings: S3Settings, store: SimulatedStore, simulation: Surroundings, rng: random.Random, page: int
+    ) -> None:
+        """`page` is the maximum number of keys in a page of a listing."""
         self.settings = settings
         self.store = store
-        self._world = world
+        self._simulation = simulation
         self._rng = rng
         self._page = page
         self._counts = RequestMetrics()
@@ -68,16 +70,16 @@ class SimulatedS3(S3Client):
         return self._counts
 
     def cancel_retries(self) -> None:
-        """There are no pauses to end."""
+        """Does nothing: there are no pauses."""
 
     def close(self) -> None:
-        """There are no connections."""
+        """Does nothing: there are no connections."""
 
     # -- one call ----------------------------------------------------------------------------------------------------
 
     def _call(self, what: str, effect: Callable[[], T], *, writes: bool = False, conditional: bool = False) -> T:
-        scheduler = self._world.scheduler
-        pause = self._world.pause_before(what)
+        scheduler = self._simulation.scheduler
+        pause = self._simulation.pause_before(what)
         if pause:
             scheduler.sleep(pause)
         scheduler.step()
@@ -86,27 +88,29 @@ class SimulatedS3(S3Client):
         if actor is None:
             return effect()
         if writes:
-            self._world.writes(actor, what)
+            self._simulation.writes(actor, what)
         self._expect_answer(actor, what, writes)
-        fault = self._world.draw()
+        fault = self._simulation.draw()
         if (
             fault is None
             or (fault in ("lost-reply", "echo") and not writes)
             or (fault == "conflict" and not conditional)
         ):
             return self._carried_out(actor, what, effect)
-        self._world.trace(f"{actor.name}: {what}: {fault}")
+        self._simulation.trace(f"{actor.name}: {what}: {fault}")
         actor.faults.add(fault)
         if fault == "lost-reply":
             self._quietly(effect)
             scheduler.step()
         elif fault == "echo":
             at = scheduler.now + self._rng.randrange(ECHO_MS)
-            self._world.echoes.append((at, f"a copy of {actor.name}'s {what}", effect))
+            self._simulation.echoes.append((at, f"a copy of {actor.name}'s {what}", effect))
         elif fault == "conflict":
             raise Conflict(f"{what}: another write is under way", what.partition(" ")[2], "ConditionalRequestConflict")
         else:
-            actor.outage_until = scheduler.now + self._rng.choice((PATIENCE_MS, PATIENCE_MS, 10 * PATIENCE_MS))
+            actor.outage_until = scheduler.now + self._rng.choice(
+                (RETRY_TIMEOUT_MS, RETRY_TIMEOUT_MS, 10 * RETRY_TIMEOUT_MS)
+            )
             actor.about_writes = fault != "outage"
             if fault == "lost-reply-and-outage":
                 self._quietly(effect)
@@ -115,22 +119,22 @@ class SimulatedS3(S3Client):
         return self._carried_out(actor, what, effect)
 
     def _expect_answer(self, actor: Actor, what: str, writes: bool) -> None:
-        """Raises TransientError where the store does not answer before this client gives up."""
-        if actor.outage_until < self._world.scheduler.now or (actor.about_writes and not writes):
+        """Raises TransientError if the store does not reply before the retries end."""
+        if actor.outage_until < self._simulation.scheduler.now or (actor.about_writes and not writes):
             return
-        self._world.scheduler.sleep(PATIENCE_MS)
-        if actor.outage_until > self._world.scheduler.now - PATIENCE_MS:
+        self._simulation.scheduler.sleep(RETRY_TIMEOUT_MS)
+        if actor.outage_until > self._simulation.scheduler.now - RETRY_TIMEOUT_MS:
             raise TransientError(f"s3://{self.bucket}: {what} failed for 120 s: ServiceUnavailable")
 
     def _carried_out(self, actor: Actor, what: str, effect: Callable[[], T]) -> T:
         try:
             answer = effect()
         except Exception as error:
-            self._world.trace(f"{actor.name}: {what} -> {type(error).__name__}")
-            self._world.scheduler.step()
+            self._simulation.trace(f"{actor.name}: {what} -> {type(error).__name__}")
+            self._simulation.scheduler.step()
             raise
-        self._world.trace(f"{actor.name}: {what} -> {_short(answer)}")
-        self._world.scheduler.step()
+        self._simulation.trace(f"{actor.name}: {what} -> {_short(answer)}")
+        self._simulation.scheduler.step()
         return answer
 
     @staticmethod
@@ -181,22 +185,22 @@ class SimulatedS3(S3Client):
             after = found[-1].key
 
     def delete(self, keys: Iterable[str]) -> None:
-        wanted = list(keys)
-        if wanted:
-            names = ", ".join("/".join(key.split("/")[-2:]) for key in wanted)
-            self._call(f"delete {names}", lambda: self.store.delete(wanted), writes=True)
+        unique = list(keys)
+        if unique:
+            names = ", ".join("/".join(key.split("/")[-2:]) for key in unique)
+            self._call(f"delete {names}", lambda: self.store.delete(unique), writes=True)
 
     # -- uploads -----------------------------------------------------------------------------------------------------
 
     def create_upload(self, key: str, *, content_type: str | None = None, content_encoding: str | None = None) -> str:
         return self._call(f"create-upload {key}", lambda: self.store.create_upload(key), writes=True)
 
-    def upload_part(self, key: str, upload_id: str, number: int, body: Body, crc: int | None = None) -> Part:
+    def upload_part(self, key: str, upload_id: str, number: int, body: Body, crc: int | None = None) -> UploadedPart:
         data = bytes(ChunkedBody(body).read())
         what = f"upload-part {key} {upload_id}/{number}"
         return self._call(what, lambda: self.store.upload_part(key, upload_id, number, data, crc), writes=True)
 
-    def complete(self, key: str, upload_id: str, parts: Sequence[Part], crc: int | None = None) -> str:
+    def complete(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int | None = None) -> str:
         whole = combine_all((part.crc, part.size) for part in parts) if crc is None else crc
         what = f"complete {key} {upload_id}"
         return self._call(
@@ -221,7 +225,7 @@ class SimulatedS3(S3Client):
     # -- the bucket --------------------------------------------------------------------------------------------------
 
     def check_access(self) -> None:
-        """The bucket is there."""
+        """Does nothing: the bucket exists."""
 
     def server_now_ms(self) -> int:
         return self.store.second()
@@ -243,4 +247,4 @@ def _short(answer: object) -> str:
         return f"{len(answer)} found"
     if isinstance(answer, Head):
         return f"{answer.size} bytes"
-    return "" if isinstance(answer, PutResult | Part) else str(answer)
+    return "" if isinstance(answer, PutResult | UploadedPart) else str(answer)

@@ -1,4 +1,4 @@
-"""What happens to a world beside what its actors do: each event is one atomic change, drawn at a step."""
+"""Events beside the actions of the actors: each event is one atomic change, drawn at a step."""
 
 from __future__ import annotations
 
@@ -6,45 +6,45 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from devtools.simulation.kafka import Log
+from devtools.simulation.config import DAY_MS, EVENTS, FOREIGN_KEY, START_MS
+from devtools.simulation.kafka import SimulatedLog
 from devtools.simulation.oracle import generation_of
 from devtools.simulation.scheduler import Actor
-from devtools.simulation.shape import BEGIN_MS, DAY_MS, EVENTS, FOREIGN_KEY
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import StopCondition
 
 if TYPE_CHECKING:
-    from devtools.simulation.world import World
+    from devtools.simulation.simulation import Simulation
 
-MOST_RECORDS = 60
+MAX_RECORDS = 60
 PAUSES_MS = (0, 0, 100, 3_000)
 SLEEPS_MS = (500, 2_000, 10_000, 120_000, 3_600_000)
 AHEAD_MS = (-3_600_000, -5_000, 1_500, 60_000, 600_000, 3_600_000, DAY_MS)
 
 
 class Events:
-    """Draws events for a world, each kind by its weight."""
+    """Draws the events of a run, each kind by its weight."""
 
-    def __init__(self, world: World, kinds: Sequence[str]) -> None:
-        self._world = world
-        self._rng = world.rng
+    def __init__(self, simulation: Simulation, kinds: Sequence[str]) -> None:
+        self._simulation = simulation
+        self._rng = simulation.rng
         self._kinds = list(kinds)
         self._weights = [EVENTS[kind] for kind in kinds]
         self._produced = 0
         self._nonces = 0
 
     def step(self, actor: Actor) -> None:
-        """Called at each step of the actor that runs."""
-        world = self._world
-        if world.echoes:
+        """Called at each step of the running actor."""
+        simulation = self._simulation
+        if simulation.echoes:
             self._arrive(actor)
-        if world.calm:
+        if simulation.calm:
             return
-        if self._rng.random() < world.shape.rate:
+        if self._rng.random() < simulation.config.rate:
             kind = self._rng.choices(self._kinds, self._weights)[0]
             getattr(self, "_" + kind.replace("-", "_"))(actor)
-        if world.scheduler.steps % 16 == 0 and not any(role.what == "driver" for role in world.roles):
-            world.start_driver(self.goal(), after=self._rng.choice(PAUSES_MS), ahead=self._ahead())
+        if simulation.scheduler.steps % 16 == 0 and not any(role.what == "driver" for role in simulation.roles):
+            simulation.start_driver(self.goal(), after=self._rng.choice(PAUSES_MS), ahead=self._ahead())
 
     def goal(self) -> StopCondition:
         if self._rng.random() < 0.8:
@@ -54,69 +54,71 @@ class Events:
     # -- requests that arrive twice ----------------------------------------------------------------------------------
 
     def _arrive(self, actor: Actor | None) -> None:
-        world = self._world
-        due = [each for each in world.echoes if each[0] <= world.scheduler.now]
+        simulation = self._simulation
+        due = [each for each in simulation.echoes if each[0] <= simulation.scheduler.now]
         if due:
-            world.echoes = [each for each in world.echoes if each[0] > world.scheduler.now]
+            simulation.echoes = [each for each in simulation.echoes if each[0] > simulation.scheduler.now]
         for _, what, effect in due:
-            world.oracle.late = True
+            simulation.oracle.late = True
             try:
                 effect()
-                world.trace(f"{what} arrives")
+                simulation.trace(f"{what} arrives")
             except Exception as error:
-                world.trace(f"{what} arrives -> {type(error).__name__}")
+                simulation.trace(f"{what} arrives -> {type(error).__name__}")
             finally:
-                world.oracle.late = False
+                simulation.oracle.late = False
 
     def arrive_all(self) -> None:
-        """Every copy of a request that is still on its way arrives."""
-        if self._world.echoes:
-            self._world.scheduler.now = max(self._world.scheduler.now, *(at for at, _, _ in self._world.echoes))
+        """Delivers all delayed copies of requests."""
+        if self._simulation.echoes:
+            self._simulation.scheduler.now = max(
+                self._simulation.scheduler.now, *(at for at, _, _ in self._simulation.echoes)
+            )
             self._arrive(None)
 
     # -- processes ---------------------------------------------------------------------------------------------------
 
     def _kill(self, actor: Actor) -> None:
-        self._world.trace(f"{actor.name} is killed")
+        self._simulation.trace(f"{actor.name} is killed")
         actor.killed = True
 
     def _sleep(self, actor: Actor) -> None:
         ms = self._rng.choice(SLEEPS_MS)
-        self._world.trace(f"{actor.name} sleeps for {ms} ms")
-        actor.wake = self._world.scheduler.now + ms
+        self._simulation.trace(f"{actor.name} sleeps for {ms} ms")
+        actor.wake = self._simulation.scheduler.now + ms
 
     def _second_driver(self, actor: Actor) -> None:
-        if len(self._world.roles) < 4:
-            self._world.start_driver(self.goal(), after=self._rng.choice(PAUSES_MS), ahead=self._ahead())
+        if len(self._simulation.roles) < 4:
+            self._simulation.start_driver(self.goal(), after=self._rng.choice(PAUSES_MS), ahead=self._ahead())
 
     def _stop(self, actor: Actor) -> None:
-        for role in self._world.roles:
+        for role in self._simulation.roles:
             if role.driver is not None and self._rng.random() < 0.7:
-                self._world.trace(f"{role.actor.name} is stopped")
+                self._simulation.trace(f"{role.actor.name} is stopped")
                 role.driver.stop()
 
     def _ahead(self) -> int:
-        return self._rng.choice(AHEAD_MS) if self._world.shape.has("clock") and self._rng.random() < 0.3 else 0
+        return self._rng.choice(AHEAD_MS) if self._simulation.config.has("clock") and self._rng.random() < 0.3 else 0
 
     def _clock(self, actor: Actor) -> None:
         actor.ahead += self._rng.choice(AHEAD_MS)
-        self._world.trace(f"the clock of {actor.name} jumps: {actor.ahead} ms ahead")
+        self._simulation.trace(f"the clock of {actor.name} jumps: {actor.ahead} ms ahead")
 
     def _long_idle(self, actor: Actor) -> None:
         ms = self._rng.choice((30_000, 600_000, 3_600_000))
-        self._world.trace(f"{ms} ms pass")
-        self._world.scheduler.now += ms
+        self._simulation.trace(f"{ms} ms pass")
+        self._simulation.scheduler.now += ms
 
     def _edit(self, actor: Actor) -> None:
-        self._world.edit()
+        self._simulation.edit()
 
     def _discard(self, actor: Actor) -> None:
-        if len(self._world.roles) < 4:
-            self._world.start_discard()
+        if len(self._simulation.roles) < 4:
+            self._simulation.start_discard()
 
     def _reset(self, actor: Actor) -> None:
-        world = self._world
-        if len(world.roles) >= 4:
+        simulation = self._simulation
+        if len(simulation.roles) >= 4:
             return
         if self._nonces == 0 or self._rng.random() < 0.8:
             self._nonces += 1
@@ -127,92 +129,96 @@ class Events:
             "onExisting": self._rng.choice(("Fail", "NewPrefix", "NewPrefix")),
         }
         if to == "Timestamp":
-            request["timestamp"] = BEGIN_MS + self._rng.randrange(600_000)
+            request["timestamp"] = START_MS + self._rng.randrange(600_000)
         if to == "Offsets":
             tp = self._partition()
-            log = world.kafka.logs[tp]
+            log = simulation.kafka.logs[tp]
             offset = self._rng.randint(log.start, max(log.start, log.stable))
             request["partitions"] = [{"topic": tp.topic, "partition": tp.partition, "offset": offset}]
-        world.start_reset(request)
+        simulation.start_reset(request)
 
     # -- Kafka -------------------------------------------------------------------------------------------------------
 
     def _partition(self) -> TopicPartition:
-        return self._rng.choice(sorted(self._world.kafka.logs))
+        return self._rng.choice(sorted(self._simulation.kafka.logs))
 
     def _growth(self, actor: Actor) -> None:
         self.grow(self._partition())
 
     def grow(self, tp: TopicPartition) -> None:
-        """A few records more, and now and then an offset without one."""
-        world, rng = self._world, self._rng
-        log = world.kafka.logs[tp]
+        """Appends a few records, and sometimes an offset without a record."""
+        simulation, rng = self._simulation, self._rng
+        log = simulation.kafka.logs[tp]
         for _ in range(rng.choice((1, 2, 5, 9))):
-            if self._produced >= MOST_RECORDS:
+            if self._produced >= MAX_RECORDS:
                 break
             offset = log.end
             log.end += 1
-            if world.shape.has("holes") and rng.random() < 0.2:
+            if simulation.config.has("holes") and rng.random() < 0.2:  # words: allow
                 continue
             self._produced += 1
             self._record(tp, offset)
-        if not (world.shape.has("transactions") and rng.random() < 0.4):  # else one is open, until it grows again
+        if not (
+            simulation.config.has("transactions") and rng.random() < 0.4
+        ):  # otherwise a transaction stays open until the log grows again
             log.stable = log.end
-        world.trace(f"{tp} grows to {log.end}, {log.stable} for readers")
+        simulation.trace(f"{tp} grows to {log.end}, last stable offset {log.stable}")
 
     def _record(self, tp: TopicPartition, offset: int) -> None:
-        world, rng, shape = self._world, self._rng, self._world.shape
-        log = world.kafka.logs[tp]
-        time = world.scheduler.now + (rng.randrange(-7_200_000, 7_200_000) if shape.scattered_times else 0)
+        simulation, rng, config = self._simulation, self._rng, self._simulation.config
+        log = simulation.kafka.logs[tp]
+        time = simulation.scheduler.now + (rng.randrange(-7_200_000, 7_200_000) if config.scattered_times else 0)
         log.times[offset] = time
-        bad = rng.random() if shape.has("bad-records") else 1.0
+        bad = rng.random() if config.has("bad-records") else 1.0
         if bad < 0.1:
             log.values[offset] = None if bad < 0.05 else b"{not json"
             return
-        kind = f"k{rng.randrange(shape.kinds)}"
-        value = json.dumps({"at": f"{tp}@{offset}", "kind": kind, "pad": "x" * rng.randint(0, shape.pad)}).encode()
+        kind = f"k{rng.randrange(config.kinds)}"
+        value = json.dumps({"at": f"{tp}@{offset}", "kind": kind, "pad": "x" * rng.randint(0, config.pad)}).encode()
         log.values[offset] = value
-        world.oracle.produced(tp, offset, value, time, kind)
+        simulation.oracle.produced(tp, offset, value, time, kind)
 
     def _new_partition(self, actor: Actor) -> None:
-        world = self._world
-        topic = self._rng.choice(sorted(world.kafka.topics))
-        if world.shape.has("pattern") and self._rng.random() < 0.5 and len(world.kafka.topics) < 3:
+        simulation = self._simulation
+        topic = self._rng.choice(sorted(simulation.kafka.topics))
+        if simulation.config.has("pattern") and self._rng.random() < 0.5 and len(simulation.kafka.topics) < 3:
             topic = "later"
-            world.kafka.topics[topic] = "id-of-later"
-        tp = TopicPartition(topic, world.kafka.partitions(topic))
+            simulation.kafka.topics[topic] = "id-of-later"
+        tp = TopicPartition(topic, simulation.kafka.partitions(topic))
         if tp.partition < 8:
-            world.kafka.logs[tp] = Log()
+            simulation.kafka.logs[tp] = SimulatedLog()
             self.grow(tp)
 
     def _retention(self, actor: Actor) -> None:
-        """Drops the beginning of a log: what is in objects already or, in some worlds, more."""
-        world = self._world
+        """Drops the beginning of a log: records that are in objects; with `data-loss` also others."""
+        simulation = self._simulation
         tp = self._partition()
-        log = world.kafka.logs[tp]
+        log = simulation.kafka.logs[tp]
         records = [offset for offset in sorted(log.values) if offset >= log.start]
         safe = 0
         while safe < len(records) and self._is_safe(tp, records[safe]):
             safe += 1
-        if world.shape.has("data-loss") and self._rng.random() < 0.5:
+        if simulation.config.has("data-loss") and self._rng.random() < 0.5:
             safe = len(records)
         gone = records[: self._rng.randint(0, safe)]
         if not gone:
             return
-        world.oracle.dropped[tp].update(offset for offset in gone if not self._is_safe(tp, offset))
+        simulation.oracle.dropped[tp].update(offset for offset in gone if not self._is_safe(tp, offset))
         for offset in gone:
             del log.values[offset]
         log.start = gone[-1] + 1
-        world.trace(f"{tp}: Kafka drops what is below {log.start}")
+        simulation.trace(f"{tp}: Kafka drops the offsets below {log.start}")
 
     def _is_safe(self, tp: TopicPartition, offset: int) -> bool:
-        oracle = self._world.oracle
+        oracle = self._simulation.oracle
         if oracle.is_copied(tp, offset):
             return True
         start = oracle.current.starts.get(tp)
-        if start is None or self._world.kafka.logs[tp].values[offset] in oracle.sources:
+        if start is None or self._simulation.kafka.logs[tp].values[offset] in oracle.sources:
             return False
-        later = (o for o in oracle.current.seen[tp] if o > offset)  # a bad record: passed once a later one is copied
+        later = (
+            o for o in oracle.current.seen[tp] if o > offset
+        )  # a rejected record: passed when a later one is copied
         return next(later, None) is not None
 
     # -- the group ---------------------------------------------------------------------------------------------------
@@ -224,74 +230,74 @@ class Events:
         self._set_group(forward=True)
 
     def _set_group(self, *, forward: bool) -> None:
-        world = self._world
+        simulation = self._simulation
         tp = self._partition()
-        log = world.kafka.logs[tp]
-        offset, mark, _ = world.kafka.group.get(tp, (log.start, "", False))
+        log = simulation.kafka.logs[tp]
+        offset, mark, _ = simulation.kafka.group.get(tp, (log.start, "", False))
         low, high = (offset, log.end) if forward else (log.start, offset)
-        if low < high and tp in world.oracle.current.starts:
+        if low < high and tp in simulation.oracle.current.starts:
             chosen = self._rng.randint(low, high)
-            world.kafka.group[tp] = (chosen, mark if self._rng.random() < 0.5 else "", False)
-            world.trace(f"somebody sets the group's offset of {tp} to {chosen}")
+            simulation.kafka.group[tp] = (chosen, mark if self._rng.random() < 0.5 else "", False)
+            simulation.trace(f"another program sets the group's offset of {tp} to {chosen}")
 
     def _group_forgotten(self, actor: Actor) -> None:
-        if self._world.oracle.current.starts:
-            self._world.kafka.group.clear()
-            self._world.trace("Kafka forgets the group's offsets")
+        if self._simulation.oracle.current.starts:
+            self._simulation.kafka.group.clear()
+            self._simulation.trace("Kafka expires the group's offsets")
 
     # -- the bucket --------------------------------------------------------------------------------------------------
 
     def _reader(self, actor: Actor) -> None:
-        for tp in sorted(self._world.kafka.group):
+        for tp in sorted(self._simulation.kafka.group):
             self.read(tp)
 
     def read(self, tp: TopicPartition) -> None:
-        """A reader moves objects away that are below the offset which the sink has committed."""
-        world = self._world
-        for key, found in list(world.oracle.visible.items()):
+        """A reader moves objects away that are below the sink's committed offset."""
+        simulation = self._simulation
+        for key, found in list(simulation.oracle.visible.items()):
             if found.tp != tp:
                 continue
-            offset, mark, ours = world.kafka.group.get(found.tp, (0, "", False))
+            offset, mark, ours = simulation.kafka.group.get(found.tp, (0, "", False))
             generation = generation_of(mark) or 1
             is_below = ours and offset > found.offsets[-1] and found.generation <= generation
-            if key not in world.moved and is_below and self._rng.random() < 0.5:
-                stored = world.store.take(key)
+            if key not in simulation.moved and is_below and self._rng.random() < 0.5:
+                stored = simulation.store.take(key)
                 if stored is not None:
-                    world.moved[key] = stored
-                    world.trace(f"a reader moves {key}")
+                    simulation.moved[key] = stored
+                    simulation.trace(f"a reader moves {key}")
 
     def _lifecycle(self, actor: Actor) -> None:
         """An unfinished upload or a staging object vanishes."""
-        world = self._world
-        begun = ((each, upload.key) for each, upload in world.store.uploads.items())
-        uploads = [each for each, key in begun if key != FOREIGN_KEY and "/probe/" not in key]
-        staged = [key for key in world.store.objects if "/staging/" in key]
+        simulation = self._simulation
+        started = ((each, upload.key) for each, upload in simulation.store.uploads.items())
+        uploads = [each for each, key in started if key != FOREIGN_KEY and "/probe/" not in key]
+        staged = [key for key in simulation.store.objects if "/staging/" in key]
         chosen = [*uploads, *staged]
         if not chosen:
             return
         gone = self._rng.sample(chosen, self._rng.choice((1, 1, len(chosen))))
-        world.vanished = True
+        simulation.vanished = True
         for each in gone:
-            world.store.uploads.pop(each, None)
-            world.store.take(each)
-        world.trace(f"vanished: {', '.join(gone)}")
+            simulation.store.uploads.pop(each, None)
+            simulation.store.take(each)
+        simulation.trace(f"vanished: {', '.join(gone)}")
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Whoever still lives is killed, stopped, or stopped and asleep until the last driver is done or under way."""
-        world = self._world
-        for log in world.kafka.logs.values():
+        """Kills or stops the remaining actors; stopped ones may sleep until the last driver works or is done."""
+        simulation = self._simulation
+        for log in simulation.kafka.logs.values():
             log.stable = log.end
-        for actor in list(world.scheduler.actors):
-            role = next((role for role in world.roles if role.actor is actor), None)
+        for actor in list(simulation.scheduler.actors):
+            role = next((role for role in simulation.roles if role.actor is actor), None)
             if self._rng.random() < 0.3:
                 self._kill(actor)
                 continue
             if role is not None and role.driver is not None:
-                world.trace(f"{actor.name} is stopped")
+                simulation.trace(f"{actor.name} is stopped")
                 role.driver.stop()
             elif role is not None and role.what == "driver":
                 self._kill(actor)
             if self._rng.random() < 0.5:
-                actor.wake = world.scheduler.now + self._rng.choice((500, 5_000, 3_600_000))
+                actor.wake = simulation.scheduler.now + self._rng.choice((500, 5_000, 3_600_000))

@@ -1,4 +1,4 @@
-"""Executors without threads: work is done in the thread that asks for it, in an order that the seed chooses."""
+"""Executors without threads: the calling thread does the work, in an order that the seed determines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class AtOnce(Executor):
-    """Runs what is submitted before `submit` returns."""
+    """Runs a submitted call before `submit` returns."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         future: Future[T] = Future()
@@ -39,7 +39,7 @@ class _Deferred(Future[T]):
 
 
 class Shuffled(Executor):
-    """Runs what was submitted when the first result is asked for, in any order."""
+    """Runs submitted calls in any order when the first result is requested."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
@@ -58,7 +58,7 @@ class Shuffled(Executor):
 
 
 def _run(future: Future[T], work: Callable[[], T]) -> None:
-    """An actor that is killed leaves through here: only errors stay in the future."""
+    """Stores errors in the future; the exception of a killed actor passes through."""
     try:
         future.set_result(work())
     except Exception as error:
@@ -67,7 +67,7 @@ def _run(future: Future[T], work: Callable[[], T]) -> None:
 
 @contextmanager
 def without_threads(rng: random.Random) -> Iterator[None]:
-    """The pools of `sink_job.coordinator` are such executors."""
+    """Replaces the thread pools of `sink_job.coordinator` by these executors."""
 
     def make(count: int, name: str) -> Executor:
         return AtOnce() if name == "s3sink-upload" else Shuffled(rng)

@@ -1,5 +1,5 @@
-"""A simulated Kafka: logs with holes, a consumer group whose offsets anybody may change, and an engine that runs tasks,
-some of them twice, the second attempt as late as it likes."""
+"""A simulated Kafka: logs with gaps, a consumer group whose offsets any program can change, and an engine that runs
+tasks, some of them twice with a delayed second attempt."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Commit = Callable[[TopicPartition, int, str], None]
 
 
 @dataclass
-class Log:
-    """One topic-partition: values and times by offset. Offsets without a value hold no record (control records,
-    compaction). `stable` is where a read_committed reader's log ends."""
+class SimulatedLog:
+    """A topic-partition: values and timestamps by offset. Offsets without a value hold no record (control records,
+    compaction). `stable` is the last stable offset (exclusive)."""
 
     values: dict[int, bytes | None] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
@@ -31,10 +31,10 @@ class Log:
 
 
 @dataclass
-class Kafka:
-    """One cluster and one consumer group. `group` holds offset, metadata, and whether the sink committed it."""
+class SimulatedKafka:
+    """A cluster and a consumer group. `group` holds the offset, its metadata, and whether the sink committed it."""
 
-    logs: dict[TopicPartition, Log] = field(default_factory=dict)
+    logs: dict[TopicPartition, SimulatedLog] = field(default_factory=dict)
     topics: dict[str, str] = field(default_factory=dict)
     group: dict[TopicPartition, tuple[int, str, bool]] = field(default_factory=dict)
     on_commit: Commit = lambda tp, offset, mark: None
@@ -44,10 +44,12 @@ class Kafka:
 
 
 class SimulatedAdmin:
-    """What `sink_job.kafka.admin.JavaKafkaAdmin` answers; whoever runs is asking."""
+    """The calls of `sink_job.kafka.admin.JavaKafkaAdmin`; the running actor makes them."""
 
-    def __init__(self, kafka: Kafka, scheduler: Scheduler, trace: Callable[[str], None], draw: Callable[[], bool]):
-        """`draw`: whether Kafka does not answer in time."""
+    def __init__(
+        self, kafka: SimulatedKafka, scheduler: Scheduler, trace: Callable[[str], None], draw: Callable[[], bool]
+    ):
+        """`draw` returns whether Kafka times out."""
         self._kafka = kafka
         self._scheduler = scheduler
         self._trace = trace
@@ -57,12 +59,12 @@ class SimulatedAdmin:
         actor = self._scheduler.current
         self._scheduler.step()
         if actor is not None and self._draw():
-            self._trace(f"{actor.name}: kafka {what}: no answer")
+            self._trace(f"{actor.name}: kafka {what}: timeout")
             actor.faults.add("kafka")
             self._scheduler.sleep(50_000)
-            raise TransientError(f"Kafka: {what}: no answer in 50 s")
+            raise TransientError(f"Kafka: {what}: timeout in 50 s")
 
-    def _logs(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Log]:
+    def _logs(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, SimulatedLog]:
         missing = [tp for tp in partitions if tp not in self._kafka.logs]
         if missing:
             raise TopicNotFound(f"Kafka: {missing[0]} does not exist")
@@ -87,11 +89,11 @@ class SimulatedAdmin:
     def topics(self, names: Sequence[str] | None = None, *, pattern: str | None = None) -> dict[str, TopicInfo]:
         self._step("topics")
         known = self._kafka.topics
-        wanted = sorted(known) if pattern is not None else list(names or ())
-        missing = [name for name in wanted if name not in known]
+        requested = sorted(known) if pattern is not None else list(names or ())
+        missing = [name for name in requested if name not in known]
         if missing:
             raise TopicNotFound(f"Kafka: topic {missing[0]} does not exist")
-        return {name: TopicInfo(known[name], self._kafka.partitions(name)) for name in wanted}
+        return {name: TopicInfo(known[name], self._kafka.partitions(name)) for name in requested}
 
     def cluster_id(self) -> str:
         return "simulated"
@@ -119,7 +121,7 @@ class SimulatedAdmin:
         self._step("commit")
         self._logs(list(offsets))
         actor = self._scheduler.current
-        self._trace(f"{actor.name if actor else '-'}: commit {_told(offsets)} {metadata}")
+        self._trace(f"{actor.name if actor else '-'}: commit {_describe(offsets)} {metadata}")
         for tp, offset in offsets.items():
             self._kafka.group[tp] = (offset, metadata, True)
             self._kafka.on_commit(tp, offset, metadata)
@@ -130,13 +132,13 @@ class SimulatedAdmin:
 
 
 class SimulatedEngine:
-    """Runs a round's tasks one after the other in the driver's turn; some of them also as actors of their own, whose
-    results nobody takes."""
+    """Runs a round's tasks one after another in the driver's turn; some of them again as separate actors, whose results
+    are discarded."""
 
     def __init__(
-        self, kafka: Kafka, scheduler: Scheduler, trace: Callable[[str], None], rng: random.Random, late: float
+        self, kafka: SimulatedKafka, scheduler: Scheduler, trace: Callable[[str], None], rng: random.Random, late: float
     ) -> None:
-        """`late`: how likely a round has a late attempt."""
+        """`late` is the probability that a round has a late attempt."""
         self._kafka = kafka
         self._scheduler = scheduler
         self._trace = trace
@@ -219,7 +221,7 @@ class SimulatedEngine:
         self._cancelled = True
 
 
-def _batch(log: Log, offsets: Sequence[int], columns: Columns) -> pa.RecordBatch:
+def _batch(log: SimulatedLog, offsets: Sequence[int], columns: Columns) -> pa.RecordBatch:
     data = {
         "offset": pa.array(offsets, pa.int64()),
         "value": pa.array([log.values[offset] for offset in offsets], pa.binary()),
@@ -229,5 +231,5 @@ def _batch(log: Log, offsets: Sequence[int], columns: Columns) -> pa.RecordBatch
     return pa.RecordBatch.from_pydict(data)
 
 
-def _told(offsets: Mapping[TopicPartition, int]) -> str:
+def _describe(offsets: Mapping[TopicPartition, int]) -> str:
     return ", ".join(f"{tp}={offset}" for tp, offset in sorted(offsets.items()))

@@ -1,6 +1,6 @@
-"""Deliberate defects: each leaves one rule of the protocol out, and the simulation has to find that.
+"""Deliberate defects: each omits one rule of the protocol, and the simulation must find it.
 
-`python -m devtools.simulation.mutations` prints after how many worlds each one is found.
+`python -m devtools.simulation.mutations` prints the number of runs until each defect is found.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from unittest.mock import patch
 
 import msgspec
 
-from devtools.simulation.runner import Failed, fails, fresh
-from devtools.simulation.store import Store
+from devtools.simulation.runner import FailedCase, new_cases, run_case
+from devtools.simulation.store import SimulatedStore
 from sink_job.coordinator.committer import Committer
 from sink_job.ledger import generations, publisher, sequence, session, state, takeover
 from sink_job.ledger.publisher import PublishOutcome, publish_all
 from sink_job.ledger.store import Ledger
-from sink_job.s3 import Part
+from sink_job.s3 import UploadedPart
 from sink_job.writer import object_writer
 
 Patches = Sequence[AbstractContextManager[Any]]
 
 
 def visible_before_recorded() -> Patches:
-    """Objects become visible before a record names them."""
+    """Objects become visible before a record lists them."""
     original = Committer.record
 
     def record(self: Committer, **given: Any) -> None:
@@ -39,12 +39,12 @@ def visible_before_recorded() -> Patches:
 
 
 def no_listing_after_the_claim() -> Patches:
-    """A claim is taken for the head without listing the ledger once more."""
+    """A driver acts on its claim without listing the ledger again."""
     return [patch.object(Ledger, "is_head", lambda self, claim, state: True)]
 
 
 def unconditional_records() -> Patches:
-    """Records are put whether or not their numbers are free."""
+    """Records are put without `If-None-Match`."""
 
     def append(self: Ledger, record: state.Record) -> None:
         self.s3.put(self.root + self._record_name(record.number), gzip.compress(msgspec.json.encode(record), mtime=0))
@@ -53,7 +53,7 @@ def unconditional_records() -> Patches:
 
 
 def acknowledged_before_visible() -> Patches:
-    """A record acknowledges what it names."""
+    """A record acknowledges the objects that it closes."""
     original = Committer.record
 
     def record(self: Committer, **given: Any) -> None:
@@ -67,7 +67,7 @@ def acknowledged_before_visible() -> Patches:
 
 
 def committed_before_acknowledged() -> Patches:
-    """The group's offsets pass objects that are visible and not acknowledged yet."""
+    """The group's offsets pass objects that are visible but not acknowledged."""
     original = Committer._acknowledge
 
     def acknowledge(self: Committer, clock: int, visible: set[str], *rest: Any, **given: Any) -> None:
@@ -78,7 +78,7 @@ def committed_before_acknowledged() -> Patches:
 
 
 def lost_is_taken_for_moved() -> Patches:
-    """An object that is neither uploaded nor at its key passes for visible."""
+    """An object without upload and without an object at its key counts as visible."""
     original = publisher.publish
 
     def lenient(*given: Any) -> PublishOutcome:
@@ -89,19 +89,19 @@ def lost_is_taken_for_moved() -> Patches:
 
 
 def completed_over_objects() -> Patches:
-    """Completions replace what is at their key."""
-    original = Store.complete
+    """Completions replace the object at their key."""
+    original = SimulatedStore.complete
 
-    def complete(self: Store, key: str, upload_id: str, parts: Sequence[Part], crc: int) -> str:
+    def complete(self: SimulatedStore, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int) -> str:
         if upload_id in self.uploads:
             self.take(key)
         return original(self, key, upload_id, parts, crc)
 
-    return [patch.object(Store, "complete", complete)]
+    return [patch.object(SimulatedStore, "complete", complete)]
 
 
 def staged_bytes_removed_early() -> Patches:
-    """What a record replaces is removed before the record is put."""
+    """Replaced uploads are aborted before the record is put."""
     original = Committer.record
 
     def record(self: Committer, **given: Any) -> None:
@@ -121,17 +121,17 @@ def clean_up_ignores_the_state() -> Patches:
 
 
 def clean_up_before_the_claim() -> Patches:
-    """Clean-up takes uploads that began after the claim."""
+    """Clean-up aborts uploads that began after the claim."""
     return [patch.object(Ledger, "record_time", lambda self, number: 1 << 60)]
 
 
 def no_intents() -> Patches:
-    """Nothing is written down before uploads begin."""
+    """No intent is written before uploads begin."""
     return [patch.object(Ledger, "write_intent", lambda self, intent: None)]
 
 
 def clocks_forgotten() -> Patches:
-    """The members of an object do not hold the round clocks under which they were seen."""
+    """The members of an object do not hold their round clocks."""
     original = object_writer.extend_sources
     return [
         patch(
@@ -142,7 +142,7 @@ def clocks_forgotten() -> Patches:
 
 
 def reset_before_published() -> Patches:
-    """A reset does not make visible first what was named."""
+    """A reset does not publish closed objects first."""
     return [patch.object(session.LedgerSession, "publish", lambda self, *given: 0)]
 
 
@@ -153,7 +153,7 @@ def commits_without_generation() -> Patches:
 
 
 def claims_are_dropped() -> Patches:
-    """Records that two snapshots cover are dropped, claims too."""
+    """Records that two snapshots cover are dropped, including claims."""
     original = sequence.droppable
 
     def droppable(records: Any, snapshots: Any, claims: Any, *rest: Any) -> Any:
@@ -197,31 +197,31 @@ INCLUDE = {
     "commits_without_generation": ("reset",),
     "claims_are_dropped": ("slow-records",),
 }
-"""Features that all worlds have in which a defect is searched for."""
+"""Features of all runs that search for a defect."""
 
 
-def search(name: str, worlds: int, base: int = 0) -> tuple[int, Failed] | None:
-    """After how many worlds the defect is found, and how; None if it is not within `worlds`."""
-    for number, case in enumerate(fresh(base, worlds, include=INCLUDE.get(name, ())), start=1):
+def search(name: str, runs: int, base: int = 0) -> tuple[int, FailedCase] | None:
+    """The number of runs until the defect is found, and its failure; None if `runs` do not find it."""
+    for number, case in enumerate(new_cases(base, runs, include=INCLUDE.get(name, ())), start=1):
         with ExitStack() as stack:
             for each in MUTATIONS[name]():
                 stack.enter_context(each)
-            failed = fails(case)
+            failed = run_case(case)
         if failed is None:
             continue
-        without = fails(case)
-        if without is None or without.kind != failed.kind:  # otherwise it is not the defect that was found
+        without = run_case(case)
+        if without is None or without.kind != failed.kind:  # otherwise the failure is not due to the defect
             return number, failed
     return None
 
 
-def _report(names: Sequence[str], worlds: int) -> Iterator[str]:
+def _report(names: Sequence[str], runs: int) -> Iterator[str]:
     for name in names:
-        found = search(name, worlds)
+        found = search(name, runs)
         if found is None:
-            yield f"{name:32} not found in {worlds} worlds"
+            yield f"{name:32} not found in {runs} runs"
         else:
-            yield f"{name:32} {found[0]:5} worlds: {found[1].message[:120]}"
+            yield f"{name:32} {found[0]:5} runs: {found[1].message[:120]}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What must hold, from what the store and Kafka have seen: it knows every record, reads each ledger record when it is
-put, and compares each object with its records when it becomes visible.
+"""The invariants, checked against the contents of the store and Kafka: the oracle has every record, reads each ledger
+record when it is put, and compares each object with its records when it becomes visible.
 
-Nothing here asks the sink's own state: what a driver believes does not count.
+The oracle does not use the sink's own state.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from devtools.simulation.kafka import Kafka
+from devtools.simulation.kafka import SimulatedKafka
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import Record
 
@@ -25,11 +25,11 @@ _KIND_PATH = re.compile(r"/kind=([^/]*)/")
 
 
 CLOCK_BOUND_MS = 302_000
-"""How far a record's clock may be ahead of the store's, which has whole seconds."""
+"""Maximum lead of a record's clock over the store's in ms; the store's has whole seconds."""
 
 
 class Violation(Exception):
-    """An invariant that does not hold. `kind` is its name."""
+    """A broken invariant. `kind` is its name."""
 
     def __init__(self, kind: str, message: str) -> None:
         self.kind = kind
@@ -38,7 +38,7 @@ class Violation(Exception):
 
 @dataclass(frozen=True)
 class Source:
-    """A record of Kafka: where it is, its time, and the value of its field `kind`."""
+    """A record in Kafka: its position, its timestamp, and the value of its field `kind`."""
 
     tp: TopicPartition
     offset: int
@@ -48,7 +48,7 @@ class Source:
 
 @dataclass
 class Visible:
-    """An object that became visible: in which generation, and which offsets it holds."""
+    """A visible object: its generation and its offsets."""
 
     tp: TopicPartition
     offsets: list[int]
@@ -58,7 +58,7 @@ class Visible:
 
 @dataclass
 class Generation:
-    """What was copied from one set of starts. `seen` are the offsets that were ever visible."""
+    """The records copied from one set of start offsets. `seen` are the offsets that were visible at any time."""
 
     number: int
     starts: dict[TopicPartition, int] = field(default_factory=dict)
@@ -68,10 +68,10 @@ class Generation:
 
 
 class Oracle:
-    """`now` is the true time in ms; `fail` takes the first violation; `wallclock`: paths may be of the clock, and are
-    not compared."""
+    """Checks the invariants. `now` returns the true time in ms; `fail` gets the first violation. With `wallclock` paths
+    may depend on the clock and are not compared."""
 
-    def __init__(self, kafka: Kafka, now: Callable[[], int], fail: Callable[[Violation], None]) -> None:
+    def __init__(self, kafka: SimulatedKafka, now: Callable[[], int], fail: Callable[[Violation], None]) -> None:
         self.kafka = kafka
         self.now = now
         self.clock = 0
@@ -83,7 +83,7 @@ class Oracle:
         self.named: dict[str, int] = {}
         self.claims: list[tuple[int, str]] = []
         self.records: dict[int, bytes] = {}
-        self.late = False  # a copy of a request arrives, and whoever sent the request does not know
+        self.late = False  # a copy of a request arrives without the sender's knowledge
         self.stale: set[str] = set()
         self.head = 0
         self.visible: dict[str, Visible] = {}
@@ -95,27 +95,27 @@ class Oracle:
     def current(self) -> Generation:
         return self.generations[-1]
 
-    # -- Kafka ---------------------------------------------------------------------------------------------------------
+    # -- Kafka -------------------------------------------------------------------------------------------------------
 
     def produced(self, tp: TopicPartition, offset: int, value: bytes, time: int, kind: str) -> None:
         self.sources[value] = Source(tp, offset, time, kind)
         self.accepted[tp].append(offset)
 
     def is_copied(self, tp: TopicPartition, offset: int) -> bool:
-        """Whether the record was visible in the current generation; what is before its start counts as copied."""
+        """Whether the record was visible in the current generation; records before its start count as copied."""
         start = self.current.starts.get(tp)
         return start is not None and (offset < start or offset in self.current.seen[tp])
 
     @property
     def lost_records(self) -> bool:
-        """Whether Kafka has dropped records before they were in an object."""
+        """Whether Kafka has dropped records that were in no object."""
         return any(self.dropped.values())
 
     def committed(self, tp: TopicPartition, offset: int, mark: str) -> None:
-        """The sink commits: never above what is visible in the generation of the commit (P5)."""
+        """Checks a commit of the sink: never above the visible records of the commit's generation (P5)."""
         number = generation_of(mark) or 1
         if number > len(self.generations):
-            self.fail(Violation("group ahead", f"{tp}: a commit of generation {number}, which there is not"))
+            self.fail(Violation("group ahead", f"{tp}: a commit of generation {number}, which does not exist"))
             return
         generation = self.generations[number - 1]
         if tp not in generation.starts:
@@ -128,7 +128,7 @@ class Oracle:
             self.fail(Violation("group ahead", message))
 
     def frontier(self, generation: Generation, tp: TopicPartition) -> int | None:
-        """The first record that was never visible in the generation; None where all were."""
+        """The first record that was never visible in the generation; None if there is none."""
         records = self.accepted[tp]
         index = generation.frontier.get(tp, 0)
         start, seen, dropped = generation.starts[tp], generation.seen[tp], self.dropped[tp]
@@ -137,15 +137,15 @@ class Oracle:
         generation.frontier[tp] = index
         return records[index] if index < len(records) else None
 
-    # -- the store -----------------------------------------------------------------------------------------------------
+    # -- the store ---------------------------------------------------------------------------------------------------
 
     def put(self, key: str, body: bytes) -> None:
-        """An object was put: a record of the ledger names objects from here on."""
+        """Handles a put: a record of the ledger lists its objects from now on."""
         if "/ledger/" not in key or "/_s3sink/" not in f"/{key}":
             return
         record = self._decoder.decode(gzip.decompress(body))
         if self.late and record.number <= self.head:
-            return  # into a number that was dropped: nobody acts on it
+            return  # at a dropped number: no driver acts on it
         if self.records.setdefault(record.number, body) != body:
             if record.number > self.head - 1:
                 self.fail(Violation("two records", f"record {record.number} was written twice"))
@@ -175,14 +175,14 @@ class Oracle:
             if tp not in generation.starts:
                 start = generation.starts[tp] = change.state.next
                 gone = range(start, self.kafka.logs[tp].start if tp in self.kafka.logs else start)
-                self.dropped[tp].update(gone)  # since the start was chosen
+                self.dropped[tp].update(gone)  # after the start was chosen
                 self._expect_not_ahead(generation, tp)
         for o in record.closed:
             self.named[o.key] = generation.number
         self.acknowledged.update(record.acknowledged)
 
     def writes(self, attempt: str, what: str) -> None:
-        """A driver changes the bucket: never after its claim has fallen into numbers that were dropped (P4)."""
+        """Checks a change of the bucket: never by a driver whose claim has a dropped number (P4)."""
         if attempt in self.stale and "/ledger/" not in what:
             self.fail(Violation("stale claim", f"{what} by a driver whose claim is not the head of the ledger"))
 
@@ -192,12 +192,12 @@ class Oracle:
             self.committed(tp, offset, mark)
 
     def completed(self, key: str, body: bytes) -> None:
-        """An upload was completed: an object became visible."""
+        """Handles a completion: an object becomes visible."""
         if "/_s3sink/" in f"/{key}":
             return
         generation = self.named.get(key)
         if generation is None:
-            self.fail(Violation("unnamed", f"{key} is visible, and no record names it"))
+            self.fail(Violation("unlisted", f"{key} is visible, but no record lists it"))
             return
         if generation != self.current.number:
             message = f"{key} of generation {generation} becomes visible in generation {self.current.number}"
@@ -207,9 +207,9 @@ class Oracle:
         if not sources:
             return
         tp, offsets = sources[0].tp, [source.offset for source in sources]
-        doubled = [offset for offset in offsets if offset in self.current.seen[tp]]
-        if doubled:
-            self.fail(Violation("doubled", f"{key}: offset {doubled[0]} of {tp} was visible in another object before"))
+        duplicates = [offset for offset in offsets if offset in self.current.seen[tp]]
+        if duplicates:
+            self.fail(Violation("duplicate", f"{key}: offset {duplicates[0]} of {tp} is also in another object"))
         self.current.seen[tp].update(offsets)
         self.visible[key] = Visible(tp, offsets, generation, body)
         self._expect_key(key, sources)
@@ -222,7 +222,7 @@ class Oracle:
         found = [self.sources.get(line) for line in lines]
         known = [source for source in found if source is not None]
         if len(known) < len(found):
-            self.fail(Violation("bytes", f"{key} has a line that is no record: {lines[found.index(None)]!r}"))
+            self.fail(Violation("bytes", f"{key} has a line that is not a record: {lines[found.index(None)]!r}"))
             return []
         return known
 
@@ -231,7 +231,7 @@ class Oracle:
         offsets = [source.offset for source in sources]
         named = _FILE.fullmatch(key.rsplit("/", 1)[-1])
         if named is None or (named[1], int(named[2]), int(named[3])) != (tp.topic, tp.partition, offsets[0]):
-            self.fail(Violation("wrong key", f"{key} begins with offset {offsets[0]} of {tp}"))
+            self.fail(Violation("wrong key", f"{key} starts with offset {offsets[0]} of {tp}"))
         if any(source.tp != tp for source in sources) or offsets != sorted(set(offsets)):
             self.fail(Violation("wrong key", f"{key} holds {[(str(s.tp), s.offset) for s in sources]}"))
         kind, time = _KIND_PATH.search(key), _TIME_PATH.search(key)
@@ -242,7 +242,7 @@ class Oracle:
 
 
 def generation_of(mark: str) -> int | None:
-    """The generation that the metadata of a commit names; None where it names none."""
+    """The generation in the metadata of a commit; None if there is none."""
     found = _MARK.fullmatch(mark)
     return int(found[1]) if found else None
 

@@ -1,4 +1,4 @@
-"""Runs many worlds, and makes what a failure needs: the smallest set of features that still fails, and its trace."""
+"""Runs many simulations, and reduces a failure to the smallest set of features that still fails, with its trace."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
+from devtools.simulation.config import FEATURES, config_of_seed
 from devtools.simulation.oracle import Violation
-from devtools.simulation.shape import FEATURES, choose
-from devtools.simulation.world import simulate
+from devtools.simulation.simulation import simulate
 
 CHUNK = 20
-"""Worlds that a process runs before it reports."""
+"""Simulations that a process runs before it reports."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A world: its seed, and the features that are left out of it or put in."""
+    """A simulation: its seed, and the features that are removed or added."""
 
     seed: int
     without: frozenset[str] = frozenset()
@@ -36,56 +36,58 @@ class Case:
 
     @property
     def command(self) -> str:
-        """What runs it again."""
-        words = [f"python -m devtools.chaos --worlds 1 --seed {self.seed}"]
+        """The command that repeats it."""
+        words = [f"python -m devtools.chaos --runs 1 --seed {self.seed}"]
         words += [f"--without {','.join(sorted(self.without))}"] if self.without else []
         words += [f"--include {','.join(sorted(self.include))}"] if self.include else []
         return " ".join([*words, "--trace"])
 
 
 @dataclass(frozen=True)
-class Failed:
-    """A case that breaks an invariant: which (`kind`), and how."""
+class FailedCase:
+    """A case that breaks an invariant: its name (`kind`) and a message."""
 
     case: Case
     kind: str
     message: str
 
 
-def fails(case: Case, log: Callable[[str], None] | None = None) -> Failed | None:
-    """Runs one world."""
+def run_case(case: Case, log: Callable[[str], None] | None = None) -> FailedCase | None:
+    """Runs a case; returns its failure, if any."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
-        simulate(choose(case.seed, without=case.without, include=case.include), log=log)
+        simulate(config_of_seed(case.seed, without=case.without, include=case.include), log=log)
     except Violation as violation:
-        return Failed(case, violation.kind, str(violation))
+        return FailedCase(case, violation.kind, str(violation))
     finally:
         logging.disable(before)
     return None
 
 
-def shrunken(failed: Failed) -> Failed:
-    """The same failure with as few features as possible."""
-    features = choose(failed.case.seed, without=failed.case.without, include=failed.case.include).features
+def minimized(failed: FailedCase) -> FailedCase:
+    """The same failure with a minimal set of features."""
+    features = config_of_seed(failed.case.seed, without=failed.case.without, include=failed.case.include).features
     for name in sorted(features):
         smaller = Case(failed.case.seed, failed.case.without | {name}, failed.case.include - {name})
-        again = fails(smaller)
+        again = run_case(smaller)
         if again is not None and again.kind == failed.kind:
             failed = again
     return failed
 
 
 def trace(case: Case) -> list[str]:
-    """Everything that happens in a world."""
+    """The trace of a case: a line for each event, and the result."""
     lines: list[str] = []
-    failed = fails(case, lines.append)
+    failed = run_case(case, lines.append)
     return [*lines, f"=> {failed.message}" if failed else "=> all invariants hold"]
 
 
-def explore(cases: Iterator[Case], *, jobs: int = 1, until: float | None = None) -> Iterator[tuple[int, list[Failed]]]:
-    """Runs worlds until there are no more, or until that time (`time.monotonic`); yields after each chunk how many
-    have been run in all, and which of the chunk failed."""
+def explore(
+    cases: Iterator[Case], *, jobs: int = 1, until: float | None = None
+) -> Iterator[tuple[int, list[FailedCase]]]:
+    """Runs cases until there are no more, or until the time `until` (`time.monotonic`); yields the number of all runs
+    and the failures of the chunk after each chunk."""
     done = 0
     if jobs == 1:
         for chunk in _chunks(cases):
@@ -109,8 +111,8 @@ def explore(cases: Iterator[Case], *, jobs: int = 1, until: float | None = None)
             yield done, found
 
 
-def _run(chunk: Sequence[Case]) -> list[Failed]:
-    return [failed for case in chunk if (failed := fails(case)) is not None]
+def _run(chunk: Sequence[Case]) -> list[FailedCase]:
+    return [failed for case in chunk if (failed := run_case(case)) is not None]
 
 
 def _chunks(cases: Iterator[Case]) -> Iterator[list[Case]]:
@@ -124,11 +126,11 @@ def _chunks(cases: Iterator[Case]) -> Iterator[list[Case]]:
         yield chunk
 
 
-def fresh(
-    base: int, worlds: int | None, without: Collection[str] = (), include: Collection[str] = ()
+def new_cases(
+    base: int, runs: int | None, without: Collection[str] = (), include: Collection[str] = ()
 ) -> Iterator[Case]:
-    """So many worlds (None: no end) from a base seed on."""
-    numbers = count(base) if worlds is None else range(base, base + worlds)
+    """The cases of consecutive seeds from `base` on; `runs` is their number (None: unlimited)."""
+    numbers = count(base) if runs is None else range(base, base + runs)
     return (Case(seed, frozenset(without), frozenset(include)) for seed in numbers)
 
 
@@ -147,11 +149,11 @@ def _case(words: Sequence[str]) -> Case:
     return Case(int(seed), names["-"], names["+"])
 
 
-def usual_jobs() -> int:
-    """Processes at a time: the processors of this machine."""
+def default_jobs() -> int:
+    """The default number of concurrent processes: the processors of this machine."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def hash_of(base: int, worlds: int) -> int:
-    """A checksum of everything that happens in some worlds."""
-    return zlib.crc32("\n".join(line for case in fresh(base, worlds) for line in trace(case)).encode())
+def hash_of(base: int, runs: int) -> int:
+    """A checksum of the traces of some cases."""
+    return zlib.crc32("\n".join(line for case in new_cases(base, runs) for line in trace(case)).encode())

@@ -1,8 +1,8 @@
-"""Actors that take turns: exactly one runs at a time, and a seed decides which, for how long, and what time it is.
+"""A deterministic scheduler: exactly one actor runs at a time, and a seed decides which one, how long, and the time.
 
-Each actor has a thread, because product code is not written as coroutines, but no two ever run at once: a thread hands
-a baton over. An actor passes a *step* before and after each effect on the outside. A killed one passes no step again:
-it unwinds, and none of its later calls has an effect.
+Each actor has a thread, because product code is not written as coroutines. Only one thread runs at a time; threads pass
+a baton. An actor passes a *step* before and after each external effect. A killed actor passes no further step: it
+unwinds, and none of its later calls has an effect.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ STACK_BYTES = 512 << 10
 
 
 class Killed(BaseException):
-    """Unwinds the thread of an actor that was killed. No handler of product code catches it."""
+    """Unwinds the thread of a killed actor. No handler of product code catches it."""
 
 
 class Actor:
-    """One process, or one late attempt of a task. `wake` is the time (ms) before which it sleeps; `ahead` is how far
-    its host's clock is ahead (ms)."""
+    """A process, or a late attempt of a task. It sleeps until the time `wake` (ms); its host's clock is `ahead` ms
+    ahead."""
 
     def __init__(self, name: str, work: Callable[[], object], *, ahead: int = 0) -> None:
         self.name = name
@@ -39,7 +39,7 @@ class Actor:
 
 
 class _Worker(threading.Thread):
-    """Runs one actor after the other: threads are kept from world to world."""
+    """A thread that runs actors one after another; threads are reused between runs."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True, name="simulated")
@@ -71,10 +71,11 @@ _idle: list[_Worker] = []
 
 
 class Scheduler:
-    """Decides whose turn it is. `now` is the true time in ms; `steps` counts the turns."""
+    """Chooses the next actor. `now` is the true time in ms; `steps` counts the turns."""
 
     def __init__(self, rng: random.Random, *, now: int, stay: float, tick: int) -> None:
-        """`stay`: how likely the actor that runs keeps running at a step; `tick`: most ms that pass with one."""
+        """`stay` is the probability that the running actor continues at a step; `tick` is the maximum time of a step in
+        ms."""
         self.now = now
         self.steps = 0
         self.limit = NEVER
@@ -100,10 +101,10 @@ class Scheduler:
         self.actors.append(actor)
         return actor
 
-    # -- called by the thread of an actor --------------------------------------------------------------------------
+    # -- called by the thread of an actor ----------------------------------------------------------------------------
 
     def step(self) -> None:
-        """A place where anything may happen to the actor that runs. Raises Killed. Outside of actors nothing does."""
+        """A point at which the running actor can be paused or killed. Raises Killed. No effect outside of actors."""
         me = self.current
         if me is None:
             return
@@ -123,7 +124,7 @@ class Scheduler:
             raise Killed
 
     def sleep(self, ms: int) -> None:
-        """The actor that runs sleeps for so long. Raises Killed."""
+        """Lets the running actor sleep. Raises Killed."""
         me = self.current
         if me is None:
             self.now += ms
@@ -138,20 +139,20 @@ class Scheduler:
         return not actor.killed
 
     def fail(self, error: BaseException) -> None:
-        """Ends the world: the first failure is kept, and control returns at the next step."""
+        """Ends the run: keeps the first failure, and returns control at the next step."""
         if self.failure is None:
             self.failure = error
 
     def left(self, actor: Actor) -> None:
-        """The thread's last act for an actor that is done."""
+        """Called by the thread when its actor has ended."""
         self.actors.remove(actor)
         target = None if self.failure is not None or self.steps >= self.limit else self._choose()
         self._pass(target)
 
-    # -- called by the controlling thread ---------------------------------------------------------------------------
+    # -- called by the controlling thread ----------------------------------------------------------------------------
 
     def run(self, limit: int = NEVER) -> None:
-        """Lets actors run until none is left, something failed, or `limit` further steps have passed."""
+        """Runs actors until none is left, a check has failed, or `limit` more steps have passed."""
         self.limit = NEVER if limit == NEVER else self.steps + limit
         target = self._choose()
         if target is None:
@@ -168,10 +169,10 @@ class Scheduler:
             self._pass(actor)
             self._control.acquire()
 
-    # -- turns --------------------------------------------------------------------------------------------------------
+    # -- turns -------------------------------------------------------------------------------------------------------
 
     def _choose(self) -> Actor | None:
-        """Whose turn is next; time passes where all sleep."""
+        """The next actor; if all sleep, time advances."""
         if not self.actors:
             return None
         ready = [actor for actor in self.actors if actor.wake <= self.now or actor.killed]

@@ -1,5 +1,5 @@
-"""A bucket as S3's documents describe it, at the level of what `sink_job.s3.S3Client` answers: objects, uploads,
-conditions, checksums. Nothing here fails by itself; `devtools.simulation.client` adds what happens on the way.
+"""A bucket with the documented behaviour of S3, at the level of `sink_job.s3.S3Client`: objects, uploads, conditions,
+checksums. It injects no faults; `devtools.simulation.client` does.
 
 `tests/simulation/test_store.py` makes the same random calls on this and on a real server.
 """
@@ -19,17 +19,17 @@ from sink_job.s3 import (
     Listed,
     NoSuchUpload,
     NotFound,
-    Part,
     PreconditionFailed,
     PutResult,
     Upload,
+    UploadedPart,
 )
 from sink_job.s3.checksums import crc64nvme
 
 
 @dataclass
 class Stored:
-    """An object. `at` is when it was written, in ms cut to whole seconds."""
+    """An object. `at` is its modification time in ms, truncated to seconds."""
 
     body: bytes
     etag: str
@@ -39,19 +39,19 @@ class Stored:
 
 @dataclass
 class Unfinished:
-    """An upload, and its parts by number: as acknowledged, with their bytes."""
+    """An upload and its acknowledged parts by number, with their bytes."""
 
     key: str
     at: int
-    parts: dict[int, tuple[Part, bytes]] = field(default_factory=dict)
+    parts: dict[int, tuple[UploadedPart, bytes]] = field(default_factory=dict)
 
 
-class Store:
-    """One bucket. `now` is the store's clock (ms). `lenient`: completing an upload that is not there succeeds where an
-    object is at its key, as with VersityGW; other stores answer NoSuchUpload."""
+class SimulatedStore:
+    """A bucket. `now` is the store's clock (ms). With `lenient` the completion of a missing upload succeeds if an
+    object is at its key, as with VersityGW; other stores reply NoSuchUpload."""
 
-    def __init__(self, now: Callable[[], int], *, least_part: int = 5 << 20) -> None:
-        """`least_part`: bytes that a part which is not the last must have."""
+    def __init__(self, now: Callable[[], int], *, min_part: int = 5 << 20) -> None:
+        """`min_part` is the minimum size in bytes of a part other than the last."""
         self.objects: dict[str, Stored] = {}
         self.uploads: dict[str, Unfinished] = {}
         self.foreign_etags: Callable[[], str] | None = None
@@ -60,7 +60,7 @@ class Store:
         self.on_complete: Callable[[str, bytes], None] = lambda key, body: None
         self._keys: list[str] = []
         self._now = now
-        self._least_part = least_part
+        self._min_part = min_part
         self._begun = 0
 
     # -- objects -----------------------------------------------------------------------------------------------------
@@ -90,13 +90,13 @@ class Store:
             return None
         return Head(size=len(stored.body), crc64nvme=stored.crc, etag=stored.etag, last_modified_ms=stored.at)
 
-    def page(self, prefix: str, after: str | None, most: int) -> list[Listed]:
-        """The first `most` objects below `prefix` behind the key `after`."""
+    def page(self, prefix: str, after: str | None, limit: int) -> list[Listed]:
+        """The first `limit` objects below `prefix` after the key `after`."""
         start = prefix if after is None or after < prefix else after + "\0"
         found: list[Listed] = []
         for index in range(bisect_left(self._keys, start), len(self._keys)):
             key = self._keys[index]
-            if not key.startswith(prefix) or len(found) == most:
+            if not key.startswith(prefix) or len(found) == limit:
                 break
             stored = self.objects[key]
             found.append(Listed(key, len(stored.body), stored.etag, stored.at))
@@ -107,7 +107,7 @@ class Store:
             self.take(key)
 
     def take(self, key: str) -> Stored | None:
-        """Removes an object and returns it; None where there is none."""
+        """Removes an object and returns it; None if it does not exist."""
         stored = self.objects.pop(key, None)
         if stored is not None:
             del self._keys[bisect_left(self._keys, key)]
@@ -124,17 +124,17 @@ class Store:
         self.uploads[upload_id] = Unfinished(key, self.second())
         return upload_id
 
-    def upload_part(self, key: str, upload_id: str, number: int, body: bytes, crc: int | None) -> Part:
+    def upload_part(self, key: str, upload_id: str, number: int, body: bytes, crc: int | None) -> UploadedPart:
         upload = self._upload(key, upload_id)
         actual = crc64nvme(body)
         if crc is not None and crc != actual:
             raise ChecksumMismatch(f"{key}: part {number} has other bytes", key, "BadDigest")
         etag = _etag(body) if self.foreign_etags is None else self.foreign_etags()
-        part = Part(number=number, etag=etag, crc=actual, size=len(body))
+        part = UploadedPart(number=number, etag=etag, crc=actual, size=len(body))
         upload.parts[number] = (part, body)
         return part
 
-    def complete(self, key: str, upload_id: str, parts: Sequence[Part], crc: int) -> str:
+    def complete(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int) -> str:
         if self.lenient and upload_id not in self.uploads and key in self.objects:
             return _etag_of(parts)
         upload = self._upload(key, upload_id)
@@ -150,14 +150,14 @@ class Store:
         self.on_complete(key, body)
         return etag
 
-    def _check(self, key: str, upload: Unfinished, parts: Sequence[Part]) -> None:
+    def _check(self, key: str, upload: Unfinished, parts: Sequence[UploadedPart]) -> None:
         if not parts:
             raise InvalidPart(f"{key}: no part is named", key, "InvalidPart")
         for index, part in enumerate(parts, start=1):
             stored = upload.parts.get(part.number)
             if stored is None or stored[0].etag != part.etag or stored[0].crc != part.crc:
                 raise InvalidPart(f"{key}: part {part.number} is another one", key, "InvalidPart")
-            if index < len(parts) and stored[0].size < self._least_part:
+            if index < len(parts) and stored[0].size < self._min_part:
                 raise EntityTooSmall(f"{key}: part {part.number} is too small", key, "EntityTooSmall")
 
     def abort(self, key: str, upload_id: str) -> bool:
@@ -171,7 +171,7 @@ class Store:
         found = [Upload(u.key, upload_id, u.at) for upload_id, u in self.uploads.items() if u.key.startswith(prefix)]
         return sorted(found, key=lambda upload: upload.key)
 
-    # -- small things ------------------------------------------------------------------------------------------------
+    # -- helpers -----------------------------------------------------------------------------------------------------
 
     def second(self) -> int:
         return self._now() // 1000 * 1000
@@ -198,6 +198,6 @@ def _etag(body: bytes) -> str:
     return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
 
 
-def _etag_of(parts: Sequence[Part]) -> str:
+def _etag_of(parts: Sequence[UploadedPart]) -> str:
     digests = b"".join(bytes.fromhex(part.etag.strip('"')) for part in parts)
     return f'"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(parts)}"'

@@ -1,6 +1,6 @@
 """The informer cache: the last known objects by kind, namespace and name, and the sink that each belongs to.
 
-The cache may be outdated, so a decision with writes is made again from objects of the API server (see `reconcile`).
+The cache may be outdated, so a decision with writes is repeated with objects of the API server (see `reconcile`).
 Responses to the operator's own requests are cached as well. A response may arrive after the event of a deletion, so
 the uids of deleted objects are kept.
 """

@@ -14,12 +14,11 @@ from sink_job.api.enums import ConverterType, PartitionerType, ResetTo, Timestam
 from sink_job.api.field_errors import FieldError, Path, shown
 from sink_job.api.quantities import format_duration, format_size
 from sink_job.api.reserved_properties import kafka_complaint, login_complaint, spark_complaint
+from sink_job.api.s3_limits import MAX_PARTS
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Spec
 
-MOST_PARTS: Final = 10_000
-"""S3's limit on the parts of one upload."""
 
 _KAFKA: Final = ("spec", "kafka")
 _PARTITIONER: Final = ("spec", "partitioner")
@@ -167,10 +166,10 @@ def _rotation(spec: Spec) -> Iterator[FieldError]:
 
 def _object_size(spec: Spec) -> Iterator[FieldError]:
     limit, part = spec.rotation.max_bytes, spec.s3.part_size
-    if limit is not None and limit > MOST_PARTS * part:
+    if limit is not None and limit > MAX_PARTS * part:
         message = (
-            f"{format_size(limit)} does not fit into S3's maximum of 10000 parts of {format_size(part)}: use at most "
-            f"{format_size(MOST_PARTS * part)}, or increase spec.s3.partSize"
+            f"{format_size(limit)} does not fit into S3's maximum of {MAX_PARTS} parts of {format_size(part)}: use "
+            f"at most {format_size(MAX_PARTS * part)}, or increase spec.s3.partSize"
         )
         yield FieldError((*_ROTATION, "maxBytes"), message, ((*_S3, "partSize"),))
 

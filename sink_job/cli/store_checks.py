@@ -20,9 +20,9 @@ from sink_job.s3 import (
     ChecksumMismatch,
     EntityTooSmall,
     InvalidPart,
-    Part,
     PreconditionFailed,
     S3Client,
+    UploadedPart,
     lifecycle_warning,
     probe,
 )
@@ -139,7 +139,7 @@ def _multipart_upload(s3: S3Client, key: str) -> Sequence[str]:
         s3.delete([key])
 
 
-def _complete(s3: S3Client, key: str, upload: str, parts: Sequence[Part]) -> None:
+def _complete(s3: S3Client, key: str, upload: str, parts: Sequence[UploadedPart]) -> None:
     try:
         with suppress(PreconditionFailed):  # the first attempt succeeded, but its response was lost
             s3.complete(key, upload, parts)

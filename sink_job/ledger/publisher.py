@@ -20,9 +20,9 @@ from sink_job.s3 import (
     InvalidPart,
     NoSuchUpload,
     NotFound,
-    Part,
     PreconditionFailed,
     S3Client,
+    UploadedPart,
 )
 
 
@@ -55,7 +55,7 @@ def publish_all(
 def publish(s3: S3Client, o: ClosedObject, was_tried: bool = False) -> PublishOutcome:
     """Completes one object; see `publish_all`."""
     try:
-        s3.complete(o.key, o.upload, [Part(p.number, p.etag, p.crc, p.size) for p in o.parts], o.crc)
+        s3.complete(o.key, o.upload, [UploadedPart(p.number, p.etag, p.crc, p.size) for p in o.parts], o.crc)
     except PreconditionFailed:
         outcome = _resolve_existing(s3, o)
         s3.abort(o.key, o.upload)

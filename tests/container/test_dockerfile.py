@@ -1,4 +1,4 @@
-"""What the Dockerfile promises, as far as its text tells: the images are built by another test."""
+"""Checks of the text of the Dockerfile; test_images builds the images."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def names_of(instruction: str, lines: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("target", ["operator", "job"])
-def test_an_image_runs_as_a_user_by_number_who_is_not_root(target: str) -> None:
+def test_an_image_runs_as_a_numeric_non_root_user(target: str) -> None:
     lines = stage(target)
     (user,) = names_of("USER", lines)
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user)
-    # Nothing is done as root afterwards.
+    # No later instruction runs as root.
     assert not any(line.startswith(("RUN ", "COPY ")) for line in lines[lines.index(f"USER {user}") :])
 
 
 @pytest.mark.parametrize("target", ["operator", "job"])
-def test_an_image_says_what_it_is(target: str) -> None:
+def test_an_image_has_labels_that_describe_it(target: str) -> None:
     labels = " ".join(names_of("LABEL", stage(target)))
     for label in ("title", "description", "licenses", "version", "revision", "base.name"):
         assert f"org.opencontainers.image.{label}=" in labels
@@ -54,13 +54,13 @@ def test_the_files_that_the_packages_metadata_names_are_there_when_the_wheel_is_
 
 
 @pytest.mark.parametrize("target", ["operator", "job"])
-def test_an_entry_point_is_a_list_so_that_signals_reach_the_process(target: str) -> None:
+def test_an_entry_point_is_a_list_that_passes_signals_to_the_process(target: str) -> None:
     for instruction in ("ENTRYPOINT", "CMD"):
         (words,) = names_of(instruction, stage(target))
         assert words.startswith("[")
 
 
-def test_every_stage_stands_on_the_base_that_the_builder_names_or_on_another_stage() -> None:
+def test_every_stage_is_based_on_the_builders_base_or_another_stage() -> None:
     stages = [match.groups() for line in LINES if (match := re.fullmatch(r"FROM (\S+) AS (\S+)", line))]
     assert len(stages) == len([line for line in LINES if line.startswith("FROM ")])
     known = {"${BASE_IMAGE}"}
@@ -75,7 +75,7 @@ def test_the_base_has_a_tag_and_is_not_the_latest() -> None:
     assert "latest" not in TEXT
 
 
-def test_nothing_is_piped_into_a_shell_or_added_from_an_address() -> None:
+def test_nothing_is_piped_into_a_shell_or_added_from_a_url() -> None:
     assert not re.search(r"curl|wget|\|\s*(ba)?sh\b|^ADD ", TEXT, re.MULTILINE)
 
 
@@ -88,11 +88,11 @@ def test_no_package_is_installed_without_its_hash() -> None:
 
 
 @pytest.mark.parametrize("target", ["operator", "job"])
-def test_an_image_holds_no_tools_for_building(target: str) -> None:
+def test_an_image_contains_no_build_tools(target: str) -> None:
     assert any("pip uninstall --yes setuptools pip" in line for line in stage(f"{target}-packages"))
 
 
-def test_what_is_copied_is_there_and_is_not_ignored() -> None:
+def test_copied_files_exist_and_are_not_ignored() -> None:
     allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     for line in LINES:
         if line.startswith("COPY ") and "--from=" not in line:
@@ -102,11 +102,11 @@ def test_what_is_copied_is_there_and_is_not_ignored() -> None:
 
 
 @pytest.mark.parametrize("path", locks.outputs(), ids=lambda path: path.name)
-def test_an_image_installs_what_requirements_lock_pins(path: Path) -> None:
+def test_an_image_installs_the_pins_of_requirements_lock(path: Path) -> None:
     assert path.read_text() == locks.outputs()[path], "run `make lock`"
 
 
-def test_the_operator_gets_no_spark_and_no_client_of_s3_and_the_job_no_client_of_kubernetes() -> None:
+def test_the_operator_image_has_no_spark_or_s3_and_the_job_image_no_kubernetes_client() -> None:
     operator, job = (locks.pins((locks.FOLDER / f"{extra}.lock").read_text()) for extra in ("operator", "job"))
     assert {"kopf", "kubernetes", "pydantic"} <= {*operator}
     assert not {"pyspark", "boto3", "pyarrow"} & {*operator}
@@ -117,7 +117,5 @@ def test_the_operator_gets_no_spark_and_no_client_of_s3_and_the_job_no_client_of
 @pytest.mark.parametrize(
     ("target", "stages"), [("operator", ["code", "operator-packages"]), ("job", ["code", "job-baked"])]
 )
-def test_the_layers_kept_for_the_next_build_are_those_of_the_stages_that_a_target_copies_from(
-    target: str, stages: list[str]
-) -> None:
+def test_the_build_cache_keeps_the_stages_that_a_target_copies_from(target: str, stages: list[str]) -> None:
     assert stages_beside(TEXT, target) == stages

@@ -1,4 +1,4 @@
-"""The job image's entry point: Spark's executor when Spark asks for one, else what was given."""
+"""The entry point of the job image: a Spark executor if Spark requests one, otherwise the given command."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ EXECUTOR = {
 }
 
 
-def test_a_command_is_run_as_it_is_given() -> None:
+def test_a_command_is_run_unchanged() -> None:
     assert entrypoint.command(["s3sink", "run", "sink.yaml"], {}, SPARK) == ["s3sink", "run", "sink.yaml"]
 
 
-def test_an_executor_is_the_backend_of_spark_with_what_spark_tells_it() -> None:
+def test_an_executor_is_started_with_the_variables_of_spark() -> None:
     words = entrypoint.command(["executor"], EXECUTOR, SPARK)
     assert words[0] == "/opt/java/bin/java"
     assert words[1:5] == ["-Xms640m", "-Xmx640m", "-cp", "/opt/spark/conf:/opt/spark/jars/*"]
-    told = words[words.index(entrypoint.BACKEND) + 1 :]
-    assert dict(zip(told[::2], told[1::2], strict=True)) == {
+    arguments = words[words.index(entrypoint.BACKEND) + 1 :]
+    assert dict(zip(arguments[::2], arguments[1::2], strict=True)) == {
         "--driver-url": "spark://CoarseGrainedScheduler@10.0.0.1:7078",
         "--executor-id": "3",
         "--cores": "2",
@@ -45,39 +45,45 @@ def test_an_executor_is_the_backend_of_spark_with_what_spark_tells_it() -> None:
     }
 
 
-def test_java_options_come_in_the_order_of_their_numbers() -> None:
+def test_java_options_are_ordered_by_number() -> None:
     options = {f"SPARK_JAVA_OPT_{number}": f"-Dn={number}" for number in (10, 2, 0)}
     words = entrypoint.command(["executor"], EXECUTOR | options, SPARK)
     assert words[1:4] == ["-Dn=0", "-Dn=2", "-Dn=10"]
 
 
-def test_the_class_path_that_spark_asks_for_comes_first() -> None:
+def test_the_class_path_of_spark_comes_first() -> None:
     words = entrypoint.command(["executor"], EXECUTOR | {"SPARK_CLASSPATH": "/extra/*"}, SPARK)
     assert words[words.index("-cp") + 1] == "/extra/*:/opt/spark/conf:/opt/spark/jars/*"
 
 
-def test_an_executor_has_the_class_path_of_a_driver_so_that_the_archive_of_classes_fits_both() -> None:
+def test_executor_and_driver_have_the_same_class_path_for_the_cds_archive() -> None:
     home = entrypoint.spark_home()
     launcher = [java_binary(), "-cp", f"{home}/jars/*", "org.apache.spark.launcher.Main"]
-    told = [*launcher, "org.apache.spark.deploy.SparkSubmit", "--conf", "spark.driver.extraClassPath=/a.jar", "shell"]
+    command = [
+        *launcher,
+        "org.apache.spark.deploy.SparkSubmit",
+        "--conf",
+        "spark.driver.extraClassPath=/a.jar",
+        "shell",
+    ]
     environment = {"PATH": os.environ["PATH"], "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13"}
-    of_driver = subprocess.run(told, env=environment, capture_output=True, text=True, check=True).stdout.split("\0")
+    of_driver = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split("\0")
     of_executor = entrypoint.command(["executor"], EXECUTOR | {"SPARK_CLASSPATH": "/a.jar"}, home)
     assert of_executor[of_executor.index("-cp") + 1] == of_driver[of_driver.index("-cp") + 1]
 
 
-def test_an_executor_by_hand_is_told_what_is_missing() -> None:
+def test_an_executor_without_its_variables_reports_the_missing_ones() -> None:
     with pytest.raises(SystemExit, match="SPARK_DRIVER_URL"):
         entrypoint.command(["executor"], EXECUTOR | {"SPARK_DRIVER_URL": ""}, SPARK)
 
 
-def test_a_user_without_a_name_gets_one_that_all_programs_see(tmp_path: Path) -> None:
+def test_a_numeric_user_gets_a_name_that_all_programs_see(tmp_path: Path) -> None:
     set_up = entrypoint.naming(123456, 0, Path("/usr/lib/libnss_wrapper.so"), tmp_path)
     line = Path(set_up["NSS_WRAPPER_PASSWD"]).read_text()
     assert line == f"s3sink:x:123456:0::{tmp_path}:/usr/sbin/nologin\n"
     assert set_up["LD_PRELOAD"] == "/usr/lib/libnss_wrapper.so"
 
 
-def test_root_has_a_name_and_a_uid_of_a_cluster_has_none() -> None:
+def test_root_has_a_name_and_a_cluster_uid_has_none() -> None:
     assert entrypoint.is_named(0)
     assert not entrypoint.is_named(1_000_680_000)

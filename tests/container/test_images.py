@@ -1,5 +1,5 @@
-"""The images as they are built: what is in them, whose it is, and what is not in them. Read from their archives, layer
-by layer, so that nothing hides below another.
+"""The content of the built images: files, owners, and the absence of other files. The tests read the archives layer
+by layer and so find files that an upper layer hides.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TARGETS = pytest.mark.parametrize("target", ["operator", "job"])
 
 @dataclass
 class Layer:
-    """The members of one layer by path, and the texts of small files of our own."""
+    """The members of one layer by path, and the texts of the project's small files."""
 
     size: int
     members: dict[str, tarfile.TarInfo] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Content:
 
     @property
     def members(self) -> dict[str, tarfile.TarInfo]:
-        """All files, each as the topmost layer has it."""
+        """All files, each in the version of its topmost layer."""
         found: dict[str, tarfile.TarInfo] = {}
         for layer in self.layers:
             found |= layer.members
@@ -52,7 +52,7 @@ class Content:
 
     @property
     def own(self) -> dict[str, tarfile.TarInfo]:
-        """What is below the project's folder."""
+        """The files below the project's folder."""
         return {path: member for path, member in self.members.items() if path.startswith(f"{HOME}/")}
 
     def package(self, name: str) -> list[str]:
@@ -63,7 +63,7 @@ class Content:
 
 @pytest.fixture(scope="module")
 def content() -> Callable[[str], Content]:
-    """What is in the image of a target. Skips where images cannot be built."""
+    """The content of a target's image. Skips if images cannot be built."""
     if reason := image_builders.reason_against():
         pytest.skip(reason)
     built = dict(zip(images.TARGETS, images.built(*images.TARGETS), strict=True))
@@ -71,7 +71,7 @@ def content() -> Callable[[str], Content]:
 
 
 @TARGETS
-def test_an_image_runs_as_a_user_by_number_and_its_entry_point_is_a_process_of_its_own(
+def test_an_image_runs_as_a_numeric_user_and_its_entry_point_is_a_process(
     content: Callable[[str], Content], target: str
 ) -> None:
     config = content(target).config["config"]
@@ -83,7 +83,7 @@ def test_an_image_runs_as_a_user_by_number_and_its_entry_point_is_a_process_of_i
 
 
 @TARGETS
-def test_what_is_installed_is_roots_and_everyone_may_read_it_and_nobody_write(
+def test_installed_files_belong_to_root_and_are_readable_but_not_writable(
     content: Callable[[str], Content], target: str
 ) -> None:
     wrong = [
@@ -101,25 +101,27 @@ def test_what_is_installed_is_roots_and_everyone_may_read_it_and_nobody_write(
 
 
 @TARGETS
-def test_no_tools_for_building_are_installed(content: Callable[[str], Content], target: str) -> None:
+def test_no_build_tools_are_installed(content: Callable[[str], Content], target: str) -> None:
     assert [name for name in ("pip", "setuptools", "wheel", "pytest") if content(target).package(name)] == []
     assert not any(path.startswith(("src/", "dist/", "build/", "baked/")) for path in content(target).members)
 
 
 @TARGETS
-def test_no_layer_tells_where_the_image_was_built(content: Callable[[str], Content], target: str) -> None:
+def test_no_layer_contains_the_path_of_the_build_host(content: Callable[[str], Content], target: str) -> None:
     found = content(target)
     hosts = [each.encode() for each in image_builders.hosts_of_this_machine()]
-    told = [path for layer in found.layers for path, text in layer.texts.items() if any(host in text for host in hosts)]
-    assert told == []
+    leaking = [
+        path for layer in found.layers for path, text in layer.texts.items() if any(host in text for host in hosts)
+    ]
+    assert leaking == []
     assert not any(host.decode() in json.dumps(found.config) for host in hosts)
-    # What is mounted while an image is built leaves at most the empty folder it was mounted on.
+    # A mount of the build leaves at most its empty mount point.
     mounted = [path for path in found.members if path.startswith("run/s3sink-build/")]
     assert mounted == []
 
 
 @TARGETS
-def test_modules_are_compiled_once_and_for_good(content: Callable[[str], Content], target: str) -> None:
+def test_modules_are_compiled_at_build_time(content: Callable[[str], Content], target: str) -> None:
     own = content(target).own
     modules = {path for path in own if path.endswith(".py") and "/sink_job/" in path}
     compiled = {path for path in own if path.endswith(".cpython-311.pyc") and "/sink_job/" in path}
@@ -127,7 +129,7 @@ def test_modules_are_compiled_once_and_for_good(content: Callable[[str], Content
     assert len(modules) == len(compiled)
 
 
-def test_the_operators_image_is_small_and_knows_neither_spark_nor_java(content: Callable[[str], Content]) -> None:
+def test_the_operator_image_is_small_and_contains_neither_spark_nor_java(content: Callable[[str], Content]) -> None:
     found = content("operator")
     assert not found.package("pyspark")
     assert not any(path.endswith((".jar", "/java")) for path in found.members)
@@ -136,7 +138,7 @@ def test_the_operators_image_is_small_and_knows_neither_spark_nor_java(content: 
     assert base.size < 180 * MB
 
 
-def test_the_jobs_image_holds_the_connector_and_the_archive_of_classes(content: Callable[[str], Content]) -> None:
+def test_the_job_image_contains_the_connector_and_the_cds_archive(content: Callable[[str], Content]) -> None:
     found = content("job")
     names = {Path(path).name for path in found.package("pyspark") if path.endswith(".jar")}
     assert any(name.startswith("spark-sql-kafka-0-10") for name in names)
@@ -145,7 +147,7 @@ def test_the_jobs_image_holds_the_connector_and_the_archive_of_classes(content: 
     assert not found.package("kopf")
 
 
-def test_an_edit_of_code_changes_a_layer_of_a_few_megabytes(content: Callable[[str], Content]) -> None:
+def test_a_code_change_changes_a_layer_of_a_few_megabytes(content: Callable[[str], Content]) -> None:
     for target in images.TARGETS:
         with_code = [layer for layer in content(target).layers if any("/sink_job/" in path for path in layer.members)]
         assert len(with_code) == 1

@@ -1,4 +1,4 @@
-"""What tests of the rounds over a real S3 server share."""
+"""Fixtures of the tests that run rounds against a real S3 server."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from devtools.s3 import S3Server
-from tests.support.sink_fixture import Place
+from tests.support.sink_fixture import SinkFixture
 
 
 @pytest.fixture
-def place(s3: S3Server, tmp_path: Path) -> Place:
-    """A bucket of the test's own."""
-    return Place.new(s3.endpoint, tmp_path)
+def sink_fixture(s3: S3Server, tmp_path: Path) -> SinkFixture:
+    """A sink with its own bucket."""
+    return SinkFixture.new(s3.endpoint, tmp_path)

@@ -1,4 +1,4 @@
-"""Chaos with real processes, in its short form; `make chaos ARGS=--real` is the long one."""
+"""A short chaos run with real processes; `make chaos ARGS=--real` is the long one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def chaos(folder: Path, *arguments: str) -> Process:
 
 
 def processes_of(folder: Path) -> list[int]:
-    """The processes whose command line or working directory names the folder."""
+    """The processes whose command line or working directory contains the folder."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():

@@ -1,7 +1,4 @@
-"""What the person at the keyboard reads when something is wrong, and the exit code that goes with it.
-
-Each is the real command against a real broker and a real S3 server.
-"""
+"""The error messages and exit codes of the command, with a real broker and a real S3 server."""
 
 from __future__ import annotations
 
@@ -20,24 +17,24 @@ from devtools.bucket_listing import objects, uploads
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.processes import free_ports, in_session, wait_until
 from devtools.s3 import S3Server, credentials_secret
-from devtools.sink_process import Sink, local_spec, manifest
+from devtools.sink_process import SinkCommand, local_spec, manifest
 from devtools.topics import Topics
 
 pytestmark = pytest.mark.data
 
-PATIENCE = 240.0
+START_TIMEOUT_S = 240.0
 SECRET = "a-wrong-secret-key-of-ours"
-SinkFactory = Callable[[Mapping[str, Any]], Sink]
-Written = Callable[..., Sink]
+SinkFactory = Callable[[Mapping[str, Any]], SinkCommand]
+Written = Callable[..., SinkCommand]
 
 
 @pytest.fixture
 def written(
     kafka: KafkaBroker, s3: S3Server, bucket: str, topic: str, unique_name: str, sink_of: SinkFactory
 ) -> Written:
-    """Makes a sink of one topic; what is given goes over the spec's sections."""
+    """Makes a sink of one topic; arguments override sections of the spec."""
 
-    def make(**sections: Mapping[str, Any]) -> Sink:
+    def make(**sections: Mapping[str, Any]) -> SinkCommand:
         usual: dict[str, Mapping[str, Any]] = {"rotation": {"flushSize": 10}}
         spec = local_spec(
             bootstrap=kafka.bootstrap, topics=[topic], endpoint=s3.endpoint, bucket=bucket, **{**usual, **sections}
@@ -51,7 +48,7 @@ def last_line(log: str) -> str:
     return log.splitlines()[-1]
 
 
-def test_a_broken_manifest_is_told_whole_before_anything_is_started(written: Written) -> None:
+def test_all_errors_of_a_manifest_are_reported_before_start_up(written: Written) -> None:
     log = written(rotation={"flushSize": 0, "interval": "soon"}, s3={"bucket": "No_Bucket"}).must("run", exit_code=2)
     lines = log.splitlines()
     assert lines[0].startswith("s3sink: InvalidSpec:")
@@ -62,13 +59,13 @@ def test_a_broken_manifest_is_told_whole_before_anything_is_started(written: Wri
     ]
 
 
-def test_a_bucket_that_is_not_there_is_named(written: Written) -> None:
+def test_the_error_names_a_missing_bucket(written: Written) -> None:
     log = written(s3={"bucket": "there-is-no-such-bucket"}).must("run", exit_code=7)
     assert last_line(log).startswith("s3sink: BucketNotFound: ")
     assert "s3://there-is-no-such-bucket" in last_line(log)
 
 
-def test_wrong_keys_are_told_and_not_shown(written: Written, tmp_path: Path) -> None:
+def test_invalid_keys_are_reported_without_their_values(written: Written, tmp_path: Path) -> None:
     keys = credentials_secret(tmp_path / "keys", secret_key=SECRET)
     sink = written(s3={"credentials": {"secret": "s3-keys"}})
     log = sink.must("run", "--secret", f"s3-keys={keys}", "--debug", exit_code=7)
@@ -76,13 +73,13 @@ def test_wrong_keys_are_told_and_not_shown(written: Written, tmp_path: Path) -> 
     assert SECRET not in log
 
 
-def test_a_topic_that_is_not_there_is_named(written: Written, topic: str) -> None:
+def test_the_error_names_a_missing_topic(written: Written, topic: str) -> None:
     log = written().must("run", exit_code=7)
     assert last_line(log).startswith("s3sink: TopicNotFound: ")
     assert f"topic {topic} does not exist" in last_line(log)
 
 
-def test_a_broker_that_is_down_at_start_is_worth_trying_again(written: Written) -> None:
+def test_an_unreachable_broker_at_the_start_is_a_transient_error(written: Written) -> None:
     port = free_ports(1)[0]
     log = written(kafka={"bootstrapServers": f"127.0.0.1:{port}"}).must("run", exit_code=75)
     assert last_line(log) == (
@@ -91,7 +88,7 @@ def test_a_broker_that_is_down_at_start_is_worth_trying_again(written: Written) 
     )
 
 
-def test_status_without_a_broker_tells_what_the_ledger_knows(
+def test_status_without_a_broker_prints_the_content_of_the_ledger(
     written: Written, topics: Topics, topic: str, unique_name: str
 ) -> None:
     topics.create(topic)
@@ -120,7 +117,7 @@ def test_status_without_a_broker_tells_what_the_ledger_knows(
     assert re.search(rf"{topic}-0 +\d+ +25 +\? +\? +1 ", log)
 
 
-def test_a_broker_that_goes_down_in_the_middle_is_worth_trying_again(
+def test_a_broker_failure_during_a_run_is_a_transient_error(
     s3: S3Server, bucket: str, topic: str, unique_name: str, sink_of: SinkFactory
 ) -> None:
     with kafka_broker() as broker:
@@ -131,13 +128,13 @@ def test_a_broker_that_goes_down_in_the_middle_is_worth_trying_again(
         )
         sink = sink_of(manifest(unique_name, spec))
         process = sink.start("run")
-        sink.wait_for(lambda: "running;" in process.log, "the sink", process, seconds=PATIENCE)
+        sink.wait_for(lambda: "running;" in process.log, "the sink", process, seconds=START_TIMEOUT_S)
         broker.kill()
         assert process.wait(180) == 75
         assert last_line(process.log).startswith(f"s3sink: TransientError: Kafka at {broker.bootstrap} did not ")
 
 
-def test_a_value_that_is_not_json_is_named_with_its_place(
+def test_the_error_gives_the_offset_of_a_value_that_is_not_json(
     written: Written, topics: Topics, topic: str, s3: S3Server, bucket: str
 ) -> None:
     topics.create(topic)
@@ -179,9 +176,9 @@ def test_a_signal_ends_the_run_with_0_and_leaves_no_process(
 ) -> None:
     topics.create(topic)
     process = (sink := written()).start("run")
-    sink.wait_for(lambda: "running;" in process.log, "the sink", process, seconds=PATIENCE)
+    sink.wait_for(lambda: "running;" in process.log, "the sink", process, seconds=START_TIMEOUT_S)
     if number is signal.SIGINT:
-        os.killpg(process.pid, number)  # a terminal sends it to all that run in the foreground
+        os.killpg(process.pid, number)  # a terminal sends it to all foreground processes
     else:
         os.kill(process.pid, number)
     assert process.wait(60) == 0
@@ -194,7 +191,7 @@ def test_sigkill_leaves_neither_a_jvm_nor_workers(
     topics.create(topic)
     topics.produce_values(topic, [b'{"n": 1}'] * 30)
     process = (sink := written()).start("run")
-    sink.wait_for(lambda: bool(objects(s3.client(), bucket)), "a round", process, seconds=PATIENCE)
+    sink.wait_for(lambda: bool(objects(s3.client(), bucket)), "a round", process, seconds=START_TIMEOUT_S)
     assert len(in_session(process.pid)) > 2
     process.kill_alone()
     wait_until(lambda: not in_session(process.pid), "the end of all processes", seconds=30)
@@ -207,7 +204,7 @@ def test_a_running_job_serves_report_metrics_and_health(
     topics.produce_values(topic, [b'{"n": 1}'] * 25)
     sink = written()
     process = sink.start("run", "--http", "0", "--log", "json")
-    sink.wait_for(lambda: len(objects(s3.client(), bucket)) == 2, "a round", process, seconds=PATIENCE)
+    sink.wait_for(lambda: len(objects(s3.client(), bucket)) == 2, "a round", process, seconds=START_TIMEOUT_S)
     sink.wait_for(lambda: "objects (+" in process.log, "its line of log", process)
     url = next(found.group() for line in process.log.splitlines() if (found := re.search(r"http://127\.[\d.:]+", line)))
 
@@ -230,10 +227,10 @@ def test_a_running_job_serves_report_metrics_and_health(
     assert uploads(s3.client(), bucket) == {}
 
 
-def test_a_jvm_that_is_killed_is_worth_trying_again(written: Written, topics: Topics, topic: str) -> None:
+def test_a_killed_jvm_is_a_transient_error(written: Written, topics: Topics, topic: str) -> None:
     topics.create(topic)
     process = (sink := written()).start("run")
-    sink.wait_for(lambda: "running;" in process.log, "the sink", process, seconds=PATIENCE)
+    sink.wait_for(lambda: "running;" in process.log, "the sink", process, seconds=START_TIMEOUT_S)
     names = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in in_session(process.pid)}
     os.kill(next(pid for pid, name in names.items() if name == "java"), signal.SIGKILL)
     assert process.wait(60) == 75

@@ -1,9 +1,9 @@
-"""A crash at every point between two outside effects of a round, and every reply lost: the same objects, no litter.
+"""A crash between any two external effects of a round, and each lost reply: the same objects, no orphans.
 
-The driver runs in a process of its own over a real S3 server; a proxy kills it, with SIGKILL, before a request is
-passed on or after the server has done it and before the reply. Between these two points of every request lie all the
-moments at which a crash can leave another state behind (the consumer group's offset is committed between a completion's
-reply and the next request). Then the sink is started again without faults.
+The driver runs in its own process with a real S3 server. A proxy kills it with SIGKILL, either before it forwards a
+request, or after the server has executed the request and before the reply. These two points of every request cover all
+states that a crash can leave: the consumer group's offset is committed between a completion's reply and the next
+request. Then the sink starts again without faults.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from devtools.faults.s3_proxy import Drop, FaultProxy, Kill, Point
 from devtools.faults.s3_requests import Predicate
 from devtools.s3 import S3Server
 from sink_job.coordinator.context import StopCondition
-from tests.support.sink_fixture import Place
-from tests.support.synthetic_log import FunctionLog
+from tests.support.sink_fixture import SinkFixture
+from tests.support.synthetic_log import SyntheticLog
 
 pytestmark = pytest.mark.data
 
-LOG = FunctionLog(records=8, value_bytes=1_800_000, holes=frozenset({3}))
-"""Rounds of two records and objects of five: parts, leftovers, completions and what is closed at the end all occur."""
+LOG = SyntheticLog(records=8, value_bytes=1_800_000, gaps=frozenset({3}))
+"""Rounds of two records and objects of five: parts, staged remainders, completions and closes at the end all occur."""
 GIVEN: dict[str, Any] = {"flush_size": 5, "max_records": 2, "part_size": "5Mi"}
 ALL = StopCondition(until_caught_up=True, publish_open=True)
 
@@ -37,12 +37,12 @@ EFFECTS = {
     "an intent": lambda r: r.kind == "PutObject" and "/intent/" in r.key,
     "the begin of an upload": lambda r: r.kind == "CreateMultipartUpload",
     "a part": lambda r: r.kind == "UploadPart",
-    "a staged leftover": lambda r: r.kind == "PutObject" and "/staging/" in r.key,
+    "a staged remainder": lambda r: r.kind == "PutObject" and "/staging/" in r.key,
     "a record": lambda r: r.kind == "PutObject" and "/ledger/" in r.key and not _is_start(r.key),
     "a completion": lambda r: r.kind == "CompleteMultipartUpload",
     "a deletion": lambda r: r.kind in ("DeleteObjects", "AbortMultipartUpload"),
 }
-"""The outside effects of a round, as predicates of their requests."""
+"""The external effects of a round, as predicates of their requests."""
 
 
 def _is_start(key: str) -> bool:
@@ -58,9 +58,9 @@ def processes() -> ForkServerContext:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """A run without faults: its objects, and how many requests of each effect it made."""
+    """A run without faults: its objects, and the number of requests of each effect."""
 
-    bodies: dict[str, bytes]
+    contents: dict[str, bytes]
     group: dict[str, int]
     counts: dict[str, int]
 
@@ -68,30 +68,35 @@ class Undisturbed:
 @pytest.fixture(scope="module")
 def undisturbed(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     with FaultProxy(s3.endpoint) as proxy:
-        place = Place.new(s3.endpoint, tmp_path_factory.mktemp("undisturbed"))
-        through(place, proxy).run(LOG, ALL, **GIVEN)
+        sink_fixture = SinkFixture.new(s3.endpoint, tmp_path_factory.mktemp("undisturbed"))
+        through(sink_fixture, proxy).run(LOG, ALL, **GIVEN)
         counts = {effect: proxy.count(matches) for effect, matches in EFFECTS.items()}
         assert sum(counts.values()) == proxy.count(lambda request: request.mutating), "an effect is missing above"
-    return Undisturbed(place.bodies(), place.group(), counts)
+    return Undisturbed(sink_fixture.contents(), sink_fixture.group(), counts)
 
 
-def through(place: Place, proxy: FaultProxy) -> Place:
-    """The same place, reached through the proxy."""
-    return replace(place, settings=replace(place.settings, endpoint=proxy.endpoint))
+def through(sink_fixture: SinkFixture, proxy: FaultProxy) -> SinkFixture:
+    """The same sink behind the proxy."""
+    return replace(sink_fixture, settings=replace(sink_fixture.settings, endpoint=proxy.endpoint))
 
 
-def run_when_told(place: Place, gate: Connection) -> None:
-    """The sink's process: waits until its killer is ready."""
+def run_when_ready(sink_fixture: SinkFixture, gate: Connection) -> None:
+    """The sink's process: waits until the proxy can kill it."""
     gate.recv()
-    place.run(LOG, ALL, **GIVEN)
+    sink_fixture.run(LOG, ALL, **GIVEN)
 
 
 def killed_at(
-    processes: ForkServerContext, place: Place, proxy: FaultProxy, matches: Predicate, nth: int, point: Point
+    processes: ForkServerContext,
+    sink_fixture: SinkFixture,
+    proxy: FaultProxy,
+    matches: Predicate,
+    nth: int,
+    point: Point,
 ) -> None:
     """Runs the sink in a process and kills it at the `nth` matching request."""
     gate, other = processes.Pipe()
-    process = processes.Process(target=run_when_told, args=(through(place, proxy), other))
+    process = processes.Process(target=run_when_ready, args=(through(sink_fixture, proxy), other))
     process.start()
     assert process.pid is not None
     proxy.when(matches, Kill(process.pid, signal.SIGKILL, session=False), point=point, nth=nth)
@@ -101,14 +106,14 @@ def killed_at(
     proxy.resume()
 
 
-def expect_same(place: Place, undisturbed: Undisturbed) -> None:
-    assert place.bodies() == undisturbed.bodies
-    assert place.group() == undisturbed.group
+def expect_same(sink_fixture: SinkFixture, undisturbed: Undisturbed) -> None:
+    assert sink_fixture.contents() == undisturbed.contents
+    assert sink_fixture.group() == undisturbed.group
 
 
 @pytest.mark.parametrize("point", ["before", "after"])
 @pytest.mark.parametrize("effect", EFFECTS)
-def test_a_crash_at_any_effect_leaves_the_same_objects_and_no_litter(
+def test_a_crash_at_any_effect_leaves_the_same_objects_and_no_orphans(
     s3: S3Server,
     processes: ForkServerContext,
     undisturbed: Undisturbed,
@@ -119,12 +124,12 @@ def test_a_crash_at_any_effect_leaves_the_same_objects_and_no_litter(
     for nth in range(1, undisturbed.counts[effect] + 1):
         folder = tmp_path / str(nth)
         folder.mkdir()
-        place = Place.new(s3.endpoint, folder)
+        sink_fixture = SinkFixture.new(s3.endpoint, folder)
         with FaultProxy(s3.endpoint) as proxy:
-            killed_at(processes, place, proxy, EFFECTS[effect], nth, point)
-            through(place, proxy).run(LOG, ALL, **GIVEN)
-        expect_same(place, undisturbed)
-        assert place.litter_after(ALL, LOG, GIVEN) == []
+            killed_at(processes, sink_fixture, proxy, EFFECTS[effect], nth, point)
+            through(sink_fixture, proxy).run(LOG, ALL, **GIVEN)
+        expect_same(sink_fixture, undisturbed)
+        assert sink_fixture.orphans_after(ALL, LOG, GIVEN) == []
 
 
 @pytest.mark.parametrize("effect", EFFECTS)
@@ -132,9 +137,9 @@ def test_a_lost_reply_changes_nothing(s3: S3Server, undisturbed: Undisturbed, tm
     for nth in range(1, undisturbed.counts[effect] + 1):
         folder = tmp_path / str(nth)
         folder.mkdir()
-        place = Place.new(s3.endpoint, folder)
+        sink_fixture = SinkFixture.new(s3.endpoint, folder)
         with FaultProxy(s3.endpoint) as proxy:
             proxy.when(EFFECTS[effect], Drop(), point="after", nth=nth)
-            through(place, proxy).run(LOG, ALL, **GIVEN)
-        expect_same(place, undisturbed)
-        assert place.litter_after(ALL, LOG, GIVEN) == []
+            through(sink_fixture, proxy).run(LOG, ALL, **GIVEN)
+        expect_same(sink_fixture, undisturbed)
+        assert sink_fixture.orphans_after(ALL, LOG, GIVEN) == []

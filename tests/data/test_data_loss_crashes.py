@@ -1,4 +1,4 @@
-"""A driver that is killed while it gives up records that Kafka no longer holds: the next one comes to the same end."""
+"""A driver is killed while it records the loss of records; the next one reaches the same result."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from devtools.faults.s3_proxy import FaultProxy, Kill, Point
 from devtools.faults.s3_requests import Predicate
 from devtools.s3 import S3Server
 from sink_job.coordinator.context import StopCondition
-from tests.support.crash_points import end_before_publishing
-from tests.support.sink_fixture import Place
-from tests.support.synthetic_log import FunctionLog
+from tests.support.crash_points import crash_before_publishing
+from tests.support.sink_fixture import SinkFixture
+from tests.support.synthetic_log import SyntheticLog
 
 pytestmark = pytest.mark.data
 
-BEFORE = FunctionLog(records=8, value_bytes=1_800_000)
-HELD = replace(BEFORE, starts_at=1, holes=frozenset({4, 6}))
-"""Objects of three records: of the first its first record is gone, of the second one in its middle, and of the open one
+BEFORE = SyntheticLog(records=8, value_bytes=1_800_000)
+HELD = replace(BEFORE, starts_at=1, gaps=frozenset({4, 6}))
+"""Three records per object. The first object has lost its first record, the second one its middle record, the open one
 its first."""
 GIVEN: dict[str, Any] = {"flush_size": 3, "part_size": "5Mi", "spec": {"onDataLoss": "Continue"}}
 ALL = StopCondition(until_caught_up=True, publish_open=True)
 LEFT = {1: [1, 2], 3: [3, 5], 7: [7]}
-"""The objects in the end, by their first offsets."""
+"""The resulting objects, by their first offsets."""
 
 EFFECTS: dict[str, Predicate] = {
     "the begin of an upload": lambda r: r.kind == "CreateMultipartUpload" and "/_s3sink/" not in r.key,
@@ -47,19 +47,19 @@ def processes() -> ForkServerContext:
     return context
 
 
-def run_when_told(place: Place, gate: Connection) -> None:
-    """The sink's process: waits until its killer is ready."""
+def run_when_ready(sink_fixture: SinkFixture, gate: Connection) -> None:
+    """The sink's process: waits until the proxy can kill it."""
     gate.recv()
-    place.run(HELD, ALL, **GIVEN)
+    sink_fixture.run(HELD, ALL, **GIVEN)
 
 
 def killed_at(
-    processes: ForkServerContext, place: Place, proxy: FaultProxy, rule: tuple[Predicate, Point, int]
+    processes: ForkServerContext, sink_fixture: SinkFixture, proxy: FaultProxy, rule: tuple[Predicate, Point, int]
 ) -> bool:
-    """Runs the sink in a process that is killed at the `nth` such request; returns whether there was one."""
+    """Runs the sink in a process that is killed at the `nth` such request; returns whether the request occurred."""
     matches, point, nth = rule
     gate, other = processes.Pipe()
-    process = processes.Process(target=run_when_told, args=(place.through(proxy), other))
+    process = processes.Process(target=run_when_ready, args=(sink_fixture.through(proxy), other))
     process.start()
     assert process.pid is not None
     proxy.when(matches, Kill(process.pid, signal.SIGKILL, session=False), point=point, nth=nth)
@@ -69,23 +69,23 @@ def killed_at(
     return process.exitcode == -signal.SIGKILL
 
 
-def places(s3: S3Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    """Sinks whose named and open objects are all gone."""
+def sinks_with_lost_bytes(s3: S3Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SinkFixture]:
+    """Sinks whose closed and open objects have all lost their bytes."""
     number = 0
     while True:
         number += 1
         here = folder / str(number)
         here.mkdir()
-        place = Place.new(s3.endpoint, here)
-        end_before_publishing(place, monkeypatch, BEFORE, **{**GIVEN, "spec": {}})
-        place.delete_staging()
-        place.abort_uploads_of("topics/log/")
-        yield place
+        sink_fixture = SinkFixture.new(s3.endpoint, here)
+        crash_before_publishing(sink_fixture, monkeypatch, BEFORE, **{**GIVEN, "spec": {}})
+        sink_fixture.delete_staging()
+        sink_fixture.abort_uploads_of("topics/log/")
+        yield sink_fixture
 
 
 @pytest.mark.parametrize("point", ["before", "after"])
 @pytest.mark.parametrize("effect", EFFECTS)
-def test_a_driver_that_is_killed_while_it_gives_records_up_leaves_the_same_objects_and_the_same_loss(
+def test_a_driver_killed_while_it_records_a_loss_leaves_the_same_objects_and_loss(
     s3: S3Server,
     processes: ForkServerContext,
     tmp_path: Path,
@@ -93,16 +93,16 @@ def test_a_driver_that_is_killed_while_it_gives_records_up_leaves_the_same_objec
     effect: str,
     point: Point,
 ) -> None:
-    for nth, place in enumerate(places(s3, tmp_path, monkeypatch), 1):
+    for nth, sink_fixture in enumerate(sinks_with_lost_bytes(s3, tmp_path, monkeypatch), 1):
         with FaultProxy(s3.endpoint) as proxy:
-            was_killed = killed_at(processes, place, proxy, (EFFECTS[effect], point, nth))
-        place.run(HELD, ALL, **GIVEN)
+            was_killed = killed_at(processes, sink_fixture, proxy, (EFFECTS[effect], point, nth))
+        sink_fixture.run(HELD, ALL, **GIVEN)
         found = {f"topics/log/partition=0/log+0+{first:010d}.json": offsets for first, offsets in LEFT.items()}
-        assert {key: place.offsets(key) for key in place.bodies()} == found
-        assert place.group() == {"log-0": 8}
-        (verdict,) = place.verify(HELD, **GIVEN)
+        assert {key: sink_fixture.offsets(key) for key in sink_fixture.contents()} == found
+        assert sink_fixture.group() == {"log-0": 8}
+        (verdict,) = sink_fixture.verify(HELD, **GIVEN)
         assert (verdict.findings, verdict.lost, verdict.records, verdict.gaps) == ((), 3, 5, 3)
-        assert place.litter_after(ALL, HELD, GIVEN) == []
+        assert sink_fixture.orphans_after(ALL, HELD, GIVEN) == []
         if not was_killed:
             assert nth > 1, "the effect occurs"
             return

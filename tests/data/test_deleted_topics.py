@@ -1,5 +1,7 @@
-"""A topic that was removed from the manifest and deleted in Kafka, while an object of it is not published yet and its
-upload or staged remainder is lost: the object cannot be rebuilt, and the other topics are not to blame."""
+"""A topic is removed from the manifest and deleted in Kafka while it has an unpublished object with lost bytes.
+
+The object cannot be rebuilt; the other topics are not affected.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,17 @@ from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.verify.evidence import collect_evidence
 from sink_job.verify.results import PartitionResult
-from tests.support.crash_points import end_before_publishing
-from tests.support.sink_fixture import Place, manifest
-from tests.support.spark_fixture import ALL, SOON, Site
-from tests.support.synthetic_log import FileGroup, FunctionLog
+from tests.support.crash_points import crash_before_publishing
+from tests.support.sink_fixture import SinkFixture, manifest
+from tests.support.spark_fixture import PUBLISH_ALL, UNTIL_CAUGHT_UP, SparkFixture
+from tests.support.synthetic_log import FileConsumerGroup, SyntheticLog
 
 pytestmark = pytest.mark.data
 
 DONE = StopCondition(until_caught_up=True)
 ALL_AND_CLOSE = StopCondition(until_caught_up=True, publish_open=True)
-BOTH = FunctionLog(records=15, beside={"gone": "gone-id"})
-ONE = FunctionLog(records=25)
+BOTH = SyntheticLog(records=15, other_topics={"gone": "gone-id"})
+ONE = SyntheticLog(records=25)
 KEY = "topics/gone/partition=0/gone+0+0000000000.json"
 OTHER_KEYS = [f"topics/log/partition=0/log+0+{first:010d}.json" for first in (0, 10)]
 
@@ -40,137 +42,141 @@ def reading(*topics: str, on_data_loss: str = "Fail", **given: Any) -> dict[str,
     return {"flush_size": 10, "spec": {"kafka": kafka, "onDataLoss": on_data_loss}, **given}
 
 
-def lose_unpublished(place: Place) -> None:
-    place.delete_staging()
-    for upload in list(place.s3.list_uploads("")):
-        place.s3.abort(upload.key, upload.upload_id)
+def lose_unpublished(sink_fixture: SinkFixture) -> None:
+    sink_fixture.delete_staging()
+    for upload in list(sink_fixture.s3.list_uploads("")):
+        sink_fixture.s3.abort(upload.key, upload.upload_id)
 
 
-def verdicts(place: Place, log: FunctionLog) -> dict[str, PartitionResult]:
-    sink = load_sink(manifest(place.bucket, place.endpoint, **reading("log")))
-    found = collect_evidence(sink, place.s3, FileGroup(log, place.folder / "group.json")).results()
-    return {str(verdict.topic_partition): verdict for verdict in found}
+def results(sink_fixture: SinkFixture, log: SyntheticLog) -> dict[str, PartitionResult]:
+    sink = load_sink(manifest(sink_fixture.bucket, sink_fixture.endpoint, **reading("log")))
+    found = collect_evidence(
+        sink, sink_fixture.s3, FileConsumerGroup(log, sink_fixture.folder / "group.json")
+    ).results()
+    return {str(result.topic_partition): result for result in found}
 
 
 @pytest.mark.parametrize("flush_size", [10, 100], ids=["partly closed", "all open"])
-def test_with_continue_its_open_objects_are_given_up_and_the_other_topics_continue(
-    place: Place, caplog: pytest.LogCaptureFixture, flush_size: int
+def test_with_continue_its_open_objects_are_discarded_and_other_topics_continue(
+    sink_fixture: SinkFixture, caplog: pytest.LogCaptureFixture, flush_size: int
 ) -> None:
-    place.run(BOTH, DONE, **reading("log", "gone", flush_size=flush_size))
-    visible = place.bodies()
-    lose_unpublished(place)
-    driver = place.driver(ONE, ALL_AND_CLOSE, **reading("log", on_data_loss="Continue", flush_size=flush_size))
+    sink_fixture.run(BOTH, DONE, **reading("log", "gone", flush_size=flush_size))
+    visible = sink_fixture.contents()
+    lose_unpublished(sink_fixture)
+    driver = sink_fixture.driver(ONE, ALL_AND_CLOSE, **reading("log", on_data_loss="Continue", flush_size=flush_size))
     driver.run()
     lost = 15 - 10 * (flush_size == 10)
     assert driver.progress.lost_offsets == lost
-    assert sorted(offset for key in place.bodies() if "/log/" in key for offset in place.offsets(key)) == list(
-        range(25)
-    )
-    assert {key: place.bodies()[key] for key in place.bodies() if "/gone/" in key or key in visible} == visible
+    assert sorted(
+        offset for key in sink_fixture.contents() if "/log/" in key for offset in sink_fixture.offsets(key)
+    ) == list(range(25))
+    assert {
+        key: sink_fixture.contents()[key] for key in sink_fixture.contents() if "/gone/" in key or key in visible
+    } == visible
     first = 15 - lost
     (report,) = [r.message for r in caplog.records if r.levelno == logging.WARNING and "lost" in r.message]
     assert all(word in report for word in ("gone-0", f"gone+0+{first:010d}.json", f"offsets {first} to 14"))
-    found = verdicts(place, ONE)
+    found = results(sink_fixture, ONE)
     assert [(v.findings, v.lost) for v in found.values()] == [((), lost), ((), 0)]
-    assert place.litter_after(ALL_AND_CLOSE, ONE, reading("log")) == []
+    assert sink_fixture.orphans_after(ALL_AND_CLOSE, ONE, reading("log")) == []
 
 
-def test_a_loss_is_reported_once(place: Place, caplog: pytest.LogCaptureFixture) -> None:
-    place.run(BOTH, DONE, **reading("log", "gone"))
-    lose_unpublished(place)
-    place.run(ONE, DONE, **reading("log", on_data_loss="Continue"))
+def test_a_loss_is_reported_once(sink_fixture: SinkFixture, caplog: pytest.LogCaptureFixture) -> None:
+    sink_fixture.run(BOTH, DONE, **reading("log", "gone"))
+    lose_unpublished(sink_fixture)
+    sink_fixture.run(ONE, DONE, **reading("log", on_data_loss="Continue"))
     caplog.clear()
-    driver = place.driver(ONE, DONE, **reading("log"))
+    driver = sink_fixture.driver(ONE, DONE, **reading("log"))
     driver.run()
     assert driver.progress.lost_offsets == 0
     assert [r.message for r in caplog.records if r.levelno == logging.WARNING and "lost" in r.message] == []
 
 
-def test_with_fail_the_error_says_what_is_lost_and_what_helps(place: Place) -> None:
-    place.run(BOTH, DONE, **reading("log", "gone", flush_size=100))
-    lose_unpublished(place)
+def test_with_fail_the_error_names_the_loss_and_the_action(sink_fixture: SinkFixture) -> None:
+    sink_fixture.run(BOTH, DONE, **reading("log", "gone", flush_size=100))
+    lose_unpublished(sink_fixture)
     with pytest.raises(DataLoss) as caught:
-        place.run(ONE, DONE, **reading("log"))
+        sink_fixture.run(ONE, DONE, **reading("log"))
     message = str(caught.value)
     assert "topic gone was deleted in Kafka" in message
     assert all(word in message for word in ("gone-0", KEY, "offsets 0 to 14", "onDataLoss: Continue"))
 
 
-def test_discarding_what_is_open_lets_the_other_topics_continue_too(place: Place) -> None:
-    place.run(BOTH, DONE, **reading("log", "gone", flush_size=100))
-    lose_unpublished(place)
-    place.discard(**reading("log", flush_size=100))
-    place.run(ONE, DONE, **reading("log"))
-    assert list(place.bodies()) == OTHER_KEYS
+def test_other_topics_also_continue_after_discard_open(sink_fixture: SinkFixture) -> None:
+    sink_fixture.run(BOTH, DONE, **reading("log", "gone", flush_size=100))
+    lose_unpublished(sink_fixture)
+    sink_fixture.discard(**reading("log", flush_size=100))
+    sink_fixture.run(ONE, DONE, **reading("log"))
+    assert list(sink_fixture.contents()) == OTHER_KEYS
 
 
 @pytest.mark.parametrize("on_data_loss", ["Fail", "Continue"])
-def test_a_named_object_of_it_is_lost_like_an_open_one(
-    place: Place, monkeypatch: pytest.MonkeyPatch, on_data_loss: str
+def test_a_closed_object_of_a_deleted_topic_is_lost_like_an_open_one(
+    sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch, on_data_loss: str
 ) -> None:
-    end_before_publishing(place, monkeypatch, BOTH, **reading("log", "gone"))
-    lose_unpublished(place)
+    crash_before_publishing(sink_fixture, monkeypatch, BOTH, **reading("log", "gone"))
+    lose_unpublished(sink_fixture)
     given = reading("log", on_data_loss=on_data_loss)
     if on_data_loss == "Fail":
         with pytest.raises(DataLoss, match="deleted in Kafka") as caught:
-            place.run(ONE, DONE, **given)
+            sink_fixture.run(ONE, DONE, **given)
         assert all(word in str(caught.value) for word in ("gone-0", KEY, "offsets 0 to 9", "onDataLoss: Continue"))
     else:
-        driver = place.driver(ONE, DONE, **given)
+        driver = sink_fixture.driver(ONE, DONE, **given)
         driver.run()
-        assert list(place.bodies()) == OTHER_KEYS
+        assert list(sink_fixture.contents()) == OTHER_KEYS
         assert driver.progress.lost_offsets == 15
-        assert [v.findings for v in verdicts(place, ONE).values()] == [(), ()]
+        assert [v.findings for v in results(sink_fixture, ONE).values()] == [(), ()]
 
 
-def test_nothing_is_rebuilt_from_a_topic_of_the_same_name_that_was_created_later(place: Place) -> None:
-    place.run(BOTH, DONE, **reading("log", "gone", flush_size=100))
-    lose_unpublished(place)
-    again = replace(ONE, beside={"gone": "another-id"})
+def test_nothing_is_rebuilt_from_a_recreated_topic_of_the_same_name(sink_fixture: SinkFixture) -> None:
+    sink_fixture.run(BOTH, DONE, **reading("log", "gone", flush_size=100))
+    lose_unpublished(sink_fixture)
+    again = replace(ONE, other_topics={"gone": "another-id"})
     with pytest.raises(DataLoss, match="topic gone was deleted and created again"):
-        place.run(again, DONE, **reading("log"))
-    place.run(again, DONE, **reading("log", on_data_loss="Continue"))
-    assert [key for key in place.bodies() if "/gone/" in key] == []
+        sink_fixture.run(again, DONE, **reading("log"))
+    sink_fixture.run(again, DONE, **reading("log", on_data_loss="Continue"))
+    assert [key for key in sink_fixture.contents() if "/gone/" in key] == []
 
 
-def test_a_topic_that_is_only_removed_from_the_manifest_is_read_once_more(place: Place) -> None:
-    place.run(BOTH, DONE, **reading("log", "gone", flush_size=100))
-    lose_unpublished(place)
-    place.run(replace(BOTH, records=25), DONE, **reading("log", on_data_loss="Continue"))
-    assert place.offsets(KEY) == list(range(15))
+def test_a_topic_removed_from_the_manifest_is_read_once_more(sink_fixture: SinkFixture) -> None:
+    sink_fixture.run(BOTH, DONE, **reading("log", "gone", flush_size=100))
+    lose_unpublished(sink_fixture)
+    sink_fixture.run(replace(BOTH, records=25), DONE, **reading("log", on_data_loss="Continue"))
+    assert sink_fixture.offsets(KEY) == list(range(15))
 
 
-def test_a_topic_that_brokers_do_not_know_for_a_moment_is_not_given_up(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+def test_a_topic_that_is_unknown_for_a_moment_is_not_discarded(
+    sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place.run(BOTH, DONE, **reading("log", "gone", flush_size=100))
-    lose_unpublished(place)
-    known, unknown = FileGroup.topics, iter(range(4))
+    sink_fixture.run(BOTH, DONE, **reading("log", "gone", flush_size=100))
+    lose_unpublished(sink_fixture)
+    known, unknown = FileConsumerGroup.topics, iter(range(4))
 
-    def late(self: FileGroup, names: Any = None, **more: Any) -> Any:
+    def late(self: FileConsumerGroup, names: Any = None, **more: Any) -> Any:
         if "gone" in (names or ()) and next(unknown, None) is not None:
-            return known(FileGroup(ONE, self.path), names, **more)
+            return known(FileConsumerGroup(ONE, self.path), names, **more)
         return known(self, names, **more)
 
-    monkeypatch.setattr(FileGroup, "topics", late)
-    place.run(replace(BOTH, records=25), DONE, **reading("log", on_data_loss="Continue"))
-    assert place.offsets(KEY) == list(range(15))
+    monkeypatch.setattr(FileConsumerGroup, "topics", late)
+    sink_fixture.run(replace(BOTH, records=25), DONE, **reading("log", on_data_loss="Continue"))
+    assert sink_fixture.offsets(KEY) == list(range(15))
 
 
 @pytest.mark.spark
-def test_on_a_real_broker_the_other_topic_continues(site: Site, topic: str) -> None:
+def test_on_a_real_broker_the_other_topic_continues(spark_fixture: SparkFixture, topic: str) -> None:
     kept, gone = f"{topic}-a", f"{topic}-b"
     for name in (kept, gone):
-        site.topics.create(name)
-        site.topics.produce_values(name, [b"1"] * 15)
-    site.run(site.sink([kept, gone]), SOON)
-    for listed in site.s3.client().list_objects_v2(Bucket=site.bucket)["Contents"]:
+        spark_fixture.topics.create(name)
+        spark_fixture.topics.produce_values(name, [b"1"] * 15)
+    spark_fixture.run(spark_fixture.sink([kept, gone]), UNTIL_CAUGHT_UP)
+    for listed in spark_fixture.s3.client().list_objects_v2(Bucket=spark_fixture.bucket)["Contents"]:
         if "/staging/" in listed["Key"]:
-            site.s3.client().delete_object(Bucket=site.bucket, Key=listed["Key"])
-    site.topics.delete(gone)
+            spark_fixture.s3.client().delete_object(Bucket=spark_fixture.bucket, Key=listed["Key"])
+    spark_fixture.topics.delete(gone)
     with pytest.raises(DataLoss, match="onDataLoss: Continue"):
-        site.run(site.sink([kept]), SOON)
-    report = site.run(site.sink([kept], onDataLoss="Continue"), ALL)
+        spark_fixture.run(spark_fixture.sink([kept]), UNTIL_CAUGHT_UP)
+    report = spark_fixture.run(spark_fixture.sink([kept], onDataLoss="Continue"), PUBLISH_ALL)
     assert report.totals.lost == 5
-    assert sum(len(lines) for key, lines in site.values().items() if kept in key) == 15
-    assert sum(len(lines) for key, lines in site.values().items() if gone in key) == 10
+    assert sum(len(lines) for key, lines in spark_fixture.values().items() if kept in key) == 15
+    assert sum(len(lines) for key, lines in spark_fixture.values().items() if gone in key) == 10

@@ -1,4 +1,4 @@
-"""What `make demo` promises to whoever tries the project first."""
+"""`make demo` from start to end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.data
-def test_the_flights_are_in_the_order_of_time_and_add_up_by_month() -> None:
+def test_the_flights_are_ordered_by_time_and_add_up_by_month() -> None:
     flights = Flights()
     times = [record.timestamp or 0 for record in flights.records()]
     assert len(times) == len(flights) == sum(month.flights for month in flights.months()) == 336_776
@@ -23,7 +23,7 @@ def test_the_flights_are_in_the_order_of_time_and_add_up_by_month() -> None:
 
 @pytest.mark.data
 @pytest.mark.spark
-def test_the_demo_holds_from_beginning_to_end_and_leaves_nothing(tmp_path: Path) -> None:
+def test_the_demo_succeeds_and_leaves_nothing_behind(tmp_path: Path) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     command = [sys.executable, "-m", "demo", "run"]

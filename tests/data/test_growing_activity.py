@@ -1,4 +1,4 @@
-"""A sink whose activity grows: more and more topic-partitions have records, over the life of one driver."""
+"""More and more topic-partitions receive records while one driver runs."""
 
 from __future__ import annotations
 
@@ -14,37 +14,35 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.types import Columns, Range, stateless
 from sink_job.spark.engine import SparkEngine
 from tests.support import spark_tasks
-from tests.support.spark_fixture import Running, Site
+from tests.support.spark_fixture import RunningDriver, SparkFixture
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
 
 LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
-def test_every_record_is_copied_when_more_partitions_have_records_than_in_any_round_before(
-    site: Site, topic: str
-) -> None:
-    site.topics.create(topic, partitions=40)
-    sink = site.sink([topic])
+def test_every_record_is_copied_when_more_partitions_become_active(spark_fixture: SparkFixture, topic: str) -> None:
+    spark_fixture.topics.create(topic, partitions=40)
+    sink = spark_fixture.sink([topic])
     produced: list[bytes] = []
-    with site.running(sink) as running:
+    with spark_fixture.running(sink) as running:
         for active in (5, 30, 40):
             records = [
                 Record(value=b'"%d of %d: %d"' % (number, n, active), partition=n)
                 for n in range(active)
                 for number in range(10)
             ]
-            site.topics.produce(topic, records)
+            spark_fixture.topics.produce(topic, records)
             produced += [record.value or b"" for record in records]
             running.wait_until(partial(copied, running, len(produced)), f"the records of {active} partitions")
-    assert Counter(line for lines in site.values().values() for line in lines) == Counter(produced)
+    assert Counter(line for lines in spark_fixture.values().values() for line in lines) == Counter(produced)
 
 
-def copied(running: Running, records: int) -> bool:
+def copied(running: RunningDriver, records: int) -> bool:
     return running.report().totals.objects * 10 == records
 
 
-def test_readers_need_no_right_on_any_group(spark: SparkSession, topic: str) -> None:
+def test_readers_need_no_permission_on_a_group(spark: SparkSession, topic: str) -> None:
     rights = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",

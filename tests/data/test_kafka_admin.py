@@ -1,4 +1,4 @@
-"""The driver's questions to Kafka, asked of a real broker."""
+"""The driver's Kafka admin requests, with a real broker."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def admin(jvm: JavaGateway, kafka: KafkaBroker) -> Iterator[JavaKafkaAdmin]:
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[KafkaBroker]:
-    """A broker where `guest` may log in and nothing else."""
+    """A broker where `guest` can log in but has no permissions."""
     rights = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS;User:admin",
@@ -66,7 +66,7 @@ def logged_in(jvm: JavaGateway, broker: KafkaBroker, user: str, password: str) -
     return JavaKafkaAdmin(jvm, KafkaProperties(properties), timeout_ms=10_000)
 
 
-def of(topic: str, *numbers: int) -> list[TopicPartition]:
+def partitions_of(topic: str, *numbers: int) -> list[TopicPartition]:
     return [TopicPartition(topic, number) for number in numbers]
 
 
@@ -74,13 +74,13 @@ def group() -> str:
     return f"g-{uuid.uuid4().hex[:8]}"
 
 
-def test_ends_are_those_of_committed_records_unless_asked_otherwise(
+def test_end_offsets_are_those_of_committed_records_by_default(
     admin: JavaKafkaAdmin, topics: Topics, topic: str
 ) -> None:
     topics.create(topic)
     topics.produce_values(topic, [b"1", b"2"])
     producer = topics.open_transaction(topic, [Record(value=b"3")])
-    [partition] = of(topic, 0)
+    [partition] = partitions_of(topic, 0)
     try:
         assert admin.end_offsets([partition]) == {partition: 2}
         assert admin.end_offsets([partition], committed=False) == {partition: 3}
@@ -89,11 +89,13 @@ def test_ends_are_those_of_committed_records_unless_asked_otherwise(
     wait_until(lambda: admin.end_offsets([partition]) == {partition: 4}, "the marker of the end", seconds=30)
 
 
-def test_the_start_moves_up_when_records_are_deleted(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
+def test_the_beginning_offset_moves_up_when_records_are_deleted(
+    admin: JavaKafkaAdmin, topics: Topics, topic: str
+) -> None:
     topics.create(topic)
     topics.produce_values(topic, [b"1", b"2", b"3"])
     topics.delete_records(topic, 0, 2)
-    assert admin.beginning_offsets(of(topic, 0)) == {TopicPartition(topic, 0): 2}
+    assert admin.beginning_offsets(partitions_of(topic, 0)) == {TopicPartition(topic, 0): 2}
 
 
 def test_the_offset_of_a_time_is_that_of_the_first_record_not_before_it(
@@ -101,17 +103,17 @@ def test_the_offset_of_a_time_is_that_of_the_first_record_not_before_it(
 ) -> None:
     topics.create(topic)
     topics.produce(topic, [Record(value=b"", timestamp=ms) for ms in (1_000, 2_000, 3_000)])
-    [partition] = of(topic, 0)
+    [partition] = partitions_of(topic, 0)
     assert [admin.offsets_for_times([partition], ms)[partition] for ms in (0, 1_001, 3_000, 3_001)] == [0, 1, 2, 3]
 
 
-def test_questions_about_nothing_are_answered_without_asking(admin: JavaKafkaAdmin) -> None:
+def test_empty_requests_return_without_a_call_to_kafka(admin: JavaKafkaAdmin) -> None:
     assert admin.end_offsets([]) == {}
     assert admin.group_offsets("none", []) == {}
     assert admin.topics([]) == {}
 
 
-def test_topics_are_known_by_id_and_number_of_partitions(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
+def test_topics_are_listed_with_id_and_number_of_partitions(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
     topics.create(topic, partitions=3)
     before = admin.topics([topic])[topic]
     topics.add_partitions(topic, 5)
@@ -120,7 +122,7 @@ def test_topics_are_known_by_id_and_number_of_partitions(admin: JavaKafkaAdmin, 
     assert admin.topics([topic])[topic].id == before.id
 
 
-def test_a_topic_made_again_has_another_id(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
+def test_a_recreated_topic_has_another_id(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
     topics.create(topic)
     before = admin.topics([topic])[topic].id
     topics.delete(topic)
@@ -140,26 +142,24 @@ def test_kafkas_internal_topics_match_no_pattern(admin: JavaKafkaAdmin, topics: 
     assert not [name for name in admin.topics(pattern=".*") if name.startswith("__")]
 
 
-def test_a_pattern_that_is_none_is_a_mistake_of_the_configuration(admin: JavaKafkaAdmin) -> None:
+def test_an_invalid_pattern_is_a_configuration_error(admin: JavaKafkaAdmin) -> None:
     with pytest.raises(ConfigurationError, match="Unclosed group"):
         admin.topics(pattern="(")
 
 
-def test_topics_that_do_not_exist_are_named(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
+def test_the_error_names_missing_topics(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
     topics.create(topic)
     with pytest.raises(TopicNotFound, match="topics missing-1, missing-2 do not exist"):
         admin.topics([topic, "missing-1", "missing-2"])
 
 
-def test_a_partition_that_does_not_exist_is_named(
-    jvm: JavaGateway, kafka: KafkaBroker, topics: Topics, topic: str
-) -> None:
+def test_the_error_names_a_missing_partition(jvm: JavaGateway, kafka: KafkaBroker, topics: Topics, topic: str) -> None:
     topics.create(topic, partitions=2)
     with (
         JavaKafkaAdmin(jvm, KafkaProperties({"bootstrap.servers": kafka.bootstrap}), timeout_ms=1_000) as client,
         pytest.raises(TopicNotFound, match=f"topic {topic} has no partition 2"),
     ):
-        client.end_offsets(of(topic, 0, 2))
+        client.end_offsets(partitions_of(topic, 0, 2))
 
 
 def test_the_cluster_has_an_id(admin: JavaKafkaAdmin, topics: Topics) -> None:
@@ -168,12 +168,12 @@ def test_the_cluster_has_an_id(admin: JavaKafkaAdmin, topics: Topics) -> None:
 
 def test_a_group_without_commits_has_no_offsets(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
     topics.create(topic, partitions=2)
-    assert admin.group_offsets(group(), of(topic, 0, 1)) == {}
+    assert admin.group_offsets(group(), partitions_of(topic, 0, 1)) == {}
 
 
 def test_committed_offsets_are_read_again(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
     topics.create(topic, partitions=3)
-    name, (first, second, third) = group(), of(topic, 0, 1, 2)
+    name, (first, second, third) = group(), partitions_of(topic, 0, 1, 2)
     admin.alter_group_offsets(name, {first: 7, second: 0})
     admin.alter_group_offsets(name, {first: 5})
     assert admin.group_offsets(name, [first, second, third]) == {first: 5, second: 0}
@@ -185,7 +185,7 @@ def test_commits_are_found_by_what_their_metadata_begins_with(
     admin: JavaKafkaAdmin, topics: Topics, topic: str
 ) -> None:
     topics.create(topic, partitions=4)
-    name, (first, second, third, fourth) = group(), of(topic, 0, 1, 2, 3)
+    name, (first, second, third, fourth) = group(), partitions_of(topic, 0, 1, 2, 3)
     full = "generation 1, ledger s3://lake/räume: 100% + more/_s3sink/a\nb/"
     admin.alter_group_offsets(name, {first: 7}, metadata=full)
     admin.alter_group_offsets(name, {second: 8}, metadata="generation 12")
@@ -201,7 +201,7 @@ def test_commits_are_found_by_what_their_metadata_begins_with(
     assert admin.group_offsets(name, [first, second, third], metadata=full) == {first: 7}
 
 
-def test_a_group_that_somebody_consumes_with_is_not_touched(
+def test_offsets_of_a_group_with_active_consumers_are_not_altered(
     admin: JavaKafkaAdmin, kafka: KafkaBroker, topics: Topics, topic: str
 ) -> None:
     topics.create(topic)
@@ -217,7 +217,7 @@ def test_a_group_that_somebody_consumes_with_is_not_touched(
         consumer.close()
 
 
-def test_a_group_that_does_not_exist_or_only_holds_offsets_has_no_members(
+def test_a_missing_group_and_one_with_offsets_only_have_no_members(
     admin: JavaKafkaAdmin, topics: Topics, topic: str
 ) -> None:
     topics.create(topic)
@@ -227,20 +227,20 @@ def test_a_group_that_does_not_exist_or_only_holds_offsets_has_no_members(
     assert admin.group_members(name) == 0
 
 
-def test_sizes_tell_which_partition_holds_more(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
+def test_log_sizes_show_which_partition_holds_more_data(admin: JavaKafkaAdmin, topics: Topics, topic: str) -> None:
     topics.create(topic, partitions=2)
     topics.produce_values(topic, [b"x" * 100_000], partition=1)
     sizes = admin.log_sizes([topic])
     assert sizes is not None
-    assert set(sizes) == set(of(topic, 0, 1))
+    assert set(sizes) == set(partitions_of(topic, 0, 1))
     assert sizes[TopicPartition(topic, 1)] > 100_000 > sizes[TopicPartition(topic, 0)]
 
 
-def test_a_question_is_one_call_into_the_jvm_however_many_partitions(
+def test_a_request_is_one_call_into_the_jvm_for_any_number_of_partitions(
     admin: JavaKafkaAdmin, jvm: JavaGateway, topics: Topics, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics.create(topic, partitions=1_000)
-    everything = of(topic, *range(1_000))
+    everything = partitions_of(topic, *range(1_000))
     name = group()
     calls: list[str] = []
     send = jvm._gateway_client.send_command
@@ -257,7 +257,7 @@ def test_a_question_is_one_call_into_the_jvm_however_many_partitions(
     assert len(calls) == 4
 
 
-def test_brokers_that_are_down_are_worth_another_try_and_named(jvm: JavaGateway) -> None:
+def test_unreachable_brokers_are_a_transient_error_that_names_them(jvm: JavaGateway) -> None:
     [port] = free_ports(1)
     properties = KafkaProperties({"bootstrap.servers": f"127.0.0.1:{port}"})
     with (
@@ -267,12 +267,12 @@ def test_brokers_that_are_down_are_worth_another_try_and_named(jvm: JavaGateway)
         client.cluster_id()
 
 
-def test_names_that_cannot_be_resolved_are_worth_another_try(jvm: JavaGateway) -> None:
+def test_unresolvable_host_names_are_a_transient_error(jvm: JavaGateway) -> None:
     with pytest.raises(TransientError, match=r"no name in kafka\.invalid:9092 can be resolved"):
         JavaKafkaAdmin(jvm, KafkaProperties({"bootstrap.servers": "kafka.invalid:9092"}))
 
 
-def test_a_property_with_an_impossible_value_is_named(jvm: JavaGateway, kafka: KafkaBroker) -> None:
+def test_the_error_names_a_property_with_an_invalid_value(jvm: JavaGateway, kafka: KafkaBroker) -> None:
     properties = {"bootstrap.servers": kafka.bootstrap, "security.protocol": "PIGEON"}
     with pytest.raises(ConfigurationError, match=r"Invalid value PIGEON for configuration security\.protocol"):
         JavaKafkaAdmin(jvm, KafkaProperties(properties))
@@ -283,7 +283,7 @@ def test_a_login_works_with_the_readers_properties(jvm: JavaGateway, guarded: Ka
         assert client.cluster_id()
 
 
-def test_a_wrong_password_is_told_without_the_password(jvm: JavaGateway, guarded: KafkaBroker) -> None:
+def test_the_error_for_a_wrong_password_does_not_show_it(jvm: JavaGateway, guarded: KafkaBroker) -> None:
     with (
         logged_in(jvm, guarded, "admin", "wrong-word") as client,
         pytest.raises(InvalidCredentials, match="authentication failed") as caught,
@@ -292,24 +292,26 @@ def test_a_wrong_password_is_told_without_the_password(jvm: JavaGateway, guarded
     assert "wrong-word" not in str(caught.value)
 
 
-def test_a_jaas_line_that_cannot_be_read_is_not_quoted(jvm: JavaGateway, guarded: KafkaBroker) -> None:
+def test_the_error_for_an_invalid_jaas_line_does_not_quote_it(jvm: JavaGateway, guarded: KafkaBroker) -> None:
     properties = {
         "bootstrap.servers": guarded.sasl_bootstrap,
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": "PlainLoginModule wanted password=secret-word",
+        "sasl.jaas.config": "PlainLoginModule requird password=secret-word",
     }
     with pytest.raises(ConfigurationError) as caught:
         JavaKafkaAdmin(jvm, KafkaProperties(properties))
     assert "secret-word" not in str(caught.value)
 
 
-def test_missing_rights_are_told_by_operation(jvm: JavaGateway, guarded: KafkaBroker, topic: str) -> None:
+def test_the_error_for_missing_permissions_names_the_operation(
+    jvm: JavaGateway, guarded: KafkaBroker, topic: str
+) -> None:
     Topics(guarded.bootstrap).create(topic)
-    [partition] = of(topic, 0)
+    [partition] = partitions_of(topic, 0)
     with logged_in(jvm, guarded, "guest", USERS["guest"]) as client:
-        with pytest.raises(AccessDenied, match="does not allow us to read the end offsets"):
+        with pytest.raises(AccessDenied, match="cannot read the end offsets: access denied"):
             client.end_offsets([partition])
-        with pytest.raises(AccessDenied, match="does not allow us to commit the offsets of group g"):
+        with pytest.raises(AccessDenied, match="cannot commit the offsets of group g: access denied"):
             client.alter_group_offsets("g", {partition: 1})
         assert client.log_sizes([topic]) is None

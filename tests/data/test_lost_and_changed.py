@@ -1,4 +1,4 @@
-"""What an attack on the sink found: losses that meet a change of settings, of a log, of a topic or of the clock."""
+"""Losses that coincide with a change of settings, a log, a topic or the clock."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.engine.kafka_admin import TopicInfo
-from tests.support.running import running
-from tests.support.sink_fixture import Place
-from tests.support.synthetic_log import FileGroup, FunctionEngine, FunctionLog
+from tests.support.running import running_driver
+from tests.support.sink_fixture import SinkFixture
+from tests.support.synthetic_log import FileConsumerGroup, InlineEngine, SyntheticLog
 
 pytestmark = pytest.mark.data
 
@@ -34,46 +34,46 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RoundLoop, "truncation_check_ms", 1)
 
 
-# -- settings change while something is lost -----------------------------------------------------------------------
+# -- settings change after a loss ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("before", "after"), [("None", "Gzip"), ("Gzip", "None")])
-def test_leftovers_that_are_lost_before_a_change_of_settings_are_finished_under_the_old_ones(
-    place: Place, before: str, after: str
+def test_objects_with_a_lost_remainder_are_finished_under_their_previous_settings(
+    sink_fixture: SinkFixture, before: str, after: str
 ) -> None:
-    place.run(FunctionLog(records=15), DONE, flush_size=100, compression=before)
-    place.delete_staging()
-    place.run(FunctionLog(records=25), ALL, flush_size=100, compression=after)
+    sink_fixture.run(SyntheticLog(records=15), DONE, flush_size=100, compression=before)
+    sink_fixture.delete_staging()
+    sink_fixture.run(SyntheticLog(records=25), ALL, flush_size=100, compression=after)
     tail = {"None": "", "Gzip": ".gz"}
-    assert {key: place.offsets(key) for key in place.bodies()} == {
+    assert {key: sink_fixture.offsets(key) for key in sink_fixture.contents()} == {
         FIRST + tail[before]: list(range(15)),
         SECOND + tail[after]: list(range(15, 25)),
     }
-    assert place.litter() == []
+    assert sink_fixture.orphans() == []
 
 
-def test_an_upload_that_is_lost_before_a_change_of_settings_is_finished_under_the_old_ones(place: Place) -> None:
-    place.run(FunctionLog(records=15, value_bytes=1_000_000), DONE, flush_size=100)
-    for upload in list(place.s3.list_uploads("")):
-        place.s3.abort(upload.key, upload.upload_id)
-    place.run(FunctionLog(records=25, value_bytes=1_000_000), ALL, flush_size=100, compression="Gzip")
-    assert place.offsets(FIRST) == list(range(15))
-    assert place.offsets(f"{SECOND}.gz") == list(range(15, 25))
-    assert place.litter() == []
+def test_objects_with_a_lost_upload_are_finished_under_their_previous_settings(sink_fixture: SinkFixture) -> None:
+    sink_fixture.run(SyntheticLog(records=15, value_bytes=1_000_000), DONE, flush_size=100)
+    for upload in list(sink_fixture.s3.list_uploads("")):
+        sink_fixture.s3.abort(upload.key, upload.upload_id)
+    sink_fixture.run(SyntheticLog(records=25, value_bytes=1_000_000), ALL, flush_size=100, compression="Gzip")
+    assert sink_fixture.offsets(FIRST) == list(range(15))
+    assert sink_fixture.offsets(f"{SECOND}.gz") == list(range(15, 25))
+    assert sink_fixture.orphans() == []
 
 
-def test_what_is_to_be_published_at_the_end_is_published_though_its_leftovers_are_lost(place: Place) -> None:
-    place.run(FunctionLog(records=15), DONE, flush_size=100)
-    place.delete_staging()
-    place.run(FunctionLog(records=15), ALL, flush_size=100)
-    assert place.offsets(FIRST) == list(range(15))
+def test_publish_open_publishes_objects_with_a_lost_remainder(sink_fixture: SinkFixture) -> None:
+    sink_fixture.run(SyntheticLog(records=15), DONE, flush_size=100)
+    sink_fixture.delete_staging()
+    sink_fixture.run(SyntheticLog(records=15), ALL, flush_size=100)
+    assert sink_fixture.offsets(FIRST) == list(range(15))
 
 
 @pytest.mark.parametrize("compression", ["None", "Gzip"])
-def test_the_upload_of_a_crashed_round_goes_also_when_the_settings_change(
-    place: Place, monkeypatch: pytest.MonkeyPatch, compression: str
+def test_the_upload_of_a_crashed_round_is_aborted_after_a_settings_change(
+    sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch, compression: str
 ) -> None:
-    log = FunctionLog(records=15, value_bytes=1_000_000)
+    log = SyntheticLog(records=15, value_bytes=1_000_000)
 
     def crash(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -81,46 +81,48 @@ def test_the_upload_of_a_crashed_round_goes_also_when_the_settings_change(
     with monkeypatch.context() as patch:
         patch.setattr(Committer, "record", crash)
         with pytest.raises(KeyboardInterrupt):
-            place.run(log, DONE, flush_size=100)
-    [left] = [upload.initiated_ms for upload in place.s3.list_uploads("") if "_s3sink" not in upload.key]
+            sink_fixture.run(log, DONE, flush_size=100)
+    [left] = [upload.initiated_ms for upload in sink_fixture.s3.list_uploads("") if "_s3sink" not in upload.key]
     wait_until(lambda: time.time() * 1000 > left + 1_000, "another second of the server's clock", seconds=5)
-    place.run(log, ALL, flush_size=100, compression=compression)
-    assert place.litter() == []
+    sink_fixture.run(log, ALL, flush_size=100, compression=compression)
+    assert sink_fixture.orphans() == []
 
 
-# -- a log that loses its tail -------------------------------------------------------------------------------------
+# -- a truncated log -------------------------------------------------------------------------------------------------
 
 
-def test_a_log_that_ends_before_what_was_read_of_it_stops_the_sink(place: Place) -> None:
-    place.run(FunctionLog(records=15), ALL, flush_size=100)
+def test_a_truncated_log_stops_the_sink(sink_fixture: SinkFixture) -> None:
+    sink_fixture.run(SyntheticLog(records=15), ALL, flush_size=100)
     with pytest.raises(DataLoss, match="log-0: the log ends at 10, though it was read up to 14"):
-        place.run(FunctionLog(records=10), ALL, flush_size=100)
+        sink_fixture.run(SyntheticLog(records=10), ALL, flush_size=100)
 
 
-def test_a_log_that_is_short_for_a_moment_is_read_on(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    place.run(FunctionLog(records=15), ALL, flush_size=100)
+def test_a_log_end_that_is_low_for_a_moment_does_not_stop_the_sink(
+    sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink_fixture.run(SyntheticLog(records=15), ALL, flush_size=100)
     ends = iter([10, 10, 12])
-    monkeypatch.setattr(FunctionLog, "end", lambda log, _: next(ends, log.records))
-    place.run(FunctionLog(records=20), StopCondition(until_caught_up=True, publish_open=True), flush_size=100)
-    assert place.offsets(FIRST) == list(range(15))
+    monkeypatch.setattr(SyntheticLog, "end", lambda log, _: next(ends, log.records))
+    sink_fixture.run(SyntheticLog(records=20), StopCondition(until_caught_up=True, publish_open=True), flush_size=100)
+    assert sink_fixture.offsets(FIRST) == list(range(15))
 
 
-def test_with_on_data_loss_continue_a_log_that_lost_its_tail_is_read_on_where_it_was_left(
-    place: Place, caplog: pytest.LogCaptureFixture
+def test_with_on_data_loss_continue_a_truncated_log_is_read_from_the_last_position(
+    sink_fixture: SinkFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
     spec = {"onDataLoss": "Continue"}
-    place.run(FunctionLog(records=15), ALL, flush_size=100, spec=spec)
-    place.run(FunctionLog(records=10), ALL, flush_size=100, spec=spec)
-    place.run(FunctionLog(records=20), ALL, flush_size=100, spec=spec)
-    assert place.offsets(SECOND) == list(range(15, 20))
+    sink_fixture.run(SyntheticLog(records=15), ALL, flush_size=100, spec=spec)
+    sink_fixture.run(SyntheticLog(records=10), ALL, flush_size=100, spec=spec)
+    sink_fixture.run(SyntheticLog(records=20), ALL, flush_size=100, spec=spec)
+    assert sink_fixture.offsets(SECOND) == list(range(15, 20))
     assert [record.levelname for record in caplog.records if "has lost its tail" in record.message] == ["WARNING"]
 
 
-# -- a topic of a pattern that goes in the middle of a round -------------------------------------------------------
+# -- a topic of a pattern that is deleted during a round -------------------------------------------------------------
 
 
-class Two(FileGroup):
-    """A Kafka of two topics, `log` and `other`."""
+class TwoTopics(FileConsumerGroup):
+    """A Kafka with two topics, `log` and `other`."""
 
     there = frozenset({"log", "other"})
 
@@ -137,41 +139,43 @@ class Two(FileGroup):
         return {topic: TopicInfo(f"id-{topic}", 1) for topic in sorted(self.there)}
 
 
-def test_a_topic_of_a_pattern_that_is_deleted_while_a_round_reads_it_is_published_as_far_as_it_was_read(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+def test_records_read_before_the_deletion_of_a_pattern_topic_are_published(
+    sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = FunctionEngine.run
+    read = InlineEngine.run
 
-    def run(self: FunctionEngine, **given: Any) -> Mapping[TopicPartition, bytes]:
+    def run(self: InlineEngine, **given: Any) -> Mapping[TopicPartition, bytes]:
         results = read(self, **given)
-        monkeypatch.setattr(Two, "there", frozenset({"log"}))
+        monkeypatch.setattr(TwoTopics, "there", frozenset({"log"}))
         return results
 
-    monkeypatch.setattr(FunctionEngine, "run", run)
+    monkeypatch.setattr(InlineEngine, "run", run)
     spec = {"kafka": {"bootstrapServers": "127.0.0.1:9", "topicsPattern": "log|other", "groupId": "group"}}
-    driver = place.driver(FunctionLog(records=15), StopCondition(), flush_size=100, spec=spec)
-    kafka = Two(FunctionLog(records=15), place.folder / "group.json")
+    driver = sink_fixture.driver(SyntheticLog(records=15), StopCondition(), flush_size=100, spec=spec)
+    kafka = TwoTopics(SyntheticLog(records=15), sink_fixture.folder / "group.json")
     driver = Coordinator(driver.sink, replace(driver.context, admin=kafka), driver.stop_condition, driver.progress)
     published = "topics/other/partition=0/other+0+0000000000.json"
-    with running(driver):
-        wait_until(lambda: published in place.bodies(), "what was read of the topic that is gone", seconds=20)
+    with running_driver(driver):
+        wait_until(lambda: published in sink_fixture.contents(), "what was read of the topic that is gone", seconds=20)
 
 
-# -- the clock -----------------------------------------------------------------------------------------------------
+# -- the clock -------------------------------------------------------------------------------------------------------
 
 
-def test_a_clock_that_is_set_back_does_not_stop_the_reading(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_continues_after_a_clock_is_set_back(
+    sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now, end = [time.time_ns() // 1_000_000 + 3_600_000], [15]
-    monkeypatch.setattr(FunctionLog, "end", lambda *_: end[0])
+    monkeypatch.setattr(SyntheticLog, "end", lambda *_: end[0])
     rounds = {"rounds": {"minBytes": "1Mi", "maxDelay": "100ms"}}
-    driver = place.driver(FunctionLog(), StopCondition(), flush_size=20, spec=rounds, clock=lambda: now[0])
-    with running(driver):
+    driver = sink_fixture.driver(SyntheticLog(), StopCondition(), flush_size=20, spec=rounds, clock=lambda: now[0])
+    with running_driver(driver):
         wait_until(lambda: driver.progress.report().totals.records == 15, "the first records", seconds=20)
         now[0] -= 3_600_000
         end[0] = 20
 
         def closed() -> bool:
             now[0] += 50
-            return FIRST in place.bodies()
+            return FIRST in sink_fixture.contents()
 
         wait_until(closed, "the records after the step", seconds=20)

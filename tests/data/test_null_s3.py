@@ -1,4 +1,4 @@
-"""The bench's server that throws bodies away answers as S3 does where the protocol depends on it."""
+"""The bench's S3 server, which discards payloads, replies as S3 does where the protocol depends on it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
     server.kill()
 
 
-def test_the_store_passes_the_probe_that_every_sink_makes(s3: S3Client) -> None:
+def test_the_store_passes_the_start_up_probe(s3: S3Client) -> None:
     probe(s3, "topics/_s3sink/x/")
 
 
-def test_small_objects_are_kept_and_parts_are_thrown_away(s3: S3Client) -> None:
+def test_small_objects_are_stored_and_parts_are_discarded(s3: S3Client) -> None:
     s3.put("a", b"small")
     upload = s3.create_upload("b")
     parts = [s3.upload_part("b", upload, n, bytes(6 << 20)) for n in (1, 2)]
@@ -40,7 +40,7 @@ def test_small_objects_are_kept_and_parts_are_thrown_away(s3: S3Client) -> None:
     assert [each.key for each in s3.list("")] == ["a", "b"]
 
 
-def test_conditional_puts_and_completions_are_refused_where_there_is_an_object(s3: S3Client) -> None:
+def test_conditional_puts_and_completions_over_an_object_are_rejected(s3: S3Client) -> None:
     s3.put("a", b"1", only_if_absent=True)
     upload = s3.create_upload("a")
     parts = [s3.upload_part("a", upload, 1, b"x")]
@@ -51,7 +51,7 @@ def test_conditional_puts_and_completions_are_refused_where_there_is_an_object(s
     assert [each.upload_id for each in s3.list_uploads("")] == [upload]
 
 
-def test_an_aborted_upload_is_gone_and_the_object_at_its_key_is_not(s3: S3Client) -> None:
+def test_an_abort_removes_the_upload_and_keeps_the_object_at_its_key(s3: S3Client) -> None:
     s3.put("a", b"1")
     upload = s3.create_upload("a")
     assert s3.abort("a", upload)

@@ -1,4 +1,4 @@
-"""A round's tasks on real Spark, reading a real broker: exact ranges, and what comes back when something fails."""
+"""A round's tasks on real Spark with a real broker: exact ranges, and the results of failures."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def run(
 
 def rows(engine: SparkEngine, tp: TopicPartition, start: int, end: int, **columns: bool) -> list[dict[str, Any]]:
     read: list[dict[str, Any]] = json.loads(
-        run(engine, spark_tasks.rows, {tp: (start, end)}, columns=Columns(**columns))[tp]
+        run(engine, spark_tasks.rows_as_json, {tp: (start, end)}, columns=Columns(**columns))[tp]
     )
     return read
 
@@ -67,7 +67,7 @@ def offsets(engine: SparkEngine, tp: TopicPartition, start: int, end: int) -> li
     return [row["offset"] for row in rows(engine, tp, start, end)]
 
 
-# -- what is read ------------------------------------------------------------------------------------------------------
+# -- reads -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_range_is_read_from_its_start_up_to_its_end(engine: SparkEngine, topics: Topics, topic: str) -> None:
@@ -80,7 +80,7 @@ def test_a_range_is_read_from_its_start_up_to_its_end(engine: SparkEngine, topic
     ]
 
 
-def test_time_key_and_headers_come_when_asked_for(engine: SparkEngine, topics: Topics, topic: str) -> None:
+def test_timestamp_key_and_headers_are_read_on_request(engine: SparkEngine, topics: Topics, topic: str) -> None:
     topics.create(topic)
     header = [("h", b"1"), ("h", None)]
     topics.produce(
@@ -100,7 +100,7 @@ def test_time_key_and_headers_come_when_asked_for(engine: SparkEngine, topics: T
     assert [set(row) for row in rows(engine, tp, 0, 2, timestamp=True)] == [{"offset", "value", "timestamp"}] * 2
 
 
-def test_any_mix_of_records_comes_as_it_was_produced(engine: SparkEngine, topics: Topics, topic: str) -> None:
+def test_any_mix_of_records_is_read_as_it_was_produced(engine: SparkEngine, topics: Topics, topic: str) -> None:
     topics.create(topic)
     produced = [
         Record(
@@ -125,7 +125,9 @@ def test_any_mix_of_records_comes_as_it_was_produced(engine: SparkEngine, topics
     ]
 
 
-def test_values_larger_than_a_pack_come_whole_and_in_order(engine: SparkEngine, topics: Topics, topic: str) -> None:
+def test_values_larger_than_a_batch_are_read_whole_and_in_order(
+    engine: SparkEngine, topics: Topics, topic: str
+) -> None:
     topics.create(topic, settings={"max.message.bytes": "4000000"})
     sizes = [10, 900_000, 500_000, 1_048_576, 3_000_000, 0, 20, 1_048_577, 300_000, 300_000, 300_000, 300_000]
     topics.produce_values(topic, [bytes([97 + number]) * size for number, size in enumerate(sizes)])
@@ -153,7 +155,7 @@ def test_topic_partitions_that_share_a_task_keep_their_records_apart(
         ],
     )
     ranges = {TopicPartition(topic, number): (0, 3) for number in range(30)}
-    got = run(engine, spark_tasks.rows, ranges, columns=Columns(timestamp=True, headers=True))
+    got = run(engine, spark_tasks.rows_as_json, ranges, columns=Columns(timestamp=True, headers=True))
     for tp, result in got.items():
         assert [(r["offset"], r["value"], r["timestamp"], r["headers"]) for r in json.loads(result)] == [
             (turn, None if turn == 1 else str(tp.partition), turn + 1, [{"key": "n", "value": "1"}])
@@ -172,7 +174,7 @@ def test_records_of_aborted_transactions_are_absent(engine: SparkEngine, topics:
     assert [(row["offset"], row["value"]) for row in rows(engine, tp, 0, 8)] == [(0, "yes"), (1, "yes"), (6, "yes")]
 
 
-def test_a_range_without_records_has_its_call_all_the_same(engine: SparkEngine, topics: Topics, topic: str) -> None:
+def test_a_range_without_records_is_processed_too(engine: SparkEngine, topics: Topics, topic: str) -> None:
     topics.create(topic)
     topics.transaction(topic, [Record(value=b"yes")])
     topics.transaction(topic, [Record(value=b"no")], commit=False)
@@ -183,22 +185,22 @@ def test_a_range_without_records_has_its_call_all_the_same(engine: SparkEngine, 
     assert offsets(engine, tp, 1, 4) == []
 
 
-def test_what_compaction_took_is_no_loss(engine: SparkEngine, topics: Topics, topic: str) -> None:
+def test_records_removed_by_compaction_are_not_a_loss(engine: SparkEngine, topics: Topics, topic: str) -> None:
     compacted = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
     topics.create(topic, settings=compacted)
     tp = TopicPartition(topic, 0)
     topics.produce(topic, [Record(key=b"same", value=f"{number}".encode()) for number in range(20)])
 
-    def holes() -> bool:
+    def has_gaps() -> bool:
         topics.produce(topic, [Record(key=b"other", value=b"rolls the segment")])
         return len(offsets(engine, tp, 0, 20)) < 20
 
-    wait_until(holes, "compaction", seconds=60)
+    wait_until(has_gaps, "compaction", seconds=60)
     assert offsets(engine, tp, 0, 19) == []
     assert offsets(engine, tp, 0, 20) == [19]
 
 
-def test_rounds_go_on_where_the_last_one_ended(engine: SparkEngine, topics: Topics, topic: str) -> None:
+def test_a_round_continues_where_the_previous_one_ended(engine: SparkEngine, topics: Topics, topic: str) -> None:
     topics.create(topic)
     topics.produce_values(topic, [b"v"] * 30)
     tp = TopicPartition(topic, 0)
@@ -207,7 +209,7 @@ def test_rounds_go_on_where_the_last_one_ended(engine: SparkEngine, topics: Topi
     assert offsets(engine, tp, 5, 7) == [5, 6]
 
 
-def test_a_partition_that_came_later_is_read(engine: SparkEngine, topics: Topics, topic: str) -> None:
+def test_a_partition_added_later_is_read(engine: SparkEngine, topics: Topics, topic: str) -> None:
     topics.create(topic)
     topics.produce_values(topic, [b"a"])
     assert offsets(engine, TopicPartition(topic, 0), 0, 1) == [0]
@@ -216,10 +218,10 @@ def test_a_partition_that_came_later_is_read(engine: SparkEngine, topics: Topics
     assert offsets(engine, TopicPartition(topic, 1), 0, 1) == [0]
 
 
-# -- who is called -----------------------------------------------------------------------------------------------------
+# -- calls -----------------------------------------------------------------------------------------------------------
 
 
-def test_many_small_ranges_and_idle_ones_each_get_their_own(engine: SparkEngine, topics: Topics, topic: str) -> None:
+def test_many_small_and_idle_ranges_each_get_their_own_input(engine: SparkEngine, topics: Topics, topic: str) -> None:
     other = f"{topic}-2"
     for name in (topic, other):
         topics.create(name, partitions=40)
@@ -253,19 +255,19 @@ def test_large_inputs_reach_the_tasks(engine: SparkEngine) -> None:
 
 
 def test_spark_writes_nothing_into_the_working_directory(
-    engine: SparkEngine, topics: Topics, topic: str, elsewhere: Path
+    engine: SparkEngine, topics: Topics, topic: str, spark_working_dir: Path
 ) -> None:
     topics.create(topic)
     topics.produce_values(topic, [b"v"])
     assert offsets(engine, TopicPartition(topic, 0), 0, 1) == [0]
-    assert list(elsewhere.iterdir()) == []
+    assert list(spark_working_dir.iterdir()) == []
 
 
-def test_nothing_to_do_is_done_at_once(engine: SparkEngine) -> None:
-    assert run(engine, spark_tasks.bug, {}) == {}
+def test_a_round_without_ranges_ends_at_once(engine: SparkEngine) -> None:
+    assert run(engine, spark_tasks.raise_bug, {}) == {}
 
 
-# -- what fails --------------------------------------------------------------------------------------------------------
+# -- failures --------------------------------------------------------------------------------------------------------
 
 
 def test_records_that_kafka_deleted_are_data_loss(engine: SparkEngine, topics: Topics, topic: str) -> None:
@@ -276,7 +278,7 @@ def test_records_that_kafka_deleted_are_data_loss(engine: SparkEngine, topics: T
         offsets(engine, TopicPartition(topic, 0), 2, 10)
 
 
-def test_a_range_beyond_the_log_is_not_short_silently(
+def test_a_range_beyond_the_log_end_is_an_error(
     spark: SparkSession, kafka: KafkaBroker, topics: Topics, topic: str
 ) -> None:
     topics.create(topic)
@@ -286,38 +288,38 @@ def test_a_range_beyond_the_log_is_not_short_silently(
         offsets(impatient, TopicPartition(topic, 0), 0, 5)
 
 
-def test_a_domain_error_comes_back_as_it_was_raised(engine: SparkEngine) -> None:
+def test_a_domain_error_is_returned_as_it_was_raised(engine: SparkEngine) -> None:
     with pytest.raises(DataError, match="record at t-3 offset 7: not JSON") as caught:
-        run(engine, spark_tasks.refuse, {}, idle=[TopicPartition("t", 3)])
+        run(engine, spark_tasks.reject, {}, idle=[TopicPartition("t", 3)])
     assert (caught.value.partition, caught.value.offset) == (3, 7)
 
 
-def test_what_was_tried_again_where_it_failed_is_not_tried_again_by_spark(engine: SparkEngine, tmp_path: Path) -> None:
-    with pytest.raises(TransientError, match="S3 is slow today"):
-        run(engine, partial(spark_tasks.busy, tmp_path / "tries"), {}, idle=[TopicPartition("t", 0)])
+def test_spark_does_not_retry_an_operation_that_the_task_has_retried(engine: SparkEngine, tmp_path: Path) -> None:
+    with pytest.raises(TransientError, match="S3 is slow"):
+        run(engine, partial(spark_tasks.fail_transiently, tmp_path / "tries"), {}, idle=[TopicPartition("t", 0)])
     assert (tmp_path / "tries").read_text() == "x"
 
 
-def test_a_bug_is_told_by_its_last_line(engine: SparkEngine) -> None:
+def test_an_unexpected_error_is_reported_by_its_last_line(engine: SparkEngine) -> None:
     with pytest.raises(SinkError) as caught:
-        run(engine, spark_tasks.bug, {}, idle=[TopicPartition("t", 0)])
+        run(engine, spark_tasks.raise_bug, {}, idle=[TopicPartition("t", 0)])
     assert str(caught.value) == "ZeroDivisionError: integer division or modulo by zero"
 
 
-def test_a_worker_that_is_killed_again_and_again_is_worth_another_try(engine: SparkEngine) -> None:
+def test_a_repeatedly_killed_worker_is_a_transient_error(engine: SparkEngine) -> None:
     with pytest.raises(TransientError, match="worker of Spark was killed"):
-        run(engine, spark_tasks.killed, {}, idle=[TopicPartition("t", 0)])
+        run(engine, spark_tasks.kill_self, {}, idle=[TopicPartition("t", 0)])
 
 
-def test_after_a_failure_the_engine_goes_on(engine: SparkEngine, topics: Topics, topic: str) -> None:
+def test_the_engine_continues_after_a_failure(engine: SparkEngine, topics: Topics, topic: str) -> None:
     topics.create(topic)
     topics.produce_values(topic, [b"v"] * 3)
     with pytest.raises(DataError):
-        run(engine, spark_tasks.refuse, {TopicPartition(topic, 0): (0, 3)})
+        run(engine, spark_tasks.reject, {TopicPartition(topic, 0): (0, 3)})
     assert offsets(engine, TopicPartition(topic, 0), 0, 3) == [0, 1, 2]
 
 
-def test_the_reader_logs_in_and_a_wrong_password_is_told_without_it(spark: SparkSession, topic: str) -> None:
+def test_the_reader_logs_in_and_an_error_does_not_show_the_password(spark: SparkSession, topic: str) -> None:
     with kafka_broker(users={"app": "app-word"}) as broker:
         login = {
             "bootstrap.servers": broker.sasl_bootstrap,
@@ -337,17 +339,17 @@ def test_the_reader_logs_in_and_a_wrong_password_is_told_without_it(spark: Spark
         assert "wrong-word" not in str(caught.value)
 
 
-def test_cancelling_ends_a_run_and_refuses_later_ones(spark: SparkSession, tmp_path: Path) -> None:
+def test_cancel_ends_a_run_and_rejects_later_ones(spark: SparkSession, tmp_path: Path) -> None:
     engine = engine_of(spark, {"bootstrap.servers": "127.0.0.1:9"})
-    begun = tmp_path / "begun"
+    started = tmp_path / "started"
 
-    def cancel_once_begun() -> None:
-        wait_until(begun.exists, "the task", seconds=60)
+    def cancel_after_start() -> None:
+        wait_until(started.exists, "the task", seconds=60)
         engine.cancel()
 
-    canceller = threading.Thread(target=cancel_once_begun)
+    canceller = threading.Thread(target=cancel_after_start)
     canceller.start()
-    endless = partial(spark_tasks.begun_and_endless, begun)
+    endless = partial(spark_tasks.start_and_block, started)
     with pytest.raises(Cancelled):
         run(engine, endless, {}, idle=[TopicPartition("t", 0)])
     canceller.join()

@@ -1,6 +1,6 @@
-"""`discard-open` and `reset-offsets` killed before and after each of their effects on the store, and every reply lost.
+"""`discard-open` and `reset-offsets` are killed before and after each effect on the store, and each reply is lost.
 
-The command is run again, then the sink: the same records are in the objects of each generation, and nothing is left.
+The command runs again, then the sink: the objects of each generation hold the same records, and no orphans remain.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from typing import Any
 import pytest
 
 from devtools.faults.s3_proxy import Drop, FaultProxy, Kill, Point
-from devtools.faults.s3_requests import Request
+from devtools.faults.s3_requests import S3Request
 from devtools.s3 import S3Server
 from sink_job.coordinator.context import StopCondition
-from tests.support.crash_points import end_before_publishing
-from tests.support.sink_fixture import Place
-from tests.support.synthetic_log import FunctionLog
+from tests.support.crash_points import crash_before_publishing
+from tests.support.sink_fixture import SinkFixture
+from tests.support.synthetic_log import SyntheticLog
 
 pytestmark = pytest.mark.data
 
-LOG = FunctionLog(records=13, value_bytes=900_000)
-"""An object of seven records is named; the open one has a part on the server and leftovers beside it."""
+LOG = SyntheticLog(records=13, value_bytes=900_000)
+"""An object of seven records is closed; the open one has an uploaded part and a staged remainder."""
 GIVEN: dict[str, Any] = {"flush_size": 7}
 ALL = StopCondition(until_caught_up=True, publish_open=True)
 
-Command = Callable[[Place], object]
+Command = Callable[[SinkFixture], object]
 
 
-def discard(place: Place) -> object:
-    return place.discard(**GIVEN)
+def discard(sink_fixture: SinkFixture) -> object:
+    return sink_fixture.discard(**GIVEN)
 
 
-def reset(place: Place) -> object:
-    return place.reset(LOG, "Earliest", on_existing="NewPrefix", nonce="once", **GIVEN)
+def reset(sink_fixture: SinkFixture) -> object:
+    return sink_fixture.reset(LOG, "Earliest", on_existing="NewPrefix", nonce="once", **GIVEN)
 
 
 COMMANDS: dict[str, tuple[Command, dict[str, list[int]]]] = {
     "discard-open": (discard, {"topics/log/": list(range(13))}),
     "reset-offsets": (reset, {"topics/log/": list(range(7)), "topics/generation=2/": list(range(13))}),
 }
-"""The commands, and the offsets that are below each directory when the sink has run to the end afterwards."""
+"""The commands, and the offsets below each directory after the sink has caught up."""
 
 
 @pytest.fixture(scope="module")
@@ -55,52 +55,53 @@ def processes() -> ForkServerContext:
     return context
 
 
-def prepared(s3: S3Server, folder: Path) -> Place:
-    """A place with an object that is named and not visible, and one that is open."""
+def prepared(s3: S3Server, folder: Path) -> SinkFixture:
+    """A sink with a closed object that is not visible, and an open object."""
 
     folder.mkdir()
-    place = Place.new(s3.endpoint, folder)
+    sink_fixture = SinkFixture.new(s3.endpoint, folder)
     with pytest.MonkeyPatch.context() as patched:
-        end_before_publishing(place, patched, LOG, **GIVEN)
-    return place
+        crash_before_publishing(sink_fixture, patched, LOG, **GIVEN)
+    return sink_fixture
 
 
-def is_write(request: Request) -> bool:
+def is_write(request: S3Request) -> bool:
     return request.mutating
 
 
-def expect_done(place: Place, left: dict[str, list[int]]) -> None:
-    place.run(LOG, ALL, **GIVEN)
+def expect_done(sink_fixture: SinkFixture, left: dict[str, list[int]]) -> None:
+    sink_fixture.run(LOG, ALL, **GIVEN)
     found = {
-        below: [o for key in place.bodies() if key.startswith(below) for o in place.offsets(key)] for below in left
+        below: [o for key in sink_fixture.contents() if key.startswith(below) for o in sink_fixture.offsets(key)]
+        for below in left
     }
     assert found == left
-    assert [finding for each in place.verify(LOG, **GIVEN) for finding in each.findings] == []
-    assert place.group() == {"log-0": 13}
-    assert place.litter_after(ALL, LOG, GIVEN) == []
+    assert [finding for each in sink_fixture.verify(LOG, **GIVEN) for finding in each.findings] == []
+    assert sink_fixture.group() == {"log-0": 13}
+    assert sink_fixture.orphans_after(ALL, LOG, GIVEN) == []
 
 
-def run_when_told(command: Command, place: Place, gate: Connection) -> None:
-    """The command's process: waits until its killer is ready."""
+def run_when_ready(command: Command, sink_fixture: SinkFixture, gate: Connection) -> None:
+    """The command's process: waits until the proxy can kill it."""
     gate.recv()
-    command(place)
+    command(sink_fixture)
 
 
 def writes_of(command: Command, s3: S3Server, folder: Path) -> int:
-    """How many writes the command makes when nothing disturbs it."""
-    place = prepared(s3, folder)
+    """The number of writes of an undisturbed command."""
+    sink_fixture = prepared(s3, folder)
     with FaultProxy(s3.endpoint) as proxy:
-        command(place.through(proxy))
+        command(sink_fixture.through(proxy))
         return proxy.count(is_write)
 
 
 def killed_at(
-    processes: ForkServerContext, s3: S3Server, command: Command, place: Place, nth: int, point: Point
+    processes: ForkServerContext, s3: S3Server, command: Command, sink_fixture: SinkFixture, nth: int, point: Point
 ) -> None:
     """Runs the command in a process and kills it at its `nth` write."""
     with FaultProxy(s3.endpoint) as proxy:
         gate, other = processes.Pipe()
-        process = processes.Process(target=run_when_told, args=(command, place.through(proxy), other))
+        process = processes.Process(target=run_when_ready, args=(command, sink_fixture.through(proxy), other))
         process.start()
         assert process.pid is not None
         proxy.when(is_write, Kill(process.pid, signal.SIGKILL, session=False), point=point, nth=nth)
@@ -112,37 +113,37 @@ def killed_at(
 
 @pytest.mark.parametrize("point", ["before", "after"])
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_that_is_killed_at_any_effect_can_be_run_again(
+def test_a_command_killed_at_any_effect_can_be_repeated(
     s3: S3Server, processes: ForkServerContext, tmp_path: Path, name: str, point: Point
 ) -> None:
     command, left = COMMANDS[name]
     for nth in range(1, writes_of(command, s3, tmp_path / "undisturbed") + 1):
-        place = prepared(s3, tmp_path / str(nth))
-        killed_at(processes, s3, command, place, nth, point)
-        command(place)
-        expect_done(place, left)
+        sink_fixture = prepared(s3, tmp_path / str(nth))
+        killed_at(processes, s3, command, sink_fixture, nth, point)
+        command(sink_fixture)
+        expect_done(sink_fixture, left)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_after_a_command_that_was_killed_at_any_effect_the_sink_goes_on(
+def test_the_sink_continues_after_a_command_killed_at_any_effect(
     s3: S3Server, processes: ForkServerContext, tmp_path: Path, name: str
 ) -> None:
-    """Without running it again: what its record says holds, and without its record nothing has happened."""
+    """The command is not repeated: its record is in force, or without its record nothing has changed."""
     command, left = COMMANDS[name]
     undone = {"topics/log/": list(range(13)), "topics/generation=2/": []}
     for nth in range(1, writes_of(command, s3, tmp_path / "undisturbed") + 1):
-        place = prepared(s3, tmp_path / str(nth))
-        killed_at(processes, s3, command, place, nth, "after")
-        is_reset = max(each.generation for each in place.verify(LOG, **GIVEN)) == 2
-        expect_done(place, left if is_reset else undone)
+        sink_fixture = prepared(s3, tmp_path / str(nth))
+        killed_at(processes, s3, command, sink_fixture, nth, "after")
+        is_reset = max(each.generation for each in sink_fixture.verify(LOG, **GIVEN)) == 2
+        expect_done(sink_fixture, left if is_reset else undone)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_lost_reply_changes_nothing(s3: S3Server, tmp_path: Path, name: str) -> None:
     command, left = COMMANDS[name]
     for nth in range(1, writes_of(command, s3, tmp_path / "undisturbed") + 1):
-        place = prepared(s3, tmp_path / str(nth))
+        sink_fixture = prepared(s3, tmp_path / str(nth))
         with FaultProxy(s3.endpoint) as proxy:
             proxy.when(is_write, Drop(), point="after", nth=nth)
-            command(place.through(proxy))
-        expect_done(place, left)
+            command(sink_fixture.through(proxy))
+        expect_done(sink_fixture, left)

@@ -1,4 +1,4 @@
-"""What the protocol rests on, shown by a real S3 server: conditional writes, checksums, and what becomes of uploads."""
+"""The S3 behaviour on which the protocol depends, with a real server: conditional writes, checksums, uploads."""
 
 import contextlib
 import dataclasses
@@ -25,11 +25,11 @@ from sink_job.s3 import (
     InvalidPart,
     NoSuchUpload,
     NotFound,
-    Part,
     PreconditionFailed,
     RetryPolicy,
     S3Client,
     S3Settings,
+    UploadedPart,
     lifecycle_warning,
     probe,
 )
@@ -47,7 +47,7 @@ Server = TypeVar("Server", bound=VersityGW)
 
 @contextlib.contextmanager
 def _running(server: Server) -> Iterator[Server]:
-    """With a bucket `archive`."""
+    """A server with a bucket `archive`."""
     (server.directory / "data" / "archive").mkdir(parents=True)
     server.start()
     try:
@@ -83,13 +83,13 @@ def s3(settings: S3Settings) -> Iterator[S3Client]:
 
 @pytest.fixture
 def key(request: pytest.FixtureRequest) -> str:
-    """A key of the test's own, with what keys may hold."""
+    """A key for this test, with special characters."""
     return f"topics/a=b %2F+é/{request.node.name}+0+0000000000.json"
 
 
-def _upload(s3: S3Client, key: str, *bodies: bytes) -> tuple[str, list[Part]]:
+def _upload(s3: S3Client, key: str, *contents: bytes) -> tuple[str, list[UploadedPart]]:
     upload_id = s3.create_upload(key)
-    return upload_id, [s3.upload_part(key, upload_id, n, body) for n, body in enumerate(bodies, start=1)]
+    return upload_id, [s3.upload_part(key, upload_id, n, body) for n, body in enumerate(contents, start=1)]
 
 
 def _uploads(s3: S3Client, key: str) -> list[str]:
@@ -99,7 +99,7 @@ def _uploads(s3: S3Client, key: str) -> list[str]:
 # Objects
 
 
-def test_what_was_put_is_got(s3: S3Client, key: str) -> None:
+def test_a_stored_object_is_read_back(s3: S3Client, key: str) -> None:
     put = s3.put(key, [b"two ", memoryview(b"buffers")])
     assert s3.get(key) == b"two buffers"
     head = s3.head(key)
@@ -112,14 +112,14 @@ def test_an_empty_object_can_be_put(s3: S3Client, key: str) -> None:
     assert s3.get(key) == b""
 
 
-def test_a_second_conditional_put_is_refused_and_changes_nothing(s3: S3Client, key: str) -> None:
+def test_a_second_conditional_put_is_rejected_and_changes_nothing(s3: S3Client, key: str) -> None:
     s3.put(key, b"first", only_if_absent=True)
     with pytest.raises(PreconditionFailed, match=r"s3://archive/topics/.*PreconditionFailed"):
         s3.put(key, b"second", only_if_absent=True)
     assert s3.get(key) == b"first"
 
 
-def test_of_many_conditional_puts_at_once_one_wins(s3: S3Client, key: str) -> None:
+def test_one_of_many_concurrent_conditional_puts_succeeds(s3: S3Client, key: str) -> None:
     def attempt(n: int) -> bytes | None:
         try:
             s3.put(key, b"%d" % n, only_if_absent=True)
@@ -138,7 +138,7 @@ def test_an_unconditional_put_replaces(s3: S3Client, key: str) -> None:
     assert s3.get(key) == b"second"
 
 
-def test_an_object_that_is_not_there_is_not_found(s3: S3Client, key: str) -> None:
+def test_a_missing_object_is_not_found(s3: S3Client, key: str) -> None:
     assert s3.head(key) is None
     with pytest.raises(NotFound):
         s3.get(key)
@@ -154,7 +154,7 @@ def test_a_range_is_read(s3: S3Client, key: str) -> None:
         s3.get_range(key, 10, 1)
 
 
-def test_an_object_is_streamed_in_pieces(s3: S3Client, key: str) -> None:
+def test_an_object_is_streamed_in_chunks(s3: S3Client, key: str) -> None:
     s3.put(key, b"0123456789")
     assert list(s3.stream(key, step=4)) == [b"0123", b"4567", b"89"]
 
@@ -177,7 +177,7 @@ def test_objects_are_listed_in_order_over_pages(s3: S3Client, key: str) -> None:
     assert [found.key for found in s3.list(f"{key}/", start_after=names[4], page=1)] == names[5:]
 
 
-def test_deleting_is_done_in_batches_and_bears_what_is_not_there(s3: S3Client, key: str) -> None:
+def test_deletes_are_batched_and_accept_missing_keys(s3: S3Client, key: str) -> None:
     s3.put(f"{key}/0", b"")
     s3.put(f"{key}/1000", b"")
     before = s3.meter.snapshot()
@@ -197,9 +197,9 @@ def test_the_stores_clock_is_read(s3: S3Client, key: str) -> None:
 
 
 def test_parts_become_an_object_in_one_step(s3: S3Client, key: str) -> None:
-    bodies: list[Body] = [os.urandom(MIN_PART), [os.urandom(MIN_PART), b"and a piece"], b"the tail"]
+    contents: list[Body] = [os.urandom(MIN_PART), [os.urandom(MIN_PART), b"and a piece"], b"the tail"]
     upload_id = s3.create_upload(key, content_type="application/json", content_encoding="gzip")
-    parts = [s3.upload_part(key, upload_id, number, body) for number, body in enumerate(bodies, start=1)]
+    parts = [s3.upload_part(key, upload_id, number, body) for number, body in enumerate(contents, start=1)]
     assert s3.head(key) is None
     etag = s3.complete(key, upload_id, parts)
     head = s3.head(key)
@@ -211,7 +211,7 @@ def test_parts_become_an_object_in_one_step(s3: S3Client, key: str) -> None:
     assert _uploads(s3, key) == []
 
 
-def test_an_upload_outlives_the_client_that_began_it(s3: S3Client, settings: S3Settings, key: str) -> None:
+def test_an_upload_outlives_the_client_that_started_it(s3: S3Client, settings: S3Settings, key: str) -> None:
     upload_id, parts = _upload(s3, key, os.urandom(MIN_PART))
     other = S3Client(settings)
     parts.append(other.upload_part(key, upload_id, 2, b"tail"))
@@ -219,7 +219,7 @@ def test_an_upload_outlives_the_client_that_began_it(s3: S3Client, settings: S3S
     assert s3.head(key) is not None
 
 
-def test_completing_over_an_object_is_refused_and_the_upload_survives(s3: S3Client, key: str) -> None:
+def test_a_completion_over_an_object_is_rejected_and_the_upload_survives(s3: S3Client, key: str) -> None:
     upload_id, parts = _upload(s3, key, b"ours")
     s3.put(key, b"theirs")
     with pytest.raises(PreconditionFailed):
@@ -231,10 +231,10 @@ def test_completing_over_an_object_is_refused_and_the_upload_survives(s3: S3Clie
     assert s3.get(key) == b"ours"
 
 
-def test_of_two_uploads_of_a_key_one_is_completed(s3: S3Client, key: str) -> None:
+def test_only_one_of_two_uploads_of_a_key_is_completed(s3: S3Client, key: str) -> None:
     uploads = [_upload(s3, key, b"the same bytes") for _ in range(2)]
 
-    def attempt(upload: tuple[str, list[Part]]) -> bool:
+    def attempt(upload: tuple[str, list[UploadedPart]]) -> bool:
         try:
             s3.complete(key, *upload)
         except PreconditionFailed:
@@ -245,7 +245,7 @@ def test_of_two_uploads_of_a_key_one_is_completed(s3: S3Client, key: str) -> Non
         assert sorted(pool.map(attempt, uploads)) == [False, True]
 
 
-def test_completing_twice_is_told_or_answered_like_the_first_time(s3: S3Client, key: str) -> None:
+def test_a_second_completion_fails_or_has_the_same_reply(s3: S3Client, key: str) -> None:
     upload_id, parts = _upload(s3, key, b"body")
     etag = s3.complete(key, upload_id, parts)
     try:
@@ -254,7 +254,7 @@ def test_completing_twice_is_told_or_answered_like_the_first_time(s3: S3Client, 
         assert s3.get(key) == b"body"
 
 
-def test_the_same_part_number_again_replaces_the_part(s3: S3Client, key: str) -> None:
+def test_a_repeated_part_number_replaces_the_part(s3: S3Client, key: str) -> None:
     upload_id, _ = _upload(s3, key, b"of a failed attempt")
     part = s3.upload_part(key, upload_id, 1, b"of the next one")
     s3.complete(key, upload_id, [part])
@@ -268,7 +268,7 @@ def test_equal_bytes_under_an_equal_number_leave_a_recorded_part_valid(s3: S3Cli
     assert s3.get(key) == b"the same bytes"
 
 
-def test_a_part_that_a_late_attempt_replaced_by_other_bytes_is_noticed(s3: S3Client, key: str) -> None:
+def test_a_part_replaced_by_a_late_attempt_is_detected(s3: S3Client, key: str) -> None:
     upload_id, recorded = _upload(s3, key, b"recorded")
     s3.upload_part(key, upload_id, 1, b"of a late attempt")
     with pytest.raises(InvalidPart):
@@ -276,33 +276,33 @@ def test_a_part_that_a_late_attempt_replaced_by_other_bytes_is_noticed(s3: S3Cli
     assert s3.head(key) is None
 
 
-def test_a_part_that_was_never_uploaded_is_noticed(s3: S3Client, key: str) -> None:
+def test_a_part_that_was_never_uploaded_is_detected(s3: S3Client, key: str) -> None:
     upload_id, parts = _upload(s3, key, os.urandom(MIN_PART))
     with pytest.raises(InvalidPart):
         s3.complete(key, upload_id, [*parts, dataclasses.replace(parts[0], number=2)])
 
 
-def test_a_part_below_the_minimum_that_is_not_the_last_is_refused(s3: S3Client, key: str) -> None:
+def test_a_part_below_the_minimum_size_is_rejected_unless_it_is_the_last(s3: S3Client, key: str) -> None:
     upload_id, parts = _upload(s3, key, b"too small", b"tail")
     with pytest.raises(EntityTooSmall):
         s3.complete(key, upload_id, parts)
 
 
-def test_a_part_with_another_checksum_than_its_bytes_is_refused(s3: S3Client, key: str) -> None:
+def test_a_part_with_a_wrong_checksum_is_rejected(s3: S3Client, key: str) -> None:
     upload_id = s3.create_upload(key)
     with pytest.raises(ChecksumMismatch, match=r"s3://archive/.*: UploadPart: BadDigest"):
         s3.upload_part(key, upload_id, 1, b"bytes", crc64nvme(b"others"))
     assert list(s3.list_parts(key, upload_id)) == []
 
 
-def test_an_object_with_another_checksum_than_its_parts_is_refused(s3: S3Client, key: str) -> None:
+def test_an_object_with_a_wrong_checksum_is_rejected(s3: S3Client, key: str) -> None:
     upload_id, parts = _upload(s3, key, b"bytes")
     with pytest.raises((ChecksumMismatch, InvalidPart)):
         s3.complete(key, upload_id, parts, crc64nvme(b"others"))
     assert s3.head(key) is None
 
 
-def test_an_aborted_upload_is_gone(s3: S3Client, key: str) -> None:
+def test_an_aborted_upload_is_not_found(s3: S3Client, key: str) -> None:
     upload_id, parts = _upload(s3, key, b"body")
     assert s3.abort(key, upload_id)
     assert not s3.abort(key, upload_id)
@@ -316,10 +316,10 @@ def test_an_aborted_upload_is_gone(s3: S3Client, key: str) -> None:
 
 
 def test_unfinished_uploads_are_listed_over_pages(s3: S3Client, key: str) -> None:
-    begun = {(name, s3.create_upload(name)) for name in [f"{key}/{n}" for n in (1, 1, 2, 3, 3)]}
+    started = {(name, s3.create_upload(name)) for name in [f"{key}/{n}" for n in (1, 1, 2, 3, 3)]}
     s3.create_upload(key.replace("topics/", "elsewhere/"))
     listed = list(s3.list_uploads(f"{key}/", page=3))
-    assert {(upload.key, upload.upload_id) for upload in listed} == begun
+    assert {(upload.key, upload.upload_id) for upload in listed} == started
     assert len(listed) == 5
 
 
@@ -340,7 +340,7 @@ def test_the_parts_of_an_upload_are_listed_over_pages(s3: S3Client, key: str) ->
     assert listed == [(part.number, part.etag, part.size) for part in parts]
 
 
-# What is found out at the start
+# The start-up probe
 
 
 def test_the_probe_leaves_nothing_behind(s3: S3Client, key: str) -> None:
@@ -349,7 +349,7 @@ def test_the_probe_leaves_nothing_behind(s3: S3Client, key: str) -> None:
     assert _uploads(s3, key) == []
 
 
-def test_the_probe_sweeps_up_after_one_that_was_killed_long_ago(s3: S3Client, gateway: VersityGW, key: str) -> None:
+def test_the_probe_removes_files_of_an_old_killed_probe(s3: S3Client, gateway: VersityGW, key: str) -> None:
     for name in ("old", "young"):
         s3.put(f"{key}/probe/{name}", b"")
         s3.create_upload(f"{key}/probe/{name}")
@@ -363,34 +363,34 @@ def test_the_probe_sweeps_up_after_one_that_was_killed_long_ago(s3: S3Client, ga
     assert [upload.key for upload in s3.list_uploads(key)] == [f"{key}/probe/young"]
 
 
-def test_a_store_that_does_not_tell_its_rules_is_not_advised_on(s3: S3Client) -> None:
+def test_there_is_no_advice_if_the_store_does_not_return_lifecycle_rules(s3: S3Client) -> None:
     assert lifecycle_warning(s3, "topics/") is None
 
 
-def test_a_missing_bucket_is_told(settings: S3Settings) -> None:
-    elsewhere = S3Client(dataclasses.replace(settings, bucket="no-such-bucket"))
+def test_a_missing_bucket_is_reported(settings: S3Settings) -> None:
+    missing_bucket = S3Client(dataclasses.replace(settings, bucket="no-such-bucket"))
     for call in (
-        elsewhere.check_access,
-        lambda: elsewhere.put("k", b""),
-        lambda: elsewhere.get("k"),
-        lambda: elsewhere.head("k"),
-        lambda: list(elsewhere.list("")),
-        lambda: elsewhere.create_upload("k"),
-        lambda: probe(elsewhere, ""),
+        missing_bucket.check_access,
+        lambda: missing_bucket.put("k", b""),
+        lambda: missing_bucket.get("k"),
+        lambda: missing_bucket.head("k"),
+        lambda: list(missing_bucket.list("")),
+        lambda: missing_bucket.create_upload("k"),
+        lambda: probe(missing_bucket, ""),
     ):
         with pytest.raises(BucketNotFound, match="s3://no-such-bucket"):
             call()
 
 
 @pytest.mark.parametrize(
-    ("access_key", "secret_key", "told"),
+    ("access_key", "secret_key", "message"),
     [
-        (ACCESS_KEY, "not-the-secret", "the secret key does not belong to the access key"),
-        ("nobodys-access", SECRET_KEY, "the store does not know the access key"),
+        (ACCESS_KEY, "not-the-secret", "the secret key does not match the access key"),
+        ("nobodys-access", SECRET_KEY, "unknown access key"),
     ],
 )
-def test_wrong_keys_are_told_without_repeating_them(
-    settings: S3Settings, tmp_path: Path, access_key: str, secret_key: str, told: str
+def test_invalid_keys_are_reported_without_quoting_them(
+    settings: S3Settings, tmp_path: Path, access_key: str, secret_key: str, message: str
 ) -> None:
     stranger = S3Client(
         dataclasses.replace(
@@ -403,14 +403,14 @@ def test_wrong_keys_are_told_without_repeating_them(
         lambda: stranger.head("k"),
         lambda: probe(stranger, ""),
     ):
-        with pytest.raises(InvalidCredentials, match=told) as raised:
+        with pytest.raises(InvalidCredentials, match=message) as raised:
             call()
         assert secret_key not in str(raised.value)
         assert access_key not in str(raised.value)
 
 
 class WithUsers(VersityGW):
-    """A server that keeps users beside the owner of its keys."""
+    """A server with additional users."""
 
     def command(self) -> list[str | Path]:
         (self.directory / "users").mkdir(exist_ok=True)
@@ -418,7 +418,7 @@ class WithUsers(VersityGW):
         return [binary, "--iam-dir", self.directory / "users", *words]
 
     def add_user(self, access_key: str, secret_key: str) -> None:
-        """A user who owns nothing."""
+        """A user without permissions."""
         user = f"<Account><Access>{access_key}</Access><Secret>{secret_key}</Secret><Role>user</Role></Account>"
         request = AWSRequest("PATCH", f"{self.endpoint}/create-user", data=user.encode())
         S3SigV4Auth(Credentials(ACCESS_KEY, SECRET_KEY), "s3", REGION).add_auth(request)
@@ -426,7 +426,7 @@ class WithUsers(VersityGW):
         assert answer.status_code < 300, answer.text
 
 
-def test_denied_access_is_told_with_what_is_needed(settings: S3Settings, tmp_path: Path) -> None:
+def test_denied_access_is_reported_with_the_required_permission(settings: S3Settings, tmp_path: Path) -> None:
     keys = credentials_secret(tmp_path / "keys", access_key="guest-access", secret_key="guest-secret")
     with _running(WithUsers(tmp_path)) as server:
         server.add_user("guest-access", "guest-secret")
@@ -441,10 +441,10 @@ def test_denied_access_is_told_with_what_is_needed(settings: S3Settings, tmp_pat
                 call()
 
 
-# A server that is not as it should be
+# Unavailable servers
 
 
-def test_a_server_that_goes_away_and_comes_back_is_not_noticed(settings: S3Settings, tmp_path: Path) -> None:
+def test_a_short_outage_of_the_server_is_bridged_by_retries(settings: S3Settings, tmp_path: Path) -> None:
     patient = RetryPolicy(patience_s=60, first_s=0.01, cap_s=0.1)
     with _running(VersityGW(tmp_path)) as server, ThreadPoolExecutor(1) as pool:
         s3 = S3Client(dataclasses.replace(settings, endpoint=server.endpoint, retry=patient))
@@ -458,10 +458,10 @@ def test_a_server_that_goes_away_and_comes_back_is_not_noticed(settings: S3Setti
         assert s3.get("k").endswith(b"tail")
 
 
-def test_a_server_that_is_not_there_is_worth_trying_again_later(settings: S3Settings) -> None:
-    nobody = S3Client(dataclasses.replace(settings, endpoint=f"http://127.0.0.1:{free_ports(1)[0]}"))
+def test_an_unreachable_server_is_a_transient_error(settings: S3Settings) -> None:
+    unreachable = S3Client(dataclasses.replace(settings, endpoint=f"http://127.0.0.1:{free_ports(1)[0]}"))
     with pytest.raises(TransientError, match="Could not connect"):
-        probe(nobody, "")
+        probe(unreachable, "")
 
 
 # TLS
@@ -474,7 +474,7 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VersityGW]:
         yield server
 
 
-def test_a_store_with_a_certificate_of_a_given_authority_is_trusted(
+def test_a_certificate_of_the_configured_authority_is_trusted(
     certified: VersityGW, settings: S3Settings, key: str
 ) -> None:
     assert certified.certificate is not None
@@ -485,9 +485,7 @@ def test_a_store_with_a_certificate_of_a_given_authority_is_trusted(
     assert crc64nvme(s3.get(key)) == combine_all((part.crc, part.size) for part in parts)
 
 
-def test_a_store_with_an_unknown_certificate_is_refused_with_what_to_do(
-    certified: VersityGW, settings: S3Settings
-) -> None:
+def test_an_unknown_certificate_is_rejected_with_the_action_to_take(certified: VersityGW, settings: S3Settings) -> None:
     s3 = S3Client(dataclasses.replace(settings, endpoint=certified.endpoint))
     with pytest.raises(ConfigurationError, match=r"spec\.s3\.caSecret \(certificate verify failed: self-signed"):
         probe(s3, "")

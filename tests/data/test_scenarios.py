@@ -1,7 +1,7 @@
-"""The three scenarios of exactly-once delivery, by the command itself: records of 1 MB, parts of 25 MB, 90 an object.
+"""Three scenarios of exactly-once delivery with the real command: 1 MB records, 25 MB parts, 90 records per object.
 
-A topic-partition is read from some offset on, 90 records make an object of four parts, and the process is killed, JVM
-and workers with it, where it hurts most.
+90 records of a topic-partition make an object of four parts. The process, its JVM and its workers are killed at the
+most critical points.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from devtools.faults.s3_proxy import FaultProxy, Kill
 from devtools.faults.s3_requests import Predicate, kind
 from devtools.kafka import KafkaBroker
 from devtools.s3 import S3Server
-from devtools.sink_process import Sink, local_spec, manifest
+from devtools.sink_process import SinkCommand, local_spec, manifest
 from devtools.topics import Topics
 from tests.conftest import SinkFactory
 
@@ -28,18 +28,18 @@ RECORDS = 90
 RECORD_BYTES = 1 << 20
 PART_BYTES = 25 << 20
 SMALLER = 20
-"""Records of a round in which no object fits: the fourth round ends behind the third part."""
+"""Records of a round that is smaller than an object: the fourth round ends after the third part."""
 
 
 def value(offset: int) -> bytes:
-    """The record at `offset`: JSON that is as long as it has to be."""
+    """The record at `offset`: JSON of the required length."""
     head = b'{"offset":%d,"pad":"' % offset
     return head + b"x" * (RECORD_BYTES - len(head) - 2) + b'"}'
 
 
 @dataclass
 class Scenario:
-    """A topic with records up to `start`, all of them done, and the sink that goes on from there."""
+    """A topic whose records up to `start` are committed, and the sink that continues there."""
 
     start: int
     topic: str
@@ -47,7 +47,7 @@ class Scenario:
     server: S3Server
     bucket: str
     proxy: FaultProxy
-    sink: Sink
+    sink: SinkCommand
     group: str
 
     @property
@@ -61,7 +61,7 @@ class Scenario:
 
     @property
     def uploaded(self) -> Counter[int | None]:
-        """How often each part of the object was sent."""
+        """The number of uploads of each part of the object."""
         return Counter(r.part for r in self.proxy.requests if r.kind == "UploadPart" and r.key == self.key)
 
     @property
@@ -76,24 +76,24 @@ class Scenario:
         return kind(name, key=self.key, part=part)
 
     def killed_at(self, matches: Predicate, *, after: bool = False) -> None:
-        """Runs the command, and ends it with all that belongs to it at the matching request."""
+        """Runs the command and kills it with all its processes at the matching request."""
         process = self.sink.start("run")
         rule = self.proxy.when(matches, Kill(process), point="after" if after else "before")
-        Sink.wait_for(lambda: bool(rule.fired), "the request to be killed at", process, seconds=300)
+        SinkCommand.wait_for(lambda: bool(rule.fired), "the request to be killed at", process, seconds=300)
         process.wait(10)
         self.proxy.resume()
 
     def expect_exact(self) -> None:
-        """One object of four parts with the very records, nothing else; all of it committed."""
+        """One object of four parts with exactly the records; its offsets are committed."""
         client = self.server.client()
         assert self.visible == [self.key]
         assert bucket_listing.lines(client, self.bucket, self.key) == [value(n) for n in range(self.start, self.end)]
         assert client.head_object(Bucket=self.bucket, Key=self.key)["ETag"].strip('"').endswith("-4")
         assert self.committed == self.end
-        assert self.litter() == []
+        assert self.orphans() == []
 
-    def litter(self) -> list[str]:
-        """Uploads that nobody will complete, and leftovers that nobody needs."""
+    def orphans(self) -> list[str]:
+        """Orphaned uploads and staging objects."""
         client = self.server.client()
         kept = bucket_listing.objects(client, self.bucket, ledger=True)
         return [*bucket_listing.uploads(client, self.bucket).values(), *(key for key in kept if "/staging/" in key)]
@@ -110,7 +110,7 @@ def scenario(
     s3_proxy: FaultProxy,
     sink_of: SinkFactory,
 ) -> Iterator[Scenario]:
-    """`scenarios` says at which offset it starts and what limits its rounds."""
+    """`scenarios` sets the start offset and the limits of its rounds."""
     start: int
     rounds: dict[str, Any]
     start, rounds = request.param
@@ -134,7 +134,7 @@ def scenario(
 
 
 def scenarios(start: int, **rounds: int) -> pytest.MarkDecorator:
-    """The scenario that begins at offset `start`."""
+    """The scenario that starts at offset `start`."""
     return pytest.mark.parametrize("scenario", [(start, rounds)], indirect=True, ids=[f"from {start}"])
 
 
@@ -147,7 +147,7 @@ def test_success_makes_one_object_of_four_parts_and_commits_offset_270(scenario:
 
 
 @scenarios(270, maxRecords=SMALLER)
-def test_killed_in_part_4_a_sink_of_small_rounds_goes_on_with_part_4_alone(scenario: Scenario) -> None:
+def test_after_a_kill_in_part_4_a_sink_of_small_rounds_repeats_only_part_4(scenario: Scenario) -> None:
     scenario.killed_at(scenario.request("UploadPart", part=4))
     assert scenario.visible == []
     assert scenario.committed == 270
@@ -159,7 +159,7 @@ def test_killed_in_part_4_a_sink_of_small_rounds_goes_on_with_part_4_alone(scena
 
 
 @scenarios(270)
-def test_killed_in_part_4_a_sink_of_one_round_writes_the_same_bytes_again_and_leaves_no_litter(
+def test_after_a_kill_in_part_4_a_sink_of_one_round_writes_the_same_bytes(
     scenario: Scenario,
 ) -> None:
     scenario.killed_at(scenario.request("UploadPart", part=4))
@@ -173,7 +173,7 @@ def test_killed_in_part_4_a_sink_of_one_round_writes_the_same_bytes_again_and_le
 
 
 @scenarios(360)
-def test_when_the_commit_is_lost_after_the_object_is_complete_nothing_is_published_twice(scenario: Scenario) -> None:
+def test_nothing_is_published_twice_if_the_commit_is_lost_after_the_completion(scenario: Scenario) -> None:
     scenario.killed_at(scenario.request("CompleteMultipartUpload"), after=True)
     assert scenario.visible == [scenario.key]
     assert scenario.committed == 360

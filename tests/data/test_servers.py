@@ -1,4 +1,4 @@
-"""The servers and tools the data tests stand on do what those tests take for granted."""
+"""The servers and tools behave as the data tests assume."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConn
 
 from devtools import bucket_listing
 from devtools.certificates import self_signed
-from devtools.faults.s3_proxy import Answer, Drop, FaultProxy, Hold, Kill
+from devtools.faults.s3_proxy import Drop, FaultProxy, Hold, Kill, S3ErrorReply
 from devtools.faults.s3_requests import kind, mutating
 from devtools.kafka import KafkaBroker
 from devtools.processes import Process, in_session, killed_at_end
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.data
 MIB = 1 << 20
 
 
-def test_an_aborted_transaction_is_not_read_and_still_takes_offsets(topics: Topics, topic: str) -> None:
+def test_an_aborted_transaction_is_not_read_but_uses_offsets(topics: Topics, topic: str) -> None:
     topics.create(topic, partitions=2)
     topics.produce(topic, [Record(value=b"plain", key=b"k", timestamp=1_000, headers=[("h", b"1")])])
     topics.transaction(topic, [Record(value=b"gone")], commit=False)
@@ -35,7 +35,7 @@ def test_an_aborted_transaction_is_not_read_and_still_takes_offsets(topics: Topi
     assert topics.read(topic)[0].timestamp()[1] == 1_000
 
 
-def test_records_are_deleted_and_partitions_added_as_asked(topics: Topics, topic: str) -> None:
+def test_records_are_deleted_and_partitions_added_on_request(topics: Topics, topic: str) -> None:
     topics.create(topic)
     topics.produce_values(topic, [b"a", b"b", b"c"])
     topics.delete_records(topic, 0, 2)
@@ -83,7 +83,7 @@ def test_a_server_keeps_its_objects_through_a_restart_and_speaks_tls(tmp_path: P
         assert bucket_listing.lines(client, "bucket", "k") == [b"one", b"two"]
 
 
-def test_the_proxy_counts_requests_and_passes_large_bodies_unharmed(
+def test_the_proxy_counts_requests_and_passes_large_payloads_unchanged(
     s3: S3Server, s3_proxy: FaultProxy, bucket: str
 ) -> None:
     client = s3.client(s3_proxy.endpoint)
@@ -135,7 +135,7 @@ def test_a_lost_request_never_reached_the_server_and_a_lost_reply_did(
 
 def test_the_second_and_third_request_are_answered_slow_down(s3: S3Server, s3_proxy: FaultProxy, bucket: str) -> None:
     client = s3.client(s3_proxy.endpoint)
-    s3_proxy.when(mutating, Answer(503, "SlowDown"), nth=2, times=2)
+    s3_proxy.when(mutating, S3ErrorReply(503, "SlowDown"), nth=2, times=2)
     codes = []
     for number in range(4):
         try:
@@ -147,7 +147,7 @@ def test_the_second_and_third_request_are_answered_slow_down(s3: S3Server, s3_pr
     assert codes == ["done", "SlowDown", "SlowDown", "done"]
 
 
-def test_a_held_request_goes_on_when_it_is_released(s3: S3Server, s3_proxy: FaultProxy, bucket: str) -> None:
+def test_a_held_request_continues_when_it_is_released(s3: S3Server, s3_proxy: FaultProxy, bucket: str) -> None:
     hold = Hold()
     client = s3.client(s3_proxy.endpoint)
     with s3_proxy.when(kind("PutObject"), hold) as rule:
@@ -171,7 +171,7 @@ for number in range(10):
 
 
 @pytest.mark.parametrize(("point", "left"), [("before", 3), ("after", 4)])
-def test_a_process_is_killed_at_a_request_with_all_that_it_started(
+def test_a_process_and_its_children_are_killed_at_a_request(
     s3: S3Server, s3_proxy: FaultProxy, bucket: str, tmp_path: Path, point: str, left: int
 ) -> None:
     command = [sys.executable, "-c", CLIENT, s3_proxy.endpoint, bucket]

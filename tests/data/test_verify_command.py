@@ -1,4 +1,4 @@
-"""`s3sink verify` as its users run it: over a real broker and a real S3 server, with its table, JSON and exit codes."""
+"""The command `s3sink verify` with a real broker and a real S3 server: table, JSON and exit codes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import pytest
 
 from devtools.kafka import KafkaBroker
 from devtools.s3 import S3Server
-from devtools.sink_process import Sink, local_spec, manifest
+from devtools.sink_process import SinkCommand, local_spec, manifest
 from devtools.topics import Record, Topics
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
 
-SinkFactory = Callable[[Mapping[str, Any]], Sink]
+SinkFactory = Callable[[Mapping[str, Any]], SinkCommand]
 
 
 @pytest.fixture
 def written(
     kafka: KafkaBroker, topics: Topics, s3: S3Server, topic: str, bucket: str, sink_of: SinkFactory
-) -> tuple[Sink, str, str]:
-    """Two partitions: plain records in one, committed and aborted transactions in the other; all published."""
+) -> tuple[SinkCommand, str, str]:
+    """Two published partitions: plain records in one, committed and aborted transactions in the other."""
     topics.create(topic, partitions=2)
     topics.produce_values(topic, [_value(n) for n in range(100)])
     for first, commit in ((0, True), (20, False), (40, True), (60, False)):
@@ -46,8 +46,8 @@ def _value(n: int) -> bytes:
     return json.dumps({"n": n, "kind": f"k{n % 3}"}).encode()
 
 
-def test_what_was_written_is_proved_and_damage_ends_with_its_exit_code(
-    written: tuple[Sink, str, str], s3: S3Server, topics: Topics
+def test_verify_passes_and_reports_damage_with_its_exit_code(
+    written: tuple[SinkCommand, str, str], s3: S3Server, topics: Topics
 ) -> None:
     sink, topic, bucket = written
 
@@ -55,7 +55,7 @@ def test_what_was_written_is_proved_and_damage_ends_with_its_exit_code(
     assert (proof["passed"], proof["exitCode"]) == (True, 0)
     first, second = proof["partitions"]
     assert (first["start"], first["committed"], first["end"], first["records"], first["gaps"]) == (0, 100, 100, 100, 0)
-    # 80 records and a marker behind each transaction; the two aborted ones left nothing else.
+    # 80 records and a marker after each transaction; the two aborted ones have only a marker
     assert (second["committed"], second["end"], second["records"], second["gaps"]) == (84, 84, 40, 44)
     assert [p["compared"]["records"] for p in proof["partitions"]] == [100, 40]
 
@@ -64,24 +64,24 @@ def test_what_was_written_is_proved_and_damage_ends_with_its_exit_code(
     assert "TOPIC" in table
 
     topics.commit("s3sink-default.verified", topic, {0: 101})
-    told = sink.must("verify", exit_code=5)
-    assert f"FAILED: 1 of 2 topic-partitions; first finding: {topic}-0 offset 100" in told
+    output = sink.must("verify", exit_code=5)
+    assert f"FAILED: 1 of 2 topic-partitions; first finding: {topic}-0 offset 100" in output
     topics.commit("s3sink-default.verified", topic, {0: 100})
 
     client = s3.client()
     keys = [item["Key"] for item in client.list_objects_v2(Bucket=bucket, Prefix=f"topics/{topic}/")["Contents"]]
     body = client.get_object(Bucket=bucket, Key=keys[0])["Body"].read()
     client.put_object(Bucket=bucket, Key=keys[0], Body=body[::-1])
-    told = sink.must("verify", exit_code=6)
-    assert "ObjectMismatch" in told
-    assert keys[0] in told
+    output = sink.must("verify", exit_code=6)
+    assert "ObjectMismatch" in output
+    assert keys[0] in output
 
     client.delete_object(Bucket=bucket, Key=keys[0])
-    told = sink.must("verify", exit_code=5)
-    assert "ObjectMissing" in told
+    output = sink.must("verify", exit_code=5)
+    assert "ObjectMissing" in output
 
 
-def test_a_sink_that_never_ran_is_told_so(
+def test_a_sink_that_never_ran_is_reported(
     kafka: KafkaBroker, topics: Topics, s3: S3Server, topic: str, bucket: str, sink_of: SinkFactory
 ) -> None:
     topics.create(topic)

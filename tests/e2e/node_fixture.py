@@ -22,7 +22,7 @@ from devtools.kube.client import ApiError, Json, Kube
 from devtools.kube.node import NodeCluster
 from devtools.processes import ServerFailedError, wait_until
 from devtools.s3 import ACCESS_KEY, SECRET_KEY, S3Server
-from devtools.sink_process import Sink, local_spec, manifest
+from devtools.sink_process import SinkCommand, local_spec, manifest
 from devtools.topics import Record, Topics
 from s3sink_operator import names
 from tests.support.operator_fixture import is_ready
@@ -236,7 +236,7 @@ class PodSink:
         document = self.manifest
         # Whose sink it is says the cluster; keys come from the environment here.
         del document["spec"]["s3"]["credentials"]
-        return Sink(self.folder, document).must("verify")
+        return SinkCommand(self.folder, document).must("verify")
 
 
 class Shared:

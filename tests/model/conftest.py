@@ -1,4 +1,4 @@
-"""Shows counter-examples when pytest is asked to be verbose."""
+"""Shows counter-examples when pytest is requested to be verbose."""
 
 from collections.abc import Callable
 
@@ -6,12 +6,12 @@ import pytest
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "model: a search of the protocol's model that takes longer than a second or two")
+    config.addinivalue_line("markers", "model: a search of the protocol model that takes more than about two seconds")
 
 
 @pytest.fixture
 def show(pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]) -> Callable[[object], None]:
-    """Prints something at `-v`, whatever becomes of the test."""
+    """Prints its argument at `-v`, also if the test passes."""
 
     def printed(what: object) -> None:
         if pytestconfig.get_verbosity() > 0:

@@ -1,12 +1,12 @@
-"""docs/exactly-once.md names tests and sentences: they exist, and say what the page says."""
+"""The tests and rules in docs/exactly-once.md exist, and the wording of each rule is that of the model."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from model.cases import COVERED, MISSED, Missed
-from model.protocol_rules import SENTENCES
+from model.cases import OMISSIONS, REDUNDANT, Omission
+from model.protocol_rules import PROTOCOL_RULES
 
 TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs" / "exactly-once.md").read_text()
@@ -15,7 +15,7 @@ ROWS = [
     for line in PAGE.splitlines()
     if re.match(r"\| (p|reset\.|discard\.)", line)
 ]
-"""The rows of the tables of sentences: name, text, and what it is needed for."""
+"""The rows of the tables of rules: id, text and broken invariant."""
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def defined() -> set[str]:
     return {name for source in sources for name in re.findall(r"^\s*def (test_\w+)", source, re.MULTILINE)}
 
 
-def test_every_test_that_the_page_names_exists(defined: set[str]) -> None:
+def test_every_test_on_the_page_exists(defined: set[str]) -> None:
     named = set(re.findall(r"`(test_\w+)`", PAGE))
     assert named
     assert named - defined == set()
@@ -38,18 +38,18 @@ def test_every_promise_has_a_test() -> None:
     assert [promise for promise, text in texts.items() if "`test_" not in text] == []
 
 
-@pytest.mark.parametrize("sentence", SENTENCES)
-def test_every_sentence_stands_on_the_page_in_its_own_words(sentence: str) -> None:
-    assert {row[1] for row in ROWS if row[0] == sentence} == {SENTENCES[sentence]}
+@pytest.mark.parametrize("rule", PROTOCOL_RULES)
+def test_the_page_has_each_rule_in_its_exact_wording(rule: str) -> None:
+    assert {row[1] for row in ROWS if row[0] == rule} == {PROTOCOL_RULES[rule]}
 
 
-@pytest.mark.parametrize("missed", MISSED, ids=lambda missed: " and ".join(missed.sentences))
-def test_the_page_says_which_invariant_breaks_without_a_sentence(missed: Missed) -> None:
-    invariant = missed.invariant if len(missed.sentences) == 1 else f"{missed.invariant} (both out)"
-    assert all((sentence, SENTENCES[sentence], invariant) in ROWS for sentence in missed.sentences)
+@pytest.mark.parametrize("omission", OMISSIONS, ids=lambda omission: " and ".join(omission.rules))
+def test_the_page_lists_the_invariant_that_breaks_without_a_rule(omission: Omission) -> None:
+    invariant = omission.invariant if len(omission.rules) == 1 else f"{omission.invariant} (both omitted)"
+    assert all((rule, PROTOCOL_RULES[rule], invariant) in ROWS for rule in omission.rules)
 
 
-def test_sentences_that_can_be_missed_are_on_the_page_with_a_reason() -> None:
-    broken = {missed.sentences[0] for missed in MISSED if len(missed.sentences) == 1}
-    assert COVERED.keys() & broken == set()
-    assert all(any(row[0] == sentence and "(both out)" not in row[2] for row in ROWS) for sentence in COVERED)
+def test_the_page_gives_a_reason_for_each_redundant_rule() -> None:
+    broken = {omission.rules[0] for omission in OMISSIONS if len(omission.rules) == 1}
+    assert REDUNDANT.keys() & broken == set()
+    assert all(any(row[0] == rule and "(both omitted)" not in row[2] for row in ROWS) for rule in REDUNDANT)

@@ -1,6 +1,6 @@
-"""With every sentence of the promises in force, no order of effects, crashes and faults breaks an invariant.
+"""With every rule in force, no order of effects, crashes and faults breaks an invariant.
 
-A crash is a driver that never moves again; each case is searched until there is nothing left.
+A crashed driver takes no further step; each case is searched until every reachable state is visited.
 """
 
 import pytest
@@ -11,11 +11,11 @@ from model.protocol import explore
 
 
 @pytest.mark.parametrize("case", QUICK.values(), ids=QUICK.keys())
-def test_every_invariant_holds_whatever_happens_in(case: Case) -> None:
+def test_every_invariant_holds_in_a_small_case(case: Case) -> None:
     assert explore(case).violation is None
 
 
 @pytest.mark.model
 @pytest.mark.parametrize("case", LARGE.values(), ids=LARGE.keys())
-def test_every_invariant_holds_in_a_larger_world_with(case: Case) -> None:
+def test_every_invariant_holds_in_a_large_case(case: Case) -> None:
     assert explore(case).violation is None

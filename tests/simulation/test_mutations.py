@@ -1,4 +1,4 @@
-"""The simulation is sensitive: it finds deliberate defects within a bounded number of worlds."""
+"""The simulation finds deliberate defects within a bounded number of runs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from devtools.simulation.mutations import MUTATIONS, search
 
 pytestmark = pytest.mark.model
 
-WORLDS = 600
+RUNS = 600
 BASE = 0
 
 UNFOUND = {"staging_of_others_removed"}
-"""Needs more worlds than a test may take; the model (`tests/model`) finds what it leaves out."""
+"""Needs more runs than a test can afford; the model (`model`) covers this rule."""
 
 
 @pytest.mark.parametrize("name", sorted(MUTATIONS.keys() - UNFOUND))
 def test_a_deliberate_defect_is_found(name: str) -> None:
-    found = search(name, WORLDS, BASE)
-    assert found is not None, f"{name} was not found in {WORLDS} worlds"
+    found = search(name, RUNS, BASE)
+    assert found is not None, f"{name} was not found in {RUNS} runs"

@@ -1,4 +1,4 @@
-"""The simulated bucket answers as a real server does: the same random calls on both have the same outcomes."""
+"""The simulated bucket replies as a real server does: equal random calls have equal results."""
 
 from __future__ import annotations
 
@@ -12,49 +12,49 @@ import pytest
 from devtools.s3 import S3Server
 from devtools.simulation.client import SimulatedS3
 from devtools.simulation.scheduler import Actor, Scheduler
-from devtools.simulation.store import Store
-from sink_job.s3 import Head, Listed, Part, PutResult, S3Client, S3Outcome
-from tests.support.sink_fixture import Place
+from devtools.simulation.store import SimulatedStore
+from sink_job.s3 import Head, Listed, PutResult, S3Client, S3Outcome, UploadedPart
+from tests.support.sink_fixture import SinkFixture
 
 pytestmark = pytest.mark.data
 
 KEYS = ("a/1", "a/2", "a/b/1", "c")
-BODIES = (b"", b"few bytes", b"other few bytes", b"x" * (5 << 20), b"y" * (5 << 20))
+PAYLOADS = (b"", b"few bytes", b"other few bytes", b"x" * (5 << 20), b"y" * (5 << 20))
 CALLS = 150
 SEEDS = range(4)
 
 
 class Nothing:
-    """A world in which nothing goes wrong."""
+    """A simulation without faults."""
 
     def __init__(self) -> None:
         self.scheduler = Scheduler(random.Random(0), now=1_700_000_000_000, stay=1, tick=0)
         self.echoes: list[tuple[int, str, Callable[[], object]]] = []
 
     def trace(self, text: str) -> None:
-        """Nobody reads it."""
+        """Discards the trace."""
 
     def draw(self) -> None:
         return None
 
     def writes(self, actor: Actor, what: str) -> None:
-        """Anybody may."""
+        """Allows all writes."""
 
     def pause_before(self, what: str) -> int:
         return 0
 
 
 class Caller:
-    """Makes random calls; uploads and parts are remembered, also those that are gone."""
+    """Makes random calls; keeps the ids of uploads and parts, also of completed and aborted ones."""
 
     def __init__(self, s3: S3Client, rng: random.Random) -> None:
         self.s3 = s3
         self.rng = rng
         self.uploads: list[tuple[str, str]] = []
-        self.parts: dict[int, dict[int, Part]] = {}
+        self.parts: dict[int, dict[int, UploadedPart]] = {}
 
     def call(self) -> object:
-        """The next call's outcome, without what differs between stores: ids and times."""
+        """The result of the next call, without ids and times, which differ between stores."""
         kinds: list[Callable[[], object]] = [self.put, self.get, self.get_range, self.head, self.list, self.delete]
         kinds += [self.create, self.abort, self.listed_uploads, *[self.part] * 3, *[self.complete] * 2]
         kind = self.rng.choice(kinds)
@@ -64,7 +64,7 @@ class Caller:
             return kind.__name__, type(outcome).__name__
 
     def put(self) -> object:
-        return self.s3.put(self._key(), self.rng.choice(BODIES), only_if_absent=self.rng.random() < 0.5)
+        return self.s3.put(self._key(), self.rng.choice(PAYLOADS), only_if_absent=self.rng.random() < 0.5)
 
     def get(self) -> object:
         return self.s3.get(self._key())
@@ -90,7 +90,7 @@ class Caller:
 
     def part(self) -> object:
         number, upload = self._upload()
-        part = self.s3.upload_part(*upload, self.rng.randint(1, 2), self.rng.choice(BODIES[1:]))
+        part = self.s3.upload_part(*upload, self.rng.randint(1, 2), self.rng.choice(PAYLOADS[1:]))
         self.parts.setdefault(number, {})[part.number] = part
         return part
 
@@ -136,12 +136,12 @@ def _comparable(answer: object) -> object:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_calls_have_the_same_outcomes_as_on_a_real_server(s3: S3Server, tmp_path: Path, seed: int) -> None:
-    place = Place.new(s3.endpoint, tmp_path)
-    world = Nothing()
-    store = Store(lambda: 0)
+    sink_fixture = SinkFixture.new(s3.endpoint, tmp_path)
+    simulation = Nothing()
+    store = SimulatedStore(lambda: 0)
     store.lenient = True
-    simulated = SimulatedS3(place.settings, store, world, random.Random(0), page=1000)
-    real, ours = Caller(place.s3, random.Random(seed)), Caller(simulated, random.Random(seed))
+    simulated = SimulatedS3(sink_fixture.settings, store, simulation, random.Random(0), page=1000)
+    real, ours = Caller(sink_fixture.s3, random.Random(seed)), Caller(simulated, random.Random(seed))
     for number in range(CALLS):
         expected = real.call()
         assert ours.call() == expected, f"call {number}"

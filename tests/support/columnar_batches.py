@@ -1,4 +1,4 @@
-"""Packs as Spark's reader makes them (ColumnarBatcher.java), built in Python."""
+"""Columnar batches in the layout of ColumnarBatcher.java, built in Python."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from sink_job.api.topic_partition import TopicPartition
 
-_GARBAGE = b"behind the end"
+_GARBAGE = b"after the end"
 
 
-class Read(NamedTuple):
-    """A record as a consumer gives it."""
+class ConsumedRecord(NamedTuple):
+    """A record as a consumer returns it."""
 
     tp: TopicPartition
     offset: int
@@ -25,12 +25,16 @@ class Read(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]] = ()
 
 
-def rows(
-    *packs: Sequence[Read], timestamp: bool = False, key: bool = False, headers: bool = False, garbage: bool = False
+def batch_rows(
+    *batches: Sequence[ConsumedRecord],
+    timestamp: bool = False,
+    key: bool = False,
+    headers: bool = False,
+    garbage: bool = False,
 ) -> pa.RecordBatch:
-    """A batch of rows, one for each pack; `garbage`: bytes go on behind the last value."""
+    """A batch of rows, one for each of `batches`; `garbage` adds bytes after the last value."""
     tail = _GARBAGE if garbage else b""
-    made = [_row(pack, timestamp=timestamp, key=key, headers=headers, tail=tail) for pack in packs]
+    made = [_row(records, timestamp=timestamp, key=key, headers=headers, tail=tail) for records in batches]
     names = _row([], timestamp=timestamp, key=key, headers=headers, tail=b"")
     kinds: dict[str, pa.DataType] = {"topic": pa.string(), "partition": pa.int32(), "records": pa.int32()}
     return pa.RecordBatch.from_pydict(
@@ -38,19 +42,21 @@ def rows(
     )
 
 
-def _row(pack: Sequence[Read], *, timestamp: bool, key: bool, headers: bool, tail: bytes) -> dict[str, Any]:
-    tp = pack[0].tp if pack else TopicPartition("", 0)
-    pairs = list(chain.from_iterable(record.headers for record in pack))
+def _row(
+    records: Sequence[ConsumedRecord], *, timestamp: bool, key: bool, headers: bool, tail: bytes
+) -> dict[str, Any]:
+    tp = records[0].tp if records else TopicPartition("", 0)
+    pairs = list(chain.from_iterable(record.headers for record in records))
     return {
         "topic": tp.topic,
         "partition": tp.partition,
-        "records": len(pack),
-        "offsets": _longs(record.offset for record in pack),
-        **_strings("value", [record.value for record in pack], tail),
-        **({"timestamps": _longs(record.timestamp for record in pack)} if timestamp else {}),
-        **(_strings("key", [record.key for record in pack], tail) if key else {}),
-        **({"headers_valid": _bits([bool(record.headers) for record in pack])} if headers else {}),
-        **({"headers_bounds": _bounds(len(record.headers) for record in pack)} if headers else {}),
+        "records": len(records),
+        "offsets": _longs(record.offset for record in records),
+        **_strings("value", [record.value for record in records], tail),
+        **({"timestamps": _longs(record.timestamp for record in records)} if timestamp else {}),
+        **(_strings("key", [record.key for record in records], tail) if key else {}),
+        **({"headers_valid": _bits([bool(record.headers) for record in records])} if headers else {}),
+        **({"headers_bounds": _bounds(len(record.headers) for record in records)} if headers else {}),
         **(_strings("header_key", [name.encode() for name, _ in pairs], tail) if headers else {}),
         **(_strings("header_value", [value for _, value in pairs], tail) if headers else {}),
     }

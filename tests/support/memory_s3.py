@@ -1,4 +1,4 @@
-"""A bucket in memory with the calls of `sink_job.s3.S3Client` that a sink uses, and faults where a test wants them."""
+"""A bucket in memory with the calls of `sink_job.s3.S3Client` that a sink uses, and faults that a test injects."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from sink_job.s3 import (
     Listed,
     NoSuchUpload,
     NotFound,
-    Part,
     PreconditionFailed,
     PutResult,
     RequestMetrics,
     Upload,
+    UploadedPart,
 )
 from sink_job.s3.checksums import crc64nvme
 
 NOW = 1_700_000_000_000
 Fault = Callable[[str, str], None]
-"""Called with each call's name and key before it is done; what it raises is the store's answer."""
+"""Called with the name and key of each call before it is executed; an exception is the store's reply."""
 
 
 def _no_fault(call: str, key: str) -> None:
@@ -44,7 +44,7 @@ class _Upload:
 
 
 class MemoryS3:
-    """One bucket. Its clock goes on by a second with each change, so of two changes the earlier one is known."""
+    """One bucket. Its clock advances by a second with each change, which orders all changes."""
 
     bucket = "archive"
     url = "s3://archive"
@@ -111,12 +111,12 @@ class MemoryS3:
         self.uploads[f"upload-{at}"] = _Upload(key, at)
         return f"upload-{at}"
 
-    def upload_part(self, key: str, upload_id: str, number: int, body: bytes, crc: int | None = None) -> Part:
+    def upload_part(self, key: str, upload_id: str, number: int, body: bytes, crc: int | None = None) -> UploadedPart:
         self.fault("upload_part", key)
         self._upload(upload_id).parts[number] = body
-        return Part(number, _etag(body), crc64nvme(body), len(body))
+        return UploadedPart(number, _etag(body), crc64nvme(body), len(body))
 
-    def complete(self, key: str, upload_id: str, parts: Sequence[Part], crc: int | None = None) -> str:
+    def complete(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int | None = None) -> str:
         self.fault("complete", key)
         upload = self._upload(upload_id)
         if key in self.objects:

@@ -1,4 +1,4 @@
-"""Somewhere to run a sink without servers: a bucket in memory and a consumer group in a file."""
+"""A fixture that runs a sink without servers: a bucket in memory and a consumer group in a file."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from sink_job.ledger.session import LedgerAccess
 from sink_job.writer import task_attempt
 from tests.support.memory_s3 import MemoryS3
 from tests.support.sink_fixture import manifest
-from tests.support.synthetic_log import CLOCK_MS, FileGroup, FunctionEngine, FunctionLog
+from tests.support.synthetic_log import CLOCK_MS, FileConsumerGroup, InlineEngine, SyntheticLog
 
-ALL = StopCondition(until_caught_up=True, publish_open=True)
+PUBLISH_ALL = StopCondition(until_caught_up=True, publish_open=True)
 
 
-def ended_by(run: Callable[[], object]) -> SinkError | None:
-    """The domain error that ended `run`, if one did."""
+def error_of(run: Callable[[], object]) -> SinkError | None:
+    """The domain error that `run` raises; None if it succeeds."""
     try:
         run()
     except SinkError as error:
@@ -36,8 +36,8 @@ def ended_by(run: Callable[[], object]) -> SinkError | None:
     return None
 
 
-class MemoryPlace:
-    """One bucket and one group; drivers of sink `log`, whose objects hold five records and whose rounds read two."""
+class MemorySinkFixture:
+    """A bucket and a group; drivers of sink `log` with five records per object and two per round."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.s3 = MemoryS3()
@@ -49,31 +49,31 @@ class MemoryPlace:
         self.root = ledger_root(self.sink.spec.s3.topics_dir, self.sink.sink_id)
         self.owner = Owner("function", self.sink.namespace, self.sink.name, self.sink.sink_id)
 
-    def driver(self, log: FunctionLog, *, goal: StopCondition = ALL, **world: Any) -> Coordinator:
-        """A driver that is not running yet; `world` are fields of its World."""
+    def driver(self, log: SyntheticLog, *, goal: StopCondition = PUBLISH_ALL, **context: Any) -> Coordinator:
+        """A driver that is not running yet; `context` are fields of its `CoordinatorContext`."""
         settings: Any = None
         given: dict[str, Any] = {
-            "admin": FileGroup(log, self.group),
-            "engine": FunctionEngine(log),
+            "admin": FileConsumerGroup(log, self.group),
+            "engine": InlineEngine(log),
             "clock": lambda: CLOCK_MS,
             "attempt": uuid.uuid4().hex,
             "snapshot_every": 3,
-            **world,
+            **context,
         }
         world_of = CoordinatorContext(s3=settings, owner=self.owner, **given)
         return Coordinator(self.sink, world_of, goal, Progress(self.sink, given["clock"]))
 
-    def run(self, log: FunctionLog, *, goal: StopCondition = ALL, **world: Any) -> None:
-        self.driver(log, goal=goal, **world).run()
+    def run(self, log: SyntheticLog, *, goal: StopCondition = PUBLISH_ALL, **context: Any) -> None:
+        self.driver(log, goal=goal, **context).run()
 
-    def hands(self) -> LedgerAccess:
-        """What a command takes the ledger with."""
+    def ledger_access(self) -> LedgerAccess:
+        """The access of a command to the ledger."""
         s3: Any = self.s3
         return LedgerAccess(s3=s3, root=self.root, owner=self.owner, attempt=uuid.uuid4().hex, clock=lambda: CLOCK_MS)
 
     @contextmanager
     def faults(self, fault: Callable[[str, str], None]) -> Iterator[None]:
-        """The store's answers inside the block."""
+        """Sets the faults of the store inside the block."""
         before, self.s3.fault = self.s3.fault, fault
         try:
             yield
@@ -88,7 +88,7 @@ class MemoryPlace:
             if "/_s3sink/" not in key
         }
 
-    def remainder(self) -> list[str]:
-        """Unfinished uploads, staging objects and files of try-outs."""
+    def orphans(self) -> list[str]:
+        """The keys of unfinished uploads, staging objects and probe files."""
         uploads = [upload.key for upload in self.s3.uploads.values()]
         return uploads + [key for key in self.s3.objects if "/staging/" in key or "/probe/" in key]

@@ -1,4 +1,4 @@
-"""A driver that works in the background while a test watches what it does."""
+"""A driver that runs in the background while a test observes it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from sink_job.coordinator.coordinator import Coordinator
 
 
 @contextmanager
-def running(driver: Coordinator) -> Iterator[None]:
-    """The driver in a thread of its own, until the block ends."""
+def running_driver(driver: Coordinator) -> Iterator[None]:
+    """Runs the driver in a thread until the end of the block."""
     thread = threading.Thread(target=driver.run)
     thread.start()
     try:

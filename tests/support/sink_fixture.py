@@ -1,4 +1,4 @@
-"""Somewhere to run a sink: a bucket, a consumer group, and what to ask of them afterwards."""
+"""A fixture that runs a sink on a real S3 server: a bucket, a consumer group in a file, and queries on both."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from sink_job.maintenance.offset_reset import OffsetResetter
 from sink_job.s3 import S3Client, S3Settings, connect
 from sink_job.verify.evidence import collect_evidence
 from sink_job.verify.results import PartitionResult
-from tests.support.synthetic_log import CLOCK_MS, FileGroup, FunctionLog, driver, quick
+from tests.support.synthetic_log import CLOCK_MS, FileConsumerGroup, SyntheticLog, loopback_settings, new_coordinator
 
 
 def manifest(bucket: str, endpoint: str, **given: Any) -> str:
-    """A manifest of topic `log` with JSON lines; `given` are a few settings by their snake_case names."""
+    """A manifest of topic `log` with JSON lines; `given` are settings by their snake_case names."""
     rotation = {"flushSize": given.get("flush_size"), "maxBytes": given.get("max_bytes"), "scope": given.get("scope")}
     rounds = {"maxRecords": given.get("max_records"), "minBytes": 0, "maxDelay": "1ms"}
     spec = {
@@ -62,26 +62,28 @@ def manifest(bucket: str, endpoint: str, **given: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Place:
+class SinkFixture:
+    """A bucket and a consumer group; drivers and commands of sink `log` run on them."""
+
     folder: Path
     settings: S3Settings
 
     @classmethod
-    def new(cls, endpoint: str, folder: Path) -> Place:
+    def new(cls, endpoint: str, folder: Path) -> SinkFixture:
         bucket = f"b-{uuid.uuid4().hex[:12]}"
         s3_client(endpoint).create_bucket(Bucket=bucket)
         secret = folder / "secret"
         secret.mkdir()
-        return cls(folder, quick(endpoint, bucket, credentials_secret(secret)))
+        return cls(folder, loopback_settings(endpoint, bucket, credentials_secret(secret)))
 
-    def sibling(self) -> Place:
-        """Another place on the same server."""
+    def sibling(self) -> SinkFixture:
+        """Another bucket on the same server."""
         folder = self.folder / "sibling"
         folder.mkdir()
-        return Place.new(self.endpoint, folder)
+        return SinkFixture.new(self.endpoint, folder)
 
-    def through(self, proxy: FaultProxy) -> Place:
-        """The same place, reached through the proxy."""
+    def through(self, proxy: FaultProxy) -> SinkFixture:
+        """The same bucket behind the proxy."""
         return replace(self, settings=replace(self.settings, endpoint=proxy.endpoint))
 
     @property
@@ -99,17 +101,19 @@ class Place:
 
     # -- running -----------------------------------------------------------------------------------------------------
 
-    def driver(self, log: FunctionLog, goal: StopCondition, **given: Any) -> Coordinator:
-        world = given.pop("world", None)
+    def driver(self, log: SyntheticLog, goal: StopCondition, **given: Any) -> Coordinator:
+        context = given.pop("world", None)
         clock = given.pop("clock", None)
         text = manifest(self.bucket, self.endpoint, **given)
-        return driver(text, log, self.settings, self.folder / "group.json", goal=goal, world=world, clock=clock)
+        return new_coordinator(
+            text, log, self.settings, self.folder / "group.json", goal=goal, context=context, clock=clock
+        )
 
-    def run(self, log: FunctionLog, goal: StopCondition, **given: Any) -> None:
+    def run(self, log: SyntheticLog, goal: StopCondition, **given: Any) -> None:
         self.driver(log, goal, **given).run()
 
-    def hands(self, **given: Any) -> LedgerAccess:
-        """What a command takes this place's ledger with."""
+    def ledger_access(self, **given: Any) -> LedgerAccess:
+        """The access of a command to this sink's ledger."""
         sink = load_sink(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
         root = ledger_root(sink.spec.s3.topics_dir, sink.sink_id)
         owner = Owner("function", sink.namespace, sink.name, sink.sink_id)
@@ -119,9 +123,9 @@ class Place:
 
     def discard(self, **given: Any) -> DiscardReport:
         """`s3sink discard-open`."""
-        return discard_open(self.hands(**given))
+        return discard_open(self.ledger_access(**given))
 
-    def reset(self, log: FunctionLog, to: str, *, on_existing: str = "Fail", **given: Any) -> ResetReport:
+    def reset(self, log: SyntheticLog, to: str, *, on_existing: str = "Fail", **given: Any) -> ResetReport:
         """`s3sink reset-offsets`; `at` are offsets by partition, `timestamp` is in ms."""
         at = [{"topic": log.topic, "partition": p, "offset": o} for p, o in given.pop("at", {}).items()]
         reset = {"nonce": given.pop("nonce", uuid.uuid4().hex), "to": to, "onExisting": on_existing}
@@ -129,33 +133,33 @@ class Place:
         reset |= {"timestamp": given.pop("timestamp")} if "timestamp" in given else {}
         request = OffsetResetSpec.model_validate(reset)
         sink = load_sink(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
-        admin = FileGroup(log, self.folder / "group.json")
-        return OffsetResetter(sink, self.hands(**given), admin, request).run()
+        admin = FileConsumerGroup(log, self.folder / "group.json")
+        return OffsetResetter(sink, self.ledger_access(**given), admin, request).run()
 
-    def verify(self, log: FunctionLog, **given: Any) -> list[PartitionResult]:
+    def verify(self, log: SyntheticLog, **given: Any) -> list[PartitionResult]:
         """`s3sink verify`."""
         sink = load_sink(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
-        return collect_evidence(sink, self.s3, FileGroup(log, self.folder / "group.json")).results()
+        return collect_evidence(sink, self.s3, FileConsumerGroup(log, self.folder / "group.json")).results()
 
-    def start(self, log: FunctionLog, goal: StopCondition, **given: Any) -> Forked:
-        """The same in a process of its own, which a test can stop, go on with and kill."""
-        return Forked(self, log, goal, given)
+    def start(self, log: SyntheticLog, goal: StopCondition, **given: Any) -> ForkedDriver:
+        """Starts `run` in its own process, which a test can pause, resume and kill."""
+        return ForkedDriver(self, log, goal, given)
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------------
 
     def keys(self) -> list[str]:
         """The visible objects."""
         return [listed.key for listed in self.s3.list("") if "/_s3sink/" not in listed.key]
 
-    def body(self, key: str) -> bytes:
+    def content(self, key: str) -> bytes:
         return self.s3.get(key)
 
-    def bodies(self) -> dict[str, bytes]:
-        return {key: self.body(key) for key in self.keys()}
+    def contents(self) -> dict[str, bytes]:
+        return {key: self.content(key) for key in self.keys()}
 
     def offsets(self, key: str) -> list[int]:
         """The offsets that an object's lines hold."""
-        body = self.body(key)
+        body = self.content(key)
         lines = (gzip.decompress(body) if key.endswith(".gz") else body).splitlines()
         return [json.loads(line)["offset"] for line in lines]
 
@@ -168,25 +172,28 @@ class Place:
         return stored
 
     def records(self) -> list[int]:
-        """The numbers of the records that the ledger still holds."""
+        """The numbers of the records in the ledger."""
         return [int(listed.key.rsplit("/", 1)[1][:20]) for listed in self.s3.list("") if "/ledger/" in listed.key]
 
-    def litter(self) -> list[str]:
-        """Unfinished uploads, staged leftovers and try-outs."""
+    def orphans(self) -> list[str]:
+        """The keys of unfinished uploads, staging objects and probe files."""
         uploads = [upload.key for upload in self.s3.list_uploads("")]
         kept = [listed.key for listed in self.s3.list("")]
         return uploads + [key for key in kept if "/staging/" in key or "/probe/" in key]
 
-    def litter_after(self, goal: StopCondition, log: FunctionLog, given: Mapping[str, Any]) -> list[str]:
-        """What is left when a next driver has cleaned up too: a store's clock counts whole seconds, so what a crashed
-        driver began in the very second of its successor's claim is left to the one after it."""
-        if self.litter():
-            begun = int(time.time())
-            wait_until(lambda: int(time.time()) > begun, "the store's next second", seconds=5)
-            self.run(log, goal, **given)
-        return self.litter()
+    def orphans_after(self, goal: StopCondition, log: SyntheticLog, given: Mapping[str, Any]) -> list[str]:
+        """The orphans after the clean-up of another driver.
 
-    # -- meddling ----------------------------------------------------------------------------------------------------
+        The store's clock has a resolution of one second. A driver therefore leaves uploads that a crashed driver
+        started in the second of its own claim to the next driver.
+        """
+        if self.orphans():
+            started = int(time.time())
+            wait_until(lambda: int(time.time()) > started, "the store's next second", seconds=5)
+            self.run(log, goal, **given)
+        return self.orphans()
+
+    # -- external changes --------------------------------------------------------------------------------------------
 
     def set_group(self, offsets: dict[str, int]) -> None:
         (self.folder / "group.json").write_text(json.dumps(offsets))
@@ -202,8 +209,8 @@ class Place:
         self.s3.delete([listed.key for listed in self.s3.list("") if "/staging/" in listed.key])
 
 
-class Ticking:
-    """A clock that goes on by a second with each look."""
+class TickingClock:
+    """A clock that advances by a second with each read."""
 
     def __init__(self) -> None:
         self._now = CLOCK_MS
@@ -213,20 +220,22 @@ class Ticking:
         return self._now
 
 
-class Forked:
-    """A driver in a process that was forked from one which has imported everything; it ends as `s3sink run` would."""
+class ForkedDriver:
+    """A driver in a process that is forked from one with all imports; it exits as `s3sink run` does."""
 
-    def __init__(self, place: Place, log: FunctionLog, goal: StopCondition, given: Mapping[str, Any]) -> None:
+    def __init__(
+        self, sink_fixture: SinkFixture, log: SyntheticLog, goal: StopCondition, given: Mapping[str, Any]
+    ) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([__name__])
-        self._told = place.folder / f"told-{uuid.uuid4().hex[:8]}"
-        self._process = context.Process(target=_run, args=(self._told, place, log, goal, given), daemon=True)
+        self._message = sink_fixture.folder / f"message-{uuid.uuid4().hex[:8]}"
+        self._process = context.Process(target=_run, args=(self._message, sink_fixture, log, goal, given), daemon=True)
         self._process.start()
 
     @property
-    def told(self) -> str:
-        """What the user reads at the end; nothing when all went well."""
-        return self._told.read_text() if self._told.exists() else ""
+    def message(self) -> str:
+        """The error message at the end; empty after a success."""
+        return self._message.read_text() if self._message.exists() else ""
 
     def wait(self, seconds: float = 60) -> int | None:
         """The exit code; None when it still runs after `seconds`."""
@@ -242,9 +251,11 @@ class Forked:
         self._process.join()
 
 
-def _run(told: Path, place: Place, log: FunctionLog, goal: StopCondition, given: Mapping[str, Any]) -> None:
+def _run(
+    message: Path, sink_fixture: SinkFixture, log: SyntheticLog, goal: StopCondition, given: Mapping[str, Any]
+) -> None:
     try:
-        place.run(log, goal, **given)
+        sink_fixture.run(log, goal, **given)
     except SinkError as error:
-        told.write_text(f"{error.reason}: {error}")
+        message.write_text(f"{error.reason}: {error}")
         sys.exit(error.exit_code)

@@ -1,4 +1,4 @@
-"""S3Sinks on a real API server: a place for them, and trying one out without keeping it."""
+"""S3Sinks on a real API server: a namespace for them, and dry-run creation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from s3sink_operator import crd
 
 @contextlib.contextmanager
 def place_for_sinks(cluster: Cluster) -> Iterator[Kube]:
-    """The API server with the CRD as the models make it now, in a namespace that is gone afterwards."""
+    """The API server with the current CRD, in a namespace that is deleted afterwards."""
     cluster.install_crd(crd.crd())
     everywhere = cluster.client()
     name = f"sinks-{secrets.token_hex(4)}"
@@ -23,11 +23,11 @@ def place_for_sinks(cluster: Cluster) -> Iterator[Kube]:
 
 
 def tried(sinks: Kube, manifest: Json) -> Json:
-    """What the API server would make of a new object, strictly read. Raises ApiError where it refuses it."""
+    """Creates an object with strict validation as a dry run; returns it. Raises ApiError if the server rejects it."""
     path = f"/apis/s3sink.io/v1alpha1/namespaces/{sinks.namespace}/s3sinks"
     return sinks.request("POST", path, manifest, query={"dryRun": "All", "fieldValidation": "Strict"})
 
 
 def causes(error: ApiError) -> list[str]:
-    """What a refusal names, one by one."""
+    """The causes in a rejection."""
     return [str(cause["message"]) for cause in error.answer.get("details", {}).get("causes", ())]

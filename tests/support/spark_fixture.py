@@ -1,6 +1,6 @@
-"""Where a test's sinks run: a real broker, a real S3 server and a real Spark, with the driver in this very process.
+"""A fixture that runs sinks on a real broker, a real S3 server and a real Spark, with the driver in this process.
 
-That is `s3sink run` without its command line: a run takes a second, where a process with a JVM of its own takes ten.
+This is `s3sink run` without its command line. A run takes a second; a process with its own JVM takes ten.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from sink_job.ledger.ownership import Owner
 from sink_job.s3 import RetryPolicy, S3Settings
 from sink_job.spark.engine import SparkEngine
 
-SOON = StopCondition(until_caught_up=True)
-ALL = StopCondition(until_caught_up=True, publish_open=True)
-FOR_EVER = StopCondition()
+UNTIL_CAUGHT_UP = StopCondition(until_caught_up=True)
+PUBLISH_ALL = StopCondition(until_caught_up=True, publish_open=True)
+FOREVER = StopCondition()
 
 KAFKA_TIMEOUT_MS = 5_000
-"""How long a question to Kafka may take in tests that don't say."""
+"""Default timeout of Kafka admin requests in tests."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Site:
-    """One test's share of the servers: a bucket of its own, and secrets in `folder`."""
+class SparkFixture:
+    """The servers of a test with its own bucket, and secrets in `folder`."""
 
     spark: SparkSession
     topics: Topics
@@ -54,14 +54,14 @@ class Site:
     folder: Path
     endpoint: str | None = None
     kafka_timeout_ms: int = KAFKA_TIMEOUT_MS
-    look_every: int = 30_000
-    stuck_after: int = HANGING_AFTER_MS
+    discovery_interval_ms: int = 30_000
+    hanging_after_ms: int = HANGING_AFTER_MS
     patience_s: float = 5.0
 
     # -- running -----------------------------------------------------------------------------------------------------
 
     def sink(self, topics: Sequence[str] | None, **sections: Mapping[str, Any] | str) -> Sink:
-        """A sink that cuts objects of ten records and reads whatever there is at once; `sections` as `local_spec`."""
+        """A sink with ten records per object that reads available records at once; `sections` as in `local_spec`."""
         plain = {name: value for name, value in sections.items() if not isinstance(value, Mapping)}
         given: dict[str, Mapping[str, Any]] = {
             "rotation": {"flushSize": 10},
@@ -81,13 +81,13 @@ class Site:
         return load_sink(yaml.safe_dump(manifest(self.bucket, {**spec, **plain})))
 
     def secrets(self) -> dict[str, Path]:
-        """The directories of secrets: `s3-keys`, and whatever the test has put beside it."""
+        """The directories of secrets: `s3-keys`, and those that the test has added."""
         credentials_secret(self.folder / "secrets" / "s3-keys")
         return {folder.name: folder for folder in (self.folder / "secrets").iterdir()}
 
     @contextmanager
     def driver(self, sink: Sink, goal: StopCondition) -> Iterator[Coordinator]:
-        """A driver as `s3sink run` wires it, but for its patience."""
+        """A driver as in `s3sink run`, with shorter timeouts."""
         secrets = self.secrets()
         properties = KafkaProperties.of(sink.spec.kafka, secrets)
         gateway = self.spark.sparkContext._gateway
@@ -96,7 +96,7 @@ class Site:
             engine = SparkEngine(
                 self.spark, properties.client(), group_id=sink.group_id, redact=properties.redact, poll_timeout_ms=5_000
             )
-            world = CoordinatorContext(
+            context = CoordinatorContext(
                 s3=replace(
                     S3Settings.of(sink.spec.s3, secrets),
                     retry=RetryPolicy(patience_s=self.patience_s, first_s=0.02, cap_s=0.2),
@@ -106,22 +106,22 @@ class Site:
                 clock=lambda: time.time_ns() // 1_000_000,
                 owner=Owner("test", sink.namespace, sink.name, sink.sink_id),
                 attempt=uuid.uuid4().hex,
-                discovery_interval_ms=self.look_every,
-                hanging_after_ms=self.stuck_after,
+                discovery_interval_ms=self.discovery_interval_ms,
+                hanging_after_ms=self.hanging_after_ms,
             )
-            yield Coordinator(sink, world, goal, Progress(sink, world.clock))
+            yield Coordinator(sink, context, goal, Progress(sink, context.clock))
 
     def run(self, sink: Sink, goal: StopCondition) -> Report:
-        """Runs until the goal; raises what ends the run, returns its last report."""
+        """Runs until the stop condition; returns the last report, or raises the error that ends the run."""
         with self.driver(sink, goal) as driver:
             driver.run()
             return driver.progress.report()
 
     @contextmanager
-    def running(self, sink: Sink) -> Iterator[Running]:
-        """The sink runs in the background until the block ends; what ended it before that is raised at the end."""
-        with self.driver(sink, FOR_EVER) as driver:
-            running = Running(driver)
+    def running(self, sink: Sink) -> Iterator[RunningDriver]:
+        """Runs the sink in the background until the end of the block, then raises the error that ended it, if any."""
+        with self.driver(sink, FOREVER) as driver:
+            running = RunningDriver(driver)
             try:
                 yield running
             finally:
@@ -129,7 +129,7 @@ class Site:
                 running.thread.join(60)
             running.raise_failure()
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------------
 
     def keys(self) -> list[str]:
         """The visible objects."""
@@ -146,7 +146,7 @@ class Site:
         return self.topics.committed(sink.group_id, topic)
 
 
-class Running:
+class RunningDriver:
     """A driver in a thread."""
 
     def __init__(self, driver: Coordinator) -> None:
@@ -157,7 +157,7 @@ class Running:
         self.thread.start()
 
     def wait_until(self, is_so: Callable[[], bool], what: str, seconds: float = 180) -> None:
-        """Waits; raises what ended the driver as soon as it has ended."""
+        """Waits until `is_so`; raises the driver's error as soon as the driver has ended."""
 
         def so() -> bool:
             if not self.thread.is_alive():
@@ -167,7 +167,7 @@ class Running:
         wait_until(so, what, seconds=seconds)
 
     def ended_by(self, seconds: float = 120) -> BaseException | None:
-        """Waits until the driver ends by itself; what ended it is not raised again."""
+        """Waits until the driver ends; returns its error, which is not raised again."""
         self.thread.join(seconds)
         assert not self.thread.is_alive(), f"the driver still runs after {seconds:g} s"
         failure, self._failure = self._failure, None

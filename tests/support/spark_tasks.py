@@ -1,4 +1,4 @@
-"""Functions that tests have Spark's workers run: in a module of their own, because workers import them."""
+"""Functions that Spark's workers run in tests. Workers import this module."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from sink_job.api.topic_partition import TopicPartition
 Batches = Iterator[pa.RecordBatch]
 
 
-def rows(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+def rows_as_json(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
     """Every record with all its columns, as JSON; bytes as text."""
     return json.dumps([_plain(row) for batch in batches for row in batch.to_pylist()]).encode()
 
 
 def summary(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
-    """Who was called with what: name, input, number of records, first and last offset."""
+    """The arguments of the call: topic-partition, input, number of records, first and last offset."""
     first = last = None
     count = 0
     for batch in batches:
@@ -45,28 +45,28 @@ def size_of_input(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
     return str(len(given)).encode()
 
 
-def refuse(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+def reject(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
     raise DataError(tp.topic, tp.partition, 7, "not JSON")
 
 
-def busy(tries: Path, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
-    """Fails always, and leaves a mark for each try."""
-    with tries.open("a") as log:
+def fail_transiently(attempts: Path, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    """Always fails, and appends a byte to `attempts` for each attempt."""
+    with attempts.open("a") as log:
         log.write("x")
-    raise TransientError("S3 is slow today")
+    raise TransientError("S3 is slow")
 
 
-def bug(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+def raise_bug(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
     return bytes(1 // (tp.partition - tp.partition))
 
 
-def killed(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+def kill_self(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
     os.kill(os.getpid(), signal.SIGKILL)
     return b""
 
 
-def begun_and_endless(begun: Path, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
-    begun.touch()
+def start_and_block(started: Path, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    started.touch()
     threading.Event().wait()
     return b""
 

@@ -1,7 +1,8 @@
-"""A sink's driver over a log that is a function of its offsets: the real rounds, ledger and S3 client, without a JVM.
+"""A driver over a synthetic log, whose records are a function of their offsets: real rounds, ledger and S3 client, no
+JVM.
 
-A process that runs it can be killed at any point and started again: the consumer group is a file, and the clock stands
-still unless a test says otherwise.
+A test can kill a process that runs it at any point and start it again: the consumer group is a file, and the clock is
+constant by default.
 """
 
 from __future__ import annotations
@@ -26,29 +27,31 @@ from sink_job.engine.types import Columns, ProcessorFactory, Range
 from sink_job.ledger.ownership import Owner
 from sink_job.s3 import RetryPolicy, S3Settings
 
-BATCH = 7
+BATCH_RECORDS = 7
 CLOCK_MS = 1_700_000_000_000
 
 
 @dataclass(frozen=True)
-class FunctionLog:
-    """Records `0 … records - 1` of each partition of one topic, but for the `holes`; values of about `value_bytes`.
-    `beside`: further topics and their ids, with the same records."""
+class SyntheticLog:
+    """Records `0 … records - 1` of each partition of a topic, except the offsets in `gaps`.
+
+    Values have about `value_bytes` bytes. `other_topics` maps further topics with the same records to their ids.
+    """
 
     topic: str = "log"
     partitions: int = 1
     records: int = 100
     value_bytes: int = 100
     paths: int = 1
-    holes: frozenset[int] = frozenset()
+    gaps: frozenset[int] = frozenset()
     starts_at: int = 0
     topic_id: str = "topic-id"
-    beside: Mapping[str, str] = field(default_factory=dict)
+    other_topics: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def topics(self) -> dict[str, str]:
         """The topics and their ids."""
-        return {self.topic: self.topic_id, **self.beside}
+        return {self.topic: self.topic_id, **self.other_topics}
 
     def value(self, partition: int, offset: int) -> bytes:
         head = json.dumps({"partition": partition, "offset": offset, "kind": f"k{offset % self.paths}"})[:-1]
@@ -56,16 +59,16 @@ class FunctionLog:
         return f'{head}, "pad": "{pad}"}}'.encode()
 
     def end(self, partition: int) -> int:
-        """Where a partition's log ends: all alike, unless a test says otherwise."""
+        """The log end offset of a partition (exclusive); tests override it."""
         return self.records
 
     def timestamp(self, offset: int) -> int:
         return 1_700_000_000_000 + offset * 60_000
 
     def batches(self, tp: TopicPartition, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        offsets = [offset for offset in range(start, end) if offset not in self.holes]
-        for first in range(0, len(offsets), BATCH):
-            chosen = offsets[first : first + BATCH]
+        offsets = [offset for offset in range(start, end) if offset not in self.gaps]
+        for first in range(0, len(offsets), BATCH_RECORDS):
+            chosen = offsets[first : first + BATCH_RECORDS]
             yield pa.RecordBatch.from_pydict(
                 {
                     "offset": pa.array(chosen, pa.int64()),
@@ -76,10 +79,10 @@ class FunctionLog:
 
 
 @dataclass
-class FunctionEngine:
-    """Runs a round's tasks in this process, one after the other."""
+class InlineEngine:
+    """Runs a round's tasks in this process, one after another."""
 
-    log: FunctionLog
+    log: SyntheticLog
     cancelled: bool = field(default=False)
 
     def run(
@@ -93,7 +96,7 @@ class FunctionEngine:
     ) -> dict[TopicPartition, bytes]:
         for tp, r in ranges.items():
             if r.start < self.log.starts_at:
-                raise DataLoss(f"{tp}: offsets from {r.start} are gone")
+                raise DataLoss(f"{tp}: offsets from {r.start} are no longer in Kafka")
         share = factory()
         results = {tp: share(tp, inputs[tp], self.log.batches(tp, r.start, r.end)) for tp, r in ranges.items()}
         results |= {tp: share(tp, inputs[tp], iter(())) for tp in idle}
@@ -104,10 +107,10 @@ class FunctionEngine:
         self.cancelled = True
 
 
-class FileGroup:
-    """A Kafka of the log's topics whose consumer group is a file. Other topics do not exist."""
+class FileConsumerGroup:
+    """A Kafka admin client for the topics of a synthetic log, with the consumer group in a file."""
 
-    def __init__(self, log: FunctionLog, path: Path) -> None:
+    def __init__(self, log: SyntheticLog, path: Path) -> None:
         self.log = log
         self.path = path
 
@@ -140,13 +143,17 @@ class FileGroup:
     def group_offsets(
         self, group: str, partitions: Sequence[TopicPartition], *, metadata: str = ""
     ) -> dict[TopicPartition, int]:
-        stored, marks = self._read(self.path), self._read(self._marks)
+        stored, metadata_of = self._read(self.path), self._read(self._metadata)
         known = {tp: stored[str(tp)] for tp in partitions if str(tp) in stored}
-        return {tp: o for tp, o in known.items() if not metadata or f"{marks.get(str(tp))},".startswith(f"{metadata},")}
+        return {
+            tp: o
+            for tp, o in known.items()
+            if not metadata or f"{metadata_of.get(str(tp))},".startswith(f"{metadata},")
+        }
 
     def group_metadata(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
-        marks = self._read(self._marks)
-        return {tp: marks[str(tp)] for tp in partitions if str(tp) in marks}
+        metadata_of = self._read(self._metadata)
+        return {tp: metadata_of[str(tp)] for tp in partitions if str(tp) in metadata_of}
 
     members = 0
 
@@ -155,12 +162,12 @@ class FileGroup:
 
     def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], *, metadata: str = "") -> None:
         self._expect(tp.topic for tp in offsets)
-        self._add(self._marks, {str(tp): metadata for tp in offsets})
+        self._add(self._metadata, {str(tp): metadata for tp in offsets})
         self._add(self.path, {str(tp): offset for tp, offset in offsets.items()})
 
     @property
-    def _marks(self) -> Path:
-        return self.path.with_suffix(".marks")
+    def _metadata(self) -> Path:
+        return self.path.with_suffix(".metadata_of")
 
     @staticmethod
     def _read(path: Path) -> dict[str, Any]:
@@ -176,8 +183,8 @@ class FileGroup:
         return None
 
 
-def quick(endpoint: str, bucket: str, credentials: Path) -> S3Settings:
-    """Settings for a server on loopback, with a little patience."""
+def loopback_settings(endpoint: str, bucket: str, credentials: Path) -> S3Settings:
+    """Settings for a server on the loopback address, with 5 s of retries."""
     return S3Settings(
         bucket=bucket,
         region="us-east-1",
@@ -188,29 +195,29 @@ def quick(endpoint: str, bucket: str, credentials: Path) -> S3Settings:
     )
 
 
-def driver(
+def new_coordinator(
     manifest: str,
-    log: FunctionLog,
+    log: SyntheticLog,
     s3: S3Settings,
     group: Path,
     *,
     goal: StopCondition,
     clock: Callable[[], int] | None = None,
-    world: Mapping[str, Any] | None = None,
+    context: Mapping[str, Any] | None = None,
 ) -> Coordinator:
-    """A driver of `manifest` over `log`; `clock` (ms) stands still unless it is given."""
+    """A driver of `manifest` over `log`; `clock` returns ms; by default it is constant."""
     sink = load_sink(manifest)
     clock = clock or (lambda: CLOCK_MS)
     return Coordinator(
         sink,
         CoordinatorContext(
             s3=s3,
-            admin=FileGroup(log, group),
-            engine=FunctionEngine(log),
+            admin=FileConsumerGroup(log, group),
+            engine=InlineEngine(log),
             clock=clock,
             owner=Owner("function", sink.namespace, sink.name, sink.sink_id),
             attempt=uuid.uuid4().hex,
-            **(world or {}),
+            **(context or {}),
         ),
         goal,
         Progress(sink, clock),

@@ -27,10 +27,10 @@ from sink_job.maintenance.discard_open import discard_open
 from sink_job.maintenance.offset_reset import OffsetResetter
 from sink_job.s3 import Conflict, S3Outcome
 from tests.support.memory_s3 import MemoryS3
-from tests.support.memory_sink import MemoryPlace, ended_by
-from tests.support.synthetic_log import FileGroup, FunctionEngine, FunctionLog
+from tests.support.memory_sink import MemorySinkFixture, error_of
+from tests.support.synthetic_log import FileConsumerGroup, InlineEngine, SyntheticLog
 
-LOG = FunctionLog(records=12)
+LOG = SyntheticLog(records=12)
 FIRST = "topics/log/partition=0/log+0+0000000000.json"
 NEW_LEDGER = StopCondition(until_caught_up=True, publish_open=True, start_new_ledger=True)
 OBJECTS = {
@@ -39,8 +39,8 @@ OBJECTS = {
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryPlace:
-    return MemoryPlace(tmp_path, monkeypatch)
+def sink_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemorySinkFixture:
+    return MemorySinkFixture(tmp_path, monkeypatch)
 
 
 class Once:
@@ -86,13 +86,13 @@ def stored_then(monkeypatch: pytest.MonkeyPatch, s3: MemoryS3, key: str, error: 
 
 
 def test_a_driver_whose_record_was_stored_before_the_outage_is_not_fenced_by_it(
-    place: MemoryPlace, monkeypatch: pytest.MonkeyPatch
+    sink_fixture: MemorySinkFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored_then(monkeypatch, place.s3, f"/ledger/{4:020d}", TransientError)
-    error = ended_by(lambda: place.run(LOG))
+    stored_then(monkeypatch, sink_fixture.s3, f"/ledger/{4:020d}", TransientError)
+    error = error_of(lambda: sink_fixture.run(LOG))
     assert type(error) is TransientError
-    place.run(LOG)
-    assert place.offsets() == OBJECTS
+    sink_fixture.run(LOG)
+    assert sink_fixture.offsets() == OBJECTS
 
 
 def ledger(s3: MemoryS3, attempt: str) -> Ledger:
@@ -129,111 +129,119 @@ def test_without_a_record_of_another_attempt_nobody_is_fenced(above: list[str]) 
 # -- a failure of a fenced driver ------------------------------------------------------------------------------------
 
 
-def gone_from_kafka(engine: FunctionEngine, group: FileGroup) -> None:
+def gone_from_kafka(engine: InlineEngine, group: FileConsumerGroup) -> None:
     engine.log = group.log = replace(LOG, starts_at=12)
 
 
-def test_a_fenced_driver_does_not_report_data_loss_of_what_the_other_one_has_published(place: MemoryPlace) -> None:
-    engine, group = FunctionEngine(LOG), FileGroup(LOG, place.group)
+def test_a_fenced_driver_does_not_report_data_loss_of_what_the_other_one_has_published(
+    sink_fixture: MemorySinkFixture,
+) -> None:
+    engine, group = InlineEngine(LOG), FileConsumerGroup(LOG, sink_fixture.group)
 
     def meanwhile(key: str) -> None:
-        place.run(LOG)
-        place.s3.delete([FIRST])
+        sink_fixture.run(LOG)
+        sink_fixture.s3.delete([FIRST])
         gone_from_kafka(engine, group)
 
-    with place.faults(Once("complete", FIRST, meanwhile)):
-        error = ended_by(lambda: place.run(LOG, engine=engine, admin=group))
+    with sink_fixture.faults(Once("complete", FIRST, meanwhile)):
+        error = error_of(lambda: sink_fixture.run(LOG, engine=engine, admin=group))
     assert isinstance(error, LedgerFenced)
     assert isinstance(error.__cause__, DataLoss)
 
 
-def test_a_failure_is_reported_as_it_is_where_the_store_does_not_say_who_owns_the_ledger(place: MemoryPlace) -> None:
-    engine, group = FunctionEngine(LOG), FileGroup(LOG, place.group)
+def test_a_failure_is_reported_as_it_is_where_the_store_does_not_say_who_owns_the_ledger(
+    sink_fixture: MemorySinkFixture,
+) -> None:
+    engine, group = InlineEngine(LOG), FileConsumerGroup(LOG, sink_fixture.group)
 
     def meanwhile(key: str) -> None:
-        place.run(LOG)
-        place.s3.delete([FIRST])
+        sink_fixture.run(LOG)
+        sink_fixture.s3.delete([FIRST])
         gone_from_kafka(engine, group)
-        place.s3.fault = fail("list", "/ledger/", TransientError)
+        sink_fixture.s3.fault = fail("list", "/ledger/", TransientError)
 
-    with place.faults(Once("complete", FIRST, meanwhile)):
-        error = ended_by(lambda: place.run(LOG, engine=engine, admin=group))
+    with sink_fixture.faults(Once("complete", FIRST, meanwhile)):
+        error = error_of(lambda: sink_fixture.run(LOG, engine=engine, admin=group))
     assert isinstance(error, DataLoss)
 
 
-def test_a_failure_of_the_owner_is_reported_as_it_is(place: MemoryPlace) -> None:
-    place.s3.put(FIRST, b"of somebody else")
-    assert isinstance(ended_by(lambda: place.run(LOG, goal=NEW_LEDGER)), ObjectConflict)
+def test_a_failure_of_the_owner_is_reported_as_it_is(sink_fixture: MemorySinkFixture) -> None:
+    sink_fixture.s3.put(FIRST, b"of somebody else")
+    assert isinstance(error_of(lambda: sink_fixture.run(LOG, goal=NEW_LEDGER)), ObjectConflict)
 
 
-def pending(place: MemoryPlace) -> None:
+def pending(sink_fixture: MemorySinkFixture) -> None:
     """A ledger that names an object which is not visible."""
-    with place.faults(fail("complete", FIRST, TransientError)):
-        assert isinstance(ended_by(lambda: place.run(LOG)), TransientError)
+    with sink_fixture.faults(fail("complete", FIRST, TransientError)):
+        assert isinstance(error_of(lambda: sink_fixture.run(LOG)), TransientError)
 
 
-def test_a_fenced_discard_does_not_report_as_lost_what_the_driver_has_published(place: MemoryPlace) -> None:
-    pending(place)
+def test_a_fenced_discard_does_not_report_as_lost_what_the_driver_has_published(
+    sink_fixture: MemorySinkFixture,
+) -> None:
+    pending(sink_fixture)
 
     def meanwhile(key: str) -> None:
-        place.run(LOG)
-        place.s3.delete([FIRST])
+        sink_fixture.run(LOG)
+        sink_fixture.s3.delete([FIRST])
 
-    with place.faults(Once("complete", FIRST, meanwhile)):
-        assert isinstance(ended_by(lambda: discard_open(place.hands())), LedgerFenced)
+    with sink_fixture.faults(Once("complete", FIRST, meanwhile)):
+        assert isinstance(error_of(lambda: discard_open(sink_fixture.ledger_access())), LedgerFenced)
 
 
-def test_a_fenced_reset_does_not_report_as_lost_what_the_driver_has_published(place: MemoryPlace) -> None:
-    pending(place)
+def test_a_fenced_reset_does_not_report_as_lost_what_the_driver_has_published(sink_fixture: MemorySinkFixture) -> None:
+    pending(sink_fixture)
     request = OffsetResetSpec.model_validate({"nonce": "n", "to": "Earliest", "onExisting": "NewPrefix"})
 
     def meanwhile(key: str) -> None:
-        place.run(LOG)
-        place.s3.delete([FIRST])
+        sink_fixture.run(LOG)
+        sink_fixture.s3.delete([FIRST])
 
-    resetter = OffsetResetter(place.sink, place.hands(), FileGroup(LOG, place.group), request)
-    with place.faults(Once("complete", FIRST, meanwhile)):
-        assert isinstance(ended_by(resetter.run), LedgerFenced)
+    resetter = OffsetResetter(
+        sink_fixture.sink, sink_fixture.ledger_access(), FileConsumerGroup(LOG, sink_fixture.group), request
+    )
+    with sink_fixture.faults(Once("complete", FIRST, meanwhile)):
+        assert isinstance(error_of(resetter.run), LedgerFenced)
 
 
 # -- a 409 that persists ---------------------------------------------------------------------------------------------
 
 
 def test_a_conflict_over_the_drivers_own_record_is_a_success(
-    place: MemoryPlace, monkeypatch: pytest.MonkeyPatch
+    sink_fixture: MemorySinkFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored_then(monkeypatch, place.s3, f"/ledger/{4:020d}", Conflict)
-    place.run(LOG)
-    assert place.offsets() == OBJECTS
+    stored_then(monkeypatch, sink_fixture.s3, f"/ledger/{4:020d}", Conflict)
+    sink_fixture.run(LOG)
+    assert sink_fixture.offsets() == OBJECTS
 
 
-def test_a_conflict_over_the_record_of_another_driver_fences(place: MemoryPlace) -> None:
+def test_a_conflict_over_the_record_of_another_driver_fences(sink_fixture: MemorySinkFixture) -> None:
     def meanwhile(key: str) -> None:
-        place.run(LOG)
+        sink_fixture.run(LOG)
         raise Conflict(key, key)
 
-    with place.faults(Once("put", f"/ledger/{4:020d}", meanwhile)):
-        assert isinstance(ended_by(lambda: place.run(LOG)), LedgerFenced)
-    assert place.offsets() == OBJECTS
+    with sink_fixture.faults(Once("put", f"/ledger/{4:020d}", meanwhile)):
+        assert isinstance(error_of(lambda: sink_fixture.run(LOG)), LedgerFenced)
+    assert sink_fixture.offsets() == OBJECTS
 
 
 @pytest.mark.parametrize("file", ["/ledger/", "/snapshot/", "owner.json", "/topics/log/json.json"])
-def test_a_conflict_over_nothing_is_worth_trying_again(place: MemoryPlace, file: str) -> None:
-    with place.faults(fail("put", file, Conflict)):
-        error = ended_by(lambda: place.run(LOG))
+def test_a_conflict_over_nothing_is_worth_trying_again(sink_fixture: MemorySinkFixture, file: str) -> None:
+    with sink_fixture.faults(fail("put", file, Conflict)):
+        error = error_of(lambda: sink_fixture.run(LOG))
     assert isinstance(error, TransientError)
     assert not isinstance(error, S3Outcome)
-    place.run(LOG)
-    assert place.offsets() == OBJECTS
+    sink_fixture.run(LOG)
+    assert sink_fixture.offsets() == OBJECTS
 
 
 @pytest.mark.parametrize("file", ["/snapshot/", "owner.json", "/topics/log/json.json"])
 def test_a_conflict_over_what_the_driver_has_written_itself_is_a_success(
-    place: MemoryPlace, monkeypatch: pytest.MonkeyPatch, file: str
+    sink_fixture: MemorySinkFixture, monkeypatch: pytest.MonkeyPatch, file: str
 ) -> None:
-    stored_then(monkeypatch, place.s3, file, Conflict)
-    place.run(LOG)
-    assert place.offsets() == OBJECTS
+    stored_then(monkeypatch, sink_fixture.s3, file, Conflict)
+    sink_fixture.run(LOG)
+    assert sink_fixture.offsets() == OBJECTS
 
 
 def test_a_conflict_over_the_place_of_another_sink_is_refused() -> None:
@@ -249,11 +257,11 @@ def test_a_conflict_over_the_place_of_another_sink_is_refused() -> None:
 
 
 def test_of_drivers_that_start_a_sink_at_once_none_takes_the_others_objects_for_a_lost_ledger(
-    place: MemoryPlace,
+    sink_fixture: MemorySinkFixture,
 ) -> None:
-    with place.faults(Once("list", "topics/log/", lambda key: place.run(FunctionLog(records=8)))):
-        place.run(LOG)
-    found = sorted(offset for offsets in place.offsets().values() for offset in offsets)
+    with sink_fixture.faults(Once("list", "topics/log/", lambda key: sink_fixture.run(SyntheticLog(records=8)))):
+        sink_fixture.run(LOG)
+    found = sorted(offset for offsets in sink_fixture.offsets().values() for offset in offsets)
     assert found == list(range(12))
 
 
@@ -273,44 +281,48 @@ class Vanishing:
             self._s3.uploads.clear()
 
 
-def test_an_upload_that_vanishes_while_its_object_is_made_again_is_tried_again(place: MemoryPlace) -> None:
-    pending(place)
-    place.s3.uploads.clear()
-    with place.faults(vanishing := Vanishing(place.s3, 3)):
-        place.run(LOG)
+def test_an_upload_that_vanishes_while_its_object_is_made_again_is_tried_again(sink_fixture: MemorySinkFixture) -> None:
+    pending(sink_fixture)
+    sink_fixture.s3.uploads.clear()
+    with sink_fixture.faults(vanishing := Vanishing(sink_fixture.s3, 3)):
+        sink_fixture.run(LOG)
     assert vanishing.left == 0
-    assert place.offsets() == OBJECTS
-    assert place.remainder() == []
+    assert sink_fixture.offsets() == OBJECTS
+    assert sink_fixture.orphans() == []
 
 
-def test_uploads_that_keep_vanishing_are_worth_trying_again_later_and_nothing_is_left(place: MemoryPlace) -> None:
-    pending(place)
-    place.s3.uploads.clear()
-    with place.faults(Vanishing(place.s3, 1_000)):
-        error = ended_by(lambda: place.run(LOG))
+def test_uploads_that_keep_vanishing_are_worth_trying_again_later_and_nothing_is_left(
+    sink_fixture: MemorySinkFixture,
+) -> None:
+    pending(sink_fixture)
+    sink_fixture.s3.uploads.clear()
+    with sink_fixture.faults(Vanishing(sink_fixture.s3, 1_000)):
+        error = error_of(lambda: sink_fixture.run(LOG))
     assert type(error) is TransientError
     assert "disappear during rebuilds" in str(error)
-    assert place.s3.uploads == {}
-    place.run(LOG)
-    assert place.offsets() == OBJECTS
+    assert sink_fixture.s3.uploads == {}
+    sink_fixture.run(LOG)
+    assert sink_fixture.offsets() == OBJECTS
 
 
-def test_what_a_try_has_begun_is_aborted_where_kafka_no_longer_holds_all_records(place: MemoryPlace) -> None:
-    pending(place)
-    place.s3.uploads.clear()
-    holed = replace(LOG, holes=frozenset({3}))
-    assert isinstance(ended_by(lambda: place.run(holed)), DataLoss)
-    assert place.s3.uploads == {}
+def test_what_a_try_has_begun_is_aborted_where_kafka_no_longer_holds_all_records(
+    sink_fixture: MemorySinkFixture,
+) -> None:
+    pending(sink_fixture)
+    sink_fixture.s3.uploads.clear()
+    holed = replace(LOG, gaps=frozenset({3}))
+    assert isinstance(error_of(lambda: sink_fixture.run(holed)), DataLoss)
+    assert sink_fixture.s3.uploads == {}
 
 
-def test_staged_remainders_that_keep_vanishing_end_the_driver(place: MemoryPlace) -> None:
+def test_staged_remainders_that_keep_vanishing_end_the_driver(sink_fixture: MemorySinkFixture) -> None:
     def fault(call: str, key: str) -> None:
         if call == "get_range":
-            place.s3.delete([key])
+            sink_fixture.s3.delete([key])
 
-    with place.faults(fault):
-        error = ended_by(lambda: place.run(LOG))
+    with sink_fixture.faults(fault):
+        error = error_of(lambda: sink_fixture.run(LOG))
     assert type(error) is TransientError
     assert "its open objects were rebuilt 5 times" in str(error)
-    place.run(LOG)
-    assert place.offsets() == OBJECTS
+    sink_fixture.run(LOG)
+    assert sink_fixture.offsets() == OBJECTS

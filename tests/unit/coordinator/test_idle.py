@@ -17,11 +17,11 @@ from sink_job.coordinator.progress import Progress
 from sink_job.ledger.ownership import Owner
 from sink_job.s3 import Head, Listed, NotFound, PreconditionFailed
 from tests.support.sink_fixture import manifest
-from tests.support.synthetic_log import FileGroup, FunctionEngine, FunctionLog
+from tests.support.synthetic_log import FileConsumerGroup, InlineEngine, SyntheticLog
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
-LOG = FunctionLog(records=0)
+LOG = SyntheticLog(records=0)
 
 
 class MemoryS3:
@@ -59,7 +59,7 @@ class MemoryS3:
             self._bodies.pop(key, None)
 
 
-class Interrupted(FileGroup):
+class Interrupted(FileConsumerGroup):
     """A Kafka that does something else between two questions for the log ends, and loses patience after many."""
 
     def __init__(self, path: Path) -> None:
@@ -94,16 +94,16 @@ def make_driver(monkeypatch: pytest.MonkeyPatch, kafka: Interrupted) -> MakeDriv
 
     def make(attempt: str, clock: Callable[[], int]) -> coordinator.Coordinator:
         settings: Any = None
-        world = CoordinatorContext(
+        context = CoordinatorContext(
             s3=settings,
             admin=kafka,
-            engine=FunctionEngine(LOG),
+            engine=InlineEngine(LOG),
             clock=clock,
             owner=Owner("function", sink.namespace, sink.name, sink.sink_id),
             attempt=attempt,
             discovery_interval_ms=10_000,
         )
-        return coordinator.Coordinator(sink, world, StopCondition(), Progress(sink, clock))
+        return coordinator.Coordinator(sink, context, StopCondition(), Progress(sink, clock))
 
     return make
 

@@ -19,10 +19,10 @@ from sink_job.s3 import (
     PreconditionFailed,
     S3Outcome,
 )
-from tests.support.memory_sink import MemoryPlace, ended_by
-from tests.support.synthetic_log import FunctionLog
+from tests.support.memory_sink import MemorySinkFixture, error_of
+from tests.support.synthetic_log import SyntheticLog
 
-LOG = FunctionLog(records=12)
+LOG = SyntheticLog(records=12)
 OBJECTS = {
     f"topics/log/partition=0/log+0+{first:010d}.json": list(range(first, min(first + 5, 12))) for first in (0, 5, 10)
 }
@@ -78,49 +78,49 @@ class Answers:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryPlace:
-    return MemoryPlace(tmp_path, monkeypatch)
+def sink_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemorySinkFixture:
+    return MemorySinkFixture(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("times", [1, None], ids=["once", "always"])
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_whatever_the_store_answers_the_driver_ends_with_a_known_code_and_the_next_one_is_exact(
-    place: MemoryPlace, request_: str, outcome: type[S3Outcome], times: int | None
+    sink_fixture: MemorySinkFixture, request_: str, outcome: type[S3Outcome], times: int | None
 ) -> None:
     call, key = REQUESTS[request_]
-    with place.faults(Answers(call, key, outcome, times)):
-        error = ended_by(lambda: place.run(LOG))
+    with sink_fixture.faults(Answers(call, key, outcome, times)):
+        error = error_of(lambda: sink_fixture.run(LOG))
     assert error is None or error.exit_code in KNOWN, error
-    place.run(LOG)
-    assert place.offsets() == OBJECTS
-    assert place.remainder() == []
+    sink_fixture.run(LOG)
+    assert sink_fixture.offsets() == OBJECTS
+    assert sink_fixture.orphans() == []
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_whatever_the_store_answers_a_driver_that_takes_over_ends_with_a_known_code(
-    place: MemoryPlace, request_: str, outcome: type[S3Outcome]
+    sink_fixture: MemorySinkFixture, request_: str, outcome: type[S3Outcome]
 ) -> None:
-    place.run(FunctionLog(records=8), goal=StopCondition(until_caught_up=True))
+    sink_fixture.run(SyntheticLog(records=8), goal=StopCondition(until_caught_up=True))
     call, key = REQUESTS[request_]
-    with place.faults(Answers(call, key, outcome, None)):
-        error = ended_by(lambda: place.run(LOG))
+    with sink_fixture.faults(Answers(call, key, outcome, None)):
+        error = error_of(lambda: sink_fixture.run(LOG))
     assert error is None or error.exit_code in KNOWN, error
-    place.run(LOG)
-    assert place.offsets() == OBJECTS
-    assert place.remainder() == []
+    sink_fixture.run(LOG)
+    assert sink_fixture.offsets() == OBJECTS
+    assert sink_fixture.orphans() == []
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_whatever_the_store_answers_a_command_ends_with_a_known_code(
-    place: MemoryPlace, request_: str, outcome: type[S3Outcome]
+    sink_fixture: MemorySinkFixture, request_: str, outcome: type[S3Outcome]
 ) -> None:
-    place.run(FunctionLog(records=8), goal=StopCondition(until_caught_up=True))
+    sink_fixture.run(SyntheticLog(records=8), goal=StopCondition(until_caught_up=True))
     call, key = REQUESTS[request_]
-    with place.faults(Answers(call, key, outcome, None)):
-        error = ended_by(lambda: discard_open(place.hands()))
+    with sink_fixture.faults(Answers(call, key, outcome, None)):
+        error = error_of(lambda: discard_open(sink_fixture.ledger_access()))
     assert error is None or error.exit_code in KNOWN, error
-    place.run(LOG)
-    assert sorted(offset for offsets in place.offsets().values() for offset in offsets) == list(range(12))
+    sink_fixture.run(LOG)
+    assert sorted(offset for offsets in sink_fixture.offsets().values() for offset in offsets) == list(range(12))

@@ -10,14 +10,14 @@ import pytest
 from sink_job.api.errors import DataLoss
 from sink_job.api.spec import load_sink
 from sink_job.ledger.store import Ledger
-from tests.support.memory_sink import MemoryPlace, ended_by
+from tests.support.memory_sink import MemorySinkFixture, error_of
 from tests.support.sink_fixture import manifest
-from tests.support.synthetic_log import FunctionEngine, FunctionLog
+from tests.support.synthetic_log import InlineEngine, SyntheticLog
 
 FIRST = "topics/log/partition=0/log+0+0000000000.json"
 
 
-class Retention(FunctionEngine):
+class Retention(InlineEngine):
     """Once `runs`, each of the next five jobs finds that the log has lost one more record."""
 
     runs = False
@@ -29,35 +29,39 @@ class Retention(FunctionEngine):
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryPlace:
-    place = MemoryPlace(tmp_path, monkeypatch)
+def sink_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemorySinkFixture:
+    sink_fixture = MemorySinkFixture(tmp_path, monkeypatch)
     given = manifest("archive", "http://127.0.0.1:9", flush_size=5, max_records=10, spec={"onDataLoss": "Continue"})
-    place.sink = load_sink(given)
-    return place
+    sink_fixture.sink = load_sink(given)
+    return sink_fixture
 
 
-def test_a_round_that_is_recorded_is_not_read_again_when_an_object_of_it_cannot_be_rebuilt(place: MemoryPlace) -> None:
-    log = FunctionLog(records=20)
+def test_a_round_that_is_recorded_is_not_read_again_when_an_object_of_it_cannot_be_rebuilt(
+    sink_fixture: MemorySinkFixture,
+) -> None:
+    log = SyntheticLog(records=20)
     engine = Retention(log)
 
     def upload_is_gone(call: str, key: str) -> None:
         if (call, key) == ("complete", FIRST) and not engine.runs:
             engine.runs = True
-            place.s3.uploads = {name: upload for name, upload in place.s3.uploads.items() if upload.key != key}
+            sink_fixture.s3.uploads = {
+                name: upload for name, upload in sink_fixture.s3.uploads.items() if upload.key != key
+            }
 
-    with place.faults(upload_is_gone):
-        assert isinstance(ended_by(lambda: place.run(log, engine=engine, snapshot_every=100)), DataLoss)
-    store: Any = place.s3
-    ledger = Ledger(store, place.root, "reader")
+    with sink_fixture.faults(upload_is_gone):
+        assert isinstance(error_of(lambda: sink_fixture.run(log, engine=engine, snapshot_every=100)), DataLoss)
+    store: Any = sink_fixture.s3
+    ledger = Ledger(store, sink_fixture.root, "reader")
     reached = [
         change.state.next
         for number in range(1, ledger.load().number + 1)
         for change in ledger.record(number).partitions.values()
     ]
     assert reached == sorted(reached)
-    place.run(log)
+    sink_fixture.run(log)
     lost = [line.lost for line in ledger.published(ledger.load()) if line.lost]
     assert [(each.first, each.offsets.count) for each in lost] == [(0, 5)]
-    assert place.offsets() == {
+    assert sink_fixture.offsets() == {
         f"topics/log/partition=0/log+0+{first:010d}.json": list(range(first, first + 5)) for first in (5, 10, 15)
     }

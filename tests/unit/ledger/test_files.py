@@ -13,10 +13,10 @@ import pytest
 from sink_job.api.errors import ConfigurationError, LedgerUnreadable
 from sink_job.coordinator.context import StopCondition
 from sink_job.ledger import files
-from tests.support.memory_sink import MemoryPlace, ended_by
-from tests.support.synthetic_log import FunctionLog
+from tests.support.memory_sink import MemorySinkFixture, error_of
+from tests.support.synthetic_log import SyntheticLog
 
-LOG = FunctionLog(records=12)
+LOG = SyntheticLog(records=12)
 FOREIGN = [
     "ledger/",
     "ledger/notes.txt",
@@ -41,8 +41,8 @@ DAMAGED: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryPlace:
-    return MemoryPlace(tmp_path, monkeypatch)
+def sink_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemorySinkFixture:
+    return MemorySinkFixture(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -51,94 +51,98 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryPlace:
     ids=["the first format, without a format field", "an older format", "a newer format"],
 )
 def test_a_ledger_of_another_format_is_rejected_with_both_formats(
-    place: MemoryPlace, document: dict[str, object], number: int
+    sink_fixture: MemorySinkFixture, document: dict[str, object], number: int
 ) -> None:
-    key = f"{place.root}ledger/{1:020d}.json.gz"
-    place.s3.put(key, gzip.compress(msgspec.json.encode(document)))
-    error = ended_by(lambda: place.run(LOG))
+    key = f"{sink_fixture.root}ledger/{1:020d}.json.gz"
+    sink_fixture.s3.put(key, gzip.compress(msgspec.json.encode(document)))
+    error = error_of(lambda: sink_fixture.run(LOG))
     assert isinstance(error, ConfigurationError)
     assert f"{key} has ledger format {number}; " in str(error)
     assert " format 3 only" in str(error)
 
 
-def test_every_file_of_the_ledger_contains_its_format(place: MemoryPlace) -> None:
-    place.run(LOG, snapshot_every=2)
+def test_every_file_of_the_ledger_contains_its_format(sink_fixture: MemorySinkFixture) -> None:
+    sink_fixture.run(LOG, snapshot_every=2)
     folders = {"ledger", "snapshot", "intent"}
-    names = [key for key in place.s3.objects if key.removeprefix(place.root).split("/")[0] in folders]
-    assert {name.removeprefix(place.root).split("/")[0] for name in names} == folders
-    assert {msgspec.json.decode(gzip.decompress(place.s3.get(name)))["format"] for name in names} == {3}
+    names = [key for key in sink_fixture.s3.objects if key.removeprefix(sink_fixture.root).split("/")[0] in folders]
+    assert {name.removeprefix(sink_fixture.root).split("/")[0] for name in names} == folders
+    assert {msgspec.json.decode(gzip.decompress(sink_fixture.s3.get(name)))["format"] for name in names} == {3}
 
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_foreign_file_is_ignored_with_one_warning(
-    place: MemoryPlace, caplog: pytest.LogCaptureFixture, name: str
+    sink_fixture: MemorySinkFixture, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
-    place.run(FunctionLog(records=8), goal=StopCondition(until_caught_up=True))
-    place.s3.put(place.root + name, b"")
-    place.run(LOG)
+    sink_fixture.run(SyntheticLog(records=8), goal=StopCondition(until_caught_up=True))
+    sink_fixture.s3.put(sink_fixture.root + name, b"")
+    sink_fixture.run(LOG)
     warnings = [each.getMessage() for each in caplog.records if "is ignored" in each.getMessage()]
     # a driver does not read the published log
-    expected = [] if name.startswith("published/") else [f"s3://archive/{place.root}{name}"]
+    expected = [] if name.startswith("published/") else [f"s3://archive/{sink_fixture.root}{name}"]
     assert [warning.split(" is ignored")[0] for warning in warnings] == expected
-    assert sum(map(len, place.offsets().values())) == 12
-    assert place.root + name in place.s3.objects
+    assert sum(map(len, sink_fixture.offsets().values())) == 12
+    assert sink_fixture.root + name in sink_fixture.s3.objects
 
 
-def test_a_folder_marker_is_not_a_ledger(place: MemoryPlace) -> None:
-    place.s3.put(f"{place.root}ledger/", b"")
-    assert not place.hands().ledger.exists()
+def test_a_folder_marker_is_not_a_ledger(sink_fixture: MemorySinkFixture) -> None:
+    sink_fixture.s3.put(f"{sink_fixture.root}ledger/", b"")
+    assert not sink_fixture.ledger_access().ledger.exists()
 
 
 @pytest.mark.parametrize("folder", ["ledger/", "snapshot/", "intent/"])
 @pytest.mark.parametrize("damage", DAMAGED)
-def test_the_error_for_an_unreadable_ledger_file_has_its_key(place: MemoryPlace, folder: str, damage: str) -> None:
+def test_the_error_for_an_unreadable_ledger_file_has_its_key(
+    sink_fixture: MemorySinkFixture, folder: str, damage: str
+) -> None:
     every = 3 if folder == "snapshot/" else 1_000
-    place.run(FunctionLog(records=8), goal=StopCondition(until_caught_up=True), snapshot_every=every)
-    key = max(key for key in place.s3.objects if key.startswith(place.root + folder))
-    place.s3.put(key, DAMAGED[damage](place.s3.get(key)))
-    error = ended_by(lambda: place.run(LOG))
+    sink_fixture.run(SyntheticLog(records=8), goal=StopCondition(until_caught_up=True), snapshot_every=every)
+    key = max(key for key in sink_fixture.s3.objects if key.startswith(sink_fixture.root + folder))
+    sink_fixture.s3.put(key, DAMAGED[damage](sink_fixture.s3.get(key)))
+    error = error_of(lambda: sink_fixture.run(LOG))
     assert isinstance(error, LedgerUnreadable)
     assert error.exit_code == 7
     assert f"s3://archive/{key} cannot be read" in str(error)
     assert "Restore that object" in str(error)
 
 
-def test_the_error_for_a_record_with_a_wrong_number_has_its_key(place: MemoryPlace) -> None:
-    place.run(FunctionLog(records=8), goal=StopCondition(until_caught_up=True))
-    last = max(key for key in place.s3.objects if key.startswith(f"{place.root}ledger/"))
+def test_the_error_for_a_record_with_a_wrong_number_has_its_key(sink_fixture: MemorySinkFixture) -> None:
+    sink_fixture.run(SyntheticLog(records=8), goal=StopCondition(until_caught_up=True))
+    last = max(key for key in sink_fixture.s3.objects if key.startswith(f"{sink_fixture.root}ledger/"))
     number = int(last.rsplit("/", 1)[1][:20])
     copy = last.replace(f"{number:020d}", f"{number + 1:020d}")
-    place.s3.put(copy, place.s3.get(last))
-    error = ended_by(lambda: place.run(LOG))
+    sink_fixture.s3.put(copy, sink_fixture.s3.get(last))
+    error = error_of(lambda: sink_fixture.run(LOG))
     assert isinstance(error, LedgerUnreadable)
     assert f"{copy} cannot be read (it contains number {number})" in str(error)
 
 
 @pytest.mark.parametrize("damage", ["empty", "not gzip", "cut short", "not JSON"])
-def test_the_error_for_an_unreadable_published_log_has_its_key(place: MemoryPlace, damage: str) -> None:
-    place.run(LOG)
-    key = max(key for key in place.s3.objects if "/published/" in key)
-    ledger = place.hands().ledger
+def test_the_error_for_an_unreadable_published_log_has_its_key(sink_fixture: MemorySinkFixture, damage: str) -> None:
+    sink_fixture.run(LOG)
+    key = max(key for key in sink_fixture.s3.objects if "/published/" in key)
+    ledger = sink_fixture.ledger_access().ledger
     state = ledger.load()
     assert len(ledger.published(state)) > 0
-    place.s3.put(key, DAMAGED[damage](place.s3.get(key)))
-    error = ended_by(lambda: ledger.published(state))
+    sink_fixture.s3.put(key, DAMAGED[damage](sink_fixture.s3.get(key)))
+    error = error_of(lambda: ledger.published(state))
     assert isinstance(error, LedgerUnreadable)
     assert key in str(error)
 
 
 @pytest.mark.parametrize("name", ["owner", "topic"])
 @pytest.mark.parametrize("damage", ["empty", "not gzip", "cut short"])
-def test_take_over_replaces_an_unreadable_ownership_file(place: MemoryPlace, name: str, damage: str) -> None:
-    place.run(FunctionLog(records=8))
-    key = f"{place.root}owner.json" if name == "owner" else "topics/_s3sink/topics/log/json.json"
-    place.s3.put(key, DAMAGED[damage](place.s3.get(key)))
-    error = ended_by(lambda: place.run(LOG))
+def test_take_over_replaces_an_unreadable_ownership_file(
+    sink_fixture: MemorySinkFixture, name: str, damage: str
+) -> None:
+    sink_fixture.run(SyntheticLog(records=8))
+    key = f"{sink_fixture.root}owner.json" if name == "owner" else "topics/_s3sink/topics/log/json.json"
+    sink_fixture.s3.put(key, DAMAGED[damage](sink_fixture.s3.get(key)))
+    error = error_of(lambda: sink_fixture.run(LOG))
     assert isinstance(error, LedgerUnreadable)
     assert f"s3://archive/{key} cannot be read" in str(error)
     assert "--take-over" in str(error)
-    place.run(LOG, goal=StopCondition(until_caught_up=True, publish_open=True, take_over=True))
-    assert sum(map(len, place.offsets().values())) == 12
+    sink_fixture.run(LOG, goal=StopCondition(until_caught_up=True, publish_open=True, take_over=True))
+    assert sum(map(len, sink_fixture.offsets().values())) == 12
 
 
 def test_concurrent_readers_share_one_decoder_per_type() -> None:

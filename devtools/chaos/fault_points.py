@@ -1,4 +1,4 @@
-"""Moments at which a fault happens: at a request of a driver, before the store gets it or after it has done it."""
+"""Points at which a fault occurs: at a request of a driver, before the store receives it or after its execution."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import random
 import signal
 from collections.abc import Callable
 
-from devtools.chaos.drivers import Driver
-from devtools.chaos.world import World
+from devtools.chaos.drivers import DriverProcess
+from devtools.chaos.scenario import Scenario
 from devtools.faults.s3_proxy import Kill, Point
-from devtools.faults.s3_requests import Request
+from devtools.faults.s3_requests import S3Request
 
 TARGETS: tuple[tuple[str, str], ...] = (
     ("PutObject", "/intent/"),
@@ -26,13 +26,13 @@ TARGETS: tuple[tuple[str, str], ...] = (
     ("PutObject", "/snapshot/"),
     ("PutObject", "/published/"),
 )
-"""Requests at which something happens: their kind and what their key holds."""
+"""Requests at which faults occur: their kind and a part of their key."""
 
 REQUEST_SECONDS = 8.0
-"""How long a fault waits for its request; then it happens at once."""
+"""Maximum wait of a fault for its request; then the fault occurs at once."""
 
 
-def target(rng: random.Random, *, among: tuple[tuple[str, str], ...] = TARGETS) -> Callable[[Request], bool]:
+def target(rng: random.Random, *, among: tuple[tuple[str, str], ...] = TARGETS) -> Callable[[S3Request], bool]:
     kind, part = rng.choice(among)
     return lambda request: request.kind == kind and part in request.key and "/probe/" not in request.key
 
@@ -42,19 +42,24 @@ def any_point(rng: random.Random) -> Point:
 
 
 def kill_at(
-    world: World, driver: Driver, rng: random.Random, matches: Callable[[Request], bool], point: Point, nth: int
+    scenario: Scenario,
+    driver: DriverProcess,
+    rng: random.Random,
+    matches: Callable[[S3Request], bool],
+    point: Point,
+    nth: int,
 ) -> bool:
     rule = driver.proxy.when(matches, Kill(driver.process), point=point, nth=nth)
-    world.until(lambda: bool(rule.fired) or not driver.process.running(), REQUEST_SECONDS)
+    scenario.wait_until(lambda: bool(rule.fired) or not driver.process.running(), REQUEST_SECONDS)
     rule.remove()
-    world.killed(driver)
+    scenario.kill(driver)
     driver.proxy.resume()
-    world.fired["kills at requests"] += bool(rule.fired)
+    scenario.fired["kills at requests"] += bool(rule.fired)
     return bool(rule.fired)
 
 
-def terminated(world: World, driver: Driver, codes: set[int]) -> None:
+def terminate_with(scenario: Scenario, driver: DriverProcess, codes: set[int]) -> None:
     if driver.process.running():
         os.kill(driver.process.pid, signal.SIGTERM)
-    # Python's own default, while the interpreter is starting.
-    world.ended(driver, codes | {-signal.SIGTERM} if not driver.proxy.requests else codes, 60)
+    # Python's default while the interpreter starts.
+    scenario.expect_exit(driver, codes | {-signal.SIGTERM} if not driver.proxy.requests else codes, 60)

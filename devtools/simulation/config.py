@@ -1,4 +1,4 @@
-"""What a seed chooses before anything happens: the sink's settings, its topics, which faults there are, how often."""
+"""The choices of a seed before a run: the sink's settings, its topics, the faults and their frequency."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ EVENTS = {
     "edit": 2,
     "long-idle": 1,
 }
-"""What happens at a step, with its weight."""
+"""The events that can occur at a step, with their weights."""
 
 TRAITS = (
     "late-tasks",
     "kafka",
     "bad-records",
-    "holes",
+    "holes",  # offsets without a record; the name is a part of the seeds. words: allow
     "foreign-etags",
     "lenient-store",
     "pages",
@@ -46,23 +46,24 @@ TRAITS = (
     "eager-reader",
     "slow-records",
 )
-"""What a world has all the time or not at all. `data-loss`: retention drops records that are in no object yet."""
+"""Features that a run has from its start or not at all. `data-loss`: retention drops records that are in no object."""
 
 FEATURES = (*EVENTS, *CALL_FAULTS, *TRAITS)
 
 RARE = {"data-loss": 0.08, "foreign-etags": 0.1, "group-forward": 0.2, "reset": 0.3, "discard": 0.3, "clock": 0.3}
-"""How likely a world has a feature; others half the time."""
+"""The probability of a feature; 0.5 for others."""
 
 DAY_MS = 86_400_000
-BEGIN_MS = 1_700_000_000_000
+START_MS = 1_700_000_000_000
 
-FOREIGN_KEY = "topics/log/somebody-else's"
-"""An object and an upload that no sink may touch."""
+FOREIGN_KEY = "topics/log/unowned"
+"""The key of a foreign object and upload that no sink may change."""
 
 
 @dataclass
-class Shape:
-    """`rate` is how likely an event happens at a step, `fault_rate` how likely something goes wrong with a call."""
+class SimulationConfig:
+    """The configuration of a run. `rate` is the probability of an event at a step, `fault_rate` that of a fault of a
+    call."""
 
     seed: int
     features: frozenset[str]
@@ -74,7 +75,7 @@ class Shape:
     tick: int
     page: int
     snapshot_every: int
-    look_every: int
+    discovery_interval_ms: int
     kinds: int
     pad: int
     first: dict[str, int]
@@ -87,18 +88,18 @@ class Shape:
         return feature in self.features
 
     def sink(self) -> Sink:
-        """A manifest: the next one, where settings are edited."""
+        """The next manifest of the run."""
         return parse_sink(_manifest(self, self.rng))
 
 
-def choose(seed: int, *, without: Collection[str] = (), include: Collection[str] = ()) -> Shape:
-    """The world of a seed, some of its features left out or put in."""
+def config_of_seed(seed: int, *, without: Collection[str] = (), include: Collection[str] = ()) -> SimulationConfig:
+    """The configuration of a seed, without and with some features."""
     rng = random.Random(f"{seed}/shape")
     features = {name for name in FEATURES if random.Random(f"{seed}/{name}").random() < RARE.get(name, 0.5)}
     features = (features | {"growth"} | set(include)) - set(without)
     topics = ["log", "other"][: rng.choice((1, 1, 2))]
     partitions = {name: rng.choice((1, 1, 2, 3, 4)) for name in topics}
-    return Shape(
+    return SimulationConfig(
         seed=seed,
         features=frozenset(features),
         partitions=partitions,
@@ -109,7 +110,7 @@ def choose(seed: int, *, without: Collection[str] = (), include: Collection[str]
         tick=rng.choice((5, 40, 200, 700)),
         page=2 if "pages" in features else 1000,
         snapshot_every=1 if "slow-records" in features else rng.choice((2, 3, 6, 100)),
-        look_every=rng.choice((1_000, 5_000, 30_000)),
+        discovery_interval_ms=rng.choice((1_000, 5_000, 30_000)),
         kinds=rng.choice((1, 2, 3)),
         pad=rng.choice((0, 20, 60)),
         first={name: rng.choice((0, 0, 7)) for name in topics},
@@ -120,14 +121,14 @@ def choose(seed: int, *, without: Collection[str] = (), include: Collection[str]
     )
 
 
-def _manifest(shape: Shape, rng: random.Random) -> dict[str, Any]:
+def _manifest(config: SimulationConfig, rng: random.Random) -> dict[str, Any]:
     partitioner = _partitioner(rng)
     kafka: dict[str, Any] = {"bootstrapServers": "127.0.0.1:9", "groupId": "group"}
-    if shape.has("pattern"):
+    if config.has("pattern"):
         kafka["topicsPattern"] = ".*"
     else:
-        kafka["topics"] = sorted(shape.partitions)
-    if shape.latest:
+        kafka["topics"] = sorted(config.partitions)
+    if config.latest:
         kafka["startingOffsets"] = "Latest"
     spec: dict[str, Any] = {
         "kafka": kafka,
@@ -141,9 +142,9 @@ def _manifest(shape: Shape, rng: random.Random) -> dict[str, Any]:
             "region": "us-east-1",
             "partSize": rng.choice((1, 150, 400, 2000)),
         },
-        "onDataLoss": "Continue" if shape.has("continue") else "Fail",
+        "onDataLoss": "Continue" if config.has("continue") else "Fail",
     }
-    if shape.has("bad-records"):
+    if config.has("bad-records"):
         spec["errors"] = {"tolerance": "All", "onNullValue": "Ignore"}
     head = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "metadata": {"name": "sink"}}
     return {**head, "spec": spec}

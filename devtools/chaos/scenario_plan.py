@@ -1,6 +1,6 @@
-"""The plan of a run: worlds (one sink and its topic each), and in each world cycles with one fault each.
+"""The plan of a run: scenarios (a sink and its topic), and their cycles with one fault each.
 
-A plan is a function of the seed, the number of cycles and the cycles of a world: the same arguments give the same plan.
+A plan is a function of the seed, the number of cycles and the cycles per scenario.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PARTITIONERS: tuple[Mapping[str, Any], ...] = (
     {"type": "Hourly", "timezone": "Europe/Berlin"},
     {"type": "Time", "timezone": "UTC", **_HALVES, **_BY_FIELD},
 )
-"""All types, and of the types with a time all extractors."""
+"""All types, and all timestamp extractors."""
 
 ROTATIONS: tuple[Mapping[str, Any], ...] = (
     {"flushSize": 70},
@@ -39,7 +39,7 @@ ROTATIONS: tuple[Mapping[str, Any], ...] = (
     {"flushSize": 300, "maxOpenObjects": 4},
     {"interval": "20m", "onPathChange": False, "maxBytes": 60_000},
 )
-"""`interval` is replaced by `maxBytes` where there is no time in the path."""
+"""If the path has no time, `maxBytes` replaces `interval`."""
 
 FORMATS: tuple[Mapping[str, Any], ...] = (
     {"converter": "Json", "output": "Json"},
@@ -84,22 +84,22 @@ FAULTS: Mapping[str, int] = {
     "reader": 2,
     "group-reset": 1,
 }
-"""Kind to how often it occurs in 66 cycles."""
+"""Number of occurrences of each fault in 66 cycles."""
 
-GROWS_FROM = 24
-"""A world with as many partitions begins with few active ones, and all become active while a driver runs."""
+GROWTH_MIN_PARTITIONS = 24
+"""A scenario with at least this number of partitions starts with few active ones; all become active during a run."""
 
 FILLS_DISKS = ("disk-full", "file-limit")
-"""Faults that need more bytes in open objects than a task keeps in memory."""
+"""Faults that require more bytes in open objects than a task keeps in memory."""
 
-LEAST_MEMORY = 1_560 << 20
-"""Little more than two tasks at a time need with parts of 5 MiB."""
+MIN_MEMORY = 1_560 << 20
+"""Bytes: slightly more than two concurrent tasks need with parts of 5 MiB."""
 
 OUTAGE_EVERY = 60
-"""Cycles to one outage of the store that is longer than requests are tried again, which takes three minutes."""
+"""Cycles per store outage that outlasts the retries (three minutes)."""
 
 SHORT = ("kill-at-request", "takeover-of-paused", "s3-dropped", "broker-kill")
-"""The faults of the first cycles when a run has no more cycles than these."""
+"""The faults of a run that has at most this number of cycles."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,9 +113,9 @@ class Cycle:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorldPlan:
-    """One sink: `spec` has its sections but for Kafka and S3's address; `memory` is bytes of the whole process tree, as
-    `--memory` and as a control group's limit (None: no limit)."""
+class ScenarioPlan:
+    """A sink: `spec` has its sections except the addresses of Kafka and S3; `memory` is the limit of the process tree
+    in bytes, as `--memory` and as a control group's limit (None: no limit)."""
 
     number: int
     spec: Mapping[str, Any]
@@ -126,17 +126,19 @@ class WorldPlan:
     cycles: tuple[Cycle, ...]
 
 
-def plan(seed: int, cycles: int, *, of_a_world: int = 5, only: Sequence[str] = ()) -> list[WorldPlan]:
-    """The worlds of a run, with faults of the kinds `only` where there are any."""
+def plan_scenarios(
+    seed: int, cycles: int, *, cycles_per_scenario: int = 5, only: Sequence[str] = ()
+) -> list[ScenarioPlan]:
+    """The scenarios of a run; `only` restricts the faults."""
     rng = random.Random(seed)
     faults = _faults(rng, cycles, only)
-    worlds = []
-    for number in range(-(-cycles // of_a_world)):
-        part = faults[number * of_a_world : (number + 1) * of_a_world]
-        if PARTITIONS[number % len(PARTITIONS)] >= GROWS_FROM and cycles > len(SHORT) and not only:
+    scenarios = []
+    for number in range(-(-cycles // cycles_per_scenario)):
+        part = faults[number * cycles_per_scenario : (number + 1) * cycles_per_scenario]
+        if PARTITIONS[number % len(PARTITIONS)] >= GROWTH_MIN_PARTITIONS and cycles > len(SHORT) and not only:
             part[0] = "growth"
-        worlds.append(_world(rng, number, part, first=number * of_a_world + 1))
-    return worlds
+        scenarios.append(_scenario(rng, number, part, first=number * cycles_per_scenario + 1))
+    return scenarios
 
 
 def _faults(rng: random.Random, cycles: int, only: Sequence[str]) -> list[str]:
@@ -155,7 +157,7 @@ def _faults(rng: random.Random, cycles: int, only: Sequence[str]) -> list[str]:
     return found
 
 
-def _world(rng: random.Random, number: int, faults: list[str], *, first: int) -> WorldPlan:
+def _scenario(rng: random.Random, number: int, faults: list[str], *, first: int) -> ScenarioPlan:
     partitioner = PARTITIONERS[number % len(PARTITIONERS)]
     partitions = PARTITIONS[number % len(PARTITIONS)]
     timed = partitioner["type"] not in ("Default", "Field")
@@ -178,21 +180,21 @@ def _world(rng: random.Random, number: int, faults: list[str], *, first: int) ->
         "errors": {"onNullValue": "Ignore", "tolerance": "All"} if tolerant else {},
     }
     large = rng.random() < 0.25
-    memory = rng.choice((LEAST_MEMORY, 1_800 << 20)) if rng.random() < 0.3 else None
+    memory = rng.choice((MIN_MEMORY, 1_800 << 20)) if rng.random() < 0.3 else None
     if set(faults) & set(FILLS_DISKS):
-        # Hundreds of open objects, none of which fills a part: more than a task may keep in memory.
+        # Hundreds of open objects below the part size: more bytes than a task keeps in memory.
         spec |= {"partitioner": PARTITIONERS[4], "rotation": {"flushSize": 20_000, "scope": rotation["scope"]}}
         spec |= {"format": FORMATS[rng.randrange(2)], "rounds": {"minBytes": 0, "maxDelay": "500ms"}}
-        partitions, memory = max(partitions, 24), LEAST_MEMORY
+        partitions, memory = max(partitions, 24), MIN_MEMORY
     cycles = []
-    for place, fault in enumerate(faults):
-        burst = _burst(rng, partitions, place, large=large, tolerant=tolerant)
+    for index, fault in enumerate(faults):
+        burst = _burst(rng, partitions, index, large=large, tolerant=tolerant)
         if fault == "growth":
             burst = replace(burst, records=150, active=tuple(range(5)))
         if fault in FILLS_DISKS:
             burst = replace(burst, records=2_500, active=tuple(range(partitions)), smallest=20_000, largest=60_000)
-        cycles.append(Cycle(number=first + place, fault=fault, seed=rng.getrandbits(48), burst=burst))
-    return WorldPlan(
+        cycles.append(Cycle(number=first + index, fault=fault, seed=rng.getrandbits(48), burst=burst))
+    return ScenarioPlan(
         number=number,
         spec=spec,
         partitions=partitions,
@@ -204,13 +206,13 @@ def _world(rng: random.Random, number: int, faults: list[str], *, first: int) ->
 
 
 def _limit(rng: random.Random, partitions: int) -> dict[str, int]:
-    most = rng.choice((None, None, 50 if partitions >= 16 else 300))
-    return {} if most is None else {"maxRecords": most}
+    limit = rng.choice((None, None, 50 if partitions >= 16 else 300))
+    return {} if limit is None else {"maxRecords": limit}
 
 
-def _burst(rng: random.Random, partitions: int, place: int, *, large: bool, tolerant: bool) -> Burst:
-    """Activity begins with few partitions, grows to all, and shrinks again."""
-    share = (0.1, 1.0, 0.5, 0.05, 0.8)[place % 5]
+def _burst(rng: random.Random, partitions: int, index: int, *, large: bool, tolerant: bool) -> Burst:
+    """Activity starts with few partitions, grows to all, and shrinks again."""
+    share = (0.1, 1.0, 0.5, 0.05, 0.8)[index % 5]
     active = tuple(sorted(rng.sample(range(partitions), max(1, round(partitions * share)))))
     idle = rng.random() < 0.08
     records = 0 if idle else rng.choice((150, 500, 1_000, 2_000))

@@ -1,6 +1,6 @@
-"""Whole sinks in simulated time: fresh seeds, the seeds that once failed, and that a seed reproduces a run.
+"""Simulated runs of whole sinks: new seeds, seeds that once failed, and reproducibility.
 
-`S3SINK_SEED` is the base seed (default: random), `S3SINK_WORLDS` how many fresh worlds there are.
+`S3SINK_SEED` is the base seed (default: random), `S3SINK_RUNS` the number of new runs.
 """
 
 from __future__ import annotations
@@ -13,44 +13,44 @@ from pathlib import Path
 
 import pytest
 
-from devtools.simulation.runner import Case, Failed, fails, fresh, read_cases, shrunken, trace
+from devtools.simulation.runner import Case, FailedCase, minimized, new_cases, read_cases, run_case, trace
 
 SEEDS = Path(__file__).parent / "seeds.txt"
 BASE = int(os.environ.get("S3SINK_SEED") or random.SystemRandom().randrange(1 << 32))
-WORLDS = int(os.environ.get("S3SINK_WORLDS") or 300)
+RUNS = int(os.environ.get("S3SINK_RUNS") or 300)
 GROUPS = 6
 TRACE_LINES = 40
 
 
-def description(failed: Failed) -> str:
-    """A failure: the invariant, the end of the smallest trace, and how to run it again."""
-    smallest = shrunken(failed)
+def description(failed: FailedCase) -> str:
+    """A failure: the invariant, the end of the minimized trace, and the command to repeat it."""
+    smallest = minimized(failed)
     lines = trace(smallest.case)[-TRACE_LINES:]
-    return "\n".join([f"base seed {BASE}, {failed.message}", *lines, f"again: {smallest.case.command}"])
+    return "\n".join([f"base seed {BASE}, {failed.message}", *lines, f"repeat it with: {smallest.case.command}"])
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
-def test_every_invariant_holds_in_fresh_worlds(group: int) -> None:
-    print(f"base seed {BASE}: run again by S3SINK_SEED={BASE}")
-    worlds = WORLDS // GROUPS
-    for case in fresh(BASE + group * worlds, worlds):
-        failed = fails(case)
+def test_every_invariant_holds_in_new_simulations(group: int) -> None:
+    print(f"base seed {BASE}: repeat with S3SINK_SEED={BASE}")
+    runs = RUNS // GROUPS
+    for case in new_cases(BASE + group * runs, runs):
+        failed = run_case(case)
         assert failed is None, description(failed)
 
 
 @pytest.mark.parametrize("case", read_cases(SEEDS), ids=str)
-def test_every_invariant_holds_in_a_world_that_once_failed(case: Case) -> None:
-    failed = fails(case)
+def test_every_invariant_holds_in_a_simulation_that_once_failed(case: Case) -> None:
+    failed = run_case(case)
     assert failed is None, description(failed)
 
 
 def test_a_seed_reproduces_a_run() -> None:
-    for case in fresh(BASE, 5):
+    for case in new_cases(BASE, 5):
         assert trace(case) == trace(case)
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "1"])
-def test_a_run_does_not_depend_on_the_hashes_of_the_process(hash_seed: str) -> None:
+def test_a_run_does_not_depend_on_hash_randomization(hash_seed: str) -> None:
     code = "import sys; from devtools.simulation.runner import *; print(hash_of(int(sys.argv[1]), 10))"
     environ = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
