@@ -12,7 +12,6 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.committer import MAX_REBUILD_ATTEMPTS
 from sink_job.coordinator.task_dispatcher import TaskDispatcher
 from sink_job.ledger.data_loss import RebuildOutcome, with_open
-from sink_job.ledger.open_uploads import open_uploads
 from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, OpenObject, PartitionState
 from sink_job.writer.object_rebuilder import MissingRecords, RebuildInput
 
@@ -51,8 +50,8 @@ class Rebuilder:
     ) -> tuple[dict[TopicPartition, PartitionState], list[LostObject]]:
         """The states of these topic-partitions, with their open objects under new uploads.
 
-        The caller aborts the previous uploads (`uploads`) after a record has replaced them, not before: this driver may
-        be fenced without knowing it, and the new driver continues those uploads.
+        The caller aborts the previous uploads (`open_uploads`) after a record has replaced them, not before: this
+        driver may be fenced without knowing it, and the new driver continues those uploads.
         """
         self._consecutive.update(lost.keys())
         for tp, why in lost.items():
@@ -99,10 +98,6 @@ class Rebuilder:
         """Resets the count of consecutive rebuilds of topic-partitions that a round has written."""
         for tp in partitions:
             del self._consecutive[tp]
-
-    def uploads(self, partitions: Mapping[TopicPartition, PartitionState], state: LedgerState) -> list[tuple[str, str]]:
-        """Key and upload id of each open object with an upload; `state` holds their settings."""
-        return open_uploads(partitions, state.settings)
 
 
 def _grouped(values: Sequence[V], key: Callable[[V], K]) -> dict[K, list[V]]:

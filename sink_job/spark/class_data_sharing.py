@@ -28,14 +28,13 @@ from sink_job.spark.jars import archive_path, connector_jars
 from sink_job.spark.session import session
 
 UNUSED_S = 7 * 86_400
-"""Archives that were not asked for within this time, in seconds, are removed when another one is made."""
+"""Archives that were not used within this time, in seconds, are deleted when another one is built."""
 
 
 def build_cds_archive() -> Path:
     """Builds the archive (150 MB) if it does not exist, and returns its path.
 
-    Starts a session and runs a round; the JVM writes the loaded classes at its exit. Archives of other jars are
-    deleted.
+    Starts a session and runs a round; the JVM writes the loaded classes at its exit.
     """
     jars = connector_jars()
     path = archive_path(jars)
@@ -62,9 +61,9 @@ def build_cds_archive() -> Path:
 
 
 def remove_unused(path: Path) -> None:
-    """Removes the archives beside `path` that were not used for `UNUSED_S`.
+    """Deletes the archives beside `path` that were not used for `UNUSED_S` seconds.
 
-    Other checkouts have archives of their own: an archive belongs to the files of one PySpark.
+    Other checkouts have their own archives, because an archive belongs to the files of one PySpark.
     """
     for other in path.parent.glob("spark-*.jsa"):
         if other != path and other.stat().st_mtime < time.time() - UNUSED_S:

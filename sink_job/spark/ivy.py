@@ -1,8 +1,8 @@
 """Downloads jars with Ivy, which PySpark includes. Maven is not needed.
 
 Uses a single resolver, with Ivy's default repository or the mirror in `$S3SINK_MAVEN_ROOT`. Spark's default resolvers
-search ~/.m2 first, and fail if a pom there has no jar. Poms and checksum files are not fetched: dependencies are not
-resolved, and each jar has its pinned SHA-256.
+search ~/.m2 first, and fail if a pom there has no jar. Poms and checksum files are not downloaded: dependencies are not
+needed, and each jar has its pinned SHA-256.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def audit(generation: GenerationAudit, bucket: BucketState, kafka: KafkaOffsets)
     ]
 
 
-def stray(tp: TopicPartition, objects: Sequence[UntrackedObject], generation: int) -> PartitionResult:
+def unknown_partition(tp: TopicPartition, objects: Sequence[UntrackedObject], generation: int) -> PartitionResult:
     """The result for untracked objects of a partition that the ledger does not contain. Readers of the directory read
     them as well."""
     message = "the ledger does not list this object, and this sink has copied no records of the partition"

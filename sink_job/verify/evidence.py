@@ -26,7 +26,7 @@ from sink_job.ledger.store import Ledger
 from sink_job.ledger.stored_object import compare_stored, multipart_etag
 from sink_job.partitioning.object_keys import topic_prefix
 from sink_job.s3 import Listed, S3Client
-from sink_job.verify.audit import audit, stray
+from sink_job.verify.audit import audit, unknown_partition
 from sink_job.verify.audit_input import BucketState, GenerationAudit, KafkaOffsets, UntrackedObject
 from sink_job.verify.duplicate_objects import DuplicateDetector, KeyOrigin, OtherObject
 from sink_job.verify.per_generation import buckets, per_generation
@@ -46,8 +46,8 @@ class Evidence:
     `current`, `bucket` and `objects` (by key) are those of the current generation; `ended` are the previous
     generations, each with its bucket state. `shapings` are the settings of all claims by number. `live` are the
     partitions that still exist in Kafka; `notes` report the others. `foreign` counts objects under the topic prefixes
-    without records of this sink, by their keys, sizes and checksums. `strays` are untracked objects of partitions that
-    the ledger does not contain.
+    without records of this sink, by their keys, sizes and checksums. `unknown_partitions` are untracked objects of
+    partitions that the ledger does not contain.
     """
 
     current: GenerationAudit
@@ -59,14 +59,17 @@ class Evidence:
     notes: tuple[str, ...] = ()
     objects: Mapping[str, ClosedObject] = field(default_factory=dict)
     ended: Sequence[tuple[GenerationAudit, BucketState]] = ()
-    strays: Mapping[TopicPartition, Sequence[UntrackedObject]] = field(default_factory=dict)
+    unknown_partitions: Mapping[TopicPartition, Sequence[UntrackedObject]] = field(default_factory=dict)
 
     def results(self) -> list[PartitionResult]:
         """The result for each generation and topic-partition, the current generation first."""
         previous = [result for ended, bucket in self.ended for result in audit(ended, bucket, KafkaOffsets())]
-        strays = [stray(tp, self.strays[tp], self.current.state.generation) for tp in sorted(self.strays)]
+        generation = self.current.state.generation
+        unknown = [
+            unknown_partition(tp, objects, generation) for tp, objects in sorted(self.unknown_partitions.items())
+        ]
         current = audit(self.current, self.bucket, self.kafka)
-        return [*current, *strays, *(each for each in previous if each.objects or each.findings)]
+        return [*current, *unknown, *(each for each in previous if each.objects or each.findings)]
 
 
 def collect_evidence(
@@ -134,7 +137,7 @@ class _EvidenceReader:
                 notes=notes,
                 objects={o.key: o for o in current.objects},
                 ended=tuple(ended),
-                strays=scanner.strays,
+                unknown_partitions=scanner.unknown_partitions,
             )
 
     def _started(self, state: LedgerState) -> int:
@@ -232,10 +235,10 @@ class _BucketScanner:
         self.detector = DuplicateDetector(shapings, self.topics, claimed)
         self.sizes = {o.bytes for o in self.objects.values()}
         self.untracked: list[tuple[TopicPartition, UntrackedObject]] = []
-        self.strays: dict[TopicPartition, list[UntrackedObject]] = {}
+        self.unknown_partitions: dict[TopicPartition, list[UntrackedObject]] = {}
         self.unconfirmed: list[ClosedObject] = []
         self.likely_copies: list[Listed] = []
-        self.foreign = self.other_sinks = self.older_strays = self.by_size = 0
+        self.foreign = self.other_sinks = self.older_objects = self.by_size = 0
 
     def bucket(self, closed_objects: Callable[[], Mapping[str, ClosedObject]]) -> BucketState:
         """The deviations of the bucket from the ledger. `closed_objects` reads the ledger's closed objects again."""
@@ -256,13 +259,13 @@ class _BucketScanner:
         untracked: dict[TopicPartition, list[UntrackedObject]] = {}
         for tp, each in (*self.untracked, *self._copies()):
             if each.key not in latest:
-                (untracked if tp in self.partitions else self.strays).setdefault(tp, []).append(each)
+                (untracked if tp in self.partitions else self.unknown_partitions).setdefault(tp, []).append(each)
         return BucketState(frozenset(missing), mismatched, untracked)
 
     def notes(self) -> Iterator[str]:
         """Notes about objects of other programs."""
-        if self.older_strays:
-            yield f"{self.older_strays:,} objects older than the ledger are of partitions that it does not contain"
+        if self.older_objects:
+            yield f"{self.older_objects:,} objects older than the ledger are of partitions that it does not contain"
         if self.other_sinks:
             yield f"{self.other_sinks:,} objects have an extension that another sink has claimed for the same topic"
 
@@ -299,7 +302,7 @@ class _BucketScanner:
                 if tp in self.partitions or listed.last_modified_ms >= self.started:
                     self.untracked.append((tp, UntrackedObject(listed.key, first, listed.size)))
                 else:
-                    self.older_strays += 1
+                    self.older_objects += 1
             case OtherObject.ANOTHER_SINKS:
                 self.other_sinks += 1
             case OtherObject.FOREIGN if listed.size in self.sizes and listed.last_modified_ms >= self.started:
