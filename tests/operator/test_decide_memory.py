@@ -64,7 +64,7 @@ def test_a_maximum_that_is_too_little_is_a_condition() -> None:
     assert cluster.ready == ("True", "Running")
 
 
-def test_a_kill_for_want_of_memory_raises_what_the_next_driver_gets() -> None:
+def test_an_oom_kill_raises_the_memory_of_the_next_driver() -> None:
     cluster = running()
     before = limit(cluster)
     cluster.fail(exit_code=137, reason="OOMKilled")

@@ -12,7 +12,7 @@ def end_beside_a_sidecar(cluster: Cluster, pod: Json | None, *, exit_code: int, 
     ended = {"exitCode": exit_code, "reason": reason, "finishedAt": to_timestamp(cluster.now)}
     own = {"name": CONTAINER, "started": False, "state": {"terminated": ended}}
     pod["status"] = {"phase": "Running", "containerStatuses": [{"name": "proxy", "state": {"running": {}}}, own]}
-    cluster.report = Unreachable(message="nobody listens")
+    cluster.report = Unreachable(message="connection refused")
 
 
 def test_a_driver_that_terminated_beside_a_sidecar_is_restarted() -> None:

@@ -303,7 +303,7 @@ def test_a_driver_that_terminates_with_an_invalid_spec_is_restarted_after_a_fix(
     reported = cluster.condition("Ready")
     assert reported["reason"] == "InvalidSpec"
     assert "the previous driver terminated (AccessDenied: no)" in reported["message"]
-    assert "goes on" not in reported["message"]
+    assert "continues" not in reported["message"]
     assert cluster.status["attempts"][0]["reason"] == "AccessDenied"
     cluster.edit(rotation={"flushSize": 7})
     cluster.live()

@@ -169,7 +169,7 @@ def test_without_auto_nothing_changes_and_the_recommendation_is_shown(mode: Memo
     assert (before == 8 * GI) == (mode is MemoryMode.OFF)
 
 
-def test_a_kill_for_want_of_memory_raises_the_least_for_a_week() -> None:
+def test_an_oom_kill_raises_the_minimum_for_a_week() -> None:
     state = memory_sizing.after_oom(SizingState(), current=2 * GI, bounds=WIDE, now=NOW)
     assert start_size(LARGE, WIDE, state, NOW) >= 3 * GI
     assert start_size(SMALL, WIDE, state, NOW) == 3 * GI

@@ -34,7 +34,7 @@ NAMED = [
     errors.DataError("t", 1, 5, "no JSON"),
     errors.DataLoss("gone"),
     errors.ObjectConflict("there"),
-    *(kind("mend it") for kind in errors.ConfigurationError.__subclasses__()),
+    *(kind("fix it") for kind in errors.ConfigurationError.__subclasses__()),
 ]
 
 
