@@ -44,7 +44,6 @@ REPLACED = {
     r"made again": "rebuilt, re-created",
     r"nobody|somebody|somebody else": "no process, another program, another user",
     r"in the way": "conflicts with",
-    r"stuck": "hanging",
     r"by itself|by themselves": "automatically, without user action",
     r"whether it is so|not foreseen": "(a plain sentence)",
     r"heals?|healed": "restarts, recovers",

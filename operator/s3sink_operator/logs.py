@@ -16,7 +16,7 @@ _MAX_MESSAGE = 16_384
 redaction, which does not recognize a truncated secret."""
 
 
-class TextLogFormatter(logging.Formatter):
+class OperatorTextFormatter(logging.Formatter):
     """Time, level, logger and message, followed by the traceback."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class TextLogFormatter(logging.Formatter):
         return redacted(super().format(record))[:_MAX_MESSAGE]
 
 
-class JsonLogFormatter(logging.Formatter):
+class OperatorJsonFormatter(logging.Formatter):
     """One JSON object in each line: time, level, logger, message, and the traceback as `trace`."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -40,7 +40,7 @@ class JsonLogFormatter(logging.Formatter):
 def configure_logging(*, as_json: bool) -> None:
     """Logs to standard error; verbose libraries only with warnings."""
     handler = logging.StreamHandler()
-    handler.setFormatter(JsonLogFormatter() if as_json else TextLogFormatter())
+    handler.setFormatter(OperatorJsonFormatter() if as_json else OperatorTextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for noisy in _WARNINGS_ONLY:
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -204,7 +204,7 @@ class Report(ReportModel):
     assigned_partitions: Count = 0
     active_partitions: Annotated[Count, Field(description="Topic-partitions that the last round read.")] = 0
     partitions: list[PartitionReport] = []
-    stuck: Annotated[
+    hanging_transactions: Annotated[
         list[HangingTransactionReport], Field(description="Topic-partitions with a hanging transaction.")
     ] = []
     totals: Totals = Totals()

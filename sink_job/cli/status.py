@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sink_job.api.report import Report
     from sink_job.api.spec import Sink
     from sink_job.api.topic_partition import TopicPartition
-    from sink_job.cli.status_output import SinkStatus
+    from sink_job.cli.status_output import StatusSummary
     from sink_job.ledger.state import LedgerState
     from sink_job.ledger.store import Ledger
 
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> SinkStatus:
+def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> StatusSummary:
     from sink_job.api.topic_partition import TopicPartition
     from sink_job.cli import status_output
     from sink_job.driver.standalone_admin import admin
@@ -77,7 +77,7 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> SinkStatus:
         ends: Mapping[TopicPartition, int],
         group: Mapping[TopicPartition, int],
         unknown: str | None = None,
-    ) -> SinkStatus:
+    ) -> StatusSummary:
         return status_output.of_ledger(
             sink, state, ends=ends, group=group, unknown=unknown, now=time.time_ns() // 1_000_000
         )
@@ -88,7 +88,7 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> SinkStatus:
         committed = sink.spec.kafka.isolation_level == "ReadCommitted"
         with admin(properties, timeout_ms=KAFKA_TIMEOUT_MS, patience_s=0) as kafka:
 
-            def read() -> SinkStatus:
+            def read() -> StatusSummary:
                 state = ledger.load()
                 tps = [TopicPartition.parse(name) for name in state.partitions]
                 ends = kafka.end_offsets(tps, committed=committed)

@@ -48,7 +48,7 @@ class PartitionStatus(msgspec.Struct, frozen=True, rename="camel"):
     open: Open
 
 
-class SinkStatus(msgspec.Struct, frozen=True, rename="camel"):
+class StatusSummary(msgspec.Struct, frozen=True, rename="camel"):
     """The status of a sink.
 
     `record`: number of the last record in the ledger, None without a ledger. `clock`: time of the last round.
@@ -78,7 +78,7 @@ def of_ledger(
     group: Mapping[TopicPartition, int],
     unknown: str | None,
     now: int,
-) -> SinkStatus:
+) -> StatusSummary:
     """The status from the ledger's state, the log end offsets and the group offsets. Missing offsets are unknown."""
     offsets = committable_offsets(state)
     partitions = []
@@ -97,7 +97,7 @@ def of_ledger(
                 open=_open(p.open),
             )
         )
-    return SinkStatus(
+    return StatusSummary(
         sink_id=sink.sink_id,
         now=now,
         record=state.number or None,
@@ -111,9 +111,9 @@ def of_ledger(
     )
 
 
-def of_report(report: Report) -> SinkStatus:
+def of_report(report: Report) -> StatusSummary:
     """The status from the report of a running job. It has the number of open objects and no paths."""
-    return SinkStatus(
+    return StatusSummary(
         sink_id=report.sink_id,
         now=report.now,
         record=report.round,
@@ -138,7 +138,7 @@ def of_report(report: Report) -> SinkStatus:
     )
 
 
-def settled(read: Callable[[], SinkStatus]) -> SinkStatus:
+def settled(read: Callable[[], StatusSummary]) -> StatusSummary:
     """A consistent status: calls `read` until ledger and group offsets agree, or differ without a new ledger record.
 
     `read` reads the ledger before the group offsets, and a running sink may commit between the two.
@@ -151,17 +151,17 @@ def settled(read: Callable[[], SinkStatus]) -> SinkStatus:
     return found
 
 
-def _inconsistent(status: SinkStatus) -> list[PartitionStatus]:
+def _inconsistent(status: StatusSummary) -> list[PartitionStatus]:
     """The topic-partitions with a group offset other than the committed offset."""
     return [p for p in status.partitions if p.group is not None and p.group != p.committed]
 
 
-def as_json(status: SinkStatus) -> str:
+def as_json(status: StatusSummary) -> str:
     """The status as one JSON document."""
     return msgspec.json.format(msgspec.json.encode(status), indent=2).decode()
 
 
-def as_table(status: SinkStatus) -> str:
+def as_table(status: StatusSummary) -> str:
     """The status as a table."""
     lines = [_headline(status)]
     if status.partitions:
@@ -174,7 +174,7 @@ def as_table(status: SinkStatus) -> str:
     return "\n".join(lines)
 
 
-def _headline(status: SinkStatus) -> str:
+def _headline(status: StatusSummary) -> str:
     if status.record is None and status.state is None:
         return f"{status.sink_id}: no ledger yet: this sink has not run"
     words = [status.sink_id]
@@ -194,7 +194,7 @@ def _headline(status: SinkStatus) -> str:
     return "  ".join(words)
 
 
-def _table(status: SinkStatus) -> list[str]:
+def _table(status: StatusSummary) -> list[str]:
     header = ("TOPIC-PARTITION", "COMMITTED", "NEXT", "END", "LAG", "OPEN", "BYTES", "AGE", "PATHS")
     rows = [_row(p, status.now) for p in status.partitions]
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]

@@ -183,7 +183,7 @@ class Progress:
                 assigned_partitions=len(self._ledger.partitions),
                 active_partitions=self._active,
                 partitions=self._partitions(),
-                stuck=list(self._hanging),
+                hanging_transactions=list(self._hanging),
                 totals=self._totals.model_copy(),
                 last_publish=self._last_publish,
                 rounds=self._rounds,

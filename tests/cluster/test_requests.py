@@ -143,8 +143,8 @@ def test_a_failed_discard_is_reported_and_retain_removes_the_sink_at_once(sink: 
 
 def test_a_hanging_transaction_is_a_condition_while_it_is_open(sink: Operated) -> None:
     sink.started()
-    stuck = HangingTransactionReport(topic="flights", partition=0, offset=17, end=40, since=1_760_000_000_000)
-    sink.harness.report(DRIVER, report(stuck=[stuck]))
+    hanging = HangingTransactionReport(topic="flights", partition=0, offset=17, end=40, since=1_760_000_000_000)
+    sink.harness.report(DRIVER, report(hanging_transactions=[hanging]))
     found = sink.wait(lambda found: condition(found, "HangingTransaction"), "HangingTransaction", seconds=60)
     assert "--topic flights --partition 0 --start-offset 17" in condition(found, "HangingTransaction")["message"]
     assert condition(found, "Ready")["status"] == "True"

@@ -102,11 +102,11 @@ def test_a_hanging_transaction_is_reported_with_its_first_offset_until_it_ends(
     producer = spark_fixture.topics.open_transaction(log, records([2, 3]))
     impatient = replace(spark_fixture, discovery_interval_ms=50, hanging_after_ms=300)
     with impatient.running(spark_fixture.sink([log])) as sink:
-        sink.wait_until(lambda: sink.report().stuck != [], "the report of the transaction", seconds=60)
-        [hanging] = sink.report().stuck
+        sink.wait_until(lambda: sink.report().hanging_transactions != [], "the report of the transaction", seconds=60)
+        [hanging] = sink.report().hanging_transactions
         assert (hanging.topic, hanging.partition, hanging.offset, hanging.end) == (log, 0, 2, 4)
         producer.abort_transaction(30)
-        sink.wait_until(lambda: sink.report().stuck == [], "the end of the report", seconds=60)
+        sink.wait_until(lambda: sink.report().hanging_transactions == [], "the end of the report", seconds=60)
 
 
 def test_read_uncommitted_reads_aborted_records_too(spark_fixture: SparkFixture, log: str) -> None:

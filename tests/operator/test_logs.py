@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from s3sink_operator.logs import JsonLogFormatter, TextLogFormatter
+from s3sink_operator.logs import OperatorJsonFormatter, OperatorTextFormatter
 
 SECRETS = (
     'sasl.jaas.config: ScramLoginModule required username="kafka" password="hunter22";',
@@ -23,19 +23,19 @@ def record(message: str, error: BaseException | None = None) -> logging.LogRecor
     return logging.LogRecord("s3sink_operator.reconcile", logging.WARNING, __file__, 1, "%s", (message,), trace)
 
 
-@pytest.mark.parametrize("formatter", [TextLogFormatter(), JsonLogFormatter()], ids=["text", "json"])
+@pytest.mark.parametrize("formatter", [OperatorTextFormatter(), OperatorJsonFormatter()], ids=["text", "json"])
 @pytest.mark.parametrize("message", SECRETS, ids=["login", "property", "header", "environment"])
 def test_a_secret_that_is_quoted_is_hidden(formatter: logging.Formatter, message: str) -> None:
     assert "hunter22" not in formatter.format(record(message))
 
 
-@pytest.mark.parametrize("formatter", [TextLogFormatter(), JsonLogFormatter()], ids=["text", "json"])
+@pytest.mark.parametrize("formatter", [OperatorTextFormatter(), OperatorJsonFormatter()], ids=["text", "json"])
 @pytest.mark.parametrize("before", range(16_250, 16_384, 4))
 def test_a_secret_where_a_long_message_is_cut_is_hidden(formatter: logging.Formatter, before: int) -> None:
     assert "hunter22" not in formatter.format(record("x" * before + ' password="hunter22 and more of it"'))
 
 
-@pytest.mark.parametrize("formatter", [TextLogFormatter(), JsonLogFormatter()], ids=["text", "json"])
+@pytest.mark.parametrize("formatter", [OperatorTextFormatter(), OperatorJsonFormatter()], ids=["text", "json"])
 def test_a_secret_in_a_traceback_is_hidden(formatter: logging.Formatter) -> None:
     try:
         raise ValueError("password=hunter22")
@@ -53,10 +53,10 @@ def test_a_secret_in_a_traceback_is_hidden(formatter: logging.Formatter) -> None
     ],
 )
 def test_text_without_a_secret_is_unchanged(message: str) -> None:
-    assert message in TextLogFormatter().format(record(message))
+    assert message in OperatorTextFormatter().format(record(message))
 
 
 def test_a_line_of_json_has_time_level_logger_and_message() -> None:
-    line = json.loads(JsonLogFormatter().format(record("said")))
+    line = json.loads(OperatorJsonFormatter().format(record("said")))
     assert (line["level"], line["logger"], line["message"]) == ("WARNING", "s3sink_operator.reconcile", "said")
     assert line["time"]

@@ -196,7 +196,9 @@ def test_a_re_created_topic_is_named_in_a_condition() -> None:
 
 def test_a_hanging_transaction_is_named_with_the_command_that_aborts_it() -> None:
     cluster = running()
-    cluster.run(stuck=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=40, since=START)])
+    cluster.run(
+        hanging_transactions=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=40, since=START)]
+    )
     cluster.settle()
     found = cluster.condition("HangingTransaction")
     assert (found["status"], found["reason"]) == ("True", "HangingTransaction")
@@ -207,15 +209,21 @@ def test_a_hanging_transaction_is_named_with_the_command_that_aborts_it() -> Non
 
 def test_the_condition_is_constant_while_a_transaction_hangs() -> None:
     cluster = running()
-    cluster.run(stuck=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=40, since=START)])
+    cluster.run(
+        hanging_transactions=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=40, since=START)]
+    )
     cluster.settle()
-    cluster.run(stuck=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=99, since=START)])
+    cluster.run(
+        hanging_transactions=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=99, since=START)]
+    )
     assert cluster.settle() == 0
 
 
 def test_once_the_transaction_has_ended_the_condition_is_gone() -> None:
     cluster = running()
-    cluster.run(stuck=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=40, since=START)])
+    cluster.run(
+        hanging_transactions=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=40, since=START)]
+    )
     cluster.settle()
     cluster.run()
     cluster.settle()

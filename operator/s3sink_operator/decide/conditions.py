@@ -69,8 +69,8 @@ def _data(ctx: Context, history: AttemptHistory) -> Iterator[Condition]:
     elif report is not None and report.totals.lost:
         message = f"Kafka no longer held {report.totals.lost} offsets; they were skipped (spec.onDataLoss: Continue)"
         yield _true("DataLoss", message, "OffsetsLost")
-    if report is not None and report.stuck:
-        yield _true("HangingTransaction", _hanging_message(report.stuck))
+    if report is not None and report.hanging_transactions:
+        yield _true("HangingTransaction", _hanging_message(report.hanging_transactions))
 
 
 def _hanging_message(found: Sequence[HangingTransactionReport]) -> str:

@@ -92,7 +92,7 @@ def test_a_short_message_is_not_shortened() -> None:
         pytest.param({"totals": {"objects": -1}}, id="a negative count"),
         pytest.param({"partitions": [REPORT.partitions[0].model_dump()] * 2}, id="a duplicate topic-partition"),
         pytest.param(
-            {"stuck": [{"topic": "t" * 250, "partition": 0, "offset": 1, "end": 2, "since": 3}]},
+            {"hangingTransactions": [{"topic": "t" * 250, "partition": 0, "offset": 1, "end": 2, "since": 3}]},
             id="a topic name that is too long",
         ),
     ],

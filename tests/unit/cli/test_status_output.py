@@ -77,7 +77,7 @@ def words(line: str) -> str:
     return " ".join(line.split())
 
 
-def status_of(state: LedgerState, **changes: Any) -> status_output.SinkStatus:
+def status_of(state: LedgerState, **changes: Any) -> status_output.StatusSummary:
     defaults: dict[str, Any] = {"ends": ENDS, "group": {}, "unknown": None, "now": NOW}
     return status_output.of_ledger(SINK, state, **{**defaults, **changes})
 
@@ -150,7 +150,7 @@ def test_the_status_of_a_report_has_the_same_table() -> None:
     assert lines[3].split() == ["flights-0", "90", "100", "110", "20", "2"]
 
 
-def statuses(*found: tuple[int, int]) -> list[status_output.SinkStatus]:
+def statuses(*found: tuple[int, int]) -> list[status_output.StatusSummary]:
     """Statuses of one partition. `found`: pairs of the ledger record n, committed to 10 n, and the group offset."""
     tp = TopicPartition("flights", 0)
     states = [LedgerState(number=n, partitions={str(tp): PartitionState(10 * n, 10 * n, 10 * n)}) for n, _ in found]
