@@ -21,8 +21,8 @@ from s3sink_operator.status_model import (
     ConditionStatus,
     Lag,
     PartitionProgress,
+    S3SinkStatus,
     SinkProgress,
-    SinkStatus,
     StatusCondition,
     TopicProgress,
 )
@@ -71,7 +71,7 @@ def conditions(
 
 def operator_error(old: Json, cause: str, *, now: int) -> Json | None:
     """The previous status with Ready Unknown, for a reconcile pass that failed. None if it is unchanged."""
-    previous = SinkStatus.read(old)
+    previous = S3SinkStatus.read(old)
     message = f"{cause}. Retried every minute; the rest of this status may be stale"
     ready = Condition(type="Ready", status=ConditionStatus.UNKNOWN, reason="OperatorError", message=message)
     before = [each for each in previous.conditions or () if each.type == ready.type]

@@ -131,7 +131,7 @@ def test_a_reset_prints_the_new_start_offsets(sink: Operated, kubectl: KubectlS3
     sink.wait_reason("Stopped")
     words = ["--to", "offsets", "--offset", "flights:0:42", "--on-existing", "newprefix", "--yes", "--wait"]
     done = kubectl("reset-offsets", SINK, *words).stdout
-    assert "reset-offsets is done: generation 2 starts: flights-0 at 42" in done
+    assert "reset-offsets completed: generation 2 starts with flights-0 at 42" in done
     assert sink.status["offsetReset"]["partitions"] == [{"topic": "flights", "partition": 0, "offset": 42}]
     assert "to Offsets, nonce" in kubectl("status", SINK).stdout
 

@@ -1,4 +1,4 @@
-"""Requests about offsets, and what is open at a deletion, on a real API server; the harness plays the task pods."""
+"""Offset resets, and open objects at a deletion, on a real API server; the harness runs the operation pods."""
 
 from __future__ import annotations
 

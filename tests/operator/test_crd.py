@@ -14,7 +14,8 @@ import yaml
 
 from s3sink_operator import crd
 from s3sink_operator.crd import __main__ as command
-from s3sink_operator.crd.rules import RULES, CelRule
+from s3sink_operator.crd.cel import CelRule
+from s3sink_operator.crd.rules import RULES
 from s3sink_operator.crd.schema import attach, fields
 from sink_job.api import unsupported
 from sink_job.api.errors import InvalidSpec

@@ -233,7 +233,7 @@ def test_a_pod_with_finalizers_of_others_is_named_and_deleted_once() -> None:
     }
     cluster.wait(20 * MINUTE)
     cluster.settle()
-    assert cluster.ready == ("False", "StuckTerminating")
+    assert cluster.ready == ("False", "TerminationBlocked")
     assert "other.io/x" in cluster.condition("Ready")["message"]
     assert not actions(cluster)
 

@@ -71,7 +71,7 @@ def test_a_deleted_lease_is_re_created() -> None:
     assert taken(first) == [True]
 
 
-def test_a_missing_namespace_is_not_a_lease_of_another_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_namespace_is_not_a_lease_of_another_replica(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Server()
 
     async def create(_: Json) -> Json:
@@ -87,7 +87,7 @@ def test_a_lease_written_by_others_is_read_before_it_is_renewed() -> None:
     first = server.replica("a")
     taken(first)
     assert server.lease
-    server.lease["spec"]["holderIdentity"] = "another-operator"
+    server.lease["spec"]["holderIdentity"] = "another replica"
     server.lease["metadata"]["resourceVersion"] = "7"
     assert taken(first) == [False]
 

@@ -77,7 +77,7 @@ def test_a_failed_request_has_the_cause_and_the_action_to_take() -> None:
     assert "3 objects hold records" in held_up["message"]
     assert "edit the request" in held_up["message"]
     assert cluster.ready == ("False", ExistingObjects.reason)
-    assert "offsets" not in cluster.status
+    assert "offsetReset" not in cluster.status
 
 
 def test_an_edited_request_is_tried_at_once() -> None:
@@ -100,8 +100,8 @@ def test_a_reset_that_was_interrupted_may_have_been_recorded_and_is_not_to_be_ed
     held_up = cluster.condition("OffsetsReset")["message"]
     assert "S3 did not answer" in held_up
     assert "resumes where it was interrupted" in held_up
-    assert "not carried out" not in held_up
-    assert "Edit" not in held_up
+    assert "is invalid" not in held_up
+    assert "dit the request" not in held_up
 
 
 def test_a_request_that_was_completed_before_is_reported_as_such() -> None:

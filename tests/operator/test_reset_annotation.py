@@ -24,7 +24,7 @@ def ask(cluster: Cluster, nonce: str, to: str = "Earliest", **more: object) -> N
 
 
 def resets(cluster: Cluster) -> int:
-    """How many task pods have been made."""
+    """The number of operation pods that were created."""
     return cluster.log.count(f"create {names.operation_pod_name(cluster.name)}")
 
 

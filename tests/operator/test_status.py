@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from s3sink_operator import status
 from s3sink_operator.status import Condition
-from s3sink_operator.status_model import ConditionStatus, SinkStatus
+from s3sink_operator.status_model import ConditionStatus, S3SinkStatus
 from s3sink_operator.types import Json, to_ms, to_timestamp
 from sink_job.api.report import PartitionReport, RunState, Totals
 from tests.operator.fake_cluster import START, report
@@ -22,7 +22,7 @@ READY = Condition(type="Ready", status=TRUE, reason="Running", message="copying 
 
 def made(conditions: list[Condition], old: list[Json] | None = None, now: int = START) -> list[Json]:
     """The conditions as JSON, after those of the JSON `old`."""
-    before = SinkStatus.read({"conditions": old or []}).conditions or []
+    before = S3SinkStatus.read({"conditions": old or []}).conditions or []
     assert len(before) == len(old or [])
     return [each.document() for each in status.conditions(before, conditions, generation=2, now=now)]
 

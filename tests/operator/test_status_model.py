@@ -12,7 +12,7 @@ from s3sink_operator.status_model import (
     MemoryChange,
     MemoryStatus,
     Retry,
-    SinkStatus,
+    S3SinkStatus,
     StatusCondition,
 )
 from s3sink_operator.types import FailureCategory, Json
@@ -45,12 +45,12 @@ def test_times_and_sizes_are_numbers_in_code_and_text_in_json() -> None:
 
 def test_the_status_of_a_running_sink_is_read_and_written_without_loss() -> None:
     document = running().status
-    assert SinkStatus.read(document).document() == document
+    assert S3SinkStatus.read(document).document() == document
 
 
 @pytest.mark.parametrize("document", [None, {}, "text", [], {"zebra": 1}, {"attempts": 5, "conditions": {"a": 1}}])
 def test_a_document_without_a_valid_field_is_an_empty_status(document: Any) -> None:
-    assert SinkStatus.read(document) == SinkStatus()
+    assert S3SinkStatus.read(document) == S3SinkStatus()
 
 
 def test_an_invalid_field_is_absent_and_the_others_are_kept() -> None:
@@ -61,7 +61,7 @@ def test_an_invalid_field_is_absent_and_the_others_are_kept() -> None:
         "attempts": [{"number": "first", "endTime": "soon", "reason": "Killed"}],
         "retry": {"failures": 2, "category": "Zebra"},
     }
-    status = SinkStatus.read(document)
+    status = S3SinkStatus.read(document)
     assert status.observed_generation is None
     assert [each.type for each in status.conditions or ()] == ["Ready"]
     assert status.memory is not None
@@ -74,7 +74,7 @@ def test_an_invalid_field_is_absent_and_the_others_are_kept() -> None:
 
 
 def test_a_condition_is_found_by_its_type() -> None:
-    status = SinkStatus.read({"conditions": [READY]})
+    status = S3SinkStatus.read({"conditions": [READY]})
     assert status.condition("Stalled") is None
     found = status.condition("Ready")
     assert found == StatusCondition(

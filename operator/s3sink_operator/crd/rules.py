@@ -8,16 +8,15 @@ strings; durations with `duration()`, which has no days.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Final
 
+from s3sink_operator.crd.cel import CelRule, cel_list, cel_size, cel_text, compare_duration, either
 from s3sink_operator.names import MAX_SINK_NAME
 from sink_job.api.enums import ConverterType, PartitionerType, ResetTo, TimestampExtractor
 from sink_job.api.field_types import RESERVED
-from sink_job.api.quantities import DAY, HOUR, format_duration, parse_duration
+from sink_job.api.quantities import DAY, HOUR, format_duration
 from sink_job.api.reserved_properties import (
     BY_POD,
     BY_SECRET,
@@ -30,64 +29,10 @@ from sink_job.api.reserved_properties import (
 )
 from sink_job.api.s3_limits import MAX_PARTS
 
-
-@dataclasses.dataclass(frozen=True)
-class CelRule:
-    """`path`: the field of `self` (`spec.kafka`; empty: the object). `message`: the error and the action to take."""
-
-    path: str
-    cel: str
-    message: str
-
-    def manifest(self) -> dict[str, Any]:
-        """The rule in the format of a CustomResourceDefinition."""
-        return {"rule": self.cel, "message": self.message}
-
-
-def _list(words: Iterable[str]) -> str:
-    return "[" + ", ".join(_text(word) for word in words) + "]"
-
-
-def _text(word: str) -> str:
-    """`word` as a CEL string literal."""
-    return json.dumps(word)
-
-
-def _size(value: str) -> str:
-    return f"quantity(string({value}))"
-
-
-def _lasts(value: str, compared: str, ms: int) -> str:
-    """Compares a duration of at most a day, in the notation of the job, with `ms` milliseconds. CEL has no days."""
-    days = f"duration({value}.matches('^0*1d') ? '24h' : '0s')"
-    rest = f"duration('0s' + {value}.substring({value}.indexOf('d') + 1))"
-    few_days = f"(!{value}.contains('d') || {value}.matches('^0*1?d'))"
-    return f"{few_days} && {days} + {rest} {compared} duration('{ms}ms')"
-
-
-def bound(kind: str, path: str, which: str, limit: str) -> CelRule:
-    """The rule for the `minimum` or `maximum` of a size or duration."""
-    most = which == "maximum"
-    if kind == "size":
-        cel = f"{_size('self')}.compareTo(quantity({_text(limit)})) {'<=' if most else '>='} 0"
-    elif most:
-        cel = _lasts("self", "<=", parse_duration(limit))
-    elif limit == "1ms":
-        cel = "self.matches('[1-9]')"
-    else:
-        raise ValueError(f"{path}: no rule for durations of at least {limit}")
-    above = "above the maximum" if most else "below the minimum"
-    return CelRule(path, cel, f"{path} is {above} of {limit}: write {limit} or {'less' if most else 'more'}")
-
-
-def _either(condition: str, *others: str) -> str:
-    return " || ".join([condition, *others])
-
-
-_TIMED: Final = _list(kind for kind in PartitionerType if kind.uses_time)
-_FIELDED: Final = _list(kind for kind in PartitionerType if kind.uses_fields)
-_OWN: Final = _list([PartitionerType.TIME, PartitionerType.FIELD_AND_TIME])
-_PLAIN: Final = _list([ConverterType.TEXT, ConverterType.BYTES])
+_TIMED: Final = cel_list(kind for kind in PartitionerType if kind.uses_time)
+_FIELDED: Final = cel_list(kind for kind in PartitionerType if kind.uses_fields)
+_OWN: Final = cel_list([PartitionerType.TIME, PartitionerType.FIELD_AND_TIME])
+_PLAIN: Final = cel_list([ConverterType.TEXT, ConverterType.BYTES])
 _HERE: Final = r"'(?i)^http://(([a-z0-9_.-]+[.])?localhost|127[.][0-9.]+|\\[[0:]*1\\])(:|/|$)'"
 _SERVER: Final = r"\\s*(\\[[0-9a-fA-F:.%]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}\\s*"
 
@@ -141,7 +86,7 @@ def _kafka() -> Iterator[CelRule]:
     )
     yield CelRule(
         f"{here}.topics",
-        f"self.all(topic, !(topic in {_list(['.', '..', RESERVED])}))",
+        f"self.all(topic, !(topic in {cel_list(['.', '..', RESERVED])}))",
         f"{here}.topics contains . or .., which Kafka does not allow, or {RESERVED}, which is reserved: remove it",
     )
     yield CelRule(
@@ -153,12 +98,12 @@ def _kafka() -> Iterator[CelRule]:
     yield _without_secrets(f"{here}.properties", BY_SECRET)
     yield CelRule(
         f"{here}.properties",
-        f"!({_text(LOGIN)} in self) || !self[{_text(LOGIN)}].matches({_text(LOGIN_SECRETS)})",
+        f"!({cel_text(LOGIN)} in self) || !self[{cel_text(LOGIN)}].matches({cel_text(LOGIN_SECRETS)})",
         f"{here}.properties: {LOGIN} with a password is not allowed here: {BY_SECRET}",
     )
     yield CelRule(
         secrets,
-        f"self.all(each, !each.name.startsWith('kafka.') && !(each.name in {_list(KAFKA_OWNED)}))",
+        f"self.all(each, !each.name.startsWith('kafka.') && !(each.name in {cel_list(KAFKA_OWNED)}))",
         f"{secrets} has a property that cannot be set, as in {here}.properties: remove it",
     )
     yield CelRule(
@@ -174,14 +119,16 @@ def _owned(path: str, owned: Mapping[str, str]) -> Iterator[CelRule]:
     by_reason = sorted(owned, key=lambda name: (owned[name], name))
     for why, names in itertools.groupby(by_reason, key=owned.__getitem__):
         group = list(names)
-        absent = f"!({_text(group[0])} in self)" if len(group) == 1 else f"{_list(group)}.all(name, !(name in self))"
+        absent = (
+            f"!({cel_text(group[0])} in self)" if len(group) == 1 else f"{cel_list(group)}.all(name, !(name in self))"
+        )
         yield CelRule(path, absent, f"{path}: {', '.join(group)} cannot be set here: {why}")
 
 
 def _without_secrets(path: str, why: str) -> CelRule:
     return CelRule(
         path,
-        f"self.all(name, !name.matches({_text(SECRET_NAMES)}))",
+        f"self.all(name, !name.matches({cel_text(SECRET_NAMES)}))",
         f"{path} has a password or another secret, which is not allowed here: {why}",
     )
 
@@ -195,7 +142,7 @@ def _spark() -> Iterator[CelRule]:
     )
     yield from _owned(here, SPARK_OWNED)
     for start, why in SPARK_OWNED_PREFIXES.items():
-        cel = f"self.all(name, !name.startsWith({_text(start)}))"
+        cel = f"self.all(name, !name.startsWith({cel_text(start)}))"
         yield CelRule(here, cel, f"{here}: {start}* cannot be set here: {why}")
     yield _without_secrets(here, BY_POD)
 
@@ -214,34 +161,34 @@ def _partitioner() -> Iterator[CelRule]:
     )
     yield CelRule(
         here,
-        _either("has(self.fields)", f"!(self.type in {_FIELDED})"),
+        either("has(self.fields)", f"!(self.type in {_FIELDED})"),
         f"{here}.fields is missing: the types Field and FieldAndTime require at least one",
     )
     yield CelRule(
         here,
-        _either("!has(self.fields)", f"self.type in {_FIELDED}"),
+        either("!has(self.fields)", f"self.type in {_FIELDED}"),
         f"{here}.fields has no effect with this type: remove it, or choose Field or FieldAndTime",
     )
     for name, example in (("duration", "1h"), ("pathFormat", "'year'=YYYY/'month'=MM/'day'=dd")):
         yield CelRule(
             here,
-            _either(f"has(self.{name})", f"!(self.type in {_OWN})"),
+            either(f"has(self.{name})", f"!(self.type in {_OWN})"),
             f"{here}.{name} is missing: the types Time and FieldAndTime require it, such as {example}",
         )
         yield CelRule(
             here,
-            _either(f"!has(self.{name})", f"self.type in {_TIMED}"),
+            either(f"!has(self.{name})", f"self.type in {_TIMED}"),
             f"{here}.{name} has no effect with a type without time: remove it, or choose Time",
         )
     yield CelRule(
         here,
-        _either("has(self.timezone)", f"!(self.type in {_TIMED})"),
+        either("has(self.timezone)", f"!(self.type in {_TIMED})"),
         f"{here}.timezone is missing: a type with time requires it, such as UTC",
     )
     for kind, ms in ((PartitionerType.HOURLY, HOUR), (PartitionerType.DAILY, DAY)):
         yield CelRule(
             here,
-            _either(f"self.type != '{kind}'", "!has(self.duration)", _lasts("self.duration", "==", ms)),
+            either(f"self.type != '{kind}'", "!has(self.duration)", compare_duration("self.duration", "==", ms)),
             f"{here}.duration is not allowed: the type {kind} has {format_duration(ms)}; remove it, or choose Time",
         )
 
@@ -250,11 +197,11 @@ def _fixed_paths() -> Iterator[CelRule]:
     here = "self.partitioner.pathFormat"
     for kind in (PartitionerType.HOURLY, PartitionerType.DAILY):
         elements = (kind.path_format("/") or "").split("/")
-        joined = " + self.s3.directoryDelimiter + ".join(_text(element) for element in elements)
-        own = f"{here} in [{_text('/'.join(elements))}, {joined}]"
+        joined = " + self.s3.directoryDelimiter + ".join(cel_text(element) for element in elements)
+        own = f"{here} in [{cel_text('/'.join(elements))}, {joined}]"
         yield CelRule(
             "spec",
-            _either(f"self.partitioner.type != '{kind}'", "!has(self.partitioner.pathFormat)", own),
+            either(f"self.partitioner.type != '{kind}'", "!has(self.partitioner.pathFormat)", own),
             f"spec.partitioner.pathFormat is not allowed: the type {kind} has its own; remove it, or choose Time",
         )
 
@@ -264,13 +211,13 @@ def _values_with_fields() -> Iterator[CelRule]:
     why = "requires fields of the value, which the converters Text and Bytes do not provide"
     yield CelRule(
         "spec",
-        _either(plain, f"!(self.partitioner.type in {_FIELDED})"),
+        either(plain, f"!(self.partitioner.type in {_FIELDED})"),
         f"spec.partitioner.type {why}: use another converter, or another type",
     )
     record_field = f"self.partitioner.timestampExtractor == '{TimestampExtractor.RECORD_FIELD}'"
     yield CelRule(
         "spec",
-        _either(plain, f"!(self.partitioner.type in {_TIMED})", f"!({record_field})"),
+        either(plain, f"!(self.partitioner.type in {_TIMED})", f"!({record_field})"),
         f"spec.partitioner.timestampExtractor RecordField {why}: use another converter, or Record or Wallclock",
     )
 
@@ -286,25 +233,25 @@ def _rotation() -> Iterator[CelRule]:
     )
     yield CelRule(
         "spec",
-        _either("!has(self.rotation.interval)", f"{partitioner}.type in {_TIMED}"),
+        either("!has(self.rotation.interval)", f"{partitioner}.type in {_TIMED}"),
         f"{here}.interval has no effect: the type of spec.partitioner has no time; use scheduleInterval, or the "
         "type Time, Hourly, Daily or FieldAndTime",
     )
     # A type with time requires a time zone in a rule of its own.
     yield CelRule(
         "spec",
-        _either(
+        either(
             "!has(self.rotation.scheduleInterval)", f"has({partitioner}.timezone)", f"{partitioner}.type in {_TIMED}"
         ),
         "spec.partitioner.timezone is missing: spec.rotation.scheduleInterval starts at midnight of it; set one such "
         "as UTC",
     )
     # As floats, since a quantity cannot be multiplied; with a margin, since floats are not exact.
-    limit = f"{MAX_PARTS + 0.0001} * {_size('self.s3.partSize')}.asApproximateFloat()"
-    fits = f"{_size('self.rotation.maxBytes')}.asApproximateFloat() <= {limit}"
+    limit = f"{MAX_PARTS + 0.0001} * {cel_size('self.s3.partSize')}.asApproximateFloat()"
+    fits = f"{cel_size('self.rotation.maxBytes')}.asApproximateFloat() <= {limit}"
     yield CelRule(
         "spec",
-        _either("!has(self.rotation.maxBytes)", fits),
+        either("!has(self.rotation.maxBytes)", fits),
         f"{here}.maxBytes exceeds {MAX_PARTS} parts of spec.s3.partSize: decrease it, or increase partSize",
     )
 
@@ -316,13 +263,13 @@ def _s3() -> Iterator[CelRule]:
     )
     yield CelRule(
         f"{here}.topicsDir",
-        f"self == '' || self.split('/').all(element, !(element in {_list(['', '.', '..', RESERVED])}))",
+        f"self == '' || self.split('/').all(element, !(element in {cel_list(['', '.', '..', RESERVED])}))",
         f"{here}.topicsDir has an element that is empty, . or .., or {RESERVED}, which is reserved for ledgers: remove "
         "it",
     )
     yield CelRule(
         here,
-        _either(
+        either(
             "!has(self.endpoint)",
             "self.insecure",
             "!self.endpoint.startsWith('http://')",
@@ -363,17 +310,17 @@ def _s3() -> Iterator[CelRule]:
 def _rest() -> Iterator[CelRule]:
     yield CelRule(
         "spec.rounds",
-        f"{_size('self.minBytes')}.compareTo({_size('self.maxBytes')}) <= 0",
+        f"{cel_size('self.minBytes')}.compareTo({cel_size('self.maxBytes')}) <= 0",
         "spec.rounds.minBytes is above spec.rounds.maxBytes: decrease it, or increase maxBytes",
     )
     yield CelRule(
         "spec.executor.memory",
-        f"{_size('self.min')}.compareTo({_size('self.max')}) <= 0",
+        f"{cel_size('self.min')}.compareTo({cel_size('self.max')}) <= 0",
         "spec.executor.memory.min is above spec.executor.memory.max: decrease it, or increase max",
     )
     yield CelRule(
         "spec.serviceAccount",
-        _either("!has(self.name)", "!has(self.annotations)", "self.annotations.size() == 0"),
+        either("!has(self.name)", "!has(self.annotations)", "self.annotations.size() == 0"),
         "spec.serviceAccount.annotations has no effect with name: annotate that ServiceAccount, or remove name",
     )
     yield CelRule(
@@ -389,12 +336,12 @@ def _reset() -> Iterator[CelRule]:
     for name, kind in (("timestamp", ResetTo.TIMESTAMP), ("partitions", ResetTo.OFFSETS)):
         yield CelRule(
             here,
-            _either(f"self.to != '{kind}'", f"has(self.{name})"),
+            either(f"self.to != '{kind}'", f"has(self.{name})"),
             f"{here}.{name} is missing: to: {kind} requires it",
         )
         yield CelRule(
             here,
-            _either(f"self.to == '{kind}'", f"!has(self.{name})"),
+            either(f"self.to == '{kind}'", f"!has(self.{name})"),
             f"{here}.{name} has no effect without to: {kind}: remove it, or set to: {kind}",
         )
 

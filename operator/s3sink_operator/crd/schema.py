@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from s3sink_operator.crd.rules import CelRule, bound
+from s3sink_operator.crd.cel import CelRule, bound
 from sink_job.api import unsupported
 
 Json = dict[str, Any]

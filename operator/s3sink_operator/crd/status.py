@@ -5,6 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from s3sink_operator.crd.schema import structural
-from s3sink_operator.status_model import SinkStatus
+from s3sink_operator.status_model import S3SinkStatus
 
-STATUS: Final[dict[str, Any]] = structural(SinkStatus.model_json_schema(), path="status")
+STATUS: Final[dict[str, Any]] = structural(S3SinkStatus.model_json_schema(), path="status")

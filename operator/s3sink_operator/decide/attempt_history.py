@@ -15,7 +15,7 @@ from s3sink_operator.memory_sizing import Bounds, SizingState
 from s3sink_operator.names import Component
 from s3sink_operator.objects import RESTARTED_FOR_ANNOTATION, has_executors, memory_limit, sized_memory
 from s3sink_operator.pod_failures import OOM_KILLED, PodFailure
-from s3sink_operator.status_model import Attempt, Retry, SinkStatus
+from s3sink_operator.status_model import Attempt, Retry, S3SinkStatus
 from s3sink_operator.types import (
     FINALIZERS_KIND,
     Json,
@@ -72,7 +72,7 @@ class AttemptHistory:
 
 
 def update_history(
-    observed: Observed, status: SinkStatus, revision: DriverRevision | None, bounds: Bounds | None, now: int
+    observed: Observed, status: S3SinkStatus, revision: DriverRevision | None, bounds: Bounds | None, now: int
 ) -> AttemptHistory:
     """The history after this pass. `observed.driver` and `observed.operation` are owned by the sink, or None."""
     attempts: Sequence[Attempt] = tuple(status.attempts or ())
@@ -136,7 +136,7 @@ def _update_newest(attempts: Sequence[Attempt], end: Attempt) -> Sequence[Attemp
     return (attempts[0].model_copy(update=known), *attempts[1:])
 
 
-def _end_entry(failure: PodFailure, at: int, status: SinkStatus) -> Attempt:
+def _end_entry(failure: PodFailure, at: int, status: S3SinkStatus) -> Attempt:
     last_round = failure.round if failure.round is not None else status.progress.round if status.progress else None
     return Attempt(
         end_time=at,

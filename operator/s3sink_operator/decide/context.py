@@ -11,7 +11,7 @@ from s3sink_operator.decide.attempt_history import AttemptHistory, DriverRevisio
 from s3sink_operator.memory_sizing import Bounds, SizingInputs
 from s3sink_operator.objects import PodShape
 from s3sink_operator.status import MAX_INTEGER
-from s3sink_operator.status_model import CompletedNonces, MemoryInputs, SinkProgress, SinkStatus
+from s3sink_operator.status_model import CompletedNonces, MemoryInputs, S3SinkStatus, SinkProgress
 from s3sink_operator.types import (
     Json,
     Observed,
@@ -134,9 +134,9 @@ class Context:
         return dict(self.observed.sink.get("status") or {})
 
     @cached_property
-    def previous_status(self) -> SinkStatus:
+    def previous_status(self) -> S3SinkStatus:
         """The status before this pass."""
-        return SinkStatus.read(self.previous_document)
+        return S3SinkStatus.read(self.previous_document)
 
     @property
     def previous_progress(self) -> SinkProgress:

@@ -113,7 +113,7 @@ def driver_terminating(ctx: Context) -> PolicyResult | None:
     reason = attempt.reason or "Restarting"
     message = attempt.message or "the driver pod is being deleted; the next one follows"
     if finalizers:
-        reason = "StuckTerminating"
+        reason = "TerminationBlocked"
         message = f"the driver pod is being deleted; finalizers of other controllers hold it: {', '.join(finalizers)}"
     due = to_ms(driver["metadata"]["deletionTimestamp"]) or ctx.now
     left = max(0, due + ctx.settings.node_lost_timeout_ms - ctx.now)

@@ -11,17 +11,17 @@ from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.executors import executor_state
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.names import Component
-from s3sink_operator.status_model import Attempt, MemoryStatus, SinkProgress, SinkStatus
+from s3sink_operator.status_model import Attempt, MemoryStatus, S3SinkStatus, SinkProgress
 from s3sink_operator.types import is_terminating
 from sink_job.api.report import RunState
 
 
-def build_status(ctx: Context, result: PolicyResult) -> SinkStatus:
+def build_status(ctx: Context, result: PolicyResult) -> S3SinkStatus:
     """The status after this pass."""
     history = _history_with_end(ctx, result)
     state, source = ctx.desired_state
     published = _is_published(ctx, result)
-    return SinkStatus(
+    return S3SinkStatus(
         observed_generation=ctx.generation,
         conditions=status.conditions(
             ctx.previous_status.conditions or (),

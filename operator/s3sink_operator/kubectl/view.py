@@ -27,8 +27,8 @@ from s3sink_operator.status_model import (
     OffsetResetStatus,
     PartitionProgress,
     Retry,
+    S3SinkStatus,
     SinkProgress,
-    SinkStatus,
     StatusCondition,
 )
 from s3sink_operator.types import Json, is_terminating
@@ -41,9 +41,9 @@ PLANNED_RESTARTS: Final = frozenset(
 _ALWAYS: Final = ("Ready", "Reconciling", "Stalled")
 
 
-def status_of(sink: Json) -> SinkStatus:
+def status_of(sink: Json) -> S3SinkStatus:
     """The status of a sink."""
-    return SinkStatus.read(sink.get("status"))
+    return S3SinkStatus.read(sink.get("status"))
 
 
 def condition(sink: Json, kind: str) -> StatusCondition | None:
@@ -66,7 +66,7 @@ def stale_reason(sink: Json) -> str | None:
     return None
 
 
-def last_failure(status: SinkStatus) -> Attempt | Retry | None:
+def last_failure(status: S3SinkStatus) -> Attempt | Retry | None:
     """The last attempt that failed, or the failure of the current back-off; None without a failure."""
     failed = (each for each in status.attempts or () if each.has_ended and each.reason not in PLANNED_RESTARTS)
     attempt = next(failed, None)
@@ -162,7 +162,7 @@ def _section(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return format_table(head, rows) if rows else ""
 
 
-def _facts(sink: Json, status: SinkStatus, now: int) -> Iterator[str]:
+def _facts(sink: Json, status: S3SinkStatus, now: int) -> Iterator[str]:
     def fact(name: str, text: str) -> str:
         return f"  {name + ':':<15}{text}"
 

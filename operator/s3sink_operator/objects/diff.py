@@ -13,10 +13,10 @@ CLUSTER_MODE_FILES: Final = (PROPERTIES, EXECUTOR_TEMPLATE)
 
 def differs(current: Json | None, desired: Json) -> bool:
     """Whether an apply of `desired` would change the current object. Fields of other managers are ignored."""
-    return current is None or not _covers(current, desired) or _has_extra(current, desired)
+    return current is None or not _covers(current, desired) or _has_obsolete_field(current, desired)
 
 
-def _has_extra(current: Json, desired: Json) -> bool:
+def _has_obsolete_field(current: Json, desired: Json) -> bool:
     """Whether there is a file of Cluster mode in Local mode, or an annotation of an earlier spec."""
     files, needed = current.get("data") or {}, desired.get("data") or {}
     if annotation(current, ANNOTATIONS_HASH_ANNOTATION) != annotation(desired, ANNOTATIONS_HASH_ANNOTATION):

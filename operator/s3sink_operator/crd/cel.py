@@ -1,0 +1,63 @@
+"""A CEL rule of the CustomResourceDefinition, and CEL expressions for texts, lists, sizes and durations."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from sink_job.api.quantities import parse_duration
+
+
+@dataclasses.dataclass(frozen=True)
+class CelRule:
+    """`path`: the field of `self` (`spec.kafka`; empty: the object). `message`: the error and the action to take."""
+
+    path: str
+    cel: str
+    message: str
+
+    def manifest(self) -> dict[str, Any]:
+        """The rule in the format of a CustomResourceDefinition."""
+        return {"rule": self.cel, "message": self.message}
+
+
+def cel_list(words: Iterable[str]) -> str:
+    return "[" + ", ".join(cel_text(word) for word in words) + "]"
+
+
+def cel_text(word: str) -> str:
+    """`word` as a CEL string literal."""
+    return json.dumps(word)
+
+
+def cel_size(value: str) -> str:
+    return f"quantity(string({value}))"
+
+
+def compare_duration(value: str, compared: str, ms: int) -> str:
+    """Compares a duration of at most a day, in the notation of the job, with `ms` milliseconds. CEL has no days."""
+    days = f"duration({value}.matches('^0*1d') ? '24h' : '0s')"
+    rest = f"duration('0s' + {value}.substring({value}.indexOf('d') + 1))"
+    few_days = f"(!{value}.contains('d') || {value}.matches('^0*1?d'))"
+    return f"{few_days} && {days} + {rest} {compared} duration('{ms}ms')"
+
+
+def bound(kind: str, path: str, which: str, limit: str) -> CelRule:
+    """The rule for the `minimum` or `maximum` of a size or duration."""
+    most = which == "maximum"
+    if kind == "size":
+        cel = f"{cel_size('self')}.compareTo(quantity({cel_text(limit)})) {'<=' if most else '>='} 0"
+    elif most:
+        cel = compare_duration("self", "<=", parse_duration(limit))
+    elif limit == "1ms":
+        cel = "self.matches('[1-9]')"
+    else:
+        raise ValueError(f"{path}: no rule for durations of at least {limit}")
+    above = "above the maximum" if most else "below the minimum"
+    return CelRule(path, cel, f"{path} is {above} of {limit}: write {limit} or {'less' if most else 'more'}")
+
+
+def either(condition: str, *others: str) -> str:
+    return " || ".join([condition, *others])
