@@ -102,7 +102,7 @@ class SinkFixture:
     # -- running -----------------------------------------------------------------------------------------------------
 
     def driver(self, log: SyntheticLog, goal: StopCondition, **given: Any) -> Coordinator:
-        context = given.pop("world", None)
+        context = given.pop("context", None)
         clock = given.pop("clock", None)
         text = manifest(self.bucket, self.endpoint, **given)
         return new_coordinator(
