@@ -84,7 +84,7 @@ crd: setup ## crds/, the CustomResourceDefinition, from the models of sink_job.a
 chart: setup ## what the chart and Argo CD keep as copies: the table of values, the CRD, the settings of argocd-cm
 	@$(BIN)/python tools/chart.py
 
-format: setup ## what ruff can mend by itself
+format: setup ## automatic fixes of ruff
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
@@ -97,7 +97,7 @@ bench: setup ## throughput, CPU and memory, beside Spark's reader and a plain co
 bench-operator: setup ## up to 1,000 sinks on a real API server: launches, lags, writes, CPU and memory of the operator
 	@$(BIN)/python -m bench.operator $(ARGS)
 
-lock: setup ## requirements.lock anew from pyproject.toml, and the images' parts of it (needs uv)
+lock: setup ## requirements.lock from pyproject.toml, and the images' parts of it (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --extra job --extra operator --extra dev \
 		--custom-compile-command "make lock" pyproject.toml -o requirements.lock
 	echo 'setuptools>=77' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --no-annotate \

@@ -32,8 +32,8 @@ from sink_job.ledger.state import (
     PartitionState,
     Record,
     SourceRange,
-    diff,
 )
+from sink_job.ledger.transitions import diff
 from sink_job.writer.object_writer import MAX_STAGED_EXTENTS, extend_sources
 from sink_job.writer.record_pipeline import RecordPipeline
 

@@ -12,7 +12,7 @@ from sink_job.spark.jars import Report, cached_jars, connector_jars, jar_table
 
 KAFKA_VERSION = "4.3.1"
 
-# What kafka_2.13 depends on, as resolved for that version, each file by itself; and a binding so that the broker logs.
+# What kafka_2.13 depends on, as resolved for that version, each file alone; and a binding so that the broker logs.
 BROKER = jar_table("""
     at.yawk.lz4:lz4-java:1.10.2
         252dabd586d22149a31661a8afc1a50747714eb1a298bd4a6e780c8c91a13866

@@ -203,7 +203,7 @@ def _tls(certificate: Certificate) -> dict[str, str]:
 def _format(data: Path) -> None:
     """An empty data folder with a cluster id of its own.
 
-    Kafka's own formatter takes a JVM's start, so it runs once a machine; the cluster id stands as text in one file.
+    Kafka's own formatter takes a JVM's start, so it runs once a machine; the cluster id is text in one file.
     """
     template = cache_dir() / "kafka" / f"formatted-{KAFKA_VERSION}"
     if not template.exists():

@@ -141,7 +141,7 @@ def s3_server(
 
 
 def s3_client(endpoint: str, *, verify: Path | None = None, attempts: int = 1) -> S3Client:
-    """A boto3 client for a server of this module; `attempts` above 1 lets boto3 try again by itself."""
+    """A boto3 client for a server of this module; `attempts` above 1 enables boto3's own retries."""
     return boto3.client(
         "s3",
         endpoint_url=endpoint,

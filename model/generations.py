@@ -21,21 +21,16 @@ from sink_job.api.operator_sections import OffsetResetSpec, PartitionOffset
 from sink_job.api.spec import KeySettings, ObjectSettings
 from sink_job.coordinator.topic_discovery import initial_state
 from sink_job.ledger.generations import end_of_generation, generation_metadata, new_topics_dir, shaping_below
-from sink_job.ledger.state import ClosedObject, LedgerState, OffsetResetRecord, Record, RotationRange, diff
+from sink_job.ledger.state import ClosedObject, LedgerState, OffsetResetRecord, Record, RotationRange
+from sink_job.ledger.transitions import diff
 from sink_job.maintenance.existing_objects import check_empty, check_existing_objects
 from sink_job.maintenance.reset_targets import LogBounds, ResetContext, request_digest, resolve_targets
 from sink_job.partitioning.object_keys import object_key
 from sink_job.s3 import S3Client
-from sink_job.verify.audit import (
-    BucketState,
-    Finding,
-    FindingType,
-    GenerationAudit,
-    KafkaOffsets,
-    UntrackedObject,
-    audit,
-)
+from sink_job.verify.audit import audit
+from sink_job.verify.audit_input import BucketState, GenerationAudit, KafkaOffsets, UntrackedObject
 from sink_job.verify.per_generation import buckets, per_generation
+from sink_job.verify.results import Finding, FindingType
 
 SHAPING = ObjectSettings(s3=KeySettings(topics_dir="", offset_pad_width=0))
 
@@ -212,8 +207,8 @@ def verify(case: Case, model: ModelState, state: Interned[LedgerState]) -> Itera
     strange = [UntrackedObject(key, first_of(key.removesuffix(".json")) or 0, 1) for key in there if key not in named]
     whole = BucketState(
         missing=frozenset(named.keys() - there.keys()),
-        other={key: "another" for key, o in named.items() if key in there and checksum(there[key]) != o.crc},
-        unknown={TP: strange} if strange else {},
+        mismatched={key: "another" for key, o in named.items() if key in there and checksum(there[key]) != o.crc},
+        untracked={TP: strange} if strange else {},
     )
     moved = {sink_key(key) for key, _, _ in model.moved}
     ours = generation_metadata(state.value.generation) in ("", model.group_metadata)

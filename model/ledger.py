@@ -24,11 +24,10 @@ from sink_job.ledger.state import (
     PartitionState,
     Record,
     RotationRange,
-    apply,
     committable_offsets,
-    diff,
     without_audit,
 )
+from sink_job.ledger.transitions import apply, diff
 
 TP = TopicPartition("t", 0)
 T = TypeVar("T", bound=msgspec.Struct)

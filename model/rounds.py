@@ -9,7 +9,8 @@ from model.model_state import NAMES, Case, Driver, Late, ModelState, Plan, key_o
 from model.search import Step
 from model.starting import is_fenced, put_record, removed, starts_again
 from model.writing import DataGone, Task, TaskResult, closings, content, path_of
-from sink_job.ledger.state import LedgerState, PartitionState, Record, superseded_staging
+from sink_job.ledger.state import LedgerState, PartitionState, Record
+from sink_job.ledger.transitions import superseded_staging
 
 Steps = Iterator[Step[ModelState]]
 

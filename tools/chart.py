@@ -35,7 +35,7 @@ class Value:
 
 
 def documented(text: str) -> Iterator[Value]:
-    """The values of a values.yaml in its order. Raises ValueError for a description that stands above no key."""
+    """The values of a values.yaml in its order. Raises ValueError for a description without a key below it."""
     defaults = yaml.safe_load(text)
     above: list[tuple[int, str]] = []
     about: list[str] = []
@@ -53,7 +53,7 @@ def documented(text: str) -> Iterator[Value]:
                 yield Value(".".join(keys), _at(defaults, keys), " ".join(about))
                 about = []
         elif about:
-            raise ValueError(f"a description that stands above no key: {about[0]}")
+            raise ValueError(f"a description without a key below it: {about[0]}")
 
 
 def undocumented(text: str) -> list[str]:

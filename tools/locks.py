@@ -36,13 +36,13 @@ def pins(lock: str) -> Mapping[str, str]:
     return {name: "\n".join(lines) + "\n" for name, lines in entries.items()}
 
 
-def closure(wanted: Iterable[str]) -> set[str]:
-    """The canonical names of all that `wanted` (as in pyproject.toml) needs on Linux, themselves included.
+def closure(requirements: Iterable[str]) -> set[str]:
+    """The canonical names of all that `requirements` (as in pyproject.toml) needs on Linux, themselves included.
 
     Raises PackageNotFoundError for a package that is not installed.
     """
     seen: set[tuple[str, frozenset[str]]] = set()
-    left = [Requirement(text) for text in wanted]
+    left = [Requirement(text) for text in requirements]
     while left:
         requirement = left.pop()
         key = (canonicalize_name(requirement.name), frozenset(requirement.extras))

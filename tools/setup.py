@@ -47,7 +47,7 @@ PARTS = {
 _STORED = ["--config-settings-package", "pyspark:--build-option=--compression=stored"]
 
 
-def wanted() -> str:
+def expected_stamp() -> str:
     """The stamp of an environment that is up to date: a hash of everything that decides its content."""
     import tomllib  # only now: an older Python must reach the message in main
 
@@ -60,7 +60,7 @@ def wanted() -> str:
 
 
 def up_to_date() -> bool:
-    return PYTHON.exists() and STAMP.exists() and STAMP.read_text().strip() == wanted()
+    return PYTHON.exists() and STAMP.exists() and STAMP.read_text().strip() == expected_stamp()
 
 
 def install(report: Report) -> None:
@@ -80,7 +80,7 @@ def install(report: Report) -> None:
         except StepFailedError as error:
             print(f"setup: pip installs the packages, as uv did not: {error}", file=sys.stderr, flush=True)
             _install(_PIP, report, {})
-        STAMP.write_text(wanted() + "\n")
+        STAMP.write_text(expected_stamp() + "\n")
 
 
 def _install(words: list[str | Path], report: Report, env: dict[str, str]) -> None:

@@ -16,12 +16,12 @@ from sink_job.s3 import (
     Listed,
     NoSuchUpload,
     NotFound,
-    Part,
     PutResult,
     RequestMetrics,
     S3Client,
     S3Settings,
     Upload,
+    UploadedPart,
 )
 from sink_job.s3.checksums import combine_all
 from sink_job.s3.request_body import Body, ChunkedBody
@@ -195,12 +195,12 @@ class SimulatedS3(S3Client):
     def create_upload(self, key: str, *, content_type: str | None = None, content_encoding: str | None = None) -> str:
         return self._call(f"create-upload {key}", lambda: self.store.create_upload(key), writes=True)
 
-    def upload_part(self, key: str, upload_id: str, number: int, body: Body, crc: int | None = None) -> Part:
+    def upload_part(self, key: str, upload_id: str, number: int, body: Body, crc: int | None = None) -> UploadedPart:
         data = bytes(ChunkedBody(body).read())
         what = f"upload-part {key} {upload_id}/{number}"
         return self._call(what, lambda: self.store.upload_part(key, upload_id, number, data, crc), writes=True)
 
-    def complete(self, key: str, upload_id: str, parts: Sequence[Part], crc: int | None = None) -> str:
+    def complete(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int | None = None) -> str:
         whole = combine_all((part.crc, part.size) for part in parts) if crc is None else crc
         what = f"complete {key} {upload_id}"
         return self._call(
@@ -247,4 +247,4 @@ def _short(answer: object) -> str:
         return f"{len(answer)} found"
     if isinstance(answer, Head):
         return f"{answer.size} bytes"
-    return "" if isinstance(answer, PutResult | Part) else str(answer)
+    return "" if isinstance(answer, PutResult | UploadedPart) else str(answer)

@@ -21,7 +21,7 @@ from sink_job.coordinator.committer import Committer
 from sink_job.ledger import generations, publisher, sequence, session, state, takeover
 from sink_job.ledger.publisher import PublishOutcome, publish_all
 from sink_job.ledger.store import Ledger
-from sink_job.s3 import Part
+from sink_job.s3 import UploadedPart
 from sink_job.writer import object_writer
 
 Patches = Sequence[AbstractContextManager[Any]]
@@ -92,7 +92,7 @@ def completed_over_objects() -> Patches:
     """Completions replace the object at their key."""
     original = SimulatedStore.complete
 
-    def complete(self: SimulatedStore, key: str, upload_id: str, parts: Sequence[Part], crc: int) -> str:
+    def complete(self: SimulatedStore, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int) -> str:
         if upload_id in self.uploads:
             self.take(key)
         return original(self, key, upload_id, parts, crc)

@@ -19,10 +19,10 @@ from sink_job.s3 import (
     Listed,
     NoSuchUpload,
     NotFound,
-    Part,
     PreconditionFailed,
     PutResult,
     Upload,
+    UploadedPart,
 )
 from sink_job.s3.checksums import crc64nvme
 
@@ -43,7 +43,7 @@ class Unfinished:
 
     key: str
     at: int
-    parts: dict[int, tuple[Part, bytes]] = field(default_factory=dict)
+    parts: dict[int, tuple[UploadedPart, bytes]] = field(default_factory=dict)
 
 
 class SimulatedStore:
@@ -124,17 +124,17 @@ class SimulatedStore:
         self.uploads[upload_id] = Unfinished(key, self.second())
         return upload_id
 
-    def upload_part(self, key: str, upload_id: str, number: int, body: bytes, crc: int | None) -> Part:
+    def upload_part(self, key: str, upload_id: str, number: int, body: bytes, crc: int | None) -> UploadedPart:
         upload = self._upload(key, upload_id)
         actual = crc64nvme(body)
         if crc is not None and crc != actual:
             raise ChecksumMismatch(f"{key}: part {number} has other bytes", key, "BadDigest")
         etag = _etag(body) if self.foreign_etags is None else self.foreign_etags()
-        part = Part(number=number, etag=etag, crc=actual, size=len(body))
+        part = UploadedPart(number=number, etag=etag, crc=actual, size=len(body))
         upload.parts[number] = (part, body)
         return part
 
-    def complete(self, key: str, upload_id: str, parts: Sequence[Part], crc: int) -> str:
+    def complete(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int) -> str:
         if self.lenient and upload_id not in self.uploads and key in self.objects:
             return _etag_of(parts)
         upload = self._upload(key, upload_id)
@@ -150,7 +150,7 @@ class SimulatedStore:
         self.on_complete(key, body)
         return etag
 
-    def _check(self, key: str, upload: Unfinished, parts: Sequence[Part]) -> None:
+    def _check(self, key: str, upload: Unfinished, parts: Sequence[UploadedPart]) -> None:
         if not parts:
             raise InvalidPart(f"{key}: no part is named", key, "InvalidPart")
         for index, part in enumerate(parts, start=1):
@@ -198,6 +198,6 @@ def _etag(body: bytes) -> str:
     return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
 
 
-def _etag_of(parts: Sequence[Part]) -> str:
+def _etag_of(parts: Sequence[UploadedPart]) -> str:
     digests = b"".join(bytes.fromhex(part.etag.strip('"')) for part in parts)
     return f'"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(parts)}"'

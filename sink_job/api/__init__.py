@@ -1,1 +1,4 @@
-"""The contract of a sink: its spec, its errors and its report. Pure, and all that the operator imports of the job."""
+"""The contract of a sink: its spec, its errors and its report.
+
+This package does no I/O. It is the only package of the job that the operator imports.
+"""

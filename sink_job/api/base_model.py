@@ -1,4 +1,4 @@
-"""What every section of a manifest has in common: camelCase outside, snake_case inside, no unknown fields."""
+"""Base class of all sections of a manifest: camelCase in YAML, snake_case in Python, no unknown fields."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sink_job.api.quantities import format_duration, format_size
 
 
 class SpecModel(BaseModel):
-    """A part of a manifest. Immutable; built by `load_sink`, or in code by the snake_case names of its fields.
+    """A section of a manifest. Immutable. `load_sink` builds it from YAML; code builds it with snake_case names.
 
-    The text below a field is its description in the CRD and in docs/spec.md: what it is, what happens without it.
+    The docstring of a field is its description in the CRD and in docs/spec.md: its meaning and its default.
     """
 
     model_config = ConfigDict(
@@ -32,7 +32,7 @@ class SpecModel(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The schema as a manifest is written: defaults in its units, and leaving out instead of null."""
+        """The schema of the YAML form: defaults carry units, and an optional field is omitted instead of null."""
         schema = handler(core)
         properties = handler.resolve_ref_schema(schema)["properties"]
         for name, written in properties.items():
@@ -41,27 +41,27 @@ class SpecModel(BaseModel):
 
 
 def description(*, key: str | None = None, example: Any = None, **bounds: Any) -> Any:
-    """A field's annotation: the connector `key` that it stands for, an example, its bounds (`ge`, `max_length`, …)."""
+    """The annotation of a field: the equivalent connector `key`, an example, and bounds (`ge`, `max_length`, …)."""
     extra: JsonDict = {"x-s3sink-connector-key": key} if key else {}
     return Field(examples=None if example is None else [example], json_schema_extra=extra, **bounds)
 
 
 def _as_written(schema: JsonSchemaValue) -> JsonSchemaValue:
-    made = dict(schema)
-    choices = made.pop("anyOf", None)
+    result = dict(schema)
+    choices = result.pop("anyOf", None)
     if choices is not None:
         inner = [choice for choice in choices if choice != {"type": "null"}]
-        made |= inner[0] if len(inner) == 1 else {"anyOf": inner}
-    default = made.pop("default", None)
+        result |= inner[0] if len(inner) == 1 else {"anyOf": inner}
+    default = result.pop("default", None)
     if default is not None:
-        made["default"] = _default_as_written(default, made)
-    if "description" in made:
-        made["description"] = " ".join(made["description"].split())
-    return made
+        result["default"] = _default_as_written(default, result)
+    if "description" in result:
+        result["description"] = " ".join(result["description"].split())
+    return result
 
 
 def _default_as_written(default: Any, schema: JsonSchemaValue) -> Any:
     if "$ref" in schema and isinstance(default, dict):
-        return {}  # a section's fields have defaults of their own
+        return {}  # the fields of a section have their own defaults
     kind = schema.get("x-s3sink-type")
     return format_duration(default) if kind == "duration" else format_size(default) if kind == "size" else default

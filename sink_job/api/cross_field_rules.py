@@ -1,7 +1,7 @@
-"""What fields of a manifest mean together: the rules that no single field can check.
+"""Validation rules that involve more than one field of a manifest.
 
-Each rule yields mistakes; each mistake names every path whose value led to it, so that a rule keeps quiet about a value
-that is already known to be wrong.
+Each rule yields field errors. A field error lists every path that it depends on. The parser drops an error that
+depends on a value with an error of its own.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from sink_job.api.enums import ConverterType, PartitionerType, ResetTo, Timestam
 from sink_job.api.field_errors import FieldError, Path, shown
 from sink_job.api.quantities import format_duration, format_size
 from sink_job.api.reserved_properties import kafka_complaint, login_complaint, spark_complaint
+from sink_job.api.s3_limits import MAX_PARTS
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Spec
 
-MOST_PARTS: Final = 10_000
-"""S3's limit on the parts of one upload."""
 
 _KAFKA: Final = ("spec", "kafka")
 _PARTITIONER: Final = ("spec", "partitioner")
@@ -32,7 +31,7 @@ _RESET: Final = ("spec", "offsets", "reset")
 
 
 def check_cross_fields(spec: Spec) -> Iterator[FieldError]:
-    """Every mistake that two or more fields of `spec` make together."""
+    """Every error in the combination of two or more fields of `spec`."""
     for rule in _RULES:
         yield from rule(spec)
 
@@ -40,9 +39,9 @@ def check_cross_fields(spec: Spec) -> Iterator[FieldError]:
 def _topics(spec: Spec) -> Iterator[FieldError]:
     topics, pattern = (*_KAFKA, "topics"), (*_KAFKA, "topicsPattern")
     if spec.kafka.topics is None and spec.kafka.topics_pattern is None:
-        yield FieldError(topics, "is missing: give topics or topicsPattern", (topics, pattern))
+        yield FieldError(topics, "is missing: set topics or topicsPattern", (topics, pattern))
     if spec.kafka.topics is not None and spec.kafka.topics_pattern is not None:
-        yield FieldError(pattern, "cannot stand beside topics: give one of the two", (topics,))
+        yield FieldError(pattern, "cannot be combined with topics: set only one of them", (topics,))
     for topic, count in Counter(spec.kafka.topics or ()).items():
         if count > 1:
             yield FieldError(topics, f"{topic} is listed {count} times")
@@ -60,7 +59,7 @@ def _kafka_properties(spec: Spec) -> Iterator[FieldError]:
         if complaint:
             yield FieldError(here, f"{name} {complaint}")
         elif name in spec.kafka.properties:
-            yield FieldError(here, f"{name} is also in spec.kafka.properties: give it in one place")
+            yield FieldError(here, f"{name} is also set in spec.kafka.properties: set it in one place only")
         elif name in secrets[:at]:
             yield FieldError(here, f"{name} is listed twice")
 
@@ -76,10 +75,10 @@ def _fields(spec: Spec) -> Iterator[FieldError]:
     kind, fields = spec.partitioner.type, spec.partitioner.fields
     here = (*_PARTITIONER, "fields")
     if kind.uses_fields and fields is None:
-        yield FieldError(here, f"is missing: the type {kind} needs at least one", (here, _TYPE))
+        yield FieldError(here, f"is missing: the type {kind} needs at least one field", (here, _TYPE))
     if not kind.uses_fields and fields is not None:
         yield FieldError(
-            here, f"has no effect with the type {kind}: leave it out, or choose Field or FieldAndTime", (_TYPE,)
+            here, f"has no effect with the type {kind}: remove it, or use the type Field or FieldAndTime", (_TYPE,)
         )
     for field, count in Counter(fields or ()).items():
         if count > 1:
@@ -95,12 +94,13 @@ def _time_paths(spec: Spec) -> Iterator[FieldError]:
     ):
         here = (*_PARTITIONER, name)
         if own and value is None:
-            yield FieldError(here, f"is missing: the type {kind} needs it, such as {example}", (_TYPE,))
+            yield FieldError(here, f"is missing: the type {kind} needs it, for example {example}", (_TYPE,))
         elif not kind.uses_time and value is not None:
-            yield FieldError(here, f"has no effect with the type {kind}: leave it out, or choose Time", (_TYPE,))
+            yield FieldError(here, f"has no effect with the type {kind}: remove it, or use the type Time", (_TYPE,))
     yield from _fixed_by_type(spec)
     if kind.uses_time and partitioner.timezone is None:
-        yield FieldError((*_PARTITIONER, "timezone"), f"is missing: the type {kind} needs it, such as UTC", (_TYPE,))
+        here = (*_PARTITIONER, "timezone")
+        yield FieldError(here, f"is missing: the type {kind} needs it, for example UTC", (_TYPE,))
 
 
 def _fixed_by_type(spec: Spec) -> Iterator[FieldError]:
@@ -110,20 +110,26 @@ def _fixed_by_type(spec: Spec) -> Iterator[FieldError]:
         return
     if partitioner.duration not in (None, fixed):
         here, written = (*_PARTITIONER, "duration"), format_duration(partitioner.duration or 0)
-        said = f"{written} cannot be: the type {kind} has {format_duration(fixed)}; leave it out, or choose Time"
-        yield FieldError(here, said, (_TYPE,))
+        message = (
+            f"{written} is not allowed: the type {kind} always uses {format_duration(fixed)}; remove it, or use the "
+            "type Time"
+        )
+        yield FieldError(here, message, (_TYPE,))
     delimiter = spec.s3.directory_delimiter
     if partitioner.path_format not in (None, kind.path_format("/"), kind.path_format(delimiter)):
         here, written = (*_PARTITIONER, "pathFormat"), str(partitioner.path_format)
-        said = f"{written} cannot be: the type {kind} has {kind.path_format(delimiter)}; leave it out, or choose Time"
-        yield FieldError(here, said, (_TYPE,))
+        message = (
+            f"{written} is not allowed: the type {kind} always uses {kind.path_format(delimiter)}; remove it, or use "
+            "the type Time"
+        )
+        yield FieldError(here, message, (_TYPE,))
 
 
 def _values_with_fields(spec: Spec) -> Iterator[FieldError]:
     converter, partitioner = spec.format.converter, spec.partitioner
     if converter not in (ConverterType.TEXT, ConverterType.BYTES):
         return
-    why = f"needs fields of the value, which the converter {converter} does not give; use another converter"
+    why = f"needs fields of the value, but the converter {converter} does not parse any; use another converter"
     depends = (("spec", "format", "converter"), _TYPE)
     if partitioner.type.uses_fields:
         yield FieldError(_TYPE, f"{partitioner.type} {why}, or another type", depends)
@@ -142,47 +148,53 @@ def _rotation(spec: Spec) -> Iterator[FieldError]:
     }
     if all(value is None for value in ends.values()):
         also = " (maxOpenTime alone is not enough)" if rotation.max_open_time is not None else ""
-        said = f"nothing says when objects are complete: give at least one of {', '.join(ends)}{also}"
-        yield FieldError(_ROTATION, said, tuple((*_ROTATION, name) for name in ends))
+        message = f"no setting closes objects: set at least one of {', '.join(ends)}{also}"
+        yield FieldError(_ROTATION, message, tuple((*_ROTATION, name) for name in ends))
     if rotation.interval is not None and not kind.uses_time:
-        said = (
-            f"{format_duration(rotation.interval)} would have no effect: the type {kind} of spec.partitioner has no "
+        message = (
+            f"{format_duration(rotation.interval)} has no effect: the type {kind} of spec.partitioner does not use "
             "time; use scheduleInterval, or the type Time, Hourly, Daily or FieldAndTime"
         )
-        yield FieldError((*_ROTATION, "interval"), said, (_TYPE,))
+        yield FieldError((*_ROTATION, "interval"), message, (_TYPE,))
     if rotation.schedule_interval is not None and spec.partitioner.timezone is None and not kind.uses_time:
-        said = "is missing: spec.rotation.scheduleInterval counts from midnight there; give one such as UTC"
-        yield FieldError((*_PARTITIONER, "timezone"), said, (_TYPE, (*_ROTATION, "scheduleInterval")))
+        message = (
+            "is missing: spec.rotation.scheduleInterval counts from midnight in this time zone; set it, for example "
+            "to UTC"
+        )
+        yield FieldError((*_PARTITIONER, "timezone"), message, (_TYPE, (*_ROTATION, "scheduleInterval")))
 
 
 def _object_size(spec: Spec) -> Iterator[FieldError]:
     limit, part = spec.rotation.max_bytes, spec.s3.part_size
-    if limit is not None and limit > MOST_PARTS * part:
-        said = (
-            f"{format_size(limit)} does not fit into S3's 10000 parts of {format_size(part)}: at most "
-            f"{format_size(MOST_PARTS * part)}, or raise spec.s3.partSize"
+    if limit is not None and limit > MAX_PARTS * part:
+        message = (
+            f"{format_size(limit)} does not fit into S3's maximum of {MAX_PARTS} parts of {format_size(part)}: use "
+            f"at most {format_size(MAX_PARTS * part)}, or increase spec.s3.partSize"
         )
-        yield FieldError((*_ROTATION, "maxBytes"), said, ((*_S3, "partSize"),))
+        yield FieldError((*_ROTATION, "maxBytes"), message, ((*_S3, "partSize"),))
 
 
 def _endpoint(spec: Spec) -> Iterator[FieldError]:
     endpoint = spec.s3.endpoint
     if endpoint is not None and not spec.s3.allows_http and endpoint.startswith("http://"):
         here = (*_S3, "endpoint")
-        said = f"{shown(here, endpoint)} is not encrypted: use https://, or allow it by spec.s3.insecure: true"
-        yield FieldError(here, said, ((*_S3, "insecure"),))
+        message = f"{shown(here, endpoint)} is not encrypted: use https://, or set spec.s3.insecure: true"
+        yield FieldError(here, message, ((*_S3, "insecure"),))
 
 
 def _delimiters(spec: Spec) -> Iterator[FieldError]:
     directory, file, topics_dir = spec.s3.directory_delimiter, spec.s3.file_delimiter, spec.s3.topics_dir
     here, other = (*_S3, "fileDelimiter"), (*_S3, "directoryDelimiter")
     if directory in file or file in directory:
-        said = f"{shown(here, file)} cannot be told from spec.s3.directoryDelimiter {shown(other, directory)}"
-        yield FieldError(here, said, (other,))
+        message = (
+            f"{shown(here, file)} overlaps spec.s3.directoryDelimiter {shown(other, directory)}: neither may contain "
+            "the other"
+        )
+        yield FieldError(here, message, (other,))
     if directory != "/" and (topics_dir.startswith(directory) or topics_dir.endswith(directory)):
         here = (*_S3, "topicsDir")
-        said = f"{shown(here, topics_dir)} has spec.s3.directoryDelimiter first or last: leave it out"
-        yield FieldError(here, said, (other,))
+        message = f"{shown(here, topics_dir)} starts or ends with spec.s3.directoryDelimiter: remove it there"
+        yield FieldError(here, message, (other,))
 
 
 def _dead_letters(spec: Spec) -> Iterator[FieldError]:
@@ -190,22 +202,22 @@ def _dead_letters(spec: Spec) -> Iterator[FieldError]:
     if topic is None:
         return
     if spec.errors.tolerance is not Tolerance.ALL:
-        said = f"{topic} would never be used: it needs spec.errors.tolerance: All"
-        yield FieldError(here, said, ((*_ERRORS, "tolerance"),))
+        message = f"{topic} has no effect without spec.errors.tolerance: All"
+        yield FieldError(here, message, ((*_ERRORS, "tolerance"),))
     if topic in (spec.kafka.topics or ()):
-        said = f"{topic} is one of spec.kafka.topics: the sink would read its own dead letters"
-        yield FieldError(here, said, ((*_KAFKA, "topics"),))
+        message = f"{topic} is also in spec.kafka.topics: the sink would read its own dead letters; use another topic"
+        yield FieldError(here, message, ((*_KAFKA, "topics"),))
 
 
 def _sizes(spec: Spec) -> Iterator[FieldError]:
     rounds, memory = spec.rounds, spec.executor.memory
     if rounds.min_bytes > rounds.max_bytes:
         here, other = ("spec", "rounds", "minBytes"), ("spec", "rounds", "maxBytes")
-        said = f"{format_size(rounds.min_bytes)} is above spec.rounds.maxBytes, {format_size(rounds.max_bytes)}"
-        yield FieldError(here, said, (other,))
+        message = f"{format_size(rounds.min_bytes)} is above spec.rounds.maxBytes, {format_size(rounds.max_bytes)}"
+        yield FieldError(here, message, (other,))
     if memory.min > memory.max:
-        said = f"{format_size(memory.min)} is above spec.executor.memory.max, {format_size(memory.max)}"
-        yield FieldError((*_MEMORY, "min"), said, ((*_MEMORY, "max"),))
+        message = f"{format_size(memory.min)} is above spec.executor.memory.max, {format_size(memory.max)}"
+        yield FieldError((*_MEMORY, "min"), message, ((*_MEMORY, "max"),))
 
 
 def _service_account(spec: Spec) -> Iterator[FieldError]:
@@ -213,7 +225,7 @@ def _service_account(spec: Spec) -> Iterator[FieldError]:
     if account.name is not None and account.annotations:
         here, other = ("spec", "serviceAccount", "annotations"), ("spec", "serviceAccount", "name")
         yield FieldError(
-            here, f"has no effect with name: {account.name}; annotate that one, or leave name out", (other,)
+            here, f"has no effect with name: {account.name}; annotate that service account, or remove name", (other,)
         )
 
 
@@ -230,7 +242,7 @@ def _offset_reset(spec: Spec) -> Iterator[FieldError]:
         if reset.to is needed_by and value is None:
             yield FieldError(here, f"is missing: to: {needed_by} needs it", (to,))
         if reset.to is not needed_by and value is not None:
-            yield FieldError(here, f"has no effect with to: {reset.to}; leave it out, or write to: {needed_by}", (to,))
+            yield FieldError(here, f"has no effect with to: {reset.to}; remove it, or set to: {needed_by}", (to,))
     counts = Counter((each.topic, each.partition) for each in reset.partitions or ())
     for (topic, partition), count in counts.items():
         if count > 1:

@@ -1,7 +1,7 @@
-"""Date patterns of paths: which letters there are, and how a pattern falls into letters and literals.
+"""Tokenizer and validation of date patterns in paths.
 
-The connector hands its `path.format` to Joda; the letters here are those that its documents and configurations use.
-Anything else is refused, for a letter that silently means something else would move data to other paths.
+The connector passes its `path.format` to Joda-Time. The letters allowed here are those that its documentation and
+known configurations use. Every other letter is rejected: a different meaning of a letter would change paths silently.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class PatternElement(NamedTuple):
 
 
 def pattern_elements(pattern: str) -> list[PatternElement]:
-    """`pattern` in its pieces, quotes resolved: `'year'=YYYY` is literal `year=`, letters `YYYY`.
+    """The elements of `pattern`, without quotes: `'year'=YYYY` is the literal `year=` and the letters `YYYY`.
 
-    Raises ValueError for a quote that is not closed.
+    Raises ValueError for an unclosed quote.
     """
     found: list[PatternElement] = []
     for (literal, _), run in itertools.groupby(_characters(pattern), key=_kind):
         found.append(PatternElement("".join(text for text, _ in run), literal))
-    return [piece for piece in found if piece.text]
+    return [element for element in found if element.text]
 
 
 def _kind(character: tuple[str, bool]) -> tuple[bool, str]:
@@ -38,7 +38,7 @@ def _kind(character: tuple[str, bool]) -> tuple[bool, str]:
 
 
 def _characters(pattern: str) -> Iterator[tuple[str, bool]]:
-    """Each character of `pattern` and whether it is literal."""
+    """Each character of `pattern`, and True for a literal one."""
     quoted = False
     rest = iter(range(len(pattern)))
     for at in rest:
@@ -51,30 +51,30 @@ def _characters(pattern: str) -> Iterator[tuple[str, bool]]:
         else:
             yield character, quoted or not (character.isascii() and character.isalpha())
     if quoted:
-        raise ValueError("has a single quote that is not closed")
+        raise ValueError("has an unclosed single quote")
 
 
 def check_path_format(pattern: str) -> None:
-    """Raises ValueError when `pattern` cannot make paths, with what is allowed."""
+    """Raises ValueError, with the allowed form, for a `pattern` that is no valid path format."""
     if not pattern:
-        raise ValueError("is empty: write a date pattern such as 'year'=YYYY/'month'=MM")
+        raise ValueError("is empty: use a date pattern such as 'year'=YYYY/'month'=MM")
     if len(pattern) > 512:
         raise ValueError("is longer than 512 characters")
     found = pattern_elements(pattern)
-    unknown = sorted({piece.text[0] for piece in found if not piece.literal} - set(LETTERS))
+    unknown = sorted({element.text[0] for element in found if not element.literal} - set(LETTERS))
     if unknown:
-        said = "letters" if len(unknown) > 1 else "letter"
+        plural = "letters" if len(unknown) > 1 else "letter"
         raise ValueError(
-            f"uses the {said} {' '.join(unknown)}: allowed are {' '.join(LETTERS)}; text goes in single quotes"
+            f"has the unknown {plural} {' '.join(unknown)}: allowed are {' '.join(LETTERS)}; put text in single quotes"
         )
-    _check_elements("".join(piece.text if piece.literal else "0" for piece in found))
+    _check_elements("".join(element.text if element.literal else "0" for element in found))
 
 
 def _check_elements(path: str) -> None:
     elements = path.removesuffix("/").split("/")
     if "" in elements:
-        raise ValueError("has an empty path element: no / at the beginning, and no //")
+        raise ValueError("has an empty path element: remove / at the beginning and //")
     if {".", ".."} & set(elements):
         raise ValueError("has a path element . or ..")
     if any(unicodedata.category(character) == "Cc" for character in path):
-        raise ValueError("has control characters")
+        raise ValueError("contains control characters")

@@ -1,4 +1,4 @@
-"""The closed lists of values that a manifest can choose from. Values are CamelCase, as they are written."""
+"""Enumerations of the manifest. Values are CamelCase, as in YAML."""
 
 from __future__ import annotations
 
@@ -54,21 +54,21 @@ class PartitionerType(StrEnum):
 
     @property
     def uses_time(self) -> bool:
-        """Whether a record's path depends on its time."""
+        """True if the path of a record depends on its time."""
         return self not in (PartitionerType.DEFAULT, PartitionerType.FIELD)
 
     @property
     def uses_fields(self) -> bool:
-        """Whether a record's path depends on fields of its value."""
+        """True if the path of a record depends on fields of its value."""
         return self in (PartitionerType.FIELD, PartitionerType.FIELD_AND_TIME)
 
     @property
     def duration(self) -> int | None:
-        """Milliseconds that a path spans where the type fixes it; None where the manifest says."""
+        """The time span of one path in ms, for a type with a fixed span; None if the manifest sets it."""
         return {PartitionerType.HOURLY: HOUR, PartitionerType.DAILY: DAY}.get(self)
 
     def path_format(self, directory_delimiter: str) -> str | None:
-        """The date pattern where the type fixes it, as the connector builds it; None where the manifest says."""
+        """The connector's date pattern, for a type with a fixed pattern; None if the manifest sets it."""
         elements = ["'year'=YYYY", "'month'=MM", "'day'=dd", "'hour'=HH"]
         count = {PartitionerType.HOURLY: 4, PartitionerType.DAILY: 3}.get(self)
         return directory_delimiter.join(elements[:count]) if count else None

@@ -1,9 +1,10 @@
-"""Every way in which a sink can fail, once, with its exit code and the name it has in status and metrics.
+"""All errors of a sink, each with its exit code and its reason in status and metrics.
 
-An error is raised where it is known and turned into an exit code, a condition or a line of log in one place. Its
-message is a sentence for the person who runs the sink: what is wrong, and what to do about it. It carries no secrets.
+One place turns an error into an exit code, a condition or a log line. The message is a sentence for the operator of the
+sink: what happened, where, and what to do. It contains no secrets.
 
-Errors travel from Spark's executors to the driver, so each can be pickled: whatever the constructor takes is in `args`.
+Spark sends errors from its executors to the driver, so each error can be pickled: `args` holds all arguments of the
+constructor.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-_WAY_OUT: Final = (
-    "The sink stands before it: correct the producer and, where they don't fit the records, spec.format and "
-    "spec.partitioner; spec.errors.tolerance: All drops such records and tells of them"
+_ACTION: Final = (
+    "The sink has stopped at this record. Fix the producer or spec.format / spec.partitioner, or set "
+    "spec.errors.tolerance: All to drop and log such records"
 )
 
 
 class SinkError(Exception):
-    """A failure that has a name: the root of all domain errors.
+    """Base class of all domain errors.
 
-    `exit_code` is what the process ends with, `reason` the CamelCase word for conditions, reports and metrics.
+    `exit_code` is the exit code of the process. `reason` is the CamelCase name in conditions, reports and metrics.
     """
 
     exit_code: ClassVar[int] = 1
@@ -28,7 +29,7 @@ class SinkError(Exception):
 
 
 class InvalidSpec(SinkError):
-    """The manifest is wrong. Carries every mistake found, each `path: value what is allowed`, and no secret."""
+    """The manifest is invalid. Lists every error as `path: value, and what is allowed`, without secrets."""
 
     exit_code = 2
     reason = "InvalidSpec"
@@ -42,14 +43,17 @@ class InvalidSpec(SinkError):
 
 
 class LedgerFenced(SinkError):
-    """Another driver has claimed this sink's ledger; this one has stopped and publishes and commits nothing more."""
+    """Another driver has claimed the ledger of this sink. This driver has stopped; it publishes and commits nothing."""
 
     exit_code = 3
     reason = "LedgerFenced"
 
 
 class DataError(SinkError):
-    """A record that cannot be converted, placed or encoded; the sink stopped before it (`errors.tolerance: None`)."""
+    """A record cannot be converted, assigned to a path or encoded, and `errors.tolerance` is None.
+
+    The sink has stopped before this record.
+    """
 
     exit_code = 4
     reason = "DataError"
@@ -62,117 +66,117 @@ class DataError(SinkError):
         super().__init__(topic, partition, offset, message)
 
     def __str__(self) -> str:
-        return f"record at {self.topic}-{self.partition} offset {self.offset}: {self.message}. {_WAY_OUT}"
+        return f"record at {self.topic}-{self.partition} offset {self.offset}: {self.message}. {_ACTION}"
 
 
 class DataLoss(SinkError):
-    """Kafka no longer holds records that are not in S3 yet."""
+    """Kafka has deleted records that are not in S3 yet."""
 
     exit_code = 5
     reason = "DataLoss"
 
 
 class ObjectConflict(SinkError):
-    """An object with other content stands where this sink has to write one; nothing was overwritten."""
+    """An object with different content already exists under a key of this sink. Nothing was overwritten."""
 
     exit_code = 6
     reason = "ObjectConflict"
 
 
 class ConfigurationError(SinkError):
-    """The surroundings do not fit the manifest: something has to be created, granted or corrected by a person."""
+    """The environment does not match the manifest: the user has to create, grant or correct something."""
 
     exit_code = 7
     reason = "ConfigurationError"
 
 
 class BucketNotFound(ConfigurationError):
-    """There is no such bucket, or not in this region."""
+    """The bucket does not exist, or not in this region."""
 
     reason = "BucketNotFound"
 
 
 class AccessDenied(ConfigurationError):
-    """S3 or Kafka knows us but does not allow what we ask."""
+    """S3 or Kafka accepts the credentials but does not allow the operation."""
 
     reason = "AccessDenied"
 
 
 class InvalidCredentials(ConfigurationError):
-    """S3 or Kafka does not accept the credentials, or there are none."""
+    """S3 or Kafka does not accept the credentials, or no credentials are set."""
 
     reason = "InvalidCredentials"
 
 
 class SecretNotFound(ConfigurationError):
-    """A secret that the manifest refers to, or a key in it, is not there."""
+    """A secret that the manifest references, or a key in it, does not exist."""
 
     reason = "SecretNotFound"
 
 
 class UnsupportedStore(ConfigurationError):
-    """The object store lacks what exactly-once delivery rests on: conditional puts."""
+    """The object store has no conditional writes, which exactly-once delivery requires."""
 
     reason = "UnsupportedStore"
 
 
 class ClockSkew(ConfigurationError):
-    """This host's clock is too far from the object store's; nothing was written with it."""
+    """The clock of this host differs too much from the clock of the object store. Nothing was written."""
 
     reason = "ClockSkew"
 
 
 class TopicNotFound(ConfigurationError):
-    """A topic of the manifest does not exist, or no topic matches its pattern."""
+    """A topic of the manifest does not exist, or no topic matches the pattern."""
 
     reason = "TopicNotFound"
 
 
 class TopicRecreated(ConfigurationError):
-    """A topic was deleted and created again: its offsets no longer mean what the ledger says."""
+    """A topic was deleted and created again: the offsets in the ledger belong to the deleted topic."""
 
     reason = "TopicRecreated"
 
 
 class OwnershipConflict(ConfigurationError):
-    """Another sink owns this ledger, or this place in the bucket."""
+    """Another sink owns this ledger, or this directory in the bucket."""
 
     reason = "OwnershipConflict"
 
 
 class LedgerLost(ConfigurationError):
-    """There are objects of this sink but no ledger that names them: going on could double records."""
+    """Objects of this sink exist without a ledger. A new ledger could write duplicate records."""
 
     reason = "LedgerLost"
 
 
 class LedgerUnreadable(ConfigurationError):
-    """A file of the ledger, or one that says who owns a place, cannot be read: damaged, or not written by a sink."""
+    """A ledger file or an ownership file cannot be read: it is damaged, or no sink wrote it."""
 
     reason = "LedgerUnreadable"
 
 
 class ExistingObjects(ConfigurationError):
-    """Other offsets would copy records again that are in objects already; nothing was changed."""
+    """The new offsets would copy records that are already in objects. Nothing was changed."""
 
     reason = "ExistingObjects"
 
 
 class TransientError(SinkError):
-    """Kafka, S3 or the network did not answer in time. Nothing is lost: the same command may be tried again."""
+    """Kafka, S3 or the network did not respond in time. No data is lost, and the command can be retried."""
 
     exit_code = 75
     reason = "TransientError"
 
 
 class OutOfMemory(TransientError):
-    """A process that runs tasks was killed for want of memory. Nothing is lost; it needs more, or less at a time."""
+    """A process that runs tasks was OOM-killed. No data is lost. Give it more memory, or run fewer tasks at a time."""
 
     reason = "OutOfMemory"
 
 
 class TooManyExecutorFailures(SinkError):
-    """So many executors failed that Spark gave up. Its JVM ends with this code, and so does the driver."""
+    """Spark has stopped because too many executors failed. Its JVM and the driver exit with this code."""
 
     exit_code = 11
     reason = "TooManyExecutorFailures"

@@ -1,6 +1,7 @@
-"""Mistakes of a manifest as sentences: `spec.s3.partSize: 4Mi is below S3's minimum of 5Mi`.
+"""Field errors of a manifest as sentences: `spec.s3.partSize: 4Mi is below S3's minimum of 5Mi`.
 
-A sentence has the path as the user wrote it, the value, and what is allowed. A value that may be a secret is not shown.
+A sentence contains the path as in the manifest, the value, and what is allowed. It never shows a value that may be a
+secret.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Path = tuple[int | str, ...]
 
 _MAPS_OF_USER: Final = ("properties", "sparkConf")
 _NEVER_SHOWN: Final = ("credentials", "caSecret", "propertySecrets", "podTemplate")
-_LONGEST: Final = 80
+_MAX_SHOWN: Final = 80
 _CLASS_SUFFIXES: Final = ("Converter", "Format", "Partitioner", "TimestampExtractor")
 _CONNECTOR_NAMES: Final = {"TimeBased": "Time", "ByteArray": "Bytes", "String": "Text"}
 
@@ -42,9 +43,10 @@ _WRONG_TYPE: Final = {
 
 @dataclasses.dataclass(frozen=True)
 class FieldError:
-    """One mistake. `path` is where the user would mend it, `sentence` begins with the value where there is one.
+    """One error. `path` is the field to correct. `sentence` starts with the value of the field, if it has one.
 
-    `depends` are further paths whose values led to it: if one of those is itself wrong, this mistake may not be one.
+    `depends` lists other paths that this error depends on. If the value at one of them is itself invalid, this error
+    may be a false one.
     """
 
     path: Path
@@ -56,7 +58,7 @@ class FieldError:
 
 
 def dotted(path: Path) -> str:
-    """`path` in one word: spec.kafka.topics[0], spec.kafka.properties[sasl.jaas.config]."""
+    """`path` as text: spec.kafka.topics[0], spec.kafka.properties[sasl.jaas.config]."""
     words = ""
     for step in path:
         plain = isinstance(step, str) and re.fullmatch(r"[\w-]+", step)
@@ -65,7 +67,7 @@ def dotted(path: Path) -> str:
 
 
 def shown(path: Path, value: object) -> str:
-    """`value` as the user would recognise it, or a word for it: secrets and whole sections are not shown."""
+    """`value` as in the manifest. Secrets, mappings and lists are replaced by a word."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list | tuple | set):
@@ -78,7 +80,7 @@ def shown(path: Path, value: object) -> str:
 
 
 def in_a_line(text: str) -> str:
-    """`text` for a sentence: shortened, in quotes where it would not stand by itself, hidden if it may be a secret."""
+    """`text` for use in a sentence: shortened, quoted if it has blanks or quotes, hidden if it may be a secret."""
     if looks_secret(text):
         return HIDDEN
     plain = re.fullmatch(r"[^\s\"]+", text) and text.isprintable()
@@ -86,7 +88,7 @@ def in_a_line(text: str) -> str:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
 
 def _quoted(text: str) -> str:
@@ -100,7 +102,7 @@ def _hidden(path: Path) -> bool:
 
 
 def of_pydantic(error: ErrorDetails, root: type[BaseModel]) -> FieldError:
-    """What pydantic found, as a mistake of the manifest whose model is `root`."""
+    """A pydantic error as a field error of the manifest with the model `root`."""
     path, kind, value = error["loc"], error["type"], error.get("input")
     bounds = error.get("ctx", {})
     if kind == "missing":
@@ -111,15 +113,15 @@ def of_pydantic(error: ErrorDetails, root: type[BaseModel]) -> FieldError:
         return FieldError(path, _wrong_type(path, kind, value))
     if kind == "enum":
         return FieldError(path, _not_one_of(path, value, str(bounds["expected"])))
-    said = str(bounds["error"]) if kind == "value_error" else _out_of_bounds(kind, bounds) or error["msg"]
-    return FieldError(path, said if value in ("", []) else f"{shown(path, value)} {said}")
+    message = str(bounds["error"]) if kind == "value_error" else _out_of_bounds(kind, bounds) or error["msg"]
+    return FieldError(path, message if value in ("", []) else f"{shown(path, value)} {message}")
 
 
 def _missing(field: FieldInfo | None) -> str:
     if field is None:
         return "is missing"
     what = " ".join((field.description or "").split()).rstrip(".")
-    example = f", such as {field.examples[0]}" if field.examples and isinstance(field.examples[0], str) else ""
+    example = f", for example {field.examples[0]}" if field.examples and isinstance(field.examples[0], str) else ""
     return f"is missing: {what[:1].lower()}{what[1:]}{example}"
 
 
@@ -137,10 +139,10 @@ def _wrong_type(path: Path, kind: str, value: object) -> str:
 
 
 def _property_complaint(path: Path) -> str | None:
-    """Why a property may not stand here at all, which goes before what is wrong with its value."""
+    """The reason why a property is not allowed here. It takes precedence over an error in the value."""
     *_, section, name = ("", *path)
-    ours = {"properties": kafka_complaint, "sparkConf": spark_complaint}.get(str(section))
-    return ours(str(name)) if ours else None
+    check = {"properties": kafka_complaint, "sparkConf": spark_complaint}.get(str(section))
+    return check(str(name)) if check else None
 
 
 def _not_one_of(path: Path, value: object, expected: str) -> str:
@@ -151,7 +153,7 @@ def _not_one_of(path: Path, value: object, expected: str) -> str:
 
 
 def _of_connector(value: str, allowed: Sequence[str]) -> str | None:
-    """The value that stands for a class of Kafka Connect: Time for …partitioner.TimeBasedPartitioner."""
+    """The value equivalent to a class of Kafka Connect: Time for …partitioner.TimeBasedPartitioner."""
     name = value.rpartition(".")[2]
     for suffix in _CLASS_SUFFIXES:
         name = name.removesuffix(suffix)
@@ -165,7 +167,7 @@ def _out_of_bounds(kind: str, bounds: dict[str, Any]) -> str | None:
         "less_than_equal": "is above the maximum of {le}",
         "string_too_short": "is empty",
         "string_too_long": "is longer than {max_length} characters",
-        "too_short": "is empty: give at least one",
+        "too_short": "is empty: set at least one entry",
         "too_long": "has more than {max_length} entries",
         "int_parsing_size": "is too large",
     }
@@ -173,17 +175,17 @@ def _out_of_bounds(kind: str, bounds: dict[str, Any]) -> str | None:
 
 
 def _unknown(path: Path, root: type[BaseModel]) -> FieldError:
-    """A field that there is not: rests on the field that was probably meant."""
-    said = f"is not a field of {dotted(path[:-1])}"
-    meant = _meant(str(path[-1]), path[:-1], root)
-    if meant is None:
-        return FieldError(path, said)
-    near = meant[-1] if meant[:-1] == path[:-1] else dotted(meant)
-    return FieldError(path, f"{said}; did you mean {near}?", (meant,))
+    """The error for an unknown field. It depends on the field that the user probably meant."""
+    message = f"is not a field of {dotted(path[:-1])}"
+    suggestion = _suggestion(str(path[-1]), path[:-1], root)
+    if suggestion is None:
+        return FieldError(path, message)
+    near = suggestion[-1] if suggestion[:-1] == path[:-1] else dotted(suggestion)
+    return FieldError(path, f"{message}; did you mean {near}?", (suggestion,))
 
 
-def _meant(name: str, parent: Path, root: type[BaseModel]) -> Path | None:
-    """The field that `name` in the section `parent` stands for: one there that reads alike, or one elsewhere."""
+def _suggestion(name: str, parent: Path, root: type[BaseModel]) -> Path | None:
+    """The field probably meant by `name`: a similar name in the section `parent`, or the same name elsewhere."""
     elsewhere = _elsewhere(root).get(_plain(name))
     if elsewhere and "." in name:  # a key of the connector
         return elsewhere
@@ -204,7 +206,7 @@ def _nearest(word: str, words: Sequence[str]) -> str | None:
 
 @cache
 def _elsewhere(root: type[BaseModel]) -> dict[str, Path]:
-    """Fields by their plain names and connector keys, for those who look for one in the wrong place."""
+    """Fields by plain name and by connector key, to suggest a field of another section."""
     found: dict[str, Path] = {}
     for path, field in every_field(root):
         for name in (str(field.alias), *connector_key(field).split(", ")):
@@ -214,7 +216,7 @@ def _elsewhere(root: type[BaseModel]) -> dict[str, Path]:
 
 
 def every_field(model: type[BaseModel], path: Path = ()) -> Iterator[tuple[Path, FieldInfo]]:
-    """Every field below `model` with its path; items of lists stand under 0."""
+    """Every field below `model` with its path. Items of lists have the index 0."""
     for field in model.model_fields.values():
         here = (*path, str(field.alias))
         yield here, field
@@ -224,7 +226,7 @@ def every_field(model: type[BaseModel], path: Path = ()) -> Iterator[tuple[Path,
 
 
 def section_of(field: FieldInfo) -> type[BaseModel] | None:
-    """The section that a field holds, be it optional or an item of a list; None for a plain value."""
+    """The section in a field, also if it is optional or an item of a list; None for a plain value."""
     pending: list[Any] = [field.annotation]
     while pending:
         kind = pending.pop()
@@ -235,18 +237,18 @@ def section_of(field: FieldInfo) -> type[BaseModel] | None:
 
 
 def connector_key(field: FieldInfo) -> str:
-    """The connector's name for a field; empty where it has none."""
+    """The equivalent connector key of a field; empty if there is none."""
     extra = field.json_schema_extra
     return str(extra.get("x-s3sink-connector-key", "")) if isinstance(extra, dict) else ""
 
 
 def is_list(field: FieldInfo) -> bool:
-    """Whether a field holds a list."""
+    """True if a field holds a list."""
     return any(getattr(kind, "__origin__", None) is list for kind in (field.annotation, *get_args(field.annotation)))
 
 
 def model_at(root: type[BaseModel], path: Path) -> type[BaseModel] | None:
-    """The section at `path`; None where there is none."""
+    """The section at `path`, or None."""
     model: type[BaseModel] | None = root
     for step in path:
         if model is None:
@@ -259,7 +261,7 @@ def model_at(root: type[BaseModel], path: Path) -> type[BaseModel] | None:
 
 
 def field_at(root: type[BaseModel], path: Path) -> FieldInfo | None:
-    """The field at `path`; None where there is none."""
+    """The field at `path`, or None."""
     model = model_at(root, path[:-1])
     if model is None:
         return None

@@ -1,4 +1,4 @@
-"""What names and small texts of a manifest may look like: each a type with its own sentence."""
+"""Validated text types of a manifest: names, patterns, time zones, delimiters, URLs. Each has its own messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema, core_schema
 from sink_job.api.date_pattern import check_path_format
 
 RESERVED: Final = "_s3sink"
-"""The directory under topicsDir that holds ledgers; no topic and no path may take its place."""
+"""The directory of the ledgers under topicsDir. No topic and no path element may have this name."""
 
 _DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _DNS_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
@@ -38,9 +38,9 @@ _SERVER = re.compile(r"^(\[[0-9a-fA-F:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})$")
 
 @dataclasses.dataclass(frozen=True)
 class TextValidator:
-    """Annotation: `check` raises ValueError with the rest of a sentence that begins with the value ("is empty").
+    """Annotation of a text field. `check` raises ValueError with a message that follows the value ("is empty").
 
-    `schema` is what the JSON schema can say of it; the check itself is what counts.
+    `schema` is added to the JSON schema. It may be less strict than `check`, which decides.
     """
 
     check: Callable[[str], None]
@@ -57,119 +57,128 @@ class TextValidator:
         return handler(schema) | dict(self.schema)
 
 
-def _not_longer(text: str, most: int) -> None:
-    if len(text) > most:
-        raise ValueError(f"is longer than {most} characters")
+def _check_length(text: str, max_length: int) -> None:
+    if len(text) > max_length:
+        raise ValueError(f"is longer than {max_length} characters")
 
 
-def _fits(text: str, pattern: str, most: int, sentence: str) -> None:
-    _not_longer(text, most)
+def _check_pattern(text: str, pattern: str, max_length: int, message: str) -> None:
+    _check_length(text, max_length)
     if not re.fullmatch(pattern, text):
-        raise ValueError(sentence)
+        raise ValueError(message)
 
 
-def _without_control(text: str, *, most: int) -> None:
+def _check_printable(text: str, *, max_length: int) -> None:
     if not text:
         raise ValueError("is empty")
-    _not_longer(text, most)
+    _check_length(text, max_length)
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
-        raise ValueError("has control characters")
+        raise ValueError("contains control characters")
 
 
 def check_dns_label(text: str) -> None:
-    """A Kubernetes name that can also be a label."""
-    said = "is not a name: lower-case letters, digits and - are allowed, a letter or digit first and last"
-    _fits(text, _DNS_LABEL, 63, said)
+    """Checks a Kubernetes name of the form of a DNS label (RFC 1123)."""
+    message = (
+        "is not a valid name: use lower-case letters, digits and -; the first and last character must be a letter or "
+        "a digit"
+    )
+    _check_pattern(text, _DNS_LABEL, 63, message)
 
 
 def check_object_name(text: str) -> None:
-    """The name of a Kubernetes Secret."""
-    said = "is not a name: lower-case letters, digits, - and . are allowed, a letter or digit first and last"
-    _fits(text, _DNS_NAME, 253, said)
+    """Checks the name of a Kubernetes Secret (a DNS subdomain)."""
+    message = (
+        "is not a valid name: use lower-case letters, digits, - and .; the first and last character must be a letter "
+        "or a digit"
+    )
+    _check_pattern(text, _DNS_NAME, 253, message)
 
 
 def check_data_key(text: str) -> None:
-    """A key in a Kubernetes Secret."""
-    _fits(text, _DATA_KEY, 253, "is not a key of a secret: letters, digits, - _ and . are allowed")
+    """Checks a key of a Kubernetes Secret."""
+    _check_pattern(text, _DATA_KEY, 253, "is not a valid key of a Secret: use letters, digits, - _ and .")
     if text in (".", "..") or text.startswith(".."):
-        raise ValueError("is not a key of a secret: it cannot begin with ..")
+        raise ValueError("is not a valid key of a Secret: it must not start with ..")
 
 
 def check_sink_id(text: str) -> None:
-    """What names a ledger in the bucket."""
-    said = "is not a sink id: letters, digits, - _ and . are allowed, a letter or digit first and last"
-    _fits(text, _SINK_ID, 127, said)
+    """Checks a sink id, which names a ledger in the bucket."""
+    message = (
+        "is not a valid sink id: use letters, digits, - _ and .; the first and last character must be a letter or a "
+        "digit"
+    )
+    _check_pattern(text, _SINK_ID, 127, message)
     if ".." in text:
-        raise ValueError("is not a sink id: it cannot hold ..")
+        raise ValueError("is not a valid sink id: it must not contain ..")
     if text == "topics":
-        raise ValueError("is taken: beside the ledgers, that directory says who owns a topic")
+        raise ValueError("is reserved: this directory holds the owners of topics; use another sink id")
 
 
 def check_topic(text: str) -> None:
-    """Kafka's own rule for topics, and ours."""
-    _fits(text, _TOPIC, 249, "is not a topic: Kafka allows letters, digits, . _ and -")
+    """Checks a topic name: Kafka's rule, and the name reserved for ledgers."""
+    _check_pattern(text, _TOPIC, 249, "is not a valid topic name: Kafka allows letters, digits, . _ and -")
     if text in (".", ".."):
-        raise ValueError("is not a topic: Kafka does not allow . and ..")
+        raise ValueError("is not a valid topic name: Kafka does not allow . and ..")
     if text == RESERVED:
-        raise ValueError("cannot be copied: its directory would be the one that holds the ledgers")
+        raise ValueError("cannot be copied: a directory of this name holds the ledgers")
 
 
 def check_topics_pattern(text: str) -> None:
-    """A regular expression that Java, which Kafka uses, and Python read alike, as far as this can be told."""
-    _not_longer(text, 1024)
+    """Checks a regular expression, and that it has no construct known to differ between Java (Kafka) and Python."""
+    _check_length(text, 1024)
     if not text:
         raise ValueError("is empty")
     if "(?P" in text or "(?(" in text:
-        raise ValueError("uses (?P or (?(, which Java's regular expressions do not have")
+        raise ValueError("uses (?P or (?(, which regular expressions of Java do not support")
     try:
         re.compile(text)
     except (re.error, OverflowError) as error:
-        raise ValueError(f"is not a regular expression: {error}") from None
+        raise ValueError(f"is not a valid regular expression: {error}") from None
     except RecursionError:
-        raise ValueError("has too many brackets inside each other") from None
+        raise ValueError("has too many nested brackets") from None
 
 
 def check_group_id(text: str) -> None:
-    """A consumer group."""
-    _without_control(text, most=255)
+    """Checks the id of a consumer group."""
+    _check_printable(text, max_length=255)
     if text != text.strip():
-        raise ValueError("has blanks around it")
+        raise ValueError("starts or ends with a blank")
 
 
 def check_property(text: str) -> None:
-    """The name of a Kafka client property."""
-    _fits(text, _PROPERTY, 200, "is not the name of a property: letters, digits, - _ and single . are allowed")
+    """Checks the name of a Kafka client property."""
+    _check_pattern(text, _PROPERTY, 200, "is not a valid property name: use letters, digits, - _ and single .")
 
 
 def check_bootstrap_servers(text: str) -> None:
-    """host:port, separated by commas."""
-    _not_longer(text, 4096)
+    """Checks a list of host:port, separated by commas."""
+    _check_length(text, 4096)
     for server in text.split(","):
         found = _SERVER.fullmatch(server.strip())
         if not found or not 0 < int(found.group(2)) < 65536:
             raise ValueError(
-                "is not a list of brokers: write host:port, separated by commas, without protocol (security.protocol "
-                "is one of spec.kafka.properties)"
+                "is not a list of brokers: use host:port, separated by commas, without a protocol (set "
+                "security.protocol in spec.kafka.properties)"
             )
 
 
 def check_extension(text: str) -> None:
-    """What an object's name ends in."""
-    _fits(text, _EXTENSION, 32, "is not an extension: write a dot and letters or digits, such as .bin")
+    """Checks a file extension of objects."""
+    _check_pattern(text, _EXTENSION, 32, "is not a valid extension: use a dot and letters or digits, such as .bin")
 
 
 def check_field_path(text: str) -> None:
-    """A field of a record's value, dotted where nested."""
-    _without_control(text, most=512)
+    """Checks a field of a record's value; dots separate nested fields."""
+    _check_printable(text, max_length=512)
     if "" in text.split("."):
-        raise ValueError("has an empty segment: write field names, separated by single dots")
+        raise ValueError("has an empty segment: use field names, separated by single dots")
 
 
 def check_timezone(text: str) -> None:
-    """An IANA zone or ±hh:mm."""
-    _not_longer(text, 64)
+    """Checks an IANA time zone or an offset ±hh:mm."""
+    _check_length(text, 64)
     if not re.fullmatch(_OFFSET, text) and text not in _zones():
-        raise ValueError(f"is not a time zone: write an IANA name or ±hh:mm{_nearest_zone(text)}")
+        raise ValueError(f"is not a known time zone: use an IANA name or ±hh:mm{_nearest_zone(text)}")
 
 
 def _nearest_zone(text: str) -> str:
@@ -180,91 +189,93 @@ def _nearest_zone(text: str) -> str:
 
 @cache
 def _zones() -> frozenset[str]:
-    """The zones of the tzdata package, which paths are made from: the machine may know others."""
+    """The time zones of the tzdata package. Paths use this package too, not the zones of the machine."""
     names = resources.files("tzdata").joinpath("zones").read_text(encoding="ascii").split()
     return frozenset(names) - {"Factory"}
 
 
 def check_locale(text: str) -> None:
-    """A language, with script and country if need be."""
-    said = "is not a known locale: write a language such as en, or language and country such as de-CH"
-    _fits(text, _LOCALE, 16, said)
+    """Checks a language, with optional script and country."""
+    message = "is not a known locale: use a language such as en, or language and country such as de-CH"
+    _check_pattern(text, _LOCALE, 16, message)
     try:
         from babel.core import Locale as Known
         from babel.core import UnknownLocaleError
-    except ImportError:  # the operator does without; the job, which prints names of months, looks again
+    except ImportError:  # the operator has no babel; the job, which formats names of months, checks again
         return
     try:
         Known.parse(text.replace("-", "_"))
     except (UnknownLocaleError, ValueError):
-        raise ValueError(said) from None
+        raise ValueError(message) from None
 
 
 def check_topics_dir(text: str) -> None:
-    """First element(s) of every key."""
+    """Checks the first elements of every key."""
     if not text:
         return
-    _without_control(text, most=512)
+    _check_printable(text, max_length=512)
     elements = text.split("/")
     if "" in elements:
-        raise ValueError("has an empty element: no / first, last or doubled")
+        raise ValueError("has an empty element: remove / at the start, / at the end and //")
     if {".", ".."} & set(elements):
         raise ValueError("has an element . or ..")
     if RESERVED in elements:
-        raise ValueError(f"has the element {RESERVED}, which is kept for ledgers")
+        raise ValueError(f"has the element {RESERVED}, which is reserved for ledgers")
 
 
 def check_delimiter(text: str) -> None:
-    """What stands between the directories of a key."""
-    _without_control(text, most=16)
+    """Checks the delimiter between the directories of a key."""
+    _check_printable(text, max_length=16)
     if "%" in text:
-        raise ValueError("has a %, which is kept for characters that are escaped in keys")
+        raise ValueError("contains %, which is reserved for escaped characters in keys")
     if RESERVED in text:
-        raise ValueError(f"has {RESERVED}, which is kept for ledgers")
+        raise ValueError(f"contains {RESERVED}, which is reserved for ledgers")
 
 
 def check_file_delimiter(text: str) -> None:
-    """What stands between topic, partition and offset: must not run into the numbers."""
+    """Checks the delimiter between topic, partition and offset. It must not contain a digit."""
     check_delimiter(text)
     if any(character.isdigit() for character in text):
-        raise ValueError("has a digit: it could not be told from the partition and the offset")
+        raise ValueError("contains a digit: it must differ from the digits of partition and offset")
 
 
 def check_bucket(text: str) -> None:
-    """S3's rule for buckets."""
+    """Checks a bucket name by the rules of S3."""
     if not 3 <= len(text) <= 63:
-        raise ValueError("is not a bucket: S3 allows 3 to 63 characters")
-    _fits(
-        text, _BUCKET, 63, "is not a bucket: S3 allows lower-case letters, digits, - and ., none of the two at an end"
+        raise ValueError("is not a valid bucket name: S3 allows 3 to 63 characters")
+    message = (
+        "is not a valid bucket name: S3 allows lower-case letters, digits, - and .; the first and last character must "
+        "be a letter or a digit"
     )
+    _check_pattern(text, _BUCKET, 63, message)
     if ".." in text:
-        raise ValueError("is not a bucket: S3 does not allow two dots in a row")
+        raise ValueError("is not a valid bucket name: S3 does not allow two dots in a row")
 
 
 def check_region(text: str) -> None:
-    """A region of AWS, or what another store calls one."""
-    _fits(text, _REGION, 64, "is not a region: write one such as eu-central-1")
+    """Checks the name of a region, of AWS or of another store."""
+    _check_pattern(text, _REGION, 64, "is not a valid region: use a name such as eu-central-1")
 
 
 def check_endpoint(text: str) -> None:
-    """The URL of a store: scheme and host, nothing that carries a secret."""
-    _not_longer(text, 512)
-    said = "is not the URL of a store: write https://host or https://host:port"
+    """Checks the URL of a store: scheme and host, without path and credentials."""
+    _check_length(text, 512)
+    message = "is not the URL of a store: use https://host or https://host:port"
     try:
         url = urlsplit(text)
         port = url.port
     except ValueError:
-        raise ValueError(said) from None
+        raise ValueError(message) from None
     if not text.startswith(("http://", "https://")) or not url.hostname or port == 0:
-        raise ValueError(said)
+        raise ValueError(message)
     if url.username is not None or url.password is not None:
-        raise ValueError("carries credentials: name their secret in spec.s3.credentials")
+        raise ValueError("contains credentials: put them into a secret and reference it in spec.s3.credentials")
     if url.path not in ("", "/") or url.query or url.fragment:
-        raise ValueError(f"{said}, without a path: the bucket stands in spec.s3.bucket")
+        raise ValueError(f"{message}, without a path: set the bucket in spec.s3.bucket")
 
 
 def is_loopback(endpoint: str) -> bool:
-    """Whether the URL points to this very machine, where nobody listens in."""
+    """True if the URL points to this machine, so that requests do not leave it."""
     host = urlsplit(endpoint).hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -274,8 +285,8 @@ def is_loopback(endpoint: str) -> bool:
         return False
 
 
-def _schema(pattern: str, most: int, least: int = 1) -> dict[str, object]:
-    return {"pattern": pattern, "minLength": least, "maxLength": most}
+def _schema(pattern: str, max_length: int, min_length: int = 1) -> dict[str, object]:
+    return {"pattern": pattern, "minLength": min_length, "maxLength": max_length}
 
 
 DnsLabel = Annotated[str, TextValidator(check_dns_label, _schema(_DNS_LABEL, 63))]

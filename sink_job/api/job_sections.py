@@ -1,4 +1,4 @@
-"""What the data path reads of a manifest: where records come from, how they are cut, where objects go."""
+"""The sections of a manifest for the data path: Kafka, format, partitioner, rotation, S3, errors and rounds."""
 
 from __future__ import annotations
 
@@ -49,56 +49,58 @@ _SAFE_INTEGER = 2**53 - 1
 
 
 class SecretRef(SpecModel):
-    """A whole secret, by name: a Kubernetes Secret, or on a laptop a directory given by `--secret name=dir`."""
+    """A reference to a secret: a Kubernetes Secret, or on a laptop a directory (`--secret name=dir`)."""
 
     secret: Annotated[ObjectName, description(example="s3-keys")]
     """Name of the secret."""
 
 
 class SecretKey(SecretRef):
-    """One value in a secret."""
+    """A reference to one value in a secret."""
 
     key: Annotated[DataKey, description(example="ca.crt")]
-    """Key in the secret whose value is taken."""
+    """Key in the secret."""
 
 
 class PropertySecret(SecretKey):
-    """A Kafka client property whose value stands in a secret and never in the manifest."""
+    """A Kafka client property with its value in a secret."""
 
     name: Annotated[PropertyName, description(example="sasl.jaas.config")]
     """The Kafka client property to set."""
 
 
 class KafkaSpec(SpecModel):
-    """Where records come from, and how Kafka is reached."""
+    """The source topics and the connection to Kafka."""
 
     bootstrap_servers: Annotated[BootstrapServers, description(example="kafka.example.com:9092")]
-    """Brokers to ask first: host:port, separated by commas."""
+    """Bootstrap brokers: host:port, separated by commas."""
     topics: Annotated[
         list[TopicName] | None, description(key="topics", example=["flights"], min_length=1, max_length=1000)
     ] = None
-    """Topics to copy. Either this or topicsPattern."""
+    """Topics to copy. Set either topics or topicsPattern."""
     topics_pattern: Annotated[TopicsPattern | None, description(key="topics.regex", example="flights-.*")] = None
-    """Copy every topic whose whole name matches this regular expression; topics that come later too."""
+    """Regular expression of topics to copy, including topics created later. It must match the whole topic name."""
     group_id: Annotated[GroupId | None, description(example="s3sink-flights")] = None
-    """Consumer group whose offsets show the progress. Without it: s3sink-<sink id>."""
+    """Consumer group for committed offsets. Default: s3sink-<sink id>."""
     starting_offsets: Annotated[StartingOffsets, description(key="consumer.override.auto.offset.reset")] = (
         StartingOffsets.EARLIEST
     )
-    """Where a sink starts that has neither a ledger nor offsets of its group."""
+    """Start position of a sink without a ledger and without committed offsets."""
     isolation_level: Annotated[IsolationLevel, description(key="consumer.override.isolation.level")] = (
         IsolationLevel.READ_COMMITTED
     )
-    """Whether records of transactions are copied before they are committed."""
+    """ReadCommitted: copy records of a transaction after its commit. ReadUncommitted: copy them before, also if the
+    transaction is aborted later."""
     properties: Annotated[dict[str, str], description(example={"security.protocol": "SASL_SSL"}, max_length=200)] = (
         Field(default_factory=dict)
     )
-    """Further properties of the Kafka client, without a prefix. What Spark or the sink sets is refused by name."""
+    """Additional properties of the Kafka client, without a prefix. Properties set by the sink or by Spark are
+    rejected."""
     property_secrets: Annotated[
         list[PropertySecret],
         description(example=[{"name": "sasl.jaas.config", "secret": "kafka-login", "key": "jaas"}], max_length=50),
     ] = Field(default_factory=list)
-    """Kafka client properties whose values are taken from secrets."""
+    """Kafka client properties with values from secrets."""
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         for name, value in super().__repr_args__():
@@ -106,157 +108,160 @@ class KafkaSpec(SpecModel):
 
 
 class FormatSpec(SpecModel):
-    """How bytes of Kafka become bytes of objects."""
+    """How records are converted, encoded and compressed."""
 
     converter: Annotated[ConverterType, description(key="value.converter")] = ConverterType.JSON
-    """How a record's value is read."""
+    """Converter of record values."""
     key_converter: Annotated[ConverterType | None, description(key="key.converter")] = None
-    """How a record's key is read. Without it keys are not read."""
+    """Converter of record keys. By default, keys are not read."""
     output: Annotated[OutputFormat, description(key="format.class")] = OutputFormat.JSON
-    """What objects hold: lines of JSON, bytes with a separator, Avro or Parquet."""
+    """Format of objects: JSON lines, bytes with a separator, Avro or Parquet."""
     compression: Annotated[CompressionCodec, description(key="s3.compression.type, avro.codec, parquet.codec")] = (
         CompressionCodec.NONE
     )
-    """How objects are compressed."""
+    """Compression codec of objects."""
     gzip_level: Annotated[StrictInt, description(key="s3.compression.level", ge=0, le=3)] = 2
-    """Effort of Gzip, 0 (quick) to 3 (small), in the levels of ISA-L."""
+    """Compression level of Gzip in ISA-L's levels, from 0 (fastest) to 3 (smallest objects)."""
     bytes_separator: Annotated[str, description(key="format.bytearray.separator", max_length=64)] = "\n"
-    """Text written behind every record when output is Bytes: a newline, unless said otherwise; may be empty."""
+    """Text after every record if output is Bytes. Default: a newline. May be empty."""
     bytes_extension: Annotated[Extension, description(key="format.bytearray.extension")] = ".bin"
-    """What the names of objects end in when output is Bytes."""
+    """File extension of objects if output is Bytes."""
     envelope: StrictBool = False
-    """Write key, headers, timestamp, topic, partition and offset beside the value, in the same object."""
+    """Write key, headers, timestamp, topic, partition and offset together with the value, in the same object."""
 
 
 class PartitionerSpec(SpecModel):
-    """Which S3 directory (path) a record goes to."""
+    """How a record is assigned to a directory (path) in S3."""
 
     type: Annotated[PartitionerType, description(key="partitioner.class")] = PartitionerType.DEFAULT
-    """What chooses a record's path: its Kafka partition, fields of its value, its time, or fields and time."""
+    """Source of a record's path: its Kafka partition, fields of its value, its time, or fields and time."""
     fields: Annotated[
         list[FieldPath] | None,
         description(key="partition.field.name", example=["carrier", "origin.country"], min_length=1, max_length=32),
     ] = None
-    """Fields of the value, dotted where nested, for the types Field and FieldAndTime."""
+    """Fields of the value for the types Field and FieldAndTime. Use dots for nested fields."""
     duration: Annotated[
         Annotated[int, Duration(minimum=1)] | None, description(key="partition.duration.ms", example="1h")
     ] = None
-    """Time that one path spans, for the types Time and FieldAndTime. Hourly is 1h, Daily 1d."""
+    """Time span of one path for the types Time and FieldAndTime. Hourly uses 1h, Daily uses 1d."""
     path_format: Annotated[
         PathFormat | None, description(key="path.format", example="'year'=YYYY/'month'=MM/'day'=dd")
     ] = None
-    """Joda/Java date pattern of the path, for Time and FieldAndTime. Literals stand in single quotes."""
+    """Joda/Java date pattern of the path for the types Time and FieldAndTime. Put literal text in single quotes."""
     timezone: Annotated[Timezone | None, description(key="timezone", example="Europe/Berlin")] = None
-    """Zone of paths and of rotation.scheduleInterval: an IANA name or an offset such as +02:00."""
+    """Time zone of paths and of rotation.scheduleInterval: an IANA name or an offset such as +02:00."""
     locale: Annotated[Locale, description(key="locale")] = "en"
-    """Language of the names of months and days in paths."""
+    """Language of month and day names in paths."""
     timestamp_extractor: Annotated[TimestampExtractor, description(key="timestamp.extractor")] = (
         TimestampExtractor.WALLCLOCK
     )
-    """What a record's time is: the clock at its round, its Kafka timestamp, or a field of its value."""
+    """Source of a record's time: the wall clock of its round, its Kafka timestamp, or a field of its value."""
     timestamp_field: Annotated[FieldPath, description(key="timestamp.field")] = "timestamp"
-    """Field of the value, dotted where nested, that holds the time for RecordField."""
+    """Field of the value with the record's time, for RecordField. Use dots for a nested field."""
     schema_name: Annotated[SchemaNamePosition, description(key="s3.schema.partition.affix.type")] = (
         SchemaNamePosition.NONE
     )
-    """Put an element schema_name=<name> before or after the path."""
+    """Add an element schema_name=<name> before or after the path."""
 
 
 class RotationSpec(SpecModel):
-    """When objects are closed and become visible. At least one of flushSize, interval, scheduleInterval, maxBytes."""
+    """When objects are closed and become visible. Set at least one of flushSize, interval, scheduleInterval and
+    maxBytes."""
 
     flush_size: Annotated[StrictInt | None, description(key="flush.size", example=100000, ge=1, le=_SAFE_INTEGER)] = (
         None
     )
-    """Close when a topic-partition has this many records in its open objects, over all its paths together."""
+    """Close all open objects of a topic-partition when they contain this many records in total, over all paths."""
     interval: Annotated[
         Annotated[int, Duration(minimum=1)] | None, description(key="rotate.interval.ms", example="10m")
     ] = None
-    """Close when a record's time is this much past the first one's. Needs a time partitioner."""
+    """Close when a record's time is at least this much later than the time of the first record. Needs a time
+    partitioner."""
     schedule_interval: Annotated[
         Annotated[int, Duration(minimum=1, maximum=DAY)] | None,
         description(key="rotate.schedule.interval.ms", example="1h"),
     ] = None
-    """Close at these points of the day by the clock, counted from midnight in partitioner.timezone."""
+    """Close at multiples of this interval by the wall clock, counted from midnight in partitioner.timezone."""
     on_path_change: Annotated[StrictBool, description(key="rotate.file.on.partition.change")] = True
-    """With interval: close also when a record goes to another path than the one before."""
+    """With interval: also close when the path of a record differs from the path of the record before."""
     max_open_objects: Annotated[
         StrictInt | None, description(key="partitioner.max.open.files", ge=1, le=_SAFE_INTEGER)
     ] = None
-    """Close when one more object would be open in a topic-partition than this."""
+    """Maximum number of open objects of a topic-partition. Close them before one more is opened."""
     max_bytes: Annotated[Annotated[int, Size(minimum=1)] | None, description(example="1Gi")] = None
-    """Close at the first record that takes an object to this size or over: encoded, before compression."""
+    """Close at the first record that makes an object at least this large. The size is encoded and uncompressed."""
     max_open_time: Annotated[Annotated[int, Duration(minimum=1)] | None, description(example="15m")] = None
-    """Close an object that has been open this long by the clock, even if no record follows."""
+    """Close an object that has been open this long by the wall clock, even if no record follows."""
     scope: RotationScope = RotationScope.PARTITION
-    """Whether flushSize, maxBytes and interval count over a topic-partition or for each object alone."""
+    """Partition: flushSize, maxBytes and interval apply to all open objects of a topic-partition together. Object: they
+    apply to each object separately."""
 
 
 class KeySettings(SpecModel):
-    """The settings of S3 that shape keys and parts."""
+    """The settings for object keys and part sizes."""
 
     topics_dir: Annotated[TopicsDir, description(key="topics.dir")] = "topics"
-    """First element of every key; may be empty. The sink's ledger is below it, so it cannot be edited."""
+    """First element of every key. May be empty. The ledger is stored below it, so it cannot be changed."""
     directory_delimiter: Annotated[Delimiter, description(key="directory.delim")] = "/"
-    """Text between the directories of a key. After an edit open objects are finished under the old one."""
+    """Text between the directories of a key. After a change, open objects keep the old delimiter."""
     file_delimiter: Annotated[FileDelimiter, description(key="file.delim")] = "+"
-    """Text between topic, partition and offset in an object's name."""
+    """Text between topic, partition and offset in the name of an object."""
     offset_pad_width: Annotated[StrictInt, description(key="filename.offset.zero.pad.width", ge=0, le=64)] = 10
-    """Digits to which the offset in an object's name is padded with zeros."""
+    """Minimum number of digits of the offset in the name of an object, padded with zeros."""
     part_size: Annotated[
         Annotated[int, Size(minimum=5 * MI, maximum=2 * GI, owner="S3's")], description(key="s3.part.size")
     ] = 25 * MI
-    """Size of the parts of an upload. A part ends at the first record at or past it."""
+    """Minimum size of the parts of an upload. A part ends with the first record that reaches this size."""
 
 
 class S3Spec(KeySettings):
-    """Where objects go, and how S3 is reached."""
+    """The bucket and the connection to S3."""
 
     bucket: Annotated[Bucket, description(key="s3.bucket.name", example="flights-archive")]
-    """Bucket of the objects."""
+    """Bucket for the objects."""
     region: Annotated[Region | None, description(key="s3.region", example="eu-central-1")] = None
-    """Region of the bucket. Without it: what the environment says."""
+    """Region of the bucket. Default: the region of the environment."""
     endpoint: Annotated[Endpoint | None, description(key="store.url", example="https://minio.example.com:9000")] = None
-    """URL of a store other than AWS. http:// needs insecure: true, except on loopback."""
+    """URL of an S3-compatible store. Default: AWS. http:// needs insecure: true, except on loopback."""
     path_style: Annotated[StrictBool, description(key="s3.path.style.access.enabled")] = False
-    """Address the bucket in the path instead of the host name."""
+    """Put the bucket into the path of URLs instead of the host name."""
     insecure: StrictBool = False
-    """Allow an endpoint without TLS: data and signatures go in the clear."""
+    """Allow an endpoint without TLS. Data and signatures are then not encrypted."""
     credentials: Annotated[
         SecretRef | None, description(key="aws.access.key.id, aws.secret.access.key", example={"secret": "s3-keys"})
     ] = None
-    """Secret with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if need be, AWS_SESSION_TOKEN. Without it: the
-    default chain of AWS."""
+    """Secret with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and optionally AWS_SESSION_TOKEN. Default: the default
+    credential chain of AWS."""
     ca_secret: Annotated[SecretKey | None, description(example={"secret": "store-ca", "key": "ca.crt"})] = None
-    """Certificates (PEM) that the endpoint's own must be signed by."""
+    """CA certificates (PEM) to verify the endpoint's certificate."""
 
     @property
     def allows_http(self) -> bool:
-        """Whether an endpoint without TLS may be used: said so, or on this very machine."""
+        """True if an endpoint without TLS is allowed: with insecure, or on loopback."""
         return self.insecure or (self.endpoint is not None and is_loopback(self.endpoint))
 
 
 class ErrorsSpec(SpecModel):
-    """What happens to records that cannot be written."""
+    """Handling of records that cannot be written."""
 
     tolerance: Annotated[Tolerance, description(key="errors.tolerance")] = Tolerance.NONE
-    """None: stop before such a record. All: drop it, with a count, or send it to the dead-letter topic."""
+    """None: stop before such a record. All: drop and count it, or send it to the dead-letter topic."""
     on_null_value: Annotated[OnNullValue, description(key="behavior.on.null.values")] = OnNullValue.FAIL
-    """What to do with records that have no value (tombstones)."""
+    """Handling of records without a value (tombstones)."""
     dead_letter_topic: Annotated[
-        TopicName | None, description(key="errors.deadletterqueue.topic.name", example="flights-refused")
+        TopicName | None, description(key="errors.deadletterqueue.topic.name", example="flights-rejected")
     ] = None
-    """Topic for records that cannot be written, with tolerance All."""
+    """Topic for records that cannot be written. Needs tolerance All."""
 
 
 class RoundsSpec(SpecModel):
-    """How much is read at once. Changes speed and delay, never what objects hold."""
+    """Size of the rounds (micro-batches). Affects throughput and latency, never the content of objects."""
 
     min_bytes: Annotated[int, Size()] = 8 * MI
-    """A topic-partition with less than this to read waits, at most maxDelay."""
+    """Minimum amount to read from a topic-partition in a round. With less, the topic-partition waits up to maxDelay."""
     max_delay: Annotated[int, Duration(maximum=DAY)] = 10 * SECOND
-    """Longest time a topic-partition waits for minBytes."""
+    """Maximum time that a topic-partition waits for minBytes."""
     max_bytes: Annotated[int, Size(minimum=1)] = 512 * MI
-    """Most that one round reads of a topic-partition."""
+    """Maximum amount that one round reads from a topic-partition."""
     max_records: Annotated[StrictInt | None, description(ge=1, le=_SAFE_INTEGER)] = None
-    """Most records that one round reads of a topic-partition."""
+    """Maximum number of records that one round reads from a topic-partition."""

@@ -1,17 +1,22 @@
-"""What memory a run takes and how a task may use its share: arithmetic, held by a test.
+"""The memory of a run and its division among processes and tasks. Pure arithmetic.
 
-The whole process tree is, in bytes,
+The memory of the whole process tree, in bytes, is
 
     heap + JVM_BESIDE_HEAP                             the JVM: Spark, Kafka's reader and client
     + DRIVER                                           this process
-    + cores × (WORKER + task)                          a Python worker per task that runs at a time
+    + cores × (WORKER + task)                          one Python worker for each concurrent task
 
-and a task's share holds what its objects keep back until a part is full (`budget`, spilled to disk beyond it: P7), the
-part bodies on their way to S3 (`bodies`), one more part while it is being put together, and Arrow batches with their
-encoded copy (BATCHES). Spilling makes any number of open objects fit; a part, though, has to be in memory to be sent,
-so a part size that leaves no room is refused instead of being killed by the kernel later.
+The memory of a task (`task`) holds:
 
-The job divides with it what it was given, and the operator works out with it what to give.
+- data of open objects until a part is full, at most `budget` bytes; the rest spills to local disk (P7);
+- the part buffers of running uploads (`part_buffers`);
+- one more part during its assembly;
+- Arrow batches with their encoded copy (BATCHES).
+
+Spilling makes any number of open objects fit. A part must be in memory for its upload. A part size that does not fit is
+therefore rejected at the start; otherwise the kernel would kill the process later.
+
+The job divides its memory with these functions. The operator computes the memory of pods with them.
 """
 
 from __future__ import annotations
@@ -28,19 +33,19 @@ JVM_BESIDE_HEAP = 256 * MI
 DRIVER = 160 * MI
 WORKER = 170 * MI
 TASK = 240 * MI
-"""A task's share when nobody says anything: the tree is then under 2 GB on 2 cores."""
+"""Default memory of a task. The process tree then takes less than 2 GB on 2 cores."""
 
 BATCHES = 32 * MI
 MIN_TASK_MEMORY = 16 * MI
 MAX_PART_BUFFERS = 6
-"""Parts of one task under way at once: more don't make one connection's server faster."""
+"""Maximum number of concurrent part uploads of one task. More do not increase the throughput of one server."""
 
 MAX_CORES = 4
-"""Tasks at a time on a laptop when nobody says anything."""
+"""Maximum of the default number of concurrent tasks on a laptop."""
 
 
 class MemoryBudget(NamedTuple):
-    """How a run divides its memory; `total`, `heap` and `budget` in bytes, `bodies` in parts."""
+    """The division of a run's memory: `total`, `heap` and `budget` in bytes, `part_buffers` in parts."""
 
     total: int
     heap: int
@@ -49,48 +54,51 @@ class MemoryBudget(NamedTuple):
 
 
 def divide(total: int, *, cores: int, part_size: int) -> MemoryBudget:
-    """How `total` bytes are used by a process tree that runs `cores` tasks at a time.
+    """Divides `total` bytes for a process tree with `cores` concurrent tasks.
 
-    Bodies take a third of a task's share, at least one part and at most MOST_BODIES; the rest is the budget.
-    Raises ConfigurationError when a part does not fit, and says what would.
+    Part buffers take a third of the memory of a task: at least one part, and at most MAX_PART_BUFFERS. The rest is the
+    budget. Raises ConfigurationError, with the required memory, if a part does not fit.
     """
     heap = heap_of(cores)
-    share = (total - beside_tasks(cores)) // cores
-    least = min_total(cores=cores, part_size=part_size)
-    if total < least:
+    task_memory = (total - beside_tasks(cores)) // cores
+    required = min_total(cores=cores, part_size=part_size)
+    if total < required:
         raise ConfigurationError(
-            f"memory: {_mi(total)} is too little for {cores} task{'s' if cores > 1 else ''} at a time with "
-            f"spec.s3.partSize {format_size(part_size)}: it takes {_mi(least)}. Give more memory (--memory, or "
-            "spec.executor.memory.max), fewer tasks (--cores), or smaller parts"
+            f"memory: {_mi(total)} is too little for {cores} concurrent task{'s' if cores > 1 else ''} with "
+            f"spec.s3.partSize {format_size(part_size)}: {_mi(required)} are required. Increase the memory (--memory, "
+            "or spec.executor.memory.max), run fewer tasks (--cores), or decrease spec.s3.partSize"
         )
-    room = (share - BATCHES - MIN_TASK_MEMORY) // part_size - 1
-    bodies = max(1, min(MAX_PART_BUFFERS, share // 3 // part_size, room))
-    return MemoryBudget(total, heap, share - (bodies + 1) * part_size - BATCHES, bodies)
+    fitting = (task_memory - BATCHES - MIN_TASK_MEMORY) // part_size - 1
+    part_buffers = max(1, min(MAX_PART_BUFFERS, task_memory // 3 // part_size, fitting))
+    return MemoryBudget(total, heap, task_memory - (part_buffers + 1) * part_size - BATCHES, part_buffers)
 
 
 def min_total(*, cores: int, part_size: int) -> int:
-    """The least memory that `cores` tasks at a time can work in."""
+    """The minimum memory for `cores` concurrent tasks, in bytes."""
     return beside_tasks(cores) + cores * (2 * part_size + BATCHES + MIN_TASK_MEMORY)
 
 
 def default_total(*, cores: int, part_size: int, least: int, most: int) -> int:
-    """What a run takes when `--memory` is not given: the usual, more for large parts, within the spec's bounds."""
-    wanted = max(beside_tasks(cores) + cores * TASK, min_total(cores=cores, part_size=part_size), least)
-    return min(wanted, most)
+    """The memory of a run without `--memory`, in bytes: TASK for each task, more for large parts.
+
+    The result is at least `least`, and at most `most` bytes.
+    """
+    required = max(beside_tasks(cores) + cores * TASK, min_total(cores=cores, part_size=part_size), least)
+    return min(required, most)
 
 
 def heap_of(cores: int) -> int:
-    """The JVM's heap."""
+    """The heap of the JVM, in bytes."""
     return HEAP + cores * HEAP_PER_CORE
 
 
 def heap_beside_executors(total: int | None) -> int:
-    """The heap of a driver's JVM whose tasks run in executors; `total`: bytes of the driver, None where nobody says."""
+    """The heap of a driver's JVM if tasks run in executors, in bytes. `total`: the driver's memory, None if unknown."""
     return HEAP if total is None else max(MIN_HEAP, total - JVM_BESIDE_HEAP - DRIVER)
 
 
 def beside_tasks(cores: int) -> int:
-    """All that is not a task's share."""
+    """The memory of everything except tasks, in bytes."""
     return heap_of(cores) + JVM_BESIDE_HEAP + DRIVER + cores * WORKER
 
 

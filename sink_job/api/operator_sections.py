@@ -1,6 +1,6 @@
-"""The sections of the manifest that are the operator's business: processes, their size, and requests about offsets.
+"""The sections of a manifest for the operator: processes, their resources, and offset requests.
 
-The job reads them as far as a check needs it (`s3sink run` on a laptop takes the same manifest) and acts on none.
+The job validates these sections, because `s3sink run` accepts the same manifest, but does not act on them.
 """
 
 from __future__ import annotations
@@ -14,37 +14,38 @@ from sink_job.api.enums import ExecutorMode, MemoryMode, OnExisting, ResetTo
 from sink_job.api.field_types import ObjectName, TopicName
 from sink_job.api.quantities import GI, MI, Size
 
-# Never printed: the environment of a container may hold secrets.
+# Never printed: the environment of a container may contain secrets.
 PodTemplate = Annotated[
     dict[str, Any] | None, Field(repr=False, json_schema_extra={"x-kubernetes-preserve-unknown-fields": True})
 ]
 
 
 class MemorySpec(SpecModel):
-    """How the memory of executors is chosen."""
+    """Memory sizing of executors."""
 
     mode: MemoryMode = MemoryMode.AUTO
-    """Off: max is taken. Recommend: the status says what is needed. Auto: executors follow what is needed."""
+    """Off: executors get max. Recommend: executors get max, and the status shows the recommended memory. Auto: the
+    operator resizes executors to the recommended memory."""
     min: Annotated[int, Size(minimum=512 * MI)] = 512 * MI
-    """Least memory of an executor, all of its processes together."""
+    """Minimum memory of an executor, for all of its processes together."""
     max: Annotated[int, Size(minimum=512 * MI)] = 8 * GI
-    """Most memory of an executor, all of its processes together."""
+    """Maximum memory of an executor, for all of its processes together."""
 
 
 class ExecutorSpec(SpecModel):
     """The processes that read, encode and upload."""
 
     mode: ExecutorMode = ExecutorMode.CLUSTER
-    """Cluster: executors are pods of their own. Local: everything runs in the driver's pod, for small topics."""
+    """Cluster: executors run in their own pods. Local: everything runs in the driver pod, for small topics."""
     instances: Annotated[StrictInt, description(ge=1, le=10000)] = 1
-    """Number of executor pods. In Local mode there are none, and this is not used."""
+    """Number of executor pods. Has no effect in Local mode."""
     cores: Annotated[StrictInt, description(ge=1, le=256)] = 1
-    """Tasks that an executor runs at a time."""
+    """Number of concurrent tasks of an executor."""
     memory: MemorySpec = MemorySpec()
-    """How the memory of executors is chosen."""
+    """Memory sizing of executors."""
     pod_template: PodTemplate = None
-    """Pod template of executors: node selectors, tolerations, volumes, labels and so on; of resources the CPU request
-    of the container s3sink, which is a CPU a task otherwise."""
+    """Pod template of executors: node selectors, tolerations, volumes, labels and so on. Of the resources, only the CPU
+    request of the container s3sink is used. Default of the CPU request: one CPU for each concurrent task."""
 
 
 class DriverSpec(SpecModel):
@@ -53,32 +54,32 @@ class DriverSpec(SpecModel):
     cores: Annotated[StrictInt, description(ge=1, le=256)] = 1
     """CPUs of the driver."""
     memory: Annotated[Annotated[int, Size(minimum=512 * MI)] | None, description(example="2Gi")] = None
-    """Memory of the driver. Without it: by the number of topic-partitions."""
+    """Memory of the driver. Default: computed from the number of topic-partitions."""
     pod_template: PodTemplate = None
-    """Pod template of the driver and of requests: node selectors, tolerations, volumes, labels and so on; of resources
-    the CPU request of the container s3sink, which is one CPU or more otherwise."""
+    """Pod template of the driver and of operation pods: node selectors, tolerations, volumes, labels and so on. Of the
+    resources, only the CPU request of the container s3sink is used. Default of the CPU request: at least one CPU."""
 
 
 class ServiceAccountSpec(SpecModel):
-    """Who the sink's pods are, to Kubernetes and to the cloud."""
+    """The service account of the sink's pods."""
 
     name: Annotated[ObjectName | None, description(example="lake-writer")] = None
-    """One that exists. Without it: <sink>-s3sink, which the operator makes."""
+    """Name of an existing service account. Default: the operator creates <sink>-s3sink."""
     annotations: Annotated[
         dict[str, str], description(example={"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/lake"}, max_length=50)
     ] = Field(default_factory=dict)
-    """Annotations of the one that the operator makes: the cloud's role, for one."""
+    """Annotations of the service account that the operator creates, for example the IAM role."""
 
 
 class LocalRef(SpecModel):
-    """An object in the same namespace, by name."""
+    """A reference to an object in the same namespace."""
 
     name: Annotated[ObjectName, description(example="registry-login")]
-    """Its name."""
+    """Name of the object."""
 
 
 class PartitionOffset(SpecModel):
-    """Where to start in one topic-partition."""
+    """The start offset of one topic-partition."""
 
     topic: Annotated[TopicName, description(example="flights")]
     """The topic."""
@@ -89,25 +90,27 @@ class PartitionOffset(SpecModel):
 
 
 class OffsetResetSpec(SpecModel):
-    """A request to start elsewhere. Carried out once for each nonce, and only while the sink is Stopped. What is open
-    is published before; status.offsets says what came of it."""
+    """A request to reset offsets. The operator runs it once for each nonce, and only while the sink is Stopped. Open
+    objects are published first. The status shows the result."""
 
     nonce: Annotated[str, description(example="2025-11-03", min_length=1, max_length=63)]
-    """Any new text: each is carried out once."""
+    """Any text. A new text requests a new reset."""
     to: Annotated[ResetTo, description(example="Earliest")]
-    """Where to start: at the first record that Kafka holds, behind the last one, at a time, or at given offsets."""
+    """New start position: the first record in Kafka, the end of the log, a timestamp, or given offsets."""
     timestamp: Annotated[StrictInt | None, description(ge=0, le=2**53 - 1)] = None
-    """With Timestamp: the first record at or after this time, in milliseconds since 1970. Not in the future."""
+    """With Timestamp: start at the first record at or after this time, in milliseconds since 1970-01-01 UTC. Must not
+    be in the future."""
     partitions: Annotated[list[PartitionOffset] | None, description(min_length=1, max_length=10000)] = None
-    """With Offsets: where to start in each topic-partition. Those that are not named go on where they are."""
+    """With Offsets: the start offset of each topic-partition. Topic-partitions that are not listed continue at their
+    current position."""
     on_existing: OnExisting = OnExisting.FAIL
-    """What happens where objects hold records at or above the new offsets. Fail: nothing is changed, and the first of
-    them is named. NewPrefix: they stay, and what is copied from now on goes below topicsDir/generation=<n>/, n being 2
-    after the first reset. Overwrite is not built yet: move the objects away and use Fail, or use NewPrefix."""
+    """Handling of existing objects with records at or above the new offsets. Fail: change nothing and report the first
+    such object. NewPrefix: keep the objects and write new ones below topicsDir/generation=<n>/, where n is 2 after the
+    first reset. Overwrite is not supported yet: move the objects and use Fail, or use NewPrefix."""
 
 
 class OffsetsSpec(SpecModel):
-    """Requests about the offsets of the sink."""
+    """Requests to change the offsets of the sink."""
 
     reset: OffsetResetSpec | None = None
-    """Start elsewhere."""
+    """Request to reset the offsets."""

@@ -1,8 +1,8 @@
-"""From text to an S3Sink, or to all of its mistakes at once.
+"""Parses text into an S3Sink, and reports all errors at once.
 
-pydantic finds every mistake of single fields in one pass, but cannot go on to what fields mean together while one is
-wrong. So what is wrong is set aside (a required field gets its example), the rest is read, and the rules look at it;
-they keep quiet about whatever was set aside.
+pydantic finds all errors of single fields in one pass, but builds no model while a field is invalid. Cross-field rules
+need the model. The parser therefore removes each invalid field (a required field gets its example), builds the model
+from the rest, and applies the cross-field rules. It drops their errors that depend on a removed field.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from sink_job.api.spec import Sink
 
 _CONNECT: Final = (
-    "this is a configuration of Kafka Connect, not an S3Sink: docs/migrating.md has the table of what each of its keys "
-    "becomes"
+    "this is a configuration of Kafka Connect, not an S3Sink: docs/migrating.md lists the S3Sink field of each "
+    "connector key"
 )
 _CONNECT_PROPERTIES: Final = re.compile(r"^\s*connector\.class\s*=", re.MULTILINE)
 _KIND: Final = re.compile(r"\bkind[\"']?\s*:", re.ASCII)
 
-_PASSES: Final = 6  # each goes one section deeper: the deepest field stands under four
+_PASSES: Final = 6  # each pass reaches one section deeper; the deepest field has four parent sections
 
 
 def load(text: str, model: type[Sink], *, for_job: bool) -> Sink:
@@ -40,38 +40,38 @@ def load(text: str, model: type[Sink], *, for_job: bool) -> Sink:
     document, doubled = yaml_loader.read(text)
     try:
         return parse(document, model, for_job=for_job, doubled=doubled)
-    except RecursionError:  # an anchor that holds itself
+    except RecursionError:  # an anchor that contains itself
         raise InvalidSpec([yaml_loader.TOO_DEEP]) from None
 
 
 def parse(document: object, model: type[Sink], *, for_job: bool, doubled: Iterable[str] = ()) -> Sink:
-    """The S3Sink in `document`, plain data as a Kubernetes client gives it. Raises InvalidSpec.
+    """The S3Sink in `document`, plain data such as the result of a Kubernetes client. Raises InvalidSpec.
 
-    `for_job`: also refuse what is not built yet. `doubled`: mistakes that the reading of the text has found.
+    `for_job`: also reject unsupported features. `doubled`: errors for duplicate keys in the text.
     """
     found = list(doubled)
     if not isinstance(document, dict):
-        raise InvalidSpec([*found, "the manifest is not a mapping: write apiVersion, kind, metadata and spec"])
+        raise InvalidSpec([*found, "the manifest is not a mapping: set apiVersion, kind, metadata and spec"])
     if _is_of_connect(document):
         raise InvalidSpec([_CONNECT])
     foreign = list(_foreign(document))
     if foreign:
         raise InvalidSpec([*found, *map(str, foreign)])
-    sink, mistakes = _read(yaml_loader.without_nulls(document), model)
+    sink, errors = _read(yaml_loader.without_nulls(document), model)
     if sink is not None:
-        aside = [path for mistake in mistakes for path in (mistake.path, *mistake.depends)]
-        meant = [
+        removed = [path for error in errors for path in (error.path, *error.depends)]
+        further = [
             *cross_field_rules.check_cross_fields(sink.spec),
             *(unsupported.unsupported_features(sink.spec) if for_job else ()),
         ]
-        mistakes += [mistake for mistake in meant if not _touches(mistake, aside)]
-    if found or mistakes or sink is None:
-        raise InvalidSpec([*found, *map(str, mistakes)])
+        errors += [error for error in further if not _depends_on(error, removed)]
+    if found or errors or sink is None:
+        raise InvalidSpec([*found, *map(str, errors)])
     return sink
 
 
 def _is_of_connect(document: dict[str, Any]) -> bool:
-    """Whether this is what Kafka Connect's REST interface takes or gives, or a resource of Strimzi."""
+    """True for a connector configuration of Kafka Connect's REST API or a KafkaConnector of Strimzi."""
     config = document.get("config")
     if isinstance(config, dict) and "kind" not in document:
         return "connector.class" in config
@@ -79,55 +79,56 @@ def _is_of_connect(document: dict[str, Any]) -> bool:
 
 
 def _foreign(document: dict[str, Any]) -> Iterable[FieldError]:
-    """Whether this is an S3Sink at all: if not, every further complaint would be noise."""
-    for name, ours in (("apiVersion", "s3sink.io/v1alpha1"), ("kind", "S3Sink")):
+    """Errors of a document that is not an S3Sink. Further errors of such a document are not reported."""
+    for name, supported in (("apiVersion", "s3sink.io/v1alpha1"), ("kind", "S3Sink")):
         if name not in document:
-            yield FieldError((name,), f"is missing: write {name}: {ours}")
-        elif document[name] != ours:
-            said = f"{shown((name,), document[name])} is not {ours}, the only one that is read here"
-            yield FieldError((name,), said)
+            yield FieldError((name,), f"is missing: set {name}: {supported}")
+        elif document[name] != supported:
+            message = f"{shown((name,), document[name])} is not supported: the only supported value is {supported}"
+            yield FieldError((name,), message)
 
 
 def _read(document: dict[str, Any], model: type[Sink]) -> tuple[Sink | None, list[FieldError]]:
-    """The sink as far as it can be read, and the mistakes of single fields; None where nothing could be mended."""
-    mistakes: list[FieldError] = []
+    """The sink without its invalid fields, and the errors of single fields; None if no model can be built."""
+    errors: list[FieldError] = []
     rest = document
     for attempt in range(_PASSES):
         try:
-            return model.model_validate(rest, context=MANIFEST, by_alias=True, by_name=False), mistakes
+            return model.model_validate(rest, context=MANIFEST, by_alias=True, by_name=False), errors
         except ValidationError as error:
             details = error.errors(include_url=False)
             if attempt == 0:
-                mistakes = [of_pydantic(each, model) for each in details]
+                errors = [of_pydantic(each, model) for each in details]
                 rest = copy.deepcopy(document)
-            for each in reversed(details):  # last items of lists first, so that positions stay true
-                _set_aside(rest, each, model)
-    return None, mistakes
+            for each in reversed(details):  # last items of lists first: the indexes before them stay valid
+                _remove(rest, each, model)
+    return None, errors
 
 
-def _set_aside(document: Any, error: ErrorDetails, model: type[Sink]) -> None:
-    *way, last = error["loc"]
-    place = document
-    for step in way:
-        place = place[step]
+def _remove(document: Any, error: ErrorDetails, model: type[Sink]) -> None:
+    """Removes the invalid field of `error` from `document`, or adds an example of a missing one."""
+    *parents, last = error["loc"]
+    section = document
+    for step in parents:
+        section = section[step]
     if error["type"] == "missing":
-        place[last] = _stand_in(model, error["loc"])
-    elif isinstance(last, int) or last in place:
-        del place[last]
+        section[last] = _placeholder(model, error["loc"])
+    elif isinstance(last, int) or last in section:
+        del section[last]
 
 
-def _stand_in(model: type[Sink], path: Path) -> Any:
-    """Something that lets a section without this required field be read."""
+def _placeholder(model: type[Sink], path: Path) -> Any:
+    """A value for a missing required field, to make its section valid."""
     field = field_at(model, path)
     if field is None or section_of(field):
         return {}
     return copy.deepcopy(field.examples[0]) if field.examples else ""
 
 
-def _touches(mistake: FieldError, aside: Iterable[Path]) -> bool:
-    """Whether a mistake rests on a value that was set aside."""
+def _depends_on(error: FieldError, removed: Iterable[Path]) -> bool:
+    """True if an error depends on a removed value."""
     return any(
-        mistake.path[: len(wrong)] == wrong
-        or any(path[: len(wrong)] == wrong or wrong[: len(path)] == path for path in mistake.depends)
-        for wrong in aside
+        error.path[: len(invalid)] == invalid
+        or any(path[: len(invalid)] == invalid or invalid[: len(path)] == path for path in error.depends)
+        for invalid in removed
     )

@@ -1,8 +1,8 @@
-"""Durations and sizes as people write them in a manifest (`1h30m`, `25Mi`) and as the code counts them (ms, bytes).
+"""Durations and sizes: text in a manifest (`1h30m`, `25Mi`), integers in code (ms, bytes).
 
-A duration must carry its units: a bare `600` could be seconds or milliseconds, and the difference is a million objects.
-A size is a Kubernetes quantity, so a bare number means bytes. Code may pass plain numbers for both; a manifest may not
-(`MANIFEST` is the pydantic validation context that tells the two apart).
+A duration must have units, because a bare `600` could mean seconds or milliseconds. A size is a Kubernetes quantity; a
+bare number is bytes. Code may pass durations as integers, but a manifest may not. The pydantic validation context
+`MANIFEST` marks values from a manifest.
 """
 
 from __future__ import annotations
@@ -36,20 +36,22 @@ SIZE_PATTERN: Final = r"^[0-9]{1,19}(\.[0-9]{1,9})?(k|M|G|T|Ki|Mi|Gi|Ti)?$"
 
 _DURATION = re.compile(DURATION_PATTERN)
 _SIZE = re.compile(SIZE_PATTERN)
-_LONGEST = 36_500 * DAY
-_LARGEST = 1 << 60
-_WRITE_DURATION = "write a duration with its units (d, h, m, s, ms; largest first) such as 10m or 1h30m"
-_WRITE_SIZE = "write bytes, or a size such as 25Mi (Ki, Mi, Gi, Ti by 1024; k, M, G, T by 1000)"
+_MAX_DURATION = 36_500 * DAY
+_MAX_SIZE = 1 << 60
+_DURATION_HINT = "use a number with a unit (d, h, m, s, ms; largest first), such as 10m or 1h30m"
+_SIZE_HINT = (
+    "use bytes, or a number with a unit such as 25Mi (Ki, Mi, Gi, Ti: powers of 1024; k, M, G, T: powers of 1000)"
+)
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds in `text` (`1d`, `1h30m`, `250ms`). Raises ValueError with a sentence on what to write."""
+    """Milliseconds in `text` (`1d`, `1h30m`, `250ms`). Raises ValueError with the correct form."""
     found = _DURATION.fullmatch(text)
     if not found or not text:
-        raise ValueError(f"is not a duration: {_bare_hint(text) or _WRITE_DURATION}")
+        raise ValueError(f"is not a duration: {_bare_hint(text) or _DURATION_HINT}")
     amounts = zip(found.groups(), DURATION_UNITS.items(), strict=True)
     total = sum(int(amount.removesuffix(unit)) * ms for amount, (unit, ms) in amounts if amount)
-    if total > _LONGEST:
+    if total > _MAX_DURATION:
         raise ValueError("is longer than 100 years")
     return total
 
@@ -67,15 +69,15 @@ def format_duration(ms: int) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Bytes in `text` (`25Mi`, `1.5Gi`, `5242880`). Raises ValueError with a sentence on what to write."""
+    """Bytes in `text` (`25Mi`, `1.5Gi`, `5242880`). Raises ValueError with the correct form."""
     found = _SIZE.fullmatch(text)
     if not found:
-        raise ValueError(f"is not a size: {_byte_hint(text) or _WRITE_SIZE}")
+        raise ValueError(f"is not a size: {_byte_hint(text) or _SIZE_HINT}")
     unit = found.group(2) or ""
     size = Decimal(text.removesuffix(unit)) * SIZE_UNITS.get(unit, 1)
     if size != size.to_integral_value():
         raise ValueError("is not a whole number of bytes")
-    if size > _LARGEST:
+    if size > _MAX_SIZE:
         raise ValueError("is larger than 1048576Ti")
     return int(size)
 
@@ -89,11 +91,11 @@ def format_size(size: int) -> str:
 
 
 def _bare_hint(text: str) -> str | None:
-    """What to write for a number without units: whole seconds in milliseconds is how the connector writes them."""
+    """A suggestion for a number without unit. The connector uses milliseconds, so whole seconds are read as ms."""
     if not re.fullmatch(r"[0-9]+", text):
         return None
     whole = len(text) <= 15 and int(text) and int(text) % SECOND == 0
-    return f"write {format_duration(int(text))} ({text}ms)" if whole else f"write {text}s or {text}ms"
+    return f"use {format_duration(int(text))} ({text}ms)" if whole else f"use {text}s or {text}ms"
 
 
 def _byte_hint(text: str) -> str | None:
@@ -102,21 +104,21 @@ def _byte_hint(text: str) -> str | None:
         return None
     number, letter, binary = found.groups()
     decimal = letter.lower() if letter in "kK" else letter.upper()
-    return f"write {number}{letter.upper()}i" + ("" if binary else f" (by 1024) or {number}{decimal} (by 1000)")
+    return f"use {number}{letter.upper()}i" + ("" if binary else f" (1024) or {number}{decimal} (1000)")
 
 
 def of_manifest(info: ValidationInfo) -> bool:
-    """Whether the value being validated was written by a person in a manifest."""
+    """True if the validated value comes from a manifest."""
     return bool(info.context and info.context.get("manifest"))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Quantity:
-    """What durations and sizes share as pydantic annotations: bounds, each said in the unit that the user writes."""
+    """Base class of the annotations Duration and Size: bounds, shown in the units of the manifest."""
 
     minimum: int = 0
     maximum: int | None = None
-    owner: str = ""  # whose bound it is, as in "S3's"
+    owner: str = ""  # the origin of the bound, as in "S3's"
 
     def read(self, value: object, info: ValidationInfo) -> int:
         raise NotImplementedError
@@ -139,7 +141,7 @@ class _Quantity:
         )
 
     def bounds(self) -> JsonSchemaValue:
-        """The bounds for readers of the schema, which cannot compare `5Mi` with `25Mi` by itself."""
+        """The bounds as schema extensions: JSON schema cannot compare `5Mi` with `25Mi`."""
         schema: JsonSchemaValue = {"x-s3sink-minimum": self.show(self.minimum)}
         if self.maximum is not None:
             schema["x-s3sink-maximum"] = self.show(self.maximum)
@@ -154,7 +156,7 @@ class Duration(_Quantity):
             return parse_duration(value)
         if isinstance(value, int) and not isinstance(value, bool) and not of_manifest(info):
             return value
-        raise ValueError(f"is not a duration: {_bare_hint(str(value)) or _WRITE_DURATION}")
+        raise ValueError(f"is not a duration: {_bare_hint(str(value)) or _DURATION_HINT}")
 
     def show(self, value: int) -> str:
         return format_duration(value)
@@ -177,7 +179,7 @@ class Size(_Quantity):
             return parse_size(value)
         if isinstance(value, int) and not isinstance(value, bool):
             return value
-        raise ValueError(f"is not a size: {_WRITE_SIZE}")
+        raise ValueError(f"is not a size: {_SIZE_HINT}")
 
     def show(self, value: int) -> str:
         return format_size(value)

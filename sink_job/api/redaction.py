@@ -1,8 +1,8 @@
-"""Takes out of a text what its own words say is secret: passwords in `name=value` and JSON, what an HTTP header proves,
-logins in addresses.
+"""Redacts text by patterns: passwords in `name=value` and in JSON, HTTP authorization headers, and logins in URLs.
 
-User names and access key ids are no secrets: hiding `kafka` would leave unreadable logs. A text may be anybody's (an
-API server quotes what it refuses), so each step takes time in proportion to its length: all repetitions are bounded.
+User names and access key ids are not secrets: hiding `kafka` would make logs unreadable. The text may be of any origin
+(an API server quotes a rejected request). All repetitions in the patterns are bounded, so the time is linear in the
+length of the text.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _LOGIN: Final = re.compile(r"(://[^/\s:@]{0,200}:)[^/\s@]{1,200}(?=@)")
 
 
 def redacted(text: str) -> str:
-    """The text with `HIDDEN` in the place of such values."""
+    """The text with `HIDDEN` in place of secret values."""
     text = _NAMED.sub(rf"\g<name>{HIDDEN}", text)
     return _LOGIN.sub(rf"\1{HIDDEN}", _PROOF.sub(rf"\1\2{HIDDEN}", text))
 
 
 def named_secrets(text: str) -> Iterator[str]:
-    """The values in the text whose names say that they are secret, without their quotes."""
+    """The values in the text with the name of a secret, without quotes."""
     for match in _NAMED.finditer(text):
         yield match["value"].strip("\\\"'")

@@ -1,7 +1,7 @@
-"""What a running driver tells about itself: the typed `/report`, read by the CLI and the operator.
+"""The types of a driver's `/report` and of its termination message. The CLI and the operator read them.
 
-Times are milliseconds since the epoch, durations milliseconds, sizes bytes; offsets are Kafka offsets. Readers ignore
-fields that they do not know, so an older operator reads a newer job.
+Times are in milliseconds since 1970-01-01 UTC, durations in milliseconds, sizes in bytes; offsets are Kafka offsets.
+Readers ignore unknown fields, so an older operator can read the report of a newer job.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from pydantic.alias_generators import to_camel
 
 from sink_job.api.errors import DataError, SinkError
 
-_LONGEST_TOPIC = 249
-_MOST = 2**63 - 1
+_MAX_TOPIC_LENGTH = 249
+_MAX_COUNT = 2**63 - 1
 
-Topic = Annotated[str, Field(max_length=_LONGEST_TOPIC)]
+Topic = Annotated[str, Field(max_length=_MAX_TOPIC_LENGTH)]
 Partition = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Count = Annotated[int, Field(ge=0, le=_MOST)]
-"""How many of something, also bytes and offsets."""
-Figure = Annotated[int, Field(ge=-_MOST, le=_MOST)]
-"""What a clock that was set may make less than nothing."""
+Count = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
+"""A count, a number of bytes, or an offset."""
+Figure = Annotated[int, Field(ge=-_MAX_COUNT, le=_MAX_COUNT)]
+"""A number that can be negative if the clock of the host was set."""
 Moment = Annotated[int, Field(ge=0, le=253_402_300_799_999)]
-"""A time before the year 10000, which is as far as it can be written."""
+"""A time before the year 10000, the limit of the date format."""
 
 TERMINATION_MESSAGE_BYTES: Final = 4096
-"""What Kubernetes keeps of a container's termination message."""
+"""Maximum size of a termination message in Kubernetes."""
 
 
 class ReportModel(BaseModel):
@@ -37,7 +37,7 @@ class ReportModel(BaseModel):
 
 
 class RunState(StrEnum):
-    """What the driver is doing."""
+    """The state of a driver."""
 
     STARTING = "Starting"
     RECOVERING = "Recovering"
@@ -48,13 +48,13 @@ class RunState(StrEnum):
 
 
 class PartitionReport(ReportModel):
-    """One topic-partition."""
+    """The progress of one topic-partition."""
 
     topic: Topic
     partition: Partition
     committed: Annotated[Count, Field(description="First offset that is not in a visible object.")]
-    next: Annotated[Count, Field(description="First offset that has not been read into an object.")]
-    end: Annotated[Count | None, Field(description="Log end as read_committed sees it; none: not known yet.")] = None
+    next: Annotated[Count, Field(description="First offset that has not been read.")]
+    end: Annotated[Count | None, Field(description="Log end at the sink's isolation level; none: unknown.")] = None
     lag: Annotated[Count | None, Field(description="end - committed.")] = None
     lag_ms: Annotated[Figure | None, Field(description="Age of the oldest record that is not visible, if known.")] = (
         None
@@ -63,35 +63,35 @@ class PartitionReport(ReportModel):
 
 
 class HangingTransactionReport(ReportModel):
-    """A topic-partition of which nothing can be read, because a transaction stays open in it."""
+    """A topic-partition that cannot be read further because of a hanging transaction."""
 
     topic: Topic
     partition: Partition
     offset: Annotated[Count, Field(description="Last stable offset: the first of the open transaction.")]
     end: Annotated[Count, Field(description="End of the log, open transactions included.")]
-    since: Annotated[Moment, Field(description="Since when it stands there at the latest.")]
+    since: Annotated[Moment, Field(description="First time the sink observed this position.")]
 
 
 class Totals(ReportModel):
-    """Counts since this driver's claim."""
+    """Totals since the claim of this driver."""
 
     records: Annotated[Count, Field(description="Records in recorded objects, open ones included.")] = 0
     bytes: Annotated[Count, Field(description="Their encoded, uncompressed bytes.")] = 0
-    objects: Annotated[Count, Field(description="Objects made visible.")] = 0
+    objects: Annotated[Count, Field(description="Published objects.")] = 0
     parts: Annotated[Count, Field(description="Parts uploaded.")] = 0
     uploaded_bytes: Annotated[Count, Field(description="Bytes of those parts.")] = 0
-    ignored: Annotated[Count, Field(description="Records without value that onNullValue let go.")] = 0
-    dropped: Annotated[Count, Field(description="Refused records that tolerance let go.")] = 0
+    ignored: Annotated[Count, Field(description="Records without value, ignored by onNullValue.")] = 0
+    dropped: Annotated[Count, Field(description="Invalid records, dropped by tolerance: All.")] = 0
     lost: Annotated[
-        Count, Field(description="Offsets given up because Kafka no longer held them (onDataLoss: Continue).")
+        Count, Field(description="Offsets deleted in Kafka before they were in S3 (onDataLoss: Continue).")
     ] = 0
     rebuilt: Annotated[Count, Field(description="Objects rebuilt because their upload was lost.")] = 0
-    retries: Annotated[Count, Field(description="Requests to S3 that were tried again.")] = 0
+    retries: Annotated[Count, Field(description="Retried requests to S3.")] = 0
     clock_jumps: Annotated[Count, Field(description="Times that the host's clock was set by more than 5 s.")] = 0
 
 
 class Timing(ReportModel):
-    """How long something takes, in milliseconds."""
+    """Durations of an operation, in milliseconds."""
 
     count: Count = 0
     total_ms: Figure = 0
@@ -100,14 +100,14 @@ class Timing(ReportModel):
 
 
 class MemoryReport(ReportModel):
-    """What the operator computes memory from."""
+    """The operator's input for memory sizing."""
 
-    slots: Annotated[Count, Field(description="Tasks that run at a time.")] = 0
+    slots: Annotated[Count, Field(description="Number of concurrent tasks.")] = 0
     open_objects: Annotated[Count, Field(description="Open objects of all topic-partitions.")] = 0
-    max_open_objects: Annotated[Count, Field(description="Open objects of the topic-partition that has most.")] = 0
+    max_open_objects: Annotated[Count, Field(description="Maximum number of open objects of a topic-partition.")] = 0
     part_size: Count = 0
-    buffered_bytes: Annotated[Count, Field(description="Bytes that tasks of the last round held at their peak.")] = 0
-    spilled_bytes: Annotated[Count, Field(description="Bytes that tasks of the last round put on local disk.")] = 0
+    buffered_bytes: Annotated[Count, Field(description="Peak bytes in memory of the tasks of the last round.")] = 0
+    spilled_bytes: Annotated[Count, Field(description="Bytes that tasks of the last round spilled to disk.")] = 0
     jvm_bytes: Annotated[Count | None, Field(description="Peak resident memory of the JVM.")] = None
     python_bytes: Annotated[Count | None, Field(description="Peak resident memory of the largest Python worker.")] = (
         None
@@ -115,7 +115,7 @@ class MemoryReport(ReportModel):
 
 
 class Failure(ReportModel):
-    """Why the driver stops."""
+    """The reason why a driver stops."""
 
     reason: str
     message: str
@@ -126,7 +126,7 @@ class Failure(ReportModel):
 
     @classmethod
     def of(cls, error: BaseException) -> Self:
-        """What `error` means to the one who runs the sink; an error without a name is ours, and says what it is."""
+        """The failure for `error`. An error other than SinkError is internal; its message contains the type."""
         if not isinstance(error, SinkError):
             message = f"{type(error).__name__}: {error}".removesuffix(": ")
             return cls(reason=SinkError.reason, message=message, exit_code=SinkError.exit_code)
@@ -137,17 +137,17 @@ class Failure(ReportModel):
 
 
 class FinalReport(ReportModel):
-    """How a driver ended: its termination message, which the operator reads when there is no report any more."""
+    """The final status of a driver: its termination message. The operator reads it after the end of the driver."""
 
     epoch: Count | None = None
     round: Count | None = None
     totals: Totals = Totals()
-    lag: Annotated[Count | None, Field(description="Offsets that were in no visible object; none: not known.")] = None
+    lag: Annotated[Count | None, Field(description="Offsets in no visible object; none: unknown.")] = None
     open_objects: Count = 0
     failure: Failure | None = None
 
     def termination_message(self) -> str:
-        """JSON of at most 4 KiB, as Kubernetes allows; the failure's message is shortened to make it fit."""
+        """JSON of at most 4 KiB, the limit of Kubernetes. The message of the failure is shortened to fit."""
         text = self.model_dump_json(exclude_none=True)
         excess = len(text.encode()) - TERMINATION_MESSAGE_BYTES
         if excess <= 0 or self.failure is None:
@@ -158,28 +158,30 @@ class FinalReport(ReportModel):
 
 
 class StartReport(ReportModel):
-    """Where one topic-partition starts after a reset."""
+    """The start offset of one topic-partition after a reset."""
 
     topic: Topic
     partition: Partition
-    previous: Annotated[Count | None, Field(description="First offset that was in no object; none: it is new.")] = None
-    start: Annotated[Count, Field(description="First offset to copy from now on.")]
+    previous: Annotated[Count | None, Field(description="First offset in no object before the reset; none: new.")] = (
+        None
+    )
+    start: Annotated[Count, Field(description="First offset to copy after the reset.")]
 
 
 class ResetReport(ReportModel):
-    """What came of a reset of the offsets: the termination message of the pod that did it."""
+    """The result of an offset reset: the termination message of its operation pod."""
 
-    generation: Annotated[Count, Field(description="Of the ledger; the first reset begins 2.")]
-    record: Annotated[Count, Field(description="Number of the record that says so.")]
-    topics_dir: Annotated[str, Field(description="Where objects go from now on.")]
-    copied_again: Annotated[Count, Field(description="Offsets that are in objects of before and are copied again.")] = 0
-    skipped: Annotated[Count, Field(description="Offsets that are in no object and are not copied.")] = 0
-    repeated: Annotated[bool, Field(description="The same request was carried out before, by this record.")] = False
+    generation: Annotated[Count, Field(description="Generation of the ledger: 2 after the first reset.")]
+    record: Annotated[Count, Field(description="Number of the ledger record of this reset.")]
+    topics_dir: Annotated[str, Field(description="Directory of objects after the reset.")]
+    copied_again: Annotated[Count, Field(description="Offsets in existing objects that are copied again.")] = 0
+    skipped: Annotated[Count, Field(description="Offsets in no object that are not copied.")] = 0
+    repeated: Annotated[bool, Field(description="This request was already completed by this record.")] = False
     partitions: list[StartReport] = []
-    more: Annotated[Count, Field(description="Topic-partitions left out for want of room.")] = 0
+    more: Annotated[Count, Field(description="Number of topic-partitions that did not fit.")] = 0
 
     def termination_message(self) -> str:
-        """JSON of at most 4 KiB: as many topic-partitions as fit."""
+        """JSON of at most 4 KiB, with as many topic-partitions as fit."""
         for kept in range(len(self.partitions), -1, -1):
             some = {"partitions": self.partitions[:kept], "more": len(self.partitions) - kept}
             text = self.model_copy(update=some).model_dump_json(exclude_none=True)
@@ -189,24 +191,24 @@ class ResetReport(ReportModel):
 
 
 class Report(ReportModel):
-    """All of `/report`."""
+    """The document at `/report`."""
 
     sink_id: str
     name: str
     namespace: str
     state: RunState
-    epoch: Annotated[Count | None, Field(description="Number of this driver's claim; none before it.")] = None
+    epoch: Annotated[Count | None, Field(description="Number of this driver's claim; none before the claim.")] = None
     round: Annotated[Count | None, Field(description="Number of the last recorded round.")] = None
-    now: Annotated[Moment, Field(description="The driver's clock when it made this report.")]
+    now: Annotated[Moment, Field(description="The driver's clock at this report.")]
     started_at: Moment
     assigned_partitions: Count = 0
     active_partitions: Annotated[Count, Field(description="Topic-partitions that the last round read.")] = 0
     partitions: list[PartitionReport] = []
     stuck: Annotated[
-        list[HangingTransactionReport], Field(description="Where an open transaction holds everything up.")
+        list[HangingTransactionReport], Field(description="Topic-partitions with a hanging transaction.")
     ] = []
     totals: Totals = Totals()
-    last_publish: Annotated[Moment | None, Field(description="When an object was last made visible.")] = None
+    last_publish: Annotated[Moment | None, Field(description="Time of the last publication of an object.")] = None
     rounds: Timing = Timing()
     publishes: Timing = Timing()
     memory: MemoryReport = MemoryReport()
@@ -216,11 +218,11 @@ class Report(ReportModel):
     @classmethod
     def _distinct(cls, partitions: list[PartitionReport]) -> list[PartitionReport]:
         if len({(each.topic, each.partition) for each in partitions}) < len(partitions):
-            raise ValueError("a topic-partition is told twice")
+            raise ValueError("a topic-partition is listed twice")
         return partitions
 
     def final(self) -> FinalReport:
-        """What is left of a report when the driver is gone."""
+        """The part of the report that remains after the end of the driver."""
         lags = [each.lag for each in self.partitions]
         known = [lag for lag in lags if lag is not None]
         return FinalReport(

@@ -1,7 +1,7 @@
-"""The S3Sink: the one definition that the job, the operator, the CRD and the field reference share.
+"""The definition of an S3Sink for the job, the operator, the CRD and the field reference.
 
-`load_sink` is the door: it reads a manifest and reports every mistake at once. The classes say what a manifest can
-hold; what two fields mean together is in `rules`, what is not built yet in `built`.
+`load_sink` is the entry point: it parses a manifest and reports all errors at once. The classes define the fields.
+`cross_field_rules` validates combinations of fields, and `unsupported` lists features without an implementation.
 """
 
 from __future__ import annotations
@@ -92,39 +92,42 @@ KIND: Final = "S3Sink"
 
 
 class Spec(SpecModel):
-    """What the user wants."""
+    """The desired state of a sink."""
 
     kafka: KafkaSpec
-    """Where records come from."""
+    """The source topics and the connection to Kafka."""
     format: FormatSpec = FormatSpec()
-    """How bytes of Kafka become bytes of objects."""
+    """How records are converted, encoded and compressed."""
     partitioner: PartitionerSpec = PartitionerSpec()
-    """Which S3 directory a record goes to."""
+    """How a record is assigned to a directory (path) in S3."""
     rotation: RotationSpec = RotationSpec()
     """When objects are closed and become visible."""
     schema_compatibility: Annotated[SchemaCompatibility, description(key="schema.compatibility")] = (
         SchemaCompatibility.NONE
     )
-    """When a record's schema differs from its object's: close it, or project the record."""
+    """Handling of a record with a schema that differs from the schema of its object: close the object, or project the
+    record."""
     s3: S3Spec
-    """Where objects go."""
+    """The bucket and the connection to S3."""
     errors: ErrorsSpec = ErrorsSpec()
-    """What happens to records that cannot be written."""
+    """Handling of records that cannot be written."""
     rounds: RoundsSpec = RoundsSpec()
-    """How much is read at once."""
+    """Size of the rounds (micro-batches)."""
     on_data_loss: OnDataLoss = OnDataLoss.FAIL
-    """What to do when Kafka no longer holds records that are not in S3 yet: stop, or report how many are lost, keep
-    what Kafka still holds and continue."""
+    """Handling of records that Kafka has deleted before they were in S3. Fail: stop. Continue: report the number of
+    lost offsets and continue with the records that remain."""
     sink_id: Annotated[SinkId | None, description(example="flights-archive")] = None
-    """Name of the ledger under topicsDir. Without it: <namespace>.<name>."""
+    """Name of the ledger under topicsDir. Default: <namespace>.<name>."""
     state: DesiredState = DesiredState.RUNNING
-    """Running; Paused: ended, what is open stays open; Stopped: ended, what is open is published first."""
+    """Running: the driver runs. Paused: the driver is stopped, and open objects stay open. Stopped: open objects are
+    published, and the driver is stopped."""
     restart_nonce: Annotated[str | None, description(example="2025-11-03", max_length=63)] = None
-    """Any new text restarts the sink."""
+    """Any text. A new text restarts the sink."""
     offsets: OffsetsSpec = OffsetsSpec()
-    """Requests about offsets."""
+    """Requests to change the offsets of the sink."""
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
-    """What happens to what is open when the S3Sink is deleted: it stays in S3, is published, or is discarded."""
+    """Handling of open objects when the S3Sink is deleted. Retain: keep their uploads and staged data. Publish: publish
+    them. Discard: abort their uploads and delete their staged data."""
     executor: ExecutorSpec = ExecutorSpec()
     """The processes that read, encode and upload."""
     driver: DriverSpec = DriverSpec()
@@ -132,20 +135,20 @@ class Spec(SpecModel):
     spark_conf: Annotated[
         dict[str, str], description(example={"spark.executor.extraJavaOptions": "-XX:+UseParallelGC"}, max_length=200)
     ] = Field(default_factory=dict)
-    """Further properties of Spark. What the sink or its operator sets is refused by name."""
+    """Additional Spark properties. Properties set by the sink or the operator are rejected."""
     service_account: ServiceAccountSpec = ServiceAccountSpec()
-    """Who the sink's pods are, to Kubernetes and to the cloud."""
+    """The service account of the sink's pods."""
     image: Annotated[
         str | None, description(example="registry.example.com/s3sink-job:0.1.0", min_length=1, max_length=512)
     ] = None
-    """Image of driver and executors. Without it: the operator's default."""
+    """Container image of driver and executors. Default: the default image of the operator."""
     image_pull_secrets: Annotated[list[LocalRef], description(example=[{"name": "registry-login"}], max_length=20)] = (
         Field(default_factory=list)
     )
-    """Secrets to pull the image with."""
+    """Secrets to pull the image."""
 
     def reads(self, topic: str) -> bool:
-        """Whether this sink copies `topic`; with a pattern, never its own dead letters nor what would hide ledgers."""
+        """True if this sink copies `topic`. A pattern never matches the dead-letter topic and the name of ledgers."""
         if self.kafka.topics is not None:
             return topic in self.kafka.topics
         if topic in (self.errors.dead_letter_topic, RESERVED):
@@ -158,7 +161,7 @@ class Spec(SpecModel):
 
 
 class ObjectSettings(SpecModel):
-    """The settings that shape bytes and keys. The ledger keeps them beside the objects begun under them (P8)."""
+    """The settings that determine bytes and keys of objects. The ledger stores them with each open object (P8)."""
 
     format: FormatSpec = FormatSpec()
     partitioner: PartitionerSpec = PartitionerSpec()
@@ -168,7 +171,7 @@ class ObjectSettings(SpecModel):
 
 
 class Metadata(SpecModel):
-    """What names the sink. Everything else that Kubernetes keeps here is left alone."""
+    """The name of the sink. All other metadata of Kubernetes is ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -179,16 +182,16 @@ class Metadata(SpecModel):
 
 
 class Sink(SpecModel):
-    """A whole manifest."""
+    """A manifest."""
 
     api_version: Annotated[Literal["s3sink.io/v1alpha1"], description(example="s3sink.io/v1alpha1")]
     """Version of this format."""
     kind: Annotated[Literal["S3Sink"], description(example="S3Sink")]
     """Kind of this object."""
     metadata: Metadata
-    """What names the sink."""
+    """Name and namespace of the sink."""
     spec: Spec
-    """What the user wants."""
+    """The desired state of the sink."""
     status: Annotated[dict[str, Any] | None, Field(exclude=True)] = None
     """Written by the operator; not read."""
 
@@ -202,16 +205,16 @@ class Sink(SpecModel):
 
     @property
     def sink_id(self) -> str:
-        """What names this sink's ledger: `spec.sinkId`, or namespace and name, joined by a dot."""
+        """The name of this sink's ledger: `spec.sinkId`, or `<namespace>.<name>`."""
         return self.spec.sink_id or f"{self.namespace}.{self.name}"
 
     @property
     def group_id(self) -> str:
-        """The consumer group that shows the progress."""
+        """The consumer group for committed offsets."""
         return self.spec.kafka.group_id or f"s3sink-{self.sink_id}"
 
     def shaping(self) -> ObjectSettings:
-        """The settings that shape bytes and keys."""
+        """The settings that determine bytes and keys of objects."""
         spec = self.spec
         return ObjectSettings(
             format=spec.format,
@@ -222,15 +225,15 @@ class Sink(SpecModel):
         )
 
     def reason_not_to_run(self) -> str | None:
-        """Why a manifest that is right should still not be run; None if it should."""
+        """The reason why a valid manifest must not run; None if it may run."""
         if self.spec.state is not DesiredState.RUNNING:
-            return f"spec.state is {self.spec.state}: write Running to run this sink"
+            return f"spec.state is {self.spec.state}: set it to Running to run this sink"
         if self.spec.offsets.reset is not None:
-            return "spec.offsets.reset asks for other offsets, which is done only while spec.state is Stopped"
+            return "spec.offsets.reset is set: an offset reset runs only while spec.state is Stopped"
         return None
 
     def redacted(self) -> dict[str, Any]:
-        """The manifest for logs: every value that may be a secret is replaced, pod templates are left out."""
+        """The manifest for logs, with placeholders for values that may be secrets and without pod templates."""
         document = self.model_dump(mode="json", exclude_none=True)
         spec = document["spec"]
         spec["kafka"]["properties"] = redacted(self.spec.kafka.properties)
@@ -241,13 +244,13 @@ class Sink(SpecModel):
 
 
 def load_sink(text: str, *, for_job: bool = True) -> Sink:
-    """The S3Sink in the YAML `text`. Raises InvalidSpec with every mistake at once.
+    """The S3Sink in the YAML `text`. Raises InvalidSpec with all errors at once.
 
-    `for_job`: also refuse, by name, what this version of the job cannot do yet.
+    `for_job`: also reject features that this version of the job does not support.
     """
     return parser.load(text, Sink, for_job=for_job)
 
 
 def parse_sink(document: object, *, for_job: bool = True) -> Sink:
-    """`load_sink` for a manifest that is already plain data, as a Kubernetes client gives it."""
+    """Like `load_sink`, for plain data such as the result of a Kubernetes client."""
     return parser.parse(document, Sink, for_job=for_job)

@@ -1,6 +1,6 @@
-"""The field reference, docs/spec.md, made from the models: `python -m sink_job.api.spec_reference > docs/spec.md`.
+"""Generates the field reference from the models: `python -m sink_job.api.spec_reference > docs/spec.md`.
 
-A test compares the page with what this makes, so the two cannot drift apart.
+A test compares docs/spec.md with the output of this module.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Schema = dict[str, Any]
 _HEAD: Final = """\
 # The S3Sink, field by field
 
-This page is generated: `python -m sink_job.api.spec_reference > docs/spec.md`. A test compares the two.
+This page is generated: `python -m sink_job.api.spec_reference > docs/spec.md`. A test checks that it is up to date.
 
 A manifest is one YAML document:
 
@@ -38,13 +38,15 @@ spec:
   s3: {bucket: flights-archive}
 ```
 
-- **Durations** carry their units, largest first: `1d`, `1h30m`, `10s`, `250ms`. A bare number is refused.
-- **Sizes** are Kubernetes quantities: bytes, or `Ki` `Mi` `Gi` `Ti` (by 1024), `k` `M` `G` `T` (by 1000).
-- **All mistakes are reported at once**, each with its path, the value and what is allowed. A field that does not exist
-  is refused, and so is a setting that this version cannot do yet (marked *later* below).
-- **Secrets** stand in secrets: `s3.credentials`, `s3.caSecret` and `kafka.propertySecrets` name them. In a cluster they
-  are Kubernetes Secrets, on a laptop directories of the same layout: `s3sink run --secret name=directory`.
-- A field that is left empty counts as not written.
+- **Durations** have units, largest first: `1d`, `1h30m`, `10s`, `250ms`. A number without a unit is rejected.
+- **Sizes** are Kubernetes quantities: bytes, or a number with `Ki` `Mi` `Gi` `Ti` (powers of 1024) or `k` `M` `G` `T`
+  (powers of 1000).
+- **All errors are reported at once**, each with its path, the value and what is allowed. Unknown fields are rejected.
+  Settings that this version does not support yet are rejected too (marked *later* below).
+- **Secrets** are never part of a manifest. `s3.credentials`, `s3.caSecret` and `kafka.propertySecrets` reference them.
+  In a cluster they are Kubernetes Secrets. On a laptop they are directories of the same layout:
+  `s3sink run --secret name=directory`.
+- An empty field is treated like a field that is not set.
 """
 
 _WORDS: Final = {
@@ -56,37 +58,38 @@ _WORDS: Final = {
 }
 
 _RULES: Final = """\
-## What has to fit together
+## Rules for combinations of fields
 
-- `kafka`: either `topics` or `topicsPattern`. A pattern matches whole names and never the dead-letter topic.
-- `kafka.properties` and `kafka.propertySecrets` take every property of Kafka's client, without a prefix, but those that
-  the sink sets by itself, such as `group.id`, `auto.offset.reset`, deserializers and fetch sizes. The message names the
-  field to use instead. The same holds for `sparkConf`. Passwords, keys and logins with a password stand in
-  `propertySecrets` alone.
-- `partitioner.fields` and `timestampExtractor: RecordField` need a converter that gives fields: `Text` and `Bytes` do
-  not.
-- `rotation`: at least one of `flushSize`, `interval`, `scheduleInterval` and `maxBytes`.
+- `kafka`: set either `topics` or `topicsPattern`. A pattern must match the whole topic name. It never matches the
+  dead-letter topic.
+- `kafka.properties` and `kafka.propertySecrets` accept the properties of Kafka clients, without a prefix. Properties
+  that the sink manages are rejected, for example `group.id`, `auto.offset.reset`, deserializers and fetch sizes. The
+  message names the field to use instead. The same rule applies to `sparkConf`. Passwords, keys and logins with a
+  password are allowed in `propertySecrets` only.
+- `partitioner.fields` and `timestampExtractor: RecordField` need a converter that parses fields. `Text` and `Bytes` do
+  not parse fields.
+- `rotation`: set at least one of `flushSize`, `interval`, `scheduleInterval` and `maxBytes`.
 - `rotation.interval` needs a time partitioner: `Time`, `Hourly`, `Daily` or `FieldAndTime`.
-- `rotation.scheduleInterval` needs `partitioner.timezone`, and so does every time partitioner.
-- `rotation.maxBytes` must fit into 10,000 parts of `s3.partSize`.
+- `rotation.scheduleInterval` and every time partitioner need `partitioner.timezone`.
+- `rotation.maxBytes` must not exceed 10,000 times `s3.partSize`.
 - `partitioner`: `Field` and `FieldAndTime` need `fields`; `Time` and `FieldAndTime` need `duration` and `pathFormat`;
-  `Hourly` and `Daily` have their own.
-- `partitioner.pathFormat`: the letters y Y M d D H h m s S a E e w x X Z z; text stands in single quotes.
-- `s3.endpoint` with `http://` needs `s3.insecure: true`, except on this very machine.
-- `s3.fileDelimiter` holds no digit, and neither of the two delimiters holds the other.
-- `errors.deadLetterTopic` needs `errors.tolerance: All`, and is none of the topics that are read.
+  `Hourly` and `Daily` have fixed values for both.
+- `partitioner.pathFormat`: allowed letters are y Y M d D H h m s S a E e w x X Z z. Put text in single quotes.
+- `s3.endpoint` with `http://` needs `s3.insecure: true`, except on loopback.
+- `s3.fileDelimiter` must not contain a digit. Neither of the two delimiters may contain the other.
+- `errors.deadLetterTopic` needs `errors.tolerance: All`, and must not be one of the source topics.
 """
 
 
 def reference() -> str:
-    """The whole page."""
+    """The page in Markdown."""
     schema = Sink.model_json_schema(by_alias=True)
     tables = [_section(path, model, schema) for path, model in _sections(Spec, ("spec",))]
     return "\n".join([_HEAD, *tables, _RULES])
 
 
 def _sections(model: type[BaseModel], path: Path) -> Iterator[tuple[Path, type[BaseModel]]]:
-    """Every section with its path, outer ones before inner ones."""
+    """Every section with its path, outer sections first."""
     yield path, model
     for field in model.model_fields.values():
         inner = section_of(field)
@@ -95,10 +98,10 @@ def _sections(model: type[BaseModel], path: Path) -> Iterator[tuple[Path, type[B
 
 
 def _section(path: Path, model: type[BaseModel], schema: Schema) -> str:
-    said = " ".join((model.__doc__ or "").split())
+    description = " ".join((model.__doc__ or "").split())
     rows = [_row(path, field, _resolved(schema, model, field)) for field in model.model_fields.values()]
-    head = ["| field | value | default | what it is | connector key |", "|---|---|---|---|---|"]
-    return "\n".join([f"## {_shown(path)}", "", said, "", *head, *rows, ""])
+    head = ["| field | value | default | description | connector key |", "|---|---|---|---|---|"]
+    return "\n".join([f"## {_shown(path)}", "", description, "", *head, *rows, ""])
 
 
 def _shown(path: Path) -> str:
@@ -108,20 +111,20 @@ def _shown(path: Path) -> str:
 def _row(path: Path, field: FieldInfo, schema: Schema) -> str:
     here = (*path, str(field.alias))
     keys = ", ".join(f"`{key}`" for key in connector_key(field).split(", ") if key)
-    said = schema["description"].replace("<", "&lt;").replace("|", "&#124;")
-    later = " *Later.*" if here in unsupported.ABSENT else ""
-    return f"| `{field.alias}` | {_value(here, field, schema)} | {_default(field, schema)} | {said}{later} | {keys} |"
+    description = schema["description"].replace("<", "&lt;").replace("|", "&#124;")
+    description += " *Later.*" if here in unsupported.ABSENT else ""
+    return f"| `{field.alias}` | {_value(here, field, schema)} | {_default(field, schema)} | {description} | {keys} |"
 
 
 def _resolved(schema: Schema, model: type[BaseModel], field: FieldInfo) -> Schema:
-    """The schema of one field, with what it refers to put in its place."""
-    written: Schema = schema["$defs"][model.__name__]["properties"][str(field.alias)]
-    meant: Schema = schema["$defs"][written["$ref"].rsplit("/", 1)[1]] if "$ref" in written else {}
-    return meant | written
+    """The schema of one field, with references resolved."""
+    own: Schema = schema["$defs"][model.__name__]["properties"][str(field.alias)]
+    referenced: Schema = schema["$defs"][own["$ref"].rsplit("/", 1)[1]] if "$ref" in own else {}
+    return referenced | own
 
 
 def _value(path: Path, field: FieldInfo, schema: Schema) -> str:
-    """What may be written, in a few words."""
+    """The allowed values, in a few words."""
     if section_of(field):
         here = _shown(path) + ("[]" if is_list(field) else "")
         anchor = "".join(letter for letter in here.lower() if letter.isalnum())
@@ -133,19 +136,19 @@ def _value(path: Path, field: FieldInfo, schema: Schema) -> str:
 
 
 def _choices(path: Path, values: list[str]) -> str:
-    works = unsupported.CHOICES.get(path)
-    now = [value for value in values if works is None or value in works]
+    supported = unsupported.CHOICES.get(path)
+    now = [value for value in values if supported is None or value in supported]
     later = [value for value in values if value not in now]
     return ", ".join(f"`{value}`" for value in now) + (f"; later: {', '.join(later)}" if later else "")
 
 
 def _bounds(schema: Schema) -> str:
-    least = schema.get("x-s3sink-minimum", schema.get("minimum"))
-    most = schema.get("x-s3sink-maximum", schema.get("maximum"))
-    most = None if most == 2**53 - 1 else most
-    if least is not None and most is not None:
-        return f", {least} … {most}"
-    return f", ≥ {least}" if least not in (None, "0", "0s") else ""
+    minimum = schema.get("x-s3sink-minimum", schema.get("minimum"))
+    maximum = schema.get("x-s3sink-maximum", schema.get("maximum"))
+    maximum = None if maximum == 2**53 - 1 else maximum
+    if minimum is not None and maximum is not None:
+        return f", {minimum} … {maximum}"
+    return f", ≥ {minimum}" if minimum not in (None, "0", "0s") else ""
 
 
 def _default(field: FieldInfo, schema: Schema) -> str:

@@ -1,10 +1,10 @@
-"""The one name of a Kafka topic-partition, shared by every floor: pure, hashable, sortable, cheap to pickle."""
+"""A Kafka topic-partition: hashable, sortable and cheap to pickle. All packages use this type."""
 
 from typing import NamedTuple
 
 
 class TopicPartition(NamedTuple):
-    """A partition of a Kafka topic; written `topic-partition`, as Kafka's own tools do."""
+    """A partition of a Kafka topic. Its text form is `topic-partition`, as in Kafka's own tools."""
 
     topic: str
     partition: int
@@ -14,9 +14,9 @@ class TopicPartition(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "TopicPartition":
-        """The inverse of `str`. A topic may hold hyphens itself: the partition is what follows the last one.
+        """The inverse of `str`. The partition follows the last hyphen, because a topic may contain hyphens.
 
-        Raises ValueError for anything that `str` could not have written.
+        Raises ValueError for a text of another form.
         """
         topic, hyphen, number = text.rpartition("-")
         if not (topic and hyphen and number.isascii() and number.isdigit()):

@@ -1,4 +1,4 @@
-"""What this version can do of what a manifest can ask. The rest is refused by name, never ignored."""
+"""Features that a manifest can request but this version does not support. They are rejected by name, never ignored."""
 
 from __future__ import annotations
 
@@ -29,32 +29,31 @@ CHOICES: Final[Mapping[Path, Collection[StrEnum]]] = {
     ("spec", "errors", "onNullValue"): (OnNullValue.FAIL, OnNullValue.IGNORE),
     ("spec", "offsets", "reset", "onExisting"): (OnExisting.FAIL, OnExisting.NEW_PREFIX),
 }
-"""The values that work, of those fields of which not all do."""
+"""The supported values of fields with unsupported values."""
 
 ABSENT: Final[Mapping[Path, str]] = {
-    ("spec", "format", "keyConverter"): "leave it out, keys are not read yet",
-    ("spec", "format", "envelope"): "leave it out",
-    ("spec", "errors", "deadLetterTopic"): "leave it out, tolerance: All drops such records with a count",
+    ("spec", "format", "keyConverter"): "remove it; keys are not read",
+    ("spec", "format", "envelope"): "remove it",
+    ("spec", "errors", "deadLetterTopic"): "remove it; tolerance: All drops and counts such records",
 }
-"""The fields that do not work at all, and what to do instead."""
+"""The unsupported fields, each with the action to take."""
 
 
 def unsupported_features(spec: Spec) -> Iterator[FieldError]:
-    """A mistake for every setting of `spec` that this version cannot do yet."""
-    for path, built in CHOICES.items():
+    """An error for every setting of `spec` that this version does not support."""
+    for path, supported in CHOICES.items():
         value = _value(spec, path)
-        if value is not None and value not in built:
-            these = "only one is" if len(built) == 1 else "these are"
-            yield FieldError(path, f"{value} is not built yet; {these}: {', '.join(built)}", (path,))
+        if value is not None and value not in supported:
+            yield FieldError(path, f"{value} is not supported yet; supported: {', '.join(supported)}", (path,))
     for path, instead in ABSENT.items():
         value = _value(spec, path)
         if value:
             shown = "true" if value is True else value
-            yield FieldError(path, f"{shown} is not built yet; {instead}", (path,))
+            yield FieldError(path, f"{shown} is not supported yet; {instead}", (path,))
 
 
 def _value(spec: Spec, path: Path) -> object:
-    """The value at `path`; None where a section on the way to it is left out."""
+    """The value at `path`; None if a parent section is not set."""
     value: object = spec
     for step in path[1:]:
         name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in str(step))

@@ -1,9 +1,11 @@
-"""Reads the YAML of a manifest the way Kubernetes means it, and strictly: nothing a person wrote is silently dropped.
+"""Strict YAML parser of manifests, with the semantics of Kubernetes. It never drops input silently.
 
-- Plain scalars follow YAML 1.2's core schema: `no` is text, `+10:00` is no number of seconds, `2025-11-03` no date.
-- A key that is written twice is a mistake, not a second chance.
-- An empty value counts as not written, as it does for the API server, save where the user's own keys stand.
-Messages give lines and never quote the text, which may be a secret.
+- Plain scalars follow the core schema of YAML 1.2: `no`, `+10:00` and `2025-11-03` are text, not a boolean, a number of
+  seconds or a date.
+- A duplicate key is an error.
+- A field with an empty value is treated like a field that is not set, as in the API server, except in mappings with
+  keys of the user.
+- Messages contain line numbers and never the text, because it may be a secret.
 """
 
 from __future__ import annotations
@@ -30,23 +32,24 @@ _FIRST_CHARACTERS: Final = {
 
 
 class _Loader(yaml.SafeLoader):
-    """Core-schema scalars, text for keys, and a list of keys that were written twice."""
+    """Core-schema scalars, text as keys, and a list of duplicate keys."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.mistakes: list[str] = []
+        self.errors: list[str] = []
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: dict[str, int] = {}
+        lines: dict[str, int] = {}
         for key, _ in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(None, None, "a key must be text", key.start_mark)
             if key.tag == "tag:yaml.org,2002:merge":
                 continue
-            if key.value in seen:
-                self.mistakes.append(f"line {line}: {in_a_line(key.value)} was already given in line {seen[key.value]}")
-            seen.setdefault(key.value, line)
+            if key.value in lines:
+                first = lines[key.value]
+                self.errors.append(f"line {line}: {in_a_line(key.value)} is a duplicate of the key in line {first}")
+            lines.setdefault(key.value, line)
             key.tag = "tag:yaml.org,2002:str"
         return super().construct_mapping(node, deep=deep)
 
@@ -57,9 +60,9 @@ for _name, (_pattern, _first) in _FIRST_CHARACTERS.items():
 
 
 def read(text: str) -> tuple[object, list[str]]:
-    """The one document in `text`, and the keys written twice, each as a sentence.
+    """The document in `text`, and a sentence for each duplicate key.
 
-    Raises InvalidSpec when the text is not YAML (with line and column), is empty, or holds several documents.
+    Raises InvalidSpec if the text is not YAML (with line and column), is empty, or contains several documents.
     """
     try:
         loader = _Loader(text)
@@ -70,10 +73,10 @@ def read(text: str) -> tuple[object, list[str]]:
         raise InvalidSpec([TOO_DEEP]) from None
     found = [document for document in documents if document is not None]
     if not found:
-        raise InvalidSpec(["the manifest is empty: write an S3Sink"])
+        raise InvalidSpec(["the manifest is empty: it must contain an S3Sink"])
     if len(found) > 1:
-        raise InvalidSpec([f"the manifest holds {len(found)} documents: give one S3Sink at a time"])
-    return found[0], loader.mistakes
+        raise InvalidSpec([f"the manifest contains {len(found)} documents: use one S3Sink per manifest"])
+    return found[0], loader.errors
 
 
 def _documents(loader: _Loader) -> Iterator[object]:
@@ -84,7 +87,7 @@ def _documents(loader: _Loader) -> Iterator[object]:
 
 
 def without_nulls(section: dict[str, Any]) -> dict[str, Any]:
-    """`section` without keys that were left empty, at any depth."""
+    """`section` without keys that have an empty value, at any depth."""
     return {
         key: without_nulls(inner) if isinstance(inner, dict) and key not in _OPEN_MAPPINGS else inner
         for key, inner in section.items()
@@ -95,18 +98,18 @@ def without_nulls(section: dict[str, Any]) -> dict[str, Any]:
 def _sentence(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    return f"{where}this is not YAML: {_problem(error)}"
+    return f"{where}invalid YAML: {_problem(error)}"
 
 
 def _problem(error: yaml.YAMLError) -> str:
-    """What PyYAML says, unless it would quote the manifest."""
+    """The message of PyYAML, or another one if that message would quote the manifest."""
     if isinstance(error, yaml.reader.ReaderError):
-        return "it has a character that text cannot have"
+        return "it contains a character that is not allowed"
     if isinstance(error, yaml.composer.ComposerError):
-        return "an alias (*) refers to nothing, or an anchor (&) is set twice"
-    problem = str(getattr(error, "problem", None) or "it cannot be read")
+        return "an alias (*) has no anchor, or an anchor (&) is defined twice"
+    problem = str(getattr(error, "problem", None) or "it cannot be parsed")
     if isinstance(error, yaml.constructor.ConstructorError) and problem != "a key must be text":
-        return "it has a tag (!) or a value that cannot be used here"
+        return "it contains a tag (!) or a value that is not allowed here"
     if "tag handle" in problem:
-        return "it has an unknown tag (!)"
+        return "it contains an unknown tag (!)"
     return problem

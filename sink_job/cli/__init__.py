@@ -1,1 +1,1 @@
-"""The command line: one module a command, and `main` that picks it. Nothing heavy is imported before a command runs."""
+"""The command line: one module for each command. `main` selects it; large packages are imported only when it runs."""

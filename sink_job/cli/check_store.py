@@ -1,4 +1,4 @@
-"""`s3sink check-store`: whether a sink can use a bucket. Writes below the ledger prefix and leaves nothing behind."""
+"""`s3sink check-store`: checks whether a sink can use a bucket. Writes below the ledger prefix, and cleans up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sink_job.api.errors import InvalidSpec
-from sink_job.cli.common import add_sink, read_sink, secret_dirs
+from sink_job.cli.common import OUTPUT_HELP, add_sink, read_sink, secret_dirs
 from sink_job.driver.secret_registry import SECRETS
 
 if TYPE_CHECKING:
@@ -18,33 +18,32 @@ if TYPE_CHECKING:
     from sink_job.cli.store_checks import Check
 
 ATTEMPTS_S: Final = 15.0
-"""How long a request is repeated while the store does not answer; a sink repeats it for longer."""
+"""Time for retries of a request to the store, in s. A sink retries for longer."""
 
 DESCRIPTION: Final = """\
-Checks whether a sink can use a bucket: the bucket of SINK.yaml, or the one that
---bucket names. A sink makes the first three checks itself when it starts, and
-refuses a store that fails one of them.
+Checks whether a sink can use the bucket of SINK.yaml or of --bucket. Every sink
+runs the first three checks when it starts, and stops if one of them fails.
 
   access              the bucket exists and the credentials may list it
   clock               the clocks of host and store are at most 5 minutes apart
   conditional writes  a put and a completed upload do not replace an object
-  multipart upload    an object of parts of different sizes is stored
+  multipart upload    an object with parts of different sizes is stored
   checksums           a part with a wrong CRC64NVME checksum is rejected
-  lifecycle rules     the bucket's rules leave uploads and ledger alone
+  lifecycle rules     the bucket's rules do not remove uploads or the ledger
 
-It writes below TOPICS_DIR/_s3sink/, uploads 11 MiB and leaves nothing behind.
-It does not read or change the ledger, so a sink may be running. A WARNING does
-not prevent a sink from running.
+The command writes below TOPICS_DIR/_s3sink/, uploads 11 MiB and deletes its
+files. It does not read or change the ledger, so the sink may be running. A
+WARNING does not prevent a sink from running.
 """
 
 EXIT_CODES: Final = """\
 exit codes:
    0  a sink can use the store
-   1  another error (--debug shows where)
-   2  the manifest or the command line is wrong
-   7  a check failed: no bucket, no access, different clocks, a store without
-      what a sink needs; or a secret is missing
-  75  the store did not answer in time; safe to retry
+   1  unexpected error (use --debug for a stack trace)
+   2  invalid manifest or command line
+   7  a check failed (bucket not found, access denied, clock skew, unsupported
+      store), or a secret is missing
+  75  transient error, safe to retry: the store did not respond in time
 """
 
 _NAME: Final = "check-store"
@@ -66,9 +65,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     bucket = parser.add_argument_group("a bucket without a manifest")
     bucket.add_argument("--bucket", metavar="NAME", help="the bucket, instead of SINK.yaml")
     bucket.add_argument("--endpoint", metavar="URL", help="URL of the store; default: Amazon S3")
-    bucket.add_argument("--region", metavar="NAME", help="region of the bucket; default: as the environment says")
+    bucket.add_argument("--region", metavar="NAME", help="region of the bucket; default: from the environment")
     bucket.add_argument(
-        "--path-style", action="store_true", help="address the bucket in the path instead of the host name"
+        "--path-style", action="store_true", help="put the bucket into the path of URLs instead of the host name"
     )
     bucket.add_argument("--topics-dir", metavar="PREFIX", help="prefix to write below; default: topics")
     bucket.add_argument(
@@ -77,13 +76,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=Path,
         help="directory with the files AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; default: AWS's default chain",
     )
-    bucket.add_argument("--ca-file", metavar="FILE", type=Path, help="certificates (PEM) that sign the store's own")
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
+    bucket.add_argument("--ca-file", metavar="FILE", type=Path, help="CA certificates (PEM) to verify the store")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help=OUTPUT_HELP)
     parser.add_argument("--json", action="store_const", const="json", dest="output", help="the same as -o json")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the checks; returns 0, or the exit code of the first one that failed.
+    """Prints the checks; returns 0, or the exit code of the first failed check.
 
     Raises InvalidSpec, SecretNotFound and ConfigurationError before the first check.
     """
@@ -129,20 +128,20 @@ def _print_table(where: str, checks: Iterable[Check]) -> Sequence[Check]:
 
 
 def as_text(check: Check) -> str:
-    """The check as one line, and what was found on lines of their own."""
+    """The check as one line, followed by the lines of its message."""
     lines = [f"{check.name:<20}{check.outcome}{f' ({check.reason})' if check.reason else ''}"]
     return "\n".join([*lines, *(f"    {line}" for line in check.message.splitlines())])
 
 
 def _sink(args: argparse.Namespace) -> Sink:
-    """The sink of the manifest, or one that has the bucket of the arguments. Raises InvalidSpec."""
+    """The sink of the manifest, or a sink with the bucket of the arguments. Raises InvalidSpec."""
     if args.manifest is not None:
-        beside = [_flag(name) for name in ("bucket", *_OF_BUCKET) if getattr(args, name)]
-        if beside:
-            raise InvalidSpec([f"{', '.join(beside)}: not allowed with SINK.yaml, which names the bucket"])
+        unused = [_flag(name) for name in ("bucket", *_OF_BUCKET) if getattr(args, name)]
+        if unused:
+            raise InvalidSpec([f"{', '.join(unused)}: not allowed with SINK.yaml, which names the bucket"])
         return read_sink(args.manifest)
     if args.bucket is None:
-        raise InvalidSpec(["no bucket: give SINK.yaml or --bucket NAME"])
+        raise InvalidSpec(["no bucket: specify SINK.yaml or --bucket NAME"])
     return _of_bucket(args)
 
 

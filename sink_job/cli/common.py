@@ -1,4 +1,4 @@
-"""What the commands share: the manifest, the secrets beside it, and how a failure is told and becomes an exit code."""
+"""Common parts of the commands: reading the manifest and its secrets, error messages and exit codes."""
 
 from __future__ import annotations
 
@@ -21,28 +21,32 @@ if TYPE_CHECKING:
     from sink_job.ledger.session import LedgerAccess
 
 SECRETS_DIR = "S3SINK_SECRETS_DIR"
+OUTPUT_HELP = "output format (default: table)"
+LOG_HELP = "log format (default: text)"
 
 EXIT_CODES = """\
 exit codes:
-   0  done; also when it was ended by SIGTERM or Ctrl-C
-   1  another error (--debug shows where)
-   2  the manifest or the command line is wrong
-   3  fenced: another driver has taken over this sink
+   0  success; also after SIGTERM or Ctrl-C
+   1  unexpected error (use --debug for a stack trace)
+   2  invalid manifest or command line
+   3  fenced: another driver has claimed this sink
    4  data error: a record cannot be written, and errors.tolerance is None
-   5  data loss: Kafka no longer holds records that are not in S3 yet
-   6  object conflict: another object stands where one has to be written
-   7  configuration or credentials: no bucket, no access, no topic, a secret
-      that is not there, another owner, a damaged file of the ledger
+   5  data loss: Kafka has deleted records that are not in S3 yet
+   6  object conflict: an object with different content already exists
+   7  configuration error: for example bucket, topic or secret not found,
+      access denied, ownership conflict, unreadable ledger file
   11  too many executors failed (in a cluster)
-  75  worth trying again: Kafka, S3 or the network did not answer in time
+  75  transient error, safe to retry: Kafka, S3 or the network did not
+      respond in time
 """
 
 
 def add_sink(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """The arguments that say which sink: its manifest (None when it is not required and not given), and where its
-    secrets are."""
+    """Adds the arguments for the manifest and its secrets. Without `required`, the manifest can be None."""
     nargs = None if required else "?"
-    parser.add_argument("manifest", metavar="SINK.yaml", nargs=nargs, help="the S3Sink; - reads standard input")
+    parser.add_argument(
+        "manifest", metavar="SINK.yaml", nargs=nargs, help="manifest of the S3Sink; - reads standard input"
+    )
     parser.add_argument(
         "--secret",
         metavar="NAME=DIR",
@@ -50,15 +54,15 @@ def add_sink(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
         default=[],
         type=_secret,
         dest="secrets",
-        help="a secret of the manifest and the directory it is in, one file a key, as Kubernetes mounts it; may be "
-        f"given again. ${SECRETS_DIR} names a directory of such directories",
+        help="directory of a secret, with one file for each key, like a mounted Kubernetes Secret; repeatable. "
+        f"${SECRETS_DIR} is a directory with one subdirectory for each secret",
     )
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """The arguments that say how results and logs look."""
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
-    parser.add_argument("--log", choices=("text", "json"), default="text", help="how log lines look (default: text)")
+    """Adds the arguments for the format of results and logs."""
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help=OUTPUT_HELP)
+    parser.add_argument("--log", choices=("text", "json"), default="text", help=LOG_HELP)
 
 
 def _secret(text: str) -> tuple[str, Path]:
@@ -69,8 +73,7 @@ def _secret(text: str) -> tuple[str, Path]:
 
 
 def read_sink(manifest: str) -> Sink:
-    """The sink in the file `manifest` (`-`: standard input). Raises InvalidSpec, also for a file that cannot be
-    read."""
+    """The sink in the file `manifest` (`-`: standard input). Raises InvalidSpec, also for an unreadable file."""
     from sink_job.api.spec import load_sink
 
     try:
@@ -78,15 +81,14 @@ def read_sink(manifest: str) -> Sink:
     except OSError as error:
         raise InvalidSpec([f"{manifest} cannot be read: {error.strerror}"]) from None
     except UnicodeDecodeError:
-        raise InvalidSpec([f"{manifest} is not text (UTF-8)"]) from None
+        raise InvalidSpec([f"{manifest} is not UTF-8 text"]) from None
     return load_sink(text)
 
 
 def secret_dirs(args: argparse.Namespace, sink: Sink, environ: Mapping[str, str] | None = None) -> dict[str, Path]:
-    """Where each secret is, by its name: `--secret` before `$S3SINK_SECRETS_DIR`.
+    """The directories of secrets by name. `--secret` takes precedence over `$S3SINK_SECRETS_DIR`.
 
-    What the sink takes from them is hidden from all output from here on. Raises SecretNotFound for a directory that is
-    not there.
+    Registers the values that the sink uses for redaction in all output. Raises SecretNotFound for a missing directory.
     """
     environ = os.environ if environ is None else environ
     found: dict[str, Path] = {}
@@ -103,7 +105,7 @@ def secret_dirs(args: argparse.Namespace, sink: Sink, environ: Mapping[str, str]
 
 
 def open_ledger_access(sink: Sink, secrets: Mapping[str, Path]) -> LedgerAccess:
-    """Connects to the bucket. Raises what that raises."""
+    """Connects to the bucket. Raises the errors of `connect` and `check_access`."""
     from sink_job.driver.run import owner_of
     from sink_job.ledger.ownership import ledger_root
     from sink_job.ledger.session import LedgerAccess
@@ -123,7 +125,7 @@ def open_ledger_access(sink: Sink, secrets: Mapping[str, Path]) -> LedgerAccess:
 
 
 def report_failure(error: BaseException, *, debug: bool = False, as_json: bool = False) -> int:
-    """Tells a person, on standard error, why a command failed. Returns its exit code."""
+    """Prints the error of a command to standard error. Returns its exit code."""
     code = error.exit_code if isinstance(error, SinkError) else 1
     if debug:
         print(SECRETS("".join(traceback.format_exception(error))), end="", file=sys.stderr)
@@ -138,18 +140,18 @@ def report_failure(error: BaseException, *, debug: bool = False, as_json: bool =
     else:
         print(f"s3sink: {reason_of(error)}: {SECRETS(failure_message(error))}", file=sys.stderr)
         if not isinstance(error, SinkError) and not debug:
-            print("s3sink: this was not foreseen; --debug shows where it happened", file=sys.stderr)
+            print("s3sink: unexpected error; use --debug for a stack trace", file=sys.stderr)
     return code
 
 
 def reason_of(error: BaseException) -> str:
-    """The CamelCase name of a failure."""
+    """The CamelCase reason of an error."""
     return error.reason if isinstance(error, SinkError) else SinkError.reason
 
 
 def failure_message(error: BaseException) -> str:
-    """What a failure says: all mistakes of a manifest a line each, else one line."""
+    """The message of an error on one line. Several errors of a manifest have one line each."""
     if isinstance(error, InvalidSpec):
-        return "".join(f"\n  {mistake}" for mistake in error.mistakes) if len(error.mistakes) > 1 else str(error)
+        return "".join(f"\n  {each}" for each in error.mistakes) if len(error.mistakes) > 1 else str(error)
     text = " ".join(str(error).split())
     return text if isinstance(error, SinkError) else f"{type(error).__name__}: {text}".removesuffix(": ")

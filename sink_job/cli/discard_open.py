@@ -1,4 +1,4 @@
-"""`s3sink discard-open`: gives up what is open, so that nothing unfinished is left in the bucket."""
+"""`s3sink discard-open`: aborts open uploads and deletes staged data."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from sink_job.maintenance.discard_open import DiscardReport
 
 DESCRIPTION = """\
-Gives up the open objects of SINK.yaml: aborts their uploads and deletes what is
-staged of them. Takes the ledger first, so a driver that still runs is fenced
-and ends. Visible objects are left alone, and what was named for publishing
-becomes visible before. The records in open objects are in no object then; a
-later run of the sink copies them from Kafka, as long as Kafka holds them. May
-be run again at any time.
+Discards the open objects of SINK.yaml: aborts their uploads and deletes their
+staged data. The command first claims the ledger, which fences and stops a
+running driver. It publishes closed objects and never changes visible objects.
+
+Records in discarded objects are in no object. A later run copies them again if
+Kafka still has them. The command can be repeated at any time.
 """
 
 
@@ -24,7 +24,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Adds the command."""
     parser = subparsers.add_parser(
         "discard-open",
-        help="give up what is open, so that nothing unfinished is left in the bucket",
+        help="abort open uploads and delete staged data",
         description=DESCRIPTION,
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -34,7 +34,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints what was given up; returns 0. Raises the SinkError that ended it."""
+    """Prints the discarded objects; returns 0. Raises the SinkError that ended the command."""
     sink = read_sink(args.manifest)
     secrets = secret_dirs(args, sink)
 
@@ -52,16 +52,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def as_text(sink_id: str, found: DiscardReport) -> str:
-    """What was given up, for people: the sum, then a line for each topic-partition."""
+    """The result as text: the totals, then one line for each topic-partition."""
     if found.record is None:
-        return f"{sink_id}: there is no ledger, so nothing is open"
-    published = f"; {found.published:,} objects that were promised are visible now" if found.published else ""
+        return f"{sink_id}: no ledger and no open objects"
+    published = f"; published {found.published:,} closed objects" if found.published else ""
     if not found.objects:
-        return f"{sink_id}: nothing was open{published}"
-    lines = [f"{sink_id}: gave up {found.objects:,} open objects with {found.records:,} records{published}"]
+        return f"{sink_id}: no open objects{published}"
+    lines = [f"{sink_id}: discarded {found.objects:,} open objects with {found.records:,} records{published}"]
     lines += [
-        f"{p.topic}-{p.partition}: {p.records:,} records in {p.objects:,} objects; a later run goes on at "
-        f"{p.committed:,}"
+        f"{p.topic}-{p.partition}: discarded {p.objects:,} objects with {p.records:,} records; the next run resumes "
+        f"from offset {p.committed:,}"
         for p in found.partitions
     ]
     return "\n".join(lines)

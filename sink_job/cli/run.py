@@ -1,4 +1,4 @@
-"""`s3sink run`: one sink in the foreground, on local Spark, until it is told to stop."""
+"""`s3sink run`: runs one sink in the foreground, on local Spark."""
 
 from __future__ import annotations
 
@@ -7,75 +7,86 @@ from pathlib import Path
 
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.quantities import parse_size
-from sink_job.cli.common import EXIT_CODES, add_sink, read_sink, secret_dirs
+from sink_job.cli.common import EXIT_CODES, LOG_HELP, add_sink, read_sink, secret_dirs
 
 HTTP_HOST = "127.0.0.1"
+
+DESCRIPTION = """\
+Copies the topics of SINK.yaml to S3 with exactly-once delivery, until SIGTERM
+or Ctrl-C. The process can be killed at any moment; the next run resumes from
+the ledger. Logs and progress are written to standard error, the summary to
+standard output.
+"""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command."""
     parser = subparsers.add_parser(
         "run",
-        help="copy topics into objects, in the foreground, on local Spark",
-        description="Copies the topics of SINK.yaml into S3 objects, exactly once, until SIGTERM or Ctrl-C. It may be "
-        "killed at any moment: the next run goes on where the ledger says. Logs and progress go to standard error, "
-        "the summary to standard output.",
+        help="copy topics to S3, in the foreground, on local Spark",
+        description=DESCRIPTION,
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_sink(parser)
-    _add_goal(parser)
-    parser.add_argument("--cores", metavar="N", type=_count, help="tasks at a time (default: the CPUs, at most 4)")
+    _add_stop_condition(parser)
+    parser.add_argument(
+        "--cores", metavar="N", type=_count, help="number of concurrent tasks (default: number of CPUs, at most 4)"
+    )
     parser.add_argument(
         "--memory",
         metavar="SIZE",
         type=_size,
-        help="memory of all processes together, such as 3Gi (default: about 1 GB and 0.4 GB a task, more for large "
-        "parts, within spec.executor.memory.min and max)",
+        help="memory of all processes together, such as 3Gi (default: about 1 GB plus 0.4 GB for each task, more for "
+        "large parts, within spec.executor.memory.min and max)",
     )
     parser.add_argument(
         "--http",
         metavar="[HOST:]PORT",
         type=_address,
-        help=f"serve /report, /metrics, /healthz and /readyz there (host: {HTTP_HOST}; port 0: any that is free)",
+        help=f"serve /report, /metrics, /healthz and /readyz (default host: {HTTP_HOST}; port 0: any free port)",
     )
     parser.add_argument(
         "--spark-properties",
         metavar="FILE",
         type=Path,
-        help="run tasks in executor pods, which these properties of Spark describe (the operator writes them; "
-        "${NAME} is the environment's); --memory is then the driver's alone",
+        help="file with the Spark properties of executor pods, written by the operator; ${NAME} is replaced from the "
+        "environment. Tasks then run in these pods, and --memory applies to the driver only",
     )
-    parser.add_argument("--log", choices=("text", "json"), default="text", help="how log lines look (default: text)")
+    parser.add_argument("--log", choices=("text", "json"), default="text", help=LOG_HELP)
     parser.add_argument(
         "--progress",
         choices=("auto", "never"),
         default="auto",
-        help="auto: a live screen on a terminal, else a log line now and then; never: log lines only",
+        help="auto: a live console on a terminal, else progress in log lines; never: no live console (default: auto)",
     )
 
 
-def _add_goal(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--until-caught-up", action="store_true", help="end when what is in Kafka now is recorded")
+def _add_stop_condition(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--until-caught-up", action="store_true", help="stop when all records now in Kafka are recorded in the ledger"
+    )
     parser.add_argument(
         "--publish-open",
         action="store_true",
-        help="close what is open, so that it becomes visible, and end: with --until-caught-up after that, alone at "
-        "once, without reading on",
+        help="publish open objects and stop: with --until-caught-up after catching up, otherwise immediately and "
+        "without reading more records",
     )
     parser.add_argument(
-        "--take-over", action="store_true", help="take ledger and topics over from the sink that owns them"
+        "--take-over", action="store_true", help="take ownership of the ledger and the topics from another sink"
     )
     parser.add_argument(
-        "--start-new-ledger", action="store_true", help="go on although objects are there and their ledger is lost"
+        "--start-new-ledger",
+        action="store_true",
+        help="start a new ledger although objects exist and their ledger is lost; records can be duplicated",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the sink; returns 0. Raises the SinkError that ended it."""
+    """Runs the sink; returns 0. Raises the SinkError that ended the run."""
     sink = read_sink(args.manifest)
     if reason := sink.reason_not_to_run():
-        raise InvalidSpec([f"{reason} (the operator does that in a cluster; here, remove the field)"])
+        raise InvalidSpec([f"{reason} (the operator handles this field; remove it for s3sink run)"])
     secrets = secret_dirs(args, sink)
 
     from sink_job.driver.signals import StopSignals
@@ -85,14 +96,14 @@ def run(args: argparse.Namespace) -> int:
         from sink_job.driver.console import summary
         from sink_job.driver.run import Options, run_sink
 
-        goal = StopCondition(
+        condition = StopCondition(
             until_caught_up=args.until_caught_up,
             publish_open=args.publish_open,
             take_over=args.take_over,
             start_new_ledger=args.start_new_ledger,
         )
         options = Options(
-            goal=goal,
+            goal=condition,
             secret_dirs=secrets,
             http=args.http,
             log=args.log,

@@ -1,8 +1,7 @@
-"""`s3sink simulate`: what would these settings do to these records? Reads steps from a file, prints a line for each
-write.
+"""`s3sink simulate`: shows which objects given records would produce, without Kafka, S3 and Spark.
 
-It needs neither Kafka nor S3 nor Spark, and cuts with the very code of the job. A line of the file that is not
-understood ends it, for a simulation of other records than those meant is worse than none.
+It reads steps from a file and prints one line for each write. It uses the record pipeline and the rotator of the job.
+An invalid line ends the simulation.
 """
 
 from __future__ import annotations
@@ -26,34 +25,34 @@ if TYPE_CHECKING:
     from sink_job.simulate.simulation import Delivered, StepReport
 
 _DESCRIPTION: Final = """\
-Says what the settings of SINK.yaml would do to the records in FILE: which
-objects are closed by which write, under which keys, and which stay open.
+Shows which objects the records in FILE would produce with the settings of
+SINK.yaml: the objects that each write closes, their keys, and open objects.
 
-FILE holds a step a line, as JSON:
+FILE contains one step per line, as JSON:
 
   {"write": [{"topic": "t", "partition": 0, "offset": 0, "timestamp": 0,
               "key": …, "value": …}, …]}
-      delivers records and lets the cutter run once: one round. Those of a
-      topic-partition come in the order of their offsets, which may have gaps.
-      An empty list is a round without records; topic-partitions seen earlier
-      take part in every round.
-      "timestamp" is in milliseconds; without it the record has none.
-      "value" is any JSON and reaches the sink as compact JSON; where
-      format.converter is Text or Bytes a JSON string is the value itself.
-      "value_base64" gives the bytes instead. Without a value, or with null,
-      the record is a tombstone.
+      delivers records and runs one round. Records of a topic-partition must
+      be in ascending order of offsets; gaps are allowed. An empty list is a
+      round without records. Topic-partitions of earlier steps take part in
+      every round.
+      "timestamp" is in milliseconds. Without it, the record has no timestamp.
+      "value" is any JSON; the sink receives it as compact JSON. With
+      format.converter Text or Bytes, a JSON string is the value.
+      "value_base64" contains the value as bytes. A record without value, or
+      with the value null, is a tombstone.
   {"advanceClockMs": 60000}
-      moves the clock, which stands still otherwise. It closes nothing by
-      itself: the next write does.
+      advances the clock, which does not move otherwise. The next write
+      closes objects that are due.
 
-For each write a line of JSON is printed: "closed" in the order of closing,
-"open" in the order of opening (both by topic-partition), "committable" (the
-first offset not in a closed object; null as long as there is nothing to
-commit), and "errors". With errors.tolerance None the first error of a
-topic-partition is its end: nothing behind that record is looked at."""
+The command prints one line of JSON for each write: "closed" in the order of
+closing, "open" in the order of opening (both sorted by topic-partition),
+"committable" (the first offset that is not in a closed object, null before the
+first commit), and "errors". With errors.tolerance None, a topic-partition stops
+at its first error, and later records of it are ignored."""
 
-_MOST: Final = 2**63 - 2
-_Offset = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
+_MAX_INTEGER: Final = 2**63 - 2
+_Offset = Annotated[int, msgspec.Meta(ge=0, le=_MAX_INTEGER)]
 
 
 class _Record(msgspec.Struct, forbid_unknown_fields=True):
@@ -70,32 +69,34 @@ class _Record(msgspec.Struct, forbid_unknown_fields=True):
 
 class _Step(msgspec.Struct, forbid_unknown_fields=True):
     write: list[_Record] | None = None
-    advance: Annotated[int, msgspec.Meta(ge=0, le=_MOST)] | None = msgspec.field(name="advanceClockMs", default=None)
+    advance: Annotated[int, msgspec.Meta(ge=0, le=_MAX_INTEGER)] | None = msgspec.field(
+        name="advanceClockMs", default=None
+    )
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command."""
     parser = subparsers.add_parser(
         "simulate",
-        help="what these settings would do to these records; no Kafka, S3 or Spark",
+        help="show which objects given records would produce; without Kafka, S3 or Spark",
         description=_DESCRIPTION,
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_sink(parser)
-    parser.add_argument("--records", metavar="FILE", required=True, help="the steps; - reads standard input")
-    parser.add_argument("--brief", action="store_true", help="leave out the list of each object's offsets")
+    parser.add_argument("--records", metavar="FILE", required=True, help="file with steps; - reads standard input")
+    parser.add_argument("--brief", action="store_true", help="do not list the offsets of each object")
     parser.add_argument(
         "--clock-start-ms",
         metavar="N",
         type=int,
         default=0,
-        help="where the clock starts, in milliseconds since 1970-01-01 UTC; default: 0",
+        help="start time of the clock, in milliseconds since 1970-01-01 UTC (default: 0)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the reports. Raises InvalidSpec for a manifest or a step that is wrong."""
+    """Prints the reports. Raises InvalidSpec for an invalid manifest or step."""
     sink = read_sink(args.manifest)
     steps = _lines(args.records)
     for report in simulate(sink, steps, clock_start_ms=args.clock_start_ms, offsets=not args.brief, name=args.records):
@@ -106,10 +107,10 @@ def run(args: argparse.Namespace) -> int:
 def simulate(
     sink: Sink, lines: Iterable[bytes], *, clock_start_ms: int = 0, offsets: bool = True, name: str = "records"
 ) -> Iterator[StepReport]:
-    """A report for each write among the steps in `lines`, which are JSON each; blank ones are passed over.
+    """A report for each write in `lines`. Each line is a step as JSON; blank lines are skipped.
 
-    `offsets`: whether each object's offsets are listed; `name` is what errors call the lines' source. Raises
-    InvalidSpec for the first line that is wrong, after the reports of those before it.
+    `offsets`: list the offsets of each object. `name`: the name of the source in errors. Raises InvalidSpec for the
+    first invalid line, after the reports of the lines before it.
     """
     from sink_job.simulate.simulation import Simulation
 
@@ -123,8 +124,8 @@ def simulate(
                 clock += step.advance or 0
                 continue
             delivered = _delivered(step.write, sink.spec.format.converter, simulation.next_offset)
-        except (ValueError, RecursionError) as wrong:
-            raise InvalidSpec([f"{name}, line {number}: {wrong}"]) from None
+        except (ValueError, RecursionError) as error:
+            raise InvalidSpec([f"{name}, line {number}: {error}"]) from None
         yield simulation.write(delivered, clock)
 
 
@@ -140,57 +141,58 @@ def _lines(file: str) -> Iterator[bytes]:
 
 
 def _step(line: bytes) -> _Step:
-    """Raises ValueError with what is wrong."""
+    """The step in `line`. Raises ValueError for an invalid line."""
     try:
         line.decode()
         step = msgspec.json.decode(line, type=_Step)
-    except UnicodeDecodeError as wrong:
-        raise ValueError(f"is not UTF-8 (byte {wrong.start})") from None
-    except msgspec.DecodeError as wrong:
-        raise ValueError(f"{wrong}".replace("JSON is malformed", "is not JSON")) from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"is not UTF-8 (byte {error.start})") from None
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{error}".replace("JSON is malformed", "is not JSON")) from None
     if (step.write is None) == (step.advance is None):
-        raise ValueError('is not a step: give one of "write" and "advanceClockMs"')
+        raise ValueError('is not a step: set either "write" or "advanceClockMs"')
     return step
 
 
 def _delivered(
     records: list[_Record], converter: ConverterType, next_offset: Callable[[TopicPartition], int]
 ) -> dict[TopicPartition, list[Delivered]]:
-    """The records by topic-partition. Raises ValueError for offsets that do not ascend and values that are not
-    clear."""
+    """The records by topic-partition. Raises ValueError for offsets in the wrong order and for invalid values."""
     from sink_job.simulate.simulation import Delivered
 
     found: dict[TopicPartition, list[Delivered]] = {}
     for record in records:
         tp = TopicPartition(record.topic, record.partition)
-        before = found.setdefault(tp, [])
-        least = before[-1].offset + 1 if before else next_offset(tp)
-        if record.offset < least:
-            raise ValueError(f"{tp} offset {record.offset} does not ascend: offset {least - 1} was delivered before it")
+        previous = found.setdefault(tp, [])
+        minimum = previous[-1].offset + 1 if previous else next_offset(tp)
+        if record.offset < minimum:
+            raise ValueError(
+                f"{tp} offset {record.offset} is not in ascending order: offset {minimum - 1} was delivered before"
+            )
         timestamp = -1 if record.timestamp is None else record.timestamp
         try:
             value = _value(record, converter)
-        except ValueError as wrong:
-            raise ValueError(f"{tp} offset {record.offset}: {wrong}") from None
-        before.append(Delivered(record.offset, timestamp, value))
+        except ValueError as error:
+            raise ValueError(f"{tp} offset {record.offset}: {error}") from None
+        previous.append(Delivered(record.offset, timestamp, value))
     return found
 
 
 def _value(record: _Record, converter: ConverterType) -> bytes | None:
-    """The value's bytes as Kafka holds them. Raises ValueError when they are not clear."""
-    written = bytes(record.value)
+    """The bytes of the value, as in Kafka. Raises ValueError for two values or invalid base64."""
+    value = bytes(record.value)
     if record.value_base64 is not None:
-        if written:
-            raise ValueError('give one of "value" and "value_base64"')
+        if value:
+            raise ValueError('set either "value" or "value_base64"')
         try:
             return binascii.a2b_base64(record.value_base64, strict_mode=True)
-        except binascii.Error as wrong:
-            raise ValueError(f'"value_base64": {wrong}') from None
-    if written in (b"", b"null"):
+        except binascii.Error as error:
+            raise ValueError(f'"value_base64": {error}') from None
+    if value in (b"", b"null"):
         return None
-    if converter in (ConverterType.TEXT, ConverterType.BYTES) and written.startswith(b'"'):
-        return msgspec.json.decode(written, type=str).encode()
-    return msgspec.json.format(written, indent=-1)
+    if converter in (ConverterType.TEXT, ConverterType.BYTES) and value.startswith(b'"'):
+        return msgspec.json.decode(value, type=str).encode()
+    return msgspec.json.format(value, indent=-1)
 
 
 if __name__ == "__main__":

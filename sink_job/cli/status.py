@@ -1,4 +1,4 @@
-"""`s3sink status`: how far a sink is, from its ledger and Kafka, or from a running job's `/report`. Changes nothing."""
+"""`s3sink status`: shows the progress of a sink, from ledger and Kafka or from a running job's `/report`. Read-only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sink_job.api.errors import InvalidSpec, SinkError, TransientError
-from sink_job.cli.common import EXIT_CODES, add_sink, read_sink, secret_dirs
+from sink_job.cli.common import EXIT_CODES, OUTPUT_HELP, add_sink, read_sink, secret_dirs
 from sink_job.driver.secret_registry import SECRETS
 
 if TYPE_CHECKING:
@@ -23,30 +23,35 @@ if TYPE_CHECKING:
 
 KAFKA_TIMEOUT_MS = 15_000
 
+DESCRIPTION = """\
+Shows for each topic-partition of SINK.yaml the committed offset (the first
+offset that is not in a visible object), the log end offset, the lag, and open
+objects. The data comes from the ledger in S3 and from Kafka; the sink may be
+running or not. With --from, the data comes from the running job.
+"""
+
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command."""
     parser = subparsers.add_parser(
         "status",
-        help="committed offsets, lag and open objects",
-        description="Says of each topic-partition of SINK.yaml what is committed (the first offset that is not in a "
-        "visible object), where Kafka's log ends, the lag, and which objects are open: from the ledger in S3 and from "
-        "Kafka, whether the sink runs or not; with --from, from the running job.",
+        help="show committed offsets, lag and open objects",
+        description=DESCRIPTION,
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_sink(parser)
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help=OUTPUT_HELP)
     parser.add_argument(
         "--from",
         metavar="URL",
         dest="source",
-        help="ask the job that runs there (see run --http), not ledger and Kafka",
+        help="query the running job at URL (see s3sink run --http) instead of ledger and Kafka",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the status; returns 0, also when only the ledger answers."""
+    """Prints the status; returns 0, also if Kafka does not respond."""
     sink = read_sink(args.manifest)
 
     from sink_job.cli import status_output
@@ -67,7 +72,7 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> SinkStatus:
     ledger = _ledger(sink, secrets)
     state = ledger.load()
 
-    def told(
+    def status(
         state: LedgerState,
         ends: Mapping[TopicPartition, int],
         group: Mapping[TopicPartition, int],
@@ -78,21 +83,22 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> SinkStatus:
         )
 
     if not state.partitions:
-        return told(state, {}, {})
+        return status(state, {}, {})
     try:
         committed = sink.spec.kafka.isolation_level == "ReadCommitted"
         with admin(properties, timeout_ms=KAFKA_TIMEOUT_MS, patience_s=0) as kafka:
 
-            def look() -> SinkStatus:
+            def read() -> SinkStatus:
                 state = ledger.load()
                 tps = [TopicPartition.parse(name) for name in state.partitions]
-                return told(state, kafka.end_offsets(tps, committed=committed), kafka.group_offsets(sink.group_id, tps))
+                ends = kafka.end_offsets(tps, committed=committed)
+                return status(state, ends, kafka.group_offsets(sink.group_id, tps))
 
-            return status_output.settled(look)
+            return status_output.settled(read)
     except SinkError as error:
         unknown = SECRETS(str(error))
-        print(f"s3sink: only what the ledger says: {unknown}", file=sys.stderr)
-        return told(state, {}, {}, unknown)
+        print(f"s3sink: Kafka is unavailable, showing the ledger only: {unknown}", file=sys.stderr)
+        return status(state, {}, {}, unknown)
 
 
 def _ledger(sink: Sink, secrets: Mapping[str, Path]) -> Ledger:
@@ -106,7 +112,7 @@ def _ledger(sink: Sink, secrets: Mapping[str, Path]) -> Ledger:
 
 
 def _fetch(url: str, sink: Sink) -> Report:
-    """The report of the job at `url`. Raises InvalidSpec for another sink's, TransientError without an answer."""
+    """The report of the job at `url`. Raises InvalidSpec for a job of another sink, TransientError without a report."""
     from urllib.error import URLError
     from urllib.parse import urlsplit
     from urllib.request import urlopen
@@ -115,15 +121,17 @@ def _fetch(url: str, sink: Sink) -> Report:
 
     where = url if "//" in url else f"http://{url}"
     if urlsplit(where).scheme not in ("http", "https"):
-        raise InvalidSpec([f"--from: {url} is not an http address"])
+        raise InvalidSpec([f"--from: {url} is not an HTTP URL"])
     if urlsplit(where).path in ("", "/"):
         where = where.rstrip("/") + "/report"
     try:
-        with urlopen(where, timeout=10) as answer:
-            report = Report.model_validate_json(answer.read())
+        with urlopen(where, timeout=10) as response:
+            report = Report.model_validate_json(response.read())
     except (URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise TransientError(f"{where} gives no report: {reason}") from None
+        raise TransientError(f"cannot read the report at {where}: {reason}") from None
     if report.sink_id != sink.sink_id:
-        raise InvalidSpec([f"--from: the job at {url} runs {report.sink_id}, the manifest is of {sink.sink_id}"])
+        raise InvalidSpec(
+            [f"--from: the job at {url} runs the sink {report.sink_id}, but the manifest is for {sink.sink_id}"]
+        )
     return report

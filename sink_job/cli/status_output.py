@@ -1,6 +1,7 @@
-"""How far a sink is, as `s3sink status` tells it: made from ledger and Kafka or from a report, shown as table or JSON.
+"""The output of `s3sink status`: from ledger and Kafka or from a report, as a table or JSON.
 
-Offsets are Kafka offsets, times ms since the epoch, sizes bytes. What is not known is absent, and `?` in the table.
+Offsets are Kafka offsets, times are in ms since 1970-01-01 UTC, sizes in bytes. Unknown values are absent in JSON and
+`?` in the table.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from sink_job.ledger.state import LedgerState, OpenObject, committable_offsets
 
 SHOWN_PATHS = 3
 MAX_CONSISTENT_READS = 5
-"""How often ledger and group are looked at while a running sink is between its record and its commit."""
+"""Maximum number of reads of ledger and group offsets until both are consistent."""
 
 
 class Open(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The open objects of a topic-partition; `bytes` are encoded and uncompressed, `paths` the first few."""
+    """The open objects of a topic-partition. `bytes` are encoded and uncompressed. `oldest`: time of the first opening.
+    `paths`: the first SHOWN_PATHS paths."""
 
     count: int
     bytes: int | None = None
@@ -30,8 +32,11 @@ class Open(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class PartitionStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """`committed`: the first offset that is not in a visible object; `next`: the first not read; `end`: of the log;
-    `group`: the consumer group's offset."""
+    """The status of a topic-partition.
+
+    `committed`: the first offset that is not in a visible object. `next`: the first offset that has not been read.
+    `end`: the log end offset. `group`: the committed offset of the consumer group.
+    """
 
     topic: str
     partition: int
@@ -44,10 +49,13 @@ class PartitionStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class SinkStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """All of it. `record` is the last one in the ledger (none: there is no ledger), `pending` the objects named but
-    not known to be visible, `state` a running job's, `dropped` the refused records that it let go since its start,
-    `unknown` why Kafka did not answer. `generation` counts the resets of the offsets, from 1; `topics_dir` is where a
-    reset has put the objects since."""
+    """The status of a sink.
+
+    `record`: number of the last record in the ledger, None without a ledger. `clock`: time of the last round.
+    `pending`: closed objects without a recorded publication. `state`: the state of a running job. `dropped`: invalid
+    records dropped since its start. `unknown`: the reason why Kafka did not respond. `generation`: 1 plus the number of
+    offset resets. `topics_dir`: the directory of objects after a reset.
+    """
 
     sink_id: str
     now: int
@@ -71,7 +79,7 @@ def of_ledger(
     unknown: str | None,
     now: int,
 ) -> SinkStatus:
-    """From the ledger's state and what Kafka said of log ends and group offsets, as far as it did."""
+    """The status from the ledger's state, the log end offsets and the group offsets. Missing offsets are unknown."""
     offsets = committable_offsets(state)
     partitions = []
     for tp in sorted(offsets):
@@ -104,7 +112,7 @@ def of_ledger(
 
 
 def of_report(report: Report) -> SinkStatus:
-    """From a running job's report, which counts open objects and does not name them."""
+    """The status from the report of a running job. It has the number of open objects and no paths."""
     return SinkStatus(
         sink_id=report.sink_id,
         now=report.now,
@@ -130,63 +138,65 @@ def of_report(report: Report) -> SinkStatus:
     )
 
 
-def settled(look: Callable[[], SinkStatus]) -> SinkStatus:
-    """What `look` finds once ledger and group agree, or stay apart though no record came between two looks.
+def settled(read: Callable[[], SinkStatus]) -> SinkStatus:
+    """A consistent status: calls `read` until ledger and group offsets agree, or differ without a new ledger record.
 
-    The ledger is read before the group is asked, and a running sink goes on meanwhile.
+    `read` reads the ledger before the group offsets, and a running sink may commit between the two.
     """
-    found = look()
+    found = read()
     for _ in range(MAX_CONSISTENT_READS - 1):
-        before = found
-        if not _apart(before) or (found := look()).record == before.record:
+        previous = found
+        if not _inconsistent(previous) or (found := read()).record == previous.record:
             break
     return found
 
 
-def _apart(standing: SinkStatus) -> list[PartitionStatus]:
-    return [p for p in standing.partitions if p.group is not None and p.group != p.committed]
+def _inconsistent(status: SinkStatus) -> list[PartitionStatus]:
+    """The topic-partitions with a group offset other than the committed offset."""
+    return [p for p in status.partitions if p.group is not None and p.group != p.committed]
 
 
-def as_json(standing: SinkStatus) -> str:
-    """The standing as one JSON document."""
-    return msgspec.json.format(msgspec.json.encode(standing), indent=2).decode()
+def as_json(status: SinkStatus) -> str:
+    """The status as one JSON document."""
+    return msgspec.json.format(msgspec.json.encode(status), indent=2).decode()
 
 
-def as_table(standing: SinkStatus) -> str:
-    """The standing for people."""
-    lines = [_headline(standing)]
-    if standing.partitions:
-        lines += ["", *_table(standing)]
+def as_table(status: SinkStatus) -> str:
+    """The status as a table."""
+    lines = [_headline(status)]
+    if status.partitions:
+        lines += ["", *_table(status)]
     lines += [
-        f"{p.topic}-{p.partition}: the group's offset is {p.group:,}, not {p.committed:,}: the next run mends it"
-        for p in _apart(standing)
+        f"{p.topic}-{p.partition}: consumer group offset is {p.group:,} but should be {p.committed:,}; the next run "
+        "will correct it"
+        for p in _inconsistent(status)
     ]
     return "\n".join(lines)
 
 
-def _headline(standing: SinkStatus) -> str:
-    if standing.record is None and standing.state is None:
-        return f"{standing.sink_id}: no ledger yet: this sink has not run"
-    words = [standing.sink_id]
-    if standing.state:
-        words.append(standing.state)
-    words.append(f"record {known(standing.record)}")
-    if standing.generation > 1:
-        words.append(f"generation {standing.generation} below {standing.topics_dir or 'the bucket itself'}")
-    if standing.clock is not None:
-        words.append(f"last round {duration(standing.now - standing.clock)} ago")
-    if standing.pending:
-        words.append(f"{standing.pending:,} objects being published")
-    if standing.dropped:
-        words.append(f"{standing.dropped:,} refused")
-    lags = [p.lag for p in standing.partitions]
+def _headline(status: SinkStatus) -> str:
+    if status.record is None and status.state is None:
+        return f"{status.sink_id}: no ledger yet: this sink has not run"
+    words = [status.sink_id]
+    if status.state:
+        words.append(status.state)
+    words.append(f"record {known(status.record)}")
+    if status.generation > 1:
+        words.append(f"generation {status.generation} below {status.topics_dir or 'the root of the bucket'}")
+    if status.clock is not None:
+        words.append(f"last round {duration(status.now - status.clock)} ago")
+    if status.pending:
+        words.append(f"{status.pending:,} objects being published")
+    if status.dropped:
+        words.append(f"{status.dropped:,} dropped")
+    lags = [p.lag for p in status.partitions]
     words.append(f"lag {known(None if None in lags else sum(lag for lag in lags if lag is not None))}")
     return "  ".join(words)
 
 
-def _table(standing: SinkStatus) -> list[str]:
+def _table(status: SinkStatus) -> list[str]:
     header = ("TOPIC-PARTITION", "COMMITTED", "NEXT", "END", "LAG", "OPEN", "BYTES", "AGE", "PATHS")
-    rows = [_row(p, standing.now) for p in standing.partitions]
+    rows = [_row(p, status.now) for p in status.partitions]
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
     return [_line(row, widths) for row in (header, *rows)]
 
@@ -206,7 +216,7 @@ def _row(p: PartitionStatus, now: int) -> Sequence[str]:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Names to the left, numbers to the right, paths as they are."""
+    """One line: names aligned left, numbers aligned right, paths unaligned."""
     middle = [cell.rjust(width) for cell, width in zip(cells[1:-1], widths[1:-1], strict=True)]
     return "  ".join([cells[0].ljust(widths[0]), *middle, cells[-1]]).rstrip()
 

@@ -1,7 +1,7 @@
-"""The checks of `s3sink check-store`: what a sink checks at its start, and what only its first large object would show.
+"""The checks of `s3sink check-store`: the checks of a sink at its start, and checks for large objects.
 
-Each check runs on the real bucket, below a sink's ledger prefix, and leaves nothing behind. A check that was killed
-leaves files below `<prefix>probe/`, which the next check or start removes after an hour.
+Each check runs on the real bucket, below the ledger prefix of a sink, and cleans up. A killed check leaves files
+below `<prefix>probe/`. The next check or start removes them after an hour.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from sink_job.s3 import (
     ChecksumMismatch,
     EntityTooSmall,
     InvalidPart,
-    Part,
     PreconditionFailed,
     S3Client,
+    UploadedPart,
     lifecycle_warning,
     probe,
 )
 from sink_job.s3.checksums import combine_all, crc64nvme
 
 PART_SIZES: Final = (5 << 20, 6 << 20, 1)
-"""Bytes of the parts of the object that is written: three sizes, the first two at least S3's minimum."""
+"""Sizes of the uploaded parts in bytes. The first two are at least S3's minimum."""
 
 _IN_TRANSIT: Final = (
     "{url}: the store accepted a part with a wrong CRC64NVME checksum, so it does not detect damage in transit. Use a "
@@ -47,7 +47,7 @@ _UNREADABLE: Final = (
 
 
 class Outcome(StrEnum):
-    """How a check ended. A warning does not prevent a sink from running."""
+    """The outcome of a check. A warning does not prevent a sink from running."""
 
     OK = "OK"
     WARNING = "WARNING"
@@ -56,8 +56,7 @@ class Outcome(StrEnum):
 
 
 class Check(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One check. `message` says what was found and what to do; `reason` and `exit_code` are those of the error that
-    a sink would end with."""
+    """One check. `message`: the finding and the action to take. `reason` and `exit_code`: those of a sink's error."""
 
     name: str
     outcome: Outcome
@@ -67,10 +66,10 @@ class Check(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 def check_store(s3: S3Client, prefix: str, host_clock: Callable[[], int]) -> Iterator[Check]:
-    """Runs all checks on the bucket of `s3`, below `prefix` (ends with `/`), and yields each result when it is known.
+    """Runs all checks on the bucket of `s3`, below `prefix` (ends with `/`), and yields each result.
 
-    `host_clock` gives ms since the epoch. Without access the other checks are skipped. Uploads 11 MiB. Raises only
-    what is not a SinkError.
+    `host_clock` returns ms since 1970-01-01 UTC. Without access, the other checks are skipped. Uploads 11 MiB. A
+    SinkError is a result; other errors are raised.
     """
     checks: Sequence[tuple[str, Callable[[], Sequence[str]]]] = (
         ("access", lambda: _access(s3)),
@@ -91,7 +90,7 @@ def check_store(s3: S3Client, prefix: str, host_clock: Callable[[], int]) -> Ite
 
 
 def exit_code(checks: Sequence[Check]) -> int:
-    """What the command ends with: 0 without a failure, else the exit code of the first failure."""
+    """The exit code of the command: 0 without a failure, else the exit code of the first failure."""
     return next((check.exit_code for check in checks if check.outcome is Outcome.FAILED), 0)
 
 
@@ -123,7 +122,7 @@ def _conditional_writes(s3: S3Client, prefix: str) -> Sequence[str]:
 
 
 def _multipart_upload(s3: S3Client, key: str) -> Sequence[str]:
-    """An object of parts of different sizes: it must have the size and the checksum of the parts together."""
+    """Uploads an object with parts of different sizes. It must have their total size and combined checksum."""
     upload = s3.create_upload(key)
     try:
         parts = [s3.upload_part(key, upload, number, bytes(size)) for number, size in enumerate(PART_SIZES, start=1)]
@@ -140,9 +139,9 @@ def _multipart_upload(s3: S3Client, key: str) -> Sequence[str]:
         s3.delete([key])
 
 
-def _complete(s3: S3Client, key: str, upload: str, parts: Sequence[Part]) -> None:
+def _complete(s3: S3Client, key: str, upload: str, parts: Sequence[UploadedPart]) -> None:
     try:
-        with suppress(PreconditionFailed):  # the object is ours: the reply to the first attempt was lost
+        with suppress(PreconditionFailed):  # the first attempt succeeded, but its response was lost
             s3.complete(key, upload, parts)
     except (InvalidPart, EntityTooSmall) as error:
         raise UnsupportedStore(
@@ -152,7 +151,7 @@ def _complete(s3: S3Client, key: str, upload: str, parts: Sequence[Part]) -> Non
 
 
 def _checksums(s3: S3Client, key: str) -> Sequence[str]:
-    """A part with the checksum of other bytes must be rejected."""
+    """Uploads a part with a wrong checksum. The store must reject it."""
     upload = s3.create_upload(key)
     try:
         s3.upload_part(key, upload, 1, b"some bytes", crc64nvme(b"other bytes"))

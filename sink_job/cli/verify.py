@@ -1,4 +1,4 @@
-"""`s3sink verify`: proves that every record up to the committed offset is in exactly one object. Changes nothing."""
+"""`s3sink verify`: verifies that every record up to the committed offset is in exactly one object. Read-only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from sink_job.cli.common import add_sink, read_sink, secret_dirs
+from sink_job.cli.common import OUTPUT_HELP, add_sink, read_sink, secret_dirs
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
@@ -23,35 +23,35 @@ if TYPE_CHECKING:
     from sink_job.verify.evidence import ReportProgress
 
 DESCRIPTION = """\
-Proves from the ledger's lists, the bucket and Kafka's own offsets that every
-record of SINK.yaml up to the committed offset is in exactly one object: no gap,
-no overlap, sizes and checksums as recorded. The sink may be running. Prints a
-line for each topic-partition to standard output, then what is wrong, each with
-its offset, the first one first.
+Verifies that every record of SINK.yaml up to the committed offset is in exactly
+one object: no missing and no duplicate offsets, sizes and checksums as recorded.
+The command compares the audit log of the ledger with the bucket and with Kafka's
+offsets. The sink may be running. The output has one line for each
+topic-partition, followed by the findings in the order of their offsets.
 
-GAPS are offsets without a record of ours: control records, aborted and
-compacted records, refused and ignored ones, and what onDataLoss: Continue gave
-up. Without --deep the records in objects and holes are those that the ledger
-counted when it wrote them; with --deep each object's records are compared with
-Kafka's, byte by byte. Objects of which Kafka no longer holds every record are
-counted (EXPIRED), and are not wrong.
+GAPS is the number of offsets without a copied record: control records, aborted
+and compacted records, dropped and ignored records, and records lost with
+onDataLoss: Continue. Without --deep, the numbers of records and gaps are those
+in the ledger. With --deep, the command compares the records of each object with
+Kafka byte by byte. EXPIRED is the number of objects with records that Kafka has
+deleted since; they are not an error.
 
-An object beside those of the sink is wrong when its key says that it holds
-records of the sink (whatever padding, compression or partition it names), or
-when its content is that of an object of the sink. Objects from before the sink
-began, of other sinks and of other formats are notes.
+An untracked object is an error if its key denotes records of this sink (with any
+padding, compression or partition), or if its content is equal to an object of
+this sink. Objects from before the first run, of other sinks and of other formats
+are reported as notes.
 """
 
 EXIT_CODES = """\
 exit codes:
-   0  right
-   5  wrong, records are missing: an object is gone, offsets are in no object,
-      the group's offset is ahead of the objects, Kafka's log ends before it
-   6  wrong, but nothing is missing: an object has other content, offsets are
-      in two objects, an object that no list names, a record that differs
-   7  configuration or credentials; no ledger
-   1, 2, 75  as of s3sink run: another error, a wrong manifest or command
-      line, worth trying again
+   0  OK
+   5  failed, records are missing: a missing object, missing offsets, a group
+      offset ahead of the objects, or a log end before the group offset
+   6  failed, no records are missing: an object or record with different
+      content, duplicate offsets, or an untracked object
+   7  configuration error, or no ledger
+   1, 2, 75  as for s3sink run: unexpected error, invalid manifest or command
+      line, transient error
 """
 
 
@@ -59,20 +59,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Adds the command."""
     parser = subparsers.add_parser(
         "verify",
-        help="prove that every record is in exactly one object",
+        help="verify that every record is in exactly one object",
         description=DESCRIPTION,
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_sink(parser)
     parser.add_argument(
-        "--deep", action="store_true", help="read the objects, and compare each record with what Kafka still holds"
+        "--deep", action="store_true", help="read the objects and compare each record with Kafka, if it still exists"
     )
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help=OUTPUT_HELP)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints what is proved and what is wrong; returns 0, or the exit code of what is wrong."""
+    """Prints the results and findings; returns 0, or the exit code of the findings."""
     sink = read_sink(args.manifest)
     secrets = secret_dirs(args, sink)
 
@@ -98,28 +98,27 @@ def _verify(sink: Sink, secrets: Mapping[str, Path], *, deep: bool) -> VerifyRep
     properties = KafkaProperties.of(sink.spec.kafka, secrets)
     s3 = connect(settings)
     s3.check_access()
-    with _telling() as tell, _kafka(sink, properties, deep=deep) as (admin, engine):
-        evidence = collect_evidence(sink, s3, admin, tell)
-        verdicts = evidence.results()
+    with _progress() as progress, _kafka(sink, properties, deep=deep) as (admin, engine):
+        evidence = collect_evidence(sink, s3, admin, progress)
+        results = evidence.results()
         if engine is not None:
             from sink_job.verify.compare_job import CompareContext, compare
 
-            verdicts = compare(
-                evidence, verdicts, CompareContext(s3=settings, admin=admin, engine=engine), sink.spec.errors, tell
-            )
+            context = CompareContext(s3=settings, admin=admin, engine=engine)
+            results = compare(evidence, results, context, sink.spec.errors, progress)
     return VerifyReport(
         sink_id=sink.sink_id,
         bucket=settings.bucket,
-        record=evidence.lists.state.number,
+        record=evidence.current.state.number,
         foreign=evidence.foreign,
         notes=evidence.notes,
-        partitions=tuple(verdicts),
+        partitions=tuple(results),
     )
 
 
 @contextmanager
 def _kafka(sink: Sink, properties: KafkaProperties, *, deep: bool) -> Iterator[tuple[JavaKafkaAdmin, Engine | None]]:
-    """Kafka's admin client, and with `deep` Spark to read records with; both end at the end."""
+    """Kafka's admin client, and with `deep` an engine to read records. Both end with the context."""
     if not deep:
         from sink_job.driver.standalone_admin import admin
 
@@ -144,22 +143,22 @@ def _kafka(sink: Sink, properties: KafkaProperties, *, deep: bool) -> Iterator[t
 
 @contextmanager
 def _quiet_end() -> Iterator[None]:
-    """Ctrl-C ends it without the tracebacks that py4j logs when it is interrupted."""
+    """Suppresses the stack traces of py4j after Ctrl-C."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         logging.disable(logging.CRITICAL)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, stop)
+    previous = signal.signal(signal.SIGINT, stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)
 
 
 @contextmanager
-def _telling() -> Iterator[ReportProgress]:
-    """What is being done, for people who wait: one line that changes on a terminal, nothing elsewhere."""
+def _progress() -> Iterator[ReportProgress]:
+    """A function that shows the current step: in a status line on a terminal, not at all elsewhere."""
     if not sys.stderr.isatty():
         yield lambda line: None
         return

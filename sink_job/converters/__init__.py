@@ -1,7 +1,7 @@
-"""Bytes in: what a record's value is, whether it is sound, and the fields of it that paths and times need.
+"""Converters: read the values of records, reject invalid ones, and extract the fields that paths and times need.
 
-One file for each converter. A converter looks at a batch's values as one column and refuses rows one by one only where
-something is wrong.
+One module per converter. A converter reads the values of a batch as one column. It reads single values only where the
+column holds an invalid or unusual one. Runs in Spark's Python workers, and in `s3sink simulate`.
 """
 
 from sink_job.api import enums
@@ -14,9 +14,9 @@ __all__ = ["Converted", "ValueConverter", "converter_for"]
 
 
 def converter_for(choice: enums.ConverterType, fields: tuple[str, ...]) -> ValueConverter:
-    """The converter that the spec names, made to give these `fields` (dotted where nested).
+    """The converter of type `choice`. It extracts `fields`; the name of a nested field is dotted.
 
-    Raises ValueError for one that is not built.
+    Raises ValueError for an unsupported type.
     """
     match choice:
         case enums.ConverterType.JSON:
@@ -25,4 +25,4 @@ def converter_for(choice: enums.ConverterType, fields: tuple[str, ...]) -> Value
             return TextConverter(fields)
         case enums.ConverterType.BYTES:
             return BytesConverter(fields)
-    raise ValueError(f"converter {choice} is not built yet")
+    raise ValueError(f"converter {choice} is not supported")

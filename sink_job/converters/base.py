@@ -1,4 +1,4 @@
-"""What every converter gives, and what the ones without structure share."""
+"""The interface of a converter, its result, and helpers of converters for unstructured values."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A batch's values, read.
+    """The converted values of a batch.
 
-    `values` are the bytes for the format, without nulls (without meaning where a row is null or refused). `nulls`
-    tells the rows that have no value, None when there are none. `refused` are (row, what is wrong), ascending.
-    `fields` hold a value per row for each name asked for, MISSING where the record lacks it. `lines` are the values
-    with a newline behind each, when the converter had to make them anyway.
+    `values`: the bytes for the format, one per row, none of them null. A null or rejected row has an undefined value.
+    `nulls`: a mask of the rows without a value; None if every row has one.
+    `rejected`: (row, reason) of each rejected row, ascending.
+    `fields`: for each requested field one value per row, MISSING where the record lacks the field.
+    `lines`: each value followed by a newline, if the converter has computed that; else None.
     """
 
     values: pa.BinaryArray
@@ -33,18 +34,18 @@ class Converted:
 
 
 class ValueConverter(Protocol):
-    """Reads the values of a batch."""
+    """Converts the values of a batch."""
 
     def convert(self, values: pa.BinaryArray) -> Converted:
-        """`values` may hold nulls: Kafka's tombstones."""
+        """Converts `values`. A null is a Kafka tombstone."""
         ...
 
 
 def null_mask(values: pa.BinaryArray) -> Mask | None:
-    """Which rows are null; None when none is."""
+    """A mask of the null rows; None if there are none."""
     return arrow_columns.truths(values.is_null()) if values.null_count else None
 
 
 def no_fields(fields: tuple[str, ...], n: int) -> dict[str, list[object]]:
-    """The fields of values that have none."""
+    """The fields of `n` unstructured values: MISSING in every row."""
     return {name: [MISSING] * n for name in fields}

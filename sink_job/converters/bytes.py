@@ -1,4 +1,4 @@
-"""Bytes: any value, as it is."""
+"""Bytes: passes any value through unchanged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sink_job.partitioning import arrow_columns
 
 
 class BytesConverter:
-    """Takes every value; finds no fields."""
+    """Accepts every value and extracts no fields."""
 
     def __init__(self, fields: tuple[str, ...] = ()) -> None:
         self._fields = fields

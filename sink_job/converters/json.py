@@ -1,13 +1,17 @@
 """JSON without a schema: every value must be one JSON text in UTF-8, and becomes one line.
 
-The values of a batch are read in one pass, joined by newlines. What keeps that as strict as reading each by itself: a
-value that begins like a JSON value and ends like one cannot leave the parser inside of anything, because within an
-array, an object or a text a newline between an end and a beginning is an error. So each value is made of whole JSON
-texts, and when as many texts are found as there are values, each is one. Values that begin or end otherwise (white
-space), hold line breaks or are wrong are read by themselves.
+The values of a batch are joined by newlines and parsed in one pass. This is as strict as parsing each value separately:
 
-Values pass through byte for byte, but those with line breaks in them are written compactly: a record is a line.
-The value `null` is no value, as with the connector.
+- A value that starts and ends with a character of a complete JSON value cannot leave the parser inside an array, an
+  object or a string: there, a newline between an end and a start is a syntax error.
+- So each value consists of complete JSON texts. If the number of texts equals the number of values, each value is one
+  text.
+
+Values that start or end with another character (white space), contain line breaks, or are invalid are parsed
+separately.
+
+Values pass through byte for byte. A value with line breaks is written compactly, because a record is one line.
+The JSON text `null` is no value, as in the Kafka Connect sink.
 """
 
 from __future__ import annotations
@@ -34,12 +38,13 @@ def _table(characters: bytes) -> Mask:
     return table
 
 
-_BEGINS: Final = _table(b'{["-0123456789tfn')
+_STARTS: Final = _table(b'{["-0123456789tfn')
 _ENDS: Final = _table(b'}]"0123456789el')
+"""The bytes that a JSON text can start and end with."""
 
 
 class JsonConverter:
-    """Reads JSON without a schema."""
+    """Converts JSON without a schema."""
 
     def __init__(self, fields: tuple[str, ...] = ()) -> None:
         self._extraction = Extraction(fields)
@@ -51,101 +56,104 @@ class JsonConverter:
         return _spread(self._dense(values.drop_null()), nulls)
 
     def _dense(self, values: pa.BinaryArray) -> Converted:
-        """Converts values among which there is no null."""
+        """Converts `values`, none of which is null."""
         if not len(values):
             return Converted(values, fields=self._extraction.columns([]))
         text = arrow_columns.text(values)
-        odd = _odd(values, text)
-        plain, text = (values, text) if odd is None else _without(values, odd)
+        unusual = _unusual(values, text)
+        plain, text = (values, text) if unusual is None else _without(values, unusual)
         lines = arrow_columns.joined(plain, after=b"\n")
         records = self._extraction.read_lines(lines) if len(plain) and is_utf8(plain, text) else None
-        if odd is None and records is not None:
+        if unusual is None and records is not None:
             nulls = _first_bytes(values) == ord("n")
             fields = self._extraction.columns(records)
             return Converted(values, nulls=nulls if nulls.any() else None, fields=fields, lines=lines)
-        return self._one_by_one(values, odd, records)
+        return self._one_by_one(values, unusual, records)
 
-    def _one_by_one(self, values: pa.BinaryArray, odd: Mask | None, plain: list[object] | None) -> Converted:
-        """Converts values of which some, `odd`, need a look of their own; `plain` are the others as read, in order, or
-        None when they need it as well."""
-        read = iter(plain or ())
-        alone = np.ones(len(values), np.bool_) if plain is None or odd is None else odd
+    def _one_by_one(self, values: pa.BinaryArray, unusual: Mask | None, plain: list[object] | None) -> Converted:
+        """Parses the `unusual` values one by one. `plain` are the records of the other values, in order; with None all
+        values are parsed one by one."""
+        parsed = iter(plain or ())
+        separate = np.ones(len(values), np.bool_) if plain is None or unusual is None else unusual
         rows: list[bytes] = values.to_pylist()
         nulls = np.zeros(len(rows), np.bool_)
-        refused: Rejections = []
+        rejected: Rejections = []
         records: list[object] = []
-        for row, is_alone in enumerate(alone.tolist()):
-            if not is_alone:
+        for row, is_separate in enumerate(separate.tolist()):
+            if not is_separate:
                 nulls[row] = rows[row] == b"null"
-                records.append(next(read))
+                records.append(next(parsed))
                 continue
             try:
                 one = self._one(rows[row])
-            except ValueError as wrong:
-                refused.append((row, str(wrong)))
-                one = _One(b"", is_null=False, record=MISSING)
+            except ValueError as error:
+                rejected.append((row, str(error)))
+                one = _ConvertedValue(b"", is_null=False, record=MISSING)
             rows[row], nulls[row] = one.value, one.is_null
             records.append(one.record)
         fields = self._extraction.columns(records)
-        return Converted(arrow_columns.binaries(rows), nulls if nulls.any() else None, refused, fields)
+        return Converted(arrow_columns.binaries(rows), nulls if nulls.any() else None, rejected, fields)
 
-    def _one(self, value: bytes) -> _One:
-        """Converts one value. Raises ValueError with what is wrong about it."""
+    def _one(self, value: bytes) -> _ConvertedValue:
+        """Converts one value. Raises ValueError with the reason if it is invalid."""
         complaint = "the value is empty" if not value.strip(_SPACE) else utf8_complaint(value)
         if complaint:
             raise ValueError(complaint)
         record = self._extraction.read(value)
         if b"\n" in value or b"\r" in value:
             value = msgspec.json.format(value, indent=-1)
-        return _One(value, is_null=value.strip(_SPACE) == b"null", record=record)
+        return _ConvertedValue(value, is_null=value.strip(_SPACE) == b"null", record=record)
 
 
-class _One(NamedTuple):
+class _ConvertedValue(NamedTuple):
     value: bytes
     is_null: bool
     record: object
 
 
 def _first_bytes(values: pa.BinaryArray) -> npt.NDArray[np.uint8]:
-    """The first byte of each value; none may be empty."""
+    """The first byte of each value. No value may be empty."""
     return arrow_columns.content(values)[arrow_columns.bounds(values)[:-1]]
 
 
-def _without(values: pa.BinaryArray, odd: Mask) -> tuple[pa.BinaryArray, bytes]:
-    """The other values, and what they are, one behind the other."""
-    plain = values.filter(arrow_columns.booleans(~odd))
+def _without(values: pa.BinaryArray, unusual: Mask) -> tuple[pa.BinaryArray, bytes]:
+    """The values that are not `unusual`, and their concatenation."""
+    plain = values.filter(arrow_columns.booleans(~unusual))
     return plain, arrow_columns.text(plain)
 
 
-def _odd(values: pa.BinaryArray, text: bytes) -> Mask | None:
-    """The values that cannot be read together with others: empty, not beginning and ending as JSON does, or with line
-    breaks in them. None when there are none. `text` is what the values are, one behind the other."""
+def _unusual(values: pa.BinaryArray, text: bytes) -> Mask | None:
+    """A mask of the values that must be parsed separately; None if there are none.
+
+    These are values that are empty, contain a line break, or do not start and end like a JSON text. `text` is the
+    concatenation of `values`.
+    """
     data, bounds = arrow_columns.content(values), arrow_columns.bounds(values)
-    odd = bounds[1:] == bounds[:-1]
-    if odd.any():
-        full = np.flatnonzero(~odd)
-        odd[full] = ~(_BEGINS[data[bounds[:-1][full]]] & _ENDS[data[bounds[1:][full] - 1]])
+    unusual = bounds[1:] == bounds[:-1]
+    if unusual.any():
+        full = np.flatnonzero(~unusual)
+        unusual[full] = ~(_STARTS[data[bounds[:-1][full]]] & _ENDS[data[bounds[1:][full] - 1]])
     else:
-        odd = ~(_BEGINS[data[bounds[:-1]]] & _ENDS[data[bounds[1:] - 1]])
+        unusual = ~(_STARTS[data[bounds[:-1]]] & _ENDS[data[bounds[1:] - 1]])
     if b"\n" in text or b"\r" in text:
         within = data[bounds[0] : bounds[-1]]
         breaks = np.flatnonzero((within == ord("\r")) | (within == ord("\n"))) + bounds[0]
-        odd[np.searchsorted(bounds, breaks, side="right") - 1] = True
-    return odd if odd.any() else None
+        unusual[np.searchsorted(bounds, breaks, side="right") - 1] = True
+    return unusual if unusual.any() else None
 
 
 def _spread(dense: Converted, nulls: Mask) -> Converted:
-    """What was found for the rows that are not null, in the places of all rows."""
-    places = np.flatnonzero(~nulls)
+    """Expands the result for the non-null rows to all rows."""
+    positions = np.flatnonzero(~nulls)
     index = np.zeros(len(nulls), np.int64)
-    index[places] = np.arange(len(places))
+    index[positions] = np.arange(len(positions))
     values = arrow_columns.without_nulls(dense.values.take(arrow_columns.integers(index, nulls)))
     no_value = nulls.copy()
     if dense.nulls is not None:
-        no_value[places] = dense.nulls
+        no_value[positions] = dense.nulls
     fields: dict[str, list[object]] = {}
     for name, found in dense.fields.items():
         column = np.full(len(nulls), MISSING, object)
-        column[places] = np.fromiter(found, object, len(found))
+        column[positions] = np.fromiter(found, object, len(found))
         fields[name] = column.tolist()
-    return Converted(values, no_value, [(int(places[row]), why) for row, why in dense.rejected], fields)
+    return Converted(values, no_value, [(int(positions[row]), reason) for row, reason in dense.rejected], fields)

@@ -1,7 +1,7 @@
-"""Reads JSON texts, and of each one only the fields that are asked for.
+"""Parses JSON texts and extracts only the requested fields.
 
-For the fields asked for a type is made that has them and nothing else: the rest of a record is checked and passed over
-without being built.
+The decoder is built for a type that has the requested fields alone. It checks the rest of a record and skips it without
+creating Python objects.
 """
 
 from __future__ import annotations
@@ -16,47 +16,47 @@ import pyarrow as pa
 from sink_job.partitioning.field_values import MISSING
 
 _OTHERS: Final = (None, bool, int, float, str, list)
-"""What may stand where an object is looked for."""
+"""The types that a value may have where an object is expected."""
 
 
 class Extraction:
-    """Reads texts with some fields in view, dotted where nested."""
+    """Parses texts and extracts `fields`. The name of a nested field is dotted."""
 
     def __init__(self, fields: tuple[str, ...]) -> None:
         self._paths = {name: name.split(".") for name in fields}
         self._tree = _Node()
         for path in self._paths.values():
             self._tree.add(path)
-        self._sound = msgspec.json.Decoder(msgspec.Raw)
-        self._wanted: Any = msgspec.json.Decoder(self._tree.type()) if fields else self._sound
+        self._validator = msgspec.json.Decoder(msgspec.Raw)
+        self._decoder: Any = msgspec.json.Decoder(self._tree.type()) if fields else self._validator
 
     def read_lines(self, lines: pa.BinaryArray) -> list[object] | None:
-        """The records in `lines`, which end in a newline each; None when a text is wrong, or when there are more or
-        fewer texts than lines."""
+        """The records in `lines`, each of which ends with a newline. None if a text is invalid, or if the number of
+        texts differs from the number of lines."""
         _, _, data = lines.buffers()
-        try:  # by one view: each text found would ask Arrow's buffer for one of its own
-            found: list[object] = self._wanted.decode_lines(memoryview(data))
+        try:  # one view for all texts: without it, the decoder requests a view of Arrow's buffer for each text
+            found: list[object] = self._decoder.decode_lines(memoryview(data))
         except (msgspec.DecodeError, RecursionError):
             return None
         return found if len(found) == len(lines) else None
 
     def read(self, value: bytes) -> object:
-        """The record in one text. Raises ValueError with what is wrong."""
+        """The record in one text. Raises ValueError with the reason if it is invalid."""
         try:
-            self._sound.decode(value)
-        except msgspec.DecodeError as wrong:
-            raise ValueError(f"the value is not JSON: {_said(wrong)}") from None
+            self._validator.decode(value)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"the value is not JSON: {_reason(error)}") from None
         except RecursionError:
             raise ValueError("the value is JSON nested too deeply") from None
         try:
-            return self._wanted.decode(value)
-        except msgspec.DecodeError as wrong:
-            raise ValueError(f"a field needed from the value cannot be read: {_said(wrong)}") from None
+            return self._decoder.decode(value)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"a required field of the value cannot be read: {_reason(error)}") from None
 
     def columns(self, records: Sequence[object]) -> dict[str, list[object]]:
-        """For each field its value in each of `records`, which this object has read; MISSING where there is none.
+        """For each field its value in each of `records`, MISSING where the record lacks it.
 
-        A field of null is null.
+        `records` are results of `read` or `read_lines`. A nested field of null is null.
         """
         return {name: self._column(records, path) for name, path in self._paths.items()}
 
@@ -69,7 +69,7 @@ class Extraction:
 
 
 class _Node:
-    """A place in the tree of fields: its children, and the type that reads them."""
+    """A node in the tree of fields: its children, and the type that decodes them."""
 
     def __init__(self) -> None:
         self.children: dict[str, _Node] = {}
@@ -78,14 +78,14 @@ class _Node:
         self._attributes: dict[str, str] = {}
 
     def add(self, path: Sequence[str]) -> None:
-        """Adds the field at `path`; an empty one is this place itself."""
+        """Adds the field at `path`. The empty path is this node."""
         if not path:
             self._is_field = True
         else:
             self.children.setdefault(path[0], _Node()).add(path[1:])
 
     def type(self) -> Any:
-        """A type that takes whatever may stand here: wholly where it is a field, else its children alone."""
+        """The type for decoding this node: any value if it is a field, else its children only."""
         if self._is_field or any(set(name) & {'"', "\\"} for name in self.children):
             return Any
         self._attributes = {name: f"f{number}" for number, name in enumerate(self.children)}
@@ -98,12 +98,12 @@ class _Node:
         return Union[(self._struct, *_OTHERS)]
 
     def optional(self) -> Any:
-        """Like `type`, for a place that may be missing."""
+        """Like `type`, for a node that may be missing."""
         found = self.type()
         return found if found is Any else found | msgspec.UnsetType
 
     def step(self, values: Sequence[object], name: str, of_null: object) -> list[object]:
-        """The child `name` of each of `values`; `of_null` is that of null."""
+        """The child `name` of each of `values`; for null it is `of_null`."""
         if self._struct is not None and set(map(type, values)) == {self._struct}:
             return list(map(attrgetter(self._attributes[name]), values))
         return [self._child(value, name, of_null) for value in values]
@@ -118,5 +118,5 @@ class _Node:
         return MISSING
 
 
-def _said(wrong: msgspec.DecodeError) -> str:
-    return str(wrong).removeprefix("JSON is malformed: ")
+def _reason(error: msgspec.DecodeError) -> str:
+    return str(error).removeprefix("JSON is malformed: ")

@@ -27,12 +27,10 @@ from sink_job.ledger.state import (
     PartitionState,
     Record,
     RotationRange,
-    apply,
     committable_offsets,
-    diff,
-    superseded_staging,
 )
 from sink_job.ledger.store import Ledger
+from sink_job.ledger.transitions import apply, diff, superseded_staging
 from sink_job.s3 import S3Client
 
 SNAPSHOT_INTERVAL_RECORDS = 100

@@ -21,9 +21,10 @@ from sink_job.ledger import ownership
 from sink_job.ledger.clocks import HostClock
 from sink_job.ledger.fencing import ownership_checked_first
 from sink_job.ledger.generations import shaping_below
-from sink_job.ledger.state import LedgerState, Record, diff
+from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.takeover import take_over
+from sink_job.ledger.transitions import diff
 from sink_job.s3 import S3Client, connect, lifecycle_warning, probe
 from sink_job.writer.record_pipeline import RecordPipeline
 

@@ -27,11 +27,17 @@ from sink_job.writer.partition_writer import TaskResult
 
 
 class Progress:
-    """Progress of one driver. `clock` returns ms since the epoch."""
+    """Progress of one driver. `clock` returns ms since 1970-01-01 UTC.
 
-    def __init__(self, sink: Sink, clock: Callable[[], int], *, slots: int = 1) -> None:
+    `observer` is called after the claim, the recovery, each poll of log ends, each round, and at the end.
+    """
+
+    def __init__(
+        self, sink: Sink, clock: Callable[[], int], *, slots: int = 1, observer: Callable[[], None] | None = None
+    ) -> None:
         self._sink = sink
         self._clock = clock
+        self._observer = observer
         self._lock = threading.Lock()
         self._started = clock()
         self._state = RunState.STARTING
@@ -54,6 +60,7 @@ class Progress:
         with self._lock:
             self._state = RunState.RECOVERING
             self._set_state(state, committable_offsets(state))
+        self._notify()
 
     def recovered(self, commits: Committer | None = None) -> None:
         """Recovery has ended; the rounds start from the state of `commits`."""
@@ -62,11 +69,13 @@ class Progress:
             if commits is not None:
                 self._set_state(commits.state, commits.committed)
                 self._published(commits.published, self._clock())
+        self._notify()
 
     def log_ends(self, ends: Mapping[TopicPartition, int]) -> None:
         """Sets the current log ends."""
         with self._lock:
             self._ends = dict(ends)
+        self._notify()
 
     def hanging(self, reports: Sequence[HangingTransactionReport]) -> None:
         """Sets the current hanging transactions."""
@@ -90,6 +99,7 @@ class Progress:
             self._rounds = _timed(self._rounds, recorded - started)
             self._publishes = _timed(self._publishes, ended - recorded)
             self._published(commits.published, ended)
+        self._notify()
 
     def _set_state(self, state: LedgerState, visible_to: Mapping[TopicPartition, int]) -> None:
         self._ledger = state
@@ -139,6 +149,11 @@ class Progress:
         with self._lock:
             self._failure = failure
             self._state = RunState.FAILED if failure else RunState.ENDED
+        self._notify()
+
+    def _notify(self) -> None:
+        if self._observer is not None:
+            self._observer()
 
     # -- read by servers -----------------------------------------------------------------------------------------------
 

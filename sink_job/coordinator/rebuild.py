@@ -50,8 +50,8 @@ class Rebuilder:
     ) -> tuple[dict[TopicPartition, PartitionState], list[LostObject]]:
         """The states of these topic-partitions, with their open objects under new uploads.
 
-        The caller aborts the previous uploads (`uploads`) after a record has replaced them, not before: this driver may
-        be fenced without knowing it, and the new driver continues those uploads.
+        The caller aborts the previous uploads (`open_uploads`) after a record has replaced them, not before: this
+        driver may be fenced without knowing it, and the new driver continues those uploads.
         """
         self._consecutive.update(lost.keys())
         for tp, why in lost.items():
@@ -98,15 +98,6 @@ class Rebuilder:
         """Resets the count of consecutive rebuilds of topic-partitions that a round has written."""
         for tp in partitions:
             del self._consecutive[tp]
-
-    def uploads(self, partitions: Mapping[TopicPartition, PartitionState], state: LedgerState) -> list[tuple[str, str]]:
-        """Key and upload id of the open objects that have an upload; `state` contains their settings."""
-        return [
-            (self._dispatcher.pipeline(state, o.settings).key(tp, o.path, o.first), o.upload)
-            for tp, p in partitions.items()
-            for o in p.open
-            if o.upload
-        ]
 
 
 def _grouped(values: Sequence[V], key: Callable[[V], K]) -> dict[K, list[V]]:

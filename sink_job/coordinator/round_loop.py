@@ -26,6 +26,7 @@ from sink_job.coordinator.topic_discovery import TopicDiscovery
 from sink_job.engine.types import Cancelled
 from sink_job.ledger import data_loss, ownership
 from sink_job.ledger.clocks import HostClock, report_set_back, without_clock
+from sink_job.ledger.open_uploads import open_uploads
 from sink_job.ledger.orphan_cleanup import OrphanCleaner
 from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, PartitionState
 from sink_job.ledger.store import Ledger
@@ -238,7 +239,6 @@ class RoundLoop:
         return ends
 
     def _partition_views(self, ends: Mapping[TopicPartition, int], now: int) -> dict[TopicPartition, PartitionView]:
-        rotation = self.sink.spec.rotation
         views = {}
         for tp, end in ends.items():
             state = self._state_of(tp)
@@ -247,7 +247,7 @@ class RoundLoop:
                 end=min(end, self._targets.get(tp, 0)) if self.stop_condition.ends else end,
                 record_bytes=self._record_bytes.get(tp),
                 last_read_ms=self._last_read_ms.get(tp),
-                is_close_due=is_close_due(state, rotation, now),
+                is_close_due=is_close_due(state, self.sink.spec.rotation, now),
             )
         return views
 
@@ -265,7 +265,7 @@ class RoundLoop:
             self._s3.abort(key, upload)
         self._rebuilder.written(written)
         rebuilt, lost_objects = self._rebuild_open(lost)
-        replaced = self._rebuilder.uploads({tp: self._state_of(tp) for tp in rebuilt}, self.state)
+        replaced = open_uploads({tp: self._state_of(tp) for tp in rebuilt}, self.state.settings)
         committer.record(
             clock=self._now,
             partitions={tp: r.state for tp, r in written.items()} | rebuilt,
@@ -273,7 +273,7 @@ class RoundLoop:
             rotations=[rotation for r in written.values() for rotation in r.rotations],
             lost=lost_objects,
             started_uploads=[upload for r in written.values() for upload in r.started_uploads]
-            + self._rebuilder.uploads(rebuilt, self.state),
+            + open_uploads(rebuilt, self.state.settings),
         )
         for key, upload in replaced:
             self._s3.abort(key, upload)

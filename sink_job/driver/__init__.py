@@ -1,4 +1,4 @@
-"""The process that runs a sink: wiring, signals, logs, the screen, and the report served by HTTP.
+"""The driver process of a sink: wiring, signals, logs, the console, and the report over HTTP.
 
-Nothing is imported here: a wrong manifest is told before Spark, S3 or Kafka are loaded.
+This module imports nothing. An invalid manifest is therefore reported before Spark, S3 and Kafka clients are loaded.
 """

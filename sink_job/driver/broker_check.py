@@ -1,6 +1,7 @@
-"""Whether any broker can be reached at all, asked before a JVM is started for it.
+"""Checks that a broker accepts connections, before a JVM is started.
 
-Kafka's client says of every trouble that it timed out, after most of a minute. A plain connection says why, at once.
+Kafka's client reports every connection failure as a timeout, after most of a minute. A TCP connection fails immediately
+and with the reason.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Sequence
 from sink_job.api.errors import TransientError
 
 BROKER_TIMEOUT_S = 10.0
-"""How long brokers may take to come up."""
+"""How long to wait for a broker to accept a connection, in s."""
 
 _CONNECT_S = 3.0
 _PAUSE_S = 0.5
@@ -29,9 +30,9 @@ def wait_for_broker(
     connect: Callable[[Address, float], socket.socket] = socket.create_connection,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Returns as soon as one of `servers` (host:port, separated by commas) accepts a connection, or `stop` is set.
+    """Returns when one of `servers` (host:port, separated by commas) accepts a connection, or when `stop` is set.
 
-    Raises TransientError with each server's reason when none has done so in time.
+    Raises TransientError, with the reason of each server, if no server accepts a connection within `patience_s`.
     """
     stop = stop or threading.Event()
     addresses = _addresses(servers)

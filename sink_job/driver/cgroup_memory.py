@@ -1,4 +1,4 @@
-"""The memory that the container of this process may use, which Kubernetes can raise while the process runs."""
+"""The memory limit of this process's container. Kubernetes can increase it while the process runs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ _FILES = ("memory.max", "memory/memory.limit_in_bytes")
 
 
 def memory_limit(root: Path = _CGROUPS) -> int | None:
-    """Bytes, by cgroup v2 or v1; None where nothing is said or nothing limits it."""
+    """The limit in bytes, from cgroup v2 or v1; None if there is no limit or no cgroup."""
     for name in _FILES:
         try:
-            said = (root / name).read_text().strip()
+            text = (root / name).read_text().strip()
         except OSError:
             continue
-        return int(said) if said.isdigit() else None
+        return int(text) if text.isdigit() else None
     return None
 
 
 class ContainerMemory:
-    """What a run was given (bytes), and what it has by now: its container's limit is followed where that was what it
-    was given, as the operator makes both the same; who says otherwise is taken at their word.
+    """The memory of a run, and its current value after a resize of the container.
+
+    The operator sets `--memory` to the limit of the container. If both are equal at the start, this class follows the
+    limit. If they differ, `--memory` applies for the whole run. `given`: the value of `--memory` in bytes.
     """
 
     def __init__(self, given: int | None, root: Path = _CGROUPS) -> None:
@@ -30,6 +32,6 @@ class ContainerMemory:
         self._follows = given is not None and memory_limit(root) == given
 
     def current(self) -> int | None:
-        """Bytes that the container has by now, where that is more than at the start."""
+        """The current limit of the container in bytes, if it is larger than at the start; else None."""
         limit = memory_limit(self._root) if self._follows else None
         return limit if limit is not None and self._given is not None and limit > self._given else None

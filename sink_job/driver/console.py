@@ -1,6 +1,6 @@
-"""Progress for the person who watches: one live screen on a terminal, a few log lines elsewhere.
+"""Progress output: a live console on a terminal, log lines elsewhere.
 
-Both show the tracker's report and nothing else, so what is seen is what `/report` says. Log lines go above the screen.
+Both show only data of the report, so they agree with `/report`. Log lines appear above the live console.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from sink_job.driver.logs import LogHandler
 LINE_EVERY_MS = 10_000
 PUBLISH_LINE_EVERY_MS = 2_000
 WINDOW_MS = 20_000
-"""Time over which the screen averages rates: rounds come in bursts."""
+"""Time window for the rates on the live console, because rounds complete in bursts."""
 
-_BESIDE_ROWS = 7  # lines of the screen that are not partitions
+_BESIDE_ROWS = 7  # lines of the console other than topic-partitions
 _COLOURS = {RunState.RUNNING: "green", RunState.FAILED: "red", RunState.STOPPING: "yellow"}
 _log = logging.getLogger(__name__)
 
 
 class TaskCount(NamedTuple):
-    """The round under way: tasks that ended, of how many."""
+    """Completed and total tasks of the current round."""
 
     done: int
     total: int
@@ -44,7 +44,7 @@ class Rates:
         self._samples: deque[tuple[int, int, int]] = deque()
 
     def add(self, report: Report) -> tuple[float, float]:
-        """Takes in a report; returns (records, bytes) a second."""
+        """Adds a report; returns (records, bytes) per second."""
         now = report.now, report.totals.records, report.totals.bytes
         self._samples.append(now)
         while len(self._samples) > 2 and self._samples[1][0] <= now[0] - WINDOW_MS:
@@ -57,14 +57,14 @@ class Rates:
 
 
 class LiveConsole:
-    """Renders reports as one screen. `where` is what the header says of the objects' place."""
+    """Renders reports for the live console. `where` is the location of objects in the header."""
 
     def __init__(self, where: str) -> None:
         self._where = where
         self._rates = Rates()
 
     def render(self, report: Report, *, height: int, tasks: TaskCount | None = None) -> RenderableType:
-        """The screen, for a terminal of `height` lines: the partitions with the largest lag first."""
+        """The console for a terminal of `height` lines, with the largest lag first."""
         return Group(
             Text(""),
             self._header(report, tasks),
@@ -93,13 +93,13 @@ class LiveConsole:
             f"{report.memory.open_objects:,} open",
             f"last publish {published}",
         ]
-        bad = [f"{n:,} {what}" for n, what in ((totals.dropped, "refused"), (totals.retries, "S3 retries")) if n]
+        problems = [f"{n:,} {what}" for n, what in ((totals.dropped, "dropped"), (totals.retries, "S3 retries")) if n]
         text = Text("  ".join(words))
-        return text.append("  " + "  ".join(bad), style="yellow") if bad else text
+        return text.append("  " + "  ".join(problems), style="yellow") if problems else text
 
 
 def _round(report: Report, *, under_way: bool) -> int:
-    """The round's number in the ledger, which goes on over restarts, as `/report` and `status` tell it."""
+    """The record number of the round in the ledger, as in `/report` and `status`. It continues after a restart."""
     return (report.round or 0) + under_way
 
 
@@ -108,62 +108,63 @@ def _partitions(report: Report, rows: int) -> Table:
     table.add_column("topic-partition", no_wrap=True)
     for title in ("committed", "end", "lag", "open"):
         table.add_column(title, justify="right", no_wrap=True)
-    worst = sorted(report.partitions, key=lambda p: (-(p.lag or 0), p.topic, p.partition))
-    shown = worst if len(worst) <= rows else worst[: rows - 1]
+    by_lag = sorted(report.partitions, key=lambda p: (-(p.lag or 0), p.topic, p.partition))
+    shown = by_lag if len(by_lag) <= rows else by_lag[: rows - 1]
     for p in shown:
         table.add_row(f"{p.topic}-{p.partition}", f"{p.committed:,}", known(p.end), known(p.lag), str(p.open_objects))
-    if rest := worst[len(shown) :]:
+    if rest := by_lag[len(shown) :]:
         table.add_row(f"and {len(rest):,} more", "", "", known(_lag(rest)), str(sum(p.open_objects for p in rest)))
     return table
 
 
 class PlainConsole:
-    """Renders reports as log lines: at most one in 10 s, or in 2 s when objects became visible, and only of news."""
+    """Renders reports as log lines, only after a change: at most one every 10 s, or every 2 s with new visible
+    objects."""
 
     def __init__(self) -> None:
-        self._told: Report | None = None
-        self._told_at = 0
-        self._told_tasks: TaskCount | None = None
+        self._logged: Report | None = None
+        self._logged_at = 0
+        self._logged_tasks: TaskCount | None = None
 
-    def line(self, report: Report, look_at_tasks: Callable[[], TaskCount | None] = lambda: None) -> str | None:
-        """What to say of this report, None when there is no news or it is too early."""
-        told = self._told
-        if told is None:
+    def line(self, report: Report, read_tasks: Callable[[], TaskCount | None] = lambda: None) -> str | None:
+        """The log line for this report; None if nothing changed or the last line is too recent."""
+        logged = self._logged
+        if logged is None:
             if report.state is not RunState.RUNNING or _lag(report.partitions) is None:
                 return None
-            self._tell(report.model_copy(update={"totals": Totals()}))
-            return f"running; {_where_it_stands(report)}"
-        wait = PUBLISH_LINE_EVERY_MS if report.totals.objects > told.totals.objects else LINE_EVERY_MS
-        if report.now - self._told_at < wait:
+            self._mark_logged(report.model_copy(update={"totals": Totals()}))
+            return f"running; {_open_and_lag(report)}"
+        wait = PUBLISH_LINE_EVERY_MS if report.totals.objects > logged.totals.objects else LINE_EVERY_MS
+        if report.now - self._logged_at < wait:
             return None
-        if report.totals != told.totals:
-            self._tell(report)
-            return _news(report, told)
-        tasks = look_at_tasks()
-        if tasks and tasks != self._told_tasks:
-            self._told_at, self._told_tasks = report.now, tasks
-            return f"round {_round(report, under_way=True)}: {tasks.done:,} of {tasks.total:,} tasks are done"
+        if report.totals != logged.totals:
+            self._mark_logged(report)
+            return _changes(report, logged)
+        tasks = read_tasks()
+        if tasks and tasks != self._logged_tasks:
+            self._logged_at, self._logged_tasks = report.now, tasks
+            return f"round {_round(report, under_way=True)}: {tasks.done:,} of {tasks.total:,} tasks completed"
         return None
 
-    def _tell(self, report: Report) -> None:
-        self._told, self._told_at, self._told_tasks = report, report.now, None
+    def _mark_logged(self, report: Report) -> None:
+        self._logged, self._logged_at, self._logged_tasks = report, report.now, None
 
 
-def _news(report: Report, told: Report) -> str:
-    seconds = (report.now - told.now) / 1000
-    new, old = report.totals, told.totals
+def _changes(report: Report, logged: Report) -> str:
+    seconds = (report.now - logged.now) / 1000
+    new, old = report.totals, logged.totals
     return (
         f"{new.records:,} records ({count((new.records - old.records) / seconds)}/s, "
         f"{size((new.bytes - old.bytes) / seconds)}/s); {new.objects:,} objects "
-        f"(+{new.objects - old.objects:,}){_refused(report)}; {_where_it_stands(report)}"
+        f"(+{new.objects - old.objects:,}){_dropped(report)}; {_open_and_lag(report)}"
     )
 
 
-def _refused(report: Report) -> str:
-    return f", {report.totals.dropped:,} refused" if report.totals.dropped else ""
+def _dropped(report: Report) -> str:
+    return f", {report.totals.dropped:,} dropped" if report.totals.dropped else ""
 
 
-def _where_it_stands(report: Report) -> str:
+def _open_and_lag(report: Report) -> str:
     return f"{report.memory.open_objects:,} open; lag {known(_lag(report.partitions))}"
 
 
@@ -171,9 +172,9 @@ def _where_it_stands(report: Report) -> str:
 def live(
     read: Callable[[], Report], tasks: Callable[[], TaskCount | None], where: str, handler: LogHandler, console: Console
 ) -> Iterator[None]:
-    """Shows the screen on `console` until the end, with the handler's log lines above it."""
+    """Shows the live console on `console` while the context is active, with log lines above it."""
     screen = LiveConsole(where)
-    before = handler.write
+    previous = handler.write
 
     def write(line: str) -> None:
         console.print(Text(line), soft_wrap=True)
@@ -189,24 +190,24 @@ def live(
         ):
             yield
     finally:
-        handler.write = before
+        handler.write = previous
 
 
 @contextmanager
 def plain(
-    read: Callable[[], Report], tasks: Callable[[], TaskCount | None], *, look_every_s: float = 0.5
+    read: Callable[[], Report], tasks: Callable[[], TaskCount | None], *, poll_interval_s: float = 0.5
 ) -> Iterator[None]:
-    """Logs lines until the end."""
+    """Logs progress lines while the context is active."""
     done = threading.Event()
     lines = PlainConsole()
 
-    def look() -> None:
-        while not done.wait(look_every_s):
+    def poll() -> None:
+        while not done.wait(poll_interval_s):
             line = lines.line(read(), tasks)
             if line:
                 _log.info("%s", line)
 
-    thread = threading.Thread(target=look, name="s3sink-progress", daemon=True)
+    thread = threading.Thread(target=poll, name="s3sink-progress", daemon=True)
     thread.start()
     try:
         yield
@@ -216,24 +217,24 @@ def plain(
 
 
 def summary(report: Report) -> str:
-    """What a run has done, in one line."""
+    """The result of a run, in one line."""
     totals = report.totals
     still_open = f", {report.memory.open_objects:,} still open" if report.memory.open_objects else ""
     took = duration(report.now - report.started_at)
     return (
         f"{report.name}: {totals.records:,} records ({size(totals.bytes)}) in {took}; "
-        f"{totals.objects:,} objects made visible{_refused(report)}{still_open}; lag {known(_lag(report.partitions))}"
+        f"{totals.objects:,} objects published{_dropped(report)}{still_open}; lag {known(_lag(report.partitions))}"
     )
 
 
 def _lag(partitions: list[PartitionReport]) -> int | None:
-    """The sum, unknown as long as one is, or all are."""
+    """The sum of all lags; None if one is unknown or there are no partitions."""
     lags = [p.lag for p in partitions]
     return None if None in lags or not lags else sum(lag for lag in lags if lag is not None)
 
 
 def known(number: int | None) -> str:
-    """A number with thousands marked; `?` for one that is not known."""
+    """A number with thousands separators; `?` for an unknown one."""
     return "?" if number is None else f"{number:,}"
 
 

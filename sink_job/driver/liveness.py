@@ -1,84 +1,42 @@
-"""Whether the driver lives: a heartbeat, beaten by whatever shows that work goes on.
+"""Liveness of the driver: a heartbeat for `/healthz`.
 
-An open port proves nothing and a slow round is no fault: a round of a large backlog takes as long as it takes. So the
-heart beats with every look at Kafka, every step of a round, and every task that ends inside of one; only silence of all
-of them, for longer than Kafka's and S3's own patience could explain, means stuck.
+An open port does not prove progress, and a slow round is not a failure: a round can take long after a backlog. Each
+change of `Progress` beats: after a request to Kafka and after the steps of a round. So does each completed task of a
+round. The driver is unhealthy after HEARTBEAT_TIMEOUT_S without a beat. This time is longer than all timeouts and
+retries of Kafka and S3 together.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-
-from sink_job.api.report import Failure
-from sink_job.api.spec import Sink
-from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.committer import Committer
-from sink_job.coordinator.progress import Progress
-from sink_job.ledger.state import LedgerState
-from sink_job.writer.partition_writer import TaskResult
+from collections.abc import Callable
 
 HEARTBEAT_TIMEOUT_S = 900.0
-"""Longest silence of a driver that lives: one task's reads and uploads, with all their retries, take less."""
+"""Maximum time between two beats of a healthy driver, in s. One task with all its retries takes less."""
 
 
 class Heartbeat:
-    """The last sign of life. Thread-safe."""
+    """The time of the last beat. Thread-safe. `clock` returns seconds and never goes backwards."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._last = clock()
-        self._seen: object = None
+        self._observed: object = None
 
     def beat(self) -> None:
+        """Records the current time."""
         with self._lock:
             self._last = self._clock()
 
     def observed(self, progress: object) -> None:
-        """Beats when `progress` is another one than the last time."""
+        """Beats if `progress` differs from the previous call."""
         with self._lock:
-            if progress != self._seen:
-                self._seen, self._last = progress, self._clock()
+            if progress != self._observed:
+                self._observed, self._last = progress, self._clock()
 
     def silence_s(self) -> float:
-        """Seconds since the last sign of life."""
+        """Seconds since the last beat."""
         with self._lock:
             return self._clock() - self._last
-
-
-class LiveTracker(Progress):
-    """A tracker whose every entry is a heartbeat."""
-
-    def __init__(self, sink: Sink, clock: Callable[[], int], *, slots: int, heart: Heartbeat) -> None:
-        super().__init__(sink, clock, slots=slots)
-        self.heart = heart
-
-    def claimed(self, state: LedgerState) -> None:
-        self.heart.beat()
-        super().claimed(state)
-
-    def recovered(self, commits: Committer | None = None) -> None:
-        self.heart.beat()
-        super().recovered(commits)
-
-    def sees(self, ends: Mapping[TopicPartition, int]) -> None:
-        self.heart.beat()
-        super().log_ends(ends)
-
-    def round_done(
-        self,
-        results: Mapping[TopicPartition, TaskResult],
-        commits: Committer,
-        *,
-        started: int,
-        recorded: int,
-        ended: int,
-    ) -> None:
-        self.heart.beat()
-        super().round_completed(results, commits, started=started, recorded=recorded, ended=ended)
-
-    def ended(self, failure: Failure | None) -> None:
-        self.heart.beat()
-        super().ended(failure)

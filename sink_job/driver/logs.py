@@ -1,7 +1,7 @@
-"""Log lines, on standard error: text for people, JSON for machines, without secrets, at one place.
+"""Logging to standard error, as text or JSON, without secrets.
 
-`LogHandler.write` can be exchanged, so that lines appear above a live screen instead of through it. What the JVM and
-the Python workers write to standard error comes here too, as lines of the logger `sink_job.spark.jvm`.
+The live console replaces `LogHandler.write` to show log lines above it. The logger `sink_job.spark.jvm` logs the
+standard error of the JVM and of the Python workers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, and the traceback if there is one."""
+    """One JSON object per line: time, level, logger, message, and the traceback of an exception."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -44,7 +44,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class LogHandler(logging.Handler):
-    """Hands each line to `write`."""
+    """Passes each line to `write`."""
 
     def __init__(self, write: Write) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class LogHandler(logging.Handler):
 
 
 def set_up(kind: str, *, debug: bool = False, stream: TextIO | None = None) -> LogHandler:
-    """Sends all logging to standard error (or `stream`), as `text` or `json`; libraries from WARNING on."""
+    """Configures logging to standard error (or `stream`), as `text` or `json`. Libraries log from WARNING on."""
     handler = LogHandler(writer(sys.stderr if stream is None else stream))
     handler.setFormatter(JsonFormatter() if kind == "json" else TextFormatter())
     if not debug:
@@ -74,12 +74,13 @@ def set_up(kind: str, *, debug: bool = False, stream: TextIO | None = None) -> L
 
 
 def _is_relevant(record: logging.LogRecord) -> bool:
-    """Not what py4j logs, past its own loggers, of every call to a JVM that is gone: the error itself is told."""
+    """False for records of py4j in the root logger, one for each call to a terminated JVM. The error itself is
+    logged."""
     return not (record.name == "root" and "py4j" in record.pathname)
 
 
 def writer(stream: TextIO) -> Write:
-    """Writes whole lines to `stream`, each at once."""
+    """A function that writes a line to `stream` and flushes it."""
 
     def write(line: str) -> None:
         stream.write(line + "\n")

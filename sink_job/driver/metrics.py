@@ -1,6 +1,6 @@
-"""`/metrics`: the tracker's numbers in Prometheus' text format. Names and meanings: docs/metrics.md.
+"""`/metrics`: the report in Prometheus' text format. docs/metrics.md describes the metrics.
 
-A collector reads the tracker when it is asked, so nothing is counted twice and an idle endpoint costs nothing.
+The collector reads the report at each scrape. It has no counters of its own.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ PREFIX = "s3sink_"
 
 _TOTALS = {
     "records": "Records in recorded objects, open ones included",
-    "bytes": "Their encoded, uncompressed bytes",
-    "objects": "Objects made visible",
-    "parts": "Parts uploaded",
-    "uploaded_bytes": "Bytes of the parts uploaded",
-    "ignored_records": "Records without value that onNullValue let go",
-    "dropped_records": "Refused records that errors.tolerance let go",
-    "rebuilt_objects": "Objects rebuilt because their upload was lost",
-    "s3_retries": "Requests to S3 that were tried again",
-    "clock_jumps": "Times that the host's clock was set by more than 5 s",
+    "bytes": "Encoded, uncompressed bytes of recorded objects",
+    "objects": "Published objects",
+    "parts": "Uploaded parts",
+    "uploaded_bytes": "Bytes of uploaded parts",
+    "ignored_records": "Records without value, ignored by errors.onNullValue",
+    "dropped_records": "Invalid records, dropped by errors.tolerance: All",
+    "rebuilt_objects": "Objects rebuilt after the loss of their upload",
+    "s3_retries": "Retried requests of tasks to S3",
+    "clock_jumps": "Changes of the host's clock by more than 5 s",
 }
 _FIELDS = {
     "ignored_records": "ignored",
@@ -45,15 +45,15 @@ _FIELDS = {
 
 _PARTITION: Mapping[str, tuple[str, Callable[[PartitionReport], int | None]]] = {
     "committed_offset": ("First offset that is not in a visible object", lambda p: p.committed),
-    "next_offset": ("First offset that has not been read into an object", lambda p: p.next),
-    "end_offset": ("Log end as read_committed sees it", lambda p: p.end),
+    "next_offset": ("First offset that has not been read", lambda p: p.next),
+    "end_offset": ("Log end offset at the sink's isolation level", lambda p: p.end),
     "lag_records": ("Offsets between committed_offset and end_offset", lambda p: p.lag),
-    "open_objects": ("Objects being written", lambda p: p.open_objects),
+    "open_objects": ("Open objects", lambda p: p.open_objects),
 }
 
 
 class ReportCollector(Collector):
-    """What the report, the tasks' requests and the driver's own requests say, as metrics."""
+    """Metrics of the report and of the requests to S3."""
 
     def __init__(
         self,
@@ -62,7 +62,8 @@ class ReportCollector(Collector):
         lost: Callable[[], int],
         requests: Mapping[str, Callable[[], Mapping[str, int]]],
     ) -> None:
-        """`lost`: offsets given up because Kafka dropped them. `requests`: requests to S3 by kind, of each process."""
+        """`lost`: offsets that Kafka deleted before they were in S3. `requests`: requests to S3 by operation, for each
+        process (driver, task)."""
         self._report = report
         self._lost = lost
         self._requests = requests
@@ -72,7 +73,8 @@ class ReportCollector(Collector):
         yield from self._identity(report)
         for name, about in _TOTALS.items():
             yield CounterMetricFamily(PREFIX + name, about, value=getattr(report.totals, _FIELDS.get(name, name)))
-        yield CounterMetricFamily(f"{PREFIX}lost_offsets", "Offsets given up, dropped by Kafka", value=self._lost())
+        about = "Offsets deleted in Kafka before they were in S3"
+        yield CounterMetricFamily(f"{PREFIX}lost_offsets", about, value=self._lost())
         yield self._s3()
         yield from self._durations(report)
         yield from self._sizes(report)
@@ -84,13 +86,13 @@ class ReportCollector(Collector):
         info.add_metric([], {"sink_id": report.sink_id, "name": report.name, "namespace": report.namespace})
         yield info
         states = {state.value: state is report.state for state in RunState}
-        yield StateSetMetricFamily(f"{PREFIX}state", "What the driver is doing", value=states)
+        yield StateSetMetricFamily(f"{PREFIX}state", "State of the driver", value=states)
         yield _gauge("epoch", "Number of this driver's claim in the ledger", report.epoch)
         yield _gauge("ledger_record", "Number of the last record in the ledger", report.round)
-        yield _gauge("start_time_seconds", "When this driver started", report.started_at / 1000)
+        yield _gauge("start_time_seconds", "Start time of this driver", report.started_at / 1000)
         yield _gauge(
             "last_publish_time_seconds",
-            "When an object was last made visible",
+            "Time of the last publication of an object",
             None if report.last_publish is None else report.last_publish / 1000,
         )
 
@@ -103,8 +105,8 @@ class ReportCollector(Collector):
 
     def _durations(self, report: Report) -> Iterator[Metric]:
         for name, about, timing in (
-            ("round_duration", "Reading, cutting, uploading and recording one round", report.rounds),
-            ("publish_duration", "Making one round's objects visible and committing offsets", report.publishes),
+            ("round_duration", "Time to plan, read, upload and record one round", report.rounds),
+            ("publish_duration", "Time to publish the objects of one round and commit offsets", report.publishes),
         ):
             yield SummaryMetricFamily(
                 f"{PREFIX}{name}_seconds", about, count_value=timing.count, sum_value=timing.total_ms / 1000
@@ -113,23 +115,23 @@ class ReportCollector(Collector):
     def _sizes(self, report: Report) -> Iterator[Metric]:
         memory = report.memory
         yield _gauge("assigned_partitions", "Topic-partitions of this sink", report.assigned_partitions)
-        yield _gauge("active_partitions", "Topic-partitions that the last round read", report.active_partitions)
-        yield _gauge("task_slots", "Tasks that run at a time", memory.slots)
-        yield _gauge("buffered_bytes", "Bytes that tasks of the last round held at their peak", memory.buffered_bytes)
-        yield _gauge("spilled_bytes", "Bytes that tasks of the last round put on local disk", memory.spilled_bytes)
+        yield _gauge("active_partitions", "Topic-partitions read by the last round", report.active_partitions)
+        yield _gauge("task_slots", "Maximum number of concurrent tasks", memory.slots)
+        yield _gauge("buffered_bytes", "Peak bytes in memory of the tasks of the last round", memory.buffered_bytes)
+        yield _gauge("spilled_bytes", "Bytes that the tasks of the last round spilled to disk", memory.spilled_bytes)
         yield _gauge("jvm_peak_bytes", "Peak resident memory of the JVM", memory.jvm_bytes)
         yield _gauge("python_worker_peak_bytes", "Peak resident memory of the largest worker", memory.python_bytes)
 
 
 def exposition(numbers: ReportCollector) -> bytes:
-    """All of them in the text format."""
+    """All metrics in the text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(numbers)
     return generate_latest(registry)
 
 
 def _gauge(name: str, about: str, value: float | None) -> Metric:
-    """One number; a metric without a sample when it is not known."""
+    """A gauge; without a sample if the value is unknown."""
     family = GaugeMetricFamily(PREFIX + name, about)
     if value is not None:
         family.add_metric([], value)

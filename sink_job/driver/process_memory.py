@@ -1,4 +1,4 @@
-"""How much memory the processes of a run take, JVM and Python apart, as the kernel counts it."""
+"""The resident memory of the JVM and of the Python workers, from /proc."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _PROC = Path("/proc")
 
 
 class PeakRss(NamedTuple):
-    """Largest resident sizes so far, in bytes: of the JVM, and of the largest Python worker. None: not known here."""
+    """Peak resident memory in bytes, of the JVM and of the largest Python worker. None: unknown."""
 
     jvm: int | None = None
     python: int | None = None
 
 
 def peak_rss(parent: int | None = None, proc: Path = _PROC) -> PeakRss:
-    """Of the living descendants of process `parent` (default: this one); nothing is known without a /proc."""
+    """The peaks of the running descendants of process `parent` (default: this one); unknown without /proc."""
     jvm = python = None
     for pid, name in _descendants(os.getpid() if parent is None else parent, proc):
         peak = _peak(pid, proc)

@@ -1,7 +1,7 @@
-"""Serves what the driver knows about itself: `/report`, `/metrics`, `/healthz`, `/readyz`.
+"""HTTP server of the driver: `/report`, `/metrics`, `/healthz`, `/readyz`.
 
-A few small answers to a few clients: the standard library's server does. It knows no authentication, so it listens on
-loopback unless told otherwise; nothing it serves is a secret.
+It uses the standard library's server: responses are small and clients are few. It has no authentication and serves no
+secrets. Its default address is on loopback.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TEXT = "text/plain; charset=utf-8"
 
 
 class Answer(NamedTuple):
-    """What is sent: HTTP status, type and body."""
+    """A response: HTTP status, content type and body."""
 
     status: int
     content_type: str
@@ -33,10 +33,10 @@ Routes = Mapping[str, Callable[[], Answer]]
 
 
 class ReportServer:
-    """Listens while it is entered. `routes` are called in threads of their own."""
+    """Listens while the context is active. Each route is called in its own thread."""
 
     def __init__(self, host: str, port: int, routes: Routes) -> None:
-        """`port` 0: any that is free, see `address`. Raises ConfigurationError when the address cannot be had."""
+        """`port` 0: any free port, see `address`. Raises ConfigurationError if it cannot listen on the address."""
 
         class Handler(_Handler):
             answers = routes
@@ -49,7 +49,7 @@ class ReportServer:
 
     @property
     def address(self) -> str:
-        """`host:port` that it listens on."""
+        """The address of the server as `host:port`."""
         host, port = self._server.server_address[:2]
         return f"{host if isinstance(host, str) else host.decode()}:{port}"
 
@@ -68,12 +68,12 @@ class ReportServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    block_on_close = False  # a client that does not read must not hold up the end
+    block_on_close = False  # a client that does not read must not block the end of the driver
 
 
 class _Handler(BaseHTTPRequestHandler):
     answers: Routes
-    timeout = 10  # s without a byte; then the client has gone
+    timeout = 10  # s without data until the connection is closed
     server_version = "s3sink"
     sys_version = ""
 
@@ -101,5 +101,5 @@ def _called(route: Callable[[], Answer]) -> Answer:
     try:
         return route()
     except Exception:
-        _log.exception("a report could not be made")
-        return Answer(500, TEXT, b"the report could not be made; the log says why\n")
+        _log.exception("could not create a report")
+        return Answer(500, TEXT, b"could not create the report; see the log\n")

@@ -1,6 +1,6 @@
-"""Wires one sink's driver to Kafka, S3 and Spark, and runs it in this process until its goal or a signal.
+"""Connects a sink's coordinator to Kafka, S3 and Spark, and runs it until its stop condition or a signal.
 
-What can be told early is told early: secrets, memory and the bucket are looked at before the JVM is started.
+Secrets, memory and the bucket are checked before the JVM starts, to report errors early.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from sink_job.api.report import Failure, Report
 from sink_job.api.spec import Sink
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
+from sink_job.coordinator.progress import Progress
 from sink_job.driver import console, logs, metrics, termination_message
 from sink_job.driver.broker_check import wait_for_broker
 from sink_job.driver.cgroup_memory import ContainerMemory
-from sink_job.driver.liveness import HEARTBEAT_TIMEOUT_S, Heartbeat, LiveTracker
+from sink_job.driver.liveness import HEARTBEAT_TIMEOUT_S, Heartbeat
 from sink_job.driver.process_memory import peak_rss
 from sink_job.driver.report_server import JSON, TEXT, Answer, ReportServer, Routes
 from sink_job.driver.secret_registry import SECRETS
@@ -46,10 +47,10 @@ from sink_job.spark.jars import connector_jars
 from sink_job.spark.session import session
 
 KAFKA_TIMEOUT_MS = 50_000
-"""How long Kafka may keep a question waiting before the run ends with TransientError."""
+"""Timeout of a request to Kafka's admin API. After it, the run ends with TransientError."""
 
 JVM_ENDS_S = 3
-"""How long a killed JVM may take to be gone, which is when an error is blamed on it."""
+"""How long to wait for the exit code of the JVM after an error, in s."""
 
 CLUSTER = "S3SINK_CLUSTER"
 
@@ -58,9 +59,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How to run. `http`: host and port to serve the report on; `memory`: bytes of the whole process tree; `cores`:
-    tasks at a time; `screen`: show the live screen if standard error is a terminal; `spark_properties`: the file that
-    describes executors in pods of their own, whose sizes then count for tasks instead."""
+    """The options of a run.
+
+    `http`: host and port of the report server. `memory`: bytes for the whole process tree. `cores`: concurrent tasks.
+    `screen`: show the live console if standard error is a terminal. `spark_properties`: file with the Spark properties
+    of executor pods; tasks then use the memory and cores of these pods.
+    """
 
     goal: StopCondition = field(default_factory=StopCondition)
     secret_dirs: Mapping[str, Path] = field(default_factory=dict)
@@ -74,19 +78,20 @@ class Options:
 
 
 def run_sink(sink: Sink, options: Options, signals: StopSignals) -> Report:
-    """Runs the sink until its goal is reached or a signal comes; returns its last report.
+    """Runs the sink until its stop condition or a signal; returns its last report.
 
-    Raises the SinkError that ended it.
+    Raises the SinkError that ended the run.
     """
     handler = logs.set_up(options.log, debug=options.debug)
     return _Run(sink, options, signals, handler).run()
 
 
 class _Run:
-    """One run and what belongs to it."""
+    """One run with its resources."""
 
     def __init__(self, sink: Sink, options: Options, signals: StopSignals, handler: logs.LogHandler) -> None:
-        """Raises SecretNotFound and ConfigurationError: parts don't fit in memory, executors are not described."""
+        """Raises SecretNotFound, and ConfigurationError if parts do not fit in memory or the file of executor
+        properties is invalid."""
         self.sink = sink
         self.options = options
         self.signals = signals
@@ -95,13 +100,13 @@ class _Run:
         self.cluster = None if file is None else read_executor_config(file, os.environ)
         self.cores = options.cores or usual_cores() if self.cluster is None else self.cluster.slots
         self.memory = self._memory()
-        self.given = ContainerMemory(options.memory if self.cluster is None else None)
+        self.container_memory = ContainerMemory(options.memory if self.cluster is None else None)
         self.properties = KafkaProperties.of(sink.spec.kafka, options.secret_dirs)
         self.s3_settings = S3Settings.of(sink.spec.s3, options.secret_dirs)
-        self.heart = Heartbeat()
-        self.tracker = LiveTracker(sink, _clock, slots=self.cores, heart=self.heart)
-        self.context: Any = None  # Spark's, while there is one
-        self.begins_spark = False
+        self.heartbeat = Heartbeat()
+        self.progress = Progress(sink, _clock, slots=self.cores, observer=self.heartbeat.beat)
+        self.spark_context: Any = None  # None before the start of Spark
+        self.is_starting_spark = False
 
     def run(self) -> Report:
         failure: Exception | None = None
@@ -112,56 +117,60 @@ class _Run:
                 self._until_stopped(stack, s3)
             except Exception as error:
                 failure = self._classify(error)
-            self.tracker.ended(None if failure is None else failure_of(failure))
-            termination_message.write(self.tracker.report().final().termination_message())
+            self.progress.ended(None if failure is None else failure_of(failure))
+            termination_message.write(self.progress.report().final().termination_message())
         if failure is not None:
             raise failure
-        return self.tracker.report()
+        return self.progress.report()
 
     def _classify(self, error: Exception) -> Exception | None:
-        """What an error means: nothing while stopping, when it is what an end in the middle of something looks like."""
+        """The error to raise for `error`; None for an error that is caused by a stop signal."""
         named = isinstance(error, SinkError) and type(error) is not SinkError
         if self.signals.requested and (not named or isinstance(error, TransientError)):
             _log.info("stopped: %s", error)
             return None
         if named and not isinstance(error, TransientError):
             return error
-        if not named and self.cluster is not None and self.begins_spark:
+        if not named and self.cluster is not None and self.is_starting_spark:
             return TransientError(
-                "Spark did not start with Kubernetes as its cluster; the driver's log has the API server's words. May "
-                "its account get, list, watch, create and delete pods? The chart's ClusterRole for drivers gives that"
+                "Spark could not start on Kubernetes: see the API server's error in the driver log. The driver's "
+                "service account needs the verbs get, list, watch, create and delete on pods, which the chart's "
+                "ClusterRole for drivers grants"
             )
         code = self._jvm_ended() if not named or self.cluster is not None else None
         if code == TooManyExecutorFailures.exit_code:
             return TooManyExecutorFailures(
-                "too many executors failed, and Spark gave up. Look at how their pods ended, at their memory "
-                "(spec.executor.memory) and at spec.executor.podTemplate; the sink goes on where its ledger says"
+                "Spark stopped because too many executors failed. Check the status of their pods, "
+                "spec.executor.memory and spec.executor.podTemplate. The next run resumes from the ledger"
             )
         if not named and code is not None:
             return TransientError(
-                "Spark's JVM has ended, perhaps killed for want of memory. Nothing is lost; if it happens again, take "
-                "fewer tasks at a time (--cores) or look for what else uses this machine's memory"
+                "Spark's JVM has ended, possibly OOM-killed. No data is lost. If this happens again, run fewer "
+                "concurrent tasks (--cores), or free memory on this machine"
             )
         return error
 
     def _jvm_ended(self) -> int | None:
-        """The exit code of Spark's JVM; None as long as it lives."""
-        if self.context is None:
+        """The exit code of Spark's JVM; None while it runs."""
+        if self.spark_context is None:
             return None
         try:
-            return int(self.context._gateway.proc.wait(JVM_ENDS_S))
+            return int(self.spark_context._gateway.proc.wait(JVM_ENDS_S))
         except subprocess.TimeoutExpired:
             return None
 
     def _memory(self) -> memory_budget.MemoryBudget:
-        """Of this process tree or, with executors of their own, of each of those."""
+        """The memory of this process tree or, with executor pods, of each executor."""
         if self.cluster is None:
             return memory_of(self.sink, cores=self.cores, total=self.options.memory)
         return memory_of(self.sink, cores=self.cluster.cores, total=self.cluster.memory)
 
-    def _grown(self) -> tuple[int, int] | None:
-        """Each task's budget and bodies once the container has been given more; the JVM's heap stays as it is."""
-        total = self.given.current()
+    def _current_task_memory(self) -> tuple[int, int] | None:
+        """The budget (bytes) and part buffers of a task after an increase of the container's memory; else None.
+
+        The heap of the JVM does not change.
+        """
+        total = self.container_memory.current()
         if total is None:
             return None
         memory = memory_of(self.sink, cores=self.cores, total=total)
@@ -169,18 +178,18 @@ class _Run:
 
     def _until_stopped(self, stack: ExitStack, s3: S3Client) -> None:
         _log.info(
-            "%s: %d tasks at a time, %s%d MiB of memory (each task %d MiB and %d parts under way)",
+            "%s: %d concurrent tasks, %s%d MiB of memory (for each task %d MiB and %d part buffers)",
             self.sink.sink_id,
             self.cores,
-            "" if self.cluster is None else f"in {self.cluster.instances} executors with each ",
+            "" if self.cluster is None else f"{self.cluster.instances} executors, each with ",
             self.memory.total >> 20,
             self.memory.budget >> 20,
             self.memory.part_buffers,
         )
         present = machine_memory() if self.cluster is None else None
         if present is not None and self.memory.total > present:
-            _log.warning("this machine has only %d MiB of memory", present >> 20)
-        self.signals.on_stop(self.tracker.stopping)
+            _log.warning("this machine has only %d MiB of memory: use --memory or --cores", present >> 20)
+        self.signals.on_stop(self.progress.stopping)
         self.signals.on_stop(s3.cancel_retries)
         s3.check_access()
         stop = threading.Event()
@@ -189,13 +198,13 @@ class _Run:
         jars = connector_jars(_log.info)
         if self.signals.requested:
             return
-        self.begins_spark = True
+        self.is_starting_spark = True
         spark = stack.enter_context(session(self._spark_settings(jars)))
-        self.context = spark.sparkContext
-        self.begins_spark = False
-        admin = JavaKafkaAdmin(self.context._gateway, self.properties, timeout_ms=KAFKA_TIMEOUT_MS)
+        self.spark_context = spark.sparkContext
+        self.is_starting_spark = False
+        admin = JavaKafkaAdmin(self.spark_context._gateway, self.properties, timeout_ms=KAFKA_TIMEOUT_MS)
         stack.callback(_quietly, admin.close)
-        self.heart.beat()
+        self.heartbeat.beat()
         engine = SparkEngine(
             spark,
             self.properties.client(),
@@ -203,13 +212,13 @@ class _Run:
             redact=self.properties.redact,
             cores=self.cores,
         )
-        driver = Coordinator(self.sink, self._world(engine, admin), self.options.goal, self.tracker)
-        self.signals.on_stop(driver.stop)
+        coordinator = Coordinator(self.sink, self._context(engine, admin), self.options.goal, self.progress)
+        self.signals.on_stop(coordinator.stop)
         self.signals.on_stop(admin.close, after_s=3)
         if not self.signals.begin():
             return
-        stack.enter_context(self._progress())
-        driver.run()
+        stack.enter_context(self._console())
+        coordinator.run()
 
     def _spark_settings(self, jars: list[Path]) -> SparkSettings:
         return SparkSettings(
@@ -221,7 +230,7 @@ class _Run:
             cluster=self.cluster,
         )
 
-    def _world(self, engine: SparkEngine, admin: JavaKafkaAdmin) -> CoordinatorContext:
+    def _context(self, engine: SparkEngine, admin: JavaKafkaAdmin) -> CoordinatorContext:
         return CoordinatorContext(
             s3=self.s3_settings,
             admin=admin,
@@ -232,15 +241,15 @@ class _Run:
             budget=self.memory.budget,
             threads=self.memory.part_buffers,
             part_buffers=self.memory.part_buffers,
-            current_task_memory=self._grown,
+            current_task_memory=self._current_task_memory,
             store_clock=connect(self.s3_settings).clock_ms,
             steady_clock=_steady_clock,
         )
 
-    # -- what others see -----------------------------------------------------------------------------------------------
+    # -- report, metrics and console -----------------------------------------------------------------------------------
 
     def _report(self) -> Report:
-        report = self.tracker.report()
+        report = self.progress.report()
         report.memory.jvm_bytes, report.memory.python_bytes = peak_rss()
         return report
 
@@ -249,31 +258,31 @@ class _Run:
             stack.enter_context(ReportServer(*self.options.http, self._routes(s3)))
 
     def _routes(self, s3: S3Client) -> Routes:
-        numbers = metrics.ReportCollector(
+        collector = metrics.ReportCollector(
             report=self._report,
-            lost=lambda: self.tracker.lost_offsets,
-            requests={"driver": lambda: s3.meter.snapshot().requests, "task": lambda: self.tracker.requests},
+            lost=lambda: self.progress.lost_offsets,
+            requests={"driver": lambda: s3.meter.snapshot().requests, "task": lambda: self.progress.requests},
         )
         return {
             "/report": lambda: Answer(200, JSON, self._report().model_dump_json().encode() + b"\n"),
-            "/metrics": lambda: Answer(200, metrics.CONTENT_TYPE, metrics.exposition(numbers)),
+            "/metrics": lambda: Answer(200, metrics.CONTENT_TYPE, metrics.exposition(collector)),
             "/healthz": self._health,
             "/readyz": self._readiness,
         }
 
     def _health(self) -> Answer:
-        if self.heart.silence_s() > HEARTBEAT_TIMEOUT_S / 4:
-            self.heart.observed(self._tasks())
-        silence = self.heart.silence_s()
+        if self.heartbeat.silence_s() > HEARTBEAT_TIMEOUT_S / 4:
+            self.heartbeat.observed(self._tasks())
+        silence = self.heartbeat.silence_s()
         if silence > HEARTBEAT_TIMEOUT_S:
-            return Answer(503, TEXT, f"stuck: no sign of life for {silence:.0f} s\n".encode())
+            return Answer(503, TEXT, f"no progress for {silence:.0f} s\n".encode())
         return Answer(200, TEXT, b"ok\n")
 
     def _readiness(self) -> Answer:
-        state = self.tracker.report().state
+        state = self.progress.report().state
         return Answer(200 if state == "Running" else 503, TEXT, f"{state.value}\n".encode())
 
-    def _progress(self) -> AbstractContextManager[None]:
+    def _console(self) -> AbstractContextManager[None]:
         terminal = Console(stderr=True)
         if (
             self.options.screen
@@ -281,15 +290,15 @@ class _Run:
             and terminal.is_terminal
             and not terminal.is_dumb_terminal
         ):
-            return console.live(self.tracker.report, self._tasks, self.s3_settings.url, self.handler, terminal)
-        return console.plain(self.tracker.report, self._tasks)
+            return console.live(self.progress.report, self._tasks, self.s3_settings.url, self.handler, terminal)
+        return console.plain(self.progress.report, self._tasks)
 
     def _tasks(self) -> console.TaskCount | None:
-        """The round under way, as Spark sees it; None between rounds."""
-        if self.context is None:
+        """The tasks of the current round, from Spark's status tracker; None between rounds."""
+        if self.spark_context is None:
             return None
-        with suppress(Exception):  # it may end at any moment
-            status = self.context.statusTracker()
+        with suppress(Exception):  # Spark may end at any moment
+            status = self.spark_context.statusTracker()
             jobs = [status.getJobInfo(job) for job in status.getActiveJobsIds()]
             stages = [status.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
             if known := [stage for stage in stages if stage]:
@@ -298,13 +307,13 @@ class _Run:
 
 
 def usual_cores() -> int:
-    """Tasks at a time when nobody says: the CPUs of this process, at most `memory_budget.MOST_CORES`."""
+    """The default number of concurrent tasks: the CPUs of this process, at most `memory_budget.MAX_CORES`."""
     available = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return min(available, memory_budget.MAX_CORES)
 
 
 def machine_memory() -> int | None:
-    """Bytes of memory of this machine; None where it does not say."""
+    """The memory of this machine in bytes; None if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
@@ -312,27 +321,27 @@ def machine_memory() -> int | None:
 
 
 def memory_of(sink: Sink, *, cores: int, total: int | None) -> memory_budget.MemoryBudget:
-    """How a run divides `total` bytes, or the usual. Raises ConfigurationError when a part does not fit."""
+    """The division of `total` bytes, or of the default. Raises ConfigurationError if a part does not fit."""
     part_size, bounds = sink.spec.s3.part_size, sink.spec.executor.memory
-    usual = memory_budget.default_total(cores=cores, part_size=part_size, least=bounds.min, most=bounds.max)
-    return memory_budget.divide(total or usual, cores=cores, part_size=part_size)
+    default = memory_budget.default_total(cores=cores, part_size=part_size, least=bounds.min, most=bounds.max)
+    return memory_budget.divide(total or default, cores=cores, part_size=part_size)
 
 
 def owner_of(sink: Sink, environ: Mapping[str, str]) -> Owner:
-    """Who this sink is to others: its cluster is `$S3SINK_CLUSTER`, or this host."""
+    """The owner in ownership claims of this sink. The cluster is `$S3SINK_CLUSTER`, or the name of this host."""
     cluster = environ.get(CLUSTER) or platform.node() or "localhost"
     return Owner(cluster=cluster, namespace=sink.namespace, name=sink.name, sink_id=sink.sink_id)
 
 
 def failure_of(error: Exception) -> Failure:
-    """The error as the report tells it, without secrets."""
+    """The error as a failure of the report, without secrets."""
     failure = Failure.of(error)
     failure.message = SECRETS(failure.message)
     return failure
 
 
 def _quietly(close: Callable[[], object]) -> None:
-    """Closes what may be gone already; why the run ends is known by now."""
+    """Calls `close` and ignores its errors: the reason for the end of the run is already known."""
     try:
         close()
     except Exception as error:
@@ -344,6 +353,6 @@ def _clock() -> int:
 
 
 def _steady_clock() -> int:
-    """Milliseconds that have passed, also while the host was suspended where the system counts that."""
+    """A monotonic clock in ms. On Linux it includes the time in which the host was suspended."""
     clock = time.CLOCK_BOOTTIME if sys.platform == "linux" else time.CLOCK_MONOTONIC
     return time.clock_gettime_ns(clock) // 1_000_000

@@ -1,8 +1,7 @@
-"""Keeps secrets out of whatever a person reads: log lines, the screen, the last words of a failed command.
+"""Redacts secrets in all output: log lines, the live console, error messages.
 
-Domain errors carry no secrets by promise; this is the net under the rest, the words of the JVM and of libraries among
-it, which quote a configuration now and then. It knows the secrets of the manifest by value, and others by what stands
-before them (`sink_job.api.redaction`).
+Domain errors never contain secrets. Messages of the JVM and of libraries can, because they may quote a configuration.
+This module redacts the values of the manifest's secrets, and other secrets by pattern (`sink_job.api.redaction`).
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from sink_job.api.reserved_properties import HIDDEN, is_secret
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
 
-_SHORT = 4  # a shorter text is found by chance in any line
+_MIN_LENGTH = 4  # shorter texts occur in ordinary lines
 _AWS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 
 class Redactor:
-    """Takes secrets out of texts. Learns at any time, from any thread."""
+    """Redacts known secrets. Thread-safe."""
 
     def __init__(self) -> None:
         self._values: tuple[str, ...] = ()
 
     def hide(self, values: Iterable[str]) -> None:
-        """These texts are secret from now on; texts of fewer than four characters are left alone."""
+        """Adds secrets. Texts of fewer than four characters are ignored."""
         known = {value.strip() for value in values}.union(self._values)
-        self._values = tuple(sorted((v for v in known if len(v) >= _SHORT), key=len, reverse=True))
+        self._values = tuple(sorted((v for v in known if len(v) >= _MIN_LENGTH), key=len, reverse=True))
 
     def __call__(self, text: str) -> str:
         for value in self._values:
@@ -39,13 +38,13 @@ class Redactor:
 
 
 SECRETS = Redactor()
-"""The secrets of this process: its output is one, so its secrets are."""
+"""The secrets of this process, for all of its output."""
 
 
 def secrets_of(sink: Sink, directories: Mapping[str, Path], environ: Mapping[str, str]) -> list[str]:
-    """The secret texts that running this sink can lay hands on, as far as they can be read.
+    """The readable secrets of a sink: in the manifest, in its secret directories and in the environment.
 
-    `directories` tells where each secret of the manifest is, by its name.
+    `directories` maps the names of secrets to their directories.
     """
     kafka, s3 = sink.spec.kafka, sink.spec.s3
     found = [environ[name] for name in _AWS if environ.get(name)]
@@ -60,7 +59,7 @@ def secrets_of(sink: Sink, directories: Mapping[str, Path], environ: Mapping[str
 
 
 def _secret_parts(name: str, value: str, whole: bool) -> Iterator[str]:
-    """The secrets in a property's value: of a JAAS line its passwords, else all of it when the property is a secret."""
+    """The secrets in the value of a property: the passwords of a JAAS login, or the value of a secret property."""
     if name.endswith("jaas.config"):
         yield from named_secrets(value)
     elif whole:

@@ -1,9 +1,9 @@
-"""SIGTERM and Ctrl-C: an orderly end within seconds, and a certain one.
+"""SIGTERM and SIGINT: graceful shutdown within a deadline.
 
-A signal handler runs between any two steps of the main thread, maybe while that holds a lock, so it only drops the
-signal into a queue. A thread takes it from there: it runs the steps of the end, each after its delay, and when the
-process is still there at the deadline, or a second signal comes, ends it at once. That is safe at any moment: what is
-not recorded in the ledger never happened.
+A signal handler runs between any two instructions of the main thread, possibly while that thread holds a lock. It
+therefore only puts the signal into a queue. A second thread runs the shutdown steps, each after its delay. It exits the
+process at the deadline or at a second signal. Exiting is safe at any moment: the next run ignores everything that is
+not recorded in the ledger.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from typing import Any, Self
 from sink_job.api.errors import TransientError
 
 DEADLINE_S = 10.0
-"""How long an orderly end may take; Kubernetes gives 30 s before it kills."""
+"""Deadline of a graceful shutdown. The default grace period of Kubernetes is 30 s."""
 
 STARTING_DEADLINE_S = 2.0
-"""How long it may take before `begin`: nothing is claimed yet, and a JVM that starts does not listen."""
+"""Deadline before `begin`: the ledger is not claimed yet, and a starting JVM does not react to signals."""
 
 _log = logging.getLogger(__name__)
 
 
 class StopSignals:
-    """While it is entered, SIGTERM and SIGINT run the steps of `on_stop`. To be used in the main thread."""
+    """Runs the steps of `on_stop` at SIGTERM and SIGINT while the context is active. Use it in the main thread."""
 
     def __init__(self, *, deadline_s: float = DEADLINE_S, exit_at_once: Callable[[int], object] = os._exit) -> None:
         self._deadline_s = deadline_s
@@ -40,24 +40,24 @@ class StopSignals:
         self._steps: list[tuple[float, Callable[[], object]]] = []
         self._lock = threading.Lock()
         self._requested = False
-        self._begun = False
-        self._before: dict[int, Any] = {}
+        self._started = False
+        self._previous: dict[int, Any] = {}
 
     @property
     def requested(self) -> bool:
-        """Whether a signal has come."""
+        """True after a signal."""
         return self._requested
 
     def begin(self) -> bool:
-        """From here on there is something to end in order; False when a signal has come before."""
+        """Marks the start of work that needs a graceful shutdown. Returns False after a signal."""
         with self._lock:
-            self._begun = not self._requested
-            return self._begun
+            self._started = not self._requested
+            return self._started
 
     def on_stop(self, step: Callable[[], object], *, after_s: float = 0.0) -> None:
-        """`step` runs, in another thread, `after_s` seconds behind the first signal; at once if that is past.
+        """Registers `step` to run in another thread, `after_s` seconds after the first signal.
 
-        It must bear being called at any time from now on.
+        It runs immediately if a signal has already been received. `step` must be callable at any time.
         """
         with self._lock:
             self._steps.append((after_s, step))
@@ -67,7 +67,7 @@ class StopSignals:
 
     def __enter__(self) -> Self:
         for number in (signal.SIGTERM, signal.SIGINT):
-            self._before[number] = signal.signal(number, self._caught)
+            self._previous[number] = signal.signal(number, self._on_signal)
         threading.Thread(target=self._watch, name="s3sink-signals", daemon=True).start()
         return self
 
@@ -75,10 +75,10 @@ class StopSignals:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._signals.put(0)
-        for number, handler in self._before.items():
+        for number, handler in self._previous.items():
             signal.signal(number, handler)
 
-    def _caught(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._signals.put(number)
 
     def _watch(self) -> None:
@@ -87,26 +87,26 @@ class StopSignals:
             return
         with self._lock:
             self._requested = True
-            deadline_s = self._deadline_s if self._begun else min(STARTING_DEADLINE_S, self._deadline_s)
-            steps = sorted([*self._steps, (deadline_s, self._overdue)], key=lambda step: step[0])
-        _log.info("%s: stopping; once more ends at once", signal.Signals(number).name)
-        begun = time.monotonic()
+            deadline_s = self._deadline_s if self._started else min(STARTING_DEADLINE_S, self._deadline_s)
+            steps = sorted([*self._steps, (deadline_s, self._deadline_exceeded)], key=lambda step: step[0])
+        _log.info("received %s: stopping; send it again to exit immediately", signal.Signals(number).name)
+        received_at = time.monotonic()
         for after_s, step in steps:
             try:
-                again = self._signals.get(timeout=max(0.0, begun + after_s - time.monotonic()))
+                again = self._signals.get(timeout=max(0.0, received_at + after_s - time.monotonic()))
             except Empty:
                 _run(step)
                 continue
             if again:
-                _log.warning("%s again: ended at once; the next start tidies up", signal.Signals(again).name)
+                _log.warning("received %s again: exiting; the next run recovers", signal.Signals(again).name)
                 self._exit(TransientError.exit_code)
             return
 
-    def _overdue(self) -> None:
-        if self._begun:
-            _log.warning("not ended in order within %d s: ended at once; the next start tidies up", self._deadline_s)
+    def _deadline_exceeded(self) -> None:
+        if self._started:
+            _log.warning("graceful shutdown exceeded %d s: exiting; the next run recovers", self._deadline_s)
         else:
-            _log.info("ended while starting: nothing was begun")
+            _log.info("stopped during start-up, before the ledger was claimed")
         if _log.isEnabledFor(logging.DEBUG):
             faulthandler.dump_traceback(all_threads=True)
         self._exit(0)

@@ -1,4 +1,4 @@
-"""An admin client where there is no Spark: for commands that only ask Kafka something."""
+"""A Kafka admin client without Spark, for commands that only query Kafka."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from sink_job.spark.jars import connector_jars
 def admin(
     properties: KafkaProperties, *, timeout_ms: int = 30_000, patience_s: float = BROKER_TIMEOUT_S
 ) -> Iterator[JavaKafkaAdmin]:
-    """An admin client in a JVM of its own, both ended at the end.
+    """An admin client in its own JVM. Both end with the context.
 
-    `patience_s`: how long brokers may take to come up; `timeout_ms`: how long one question may take. Raises what
-    `wait_for_broker`, `Admin` and `connector_jars` raise, and ConfigurationError without a Java.
+    `patience_s`: how long to wait for a broker to accept a connection. `timeout_ms`: timeout of one request. Raises the
+    errors of `wait_for_broker`, `JavaKafkaAdmin` and `connector_jars`, and ConfigurationError if Java is not installed.
     """
     wait_for_broker(properties.bootstrap_servers, patience_s=patience_s)
     gateway = plain_jvm(connector_jars())

@@ -1,6 +1,6 @@
-"""The last word to Kubernetes: the termination message, which stays with the pod when its process and log are gone.
+"""The termination message for Kubernetes. It stays in the pod's status after the end of the process.
 
-The file is there in a container alone, made by the kubelet; elsewhere nothing is written.
+The kubelet creates the file in a container. Outside of a container the file does not exist, and nothing is written.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from sink_job.api.report import Failure, FinalReport
 from sink_job.driver.secret_registry import SECRETS
 
 PATH: Final = "S3SINK_TERMINATION_LOG"
-"""Names another file than Kubernetes' usual one."""
+"""Environment variable with another path than the default of Kubernetes."""
 
-_USUAL: Final = "/dev/termination-log"
+_DEFAULT: Final = "/dev/termination-log"
 
 _log = logging.getLogger(__name__)
 
 
 def write(message: str) -> None:
-    """Writes the message, without secrets, in place of any before."""
-    path = Path(os.environ.get(PATH) or _USUAL)
+    """Writes the message without secrets, and replaces a previous one."""
+    path = Path(os.environ.get(PATH) or _DEFAULT)
     if not path.is_file():
         return
     try:
         path.write_text(SECRETS(message), encoding="utf-8")
     except OSError as error:
-        _log.warning("the termination message cannot be written to %s: %s", path, error.strerror)
+        _log.warning("cannot write the termination message to %s: %s", path, error.strerror)
 
 
 def failed(error: BaseException) -> None:
-    """Writes how a command failed, unless it has said so itself."""
-    path = Path(os.environ.get(PATH) or _USUAL)
+    """Writes the failure of a command, unless the command has written a message."""
+    path = Path(os.environ.get(PATH) or _DEFAULT)
     if path.is_file() and path.stat().st_size == 0:
         write(FinalReport(failure=Failure.of(error)).termination_message())

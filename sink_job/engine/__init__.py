@@ -1,4 +1,5 @@
-"""The interface between the coordinator and whatever runs its tasks, and the thread pools of both. Imports `api` alone.
+"""The interface between the coordinator and the engine that runs its tasks, and their thread pools. Imports `api`
+alone.
 
 Runs in every process.
 """

@@ -1,5 +1,4 @@
-"""The interface to a Kafka cluster's administration: implemented by the JVM's client in `sink_job.kafka`, and by
-tests."""
+"""The interface to Kafka's admin client, implemented in `sink_job.kafka` with the JVM's client, and by tests."""
 
 from __future__ import annotations
 
@@ -11,14 +10,14 @@ from sink_job.api.topic_partition import TopicPartition
 
 
 class TopicInfo(NamedTuple):
-    """A topic of the cluster. `id` is Kafka's topic id: another id under the same name is another topic."""
+    """A topic of the cluster. `id` is Kafka's topic id: the same name with another id is another topic."""
 
     id: str
     partitions: int
 
 
 class KafkaAdmin(Protocol):
-    """The administrative requests of drivers and commands. See `sink_job.kafka.admin` for each method."""
+    """The admin requests of drivers and commands. `sink_job.kafka.admin` documents each method."""
 
     def end_offsets(
         self, partitions: Sequence[TopicPartition], *, committed: bool = True

@@ -1,5 +1,5 @@
-"""Thread pools of the rounds, made in one place: a simulation puts an executor of its own here, which runs everything
-in one thread and in an order that it chooses."""
+"""The factory of thread pools. A simulation replaces it by one whose executors run everything in one thread, in an
+order that the simulation chooses."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 
 Make = Callable[[int, str], Executor]
-"""Makes an executor of so many threads, whose names begin as given."""
+"""Creates an executor from the number of threads and the prefix of their names."""
 
 
 def threads(count: int, name: str) -> Executor:
-    """An executor of real threads."""
+    """An executor with `count` operating-system threads."""
     return ThreadPoolExecutor(count, thread_name_prefix=name)
 
 
@@ -19,12 +19,12 @@ _make: Make = threads
 
 
 def pool(count: int, name: str) -> Executor:
-    """An executor of `count` threads whose names begin with `name`."""
+    """An executor with `count` threads whose names start with `name`."""
     return _make(count, name)
 
 
 def replace_factory(make: Make) -> Make:
-    """Sets what makes executors from now on in this process; returns what did before."""
+    """Sets the factory of this process and returns the previous one."""
     global _make
-    before, _make = _make, make
-    return before
+    previous, _make = _make, make
+    return previous

@@ -1,7 +1,8 @@
-"""The seam between the rounds and what runs their tasks: implemented by Spark here and, for tests, in process.
+"""The interface between the coordinator and the engine that runs its tasks. Implemented by Spark, and by tests.
 
-A round hands over ranges and its work. Wherever a task runs, the engine opens a share of the work, calls it once per
-topic-partition of the task with the records of exactly that range in offset order, and brings back the bytes it gave.
+The coordinator passes offset ranges and a factory of task processors. In each task the engine creates one processor and
+calls it once per topic-partition of the task, with the records of exactly that range in offset order. It returns the
+bytes that the processor returned.
 """
 
 from __future__ import annotations
@@ -15,34 +16,36 @@ import pyarrow as pa
 from sink_job.api.topic_partition import TopicPartition
 
 PartitionFunction = Callable[[TopicPartition, bytes, Iterator[pa.RecordBatch]], bytes]
-"""What is done for one topic-partition: (topic-partition, its input, its records' batches) -> its result.
+"""Processes one topic-partition: (topic-partition, input, record batches) -> result.
 
-Batches hold `offset: int64` and `value: binary` (null for a tombstone), and what `Columns` asks for; they are never
-empty. A range without any record (control records, compaction holes), and an idle topic-partition, is called with an
-iterator that ends at once.
+Batches are never empty. They have the columns `offset: int64`, `value: binary` (null for a tombstone) and those of
+`Columns`. For an idle topic-partition, and for a range without records (control records, compaction), the iterator is
+empty.
 """
 
 
 class TaskProcessor(Protocol):
-    """One task's part of the work; it lives as long as one try of the task and sees its topic-partitions in turn."""
+    """Processes the topic-partitions of one task attempt, one after the other."""
 
     def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch], /) -> bytes:
-        """A `Function`, called once for each topic-partition of the task."""
+        """A `PartitionFunction`, called once for each topic-partition of the task."""
         ...
 
     def close(self) -> None:
-        """Called once, behind the last topic-partition and before any result leaves the task; what it raises is an
-        error of the task. Not called where a topic-partition failed: then the results are thrown away.
+        """Called once, after the last topic-partition and before the task returns its results.
+
+        An exception fails the task. Not called after the failure of a topic-partition; the results are then discarded.
         """
         ...
 
 
 ProcessorFactory = Callable[[], TaskProcessor]
-"""Opens a task's share. It must be picklable: a class or a function of a module, or a `functools.partial` of one."""
+"""Creates the processor of a task attempt. It must be picklable: a class or a function of a module, or a
+`functools.partial` of one."""
 
 
 def stateless(fn: PartitionFunction) -> ProcessorFactory:
-    """Work whose topic-partitions have nothing in common: `fn` for each of them. Picklable as far as `fn` is."""
+    """A factory of processors without state: they call `fn` for each topic-partition. Picklable if `fn` is."""
     return partial(_Stateless, fn)
 
 
@@ -54,11 +57,11 @@ class _Stateless:
         return self._fn(tp, given, batches)
 
     def close(self) -> None:
-        """Nothing was kept."""
+        """There is no state to close."""
 
 
 class Columns(NamedTuple):
-    """The Kafka columns a round reads beside `offset` and `value`; each one costs, so ask only for what is used.
+    """The Kafka columns that a round reads in addition to `offset` and `value`. Each one has a cost.
 
     `timestamp`: int64, milliseconds since the epoch, -1 when the record has none. `key`: binary, null without one.
     `headers`: list<struct<key: string, value: binary>>, null when there are none.
@@ -70,14 +73,14 @@ class Columns(NamedTuple):
 
 
 class Range(NamedTuple):
-    """Offsets of one topic-partition, half open: `start` is read, `end` is not."""
+    """An offset range of one topic-partition: `start` (inclusive) to `end` (exclusive)."""
 
     start: int
     end: int
 
 
 class Engine(Protocol):
-    """Runs a round's tasks. One `run` at a time; `cancel` may come from another thread."""
+    """Runs the tasks of a round. One `run` at a time; `cancel` can be called from another thread."""
 
     def run(
         self,
@@ -88,21 +91,23 @@ class Engine(Protocol):
         columns: Columns,
         factory: ProcessorFactory,
     ) -> dict[TopicPartition, bytes]:
-        """Do `work` for each of `ranges` and `idle` once, and return what it returned: one entry for each, always.
+        """Processes each topic-partition of `ranges` and `idle`, and returns one result for each.
 
-        `ranges` are read from Kafka, exactly; `idle` topic-partitions read nothing. `inputs` are handed to the task
-        that needs them (missing: `b""`). A task may be tried more than once, and an earlier try may still be running:
-        `work` has to bear that.
+        `ranges`: exactly these offsets are read from Kafka.
+        `idle`: topic-partitions that are processed without reading.
+        `inputs`: the input of each topic-partition; default `b""`.
+        `factory`: creates the processor of each task attempt. A task may have several attempts, and an earlier one may
+        still be running; the processor must allow that.
 
-        Raises `DataLoss` when Kafka no longer holds a range; `Cancelled` after `cancel`; the `SinkError` that `work`
-        raised (only `TransientError` is tried again before); a `SinkError` with the last line of any other exception.
+        Raises `DataLoss` if Kafka no longer holds a range. Raises `Cancelled` after `cancel`. Raises the `SinkError` of
+        a processor, and for any other exception a `SinkError` with its last line.
         """
         ...
 
     def cancel(self) -> None:
-        """End the run under way, within about a second, and refuse any later one. From any thread; idempotent."""
+        """Cancels the current run within about a second, and all later ones. Thread-safe and idempotent."""
         ...
 
 
 class Cancelled(Exception):
-    """The run was ended by `Engine.cancel`; nothing is wrong."""
+    """`Engine.cancel` has ended the run."""

@@ -1,4 +1,7 @@
-"""Bytes out: how records become rows of an object, and rows become blocks and parts of it."""
+"""Output formats: encode records as the rows of an object, and assemble rows into blocks and parts.
+
+Runs in Spark's Python workers, and in `s3sink simulate`.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,17 @@ from sink_job.formats.json_lines import JsonLines
 
 
 class RowEncoder(Protocol):
-    """Makes an object's rows: their concatenation is its body before compression."""
+    """Encodes the rows of an object. Their concatenation is the object's content before compression."""
 
     def encode(self, values: pa.BinaryArray) -> pa.BinaryArray:
-        """The rows of `values`, as the sink's converter gives them; no value is null."""
+        """The rows of `values`, the result of the sink's converter. No value may be null."""
         ...
 
 
 def row_encoder(settings: FormatSpec) -> RowEncoder:
-    """The format that the spec names. Raises ValueError for one that is not built."""
+    """The encoder of the output format in `settings`. Raises ValueError for an unsupported one."""
     if settings.output is OutputFormat.JSON:
         return JsonLines(settings.converter)
     if settings.output is OutputFormat.BYTES:
         return DelimitedBytes(settings.bytes_separator)
-    raise ValueError(f"output {settings.output} is not built yet")
+    raise ValueError(f"output {settings.output} is not supported")

@@ -1,8 +1,8 @@
-"""How an object's rows are compressed: into *blocks* that can be told from the records alone (P3).
+"""Compression of an object's rows in *blocks*, whose boundaries depend on the records alone (P3).
 
-Without compression every row is a block. With gzip a block is one member: the rows up to the first one at which the
-member's uncompressed bytes reach `block_size`. A part ends at the first block end at or past the part size, so neither
-rounds nor batches nor memory show in an object's bytes.
+Without compression every row is a block. With gzip a block is one member: it ends with the first row at which the
+member's uncompressed bytes reach `block_size`. A part ends at the first block end at or past the part size. So rounds,
+batches and memory have no effect on an object's bytes.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import Protocol
 from isal import igzip
 
 MEMBER_BYTES = 1 << 20
-"""Uncompressed bytes at which a gzip member ends. A few members fill a part, and each costs some 20 bytes."""
+"""Uncompressed bytes at which a gzip member ends. A few members fill a part; each has an overhead of about 20 bytes."""
 
 
 class Compression(Protocol):
-    """Turns the rows of one block into the bytes that stand in the object."""
+    """Compresses the rows of one block."""
 
     extension: str
-    """What stands behind the format's own extension, e.g. `.gz`; empty without compression."""
+    """Suffix of the format's own extension, e.g. `.gz`; empty without compression."""
     block_size: int
-    """A block ends at the first row at or past this many uncompressed bytes; 0: every row is a block."""
+    """Uncompressed bytes at which a block ends, with the first row at or past them; 0: every row is a block."""
 
     def compress(self, rows: bytes) -> bytes:
-        """The block's bytes in the object: a function of `rows` alone."""
+        """The block's bytes in the object. They depend on `rows` alone."""
         ...
 
 
 class Uncompressed:
-    """Rows as they are."""
+    """No compression."""
 
     extension = ""
     block_size = 0
@@ -39,13 +39,13 @@ class Uncompressed:
 
 
 class Gzip:
-    """Gzip members by ISA-L, which is 7 to 10 times as fast as zlib at a like ratio (docs/semantics.md)."""
+    """Gzip members by ISA-L, which is 7 to 10 times as fast as zlib at a similar ratio (docs/semantics.md)."""
 
     extension = ".gz"
     block_size = MEMBER_BYTES
 
     def __init__(self, level: int) -> None:
-        """`level` is ISA-L's: 0 (fastest) to 3."""
+        """`level` is ISA-L's compression level: 0 (fastest) to 3."""
         self.level = level
 
     def compress(self, rows: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Bytes with a separator: a record is its value and the separator behind it, which may be empty."""
+"""Delimited bytes: a row is the record's value followed by a separator, which may be empty."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from sink_job.partitioning import arrow_columns
 
 
 class DelimitedBytes:
-    """Rows of bytes as they came."""
+    """Encodes values without a change to their bytes."""
 
     def __init__(self, separator: str) -> None:
         self._separator = separator.encode()
 
     def encode(self, values: pa.BinaryArray) -> pa.BinaryArray:
-        """The rows of `values`."""
+        """See `RowEncoder.encode`."""
         return arrow_columns.joined(values, after=self._separator) if self._separator else values

@@ -1,7 +1,7 @@
-"""JSON lines: a record is one JSON text and a newline.
+"""JSON lines: a row is one JSON text and a newline.
 
-JSON values stand as they came. Text becomes a JSON string, bytes a string of base64, as the connector's own converters
-have it.
+JSON values are written unchanged. Text becomes a JSON string, bytes a base64 string, as with the connector's own
+converters.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from sink_job.api.enums import ConverterType
 from sink_job.partitioning import arrow_columns
 
 _ESCAPED: Final = np.isin(np.arange(256), [*range(32), ord('"'), ord("\\")])
-"""The bytes that a JSON string cannot hold as they are."""
+"""A mask of the bytes that must be escaped in a JSON string."""
 
 
 class JsonLines:
-    """Rows of JSON, made of what `converter` gives."""
+    """Encodes the values of a converter as JSON."""
 
     def __init__(self, converter: ConverterType) -> None:
         self._converter = converter
 
     def encode(self, values: pa.BinaryArray) -> pa.BinaryArray:
-        """The rows of `values`; of text, those that are UTF-8."""
+        """See `RowEncoder.encode`. Text values must be UTF-8."""
         match self._converter:
             case ConverterType.TEXT:
                 return _strings(values)

@@ -1,8 +1,8 @@
-"""An object's rows become parts: where a part ends depends on the records and the settings alone (P3).
+"""Assembles an object's rows into parts. The end of a part depends on the records and the settings alone (P3).
 
-A `PartStream` is the writing end of one object in one task. It may start in the middle of the object: what earlier
-rounds left over (`Inherited`) is counted at once and read only when a part or a block needs it, so a trickle of records
-does not read its leftovers again every round.
+A `PartAssembler` serves one object in one task attempt. It may start in the middle of the object, with the staged bytes
+of earlier rounds (`StagedPrefix`). Their size counts at once. They are read only when a part or a block needs them, so
+a slow stream of records does not read its staged remainder again in every round.
 """
 
 from __future__ import annotations
@@ -20,14 +20,18 @@ Ends = npt.NDArray[np.int64]
 
 
 class StagedPrefix(NamedTuple):
-    """Leftover bytes of earlier rounds, elsewhere until they are needed."""
+    """Staged bytes of earlier rounds: their size in bytes, and a function that reads them."""
 
     size: int
     load: Callable[[], bytes]
 
 
 class Remainder(NamedTuple):
-    """What a round leaves of an object: bytes to stage, and whether the inherited ones still stand before them."""
+    """The bytes of an open object at the end of a round that fill no part.
+
+    `blocks` and `partial_block`: new bytes to stage.
+    `keeps_blocks` and `keeps_partial_block`: whether the staged bytes of earlier rounds still precede them.
+    """
 
     blocks: bytes
     partial_block: bytes
@@ -39,9 +43,10 @@ NOTHING = StagedPrefix(0, bytes)
 
 
 class PartAssembler:
-    """Rows in, parts out, for one object.
+    """Assembles the rows of one object into parts.
 
-    `sealed` bytes are complete blocks that do not fill a part; `loose` ones the rows of the block that is not complete.
+    `blocks` are staged complete blocks that do not fill a part. `partial_block` are the staged uncompressed rows of the
+    incomplete block.
     """
 
     def __init__(
@@ -50,18 +55,18 @@ class PartAssembler:
         part_size: int,
         compression: Compression,
         spool: SpillPool,
-        sealed: StagedPrefix = NOTHING,
-        loose: StagedPrefix = NOTHING,
+        blocks: StagedPrefix = NOTHING,
+        partial_block: StagedPrefix = NOTHING,
     ) -> None:
         self._part_size = part_size
         self._compression = compression
-        self._blocks = _Pending(spool.hold(), sealed)
-        self._partial_block = _Pending(spool.hold(), loose)
+        self._blocks = _Pending(spool.hold(), blocks)
+        self._partial_block = _Pending(spool.hold(), partial_block)
 
     def append(self, rows: memoryview, ends: Ends) -> Iterator[bytes]:
-        """Takes rows and yields the parts they fill.
+        """Adds rows and yields the parts that they fill.
 
-        `rows` are the rows' bytes one behind the other, `ends` where each ends (ascending, the last is `len(rows)`).
+        `rows`: the concatenated rows. `ends`: the end of each row (exclusive, ascending; the last is `len(rows)`).
         """
         start, size = 0, len(rows)
         while start < size:
@@ -69,57 +74,57 @@ class PartAssembler:
             limit = self._part_size if not self._compression.block_size else self._compression.block_size
             index = int(np.searchsorted(ends, start + limit - goal.size))
             if index == len(ends):
-                goal.held.add(rows[start:])
+                goal.buffer.add(rows[start:])
                 return
-            cut = int(ends[index])
+            end = int(ends[index])
             if self._compression.block_size:
-                self._seal(rows[start:cut])
+                self._complete_block(rows[start:end])
             else:
-                self._blocks.held.add(rows[start:cut])
-            start = cut
+                self._blocks.buffer.add(rows[start:end])
+            start = end
             if self._blocks.size >= self._part_size:
                 yield self._blocks.take()
 
-    def _seal(self, rows: memoryview) -> None:
-        self._partial_block.held.add(rows)
-        self._blocks.held.add(self._compression.compress(self._partial_block.take()))
+    def _complete_block(self, rows: memoryview) -> None:
+        self._partial_block.buffer.add(rows)
+        self._blocks.buffer.add(self._compression.compress(self._partial_block.take()))
 
     def finish(self) -> bytes:
-        """The last part; empty when the records filled the parts exactly."""
+        """The last part; empty if the records filled the parts exactly."""
         if self._partial_block.size:
-            self._seal(memoryview(b""))
+            self._complete_block(memoryview(b""))
         return self._blocks.take()
 
     def take_remainder(self) -> Remainder:
-        """Ends the round with the object open: what is not in a part is handed over to be staged."""
-        keeps = self._blocks.inherited.size > 0, self._partial_block.inherited.size > 0
-        return Remainder(b"".join(self._blocks.held.take()), b"".join(self._partial_block.held.take()), *keeps)
+        """Ends the round with an open object: removes and returns the bytes that fill no part, for staging."""
+        keeps = self._blocks.staged.size > 0, self._partial_block.staged.size > 0
+        return Remainder(b"".join(self._blocks.buffer.take()), b"".join(self._partial_block.buffer.take()), *keeps)
 
     def compact(self) -> None:
-        """Reads the inherited leftovers, so that `leave` hands over all of them as one."""
+        """Reads the staged bytes of earlier rounds. `take_remainder` then returns them together with the new ones."""
         self._blocks.load()
         self._partial_block.load()
 
 
 class _Pending:
-    """Bytes waiting: inherited ones, which stand first, and those of this round."""
+    """Pending bytes: the staged ones of earlier rounds, followed by those of this round."""
 
-    def __init__(self, held: SpillBuffer, inherited: StagedPrefix) -> None:
-        self.held = held
-        self.inherited = inherited
+    def __init__(self, buffer: SpillBuffer, staged: StagedPrefix) -> None:
+        self.buffer = buffer
+        self.staged = staged
 
     @property
     def size(self) -> int:
-        return self.inherited.size + self.held.size
+        return self.staged.size + self.buffer.size
 
     def load(self) -> None:
-        if self.inherited.size:
-            fresh = self.held.take()
-            self.held.add(self.inherited.load())
-            for chunk in fresh:
-                self.held.add(chunk)
-            self.inherited = NOTHING
+        if self.staged.size:
+            new = self.buffer.take()
+            self.buffer.add(self.staged.load())
+            for chunk in new:
+                self.buffer.add(chunk)
+            self.staged = NOTHING
 
     def take(self) -> bytes:
         self.load()
-        return b"".join(self.held.take())
+        return b"".join(self.buffer.take())

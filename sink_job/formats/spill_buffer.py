@@ -1,7 +1,7 @@
-"""A task's byte budget: what objects hold back until a part is full, in memory up to a limit, else on local disk (P7).
+"""Buffers for incomplete parts: in memory up to a task's limit, beyond it on local disk (P7).
 
-Spilling moves bytes and never changes a part. One file a task, appended to and read back by extent; it has no name from
-the moment it is opened, so a killed process leaves nothing behind.
+Spilling moves bytes and never changes a part. Each task has one spill file. Extents are appended to it and read back by
+position. The file has no directory entry, so a killed process leaves no file behind.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class _Spilled(NamedTuple):
 
 
 class SpillBuffer:
-    """Bytes that belong together, in the order in which they were added."""
+    """A byte buffer that keeps the order of its chunks. `size` and `in_memory` are in bytes."""
 
     def __init__(self, spool: SpillPool) -> None:
         self._spool = spool
@@ -36,14 +36,14 @@ class SpillBuffer:
             self._spool.grown(self, length)
 
     def take(self) -> list[bytes | memoryview]:
-        """All of it, which is then forgotten here."""
+        """Removes and returns all chunks."""
         chunks = [self._spool.read(c) if isinstance(c, _Spilled) else c for c in self._chunks]
         self._spool.shrunk(self)
         self._chunks, self.size, self.in_memory = [], 0, 0
         return chunks
 
     def spill(self) -> None:
-        """Moves what is in memory to disk, neighbouring chunks as one."""
+        """Moves the chunks in memory to disk. Adjacent chunks become one extent."""
         chunks: list[bytes | memoryview | _Spilled] = []
         run: list[bytes | memoryview] = []
         for chunk in self._chunks:
@@ -62,10 +62,13 @@ class SpillBuffer:
 
 
 class SpillPool:
-    """Holds the bytes of all objects of one task within `limit` bytes of memory; a context manager."""
+    """Keeps the buffers of one task within `limit` bytes of memory. A context manager: it closes the spill file.
+
+    In bytes: `used` is the current memory, `peak` its maximum, `spilled` the total written to disk.
+    """
 
     def __init__(self, limit: int, directory: str | None = None) -> None:
-        """`directory` is where the file goes when the limit is reached (default: the system's temporary folder)."""
+        """`directory`: directory of the spill file (default: the system's temporary directory)."""
         self.limit = limit
         self.used = 0
         self.peak = 0
@@ -73,45 +76,50 @@ class SpillPool:
         self._directory = directory
         self._open = ExitStack()
         self._file: IO[bytes] | None = None
-        self._held: dict[int, SpillBuffer] = {}
+        self._in_memory: dict[int, SpillBuffer] = {}
 
     def hold(self) -> SpillBuffer:
+        """A new, empty buffer."""
         return SpillBuffer(self)
 
-    def grown(self, held: SpillBuffer, by: int) -> None:
-        self._held[id(held)] = held
+    def grown(self, buffer: SpillBuffer, by: int) -> None:
+        """Accounts for `by` bytes added to `buffer`, and spills if the limit is exceeded."""
+        self._in_memory[id(buffer)] = buffer
         self.used += by
         self.peak = max(self.peak, self.used)
         if self.used > self.limit:
-            self._make_room()
+            self._spill()
 
-    def shrunk(self, held: SpillBuffer) -> None:
-        self.used -= held.in_memory
-        self._held.pop(id(held), None)
+    def shrunk(self, buffer: SpillBuffer) -> None:
+        """Accounts for the removal of the bytes that `buffer` has in memory."""
+        self.used -= buffer.in_memory
+        self._in_memory.pop(id(buffer), None)
 
-    def _make_room(self) -> None:
-        """Spills the largest holders until half of the limit is free: few, long writes."""
-        for held in sorted(self._held.values(), key=lambda h: h.in_memory, reverse=True):
+    def _spill(self) -> None:
+        """Spills the largest buffers until half of the limit is free. This results in few, long writes."""
+        for buffer in sorted(self._in_memory.values(), key=lambda each: each.in_memory, reverse=True):
             if self.used <= self.limit // 2:
                 return
-            self.used -= held.in_memory
-            held.spill()
-            self._held.pop(id(held))
+            self.used -= buffer.in_memory
+            buffer.spill()
+            self._in_memory.pop(id(buffer))
 
     def write(self, chunks: list[bytes | memoryview]) -> _Spilled:
+        """Appends `chunks` to the spill file as one extent."""
         if self._file is None:
-            unnamed = tempfile.TemporaryFile(dir=self._directory, buffering=0)  # noqa: SIM115 (closed with the spool)
+            unnamed = tempfile.TemporaryFile(dir=self._directory, buffering=0)  # noqa: SIM115 (closed with the pool)
             self._file = self._open.enter_context(unnamed)
         offset = self._file.seek(0, os.SEEK_END)
         length = sum(len(c) for c in chunks)
-        body = memoryview(b"".join(chunks))
-        while body:
-            body = body[self._file.write(body) :]
+        data = memoryview(b"".join(chunks))
+        while data:
+            data = data[self._file.write(data) :]
         self.spilled += length
         return _Spilled(offset, length)
 
     def read(self, extent: _Spilled) -> bytes:
-        assert self._file is not None, "an extent was spilled before it is read"
+        """The bytes of an extent."""
+        assert self._file is not None, "no extent has been spilled yet"
         data = bytearray()
         while len(data) < extent.length:
             data += os.pread(self._file.fileno(), extent.length - len(data), extent.offset + len(data))

@@ -32,21 +32,22 @@ import org.apache.kafka.common.errors.GroupIdNotFoundException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 
 /**
- * Kafka's admin client, a whole question a call: one text in, one text out.
+ * Kafka's admin client with bulk requests: each method takes and returns one text.
  *
- * Asking entry by entry from Python costs a millisecond a topic-partition; this costs some for thousands. It is compiled
- * when the admin client starts, by the compiler that Spark brings along: raw types, casts and no lambdas, as that needs it.
+ * A call from Python per topic-partition takes a millisecond each; a bulk call takes a few milliseconds for thousands.
+ * Janino, the compiler in Spark's distribution, compiles this class at the start of the admin client. It requires raw
+ * types and casts, and supports no lambdas.
  *
- * A text has a line for each topic: its name and then, all separated by single blanks, its partitions or its pairs of
- * partition and offset. An answer begins with '+', or it is '!' and the chain of exceptions, outermost first: each a line
- * with the class name, a blank and the message.
+ * A text has one line per topic: the name, and then the partitions or the pairs of partition and offset, separated by
+ * single spaces. An answer starts with '+'. An error is '!' and the chain of exceptions, outermost first, one per line:
+ * the class name, a space and the message.
  */
 public class AdminBridge {
     private static final long GRACE_MS = 5000;
     private Admin admin;
     private long timeoutMs;
 
-    /** Begin to be a client of these properties. */
+    /** Creates the client. */
     public String open(Map properties, long timeoutMs) {
         try {
             this.timeoutMs = timeoutMs;
@@ -57,20 +58,20 @@ public class AdminBridge {
         }
     }
 
-    /** The wait is the client's own, whose exceptions say more; the grace is for a client that does not keep to it. */
+    /** Waits for the client's own timeout, whose exceptions are more precise, and a grace period. */
     private Object get(KafkaFuture future) throws Exception {
         return future.get(timeoutMs + GRACE_MS, TimeUnit.MILLISECONDS);
     }
 
     public String offsets(String partitions, String spec, boolean committed) {
         try {
-            OffsetSpec wanted = "latest".equals(spec) ? OffsetSpec.latest()
+            OffsetSpec position = "latest".equals(spec) ? OffsetSpec.latest()
                 : "earliest".equals(spec) ? OffsetSpec.earliest()
                 : OffsetSpec.forTimestamp(Long.parseLong(spec));
-            List asked = partitions(partitions);
+            List requested = partitions(partitions);
             Map request = new HashMap();
-            for (int i = 0; i < asked.size(); i++) {
-                request.put(asked.get(i), wanted);
+            for (int i = 0; i < requested.size(); i++) {
+                request.put(requested.get(i), position);
             }
             IsolationLevel level = committed ? IsolationLevel.READ_COMMITTED : IsolationLevel.READ_UNCOMMITTED;
             Map found = (Map) get(admin.listOffsets(request, new ListOffsetsOptions(level)).all());
@@ -86,7 +87,7 @@ public class AdminBridge {
         }
     }
 
-    /** A line for each: name, topic id, number of partitions; the name alone for a topic that does not exist. */
+    /** One line per topic: name, topic id, number of partitions. Only the name for a topic that does not exist. */
     public String topics(String names) {
         try {
             return "+" + describe(words(names));
@@ -95,14 +96,14 @@ public class AdminBridge {
         }
     }
 
-    /** As topics, of those whose whole name matches; Kafka's own internal topics never do. */
+    /** Like topics, for the topics whose whole name matches, without Kafka's internal topics. */
     public String topicsMatching(String pattern) {
         try {
-            Pattern wanted = Pattern.compile(pattern);
+            Pattern compiled = Pattern.compile(pattern);
             List names = new ArrayList();
             for (Iterator i = ((Set) get(admin.listTopics().names())).iterator(); i.hasNext();) {
                 String name = (String) i.next();
-                if (wanted.matcher(name).matches()) {
+                if (compiled.matcher(name).matches()) {
                     names.add(name);
                 }
             }
@@ -139,16 +140,16 @@ public class AdminBridge {
         }
     }
 
-    /** The group's committed offsets: of these partitions, or of all when none is named; with a mark only those whose
-     * metadata is it, or begins with it and a comma. */
-    public String groupOffsets(String group, String partitions, String mark) {
+    /** The group's committed offsets of these partitions; an empty text means all. With metadata: only offsets whose
+     * metadata is equal to it, or starts with it and a comma. */
+    public String groupOffsets(String group, String partitions, String metadata) {
         try {
             Map found = committed(group, partitions);
             Map offsets = new HashMap();
             for (Iterator i = found.entrySet().iterator(); i.hasNext();) {
                 Map.Entry entry = (Map.Entry) i.next();
                 OffsetAndMetadata known = (OffsetAndMetadata) entry.getValue();
-                if (known != null && (mark.length() == 0 || (known.metadata() + ",").startsWith(mark + ","))) {
+                if (known != null && (metadata.length() == 0 || (known.metadata() + ",").startsWith(metadata + ","))) {
                     offsets.put(entry.getKey(), Long.valueOf(known.offset()));
                 }
             }
@@ -158,8 +159,8 @@ public class AdminBridge {
         }
     }
 
-    /** A line for each of these partitions that has an offset: topic, partition, and its metadata as in a URL. */
-    public String groupMarks(String group, String partitions) {
+    /** One line per partition with a committed offset: topic, partition, and the URL-encoded metadata. */
+    public String groupMetadata(String group, String partitions) {
         try {
             StringBuilder text = new StringBuilder("+");
             Map found = committed(group, partitions);
@@ -187,7 +188,7 @@ public class AdminBridge {
             admin.listConsumerGroupOffsets(Collections.singletonMap(group, spec)).partitionsToOffsetAndMetadata(group));
     }
 
-    /** The number of the group's active members: 0 for a group that does not exist. */
+    /** The number of active members of the group; 0 for a group that does not exist. */
     public String groupMembers(String group) {
         try {
             KafkaFuture found = (KafkaFuture) admin.describeConsumerGroups(Collections.singletonList(group)).describedGroups().get(group);
@@ -197,7 +198,7 @@ public class AdminBridge {
         }
     }
 
-    public String commit(String group, String offsets, String mark) {
+    public String commit(String group, String offsets, String metadata) {
         try {
             Map request = new HashMap();
             StringTokenizer lines = new StringTokenizer(offsets, "\n");
@@ -206,7 +207,7 @@ public class AdminBridge {
                 String topic = words.nextToken();
                 while (words.hasMoreTokens()) {
                     TopicPartition partition = new TopicPartition(topic, Integer.parseInt(words.nextToken()));
-                    request.put(partition, new OffsetAndMetadata(Long.parseLong(words.nextToken()), mark));
+                    request.put(partition, new OffsetAndMetadata(Long.parseLong(words.nextToken()), metadata));
                 }
             }
             get(admin.alterConsumerGroupOffsets(group, request).all());
@@ -216,12 +217,12 @@ public class AdminBridge {
         }
     }
 
-    /** Bytes on disk of each partition's largest replica. */
+    /** The size in bytes on disk of each partition's largest replica. */
     public String sizes(String topics) {
         try {
-            Map wanted = new HashMap();
+            Map requested = new HashMap();
             for (Iterator i = words(topics).iterator(); i.hasNext();) {
-                wanted.put(i.next(), Boolean.TRUE);
+                requested.put(i.next(), Boolean.TRUE);
             }
             List brokers = new ArrayList();
             for (Iterator i = ((Collection) get(admin.describeCluster().nodes())).iterator(); i.hasNext();) {
@@ -237,7 +238,7 @@ public class AdminBridge {
                         TopicPartition partition = (TopicPartition) entry.getKey();
                         long size = ((ReplicaInfo) entry.getValue()).size();
                         Long known = (Long) sizes.get(partition);
-                        if (wanted.containsKey(partition.topic()) && (known == null || known.longValue() < size)) {
+                        if (requested.containsKey(partition.topic()) && (known == null || known.longValue() < size)) {
                             sizes.put(partition, Long.valueOf(size));
                         }
                     }

@@ -1,4 +1,5 @@
-"""Kafka as the driver sees it: properties shared with the reader, and the admin client, fed in bulk.
+"""Kafka: client properties for reader and admin client, the bulk admin client, and its errors.
 
-Nothing is imported here: executors and pure parts import single modules, and must not pay for py4j.
+Runs in the driver and in commands. This package imports nothing, so that executors can import single modules of it
+without py4j.
 """

@@ -1,7 +1,7 @@
-"""What the driver asks Kafka, in bulk, through the JVM's own client: one call a question, however many partitions.
+"""Kafka's admin client in the JVM: one bulk call per request, independent of the number of partitions.
 
-The JVM's client, because it takes the very properties that Spark's reader takes. The loops are in AdminBridge.java:
-entry by entry from Python, 1,000 partitions cost one to two seconds; so they cost some 10 ms.
+The JVM's client accepts the same properties as Spark's reader. The loops over partitions are in AdminBridge.java: from
+Python, separate calls for 1,000 partitions take one to two seconds; a bulk call takes about 10 ms.
 """
 
 from __future__ import annotations
@@ -29,54 +29,56 @@ _RETRY_PAUSES_S = (0.2, 0.8)
 
 
 class JavaKafkaAdmin:
-    """One cluster's answers. Its methods may be called from any thread.
+    """The admin client of one cluster. Thread-safe.
 
-    Each raises TransientError (no answer in time; names the brokers), InvalidCredentials, AccessDenied (names what was
-    asked), ConfigurationError, and what it says of its own. No message holds a secret.
+    Each method raises TransientError (no answer in time; names the brokers), InvalidCredentials, AccessDenied (names
+    the request), ConfigurationError, and the errors of its own description. Messages contain no secret.
     """
 
     def __init__(self, gateway: JavaGateway, properties: KafkaProperties, *, timeout_ms: int = 30_000) -> None:
-        """Does not connect yet. `timeout_ms`: how long one question may take, all retries of the client included."""
+        """Does not connect. `timeout_ms`: the maximum time of a request, including all retries of the client."""
         self._properties = properties
         timeout_ms = max(timeout_ms, _MIN_TIMEOUT_MS)
         settings = gateway.jvm.java.util.HashMap()
         for name, value in _client_settings(properties, timeout_ms).items():
             settings.put(name, value)
         self._bridge = new_instance(gateway, files("sink_job.kafka") / "AdminBridge.java", "s3sink.AdminBridge")
-        self._answer(self._bridge.open(settings, timeout_ms), "make a client")
+        self._answer(self._bridge.open(settings, timeout_ms), "create a client")
 
     def end_offsets(self, partitions: Iterable[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
-        """The offset behind the last record of each; `committed`: behind the last that a read_committed reader gets."""
+        """The end offset (exclusive) of each partition: with `committed` the last stable offset, else the high
+        watermark."""
         return self._offsets(partitions, "latest", committed=committed, doing="read the end offsets")
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset that Kafka still holds of each."""
+        """The first offset of each partition that Kafka still holds."""
         return self._offsets(partitions, "earliest", committed=False, doing="read the start offsets")
 
     def offsets_for_times(self, partitions: Iterable[TopicPartition], ms: int) -> dict[TopicPartition, int]:
-        """The first offset whose record time is `ms` (since the epoch) or later; where there is none, the end."""
-        asked = list(partitions)
-        found = self._offsets(asked, str(ms), committed=False, doing="read the offsets of a time")
-        after_all = [partition for partition, offset in found.items() if offset < 0]
-        return {**found, **self.end_offsets(after_all, committed=False)}
+        """The first offset of each partition with a timestamp of `ms` (since the epoch) or later; if there is none, the
+        high watermark."""
+        requested = list(partitions)
+        found = self._offsets(requested, str(ms), committed=False, doing="read the offsets of a time")
+        without = [partition for partition, offset in found.items() if offset < 0]
+        return {**found, **self.end_offsets(without, committed=False)}
 
     def topics(self, names: Sequence[str] | None = None, *, pattern: str | None = None) -> dict[str, TopicInfo]:
-        """The topics of these names, or those whose whole name matches the Java pattern; one of both is given.
+        """The topics with these `names`, or those whose whole name matches the Java `pattern`. Pass one of both.
 
-        Raises TopicNotFound for a name that does not exist; a pattern may match nothing.
+        Raises TopicNotFound for a name that does not exist. A pattern may match no topic.
         """
         if pattern is not None:
             found = _parse_topics(self._answer(self._bridge.topicsMatching(pattern), f"list the topics like {pattern}"))
             return {name: topic for name, topic in found.items() if topic}
-        wanted = sorted(set(names or ()))
-        if not wanted:
+        requested = sorted(set(names or ()))
+        if not requested:
             return {}
-        found = self._describe(wanted)
-        for pause in _RETRY_PAUSES_S:  # a broker may not have heard yet of a topic that was made a moment ago
+        found = self._describe(requested)
+        for pause in _RETRY_PAUSES_S:  # a broker may not know a topic that was created a moment ago
             if all(found.values()):
                 break
             time.sleep(pause)
-            found = self._describe(wanted)
+            found = self._describe(requested)
         if missing := [name for name, topic in found.items() if topic is None]:
             exist = "does not exist" if len(missing) == 1 else "do not exist"
             raise TopicNotFound(f"Kafka at {self._properties.bootstrap_servers}: {_some(missing)} {exist}")
@@ -89,46 +91,49 @@ class JavaKafkaAdmin:
     def group_offsets(
         self, group: str, partitions: Iterable[TopicPartition] | None = None, *, metadata: str = ""
     ) -> dict[TopicPartition, int]:
-        """The group's committed offsets, of these partitions or of all; partitions without one are absent. With a
-        `mark` only those whose metadata is it, or begins with it and a comma."""
-        asked = None if partitions is None else _format(dict.fromkeys(partitions))
-        if asked == "":
+        """The committed offsets of the group, of these partitions or of all. Partitions without one are absent.
+
+        With `metadata`: only offsets whose metadata is equal to it, or starts with it and a comma.
+        """
+        requested = None if partitions is None else _format(dict.fromkeys(partitions))
+        if requested == "":
             return {}
-        answer = self._bridge.groupOffsets(group, asked or "", metadata)
+        answer = self._bridge.groupOffsets(group, requested or "", metadata)
         return _parse(self._answer(answer, f"read the offsets of group {group}"))
 
     def group_members(self, group: str) -> int:
-        """How many active members the consumer group has; 0 for a group that does not exist."""
+        """The number of active members of the consumer group; 0 for a group that does not exist."""
         return int(self._answer(self._bridge.groupMembers(group), f"describe group {group}"))
 
     def group_metadata(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
-        """The metadata that the group's offsets of these partitions were committed with."""
-        asked = _format(dict.fromkeys(partitions))
-        if not asked:
+        """The metadata of the group's committed offsets of these partitions."""
+        requested = _format(dict.fromkeys(partitions))
+        if not requested:
             return {}
         found = {}
-        for line in self._answer(
-            self._bridge.groupMarks(group, asked), f"read the offsets of group {group}"
-        ).splitlines():
-            topic, partition, mark = line.split(" ")
-            found[TopicPartition(topic, int(partition))] = unquote_plus(mark)
+        answer = self._bridge.groupMetadata(group, requested)
+        for line in self._answer(answer, f"read the offsets of group {group}").splitlines():
+            topic, partition, metadata = line.split(" ")
+            found[TopicPartition(topic, int(partition))] = unquote_plus(metadata)
         return found
 
     def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], *, metadata: str = "") -> None:
-        """Set the group's offsets, each the next one to read, with `mark` as their metadata. ConfigurationError while
-        somebody consumes with it."""
+        """Commits the group's offsets, each the next one to read, with `metadata`.
+
+        Raises ConfigurationError if the group has active members.
+        """
         if offsets:
             self._answer(self._bridge.commit(group, _format(offsets), metadata), f"commit the offsets of group {group}")
 
     def log_sizes(self, topics: Iterable[str]) -> dict[TopicPartition, int] | None:
-        """Bytes on disk (as compressed as they are) of each partition; None where the cluster does not tell us."""
+        """The size in bytes of each partition's log on disk (compressed); None if the cluster does not report it."""
         try:
             return _parse(self._answer(self._bridge.sizes("\n".join(topics)), "describe log directories"))
         except (AccessDenied, ConfigurationError, TransientError):
             return None
 
     def close(self) -> None:
-        """End the connections. Idempotent."""
+        """Closes the connections. Idempotent."""
         self._bridge.close()
 
     def __enter__(self) -> Self:
@@ -142,19 +147,19 @@ class JavaKafkaAdmin:
     def _offsets(
         self, partitions: Iterable[TopicPartition], spec: str, *, committed: bool, doing: str
     ) -> dict[TopicPartition, int]:
-        asked = dict.fromkeys(partitions)
-        if not asked:
+        requested = dict.fromkeys(partitions)
+        if not requested:
             return {}
         try:
-            return _parse(self._answer(self._bridge.offsets(_format(asked), spec, committed), doing))
+            return _parse(self._answer(self._bridge.offsets(_format(requested), spec, committed), doing))
         except (TopicNotFound, TransientError):
-            # The client waits for a partition that does not exist as for one that is on its way to another leader, and
-            # what it says of a topic that is gone does not say so.
+            # The client waits for a partition that does not exist, as during the election of a leader. Its message for
+            # a deleted topic does not name the topic.
             with suppress(TransientError):
-                self._refuse_unknown(asked)
+                self._check_exist(requested)
             raise
 
-    def _refuse_unknown(self, partitions: Iterable[TopicPartition]) -> None:
+    def _check_exist(self, partitions: Iterable[TopicPartition]) -> None:
         known = self.topics([partition.topic for partition in partitions])
         for partition in partitions:
             if partition.partition >= known[partition.topic].partitions:
@@ -181,7 +186,7 @@ def _client_settings(properties: KafkaProperties, timeout_ms: int) -> dict[str, 
 
 
 def _format(partitions: Mapping[TopicPartition, int | None]) -> str:
-    """The text of AdminBridge.java: a line for each topic, its partitions or its pairs of partition and offset."""
+    """The text format of AdminBridge.java: one line per topic, with partitions or pairs of partition and offset."""
     lines: dict[str, list[str]] = defaultdict(list)
     for (topic, partition), offset in partitions.items():
         lines[topic].append(str(partition) if offset is None else f"{partition} {offset}")

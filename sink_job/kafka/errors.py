@@ -1,4 +1,4 @@
-"""What the JVM's Kafka client throws, as errors of the domain: the one place that knows its exceptions by name."""
+"""Maps the exceptions of the JVM's Kafka client to the errors of this project."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MISCONFIGURED = {
     "ConfigException",
     "InvalidConfigurationException",
     "InvalidGroupIdException",
-    "KafkaException",  # what a client's constructor wraps around a wrong property
+    "KafkaException",  # the constructor of a client wraps the error of an invalid property in it
     "PatternSyntaxException",
     "SecurityDisabledException",
     "UnsupportedVersionException",
@@ -64,7 +64,7 @@ class JavaThrowable:
 
 
 def parse_chain(text: str) -> list[JavaThrowable]:
-    """The chain of exceptions as AdminBridge.java writes it, outermost first."""
+    """The chain of exceptions in the format of AdminBridge.java, outermost first."""
     chain = []
     for line in text.splitlines():
         name, _, message = line.partition(" ")
@@ -73,40 +73,42 @@ def parse_chain(text: str) -> list[JavaThrowable]:
 
 
 def is_known(thrown: JavaThrowable) -> bool:
-    """Whether `domain_error` has a class for it that says more than SinkError."""
+    """Whether `domain_error` maps it to a more specific class than SinkError."""
     return thrown.name.endswith("AuthorizationException") or thrown.name in _KNOWN
 
 
 def domain_error(chain: list[JavaThrowable], *, doing: str, servers: str) -> SinkError:
-    """The error for `chain`, thrown while `doing` (what was asked, in words) at the brokers `servers`."""
+    """The error for the exceptions of a request. `doing`: the request, as a verb phrase. `servers`: the brokers."""
     names = {thrown.name for thrown in chain}
-    said = _messages(chain)
-    asked = f"Kafka at {servers}, asked to {doing}"
+    message = _messages(chain)
+    request = f"Kafka at {servers}: cannot {doing}"
     if names & _TLS:
-        return InvalidCredentials(f"{asked}: the TLS handshake failed: {said}")
+        return InvalidCredentials(f"{request}: the TLS handshake failed: {message}")
     if names & _AUTHENTICATION:
-        return InvalidCredentials(f"{asked}: authentication failed: {said}")
+        return InvalidCredentials(f"{request}: authentication failed: {message}")
     if any(name.endswith("AuthorizationException") for name in names):
-        return AccessDenied(f"Kafka at {servers} does not allow us to {doing}: {said}")
+        return AccessDenied(f"{request}: access denied: {message}")
     if any(phrase in thrown.message for thrown in chain for phrase in _UNRESOLVED):
         return TransientError(f"spec.kafka.bootstrapServers: no name in {servers} can be resolved")
     if names & _GROUP_IN_USE:
-        return ConfigurationError(f"{asked}: the group has members: somebody else consumes with it")
+        return ConfigurationError(
+            f"{request}: the group has members: stop the other consumers of the group, or use another kafka.groupId"
+        )
     if names & _MISSING:
-        return TopicNotFound(f"{asked}: {said}")
+        return TopicNotFound(f"{request}: {message}")
     if names & _TRANSIENT:
-        return TransientError(f"Kafka at {servers} did not {doing} in time: {said}{_hint(said)}")
+        return TransientError(f"Kafka at {servers} did not {doing} in time: {message}{_hint(message)}")
     if names & _MISCONFIGURED:
-        return ConfigurationError(f"{asked}: {said}")
-    return SinkError(f"{asked}: {chain[-1].name if chain else 'no reason given'}: {said}")
+        return ConfigurationError(f"{request}: {message}")
+    return SinkError(f"{request}: {chain[-1].name if chain else 'no reason given'}: {message}")
 
 
 def _messages(chain: list[JavaThrowable]) -> str:
-    """The innermost message: the outer ones wrap it, or repeat it with its class name in front."""
+    """The innermost message. The outer messages only wrap or repeat it."""
     messages = [thrown.message for thrown in chain if thrown.message]
     return messages[-1].rstrip(". ") if messages else (chain[-1].name if chain else "no reason given")
 
 
-def _hint(said: str) -> str:
-    unreachable = "node assignment" in said or "bootstrap" in said.lower()
-    return " (are the brokers up, and is security.protocol what they speak?)" if unreachable else ""
+def _hint(message: str) -> str:
+    unreachable = "node assignment" in message or "bootstrap" in message.lower()
+    return " (check that the brokers are running, and that security.protocol matches theirs)" if unreachable else ""

@@ -1,9 +1,9 @@
-"""Java from Python: small classes compiled in the JVM at hand, and a JVM where there is no Spark session.
+"""Small Java classes that are compiled at run time, and a JVM for commands without a Spark session.
 
-What loops over partitions has to run inside the JVM: a call from Python costs half a millisecond, thousands of them
-seconds. Such a loop is a Java source file beside the module that uses it, compiled when it is first needed by Janino,
-the compiler that Spark brings along (0.4 s); so the project ships no binaries and needs no JDK. What runs in Spark's
-executors has to be sent to them (`bytecodes`), as compiled classes are known to the driver's JVM alone.
+Loops over partitions run inside the JVM: a call from Python takes half a millisecond, so thousands of calls take
+seconds. Such a loop is a Java source file beside the module that uses it. Janino, the compiler in Spark's distribution,
+compiles it at the first use (0.4 s). So the project ships no binaries and needs no JDK. The compiled classes exist only
+in the driver's JVM; classes for Spark's executors must be sent to them (`bytecodes`).
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from sink_job.api.errors import ConfigurationError
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-_JAVA = 8  # the newest language level that Janino writes class files for
-_compiled: WeakKeyDictionary[JavaGateway, dict[str, Any]] = WeakKeyDictionary()  # compilers, by a class's name
+_JAVA = 8  # the newest class-file version that Janino supports
+_compiled: WeakKeyDictionary[JavaGateway, dict[str, Any]] = WeakKeyDictionary()  # compilers by class name
 _lock = threading.Lock()
 
 
 def new_instance(gateway: JavaGateway, source: Traversable, name: str) -> Any:
     """An instance (constructor without arguments) of the class `name`, compiled from `source` in the gateway's JVM.
 
-    Each class is compiled once a JVM: py4j remembers methods by the class's name, so there must be one of that name.
+    Each class is compiled once per JVM. py4j caches methods by class name, so the name must be unique.
     """
     return _compiler(gateway, source, name).getClassLoader().loadClass(name).newInstance()
 
 
 def bytecodes(gateway: JavaGateway, source: Traversable, name: str) -> Any:
-    """The class files of the source file of `name`: a Java map from a class's name to bytes, which stay in the JVM."""
+    """The class files of the source file of `name`: a Java map from class name to bytes. They remain in the JVM."""
     return _compiler(gateway, source, name).getBytecodes()
 
 
@@ -59,9 +59,10 @@ def _compile(gateway: JavaGateway, source: str) -> Any:
 
 
 def plain_jvm(jars: Sequence[Path], *, heap: int = 128 << 20) -> JavaGateway:
-    """A JVM with `jars` (kafka-clients) in front of PySpark's own on its class path; it is up in half a second.
+    """A JVM whose class path has `jars` (kafka-clients) before PySpark's jars. It starts in half a second.
 
-    `heap` in bytes. It ends with `gateway.shutdown()`, or with this process. Raises ConfigurationError without a Java.
+    `heap` is in bytes. The JVM ends after `gateway.shutdown()`, or with this process. Raises ConfigurationError if no
+    Java is installed.
     """
     spark_jars = _pyspark_jars()
     py4j = next(spark_jars.glob("py4j-*.jar"))
@@ -77,17 +78,17 @@ def plain_jvm(jars: Sequence[Path], *, heap: int = 128 << 20) -> JavaGateway:
 
 
 def _pyspark_jars() -> Path:
-    import pyspark  # only for where it lies: importing it costs nothing here
+    import pyspark  # only for its path
 
     return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
 
 
 def java_binary() -> str:
-    """The Java that Spark's own scripts start: of JAVA_HOME, else of the PATH. Raises ConfigurationError."""
+    """The path of the Java that Spark's scripts start: in JAVA_HOME, else in the PATH. Raises ConfigurationError."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin") if home else None)
     if java is None:
         raise ConfigurationError(
-            f"no java in {home}/bin (JAVA_HOME)" if home else "no java on the PATH; install Java 17"
+            f"no java in {home}/bin: fix JAVA_HOME" if home else "no java in the PATH: install Java 17"
         )
     return java

@@ -1,7 +1,7 @@
-"""The user's Kafka properties, once, for the reader and the admin client alike.
+"""The user's Kafka client properties, shared by the reader and the admin client.
 
-Every way to authenticate that works in one therefore works in the other. Values may be secret: they leave this module
-only into a client's configuration; `repr` shows names, and `redact` takes them out of other people's messages.
+So each authentication method works for both. Values can be secret. They leave this module only as the configuration of
+a client: `repr` shows names only, and `redact` removes secret values from messages of clients.
 """
 
 from __future__ import annotations
@@ -20,24 +20,25 @@ _SECRET_NAME = re.compile(
     r"password|secret|jaas|token|\.key$|credential|keystore\.certificate|user\.info", re.IGNORECASE
 )
 _QUOTED = re.compile(r"""=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""")
-_SHORT = 4  # a shorter text is found by chance in any message
+_MIN_SECRET_LENGTH = 4  # shorter texts occur in messages by chance
 _HIDDEN = "[hidden]"
 
 
 class KafkaProperties:
-    """How to reach one cluster. What Spark or the sink own (deserializers, group, fetch sizes) is not in it."""
+    """The connection properties of one cluster, without those that Spark or the sink set (deserializers, group, fetch
+    sizes)."""
 
     def __init__(self, properties: Mapping[str, str], secrets: frozenset[str] = frozenset()) -> None:
-        """`secrets`: the names whose values are secret, beside those whose names say so."""
+        """`secrets`: names of properties with secret values, in addition to names that indicate a secret."""
         self._properties = dict(properties)
         self._hidden = _hidden({k: v for k, v in properties.items() if k in secrets or _SECRET_NAME.search(k)})
 
     @classmethod
     def of(cls, kafka: KafkaSpec, secret_dirs: Mapping[str, Path]) -> KafkaProperties:
-        """The properties of a manifest's `spec.kafka`; `secret_dirs` tells where each secret is mounted, by its name.
+        """The properties of a manifest's `spec.kafka`. `secret_dirs` maps the name of each Secret to its mount path.
 
-        A property taken from a secret wins over one written in the manifest; a newline at its end is not part of it.
-        Raises SecretNotFound, naming the property and the file.
+        A property from a Secret overrides one in the manifest. A newline at its end is removed. Raises SecretNotFound
+        with the names of the property and the file.
         """
         properties = {
             "bootstrap.servers": kafka.bootstrap_servers,
@@ -50,19 +51,19 @@ class KafkaProperties:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Brokers to ask first, as the user wrote them."""
+        """The bootstrap servers as in the manifest."""
         return self._properties["bootstrap.servers"]
 
     def client(self) -> dict[str, str]:
-        """All of them, for a client's configuration and nothing else: values are in clear."""
+        """All properties, for the configuration of a client only: secret values are in plain text."""
         return dict(self._properties)
 
     def reader(self) -> dict[str, str]:
-        """The same as options of Spark's Kafka source, which spells them with a prefix."""
+        """The properties as options of Spark's Kafka source, which have a prefix."""
         return {f"kafka.{name}": value for name, value in self._properties.items()}
 
     def redact(self, text: str) -> str:
-        """`text` without any secret value: for messages of clients, which quote their configuration now and then."""
+        """`text` without secret values. For messages of clients, which sometimes contain their configuration."""
         for value in self._hidden:
             text = text.replace(value, _HIDDEN)
         return text
@@ -71,7 +72,7 @@ class KafkaProperties:
         return f"KafkaProperties({', '.join(sorted(self._properties))})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("Kafka properties hold secrets and do not travel")
+        raise TypeError("Kafka properties contain secrets and cannot be pickled")
 
 
 _ISOLATION = {"ReadCommitted": "read_committed", "ReadUncommitted": "read_uncommitted"}
@@ -80,7 +81,7 @@ _ISOLATION = {"ReadCommitted": "read_committed", "ReadUncommitted": "read_uncomm
 def _read(name: str, secret: str, key: str, secret_dirs: Mapping[str, Path]) -> str:
     where = f"spec.kafka.propertySecrets, {name}"
     if secret not in secret_dirs:
-        raise SecretNotFound(f"{where}: {secret} has no directory here; on a laptop give --secret {secret}=DIRECTORY")
+        raise SecretNotFound(f"{where}: {secret} has no directory here; on a laptop use --secret {secret}=DIRECTORY")
     try:
         return (secret_dirs[secret] / key).read_text(encoding="utf-8").removesuffix("\n")
     except FileNotFoundError:
@@ -92,9 +93,9 @@ def _read(name: str, secret: str, key: str, secret_dirs: Mapping[str, Path]) -> 
 
 
 def _hidden(values: Mapping[str, str]) -> list[str]:
-    """The texts to take out of messages, longest first: whole values, and each value within a JAAS line."""
+    """The texts to remove from messages, longest first: whole values, and the values in a JAAS configuration."""
     texts = set(values.values())
     for name, value in values.items():
         if "jaas" in name.lower():
             texts.update(quoted for match in _QUOTED.finditer(value) for quoted in match.groups() if quoted)
-    return sorted((text for text in texts if len(text) >= _SHORT), key=len, reverse=True)
+    return sorted((text for text in texts if len(text) >= _MIN_SECRET_LENGTH), key=len, reverse=True)

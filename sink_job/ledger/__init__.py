@@ -1,5 +1,4 @@
-"""The ledger: the write-ahead log on S3 that decides which objects exist, and who may write it.
+"""The ledger: the write-ahead log on S3. It decides which objects exist and which driver owns the sink.
 
-Runs in the driver and in commands. Executors import its data types (`state`, `staging`, `offset_checksum`), never its
-store.
+Runs in the driver and in commands. Executors import `state`, `staging` and `offset_checksum`, but never the store.
 """

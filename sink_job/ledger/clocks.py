@@ -1,9 +1,8 @@
 """The clocks of a sink: the host's, the store's and the ledger's.
 
-The host's clock becomes the round clock, and the round clock does not go back while anything is open. So a clock that
-is ahead once would stop the schedule, `maxOpenTime` and Wallclock paths until real time has caught up. The host's clock
-is therefore compared with the store's before it is used, and a ledger's clock that is ahead is set back where nothing
-is open.
+The host's clock becomes the round clock. The round clock never goes back while objects are open: one reading that is
+ahead would stop the schedule, `maxOpenTime` and Wallclock paths until real time has caught up. Therefore the host's
+clock is compared with the store's before use, and a ledger's clock that is ahead is set back when no object is open.
 """
 
 from __future__ import annotations
@@ -21,14 +20,15 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import PartitionState
 
 MAX_CLOCK_SKEW_MS = 300_000
-"""How far the host's clock may be from the store's, and the ledger's ahead of the host's. S3 refuses requests at 15
-minutes; a store's `Date` has whole seconds and may be two seconds old."""
+"""Maximum difference in ms between the host's clock and the store's, and maximum lead of the ledger's clock over the
+host's. S3 rejects requests with a difference of 15 minutes. A store's `Date` header has a resolution of a second and
+can be two seconds old."""
 
 AHEAD_MS = 60_000
-"""How far a ledger's clock may be ahead of the host's before that is reported."""
+"""Lead of the ledger's clock over the host's, in ms, above which a warning is logged."""
 
 JUMP_MS = 5_000
-"""Difference between the host's clock and its steady clock, from one comparison to the next, that is reported."""
+"""Change in ms of the difference between the host's clock and its monotonic clock, above which a jump is logged."""
 
 Clock = Callable[[], int]
 
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class ClockSource(Protocol):
-    """The store, as far as its clock matters."""
+    """The store as a source of time."""
 
     @property
     def url(self) -> str: ...
@@ -44,38 +44,39 @@ class ClockSource(Protocol):
 
 
 def checked_now(host: Clock, store_clock: Callable[[], int | None], store: ClockSource) -> int:
-    """The host's clock in ms; `store_clock` gives the store's by its last answer, None where it is not compared.
+    """The host's clock in ms. `store_clock` returns the store's clock in ms by its last response, or None to skip the
+    comparison.
 
-    Raises ClockSkew when they are further apart than `CLOCK_BOUND_MS`, also after the store was asked again: its last
-    answer may be from before the host was suspended.
+    Raises ClockSkew when the difference exceeds `MAX_CLOCK_SKEW_MS`, also by a new response of the store: its last
+    response may be older than a suspension of the host.
     """
     now = host()
-    if not _apart(now, store_clock()):
+    if not _is_skewed(now, store_clock()):
         return now
     with suppress(ClockSkew):
         store.check_access()
-    now, there = host(), store_clock()
-    if there is None or not _apart(now, there):
+    now, store_now = host(), store_clock()
+    if store_now is None or not _is_skewed(now, store_now):
         return now
     raise ClockSkew(
-        f"this host's clock is at {format_time(now)}, the clock of {store.url} at {format_time(there)}: they are "
-        f"{abs(now - there) // 1000:,} s apart, and the sink allows {MAX_CLOCK_SKEW_MS // 1000} s. Nothing was written "
-        "with this clock. Synchronize the clock that is wrong (NTP, chrony) and start again."
+        f"this host's clock is at {format_time(now)}, the clock of {store.url} at {format_time(store_now)}: they are "
+        f"{abs(now - store_now) // 1000:,} s apart, and the sink allows {MAX_CLOCK_SKEW_MS // 1000} s. Nothing was "
+        "written with this clock. Synchronize the clock that is wrong (NTP, chrony) and start again."
     )
 
 
-def _apart(now: int, there: int | None) -> bool:
-    return there is not None and abs(now - there) > MAX_CLOCK_SKEW_MS
+def _is_skewed(now: int, store_now: int | None) -> bool:
+    return store_now is not None and abs(now - store_now) > MAX_CLOCK_SKEW_MS
 
 
 class HostClock:
-    """A driver's reading of the host's clock: compared with the store's, and with a clock that never jumps."""
+    """The host's clock, checked against the store's clock and a monotonic clock."""
 
     def __init__(
         self, host: Clock, store_clock: Callable[[], int | None], store: ClockSource, steady: Clock | None = None
     ) -> None:
-        """`steady` gives ms from an arbitrary start and is not affected when the host's clock is set; None: jumps are
-        not reported."""
+        """`steady` is a monotonic clock: ms since an arbitrary start, unaffected by changes of the host's clock. None:
+        jumps are not logged."""
         self.jumps = 0
         self._host = host
         self._store_clock = store_clock
@@ -89,10 +90,10 @@ class HostClock:
         return checked_now(self._host, self._store_clock, self._store)
 
     def to_set_back(self, ledger: int) -> int | None:
-        """The host's clock, where a ledger's clock has to be set back to it; None where it has not. Only a host's clock
-        that the store's confirms is reason enough; otherwise rounds wait at the ledger's clock.
+        """The host's clock in ms if the ledger's clock `ledger` (ms) must be set back to it, else None.
 
-        Raises ClockSkew when the host's clock is too far from the store's.
+        The ledger's clock is set back only if the store confirms the host's clock. Otherwise the rounds wait for the
+        ledger's clock. Raises ClockSkew when the host's clock is too far from the store's.
         """
         host = self.now()
         ahead = ledger - host
@@ -100,7 +101,7 @@ class HostClock:
             return host
         if ahead > AHEAD_MS:
             _log.warning(
-                "the ledger's clock is %d s ahead of this host's: what is closed by the clock waits so long",
+                "the ledger's clock is %d s ahead of this host's: rotation by the clock is delayed by this time",
                 ahead // 1000,
             )
         return None
@@ -110,25 +111,27 @@ class HostClock:
             return
         now = self._host()
         ahead = now - self._steady()
-        before, self._ahead = self._ahead, ahead
-        if before is None or abs(ahead - before) <= JUMP_MS:
+        previous, self._ahead = self._ahead, ahead
+        if previous is None or abs(ahead - previous) <= JUMP_MS:
             return
         self.jumps += 1
         _log.warning(
-            "this host's clock jumped by %+.1f s: it is at %s and should be at %s by the time that has passed. "
-            "Schedules, maxOpenTime and Wallclock paths follow it",
-            (ahead - before) / 1000,
+            "this host's clock jumped by %+.1f s: it is at %s and should be at %s by the monotonic clock. "
+            "Schedules, maxOpenTime and Wallclock paths follow the host's clock",
+            (ahead - previous) / 1000,
             format_time(now),
-            format_time(now - (ahead - before)),
+            format_time(now - (ahead - previous)),
         )
 
 
 def without_clock(partitions: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
-    """Those of these topic-partitions that hold values of the clock, without them. Nothing may be open: an object's
-    members are found by offset ranges and clocks, and equal clocks merge (P2)."""
+    """The topic-partitions whose state holds clock values, with these values removed.
+
+    Raises ValueError when a topic-partition has open objects: source ranges with equal path clocks merge (P2).
+    """
     if any(p.open for p in partitions.values()):
-        raise ValueError("the ledger's clock is set back only where nothing is open")
-    fresh = {
+        raise ValueError("the ledger's clock cannot be set back while objects are open")
+    cleared = {
         tp: msgspec.structs.replace(
             p,
             open_records=0,
@@ -140,14 +143,14 @@ def without_clock(partitions: Mapping[TopicPartition, PartitionState]) -> dict[T
         )
         for tp, p in partitions.items()
     }
-    return {tp: p for tp, p in fresh.items() if p != partitions[tp]}
+    return {tp: p for tp, p in cleared.items() if p != partitions[tp]}
 
 
 def report_set_back(before: int, now: int) -> None:
-    """Logs that the ledger's clock was set back, in ms."""
+    """Logs that the ledger's clock was set back; both in ms."""
     _log.warning(
-        "the ledger's clock was at %s, %d s ahead of this host's and the store's: what was open has been closed, and "
-        "the ledger's clock is at %s from now on",
+        "the ledger's clock was at %s, %d s ahead of this host's and the store's: all open objects were closed, and "
+        "the ledger's clock was set back to %s",
         format_time(before),
         (before - now) // 1000,
         format_time(now),
@@ -155,7 +158,7 @@ def report_set_back(before: int, now: int) -> None:
 
 
 def format_time(ms: int) -> str:
-    """A time as people and logs read it (UTC)."""
+    """A time in ms as ISO 8601 text (UTC)."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     except (OverflowError, ValueError, OSError):

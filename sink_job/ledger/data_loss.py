@@ -1,9 +1,8 @@
-"""What is given up with `onDataLoss: Continue`, and what that makes of a ledger: pure (docs/failure-modes.md).
+"""The effect of `onDataLoss: Continue` on the ledger's states (docs/failure-modes.md). Pure functions.
 
-An object that has to be rebuilt keeps the records that Kafka still holds, and the key of the first of them. The rest is
-in no object: a record of the ledger says so once (`Lost`), in the same step that names what is left, so a driver that
-is killed either has given it up or has not. `written` of its topic-partition stays as it was counted, so that objects
-and losses together are what was written.
+A rebuilt object keeps the records that Kafka still holds, under the key of the first of them. No object contains the
+other records. One ledger record both reports them (`LostObject`) and lists the rebuilt object, so the step is atomic.
+`accepted` of the topic-partition does not change: objects and lost records together are all accepted records.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from sink_job.ledger.state import ClosedObject, LostObject, OpenObject, Partitio
 
 
 class RebuildOutcome(NamedTuple):
-    """Named objects under new uploads, and what could not be rebuilt of them."""
+    """Closed objects under new uploads, and their lost records."""
 
     closed: Sequence[ClosedObject]
     lost: Sequence[LostObject] = ()
 
 
 def with_open(p: PartitionState, rebuilt: Iterable[OpenObject]) -> PartitionState:
-    """The partition with these open objects in the place of its own, which may have lost records or be missing.
+    """The partition with `rebuilt` in place of its open objects. Rebuilt objects may be missing or have lost records.
 
-    What is lost counts for no rotation setting any more. Where nothing is left open, it is as after a close.
+    Lost records no longer count for the rotation settings. Without open objects the state is that after a close.
     """
     objects = tuple(sorted(rebuilt, key=lambda o: o.first))
     if sum(o.count for o in objects) == sum(o.count for o in p.open):
@@ -41,11 +40,11 @@ def with_open(p: PartitionState, rebuilt: Iterable[OpenObject]) -> PartitionStat
 
 
 def skip_deleted(p: PartitionState, held: int) -> PartitionState:
-    """The partition with nothing to be read in front of `held`, the first offset that Kafka holds. What is passed over
-    was in no object yet: it is in the holes of the rotation."""
+    """The partition with `held`, the first offset that Kafka holds, as the next offset to read. The skipped offsets
+    were in no object; they are offset gaps of the rotation range."""
     return replace(p, next=held, committable=p.committable if p.open else held)
 
 
 def lost_records(lost: Iterable[LostObject]) -> int:
-    """How many offsets were given up."""
+    """Number of lost records."""
     return sum(each.offsets.count for each in lost)

@@ -1,4 +1,4 @@
-"""Who owns the ledger, asked before a failure is reported (P4)."""
+"""Ownership check before an error is reported (P4)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from sink_job.ledger.store import Ledger
 
 @contextlib.contextmanager
 def ownership_checked_first(ledger: Ledger, state: Callable[[], LedgerState]) -> Iterator[None]:
-    """Turns a failure inside into LedgerFenced where another driver has claimed the ledger after `state`: what that one
-    removed, completed or committed fails here in any words. A store that does not answer the question leaves the
-    failure as it is."""
+    """Converts an error in the block into LedgerFenced if another driver has claimed the ledger after `state`.
+
+    Any request can fail after the other driver has removed, completed or committed something. If the ownership check
+    itself fails, the original error is raised.
+    """
     try:
         yield
     except LedgerFenced:

@@ -1,7 +1,7 @@
-"""The files below a ledger's root: which ones a sink wrote, and reading those.
+"""Lists and reads the files of a ledger.
 
-Other programs and people write there, too: folder markers of a console, copies made by hand. A name that no sink writes
-is ignored; a file with a sink's name that cannot be read stops whoever needs it, with its key.
+Other programs and users may write files below the ledger's root: folder markers of a console, manual copies. Files with
+a name that no sink uses are ignored. A file of the ledger that cannot be read raises an error with its key.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ NAMES: Final = {
     "intent/": re.compile(r"[0-9]{20}-[0-9]{10}\.json\.gz"),
     "published/": re.compile(r"[0-9]{20}-[0-9]{20}\.jsonl\.gz"),
 }
-"""The folders of a ledger and what the names of its files in them look like."""
+"""The folders of a ledger, and the pattern of the file names in each."""
 
 RESTORE: Final = "Restore that object (an earlier version of it, or a backup), or delete it if no sink wrote it"
-_BROKEN: Final = (OSError, EOFError, zlib.error, ValueError, msgspec.MsgspecError)
+_DECODE_ERRORS: Final = (OSError, EOFError, zlib.error, ValueError, msgspec.MsgspecError)
 
-_making: Final = threading.Lock()
+_decoders_lock: Final = threading.Lock()
 _decoders: Final[dict[type, Any]] = {}
 
 _log = logging.getLogger(__name__)
 
 
 class Folders:
-    """Lists the files of one ledger. Each foreign one is reported once."""
+    """Lists the files of one ledger. Logs each foreign file once."""
 
     def __init__(self, s3: S3Client, root: str) -> None:
         self._s3 = s3
@@ -49,66 +49,66 @@ class Folders:
         self._reported: set[str] = set()
 
     def files(self, folder: str) -> Iterator[Listed]:
-        """The sink's own files in `folder`, one of `NAMES`."""
+        """The ledger's own files in `folder`, a key of `NAMES`."""
         for listed in self._s3.list(self._root + folder):
             if NAMES[folder].fullmatch(listed.key.removeprefix(self._root + folder)):
                 yield listed
             elif listed.key not in self._reported:
                 self._reported.add(listed.key)
                 _log.warning(
-                    "s3://%s/%s is ignored: no sink writes a file of that name. Delete it, or move it out of the "
+                    "s3://%s/%s is ignored: a sink writes no file of this name. Delete it, or move it out of the "
                     "ledger's folder",
                     self._s3.bucket,
                     listed.key,
                 )
 
 
-class _Versioned(msgspec.Struct):
-    format: int = 1  # files of format 1 do not contain it
+class _FormatHeader(msgspec.Struct):
+    format: int = 1  # files of format 1 have no such field
 
 
 def read(s3: S3Client, key: str, kind: type[T], *, expected_format: int | None = None) -> T:
-    """The value in the file at `key`, which is JSON, compressed if the key ends with `.gz`.
+    """Reads the JSON file at `key`, gzipped if the key ends with `.gz`.
 
-    Raises NotFound; LedgerUnreadable for a file with other content; ConfigurationError for a file that is not of
-    `expected_format`, unless that is None.
+    Raises NotFound; LedgerUnreadable if the content is not a valid `kind`; ConfigurationError if the file is not of
+    `expected_format` (None: not checked).
     """
-    body = _body(s3, key)
+    content = _content(s3, key)
     if expected_format is not None:
-        (found,) = _decoded(s3, key, _Versioned, [body])
-        if found.format != expected_format:
+        (header,) = _decoded(s3, key, _FormatHeader, [content])
+        if header.format != expected_format:
             raise ConfigurationError(
-                f"s3://{s3.bucket}/{key} has ledger format {found.format}; this version of s3sink reads and writes "
+                f"s3://{s3.bucket}/{key} has ledger format {header.format}; this version of s3sink reads and writes "
                 f"format {expected_format} only. Run the version of s3sink that wrote it, or start with a new "
                 "spec.sinkId and a new spec.s3.topicsDir."
             )
-    return _decoded(s3, key, kind, [body])[0]
+    return _decoded(s3, key, kind, [content])[0]
 
 
 def read_lines(s3: S3Client, key: str, kind: type[T]) -> list[T]:
-    """The values in the file at `key`, one a line; as `read`."""
-    return _decoded(s3, key, kind, _body(s3, key).splitlines())
+    """Reads the file at `key` with one JSON value per line. Raises NotFound and LedgerUnreadable."""
+    return _decoded(s3, key, kind, _content(s3, key).splitlines())
 
 
-def unreadable(s3: S3Client, key: str, why: object, advice: str = RESTORE) -> LedgerUnreadable:
-    """The error of a file that is not what its name says."""
-    return LedgerUnreadable(f"s3://{s3.bucket}/{key} cannot be read ({why}). {advice}.")
+def unreadable(s3: S3Client, key: str, reason: object, advice: str = RESTORE) -> LedgerUnreadable:
+    """The error for a file with invalid content."""
+    return LedgerUnreadable(f"s3://{s3.bucket}/{key} cannot be read ({reason}). {advice}.")
 
 
-def _body(s3: S3Client, key: str) -> bytes:
-    body = s3.get(key)
-    if not body:
+def _content(s3: S3Client, key: str) -> bytes:
+    stored = s3.get(key)
+    if not stored:
         raise unreadable(s3, key, "it is empty")
     try:
-        return gzip.decompress(body) if key.endswith(".gz") else body
-    except _BROKEN as error:
+        return gzip.decompress(stored) if key.endswith(".gz") else stored
+    except _DECODE_ERRORS as error:
         raise unreadable(s3, key, f"not gzip: {error}") from None
 
 
 def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """The decoder of a type, made by one thread: msgspec 0.22 may crash where threads decode a type for the first time
-    at once."""
-    with _making:
+    """The decoder of a type. One thread creates it: msgspec 0.22 can crash when several threads decode a type for the
+    first time."""
+    with _decoders_lock:
         if kind not in _decoders:
             _decoders[kind] = msgspec.json.Decoder(kind)
     decoder: msgspec.json.Decoder[T] = _decoders[kind]
@@ -119,5 +119,5 @@ def _decoded(s3: S3Client, key: str, kind: type[T], texts: list[bytes]) -> list[
     decoder = _decoder(kind)
     try:
         return [decoder.decode(text) for text in texts]
-    except _BROKEN as error:
+    except _DECODE_ERRORS as error:
         raise unreadable(s3, key, error) from None

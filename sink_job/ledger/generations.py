@@ -1,7 +1,7 @@
-"""Generations of a ledger: what a reset of the offsets ends, and what begins behind it (docs/adr/0005).
+"""Generations of a ledger: an offset reset ends one generation and starts the next (docs/adr/0005). Pure functions.
 
-Pure. A generation is all that was copied from one set of starts; the first begins with the ledger, each reset begins
-the next. Its objects are proved for themselves: they overlap those of others where a reset went back.
+A generation consists of all objects that were copied from one set of start offsets. The first starts with the ledger.
+Each generation is verified separately: after a reset to an earlier offset its objects overlap those of previous ones.
 """
 
 from __future__ import annotations
@@ -18,49 +18,51 @@ from sink_job.ledger.state import LedgerState, PartitionState
 
 
 def new_topics_dir(shaping: ObjectSettings, generation: int) -> str:
-    """Where a generation's objects go that keep apart from those of before: below the sink's own topicsDir, so that
-    what may be written there may be written here, and by a name that no topic can have."""
+    """The topicsDir of a generation that is separate from the previous ones. It is below the sink's own topicsDir,
+    where the same access policies apply. Its name is not a valid topic name."""
     names = shaping.s3
-    front = f"{names.topics_dir}{names.directory_delimiter}" if names.topics_dir else ""
-    return f"{front}generation={generation}"
+    parent = f"{names.topics_dir}{names.directory_delimiter}" if names.topics_dir else ""
+    return f"{parent}generation={generation}"
 
 
 def shaping_below(shaping: ObjectSettings, topics_dir: str | None) -> ObjectSettings:
-    """The settings with another topicsDir; None leaves them as they are."""
+    """The settings with another topicsDir; unchanged if it is None."""
     if topics_dir is None:
         return shaping
     return shaping.model_copy(update={"s3": shaping.s3.model_copy(update={"topics_dir": topics_dir})})
 
 
 def generation_metadata(generation: int) -> str:
-    """What the metadata of a generation's commits begins with; of the first one anything. The group's offset can only
-    be held against the objects of the generation that it was committed in: a driver that slept through a reset may
-    still commit those of before."""
+    """The prefix of the commit metadata of a generation. It is empty for the first generation: any metadata matches.
+
+    A committed offset refers to the objects of the generation in its metadata alone: a driver that was suspended during
+    a reset may still commit offsets of the previous generation.
+    """
     return "" if generation == 1 else f"generation {generation}"
 
 
 def commit_metadata(generation: int, ledger: str) -> str:
-    """The metadata of commits: the generation, and the ledger (its URL) that the offsets are of."""
+    """The metadata of offset commits: the generation and the URL of the ledger."""
     return f"generation {generation}, ledger {ledger}"
 
 
-def ledger_of(mark: str) -> str | None:
-    """The ledger that the metadata of a commit names; None where it names none, as with another consumer's."""
-    found = re.fullmatch(r"generation [0-9]+, ledger (s3://.+/)", mark)
-    return found[1] if found else None
+def ledger_of(metadata: str) -> str | None:
+    """The URL of the ledger in commit metadata; None if there is none, as in the commits of other consumers."""
+    match = re.fullmatch(r"generation [0-9]+, ledger (s3://.+/)", metadata)
+    return match[1] if match else None
 
 
 def generation_of(record: int, resets: Sequence[int]) -> int:
-    """The generation that the record numbered `record` belongs to; `resets` are the numbers of resets, in order."""
+    """The generation of the ledger record number `record`; `resets` are the record numbers of the resets, ascending."""
     return 1 + bisect_right(resets, record)
 
 
 def without_open_bytes(p: PartitionState) -> PartitionState:
-    """The partition once the bytes of its open objects are given up: their records are in no object yet (P2).
+    """The partition after its open objects' uploads and staged data are discarded (P2).
 
-    Where no object was closed since nothing was open, it is read again from the first offset that is in no object. With
-    `scope: Object` others may have been closed behind that offset; then the open ones stay as they were cut, without
-    bytes, and are made again from their members.
+    If no object was closed since the last rotation range, reading resumes at the first offset that is in no object.
+    With `scope: Object` closed objects may contain later offsets. Then the open objects keep their source ranges, lose
+    their bytes, and are rebuilt.
     """
     if not p.open:
         return p
@@ -71,7 +73,7 @@ def without_open_bytes(p: PartitionState) -> PartitionState:
 
 
 def rewind(p: PartitionState) -> PartitionState:
-    """The partition with nothing read behind `committable`."""
+    """The partition with `committable` as the next offset to read."""
     return PartitionState(
         next=p.committable,
         committable=p.committable,
@@ -82,19 +84,19 @@ def rewind(p: PartitionState) -> PartitionState:
 
 
 def end_of_generation(p: PartitionState) -> PartitionState:
-    """The partition as the last word of its generation: what was open in it is in no object."""
+    """The final state of the partition in its generation. The records of its open objects are in no object."""
     if p.accepted == total_checksum(p.open):
         return rewind(p)
     return replace(p, open=(), accepted=p.accepted - total_checksum(p.open))
 
 
 def open_object_ranges(state: LedgerState) -> dict[str, tuple[int, int]]:
-    """Per topic-partition the offsets `[start, end)` at which its open objects begin: the intent by which a clean-up
-    finds their uploads once no state names them any more (P10)."""
+    """Per topic-partition the range `[start, end)` of the first offsets of its open objects. In an intent it leads a
+    clean-up to their uploads after the state no longer lists them (P10)."""
     firsts = {name: [o.first for o in p.open] for name, p in state.partitions.items() if p.open}
     return {name: (min(offsets), max(offsets) + 1) for name, offsets in firsts.items()}
 
 
 def open_records(partitions: Mapping[str, PartitionState]) -> int:
-    """How many records are in open objects."""
+    """Number of records in open objects."""
     return sum(o.count for p in partitions.values() for o in p.open)

@@ -1,8 +1,8 @@
-"""Counting offsets so that sets can be compared without listing them: a count, and the sum of a hash of each.
+"""Checksums of offset sets: a count, and the sum of a hash of each offset. They compare sets without listing them.
 
-Sums of disjoint sets add up, so the objects of a rotation and its holes must sum to the rotation's whole range, in
-whatever way the paths interleave. The hash is the finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable
-pseudorandom number generators, 2014), which spreads neighbouring offsets over all 64 bits.
+Checksums of disjoint sets add up. The objects and offset gaps of a rotation range therefore add up to the checksum of
+the whole range, also if the paths interleave. The hash is the finaliser of SplitMix64 (Steele, Lea, Flood: Fast
+splittable pseudorandom number generators, 2014), which spreads neighbouring offsets over all 64 bits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CHUNK = 1 << 16
 
 
 class CountedObject(Protocol):
-    """An object as the lists have it: `first` to `last`, inclusive, and the tally of the offsets in it."""
+    """An object in the audit: its first and last offset (inclusive) and the checksum of its offsets."""
 
     @property
     def first(self) -> int: ...
@@ -30,7 +30,7 @@ class CountedObject(Protocol):
 
 
 def hash_offsets(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """The hash of each of these offsets."""
+    """The hash of each offset."""
     x = offsets.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -39,12 +39,12 @@ def hash_offsets(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
 
 
 def checksum(offsets: npt.NDArray[np.int64]) -> OffsetChecksum:
-    """The tally of these offsets."""
+    """The checksum of these offsets."""
     return OffsetChecksum(len(offsets), int(hash_offsets(offsets).sum(dtype=np.uint64)))
 
 
 def checksum_range(start: int, end: int) -> OffsetChecksum:
-    """The tally of every offset in `[start, end)`."""
+    """The checksum of all offsets in `[start, end)`."""
     total = OffsetChecksum()
     for chunk in range(start, end, CHUNK):
         total += checksum(np.arange(chunk, min(chunk + CHUNK, end), dtype=np.int64))
@@ -52,10 +52,10 @@ def checksum_range(start: int, end: int) -> OffsetChecksum:
 
 
 def gap_checksum(start: int, end: int, written: OffsetChecksum) -> OffsetChecksum:
-    """The tally of the offsets in `[start, end)` that are not among those `written`, all of which lie in it."""
+    """The checksum of the offsets in `[start, end)` without `written`, a subset of the range."""
     return checksum_range(start, end) - written if written.count < end - start else OffsetChecksum()
 
 
 def total_checksum(objects: Sequence[CountedObject]) -> OffsetChecksum:
-    """The tally of all that is in these objects."""
+    """The checksum of all offsets in these objects."""
     return sum((o.offsets for o in objects), OffsetChecksum())

@@ -1,5 +1,4 @@
-"""Removes what crashed rounds left behind: uploads, staged data and intents that the ledger does not reference
-(P10)."""
+"""Removes orphaned uploads, staging objects and intents of crashed rounds (P10)."""
 
 from __future__ import annotations
 
@@ -15,14 +14,14 @@ from sink_job.partitioning.object_keys import parse_key, topic_prefix
 from sink_job.s3 import S3Client
 
 INTENT_RETENTION_MS = 24 * 3_600_000
-"""Retention of the intents of earlier epochs, in ms. Uploads that their late tasks start are aborted within this
-time."""
+"""Retention of the intents of previous epochs, in ms. Uploads that late tasks of these epochs start are aborted within
+this time."""
 
 _log = logging.getLogger(__name__)
 
 
 class OrphanCleaner:
-    """Removes what crashed rounds left behind: ours, and nobody else's (P10)."""
+    """Removes the orphans of one ledger. Uploads and objects of other programs are not touched (P10)."""
 
     def __init__(self, s3: S3Client, ledger: Ledger, epoch: int) -> None:
         self.s3 = s3
@@ -30,9 +29,10 @@ class OrphanCleaner:
         self.epoch = epoch
 
     def run(self, state: LedgerState, recorded: int) -> int:
-        """Aborts uploads and deletes staging objects that the state does not name; returns how many.
+        """Aborts uploads and deletes staging objects that the state does not refer to; returns their number.
 
-        `recorded` is the record (the claim, or the last round) that the server wrote before all that is removed.
+        `recorded` is the number of the claim or of the last round. Uploads that started after the store wrote that
+        record are kept.
         """
         before = self.ledger.record_time(recorded)
         intents, superseded = self.ledger.intents()
@@ -44,7 +44,7 @@ class OrphanCleaner:
         return removed
 
     def _abort_uploads(self, state: LedgerState, intents: Iterable[Intent], before: int) -> int:
-        named = state.uploads()
+        referenced = state.uploads()
         texts = {*state.settings.values(), *(text for intent in intents for text in intent.settings)}
         shapings = [ObjectSettings.model_validate_json(text) for text in sorted(texts)]
         ranges = _ranges(intents)
@@ -53,28 +53,28 @@ class OrphanCleaner:
         removed = 0
         for prefix in sorted(prefixes):
             for upload in self.s3.list_uploads(prefix):
-                if upload.upload_id in named or upload.initiated_ms >= before:
+                if upload.upload_id in referenced or upload.initiated_ms >= before:
                     continue
                 if any(_could_open(shaping, upload.key, ranges) for shaping in shapings):
                     self.s3.abort(upload.key, upload.upload_id)
                     removed += 1
         if removed:
-            _log.info("aborted %d unfinished uploads of earlier rounds", removed)
+            _log.info("aborted %d orphaned uploads of previous rounds", removed)
         return removed
 
     def _delete_staging(self, state: LedgerState) -> int:
         prefix = f"{self.ledger.root}staging/"
-        named = state.staged()
-        gone = [
+        referenced = state.staged()
+        orphaned = [
             listed.key
             for listed in self.s3.list(prefix)
-            if listed.key not in named and is_expired(listed.key.removeprefix(prefix), self.epoch, state.number)
+            if listed.key not in referenced and is_expired(listed.key.removeprefix(prefix), self.epoch, state.number)
         ]
-        self.s3.delete(gone)
-        return len(gone)
+        self.s3.delete(orphaned)
+        return len(orphaned)
 
     def _clear_probes(self, before: int) -> None:
-        """What a driver left that ended while it tried out the store; the folder is the ledger's own."""
+        """Removes uploads and objects of a store probe that did not complete."""
         prefix = f"{self.ledger.root}probe/"
         for upload in self.s3.list_uploads(prefix):
             if upload.initiated_ms < before:
@@ -82,9 +82,10 @@ class OrphanCleaner:
         self.s3.delete([old.key for old in self.s3.list(prefix) if old.last_modified_ms < before])
 
     def _expire_intents(self, intents: Iterable[StoredIntent], before: int) -> None:
-        """By the server's clock: the host's may be wrong, and what an intent leads to is found by no other way."""
-        wanted = before - INTENT_RETENTION_MS
-        self.s3.delete([each.key for each in intents if each.intent.epoch < self.epoch and each.at < wanted])
+        """Deletes expired intents of previous epochs by the store's clock: the host's clock may be wrong, and only an
+        intent leads to its uploads."""
+        expired = before - INTENT_RETENTION_MS
+        self.s3.delete([each.key for each in intents if each.intent.epoch < self.epoch and each.at < expired])
 
 
 def _ranges(intents: Iterable[Intent]) -> dict[TopicPartition, list[tuple[int, int]]]:
@@ -96,9 +97,9 @@ def _ranges(intents: Iterable[Intent]) -> dict[TopicPartition, list[tuple[int, i
 
 
 def _could_open(shaping: ObjectSettings, key: str, ranges: Mapping[TopicPartition, list[tuple[int, int]]]) -> bool:
-    """Whether a round under way could have opened an object at `key`."""
+    """Whether a round with these ranges could have opened an object at `key`."""
     parsed = parse_key(shaping, key)
     if parsed is None:
         return False
-    spans = ranges.get(TopicPartition(parsed.topic, parsed.partition), ())
-    return any(start <= parsed.first < end for start, end in spans)
+    mine = ranges.get(TopicPartition(parsed.topic, parsed.partition), ())
+    return any(start <= parsed.first < end for start, end in mine)

@@ -1,4 +1,4 @@
-"""Who owns a place in the bucket, and where a new sink starts (P5, P11)."""
+"""Ownership of ledgers and topic directories, and the checks before a ledger is created or continued (P5, P11)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from sink_job.partitioning.object_keys import parse_key, topic_prefix
 from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client
 
 MAX_ACQUIRE_ATTEMPTS = 5
-"""How often a place is claimed that is neither free nor anybody's."""
+"""Maximum number of attempts to write an ownership file."""
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """Who a sink is: its cluster (its id, or a laptop's host name), namespace, name and sink id."""
+    """The identity of a sink: its cluster (an id, or the host name outside of Kubernetes), namespace, name and sink
+    id."""
 
     cluster: str
     namespace: str
@@ -40,7 +41,8 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 def ledger_root(topics_dir: str, sink_id: str) -> str:
-    """The prefix of a sink's ledger; ends with `/`. It does not depend on `directoryDelimiter`, which may be edited."""
+    """The prefix of a sink's ledger, with a trailing `/`. It does not depend on `directoryDelimiter`, which users may
+    edit."""
     return f"{_internal(topics_dir)}{sink_id}/"
 
 
@@ -49,20 +51,20 @@ def _internal(topics_dir: str) -> str:
 
 
 def claims_prefix(topics_dir: str) -> str:
-    """What the keys of claimed topics begin with; `<topic>/<extension without its dot>.json` follows."""
+    """The key prefix of topic claims; `<topic>/<extension without its dot>.json` follows."""
     return f"{_internal(topics_dir)}topics/"
 
 
 def acquire(s3: S3Client, key: str, owner: Owner, what: str, *, take_over: bool) -> None:
-    """Writes `owner` at `key`, if nobody stands there.
+    """Writes the ownership file `key` of `what` unless it exists; with `take_over` it replaces an existing file.
 
-    Raises OwnershipConflict when somebody else does, and LedgerUnreadable when something else does, unless `take_over`;
-    TransientError when the store keeps refusing to write it and nothing is there.
+    Raises OwnershipConflict when the file names another owner, LedgerUnreadable when it is not an ownership file, both
+    unless `take_over`. Raises TransientError when the store rejects each attempt and the file does not exist.
     """
-    body = msgspec.json.encode(owner)
+    content = msgspec.json.encode(owner)
     for _ in range(MAX_ACQUIRE_ATTEMPTS):
         try:
-            s3.put(key, body, only_if_absent=not take_over)
+            s3.put(key, content, only_if_absent=not take_over)
             return
         except (PreconditionFailed, Conflict):
             holder = _holder(s3, key, what)
@@ -70,22 +72,25 @@ def acquire(s3: S3Client, key: str, owner: Owner, what: str, *, take_over: bool)
             return
         if holder is not None and not take_over:
             raise OwnershipConflict(
-                f"{what} belongs to {holder}; this is {owner}. Choose another topicsDir, topic or sinkId; when that "
-                "sink is gone for good, start this one once with --take-over."
+                f"{what} belongs to {holder}; this is {owner}. Choose another topicsDir, topic or sinkId. If that sink "
+                "was deleted for good, start this one once with --take-over."
             )
-    raise TransientError(f"s3://{s3.bucket}/{key} cannot be written, and nothing is there: the store refuses each try")
+    raise TransientError(
+        f"s3://{s3.bucket}/{key} cannot be written: the store rejected {MAX_ACQUIRE_ATTEMPTS} attempts, and the object "
+        "does not exist. Check the store's health, then try again."
+    )
 
 
 def _holder(s3: S3Client, key: str, what: str) -> Owner | None:
-    """Who has claimed the place; None for nobody. Raises LedgerUnreadable."""
+    """The owner in the ownership file; None if it does not exist. Raises LedgerUnreadable."""
     try:
         return files.read(s3, key, Owner)
     except NotFound:
         return None
     except LedgerUnreadable as error:
         raise LedgerUnreadable(
-            f"{error} It says who owns {what}; if no other sink uses that, start once with --take-over, which writes "
-            "it again."
+            f"{error} The object names the owner of {what}. If no other sink uses that, start once with --take-over, "
+            "which replaces the object."
         ) from None
 
 
@@ -99,14 +104,14 @@ def claim_all(
     *,
     take_over: bool,
 ) -> None:
-    """Claims the ledger, and (topicsDir, topic, extension) of each topic."""
+    """Claims the ledger, and topicsDir, topic and extension of each topic. Raises as `acquire`."""
     root = ledger_root(shaping.s3.topics_dir, sink_id)
     claim_ledger(s3, root, owner, take_over=take_over)
     claim_topics(s3, shaping, extension, owner, topics, take_over=take_over)
 
 
 def claim_ledger(s3: S3Client, root: str, owner: Owner, *, take_over: bool = False) -> None:
-    """Claims the ledger at `root`."""
+    """Claims the ledger at `root`. Raises as `acquire`."""
     acquire(s3, f"{root}owner.json", owner, f"the ledger s3://{s3.bucket}/{root}", take_over=take_over)
 
 
@@ -119,52 +124,57 @@ def claim_topics(
     *,
     take_over: bool = False,
 ) -> None:
-    """Claims (topicsDir, topic, extension) of each topic."""
+    """Claims topicsDir, topic and extension of each topic. Raises as `acquire`."""
     prefix = claims_prefix(shaping.s3.topics_dir)
     for topic in topics:
         what = f"topic {topic} as {extension} below s3://{s3.bucket}/{shaping.s3.topics_dir}"
         acquire(s3, f"{prefix}{topic}/{extension.lstrip('.')}.json", owner, what, take_over=take_over)
 
 
-def check_topic_ids(known: KafkaIdentity | None, now: KafkaIdentity) -> KafkaIdentity:
-    """The ids to record.
+def check_topic_ids(recorded: KafkaIdentity | None, current: KafkaIdentity) -> KafkaIdentity:
+    """The ids to record: those of the ledger and the current ones.
 
-    Raises TopicRecreated when the cluster or a topic is another one than the ledger's, though it has the same name.
+    Raises TopicRecreated when the cluster or a topic has another id than in the ledger.
     """
-    if known is None:
-        return now
-    if known.cluster != now.cluster:
+    if recorded is None:
+        return current
+    if recorded.cluster != current.cluster:
         raise TopicRecreated(
-            f"the ledger was written from Kafka cluster {known.cluster}, bootstrapServers lead to {now.cluster}. "
-            "Choose another sinkId and topicsDir for another cluster."
+            f"the ledger was written from Kafka cluster {recorded.cluster}, but bootstrapServers are those of cluster "
+            f"{current.cluster}. Choose another sinkId and topicsDir for another cluster."
         )
-    for topic, topic_id in now.topics.items():
-        if known.topics.get(topic, topic_id) != topic_id:
+    for topic, topic_id in current.topics.items():
+        if recorded.topics.get(topic, topic_id) != topic_id:
             raise TopicRecreated(
-                f"topic {topic} was deleted and created again (id {known.topics[topic]}, now {topic_id}): its offsets "
-                "begin anew. Reset the sink's offsets (state: Stopped, and spec.offsets.reset to Earliest with "
-                "onExisting: NewPrefix; or s3sink reset-offsets), or choose another sinkId and topicsDir."
+                f"topic {topic} was deleted and created again (its id was {recorded.topics[topic]} and is {topic_id}): "
+                "the offsets in the ledger are not those of the new topic. Reset the sink's offsets (state: Stopped, "
+                "and spec.offsets.reset to Earliest with onExisting: NewPrefix; or s3sink reset-offsets), or choose "
+                "another sinkId and topicsDir."
             )
-    return KafkaIdentity(known.cluster, {**known.topics, **now.topics})
+    return KafkaIdentity(recorded.cluster, {**recorded.topics, **current.topics})
 
 
-def check_no_other_ledger(place: str, group: str, marks: Mapping[TopicPartition, str]) -> None:
-    """Without a ledger at `place` (a URL): raises ConfigurationError when the metadata of the group's offsets, `marks`,
-    names one in another bucket or topicsDir. A new ledger would start at these offsets, and not know what is open
-    in that one. Of another sinkId in the same topicsDir the owner of the topics decides (`claim_topics`)."""
-    for tp, mark in sorted(marks.items()):
-        other = ledger_of(mark)
-        if other is None or _parent(other) == _parent(place):
+def check_no_other_ledger(url: str, group: str, metadata: Mapping[TopicPartition, str]) -> None:
+    """For a missing ledger at `url`: raises ConfigurationError when the metadata of the group's offsets names a ledger
+    in another bucket or topicsDir.
+
+    A new ledger would start at these offsets without the open objects of the other ledger. For another sinkId in the
+    same topicsDir, the topics' ownership decides (`claim_topics`).
+    """
+    for tp, text in sorted(metadata.items()):
+        other = ledger_of(text)
+        if other is None or _parent(other) == _parent(url):
             continue
-        was, now = _fields(other), _fields(place)
-        edits = [f"{field} was {was[field]} and is {now[field]}" for field in was if was[field] != now[field]]
+        old, new = _fields(other), _fields(url)
+        edits = [f"{field} was {old[field]} and is {new[field]}" for field in old if old[field] != new[field]]
         raise ConfigurationError(
-            f"there is no ledger at {place}, and the offsets of consumer group {group} were committed with the ledger "
-            f"{other} (of {tp}: «{mark}»): {', '.join(edits)}. A new ledger would start at these offsets: records of "
-            "objects that are closed behind them would be copied twice, and what is open in that ledger would never be "
-            "removed. Nothing was written. Write the old value back. Or publish what is open under the old value "
-            "(s3sink run --publish-open), then start once with --start-new-ledger, which continues at the group's "
-            "offsets; or copy with another sinkId and kafka.groupId from kafka.startingOffsets on."
+            f"there is no ledger at {url}, and the offsets of consumer group {group} were committed with the ledger "
+            f"{other} (metadata of {tp}: «{text}»): {', '.join(edits)}. A new ledger would start at these offsets: it "
+            "would copy records after these offsets that are already in closed objects again, and the open objects of "
+            "the other ledger would never be removed. Nothing was written. Restore the old value. Or publish the open "
+            "objects with the old value (s3sink run --publish-open), then start once with --start-new-ledger, which "
+            "starts at the group's offsets. Or choose another sinkId and kafka.groupId: such a sink starts at "
+            "kafka.startingOffsets."
         )
 
 
@@ -173,7 +183,7 @@ def _parent(ledger: str) -> str:
 
 
 def _fields(ledger: str) -> dict[str, str]:
-    """The fields of the spec that a ledger's URL is made of."""
+    """The fields of the spec that form the URL of a ledger."""
     bucket, _, root = ledger.removeprefix("s3://").partition("/")
     topics_dir, _, sink_id = f"/{root}".rpartition(f"/{RESERVED}/")
     return {
@@ -184,7 +194,8 @@ def _fields(ledger: str) -> dict[str, str]:
 
 
 def check_no_objects(s3: S3Client, shaping: ObjectSettings, starts: Mapping[TopicPartition, int]) -> None:
-    """Without a ledger: raises LedgerLost when objects of this sink stand at or above where it would start."""
+    """For a missing ledger: raises LedgerLost when an object of this sink has its first offset at or above the
+    start."""
     for topic in sorted({tp.topic for tp in starts}):
         for listed in s3.list(topic_prefix(shaping, topic)):
             parsed = parse_key(shaping, listed.key)
@@ -193,8 +204,8 @@ def check_no_objects(s3: S3Client, shaping: ObjectSettings, starts: Mapping[Topi
             start = starts.get(TopicPartition(parsed.topic, parsed.partition))
             if start is not None and parsed.first >= start:
                 raise LedgerLost(
-                    f"there is no ledger, but s3://{s3.bucket}/{listed.key} is at or behind offset {start}, "
-                    f"where {parsed.topic}-{parsed.partition} would be read from: records would be doubled. Restore "
-                    "the ledger (_s3sink/), move the objects away, or set the group's offsets behind them; "
-                    "--start-new-ledger goes on all the same."
+                    f"there is no ledger, but s3://{s3.bucket}/{listed.key} begins at or after offset {start}, the "
+                    f"start offset of {parsed.topic}-{parsed.partition}: its records would be copied twice. Restore "
+                    "the ledger (_s3sink/), move such objects away, or set the group's offsets to offsets after them. "
+                    "--start-new-ledger skips this check."
                 )

@@ -1,7 +1,7 @@
-"""Reading a ledger's listing: which numbers make the head, whether a claim is still it, and what may be dropped.
+"""The record numbers of a ledger: which records to read, whether a claim is the head, and which records to delete.
 
-Pure, and the heart of P4: drivers agree through the numbers of the records alone. Each rule here closes a
-counter-example that the protocol's model finds when it is left out (tests/model).
+Pure functions. Drivers coordinate through the record numbers alone (P4). Without one of these rules the protocol model
+finds a counter-example (tests/model).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Chain(NamedTuple):
-    """What to read: the snapshot (0: none) and the records `snapshot + 1 … head` in order."""
+    """The files to read: a snapshot (0: none), then the records `snapshot + 1` to `head`, inclusive."""
 
     snapshot: int
     head: int
@@ -22,9 +22,9 @@ class Chain(NamedTuple):
 
 
 def chain(records: Collection[int], snapshots: Collection[int]) -> Chain | None:
-    """The newest state that a listing shows; None when a number is missing: then list again.
+    """The files of the newest state in a listing; None if a number is missing: then list again.
 
-    Records numbered at or below the newest snapshot are never applied, whatever is still there of them.
+    Records with a number at or below the newest snapshot are never applied, also if they still exist.
     """
     snapshot = max(snapshots, default=0)
     after = {number for number in records if number > snapshot}
@@ -33,11 +33,12 @@ def chain(records: Collection[int], snapshots: Collection[int]) -> Chain | None:
 
 
 def is_head(claim: int, records: Collection[int], snapshots: Collection[int], read_from: int | None = None) -> bool:
-    """Whether the record `claim`, just written, is the head: nothing above it, and no snapshot at or above it.
+    """Whether the claim that was just written is the head: no record has a higher number, and no snapshot an equal or
+    higher number.
 
-    A snapshot at or above means that the claim fell into numbers which had been dropped: it fences nobody. `read_from`:
-    the snapshot behind which the records were read that led to the claim. With two snapshots above it, some of them may
-    have been dropped by then, and such a claim read in their place: what it was built on may never have been decided.
+    With such a snapshot the claim took the number of a deleted record and fences no driver. `read_from` is the number
+    of the snapshot that the claim's state was read from. If two snapshots have higher numbers, records after
+    `read_from` may have been deleted and replaced by such a claim: the state may be one that the ledger never had.
     """
     if read_from is not None and sum(number > read_from for number in snapshots) > 1:
         return False
@@ -47,9 +48,9 @@ def is_head(claim: int, records: Collection[int], snapshots: Collection[int], re
 def droppable(
     records: Collection[int], snapshots: Collection[int], claims: Collection[int], unacknowledged: int
 ) -> list[int]:
-    """The records that two snapshots and the published list cover, claims never among them (P4, P10).
+    """The records to delete: those that two snapshots and the published log cover, except claims (P4, P10).
 
-    `unacknowledged` is the first record that named an object which no record has acknowledged yet.
+    `unacknowledged` is the number of the first record with a closed object that is not acknowledged yet.
     """
     if len(snapshots) < 2:
         return []
@@ -59,5 +60,5 @@ def droppable(
 
 
 def superseded_snapshots(snapshots: Collection[int]) -> list[int]:
-    """The snapshots that two newer ones make unnecessary."""
+    """All snapshots but the newest two."""
     return sorted(snapshots)[:-2]

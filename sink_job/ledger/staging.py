@@ -1,8 +1,8 @@
-"""Leftovers between rounds: bytes of open objects that fill no part yet, staged together by the tasks of a round (P6).
+"""Staged remainders: bytes of open objects that do not fill a part yet are stored between rounds (P6).
 
-All topic-partitions of a task stage into one object, so a round over many of them costs a request a task. What the
-ledger keeps of each leftover is its extent: where it lies, and its checksum. So whoever reads one of its own notices by
-itself that it is gone or altered, and a staging object stays until no open object refers to it.
+All topic-partitions of a task share one staging object: a round costs one request per task. The ledger keeps the extent
+of each remainder: key, offset, length and checksum. Each reader detects missing or changed data from its own extents. A
+staging object is kept until no open object refers to it.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from sink_job.s3 import NotFound, S3Client
 from sink_job.s3.checksums import crc64nvme
 
 STAGING_BYTES = 32 << 20
-"""Size at which a staging object is full and the next one is begun."""
+"""Maximum size of a staging object in bytes; a larger remainder has one of its own."""
 
 WINDOW = 256 << 10
-"""Bytes read at a time where leftovers are small: neighbours in a staging object are mostly needed together."""
+"""Bytes per read of small remainders: neighbours in a staging object are mostly needed together."""
 
 WINDOWS = 64
-"""Windows that a task keeps: of each of its chains' staging objects one, in 16 MiB at most."""
+"""Maximum number of windows that a task keeps in memory: 16 MiB."""
 
 
 class StagedDataLost(Exception):
-    """A staging object is gone, or not what was staged: the open objects have to be made again (P2, P6)."""
+    """A staging object is missing or was changed: the open objects must be rebuilt (P2, P6)."""
 
 
 def new_prefix(root: str, epoch: int, number: int) -> str:
-    """What the staging objects of one task attempt in round `number` are called below the ledger's `root`: no other
+    """The key prefix of one task attempt's staging objects in round `number`, below the ledger's `root`. No other
     attempt, round or epoch uses it (P6)."""
     return f"{root}staging/{epoch:020d}-{number:020d}-{uuid.uuid4().hex[:16]}"
 
 
 def is_expired(name: str, epoch: int, recorded: int) -> bool:
-    """Whether a staging object (its name below `staging/`) is of a lower epoch, or of this epoch's rounds up to
-    `recorded`."""
+    """Whether the staging object `name` (without the prefix `staging/`) is of a lower epoch, or of a round of this
+    epoch up to `recorded`, inclusive."""
     parts = name.split("-", 2)
     if len(parts) < 3 or not (parts[0].isdigit() and parts[1].isdigit()):
         return False
@@ -45,10 +45,10 @@ def is_expired(name: str, epoch: int, recorded: int) -> bool:
 
 
 class StagingWriter:
-    """Writes leftovers, many to an object, and says where each one is."""
+    """Writes remainders to shared staging objects and returns their extents."""
 
     def __init__(self, s3: S3Client, prefix: str) -> None:
-        """`prefix` is one that nobody else uses: see `new_prefix`."""
+        """`prefix` must be unique: see `new_prefix`."""
         self.bytes = 0
         self._s3 = s3
         self._prefix = prefix
@@ -58,11 +58,11 @@ class StagingWriter:
 
     @property
     def waiting(self) -> bool:
-        """Whether there is something that the next `flush` will put."""
+        """Whether the next `flush` writes an object."""
         return bool(self._chunks)
 
     def add(self, data: bytes) -> tuple[Extent, ...]:
-        """Where `data` will be once `flush` has returned; empty for no data."""
+        """Adds `data` and returns its extents, which are valid after the next `flush`; empty for no data."""
         if not data:
             return ()
         if self._size and self._size + len(data) > STAGING_BYTES:
@@ -74,6 +74,7 @@ class StagingWriter:
         return (extent,)
 
     def flush(self) -> None:
+        """Writes the added data to the store."""
         if self._chunks:
             self._s3.put(self._name(), self._chunks)
             self._chunks, self._size = [], 0
@@ -84,17 +85,17 @@ class StagingWriter:
 
 
 class StagingReader:
-    """Reads leftovers back, for one task: small ones a window at a time, since its other topic-partitions need those
-    around them."""
+    """Reads the remainders of one task. Small ones are read in windows, which the task's other topic-partitions
+    share."""
 
     def __init__(self, s3: S3Client) -> None:
         self._s3 = s3
         self._windows: OrderedDict[tuple[str, int], bytes] = OrderedDict()
 
     def read(self, extents: Iterable[Extent]) -> bytes:
-        """The bytes of these extents, one behind the other.
+        """The concatenated bytes of these extents.
 
-        Raises StagingLost when one of them is gone or is not what was staged.
+        Raises StagedDataLost when an extent is missing or was changed.
         """
         return b"".join(self._one(extent) for extent in extents)
 
@@ -102,9 +103,12 @@ class StagingReader:
         try:
             data = self._bytes(extent)
         except NotFound:
-            raise StagedDataLost(f"s3://{self._s3.bucket}/{extent.name} is gone") from None
+            raise StagedDataLost(f"s3://{self._s3.bucket}/{extent.name} is missing") from None
         if len(data) != extent.length or crc64nvme(data) != extent.crc:
-            raise StagedDataLost(f"s3://{self._s3.bucket}/{extent.name} is not what was staged")
+            raise StagedDataLost(
+                f"s3://{self._s3.bucket}/{extent.name} was changed: bytes {extent.offset} to "
+                f"{extent.offset + extent.length - 1} do not match their checksum"
+            )
         return data
 
     def _bytes(self, extent: Extent) -> bytes:

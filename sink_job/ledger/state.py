@@ -1,15 +1,15 @@
-"""What the ledger says: the state of a sink, the records that change it, and how one becomes the other.
+"""The data types of the ledger: the state of a sink, the records that change it, and their parts.
 
-Pure. A `State` is what a driver must know to go on; a `Record` is one step; `apply` folds records into a state and
-`difference` makes the step between two states of a partition, so that a record holds only what changed. Nothing here
-looks at a clock, at S3 or at Kafka, so recovery is a function of what was listed and read (promises P2, P4, P5, P9).
+A `LedgerState` is what a driver needs to resume; a `Record` is one step. `sink_job.ledger.transitions` folds records
+into a state.
 
-Offsets: `first`/`last` are inclusive, `start`/`end` half open. Times are ms since the epoch, sizes are bytes.
+Offsets: `first` and `last` are inclusive; `[start, end)` includes `start` and excludes `end`. Times are ms since the
+epoch, sizes are bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Set
 from typing import Literal
 
 import msgspec
@@ -17,11 +17,11 @@ import msgspec
 from sink_job.api.topic_partition import TopicPartition
 
 FORMAT = 3
-"""Format of the ledger's files. A file of any other format is refused (docs/compatibility.md)."""
+"""Format of the ledger's files. Files of any other format are rejected (docs/compatibility.md)."""
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A part on the server: what completion names."""
+    """An uploaded part, as `CompleteMultipartUpload` lists it: part number, ETag, CRC64NVME and size in bytes."""
 
     number: int
     etag: str
@@ -30,7 +30,8 @@ class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Bytes inside a staging object: `[offset, offset + length)` of `name`, with their CRC64NVME."""
+    """A byte range of a staging object: `[offset, offset + length)` of the object with the key `name`, and its
+    CRC64NVME."""
 
     name: str
     offset: int
@@ -39,10 +40,10 @@ class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class SourceRange(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An offset range `[start, end)` that an object's records were chosen from, under the path clock `clock`
-    (`PartitionState.path_clock`; 0 where no path depends on the clock).
+    """An offset range `[start, end)` that contributed records to an object, and its path clock in ms
+    (`PartitionState.path_clock`; 0 if no path depends on the clock).
 
-    With the path these are the object's members: every accepted record of the range whose path is the object's.
+    The source ranges and the path define the object's records: every accepted record of the ranges with this path.
     """
 
     start: int
@@ -51,7 +52,8 @@ class SourceRange(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class OffsetChecksum(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How many offsets, and the sum of their hashes modulo 2**64: tallies of disjoint sets add up."""
+    """Checksum of a set of offsets: their count, and the sum of their hashes modulo 2**64. Checksums of disjoint sets
+    add up."""
 
     count: int = 0
     hash: int = 0
@@ -64,10 +66,10 @@ class OffsetChecksum(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class OpenObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """An object that is being written: its recorded parts, and where its leftovers are staged.
+    """An object that is being written: its uploaded parts, and the location of its staged remainder.
 
-    `sealed` are complete blocks (rows, gzip members) that do not fill a part yet, `loose` the uncompressed rows of the
-    block that is not complete. `settings` is the number of the claim whose settings shape it.
+    `blocks` are complete blocks (rows or gzip members) that do not fill a part yet. `partial_block` is the incomplete
+    block: uncompressed rows. `settings` is the number of the claim with the object's settings.
     """
 
     path: str
@@ -94,9 +96,10 @@ class OpenObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class ClosedObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """An object that a record has named for publishing; from here on it is never cut again, only rebuilt (P2).
+    """An object that a record lists for publishing. Its records are final: a rebuild reads the same records (P2).
 
-    `bytes` and `crc` are of the whole body; `record` is the number of the record that named it first.
+    `bytes` and `crc` (CRC64NVME) are those of the whole object. `record` is the number of the first record that lists
+    it.
     """
 
     key: str
@@ -120,9 +123,12 @@ class ClosedObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class RotationRange(msgspec.Struct, frozen=True, gc=False):
-    """A stretch `[start, end)` of a topic-partition after which nothing was open, and the offsets in it that are in no
-    object: control records, aborted, compacted, refused or ignored ones, and what `onDataLoss: Continue` gave up.
-    `record` is the number of the record that tells of it."""
+    """An offset range `[start, end)` of a topic-partition. No object was open at its end.
+
+    `gaps` are the offsets in the range that were never in an object: control records, aborted, compacted, rejected and
+    ignored records, and records that Kafka deleted before they were read (`onDataLoss: Continue`). `record` is the
+    number of the record that lists the range.
+    """
 
     topic: str
     partition: int
@@ -133,10 +139,13 @@ class RotationRange(msgspec.Struct, frozen=True, gc=False):
 
 
 class LostObject(msgspec.Struct, frozen=True, gc=False):
-    """Records of an object that was not visible yet and had to be rebuilt, which Kafka no longer held: they are in no
-    object (`onDataLoss: Continue`). `key`, `first` and `last` are those that the object had, `offsets` tallies what is
-    lost of it; what is left of it is named, or open, under the key of its first record. `record` is the number of the
-    record that gave them up."""
+    """The lost records of an object: the object was not visible and had to be rebuilt, and Kafka had deleted some of
+    its records (`onDataLoss: Continue`). No object contains them.
+
+    `key`, `first` and `last` are those of the original object; `offsets` is the checksum of the lost offsets. The
+    remaining records are in a closed or open object with the key of its first record. `record` is the number of the
+    record that reports the loss.
+    """
 
     topic: str
     partition: int
@@ -149,13 +158,13 @@ class LostObject(msgspec.Struct, frozen=True, gc=False):
 
 
 class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One topic-partition: the cutter's state (SEMANTICS section 2) and the open objects behind it.
+    """One topic-partition: the rotation state (docs/semantics.md) and the open objects.
 
-    `committable` is the first offset that is not in a closed object. `rotation_start` is where the last rotation ended,
-    and `written` tallies the records written since, whether their objects are open or closed, or have lost them;
-    `written_to` is the offset behind the last of them. `settings` is the number of the claim under whose settings it
-    was last cut. `path_clock` is a round clock that gives the same time path as that of the last round, and of every
-    round in between (None: paths do not depend on the clock).
+    `next` is the next offset to read, `committable` the first offset that is not in a closed object.
+    `rotation_start` is the end of the last rotation range. `accepted` is the checksum of the records accepted since
+    then: in open objects, in closed objects, or lost. `accepted_end` is the offset after the last of them. `settings`
+    is the number of the claim with the settings of the last round. `path_clock` is a round clock in ms. All rounds
+    since that clock, up to the last round, have the same time path (None: paths do not depend on the clock).
     """
 
     next: int
@@ -173,15 +182,16 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     open: tuple[OpenObject, ...] = ()
 
     def staged(self) -> set[str]:
-        """Names of the staging objects that the open objects refer to."""
+        """Keys of the staging objects that the open objects refer to."""
         return {extent.name for o in self.open for extents in (o.blocks, o.partial_block) for extent in extents}
 
     def uploads(self) -> set[str]:
+        """Upload ids of the open objects."""
         return {o.upload for o in self.open if o.upload}
 
 
 class KeptParts(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How many leading elements of an open object's lists a change keeps; all 0 for a new object."""
+    """Number of leading elements that a delta keeps of each list of an open object; all 0 for a new object."""
 
     parts: int = 0
     sources: int = 0
@@ -190,8 +200,11 @@ class KeptParts(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class PartitionDelta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A partition's new state without what did not change: untouched open objects are left out, and of the others only
-    the new elements of their lists are in `state.open`; `kept` counts the recorded elements that each keeps."""
+    """The changes of a partition's state.
+
+    `state.open` omits unchanged open objects. The lists of the others hold only their new elements; `kept` counts the
+    recorded elements that each keeps. `removed` are the paths of objects that are no longer open.
+    """
 
     state: PartitionState
     kept: tuple[KeptParts, ...] = ()
@@ -199,18 +212,19 @@ class PartitionDelta(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class KafkaIdentity(msgspec.Struct, frozen=True):
-    """Who the records come from: Kafka's own ids, so that a re-created topic is noticed (P11)."""
+    """Ids of the Kafka cluster and its topics. They identify a re-created topic (P11)."""
 
     cluster: str
     topics: dict[str, str]
 
 
 class OffsetResetRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a claim says that begins a new generation: where the one before ended, and where objects go from here on.
+    """An offset reset: the part of a claim that starts a new generation.
 
-    `ended` are its partitions, nothing open in them; those of the new one stand in the claim. `topics_dir` holds the
-    new generation's objects. `nonce` is the request's, so that it is carried out once; `request` is the digest of all
-    of it (`starts.digest`; empty where it was not recorded).
+    `ended` are the final partition states of the previous generation, without open objects; the claim itself holds
+    those of the new generation. `topics_dir` is the directory of the new generation's objects. `nonce` identifies the
+    request, which is applied once. `request` is the digest of the whole request (`reset_targets.request_digest`; empty
+    if none was recorded).
     """
 
     generation: int
@@ -223,17 +237,20 @@ class OffsetResetRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One step of the ledger. A *claim* begins an epoch (its own number) and holds the settings in full (P4, P8); a
-    *round* says what one round wrote, named, acknowledged and gave up. A claim with a `reset` holds all partitions
-    that there are from here on, and where they start. `sets_clock_back`: the ledger's clock becomes this record's,
-    which is earlier; nothing is open then in any topic-partition."""
+    """One step of the ledger.
+
+    A *claim* starts an epoch (the claim's own number) and holds the complete settings (P4, P8). A *round* holds the
+    results of one round: partition deltas, closed objects, acknowledged keys and lost records. A claim with a `reset`
+    holds every partition of the new generation with its start offset. `sets_clock_back`: the ledger's clock is set to
+    this record's clock, which is earlier; no topic-partition has an open object then.
+    """
 
     number: int
     epoch: int
     attempt: str
     kind: Literal["claim", "round"]
     clock: int
-    format: int = msgspec.field(default_factory=lambda: FORMAT)  # a factory, so that every file contains it
+    format: int = msgspec.field(default_factory=lambda: FORMAT)  # a factory: every file contains the field
     settings: str | None = None
     kafka: KafkaIdentity | None = None
     partitions: dict[str, PartitionDelta] = {}
@@ -246,20 +263,20 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LedgerState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Everything the ledger has decided up to record `number`.
+    """The result of all records up to `number`.
 
-    `pending` are the objects named and not acknowledged; `settings` the settings, by claim, that open or pending
-    objects were begun under, and the newest. `published`, `rotations` and `lost` are the audit since the last snapshot:
-    they leave the state when a snapshot is taken, into the published list. `claims` are the numbers that are never
-    dropped.
-    `generation` counts from 1, one more for each reset of the offsets; `topics_dir` is where its objects go (None: as
-    the manifest says), `nonce` the last reset's.
+    `pending` are the closed objects without an acknowledgement. `settings` are the settings of open and pending
+    objects, by the number of their claim, and the newest settings. `published`, `rotations` and `lost` are the audit
+    log since the last snapshot; a snapshot moves them to the published log, which ends at record `audited_to`.
+    `claims` are the numbers of the claims, which are never deleted.
+    `generation` starts at 1; each offset reset adds 1. `topics_dir` is the directory of its objects (None: that of the
+    manifest), `nonce` that of the last reset.
     """
 
     number: int = 0
     epoch: int = 0
     clock: int = 0
-    format: int = msgspec.field(default_factory=lambda: FORMAT)  # a factory, so that every file contains it
+    format: int = msgspec.field(default_factory=lambda: FORMAT)  # a factory: every file contains the field
     claims: tuple[int, ...] = ()
     settings: dict[int, str] = {}
     kafka: KafkaIdentity | None = None
@@ -274,158 +291,36 @@ class LedgerState(msgspec.Struct, frozen=True, omit_defaults=True):
     nonce: str | None = None
 
     def partition(self, topic_partition: TopicPartition) -> PartitionState | None:
+        """The state of a topic-partition; None if the ledger does not contain it."""
         return self.partitions.get(str(topic_partition))
 
     def current_settings(self) -> int:
-        """Number of the claim whose settings are in force."""
+        """Number of the claim with the current settings."""
         return max(self.settings)
 
     def uploads(self) -> set[str]:
-        """Upload ids that this state names: nobody's clean-up may abort them."""
-        named = {o.upload for o in self.pending.values()}
-        return named.union(*(p.uploads() for p in self.partitions.values()))
+        """Upload ids of open and pending objects. No clean-up may abort them."""
+        pending = {o.upload for o in self.pending.values()}
+        return pending.union(*(p.uploads() for p in self.partitions.values()))
 
     def staged(self) -> set[str]:
+        """Keys of the staging objects of all open objects. No clean-up may delete them."""
         empty: set[str] = set()
         return empty.union(*(p.staged() for p in self.partitions.values()))
 
 
-def diff(old: PartitionState | None, new: PartitionState) -> PartitionDelta:
-    """The change that makes `new` of `old`; `merge(old, difference(old, new)) == new`."""
-    before = {o.path: o for o in old.open} if old else {}
-    touched: list[OpenObject] = []
-    kept: list[KeptParts] = []
-    for o in new.open:
-        was = before.get(o.path)
-        if was == o:
-            continue
-        keep = _kept(was, o) if was is not None and was.first == o.first else KeptParts()
-        touched.append(
-            msgspec.structs.replace(
-                o,
-                parts=o.parts[keep.parts :],
-                sources=o.sources[keep.sources :],
-                blocks=o.blocks[keep.blocks :],
-                partial_block=o.partial_block[keep.partial_block :],
-            )
-        )
-        kept.append(keep)
-    fresh = {o.path: o.first for o in new.open}
-    gone = tuple(path for path, o in before.items() if fresh.get(path) != o.first)
-    return PartitionDelta(msgspec.structs.replace(new, open=tuple(touched)), tuple(kept), gone)
-
-
-def patch(old: PartitionState | None, change: PartitionDelta) -> PartitionState:
-    """`old` after `change`, its open objects in the order of their first offsets: that in which they were opened."""
-    objects = {o.path: o for o in old.open} if old else {}
-    for path in change.removed:
-        objects.pop(path, None)
-    for o, keep in zip(change.state.open, change.kept, strict=True):
-        if not any(msgspec.structs.astuple(keep)):
-            objects[o.path] = o
-            continue
-        was = objects[o.path]
-        objects[o.path] = msgspec.structs.replace(
-            o,
-            parts=was.parts[: keep.parts] + o.parts,
-            sources=was.sources[: keep.sources] + o.sources,
-            blocks=was.blocks[: keep.blocks] + o.blocks,
-            partial_block=was.partial_block[: keep.partial_block] + o.partial_block,
-        )
-    return msgspec.structs.replace(change.state, open=tuple(sorted(objects.values(), key=lambda o: o.first)))
-
-
-def _kept(was: OpenObject, now: OpenObject) -> KeptParts:
-    """What the lists of an object have in common with what the ledger has of it. The parts of another upload are other
-    parts."""
-    return KeptParts(
-        parts=_common(was.parts, now.parts) if was.upload == now.upload else 0,
-        sources=_common(was.sources, now.sources),
-        blocks=_common(was.blocks, now.blocks),
-        partial_block=_common(was.partial_block, now.partial_block),
-    )
-
-
-def _common(was: Sequence[object], now: Sequence[object]) -> int:
-    """How many leading elements are equal."""
-    if now[: len(was)] == was:
-        return len(was)
-    return next((n for n, (a, b) in enumerate(zip(was, now, strict=False)) if a != b), min(len(was), len(now)))
-
-
-def apply(state: LedgerState, record: Record) -> LedgerState:
-    """The state after `record`.
-
-    Raises ValueError when the record is not the next one: a gap is never passed over.
-    """
-    if record.number != state.number + 1:
-        raise ValueError(f"record {record.number} does not follow {state.number}")
-    reset = record.reset
-    partitions = dict(state.partitions) if reset is None else {}
-    for name, change in record.partitions.items():
-        partitions[name] = patch(partitions.get(name), change)
-    pending = dict(state.pending)
-    published = [pending.pop(key) for key in record.acknowledged if key in pending]
-    for given_up in record.lost:
-        pending.pop(given_up.key, None)
-    pending.update({o.key: o for o in record.closed})
-    settings = state.settings
-    if record.settings is not None and record.settings not in (settings.get(max(settings)) if settings else None,):
-        settings = {**settings, record.number: record.settings}
-    return LedgerState(
-        number=record.number,
-        epoch=record.epoch,
-        clock=record.clock if record.sets_clock_back else max(state.clock, record.clock),
-        claims=state.claims + ((record.number,) if record.kind == "claim" else ()),
-        settings=_referenced(settings, partitions.values(), pending.values()),
-        kafka=record.kafka or state.kafka,
-        partitions=partitions,
-        pending=pending,
-        published=state.published + tuple(published),
-        rotations=state.rotations + record.rotations,
-        lost=state.lost + record.lost,
-        audited_to=state.audited_to,
-        generation=state.generation if reset is None else reset.generation,
-        topics_dir=state.topics_dir if reset is None else reset.topics_dir,
-        nonce=state.nonce if reset is None else reset.nonce,
-    )
-
-
-def superseded_staging(before: LedgerState, after: LedgerState, changed: Iterable[str]) -> list[str]:
-    """The staging objects that `before` named and `after` does not, where only the topic-partitions `changed` differ.
-
-    One that holds leftovers of several stays until the last of them needs it no more.
-    """
-    named: set[str] = set()
-    kept: set[str] = set()
-    for name in changed:
-        was = before.partitions.get(name)
-        named |= was.staged() if was else set()
-        kept |= after.partitions[name].staged()
-    gone = named - kept
-    return sorted(gone - after.staged()) if gone else []
-
-
 def without_audit(state: LedgerState) -> LedgerState:
-    """The state as its snapshot keeps it: the audit up to it stands in the published list."""
+    """The state as a snapshot stores it: its audit log is in the published log."""
     return msgspec.structs.replace(state, published=(), rotations=(), lost=(), audited_to=state.number)
 
 
 def committable_offsets(state: LedgerState, visible: Set[str] = frozenset()) -> dict[TopicPartition, int]:
-    """The offset to commit of each partition (P5): the first one that is not in an acknowledged object.
+    """The offset to commit of each partition (P5): the first offset that is not in an acknowledged object.
 
-    `visible` are the keys of pending objects that count as acknowledged; a driver that commits gives none.
+    `visible` are the keys of pending objects that count as acknowledged. It is empty in a driver's commits.
     """
     offsets = {TopicPartition.parse(name): p.committable for name, p in state.partitions.items()}
     for o in state.pending.values():
         if o.key not in visible:
             offsets[o.topic_partition] = min(offsets[o.topic_partition], o.first)
     return offsets
-
-
-def _referenced(
-    settings: Mapping[int, str], partitions: Iterable[PartitionState], pending: Iterable[ClosedObject]
-) -> dict[int, str]:
-    used = {o.settings for p in partitions for o in p.open} | {o.settings for o in pending}
-    newest = max(settings, default=0)
-    return {number: text for number, text in settings.items() if number in used or number == newest}

@@ -1,12 +1,14 @@
-"""The ledger on S3: records and snapshots written by conditional puts, read back as a state.
+"""The ledger on S3: writes records and snapshots by conditional PUTs, and reads them as a state.
 
-`<topicsDir>/_s3sink/<sink id>/` holds
+`<topicsDir>/_s3sink/<sink id>/` contains
     ledger/<20 digits>.json.gz      the records; the number is the lock (P4)
     snapshot/<20 digits>.json.gz    the whole state after that record
-    published/<from>-<to>.jsonl.gz  what was acknowledged, and given up, in the records from … to
+    published/<from>-<to>.jsonl.gz  the published log: acknowledged objects, rotation ranges and lost records of the
+                                    records after <from>, up to <to>
     intent/<epoch>-<sequence>.json.gz  the offsets at which an epoch's rounds may have opened objects (P10)
-    staging/…                       leftovers of open objects (P6)
-The body of a record is frozen before the first try: a 412 on our own attempt id means that the reply was lost.
+    staging/…                       staged remainders of open objects (P6)
+The content of a record does not change between attempts: a 412 response and a record with this process's attempt id
+mean that the response to the first attempt was lost.
 """
 
 from __future__ import annotations
@@ -28,31 +30,31 @@ from sink_job.ledger.state import (
     LostObject,
     Record,
     RotationRange,
-    apply,
     without_audit,
 )
+from sink_job.ledger.transitions import apply
 from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client
 
-T = TypeVar("T", bound="_Versioned")
+T = TypeVar("T", bound="_HasFormat")
 N = TypeVar("N", Record, LedgerState)
 
 LOAD_ATTEMPTS = 20
 
 READERS = 16
-"""Records that are read at a time."""
+"""Number of concurrent reads of records."""
 
 
-class _Versioned(Protocol):
+class _HasFormat(Protocol):
     @property
     def format(self) -> int: ...
 
 
 class Intent(msgspec.Struct, frozen=True):
-    """What the rounds of an epoch may have opened: per topic-partition the offsets `[start, end)` they were given, and
-    the settings (JSON) that their keys are made by.
+    """The objects that the rounds of an epoch may open: per topic-partition the offset range `[start, end)`, and the
+    settings (JSON) that determine the keys.
 
-    `sequence` counts the intents of the epoch from 1; each covers the ones before it. Each has a key of its own, so a
-    put that reaches the store late replaces nothing.
+    `sequence` numbers the intents of the epoch from 1; each covers its predecessors. Each intent has its own key: a
+    delayed PUT replaces no other intent. `clock` is in ms.
     """
 
     epoch: int
@@ -65,7 +67,7 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class StoredIntent(NamedTuple):
-    """An intent as it is in the store: `at` in ms, by the server's clock."""
+    """An intent in the store. `at` is the time of its PUT in ms, by the store's clock."""
 
     key: str
     at: int
@@ -73,7 +75,7 @@ class StoredIntent(NamedTuple):
 
 
 class AuditEntry(msgspec.Struct, frozen=True):
-    """One line of the published list."""
+    """One line of the published log."""
 
     object: ClosedObject | None = None
     rotation: RotationRange | None = None
@@ -81,10 +83,10 @@ class AuditEntry(msgspec.Struct, frozen=True):
 
 
 class Ledger:
-    """The ledger of one sink. It keeps no state but the attempt id; what was decided is in the `State` it returns."""
+    """The ledger of one sink. It holds no state except the attempt id; its methods return a `LedgerState`."""
 
     def __init__(self, s3: S3Client, root: str, attempt: str) -> None:
-        """`root` ends with `/`; `attempt` is unique to this process (it tells our own records from others')."""
+        """`root` ends with `/`. `attempt` is unique to this process and marks its records."""
         self.s3 = s3
         self.root = root
         self.attempt = attempt
@@ -92,22 +94,26 @@ class Ledger:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The URL of the ledger: `s3://bucket/root`."""
         return f"s3://{self.s3.bucket}/{self.root}"
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def load(self) -> LedgerState:
-        """The newest state. Records and snapshots may be dropped while it reads: a missing number means list again."""
+        """The newest state. Another driver may delete records and snapshots meanwhile: after a missing number it lists
+        again.
+
+        Raises ConfigurationError when a record stays missing, and what `read` of `files` raises.
+        """
         for _ in range(LOAD_ATTEMPTS):
             chain = sequence.chain(self._numbers("ledger/"), self._numbers("snapshot/"))
             state = self._read(chain) if chain else None
             if state:
                 return state
         raise ConfigurationError(
-            f"the ledger s3://{self.s3.bucket}/{self.root} has a gap in its records: one was deleted by hand. "
-            "Restore the missing ledger/ object (bucket versioning), or choose another sinkId, which starts from the "
-            "group's offsets."
+            f"the ledger s3://{self.s3.bucket}/{self.root} has a gap in its records: a record was deleted. Restore the "
+            "missing object below ledger/ (bucket versioning), or choose another sinkId, which starts at the group's "
+            "offsets."
         )
 
     def _read(self, chain: sequence.Chain) -> LedgerState | None:
@@ -116,25 +122,28 @@ class Ledger:
             with pool(READERS, "s3sink-records") as readers:
                 for record in readers.map(self.record, chain.records):
                     state = apply(state, record)
-        except (NotFound, KeyError):  # dropped meanwhile, or another's claim read in the place of a dropped record
+        except (NotFound, KeyError):  # deleted meanwhile, or replaced by a claim of another driver
             return None
         return state
 
     def catch_up(self, state: LedgerState) -> LedgerState:
-        """The state after the records that follow it, read one by one without a listing: a driver that is at work
-        writes another one while all is listed and read. What it gives may be out of date, as a listing may, and a claim
-        that fell into a dropped number may have been read for a record: a claim on it has to be confirmed
-        (`is_head`)."""
-        begun = state.number
+        """The state after the records that follow `state`. Reads them one by one: during a listing a running driver
+        would append the next one.
+
+        The result may be out of date. It may include a claim that took the number of a deleted record. A claim on it
+        must be confirmed (`is_head`).
+        """
+        start = state.number
         try:
             while True:
                 state = apply(state, self.record(state.number + 1))
         except NotFound:
-            return state if state.number > begun else self.load()
+            return state if state.number > start else self.load()
         except KeyError:
             return self.load()
 
     def record(self, number: int) -> Record:
+        """Record `number`. Raises NotFound, LedgerUnreadable and ConfigurationError (format)."""
         return self._numbered(self._get(self._record_name(number), Record), number, self._record_name(number))
 
     def _snapshot(self, number: int) -> LedgerState:
@@ -143,11 +152,12 @@ class Ledger:
 
     def _numbered(self, value: N, number: int, name: str) -> N:
         if value.number != number:
-            raise files.unreadable(self.s3, self.root + name, f"it holds number {value.number}")
+            raise files.unreadable(self.s3, self.root + name, f"it contains number {value.number}")
         return value
 
     def claims(self, state: LedgerState) -> list[Record]:
-        """Every claim up to the state, in order: none is ever dropped. One that was deleted by hand is left out."""
+        """All claims up to the state, in order. Drivers never delete claims; claims that a user has deleted are
+        omitted."""
         with pool(READERS, "s3sink-claims") as readers:
             return [claim for claim in readers.map(self._claim, state.claims) if claim is not None]
 
@@ -158,6 +168,7 @@ class Ledger:
             return None
 
     def exists(self) -> bool:
+        """Whether the ledger has a record."""
         return next(self._folders.files("ledger/"), None) is not None
 
     # -- writing -------------------------------------------------------------------------------------------------
@@ -165,13 +176,13 @@ class Ledger:
     def append(self, record: Record) -> None:
         """Writes the record under its number.
 
-        Raises LedgerFenced when another driver's record is there, TransientError when the store keeps answering 409 and
-        nothing is there.
+        Raises LedgerFenced when another driver has written this number, TransientError when the store responds 409
+        repeatedly and the record does not exist.
         """
-        body = gzip.compress(msgspec.json.encode(record), 1, mtime=0)
+        content = gzip.compress(msgspec.json.encode(record), 1, mtime=0)
         key = self.root + self._record_name(record.number)
         try:
-            self.s3.put(key, body, only_if_absent=True)
+            self.s3.put(key, content, only_if_absent=True)
         except PreconditionFailed:
             self._check_own(record)
         except Conflict as conflict:
@@ -189,18 +200,18 @@ class Ledger:
             )
 
     def is_head(self, claim: int, state: LedgerState) -> bool:
-        """Whether the claim just written on `state` is the head of the ledger, and `state` what the ledger has decided;
-        to be asked before anything is done on it."""
+        """Whether the claim that was just written after `state` is the head of the ledger, and `state` its predecessor.
+        The claim is valid only if so."""
         return sequence.is_head(claim, self._numbers("ledger/"), self._numbers("snapshot/"), state.audited_to)
 
     def check_head(self, state: LedgerState) -> None:
-        """Raises LedgerFenced when another driver has taken the number after the state."""
+        """Raises LedgerFenced when another driver has written the number after the state."""
         if self.s3.head(self.root + self._record_name(state.number + 1)) is not None:
             self.check_owner(state)
 
     def check_owner(self, state: LedgerState) -> None:
-        """Raises LedgerFenced when there is a record of another attempt above the state: claims are never dropped, so
-        none is missed. One of this attempt was put and its reply lost; the next driver finishes it."""
+        """Raises LedgerFenced when a record of another attempt follows the state. Claims are never deleted, so every
+        claim is found. A record of this attempt is one whose PUT response was lost; the next driver completes it."""
         for number in sorted(number for number in self._numbers("ledger/") if number > state.number):
             record = self._stored(number)
             if record is None or record.attempt != self.attempt:
@@ -210,7 +221,7 @@ class Ledger:
                 )
 
     def _stored(self, number: int) -> Record | None:
-        """Record `number` of whatever format; None where it was dropped, which another driver did."""
+        """Record `number` of any format; None if another driver has deleted it."""
         try:
             return files.read(self.s3, self.root + self._record_name(number), Record)
         except NotFound:
@@ -218,32 +229,35 @@ class Ledger:
 
     @staticmethod
     def _describe_writer(record: Record | None) -> str:
-        """Who wrote the record, and when by the writer's clock; nothing where it cannot be read any more."""
+        """Epoch, attempt and time (the writer's clock) of the record, as text; empty if it was deleted."""
         if record is None:
             return ""
         at = datetime.fromtimestamp(record.clock // 1000, UTC).isoformat().replace("+00:00", "Z")
         return f", epoch {record.epoch}, attempt {record.attempt}, of {at}"
 
     def snapshot(self, state: LedgerState) -> LedgerState:
-        """Writes the published list, then the snapshot; then drops what two snapshots cover. Returns the state to go on
-        with, its audit emptied."""
+        """Writes the published log, then the snapshot; then deletes the records that two snapshots cover.
+
+        Returns the state without its audit log. Raises TransientError when the store does not write the snapshot.
+        """
         name = f"published/{state.audited_to:020d}-{state.number:020d}.jsonl.gz"
         lines = _since_snapshot(state)
-        body = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
-        self.s3.put(self.root + name, gzip.compress(body, 5, mtime=0))
+        content = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+        self.s3.put(self.root + name, gzip.compress(content, 5, mtime=0))
         kept = without_audit(state)
         name = self._snapshot_name(state.number)
         try:
-            body = gzip.compress(msgspec.json.encode(kept), 1, mtime=0)
-            self.s3.put(self.root + name, body, only_if_absent=True)
-        except (PreconditionFailed, Conflict) as refused:
-            # Our own, its reply lost: another driver would have claimed a number above ours first.
+            content = gzip.compress(msgspec.json.encode(kept), 1, mtime=0)
+            self.s3.put(self.root + name, content, only_if_absent=True)
+        except (PreconditionFailed, Conflict) as rejected:
+            # An existing snapshot is this driver's own, and the response was lost: another driver would first have
+            # claimed a higher number.
             if self.s3.head(self.root + name) is None:
-                raise TransientError(str(refused)) from refused
-        self._drop(kept)
+                raise TransientError(str(rejected)) from rejected
+        self._delete_covered(kept)
         return kept
 
-    def _drop(self, state: LedgerState) -> None:
+    def _delete_covered(self, state: LedgerState) -> None:
         records, snapshots = self._numbers("ledger/"), self._numbers("snapshot/")
         unacknowledged = min((o.record for o in state.pending.values()), default=state.number + 1)
         names = [self._record_name(n) for n in sequence.droppable(records, snapshots, state.claims, unacknowledged)]
@@ -251,45 +265,49 @@ class Ledger:
         if names:
             self.s3.delete([self.root + name for name in names])
 
-    # -- published list and intents --------------------------------------------------------------------------------
+    # -- published log and intents ---------------------------------------------------------------------------------
 
     def published(self, state: LedgerState) -> list[AuditEntry]:
-        """The whole audit: what the published files say, then what the state has since its snapshot."""
+        """The complete published log: its files, then the audit log in the state.
+
+        Raises ConfigurationError when a file is missing, LedgerUnreadable when one cannot be read.
+        """
         lines: list[AuditEntry] = []
-        found = {}
+        by_end = {}
         for listed in self._folders.files("published/"):
             start, end = (int(n) for n in listed.key.rsplit("/", 1)[1].split(".")[0].split("-"))
-            found[end] = (start, listed.key)
+            by_end[end] = (start, listed.key)
         end = state.audited_to
         while end:
-            if end not in found:
+            if end not in by_end:
                 raise ConfigurationError(
-                    f"the published list of s3://{self.s3.bucket}/{self.root} has no file that ends at record {end}"
+                    f"the published log s3://{self.s3.bucket}/{self.root}published/ has no file that ends at record "
+                    f"{end}. Restore that object (an earlier version of it, or a backup)."
                 )
-            start, key = found[end]
+            start, key = by_end[end]
             lines[:0] = files.read_lines(self.s3, key, AuditEntry)
             end = start
         return [*lines, *_since_snapshot(state)]
 
     def write_intent(self, intent: Intent) -> None:
-        """Writes the intent of the epoch's round under way; its ranges cover those of the epoch's earlier intents."""
+        """Writes the intent of a round. Its ranges cover those of the epoch's previous intents."""
         name = f"{self.root}intent/{intent.epoch:020d}-{intent.sequence:010d}.json.gz"
         self.s3.put(name, gzip.compress(msgspec.json.encode(intent), 1, mtime=0))
 
     def intents(self) -> tuple[list[StoredIntent], list[str]]:
-        """The newest intent of each epoch, with the time at which the server wrote it; and the keys of the earlier
-        ones, which it covers. One that another driver's clean-up removes meanwhile is left out."""
+        """The newest intent of each epoch, and the keys of the previous ones, which it covers. An intent that another
+        driver deletes meanwhile is omitted."""
         listed = list(self._folders.files("intent/"))
-        newest = {each.key.rsplit("/", 1)[1].split("-")[0]: each for each in listed}  # listed in the order of keys
+        newest = {each.key.rsplit("/", 1)[1].split("-")[0]: each for each in listed}  # listings are in key order
         superseded = [each.key for each in listed if each not in newest.values()]
-        written = []
+        stored = []
         for each in newest.values():
             with contextlib.suppress(NotFound):
                 intent = self._get(each.key.removeprefix(self.root), Intent)
-                written.append(StoredIntent(each.key, each.last_modified_ms, intent))
-        return written, superseded
+                stored.append(StoredIntent(each.key, each.last_modified_ms, intent))
+        return stored, superseded
 
-    # -- small things ------------------------------------------------------------------------------------------------
+    # -- names and times ---------------------------------------------------------------------------------------------
 
     @staticmethod
     def _record_name(number: int) -> str:
@@ -304,11 +322,13 @@ class Ledger:
         return self.root + self._record_name(number)
 
     def record_time(self, number: int) -> int:
-        """When the server wrote record `number`, by the server's clock (ms)."""
+        """The time in ms at which the store wrote record `number`, by the store's clock. Raises LedgerFenced when it is
+        missing."""
         head = self.s3.head(self.root + self._record_name(number))
         if head is None:
             raise LedgerFenced(
-                f"record {number} of s3://{self.s3.bucket}/{self.root} is gone: a newer driver dropped it"
+                f"record {number} of s3://{self.s3.bucket}/{self.root} was deleted: a newer driver has taken over "
+                "the ledger. This one stops."
             )
         return head.last_modified_ms
 
@@ -320,7 +340,7 @@ class Ledger:
 
 
 def _since_snapshot(state: LedgerState) -> list[AuditEntry]:
-    """The lines of the published list that no file of it has yet."""
+    """The lines that no file of the published log contains yet."""
     lines = [AuditEntry(object=o) for o in state.published]
     lines += [AuditEntry(rotation=r) for r in state.rotations]
     return lines + [AuditEntry(lost=each) for each in state.lost]

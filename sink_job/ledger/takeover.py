@@ -1,30 +1,28 @@
-"""Taking over a ledger: the claim that fences every other driver, and the clean-up after it (P4, P10).
+"""Takes over a ledger: appends the claim that fences every other driver (P4).
 
-Nothing is done on the ledger's behalf before the claim is its head: no upload aborted, no object completed.
+The ledger's objects and uploads are not touched before the claim is confirmed as the head of the ledger.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from sink_job.api.errors import LedgerFenced
 from sink_job.ledger.fencing import ownership_checked_first
-from sink_job.ledger.state import LedgerState, Record, apply
+from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
+from sink_job.ledger.transitions import apply
 
 CLAIM_ATTEMPTS = 50
 
-_log = logging.getLogger(__name__)
-
 
 def take_over(ledger: Ledger, claim: Callable[[LedgerState], Record]) -> LedgerState:
-    """Claims the ledger and returns its state, the claim applied.
+    """Claims the ledger and returns its state with the claim applied.
 
-    `claim` makes the record that follows a state. Whoever appends a record at the same time makes this one try again,
-    also where `claim` raises: what it found may be what the other one has made since. A driver that is at work appends
-    two records a round, so the next try follows without a listing.
-    Raises LedgerFenced when others keep winning.
+    `claim` returns the record that follows a state. If another driver appends a record at the same time, the claim is
+    tried again, also when `claim` raised: the other driver may have caused the error. A running driver appends two
+    records per round, so the next attempt reads the following records without a listing.
+    Raises LedgerFenced after `CLAIM_ATTEMPTS` lost attempts.
     """
     state = ledger.load()
     for _ in range(CLAIM_ATTEMPTS):
@@ -38,8 +36,8 @@ def take_over(ledger: Ledger, claim: Callable[[LedgerState], Record]) -> LedgerS
             return apply(state, record)
         state = ledger.load()
     raise LedgerFenced(
-        f"other drivers appended to s3://{ledger.s3.bucket}/{ledger.root} each of the {CLAIM_ATTEMPTS} times that this "
-        "one tried to claim it. Run one driver per sink."
+        f"the ledger s3://{ledger.s3.bucket}/{ledger.root} could not be claimed: in each of {CLAIM_ATTEMPTS} attempts "
+        "another driver appended a record first. Run one driver per sink."
     )
 
 

@@ -1,4 +1,4 @@
-"""Commands that change the ledger of a sink that does not run: `reset-offsets` and `discard-open`.
+"""Commands that change the ledger of a stopped sink: `reset-offsets` and `discard-open`.
 
 Runs in a command.
 """

@@ -1,8 +1,8 @@
-"""`s3sink discard-open`: gives up what is open, and leaves the ledger as a later sink can go on from it.
+"""`s3sink discard-open`: discards the open objects, and leaves a ledger that a later sink can resume from.
 
-Nothing visible is touched, and what was named becomes visible first: it is promised. The records in open objects are
-in no object afterwards; a later sink copies them from Kafka, as long as that holds them. Each step may be the last, and
-the command may be run again: after the record only bytes are left to remove, which the intent leads to.
+Closed objects are published first, and visible objects are not touched. Afterwards the records of open objects are in
+no object. A later sink copies them from Kafka if Kafka still holds them. The command can be interrupted after each step
+and repeated: after the record only uploads and staged data are left to remove, which the intent leads to.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import msgspec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.generations import without_open_bytes
 from sink_job.ledger.session import LedgerAccess, LedgerSession, changed
-from sink_job.ledger.state import PartitionState, committable_offsets, diff
+from sink_job.ledger.state import PartitionState, committable_offsets
+from sink_job.ledger.transitions import diff
 
 
 class DiscardedPartition(msgspec.Struct, frozen=True, rename="camel"):
-    """One topic-partition of which objects were given up: `records` in them, and the first offset that is in no
-    visible object."""
+    """A topic-partition with discarded objects: their number, the number of their records, and the first offset that is
+    in no visible object (`committed`)."""
 
     topic: str
     partition: int
@@ -27,8 +28,8 @@ class DiscardedPartition(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DiscardReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What came of it. `record` is the ledger's last one (None: there is no ledger); `published` counts the named
-    objects that were made visible first."""
+    """The result of `discard_open`. `record` is the number of the ledger's last record (None: there is no ledger),
+    `published` the number of objects that were published first; `objects` and `records` count discarded ones."""
 
     record: int | None
     published: int
@@ -37,28 +38,28 @@ class DiscardReport(msgspec.Struct, frozen=True, rename="camel"):
     partitions: tuple[DiscardedPartition, ...] = ()
 
 
-def discard_open(hands: LedgerAccess) -> DiscardReport:
-    """Gives up what is open. Raises what `Taken` raises; where there is no ledger, there is nothing to do."""
-    if not hands.ledger.exists():
+def discard_open(access: LedgerAccess) -> DiscardReport:
+    """Discards the open objects. Without a ledger it does nothing. Raises the errors of `LedgerSession`."""
+    if not access.ledger.exists():
         return DiscardReport(None, 0, 0, 0)
-    taken = LedgerSession(hands)
-    with taken.kept():
-        return _discard(taken)
+    session = LedgerSession(access)
+    with session.ownership_checked():
+        return _discard(session)
 
 
-def _discard(taken: LedgerSession) -> DiscardReport:
-    published = taken.publish()
-    before = taken.state.partitions
-    after = changed(taken.state, {name: without_open_bytes(p) for name, p in before.items()})
+def _discard(session: LedgerSession) -> DiscardReport:
+    published = session.publish()
+    before = session.state.partitions
+    after = changed(session.state, {name: without_open_bytes(p) for name, p in before.items()})
     if after:
-        taken.discard_open(partitions={name: diff(before[name], p) for name, p in after.items()})
+        session.discard_open(partitions={name: diff(before[name], p) for name, p in after.items()})
     else:
-        taken.clean_up()
-    offsets = committable_offsets(taken.state)
-    found = tuple(_given(tp, before[str(tp)], offsets[tp]) for tp in sorted(map(TopicPartition.parse, after)))
-    objects = sum(one.objects for one in found)
-    return DiscardReport(taken.state.number, published, objects, sum(one.records for one in found), found)
+        session.clean_up()
+    offsets = committable_offsets(session.state)
+    partitions = tuple(_discarded(tp, before[str(tp)], offsets[tp]) for tp in sorted(map(TopicPartition.parse, after)))
+    objects, records = sum(each.objects for each in partitions), sum(each.records for each in partitions)
+    return DiscardReport(session.state.number, published, objects, records, partitions)
 
 
-def _given(tp: TopicPartition, p: PartitionState, committed_to: int) -> DiscardedPartition:
-    return DiscardedPartition(tp.topic, tp.partition, len(p.open), sum(o.count for o in p.open), committed_to)
+def _discarded(tp: TopicPartition, p: PartitionState, committed: int) -> DiscardedPartition:
+    return DiscardedPartition(tp.topic, tp.partition, len(p.open), sum(o.count for o in p.open), committed)

@@ -1,8 +1,8 @@
-"""What stands in a directory that a reset of the offsets is to copy to: it must neither double records nor leave some
-out (docs/adr/0005).
+"""Checks the existing objects in the target directory of an offset reset: no record may be copied twice or skipped
+(docs/adr/0005).
 
-Of an object that the ledger has named the last offset is known. One that it has not named ends somewhere behind its
-first offset: where no other object of its path follows below the new start, it may reach over that.
+The last offset of an object in the ledger is known. An object that is not in the ledger ends at an unknown offset: it
+may overlap the new start offset unless another object of its path begins between them.
 """
 
 from __future__ import annotations
@@ -16,88 +16,92 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import ClosedObject
 from sink_job.partitioning.object_keys import ObjectName, parse_key, topic_prefix
 from sink_job.s3 import S3Client
-from sink_job.verify.audit import GenerationAudit
+from sink_job.verify.audit_input import GenerationAudit
 from sink_job.verify.per_generation import is_copied
 
 MAX_REPORTED = 3
-"""Objects that are named in a message."""
+"""Maximum number of objects in a message."""
 
 Starts = Mapping[TopicPartition, int]
 
 
 def check_empty(s3: S3Client, shaping: ObjectSettings, starts: Starts) -> None:
-    """Raises ExistingObjects when there is any object below the directories of these topics."""
+    """Raises ExistingObjects when the directories of these topics contain an object."""
     for topic in sorted({tp.topic for tp in starts}):
         found = next(iter(s3.list(topic_prefix(shaping, topic))), None)
         if found is not None:
             raise ExistingObjects(
-                f"the new generation's objects would go below {shaping.s3.topics_dir}, where s3://{s3.bucket}/"
-                f"{found.key} stands already. Nothing was changed. Move it away"
+                f"the new generation needs an empty directory {shaping.s3.topics_dir}, but s3://{s3.bucket}/"
+                f"{found.key} already exists there. Nothing was changed. Move it away and retry"
             )
 
 
 def check_existing_objects(
     s3: S3Client, shaping: ObjectSettings, generations: Sequence[GenerationAudit], starts: Starts
 ) -> None:
-    """Raises ExistingObjects when an object holds, or may hold, a record at or above its topic-partition's start;
-    ConfigurationError when one that is gone held records below it that would be in no object."""
-    known = {o.key: o for each in generations for o in each.objects}
+    """Raises ExistingObjects when an object contains, or may contain, a record at or above the start offset of its
+    topic-partition. Raises ConfigurationError when a missing object contained records below the start offset that no
+    other object contains."""
+    recorded = {o.key: o for each in generations for o in each.objects}
     listed: set[str] = set()
-    strange: dict[str, ObjectName] = {}
+    untracked: dict[str, ObjectName] = {}
     for topic in sorted({tp.topic for tp in starts}):
         for each in s3.list(topic_prefix(shaping, topic)):
             listed.add(each.key)
-            parsed = None if each.key in known else parse_key(shaping, each.key)
+            parsed = None if each.key in recorded else parse_key(shaping, each.key)
             if parsed is not None:
-                strange[each.key] = parsed
-    reaching = [o for o in known.values() if o.last >= starts.get(o.topic_partition, o.last + 1)]
-    reaching = [o for o in reaching if o.key.startswith(shaping.s3.topics_dir)]  # under whichever delimiter
-    there = {o.key for o in reaching if o.key in listed or s3.head(o.key)}  # settings may have put it elsewhere
-    found = {o.key: (o.topic_partition, o.last) for o in reaching if o.key in there}
-    found |= {key: (_tp(name), name.first) for key, name in strange.items() if _is_at_or_above(name, starts)}
-    if found:
-        raise ExistingObjects(_conflict(s3, found))
-    doubtful = sorted(key for key, name in strange.items() if may_overlap(name, known, strange, generations, starts))
-    if doubtful:
+                untracked[each.key] = parsed
+    reaching = [o for o in recorded.values() if o.last >= starts.get(o.topic_partition, o.last + 1)]
+    reaching = [o for o in reaching if o.key.startswith(shaping.s3.topics_dir)]  # with any delimiter
+    existing = {o.key for o in reaching if o.key in listed or s3.head(o.key)}  # old settings may have another prefix
+    conflicts = {o.key: (o.topic_partition, o.last) for o in reaching if o.key in existing}
+    conflicts |= {key: (_tp(name), name.first) for key, name in untracked.items() if _is_at_or_above(name, starts)}
+    if conflicts:
+        raise ExistingObjects(_conflict_message(s3, conflicts))
+    overlapping = sorted(
+        key for key, name in untracked.items() if may_overlap(name, recorded, untracked, generations, starts)
+    )
+    if overlapping:
         raise ExistingObjects(
-            f"the ledger does not name {len(doubtful):,} of the objects that begin below the new offsets, and nothing "
-            f"tells whether they end there: {_some(s3, doubtful)}. Nothing was changed. Move them away, or copy to "
-            "another directory by onExisting: NewPrefix"
+            f"{len(overlapping):,} objects that begin below the new offsets are not in the ledger, so their last "
+            f"offsets are unknown: {_some(s3, overlapping)}. They may contain records at or above the new offsets. "
+            "Nothing was changed. Move them away, or copy to another directory with onExisting: NewPrefix"
         )
-    gone = {o.key for o in reaching} - set(generations[-1].state.pending)  # those become visible before the last look
+    missing = {o.key for o in reaching} - set(generations[-1].state.pending)  # pending: published before the reset
     for o, start in uncovered_objects(generations, starts):
-        if o.key in gone:
+        if o.key in missing:
             raise ConfigurationError(
-                f"s3://{s3.bucket}/{o.key} is gone, which held offsets {o.first} to {o.last} of {o.topic_partition}: "
-                f"with a start at {start} those below would be in no object. Nothing was changed. Start at {o.first} "
-                "(to: Offsets), or put the object back and start behind it"
+                f"s3://{s3.bucket}/{o.key}, the object of offsets {o.first} to {o.last} of {o.topic_partition}, does "
+                f"not exist: with a start at {start}, its records below {start} would be in no object. Nothing was "
+                f"changed. Start at {o.first} (to: Offsets), or restore the object and start after it"
             )
 
 
 def may_overlap(
     name: ObjectName,
-    known: Mapping[str, ClosedObject],
-    strange: Mapping[str, ObjectName],
+    recorded: Mapping[str, ClosedObject],
+    untracked: Mapping[str, ObjectName],
     generations: Sequence[GenerationAudit],
     starts: Starts,
 ) -> bool:
-    """Whether an object that no list names may begin below its topic-partition's start and end at or above it. What
-    stands in front of all that this sink has copied was there before it, and is not asked about."""
+    """Whether the object `name`, which is not in the ledger, may contain a record at or above the start offset of its
+    topic-partition, though it begins below. Objects before everything that this sink has copied are older than the sink
+    and do not count."""
     tp = _tp(name)
     start = starts.get(tp)
     if start is None or name.first >= start:
         return False
-    begins = min((each.starts[tp] for each in generations if tp in each.starts), default=start)
-    if name.first < begins <= start and any(o.topic_partition == tp for o in known.values()):
+    lowest = min((each.starts[tp] for each in generations if tp in each.starts), default=start)
+    if name.first < lowest <= start and any(o.topic_partition == tp for o in recorded.values()):
         return False
-    behind = [other.first for other in strange.values() if _tp(other) == tp and other.path == name.path]
-    behind += [o.first for o in known.values() if o.topic_partition == tp and o.path == name.path]
-    return not any(name.first < first <= start for first in behind)
+    firsts = [other.first for other in untracked.values() if _tp(other) == tp and other.path == name.path]
+    firsts += [o.first for o in recorded.values() if o.topic_partition == tp and o.path == name.path]
+    return not any(name.first < first <= start for first in firsts)
 
 
 def uncovered_objects(generations: Sequence[GenerationAudit], starts: Starts) -> Iterator[tuple[ClosedObject, int]]:
-    """The objects that begin below the start of their topic-partition and reach over it, where no later generation has
-    copied what is below; with that start."""
+    """The objects with records on both sides of the start offset of their topic-partition, and that start offset; only
+    if no later generation has copied the records below it."""
     ended = [replace(each, ended=True) for each in generations]
     for index, each in enumerate(ended):
         for o in each.objects:
@@ -119,14 +123,14 @@ def _some(s3: S3Client, keys: Sequence[str]) -> str:
     return first + (" …" if len(keys) > MAX_REPORTED else "")
 
 
-def _conflict(s3: S3Client, found: Mapping[str, tuple[TopicPartition, int]]) -> str:
+def _conflict_message(s3: S3Client, conflicts: Mapping[str, tuple[TopicPartition, int]]) -> str:
     last: dict[TopicPartition, int] = {}
-    for tp, offset in found.values():
+    for tp, offset in conflicts.values():
         last[tp] = max(last.get(tp, -1), offset)
-    behind = ", ".join(f"{tp} at {offset + 1}" for tp, offset in sorted(last.items())[:MAX_REPORTED])
-    objects = "1 object holds" if len(found) == 1 else f"{len(found):,} objects hold"
+    after = ", ".join(f"{tp} at {offset + 1}" for tp, offset in sorted(last.items())[:MAX_REPORTED])
+    objects = "1 object holds" if len(conflicts) == 1 else f"{len(conflicts):,} objects hold"
     return (
         f"{objects} records at or above the new offsets, which would be copied a second time: "
-        f"{_some(s3, sorted(found))}. Nothing was changed. Move them away, start behind them "
-        f"({behind}{' …' if len(last) > MAX_REPORTED else ''}), or copy to another directory by onExisting: NewPrefix"
+        f"{_some(s3, sorted(conflicts))}. Nothing was changed. Move them away, start after them "
+        f"({after}{' …' if len(last) > MAX_REPORTED else ''}), or copy to another directory with onExisting: NewPrefix"
     )

@@ -1,4 +1,4 @@
-"""Where a request about offsets leads: pure, from the request and what Kafka and the ledger know."""
+"""Resolves a reset request to start offsets. Pure functions of the request, Kafka's offsets and the ledger's."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sink_job.api.errors import InvalidSpec
 from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.topic_partition import TopicPartition
 
-_HERE = "spec.offsets.reset"
+_FIELD = "spec.offsets.reset"
 
 
 @dataclass(frozen=True)
 class LogBounds:
-    """Of each topic-partition that is read, the first offset that Kafka holds, and the one behind the last that a
-    reader gets."""
+    """The bounds of each topic-partition's log: `first` is the first offset that Kafka holds, `end` the offset after
+    the last record that a consumer can read."""
 
     first: Mapping[TopicPartition, int]
     end: Mapping[TopicPartition, int]
@@ -26,8 +26,12 @@ class LogBounds:
 
 @dataclass(frozen=True, kw_only=True)
 class ResetContext:
-    """`at`: with Timestamp, the offset of that time. `reached`: the first offset that is in no visible object, of those
-    topic-partitions whose log is the one that the ledger knows, or that are not read any more. `now`: ms."""
+    """The offsets that a request can refer to.
+
+    `at`: the offsets of the requested timestamp. `reached`: the first offset that is in no visible object, for
+    topic-partitions with the same log as in the ledger, and for those that the sink no longer reads. `now`: ms since
+    the epoch.
+    """
 
     logs: LogBounds
     at: Mapping[TopicPartition, int]
@@ -36,22 +40,23 @@ class ResetContext:
 
 
 def request_digest(request: OffsetResetSpec) -> str:
-    """Tells this request from others of the same nonce. The order of topic-partitions means nothing."""
+    """A digest of the request, which distinguishes requests with the same nonce. It does not depend on the order of the
+    partitions."""
     partitions = sorted(request.partitions or (), key=lambda each: (each.topic, each.partition))
     same = request.model_copy(update={"partitions": partitions or None})
     return hashlib.sha256(same.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:16]
 
 
-def resolve_targets(request: OffsetResetSpec, places: ResetContext) -> dict[TopicPartition, int]:
-    """The first offset to copy of every topic-partition. Raises InvalidSpec with every mistake of the request.
+def resolve_targets(request: OffsetResetSpec, context: ResetContext) -> dict[TopicPartition, int]:
+    """The first offset to copy of each topic-partition. Raises InvalidSpec with all errors of the request.
 
-    What the request does not name goes on where it is; what nobody knew yet starts at its beginning.
+    Topic-partitions that are not in the request keep their offset. New ones start at the first offset of their log.
     """
-    mistakes = _mistakes(request, places)
-    if mistakes:
-        raise InvalidSpec(mistakes)
-    logs = places.logs
-    named = {TopicPartition(each.topic, each.partition): each.offset for each in request.partitions or ()}
+    errors = _field_errors(request, context)
+    if errors:
+        raise InvalidSpec(errors)
+    logs = context.logs
+    requested = {TopicPartition(each.topic, each.partition): each.offset for each in request.partitions or ()}
     starts = {}
     for tp, first in logs.first.items():
         if request.to is ResetTo.EARLIEST:
@@ -59,36 +64,38 @@ def resolve_targets(request: OffsetResetSpec, places: ResetContext) -> dict[Topi
         elif request.to is ResetTo.LATEST:
             starts[tp] = logs.end[tp]
         elif request.to is ResetTo.TIMESTAMP:
-            starts[tp] = min(places.at[tp], logs.end[tp])
+            starts[tp] = min(context.at[tp], logs.end[tp])
         else:
-            starts[tp] = named.get(tp, places.reached.get(tp, first))
-    return {**places.reached, **starts}
+            starts[tp] = requested.get(tp, context.reached.get(tp, first))
+    return {**context.reached, **starts}
 
 
-def _mistakes(request: OffsetResetSpec, places: ResetContext) -> list[str]:
-    if request.timestamp is not None and request.timestamp > places.now:
+def _field_errors(request: OffsetResetSpec, context: ResetContext) -> list[str]:
+    if request.timestamp is not None and request.timestamp > context.now:
         when = _time(request.timestamp)
         return [
-            f"{_HERE}.timestamp: {request.timestamp} ({when}) is in the future; to start behind all, write to: Latest"
+            f"{_FIELD}.timestamp: {request.timestamp} ({when}) is in the future; to start after the last record, use "
+            "to: Latest"
         ]
-    found = []
+    errors = []
     counts: dict[str, int] = {}
-    for tp in places.logs.first:
+    for tp in context.logs.first:
         counts[tp.topic] = max(counts.get(tp.topic, 0), tp.partition + 1)
     for index, each in enumerate(request.partitions or ()):
-        here, tp = f"{_HERE}.partitions[{index}]", TopicPartition(each.topic, each.partition)
+        field, tp = f"{_FIELD}.partitions[{index}]", TopicPartition(each.topic, each.partition)
         if each.topic not in counts:
-            found.append(f"{here}.topic: this sink does not read {each.topic}; it reads {_some(sorted(counts))}")
+            errors.append(f"{field}.topic: this sink does not read {each.topic}; it reads {_some(sorted(counts))}")
         elif each.partition >= counts[each.topic]:
-            found.append(
-                f"{here}.partition: {each.topic} has the partitions 0 to {counts[each.topic] - 1}, no {each.partition}"
+            errors.append(
+                f"{field}.partition: {each.partition} does not exist; {each.topic} has partitions 0 to "
+                f"{counts[each.topic] - 1}"
             )
-        elif not places.logs.first[tp] <= each.offset <= places.logs.end[tp]:
-            first, end = places.logs.first[tp], places.logs.end[tp]
-            found.append(
-                f"{here}.offset: {each.offset} is not between {first} and {end}, where the log of {tp} begins and ends"
+        elif not context.logs.first[tp] <= each.offset <= context.logs.end[tp]:
+            first, end = context.logs.first[tp], context.logs.end[tp]
+            errors.append(
+                f"{field}.offset: {each.offset} is not between {first} and {end}, the bounds of the log of {tp}"
             )
-    return found
+    return errors
 
 
 def _some(names: list[str]) -> str:
@@ -99,4 +106,4 @@ def _time(ms: int) -> str:
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     except (ValueError, OverflowError, OSError):
-        return "far away"
+        return "after the year 9999"

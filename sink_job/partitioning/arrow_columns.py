@@ -1,6 +1,6 @@
-"""Arrow columns from plain values and back, by way of their buffers.
+"""Conversion between Arrow columns and Python or NumPy values, through Arrow's buffers.
 
-`pyarrow.array` and `to_numpy` would do, but they import pandas, which takes longer than all that the simulator does.
+`pyarrow.array` and `to_numpy` import pandas. That import takes longer than a whole run of the simulator.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ import pyarrow.compute as pc
 
 
 def integers(values: npt.NDArray[np.int64], nulls: npt.NDArray[np.bool_] | None = None) -> pa.Int64Array:
-    """64-bit integers; those of `nulls` are null."""
+    """A column of 64-bit integers. The rows of the mask `nulls` are null."""
     validity = None if nulls is None else _bits(~nulls)
     return pa.Array.from_buffers(pa.int64(), len(values), [validity, pa.py_buffer(values.astype(np.int64, copy=False))])
 
 
 def booleans(values: npt.NDArray[np.bool_]) -> pa.BooleanArray:
-    """Booleans, such as a mask for `filter`."""
+    """A column of booleans, such as a mask for `filter`."""
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, _bits(values)])
 
 
 def binaries(values: Sequence[bytes | None]) -> pa.BinaryArray:
-    """Byte strings; None is null."""
-    given = [value or b"" for value in values]
-    ends = np.cumsum(np.fromiter(map(len, given), np.int64, len(given)))
+    """A column of byte strings. None is null."""
+    content = [value or b"" for value in values]
+    ends = np.cumsum(np.fromiter(map(len, content), np.int64, len(content)))
     offsets = pa.py_buffer(np.concatenate(([0], ends)).astype(np.int32))
     nulls = np.fromiter((value is None for value in values), np.bool_, len(values))
     validity = _bits(~nulls) if nulls.any() else None
-    return pa.Array.from_buffers(pa.binary(), len(given), [validity, offsets, pa.py_buffer(b"".join(given))])
+    return pa.Array.from_buffers(pa.binary(), len(content), [validity, offsets, pa.py_buffer(b"".join(content))])
 
 
 def texts(values: Sequence[str]) -> pa.StringArray:
-    """Texts, none of them null. Raises UnicodeEncodeError for one that has no UTF-8 form."""
+    """A column of strings without nulls. Raises UnicodeEncodeError for a string that UTF-8 cannot encode."""
     return binaries([value.encode() for value in values]).cast(pa.string())
 
 
@@ -44,14 +44,14 @@ def _bits(values: npt.NDArray[np.bool_]) -> pa.Buffer:
 
 
 def joined(column: pa.BinaryArray, *, before: bytes = b"", after: bytes = b"") -> pa.BinaryArray:
-    """The column's values with `before` and `after` around each. No value may be null."""
-    if not before:  # quicker: the separator does it
+    """The column's values, each between `before` and `after`. No value may be null."""
+    if not before:  # faster: use `after` as the separator
         return pc.binary_join_element_wise(column, _one(b""), _one(after))
     return pc.binary_join_element_wise(_one(before), column, _one(after), _one(b""))
 
 
 def without_nulls(column: pa.BinaryArray) -> pa.BinaryArray:
-    """The column with nothing in the place of nulls."""
+    """The column with an empty value in place of each null."""
     return pc.fill_null(column, _one(b"")) if column.null_count else column
 
 
@@ -60,7 +60,7 @@ def _one(value: bytes) -> pa.BinaryScalar:
 
 
 def numbers(column: pa.Int64Array) -> npt.NDArray[np.int64]:
-    """The values of a column without nulls; they are not copied."""
+    """The values of a column without nulls, not copied."""
     return np.frombuffer(column.buffers()[1] or b"", np.int64, len(column), 8 * column.offset)
 
 
@@ -71,20 +71,20 @@ def truths(column: pa.BooleanArray) -> npt.NDArray[np.bool_]:
 
 
 def content(column: pa.BinaryArray) -> npt.NDArray[np.uint8]:
-    """The bytes that the column's values stand in, and perhaps others; they are not copied."""
+    """The data buffer of the column, not copied. It may contain more than the column's values; see `bounds`."""
     return np.frombuffer(column.buffers()[2] or b"", np.uint8)
 
 
 def text(column: pa.BinaryArray) -> bytes:
-    """The bytes of the column's values, one behind the other, copied: for what Python searches faster than NumPy."""
-    places, buffer = bounds(column), column.buffers()[2]
+    """The concatenation of the column's values, copied. Python searches bytes faster than NumPy."""
+    ends, buffer = bounds(column), column.buffers()[2]
     if buffer is None:
         return b""
-    return bytes(memoryview(buffer)[places[0] : places[-1]])
+    return bytes(memoryview(buffer)[ends[0] : ends[-1]])
 
 
 def bounds(column: pa.BinaryArray) -> npt.NDArray[np.int32]:
-    """Where in `content` each value begins, and where the last one ends; they are not copied."""
+    """The start of each value in `content`, followed by the end of the last one; not copied."""
     if not len(column):
         return np.zeros(1, np.int32)
     return np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset)

@@ -1,4 +1,4 @@
-"""A batch's records as columns: offsets, paths, times and sizes."""
+"""The records of a batch as columns: offsets, paths, times and sizes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 REJECTED: Final = -1
-"""Code of a row that has no effect at all: refused by the converter or the null policy, or without a time."""
+"""Code of a row without any effect: rejected by the converter or the null policy, or without a time."""
 REJECTED_PATH: Final = -2
-"""Code of a row whose path could not be made: it moves `last_time` and can set `base`, and triggers no rule."""
+"""Code of a row without a valid path. Its time still counts for `last_time` and `interval_start`; it closes no
+object."""
 
 TOMBSTONE: Final = "tombstone"
 """Path of records without a value (`errors.onNullValue: Write`)."""
@@ -21,10 +22,13 @@ Offsets = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A batch's records in the order of their offsets, as columns.
+    """The records of a batch as columns, in the order of their offsets.
 
-    `codes` index into `paths`, in which no path stands twice, or are REFUSED or REFUSED_PATH. `times` are None
-    without a time partitioner; `sizes` are None only where nobody asks for sizes.
+    `offsets`: Kafka's offsets.
+    `codes`: index of each record's path in `paths`, or REJECTED or REJECTED_PATH.
+    `paths`: the distinct paths.
+    `times`: ms since the epoch; None without a time partitioner.
+    `sizes`: bytes; None if no rule depends on sizes.
     """
 
     offsets: Offsets
@@ -37,7 +41,7 @@ class Rows:
         return len(self.offsets)
 
     def between(self, start: int, end: int) -> Rows:
-        """Rows `start` to `end` (exclusive), without copying."""
+        """The rows from `start` to `end` (exclusive), not copied."""
         return Rows(
             offsets=self.offsets[start:end],
             codes=self.codes[start:end],

@@ -1,8 +1,9 @@
-"""Date patterns of the connector (`path.format`): Joda's letters, in the order and widths in which Joda prints them.
+"""The connector's date patterns (`path.format`): the letters and widths of Joda-Time.
 
-`tokens` takes a pattern apart, `compile_pieces` makes of the parts a function from an instant to text. The calendar
-is ISO's, without limits on the year: a time in microseconds taken for milliseconds lands in the year 50000 here as it
-does there. `YYYY` and `yyyy` are both the calendar year; `X`, which Joda lacks, is Java's.
+`sink_job.api.date_pattern` splits a pattern into elements. `compile_pieces` compiles them to a function from an instant
+to text. The calendar is the ISO calendar without a limit on the year: a time in microseconds that is read as
+milliseconds is in the year 50000, as in the connector. `YYYY` and `yyyy` are both the calendar year. `X` is the letter
+of Java's own patterns; Joda-Time does not have it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _ANCHOR_DAY: Final = (date(2000, 1, 1) - date(1970, 1, 1)).days
 
 @dataclass(frozen=True)
 class Moment:
-    """An instant as a zone's clock and calendar show it."""
+    """An instant (ms since the epoch) in the local time of a zone."""
 
     instant: int
     zone: Zone
@@ -43,13 +44,13 @@ class Moment:
 
     @cached_property
     def _shifted(self) -> tuple[int, date]:
-        """The local day in the years 2000 to 2399, and how many years have to be added."""
+        """The number of years to add, and the local day shifted into the years 2000 to 2399."""
         cycles, day = divmod((self.instant + self.offset) // DAY - _ANCHOR_DAY, _CYCLE_DAYS)
         return cycles * 400, date.fromordinal(_ANCHOR + day)
 
     @property
     def day(self) -> date:
-        """The local day but for its year."""
+        """The local day, correct except for its year."""
         return self._shifted[1]
 
     @property
@@ -65,9 +66,9 @@ Field = Callable[[Moment], str]
 
 
 def compile_pieces(pieces: Sequence[PatternElement], *, zone: Zone, locale: str) -> Callable[[int], str]:
-    """A function that prints an instant (milliseconds since the epoch) by a pattern's pieces in `zone` and `locale`.
+    """A function that formats an instant (ms since the epoch) with a pattern's elements, in `zone` and `locale`.
 
-    Raises ValueError for a letter that is not a pattern letter, and for an unknown locale.
+    Raises ValueError for an unknown pattern letter, and for an unknown locale.
     """
     fields = [
         _literal(piece.text) if piece.literal else _field(piece.text[0], len(piece.text), zone=zone, locale=locale)
@@ -81,11 +82,8 @@ def _print(fields: list[Field], moment: Moment) -> str:
 
 
 def parse_locale(text: str) -> Locale:
-    """The locale written `en`, `de-DE` or `de_DE`.
-
-    Raises ValueError when it is unknown.
-    """
-    from babel.core import Locale, UnknownLocaleError  # most patterns have no texts, and babel takes a while to load
+    """The locale with a name such as `en`, `de-DE` or `de_DE`. Raises ValueError for an unknown one."""
+    from babel.core import Locale, UnknownLocaleError  # slow import, and most patterns have no names
 
     try:
         return Locale.parse(text.replace("-", "_"))
@@ -120,7 +118,9 @@ def _field(letter: str, width: int, *, zone: Zone, locale: str) -> Field:
             return (lambda _: zone.name) if width >= 3 else lambda m: _offset(m.offset, ":" if width == 2 else "")
         case "z":
             return _zone_name(width, locale)
-    raise ValueError(f"{letter * width!r} is no date pattern; letters are {' '.join(LETTERS)}, text stands in '…'")
+    raise ValueError(
+        f"{letter * width!r} is not a date pattern: use the letters {' '.join(LETTERS)}; quote text as '…'"
+    )
 
 
 _NUMBERS: Final[dict[str, Callable[[Moment], int]]] = {
@@ -140,7 +140,7 @@ def _padded(number: int, width: int) -> str:
 
 
 def _year(letter: str, width: int) -> Field:
-    """`y` is the proleptic year, `Y` the year of its era, `x` that of the ISO week; two letters print two digits."""
+    """`y` is the proleptic year, `Y` the year of its era, `x` the year of the ISO week. Two letters are two digits."""
     if letter == "x":
         year: Callable[[Moment], int] = attrgetter("week_year")
     elif letter == "Y" and width != 2:
@@ -169,7 +169,7 @@ def _offset(offset: int, separator: str) -> str:
 
 
 def _java_offset(offset: int, width: int) -> str:
-    """`Z` for none, else +hh or +hhmm (X), +hhmm (XX), +hh:mm (XXX), with seconds if there are any from XXXX on."""
+    """`Z` for UTC, else +hh or +hhmm (X), +hhmm (XX), +hh:mm (XXX). XXXX and XXXXX add seconds other than zero."""
     if offset == 0:
         return "Z"
     text = _offset(offset, ":" if width in (3, 5) else "")

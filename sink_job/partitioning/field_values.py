@@ -1,4 +1,4 @@
-"""Fields of records as path elements: `name=value`, and which values have none (SEMANTICS section 5)."""
+"""Fields of records as path elements `name=value`, and the values that are rejected (docs/semantics.md)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import numpy.typing as npt
 Codes = npt.NDArray[np.int32]
 
 MISSING: Final = msgspec.UNSET
-"""What a field is that its record lacks; null is None."""
+"""The value of a field that the record lacks. A null is None."""
 
 Rejections = list[tuple[int, str]]
-"""(row, what is wrong), ascending."""
+"""(row, reason) of each rejected row, ascending."""
 
 _NUMBERS: Final = {int, bool, float}
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
 _COMPOUND: Final = {list, dict}
 
 
-def wrong_kind(kind: type, wanted: str) -> str:
-    """What is wrong with a value of `kind` where `wanted` was, to be read behind the name of its field."""
+def wrong_kind(kind: type, expected: str) -> str:
+    """The reason for the rejection of a value of type `kind`, to follow the name of its field in a message."""
     if kind is type(MISSING):
         return "is missing"
     names = {
@@ -34,45 +34,45 @@ def wrong_kind(kind: type, wanted: str) -> str:
         list: "an array",
         dict: "an object",
     }
-    return f"holds {names.get(kind, 'a value that is')}, not {wanted}"
+    return f"holds {names.get(kind, 'a value that is')}, not {expected}"
 
 
 def shortened(text: str) -> str:
-    """At most 60 characters of a record's text, for messages."""
+    """The first 60 characters of `text`, for messages."""
     return text if len(text) <= 60 else text[:59] + "…"
 
 
 def elements(name: str, values: Sequence[object], *, delimiter: str) -> tuple[Codes, list[str], Rejections]:
-    """For each value of the field `name` the place of its path element in the list that is returned too, or -1 where it
-    has none, and what is wrong there."""
+    """The path elements of the values of the field `name`.
+
+    Returns for each value the index of its path element, or -1 for a rejected value; the distinct path elements; and
+    the rejections.
+    """
     kinds = set(map(type, values))
     keys: Sequence[object] = values
     if kinds & _COMPOUND or len(kinds & _NUMBERS) > 1:
-        # 1, 1.0 and True are equal, and arrays cannot be looked up
+        # In Python 1, 1.0 and True are equal, and arrays are not hashable.
         keys = [(type(value), None if isinstance(value, (list, dict)) else value) for value in values]
-    places: dict[object, int] = dict.fromkeys(keys, -1)
+    indexes: dict[object, int] = dict.fromkeys(keys, -1)
     labels: list[str] = []
-    wrong: dict[object, str] = {}
-    for key in places:
+    reasons: dict[object, str] = {}
+    for key in indexes:
         try:
             text = value_text(
                 key[1] if isinstance(key, tuple) else key, key[0] if isinstance(key, tuple) else type(key)
             )
-        except ValueError as why:
-            wrong[key] = f'field "{name}" {why}'
+        except ValueError as error:
+            reasons[key] = f'field "{name}" {error}'
         else:
-            places[key] = len(labels)
+            indexes[key] = len(labels)
             labels.append(f"{name}={safe(text, delimiter)}")
-    codes = np.fromiter(map(places.__getitem__, keys), np.int32, len(keys))
-    refused = [(row, wrong[keys[row]]) for row in np.flatnonzero(codes < 0).tolist()] if wrong else []
-    return codes, labels, refused
+    codes = np.fromiter(map(indexes.__getitem__, keys), np.int32, len(keys))
+    rejected = [(row, reasons[keys[row]]) for row in np.flatnonzero(codes < 0).tolist()] if reasons else []
+    return codes, labels, rejected
 
 
 def value_text(value: object, kind: type) -> str:
-    """A value's text in a path.
-
-    Raises ValueError with what is wrong about it.
-    """
+    """The text of a value in a path. Raises ValueError with the reason if the value cannot be in a path."""
     if kind is str:
         return str(value)
     if kind is bool:
@@ -85,10 +85,10 @@ def value_text(value: object, kind: type) -> str:
 
 
 def safe(text: str, delimiter: str) -> str:
-    """`text` as (a part of) one element of a path.
+    """`text` as one element of a path, or a part of one.
 
-    A text that could leave its directory or hide in it (`..`, control characters, the delimiter) is percent-encoded
-    where it has to be, and at its percent signs; every other text stays as it is, as with the connector.
+    A text that could change the directory or be invisible in it (`..`, the delimiter, control characters) is
+    percent-encoded: these characters, and its percent signs. Any other text is unchanged, as in the connector.
     """
     if text == "..":
         return "%2E%2E"

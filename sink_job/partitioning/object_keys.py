@@ -1,7 +1,7 @@
-"""Names of objects (SEMANTICS section 4), and what a name says about its object.
+"""Builds and parses the keys of objects (docs/semantics.md).
 
-`[topicsDir D] topic D path D topic F partition F offset extension`, where D stands between directories and F between
-the parts of the file's name; the offset is the object's first one, padded with zeros.
+A key is `[topicsDir D] topic D path D topic F partition F offset extension`. D is the directory delimiter, F the file
+delimiter. The offset is the first one in the object, padded with zeros.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from sink_job.api.enums import CompressionCodec, OutputFormat
 from sink_job.api.spec import ObjectSettings
 
 MAX_KEY_BYTES: Final = 1024
-"""S3's limit."""
+"""S3's maximum length of a key."""
 
 MAX_PARTITION: Final = 2**31 - 1
 MAX_OFFSET: Final = 2**63 - 1
-"""Kafka's limits."""
+"""Kafka's maxima."""
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _SUFFIXES: Final = {CompressionCodec.NONE: "", CompressionCodec.GZIP: ".gz", CompressionCodec.ZSTD: ".zst"}
@@ -32,7 +32,7 @@ _PARQUET: Final = {
 
 
 class ObjectName(NamedTuple):
-    """What a key says: the topic, the path, the Kafka partition and the first offset of its object."""
+    """The parts of a key: the topic, the path, the Kafka partition and the object's first offset."""
 
     topic: str
     path: str
@@ -41,7 +41,7 @@ class ObjectName(NamedTuple):
 
 
 def extension(shaping: ObjectSettings) -> str:
-    """What keys end in, with its dot: format and compression."""
+    """The extension of the sink's keys, with its dot: format and compression."""
     settings = shaping.format
     if settings.output is OutputFormat.PARQUET:
         return f"{_PARQUET[settings.compression]}.parquet"
@@ -52,31 +52,31 @@ def extension(shaping: ObjectSettings) -> str:
 
 
 def topic_prefix(shaping: ObjectSettings, topic: str) -> str:
-    """What the keys of a topic's objects begin with, up to and with the delimiter before the path."""
+    """The common prefix of a topic's keys, including the delimiter before the path."""
     return "".join(f"{name}{shaping.s3.directory_delimiter}" for name in (shaping.s3.topics_dir, topic) if name)
 
 
 def object_key(shaping: ObjectSettings, topic: str, path: str, partition: int, first: int) -> str:
-    """The key of the object of `topic` and `partition` under `path` whose first offset is `first`."""
+    """The key of the object of `topic` and `partition` with the path `path` and the first offset `first`."""
     names = shaping.s3
     file = names.file_delimiter.join((topic, str(partition), padded(shaping, first)))
     return f"{topic_prefix(shaping, topic)}{path}{names.directory_delimiter}{file}{extension(shaping)}"
 
 
 def padded(shaping: ObjectSettings, offset: int) -> str:
-    """An offset as it stands in a key."""
+    """An offset in the form of a key, padded with zeros."""
     return str(offset).rjust(shaping.s3.offset_pad_width, "0")
 
 
 def path_elements(shaping: ObjectSettings, path: str) -> list[str]:
-    """The directories that `path` is made of."""
+    """The directories of `path`."""
     return path.split(shaping.s3.directory_delimiter)
 
 
 def parse_key(shaping: ObjectSettings, key: str) -> ObjectName | None:
-    """What an object's key says, or None when these settings do not make such keys.
+    """The parts of an object's key; None if a sink with these settings does not write such a key.
 
-    With a delimiter that may stand in a topic's name more than one topic can fit; the longest is taken.
+    If topic names may contain the delimiter, several topics can match. The longest one is returned.
     """
     names, end = shaping.s3, extension(shaping)
     delimiter, number = names.directory_delimiter, re.escape(names.file_delimiter) + "([0-9]+)"

@@ -1,6 +1,6 @@
-"""Partitioners: which path (S3 directory) each record of a batch goes to, and each record's time (SEMANTICS section 5).
+"""Partitioners: the path (S3 directory) and the time of each record of a batch (docs/semantics.md).
 
-Work is done per distinct value, day and bucket; per record only what columns of numbers and dictionaries do in C.
+Python code runs once per distinct value, day and time bucket. The work per record is done by NumPy and dictionaries.
 """
 
 from __future__ import annotations
@@ -28,8 +28,13 @@ _MAX_TEXTS: Final = 100_000
 
 
 class PathColumns(NamedTuple):
-    """A batch's paths: `codes` index into `paths` (or are REFUSED, REFUSED_PATH); `times` are None without a time
-    partitioner; `refused` are (row, what is wrong), ascending."""
+    """The paths of a batch.
+
+    `codes`: index of each record's path in `paths`, or REJECTED or REJECTED_PATH.
+    `paths`: the distinct paths.
+    `times`: ms since the epoch; None without a time partitioner.
+    `rejected`: (row, reason) of each rejected row, ascending.
+    """
 
     codes: Codes
     paths: list[str]
@@ -39,7 +44,7 @@ class PathColumns(NamedTuple):
 
 @dataclass(frozen=True)
 class PathPartitioner:
-    """What finds the paths of one sink's records."""
+    """The partitioner of a sink."""
 
     type: PartitionerType
     delimiter: str
@@ -50,7 +55,7 @@ class PathPartitioner:
 
     @classmethod
     def of(cls, shaping: ObjectSettings) -> PathPartitioner:
-        """The partitioner that the settings ask for. Raises ValueError for what the spec should have refused."""
+        """The partitioner of the settings. Raises ValueError for settings that the spec's validation rejects."""
         settings, delimiter = shaping.partitioner, shaping.s3.directory_delimiter
         return cls(
             type=settings.type,
@@ -63,22 +68,22 @@ class PathPartitioner:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Dotted names of the fields of the value that `paths_of` needs."""
+        """Dotted names of the value's fields that `partition` needs."""
         by_field = self._time and self.extractor is TimestampExtractor.RECORD_FIELD
         return tuple(dict.fromkeys((*self.names, *((self.timestamp_field,) if by_field else ()))))
 
     @property
     def needs_timestamp(self) -> bool:
-        """Whether `paths_of` needs Kafka's timestamps."""
+        """Whether `partition` needs Kafka's timestamps."""
         return self._time is not None and self.extractor is TimestampExtractor.RECORD
 
     @property
     def needs_clock(self) -> bool:
-        """Whether paths depend on the round's clock."""
+        """Whether paths depend on the clock of the round."""
         return self._time is not None and self.extractor is TimestampExtractor.WALLCLOCK
 
     def time_path(self, clock: int) -> str | None:
-        """The time element of paths at this clock (milliseconds); None where paths have none."""
+        """The time element of paths at `clock` (ms since the epoch); None if paths have none."""
         if self._time is None:
             return None
         return self._time.of_times(np.array([clock], np.int64))[1][0]
@@ -95,47 +100,51 @@ class PathPartitioner:
     ) -> PathColumns:
         """The paths of `n` records of one Kafka partition.
 
-        `now` is the round's clock and `timestamps` Kafka's (milliseconds, -1 none); `fields` hold a value per record,
-        MISSING where the record lacks it; rows of `skip` are refused already and become REFUSED. A record without a
-        time is REFUSED, one whose path cannot be made otherwise REFUSED_PATH.
+        `now`: the clock of the round, in ms since the epoch.
+        `timestamps`: Kafka's timestamps in ms; -1 means none.
+        `fields`: for each field one value per record, MISSING where the record lacks it.
+        `skip`: a mask of the rows that have been rejected already. They become REJECTED.
+
+        A record without a time becomes REJECTED. A record whose path is invalid for another reason becomes
+        REJECTED_PATH. Raises ValueError if required timestamps are absent.
         """
         codes = np.zeros(n, np.int32)
         if self._time is None and not self.names:
             if skip is not None:
                 codes[skip] = REJECTED
             return PathColumns(codes, [f"partition={partition}"], None, [])
-        work = _Batch(n, fields or {}, skip)
-        times = self._times(work, now, timestamps)
-        by_field = [work.elements(name, self.delimiter) for name in self.names]
-        if len(work.rows):
-            combined = _combine([*by_field, *self._time_labels(work, times)], work.rows, self.delimiter)
-            work.codes[work.rows], paths = combined
+        builder = _PathColumnsBuilder(n, fields or {}, skip)
+        times = self._times(builder, now, timestamps)
+        by_field = [builder.elements(name, self.delimiter) for name in self.names]
+        if len(builder.rows):
+            combined = _combine([*by_field, *self._time_labels(builder, times)], builder.rows, self.delimiter)
+            builder.codes[builder.rows], paths = combined
         else:
             paths = []
-        return PathColumns(work.codes, paths, times, sorted(work.refused))
+        return PathColumns(builder.codes, paths, times, sorted(builder.rejected))
 
-    def _times(self, work: _Batch, now: int, timestamps: Times | None) -> Times | None:
+    def _times(self, builder: _PathColumnsBuilder, now: int, timestamps: Times | None) -> Times | None:
         if self._time is None:
             return None
         if self.extractor is TimestampExtractor.WALLCLOCK:
-            return np.full(work.n, now, np.int64)
-        times = np.zeros(work.n, np.int64)
+            return np.full(builder.n, now, np.int64)
+        times = np.zeros(builder.n, np.int64)
         if self.extractor is TimestampExtractor.RECORD:
             if timestamps is None:
                 raise ValueError("extractor Record needs Kafka's timestamps")
-            found, refused = kafka_times(timestamps[work.rows])
+            found, rejected = kafka_times(timestamps[builder.rows])
         else:
-            found, refused = field_times(self.timestamp_field, work.values(self.timestamp_field))
-        times[work.rows] = found
-        work.refuse(refused, REJECTED)
+            found, rejected = field_times(self.timestamp_field, builder.values(self.timestamp_field))
+        times[builder.rows] = found
+        builder.reject(rejected, REJECTED)
         return times
 
-    def _time_labels(self, work: _Batch, times: Times | None) -> list[_Labels]:
+    def _time_labels(self, builder: _PathColumnsBuilder, times: Times | None) -> list[_Labels]:
         if self._time is None or times is None:
             return []
-        slots, labels = self._time.of_times(times[work.rows])
-        codes = np.zeros(work.n, np.int32)
-        codes[work.rows] = slots
+        indexes, labels = self._time.of_times(times[builder.rows])
+        codes = np.zeros(builder.n, np.int32)
+        codes[builder.rows] = indexes
         return [_Labels(codes, labels)]
 
 
@@ -144,41 +153,44 @@ class _Labels(NamedTuple):
     labels: list[str]
 
 
-class _Batch:
-    """What is left of a batch while its paths are made: `rows` that are not refused, and the codes of all."""
+class _PathColumnsBuilder:
+    """Collects the paths of a batch: the `rows` that have not been rejected, the rejections, and the codes of all
+    rows."""
 
     def __init__(self, n: int, fields: Fields, skip: Mask | None) -> None:
         self.n = n
         self.codes = np.zeros(n, np.int32)
-        self.refused: Rejections = []
+        self.rejected: Rejections = []
         self.rows = np.arange(n) if skip is None else np.flatnonzero(~skip)
         if skip is not None:
             self.codes[skip] = REJECTED
         self._fields = fields
 
     def values(self, name: str) -> Sequence[object]:
+        """The values of the field `name` in `rows`."""
         values = self._fields[name]
         return values if len(self.rows) == self.n else [values[row] for row in self.rows.tolist()]
 
-    def refuse(self, refused: Rejections, code: int) -> None:
-        """Takes rows out; those of `refused` are places in `rows`."""
-        if not refused:
+    def reject(self, rejected: Rejections, code: int) -> None:
+        """Removes rows. The row numbers in `rejected` are indexes into `rows`."""
+        if not rejected:
             return
-        places = [place for place, _ in refused]
-        gone = self.rows[places]
-        self.refused += zip(gone.tolist(), (why for _, why in refused), strict=True)
-        self.codes[gone] = code
-        self.rows = np.delete(self.rows, places)
+        indexes = [index for index, _ in rejected]
+        removed = self.rows[indexes]
+        self.rejected += zip(removed.tolist(), (reason for _, reason in rejected), strict=True)
+        self.codes[removed] = code
+        self.rows = np.delete(self.rows, indexes)
 
     def elements(self, name: str, delimiter: str) -> _Labels:
+        """The path elements of the field `name`. Removes the rows where it is invalid."""
         codes = np.zeros(self.n, np.int32)
-        codes[self.rows], labels, refused = elements(name, self.values(name), delimiter=delimiter)
-        self.refuse(refused, REJECTED_PATH)
+        codes[self.rows], labels, rejected = elements(name, self.values(name), delimiter=delimiter)
+        self.reject(rejected, REJECTED_PATH)
         return _Labels(codes, labels)
 
 
 def _combine(parts: Sequence[_Labels], rows: npt.NDArray[np.intp], delimiter: str) -> tuple[Codes, list[str]]:
-    """The paths made of the parts' labels, each once, and the place of each of `rows` among them."""
+    """The index of the path of each of `rows`, and the distinct paths, joined from the labels of `parts`."""
     codes, labels = parts[0].codes[rows].astype(np.int64), parts[0].labels
     for part in parts[1:]:
         width = len(part.labels)
@@ -189,14 +201,14 @@ def _combine(parts: Sequence[_Labels], rows: npt.NDArray[np.intp], delimiter: st
 
 
 def _once(codes: npt.NDArray[np.int64], labels: list[str]) -> tuple[Codes, list[str]]:
-    """Gives equal labels, such as that of 1 and "1", one code."""
-    places: dict[str, int] = {}
-    mapped = np.array([places.setdefault(label, len(places)) for label in labels], np.int32)
-    return (codes.astype(np.int32) if len(places) == len(labels) else mapped[codes]), list(places)
+    """Merges the codes of equal labels, such as those of 1 and "1"."""
+    indexes: dict[str, int] = {}
+    mapped = np.array([indexes.setdefault(label, len(indexes)) for label in labels], np.int32)
+    return (codes.astype(np.int32) if len(indexes) == len(labels) else mapped[codes]), list(indexes)
 
 
 class TimePathFormatter:
-    """The time element of paths; keeps the texts of buckets that it has met."""
+    """The time element of paths. Caches the texts of time buckets."""
 
     def __init__(self, buckets: TimeBuckets, text: Callable[[int], str]) -> None:
         self._buckets = buckets
@@ -205,6 +217,7 @@ class TimePathFormatter:
 
     @classmethod
     def of(cls, shaping: ObjectSettings) -> TimePathFormatter:
+        """The formatter of a time partitioner's settings. Raises ValueError for incomplete settings."""
         settings, delimiter = shaping.partitioner, shaping.s3.directory_delimiter
         where = zone(settings.timezone or "UTC")
         match settings.type:
@@ -219,9 +232,9 @@ class TimePathFormatter:
         return cls(TimeBuckets(where, duration), compile_pieces(found, zone=where, locale=settings.locale))
 
     def of_times(self, times: Times) -> tuple[npt.NDArray[np.intp], list[str]]:
-        """The texts of the buckets that `times` fall into, and the place of each time's among them."""
-        slots, starts = self._buckets.of(times)
-        return slots, [self._text_of(start) for start in starts]
+        """For each of `times` (ms since the epoch) the index of its text, and the texts of all time buckets."""
+        indexes, starts = self._buckets.of(times)
+        return indexes, [self._text_of(start) for start in starts]
 
     def _text_of(self, start: int) -> str:
         text = self._texts.get(start)
@@ -233,7 +246,10 @@ class TimePathFormatter:
 
 
 def _calendar(delimiter: str) -> list[PatternElement]:
-    """The pattern of Hourly, that of Daily and two pieces more: made here so that no delimiter is read as a letter."""
+    """The pattern of Hourly. Without its last two elements it is the pattern of Daily.
+
+    It is built from elements, because a delimiter in a pattern text could be read as a pattern letter.
+    """
     names = (("year=", "YYYY"), (f"{delimiter}month=", "MM"), (f"{delimiter}day=", "dd"), (f"{delimiter}hour=", "HH"))
     return [
         part
@@ -243,7 +259,7 @@ def _calendar(delimiter: str) -> list[PatternElement]:
 
 
 def without_trailing(found: Sequence[PatternElement], delimiter: str) -> list[PatternElement]:
-    """The pieces of a pattern without one delimiter at its end."""
+    """The elements of a pattern, without a delimiter at its end."""
     *front, last = found
     if not (last.literal and last.text.endswith(delimiter)):
         return list(found)

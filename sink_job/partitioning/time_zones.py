@@ -1,7 +1,7 @@
-"""Time zones: offsets of whole columns of instants, local midnights, and Joda's way from local time back to UTC.
+"""Time zones: offsets of columns of instants, local midnights, and Joda-Time's conversion of local time to UTC.
 
-The zone data is that of the `tzdata` package, not of the machine: an executor and a laptop have to agree on paths.
-All times are milliseconds since the epoch, offsets milliseconds east of UTC.
+The zone data is from the `tzdata` package and not from the machine, because all executors must create the same paths.
+All times are in ms since the epoch, offsets in ms east of UTC.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ Times = npt.NDArray[np.int64]
 HOUR: Final = 3_600_000
 DAY: Final = 24 * HOUR
 _CYCLE: Final = 146_097 * DAY
-"""400 years: the calendar, weekdays and rules of clock changes repeat."""
+"""400 years, the period of the calendar, the weekdays and the rules of clock changes."""
 _FIRST: Final = int(datetime(2, 1, 1, tzinfo=UTC).timestamp()) * 1000
 _LAST: Final = int(datetime(9600, 1, 1, tzinfo=UTC).timestamp()) * 1000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _OFFSET: Final = re.compile(r"([+-])(\d\d):([0-5]\d)", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*", re.ASCII)
 _REACH: Final = 26 * HOUR
-"""Further than any zone is from UTC: a local time, read as UTC, is within it of the instant meant."""
+"""More than the offset of any zone: a local time that is read as UTC differs by less than this from its instant."""
 
 
 class Change(NamedTuple):
-    """A clock change: `after` is the offset from the instant `at` on, `before` the one until then."""
+    """A clock change: the offset is `before` until the instant `at` (exclusive), and `after` from then on."""
 
     at: int
     before: int
@@ -48,36 +48,36 @@ class Zone:
         self._days: dict[int, int | Change] = {}
 
     def offset(self, instant: int) -> int:
-        """Milliseconds to add to `instant` to have local time."""
+        """The offset at `instant`: local time minus UTC, in ms."""
         delta = self.at(instant).utcoffset() or timedelta(0)
         return int(delta.total_seconds()) * 1000
 
     def abbreviation(self, instant: int) -> str:
-        """The zone's short name then, such as CET or CEST; a fixed offset's is the offset itself."""
+        """The zone's short name at `instant`, such as CET or CEST; for a fixed offset the offset itself."""
         return self.at(instant).tzname() or self.name
 
     def at(self, instant: int) -> datetime:
-        """`instant` as the zone's clock shows it; beyond the year 9600 a like one in another cycle of 400 years."""
+        """`instant` in the zone's local time. After the year 9600 the year is shifted by a multiple of 400 years."""
         if instant > _LAST:
             instant = _LAST - _CYCLE + (instant - _LAST) % _CYCLE
         return (_EPOCH + timedelta(milliseconds=max(instant, _FIRST))).astimezone(self._rules)
 
     def offsets(self, times: Times) -> Times | int:
-        """The offset of each of `times`, or the one they all have."""
+        """The offset of each of `times`; a single number if all have the same offset."""
         days = times // DAY
-        slots, wanted = ranked(days)
-        found = [self._day(int(day)) for day in wanted]
+        indexes, distinct = ranked(days)
+        found = [self._day(int(day)) for day in distinct]
         if isinstance(found[0], int) and all(one == found[0] for one in found):
             return found[0]
         table = np.array([one if isinstance(one, int) else one.before for one in found], np.int64)
-        offsets = table[slots]
-        for slot, change in enumerate(found):
+        offsets = table[indexes]
+        for index, change in enumerate(found):
             if isinstance(change, Change):
-                offsets[(slots == slot) & (times >= change.at)] = change.after
+                offsets[(indexes == index) & (times >= change.at)] = change.after
         return offsets
 
     def _day(self, day: int) -> int | Change:
-        """The offset all through a day of UTC, or the change in it. No zone has two changes within a day."""
+        """The offset of a whole UTC day, or the clock change in it. No zone has two changes on a day."""
         found = self._days.get(day)
         if found is None:
             if len(self._days) > 100_000:
@@ -98,10 +98,10 @@ class Zone:
         return Change(high, before, after)
 
     def to_utc(self, local: int) -> int:
-        """The instant of a local time, as Joda's `DateTimeZone.convertLocalToUTC(local, strict=false)` chooses it.
+        """The instant of a local time, like Joda-Time's `DateTimeZone.convertLocalToUTC(local, strict=false)`.
 
-        Of a repeated time it is the first instant west of Greenwich, else the second; a time that a clock change leaves
-        out is taken with one of the offsets beside the change.
+        A local time that occurs twice is the first instant west of Greenwich, else the second. A local time that a
+        clock change skips is converted with the offset before or after the change.
         """
         estimate = self.offset(local)
         offset = self.offset(local - estimate)
@@ -110,7 +110,7 @@ class Zone:
         return local - offset
 
     def instants(self, local: int) -> list[int]:
-        """All instants at which the clock shows `local`; where it is left out, the instant of the change."""
+        """All instants with the local time `local`. If a clock change skips it, the instant of the change."""
         low, high = local - _REACH, local + _REACH
         offsets = {self.offset(low), self.offset(high)}
         shown = sorted(local - offset for offset in offsets if self.offset(local - offset) == offset)
@@ -122,9 +122,9 @@ class Zone:
 
 @lru_cache(maxsize=64)
 def zone(name: str) -> Zone:
-    """The zone with an IANA name such as `Europe/Berlin`, or at an offset such as `+05:30`.
+    """The zone with an IANA name such as `Europe/Berlin`, or with a fixed offset such as `+05:30`.
 
-    Raises ValueError when there is no such zone.
+    Raises ValueError for an unknown zone.
     """
     fixed = _OFFSET.fullmatch(name)
     if fixed:
@@ -137,22 +137,23 @@ def zone(name: str) -> Zone:
         with data.open("rb") as file:
             return Zone(name, ZoneInfo.from_file(file, key=name))
     except (OSError, ValueError):
-        raise ValueError(f"there is no time zone {name!r}") from None
+        raise ValueError(f"{name!r} is not a known time zone") from None
 
 
 def ranked(values: Times) -> tuple[npt.NDArray[np.intp], Times]:
-    """The distinct values, ascending, and for each value its place among them; `values` must not be empty.
+    """For each value its rank among the distinct values, and the distinct values, ascending. `values` must not be
+    empty.
 
-    Values that lie close together, as times cut into days or hours do, need no sorting.
+    Values within a small range, such as numbers of days or hours, are not sorted.
     """
     low, high = int(values.min()), int(values.max())
     if low == high:
         return np.zeros(len(values), np.intp), values[:1]
     if high - low > max(65_536, 4 * len(values)):
-        distinct, slots = np.unique(values, return_inverse=True)
-        return slots, distinct
+        distinct, ranks = np.unique(values, return_inverse=True)
+        return ranks, distinct
     shifted = values - low
     present = np.zeros(high - low + 1, np.bool_)
     present[shifted] = True
-    places = np.cumsum(present) - 1
-    return places[shifted], np.flatnonzero(present) + low
+    ranks = np.cumsum(present) - 1
+    return ranks[shifted], np.flatnonzero(present) + low

@@ -1,6 +1,6 @@
-"""A record's time (the timestamp extractors) and the stretch of time, the bucket, that its path stands for.
+"""The timestamp extractors, which determine a record's time, and the time buckets of paths (docs/semantics.md).
 
-SEMANTICS section 5. Columns in, columns out; the time zone is asked once per day and bucket, not per record.
+All functions work on columns. The time zone is evaluated once per day and time bucket, not once per record.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from sink_job.partitioning.field_values import Rejections, shortened, wrong_kind
 from sink_job.partitioning.time_zones import Times, Zone, ranked
 
 LIMIT: Final = 2**62
-"""Times from here on, 146 million years away, are refused: sums with them would not fit."""
+"""Times at or above this limit (146 million years) are rejected, because sums with them would overflow."""
 _DIGITS: Final = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 _PLAIN: Final = r"^(000[1-9]|00[1-9]\d|0[1-9]\d\d|[1-9]\d{3})-\d\d-\d\dT\d\d:\d\d:\d\dZ$"
 
 
 def kafka_times(timestamps: Times) -> tuple[Times, Rejections]:
-    """The times of extractor Record: Kafka's own, where -1 is none."""
+    """The times of the extractor Record: Kafka's timestamps in ms since the epoch. -1 means none and is rejected."""
     missing = [(int(row), "the record has no Kafka timestamp") for row in np.flatnonzero(timestamps == -1)]
-    beyond = (timestamps <= -LIMIT) | (timestamps >= LIMIT)  # not np.abs: -2**63 has no positive counterpart
-    far = [(int(row), "the Kafka timestamp is out of range") for row in np.flatnonzero(beyond)]
-    return timestamps, sorted(missing + far)
+    beyond = (timestamps <= -LIMIT) | (timestamps >= LIMIT)  # not np.abs: the absolute value of -2**63 overflows
+    out_of_range = [(int(row), "the Kafka timestamp is out of range") for row in np.flatnonzero(beyond)]
+    return timestamps, sorted(missing + out_of_range)
 
 
 def field_times(name: str, values: Sequence[object]) -> tuple[Times, Rejections]:
-    """The times of extractor RecordField, from the values of the field `name`; 0 where it is refused."""
+    """The times of the extractor RecordField, from the values of the field `name`; 0 for a rejected row."""
     kinds = set(map(type, values))
-    quick = _integers(values) if kinds == {int} else _texts(values) if kinds == {str} else None
-    if quick is not None:
-        return quick, []
+    uniform = _integers(values) if kinds == {int} else _texts(values) if kinds == {str} else None
+    if uniform is not None:
+        return uniform, []
     times = np.zeros(len(values), np.int64)
-    refused: Rejections = []
-    known: dict[object, int] = {}
+    rejected: Rejections = []
+    parsed: dict[object, int] = {}
     for row, value in enumerate(values):
         try:
             if isinstance(value, str):
-                time = known.get(value)
-                times[row] = known.setdefault(value, _time(value)) if time is None else time
+                time = parsed.get(value)
+                times[row] = parsed.setdefault(value, _time(value)) if time is None else time
             else:
                 times[row] = _time(value)
-        except ValueError as wrong:
-            refused.append((row, f'field "{name}" {wrong}'))
-    return times, refused
+        except ValueError as error:
+            rejected.append((row, f'field "{name}" {error}'))
+    return times, rejected
 
 
 def _integers(values: Sequence[object]) -> Times | None:
@@ -63,7 +63,7 @@ def _integers(values: Sequence[object]) -> Times | None:
 
 
 def _texts(values: Sequence[object]) -> Times | None:
-    """Plain texts like 2024-05-01T10:00:00Z, all at once; None when there are others among them."""
+    """The times of texts like 2024-05-01T10:00:00Z, parsed as a column. None if a text has another form."""
     texts = arrow_columns.texts([str(value) for value in values])
     if not pc.all(pc.match_substring_regex(texts, _PLAIN)).as_py():
         return None
@@ -75,7 +75,7 @@ def _texts(values: Sequence[object]) -> Times | None:
 
 
 def _time(value: object) -> int:
-    """Raises ValueError with what is wrong about the value, to be read behind the name of its field."""
+    """The time of one value. Raises ValueError with the reason, which follows the name of the field in a message."""
     if isinstance(value, str):
         time = _text_time(value)
     elif isinstance(value, int) and not isinstance(value, bool):
@@ -88,31 +88,31 @@ def _time(value: object) -> int:
 
 
 def _text_time(text: str) -> int:
-    """Digits are milliseconds unless they do not fit into 64 bits; a year alone is therefore not a date."""
+    """The time of a text. Digits that fit into 64 bits are milliseconds, so a year without a month is not a date."""
     if _DIGITS.fullmatch(text) and -(2**63) <= int(text) < 2**63:
         return int(text)
     try:
         return iso8601.parse(text)
-    except ValueError as wrong:
-        raise ValueError(f"holds {shortened(text)!r}: {wrong}") from None
+    except ValueError as error:
+        raise ValueError(f"holds {shortened(text)!r}: {error}") from None
 
 
 @dataclass(frozen=True)
 class TimeBuckets:
-    """The stretches of `duration` milliseconds that time paths stand for, counted on the zone's clock."""
+    """The time buckets of paths: intervals of `duration` ms in the zone's local time."""
 
     zone: Zone
     duration: int
 
     def of(self, times: Times) -> tuple[npt.NDArray[np.intp], list[int]]:
-        """The distinct buckets' starts (instants), and for each of `times` its place among them.
+        """For each of `times` the index of its bucket, and the start (instant) of each distinct bucket.
 
-        Local time is divided with truncation toward zero, as the connector does: before 1970 a bucket starts at its
-        end. The repeated hour of a clock change falls into one bucket. `times` must not be empty.
+        The division of local time truncates toward zero, as in the connector: before 1970 the start of a bucket is its
+        end. The repeated hour of a clock change is one bucket. `times` must not be empty.
         """
         local = times + self.zone.offsets(times)
         numbers = local // self.duration
         if int(local.min()) < 0:
             numbers += (local < 0) & (numbers * self.duration != local)
-        slots, distinct = ranked(numbers)
-        return slots, [self.zone.to_utc(int(number) * self.duration) for number in distinct]
+        indexes, distinct = ranked(numbers)
+        return indexes, [self.zone.to_utc(int(number) * self.duration) for number in distinct]

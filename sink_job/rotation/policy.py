@@ -9,13 +9,14 @@ from typing import Final
 import msgspec
 
 from sink_job.api.enums import RotationScope
+from sink_job.api.s3_limits import MAX_PARTS
 from sink_job.api.spec import ObjectSettings
 from sink_job.partitioning.time_zones import zone
 from sink_job.rotation.schedule import Schedule
 from sink_job.rotation.types import Close, OpenObjectState, RotationState
 
-MOST_PARTS: Final = 9_900
-"""Parts of an object when it is closed whatever the settings say: S3 takes 10,000, and no part is below its size."""
+MAX_PARTS_BEFORE_CLOSE: Final = MAX_PARTS * 99 // 100
+"""Number of full parts at which an object is closed, whatever the settings are: 9,900 of S3's 10,000."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class RotationPolicy:
     def of(cls, shaping: ObjectSettings) -> RotationPolicy:
         """The rotation of a sink. Raises ValueError for an unknown time zone."""
         rotation, timezone = shaping.rotation, shaping.partitioner.timezone
-        most = MOST_PARTS * shaping.s3.part_size
+        limit = MAX_PARTS_BEFORE_CLOSE * shaping.s3.part_size
         schedule = rotation.schedule_interval and Schedule(zone(timezone or "UTC"), rotation.schedule_interval)
         return cls(
             flush_size=rotation.flush_size,
@@ -46,7 +47,7 @@ class RotationPolicy:
             schedule=schedule or None,
             on_path_change=rotation.on_path_change,
             max_open_objects=rotation.max_open_objects,
-            max_bytes=min(rotation.max_bytes or most, most),
+            max_bytes=min(rotation.max_bytes or limit, limit),
             max_open_time=rotation.max_open_time,
             per_object=rotation.scope is RotationScope.OBJECT,
         )

@@ -1,5 +1,8 @@
-"""The object store: one client a process, the calls that the protocol needs, and their outcomes as errors of the
-domain."""
+"""The object store: one S3 client per process, the requests that the protocol needs, and typed errors for their
+outcomes.
+
+Runs in every process of a sink: driver, commands and Spark's Python workers.
+"""
 
 from sink_job.s3.client import S3Client, connect
 from sink_job.s3.errors import (
@@ -12,7 +15,7 @@ from sink_job.s3.errors import (
     PreconditionFailed,
     S3Outcome,
 )
-from sink_job.s3.multipart import Part, Upload
+from sink_job.s3.multipart import Upload, UploadedPart
 from sink_job.s3.objects import Head, Listed, PutResult
 from sink_job.s3.request_metrics import RequestMetrics, Usage
 from sink_job.s3.retry import RetryPolicy
@@ -28,7 +31,6 @@ __all__ = [
     "Listed",
     "NoSuchUpload",
     "NotFound",
-    "Part",
     "PreconditionFailed",
     "PutResult",
     "RequestMetrics",
@@ -37,6 +39,7 @@ __all__ = [
     "S3Outcome",
     "S3Settings",
     "Upload",
+    "UploadedPart",
     "Usage",
     "connect",
     "lifecycle_warning",

@@ -1,4 +1,4 @@
-"""What is asked of the bucket itself: is it there, what time is it there, which rules has it."""
+"""Requests about the bucket itself: access, the store's clock, lifecycle rules and versioning."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -16,32 +16,36 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class BucketCalls:
-    """The calls on the bucket. Each raises ConfigurationError and TransientError."""
+    """The requests about the bucket. Each raises ConfigurationError and TransientError."""
 
     _transport: Transport
 
     def check_access(self) -> None:
-        """Asks whether the bucket is there and may be listed. Raises ConfigurationError with what is wrong."""
+        """Checks that the bucket exists and can be listed. Raises ConfigurationError with the reason if not."""
         self._transport.call("list_objects_v2", MaxKeys=1)
 
     def server_now_ms(self) -> int:
-        """The store's clock now, in whole seconds and up to two behind (servers keep the header for a while); this
-        host's if the store does not tell. To order events, compare `last_modified_ms` and `initiated_ms` instead.
+        """The store's current time, in ms since the epoch.
+
+        It is in whole seconds and can be up to two seconds late, because servers cache the `Date` header. If the store
+        sends no `Date`, it is this host's time. To order events, compare `last_modified_ms` and `initiated_ms` instead.
         """
-        told = date_ms(self._transport.call("list_objects_v2", MaxKeys=1))
-        return int(time.time() * 1000) if told is None else told
+        server_ms = date_ms(self._transport.call("list_objects_v2", MaxKeys=1))
+        return int(time.time() * 1000) if server_ms is None else server_ms
 
     def clock_ms(self) -> int | None:
-        """The store's clock now, by the `Date` of its last answer and the time since; asks the store nothing. None
-        before the first answer, and for a store that sends no date."""
+        """The store's current time in ms since the epoch, from the `Date` of its last answer and the time since then.
+
+        Sends no request. None before the first answer, and for a store that sends no `Date`.
+        """
         if self._transport.date is None:
             return None
-        said, seconds_ago = self._transport.date
-        read = _date_ms(said)
-        return None if read is None else read + int(seconds_ago * 1000)
+        date, seconds_ago = self._transport.date
+        server_ms = _date_ms(date)
+        return None if server_ms is None else server_ms + int(seconds_ago * 1000)
 
     def lifecycle_rules(self) -> Sequence[Mapping[str, Any]]:
-        """The bucket's lifecycle rules as S3 words them; none, if none were ever set."""
+        """The bucket's lifecycle rules in the form of S3's API; empty if none are set."""
 
         def attempt(again: bool) -> Sequence[Mapping[str, Any]]:
             try:
@@ -56,24 +60,24 @@ class BucketCalls:
         return self._transport.persist("get_bucket_lifecycle_configuration", None, attempt)
 
     def keeps_versions(self) -> bool:
-        """Whether the bucket keeps old versions of its objects."""
+        """Whether versioning is enabled for the bucket."""
         return bool(self._transport.call("get_bucket_versioning").get("Status") == "Enabled")
 
 
 def millis(moment: datetime) -> int:
-    """Milliseconds since the epoch of a moment with its zone, exactly."""
+    """Milliseconds since the epoch of a timezone-aware `moment`."""
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def date_ms(answer: Mapping[str, Any]) -> int | None:
-    """The `Date` of an answer, None if it has none."""
-    said = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
-    return None if said is None else _date_ms(said)
+    """The `Date` of an answer in ms since the epoch; None if it has none, or an unreadable one."""
+    date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+    return None if date is None else _date_ms(date)
 
 
-def _date_ms(said: str) -> int | None:
+def _date_ms(date: str) -> int | None:
     try:
-        moment = parsedate_to_datetime(said)
+        moment = parsedate_to_datetime(date)
     except ValueError:
         return None
     return millis(moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC))

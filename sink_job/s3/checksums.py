@@ -1,9 +1,8 @@
-"""CRC64NVME as S3 knows it: pure functions over the C implementation of awscrt.
+"""CRC64NVME in S3's form: pure functions over the C implementation of awscrt.
 
-S3 can verify this one checksum for a whole multipart object (`FULL_OBJECT`), because the CRC of a concatenation follows
-from the CRCs of its pieces and their lengths. So each byte is read once, when its part is made, and an object's
-checksum is combined from its parts' without touching the bytes again. (Measured here: 0.1 CPU-s/GB; SHA-256 takes
-0.75.)
+S3 can verify this checksum for a whole multipart object (`FULL_OBJECT`), because the CRC of a concatenation follows
+from the CRCs and lengths of its pieces. So each byte is read once, when its part is created. The object's checksum is
+combined from those of its parts, without the bytes. (Measured here: 0.1 CPU-s/GB; SHA-256 takes 0.75.)
 """
 
 import base64
@@ -17,12 +16,12 @@ __all__ = ["b64", "combine", "combine_all", "crc64nvme", "from_b64"]
 
 
 def crc64nvme(data: Buffer, crc: int = 0) -> int:
-    """CRC64NVME of `data`, going on from `crc`, the checksum of what precedes it."""
+    """CRC64NVME of `data` appended to bytes with the checksum `crc`."""
     return int(checksums.crc64nvme(data, crc))
 
 
 def combine(crc_a: int, crc_b: int, len_b: int) -> int:
-    """The checksum of A followed by B, from those of A and of B, and B's length in bytes."""
+    """The checksum of A followed by B, from the checksums of A and B and the length of B in bytes."""
     return int(checksums.combine_crc64nvme(crc_a, crc_b, len_b))
 
 
@@ -35,12 +34,12 @@ def combine_all(pieces: Iterable[tuple[int, int]]) -> int:
 
 
 def b64(crc: int) -> str:
-    """The form of S3's headers: base64 of the eight bytes, most significant first."""
+    """The checksum as in S3's headers: base64 of its eight bytes, most significant first."""
     return base64.b64encode(crc.to_bytes(8, "big")).decode("ascii")
 
 
 def from_b64(text: str) -> int:
-    """The inverse of `b64`. Raises ValueError for anything else."""
+    """The inverse of `b64`. Raises ValueError for any other text."""
     try:
         raw = base64.b64decode(text, validate=True)
     except binascii.Error as error:

@@ -1,7 +1,7 @@
-"""One client a process and bucket: `connect` hands out the same `S3` for equal settings.
+"""The S3 client. `connect` returns the same client for equal settings within a process.
 
-Building a client takes a tenth of a second and a connection pool is worth keeping, so tasks of a Python worker share
-one. A forked process makes its own: connections cannot be shared.
+Creation of a client takes a tenth of a second, and its connection pool is worth reuse. So the tasks of a Python worker
+share one client. A forked process creates its own, because connections cannot be shared between processes.
 """
 
 import os
@@ -17,16 +17,17 @@ __all__ = ["S3Client", "connect"]
 
 
 class S3Client(ObjectCalls, MultipartCalls):
-    """The calls the protocol needs on one bucket, each tried again with growing, jittered pauses. Thread-safe."""
+    """The requests that the protocol needs, for one bucket. Each is retried with exponential backoff and jitter.
+    Thread-safe."""
 
     def __init__(self, settings: S3Settings) -> None:
-        """Raises ConfigurationError when there are no credentials or no readable authorities; asks the store
-        nothing."""
+        """Sends no request. Raises ConfigurationError if there are no credentials, or no readable file of certificate
+        authorities."""
         self.settings = settings
         self._transport = Transport(settings)
 
     def __repr__(self) -> str:
-        return f"S3({self.url})"
+        return f"S3Client({self.url})"
 
     @property
     def bucket(self) -> str:
@@ -40,11 +41,11 @@ class S3Client(ObjectCalls, MultipartCalls):
 
     @property
     def meter(self) -> RequestMetrics:
-        """What this client has asked so far."""
+        """The counters of this client's requests."""
         return self._transport.meter
 
     def cancel_retries(self) -> None:
-        """Ends pauses between tries now and from now on: for a process that shuts down."""
+        """Cancels the retries in progress and all later ones. For the shutdown of the process."""
         self._transport.cancel_retries()
 
     def close(self) -> None:
@@ -57,9 +58,9 @@ _clients: dict[tuple[int, S3Settings], S3Client] = {}
 
 
 def connect(settings: S3Settings) -> S3Client:
-    """This process's client for `settings`. Raises ConfigurationError; asks the store nothing."""
+    """This process's client for `settings`. Sends no request. Raises ConfigurationError."""
     with _lock:
-        ours = os.getpid(), settings
-        if ours not in _clients:
-            _clients[ours] = S3Client(settings)
-        return _clients[ours]
+        owner = os.getpid(), settings
+        if owner not in _clients:
+            _clients[owner] = S3Client(settings)
+        return _clients[owner]

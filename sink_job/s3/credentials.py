@@ -1,9 +1,9 @@
-"""Keys out of a directory laid out like a mounted Secret: one file per key.
+"""Credentials from a directory in the layout of a mounted Secret: one file per key.
 
-Only the directory's path travels (settings are pickled into tasks). The files are looked at before each request and
-read again when they changed, so a rotated Secret takes effect without a restart. kubelet changes such a directory by
-swapping the link `..data`; both keys are read behind one resolution of that link, so an old key never meets a new
-secret.
+Settings are pickled into tasks and hold only the directory's path. The files are checked before each request and read
+again after a change, so a rotated Secret takes effect without a restart. The kubelet updates the directory by replacing
+the symbolic link `..data`. Both keys are read after one resolution of that link, so they are always from the same
+version of the Secret.
 """
 
 import contextlib
@@ -21,46 +21,49 @@ _Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 class DirectoryCredentials(Credentials):
-    """botocore's credentials, read from `directory` whenever its files changed. Raises SecretNotFound without keys."""
+    """botocore credentials that are read from `directory`, again after each change of its files.
+
+    Raises SecretNotFound if the directory lacks a key.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._lock = threading.Lock()
         self._stamp: _Stamp | None = None
         self._frozen = self._read()
-        super().__init__("", "", method=DirectoryProvider.METHOD)  # never asked: requests are signed with frozen ones
+        super().__init__("", "", method=DirectoryProvider.METHOD)  # not used: requests are signed with the frozen keys
 
     def __repr__(self) -> str:
         return f"DirectoryCredentials({str(self._directory)!r})"
 
     def get_frozen_credentials(self) -> ReadOnlyCredentials:
-        """The keys as the files have them now."""
+        """The current keys of the files."""
         with self._lock:
-            stamp = self._look()
+            stamp = self._current_stamp()
             if stamp != self._stamp:
-                with contextlib.suppress(SecretNotFound):  # being rotated: the old keys serve until both are there
+                with contextlib.suppress(SecretNotFound):  # a rotation in progress: use the old keys until it is done
                     self._frozen = self._read()
                     self._stamp = stamp
             return self._frozen
 
-    def _look(self) -> _Stamp:
+    def _current_stamp(self) -> _Stamp:
         return tuple(_stamp(self._directory / name) for name in (_ACCESS_KEY, _SECRET_KEY, _TOKEN))
 
     def _read(self) -> ReadOnlyCredentials:
-        swapped = self._directory / "..data"
-        directory = swapped.resolve() if swapped.exists() else self._directory
+        link = self._directory / "..data"
+        directory = link.resolve() if link.exists() else self._directory
         access, secret, token = (_text(directory / name) for name in (_ACCESS_KEY, _SECRET_KEY, _TOKEN))
         missing = [name for name, text in ((_ACCESS_KEY, access), (_SECRET_KEY, secret)) if not text]
         if missing:
             raise SecretNotFound(
-                f"S3 credentials: {self._directory} has no {' and no '.join(missing)}; "
-                f"the secret needs the keys {_ACCESS_KEY} and {_SECRET_KEY} ({_TOKEN} for temporary ones)"
+                f"S3 credentials: {self._directory} has no {' and no '.join(missing)}; add the keys {_ACCESS_KEY} and "
+                f"{_SECRET_KEY} to the Secret of spec.s3.credentials ({_TOKEN} for temporary credentials)"
             )
         return ReadOnlyCredentials(access, secret, token or None)
 
 
 class DirectoryProvider(CredentialProvider):
-    """The one link of the chain when a secret is named: nothing else is asked when its directory has no keys."""
+    """The only credential provider if spec.s3.credentials is set. There is no fallback if its directory lacks keys."""
 
     METHOD = "secret-directory"
 
@@ -69,7 +72,7 @@ class DirectoryProvider(CredentialProvider):
         self._directory = directory
 
     def load(self) -> DirectoryCredentials:
-        """The credentials of the directory. Raises SecretNotFound."""
+        """The credentials of the directory. Raises SecretNotFound if it lacks a key."""
         return DirectoryCredentials(self._directory)
 
 

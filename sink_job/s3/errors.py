@@ -1,9 +1,13 @@
-"""What S3 can answer, as errors of the domain: the one place that knows S3's codes and botocore's exceptions.
+"""Maps S3's error codes and botocore's exceptions to the errors of this project.
 
-Three kinds. *Outcomes* are answers the protocol acts upon (`PreconditionFailed`, `NoSuchUpload`, ...): they are raised
-at once and caught in `sink_job.coordinator`; where nothing acts upon one, it is a `TransientError`. *Transient*
-troubles are tried again and become `TransientError` when patience is used up. All else is for a person to mend:
-`ConfigurationError`, with what to do. Messages name bucket and key, never a credential.
+There are three kinds of failures:
+
+- *Outcomes* are answers that the protocol handles (`PreconditionFailed`, `NoSuchUpload`, ...). They are raised at once.
+  An outcome that the caller does not handle is a `TransientError`.
+- *Transient* failures are retried. They become a `TransientError` when the retry time is over.
+- All other failures need user action. They become a `ConfigurationError` whose message says what to do.
+
+Messages name the bucket and the key, never a credential.
 """
 
 from dataclasses import dataclass
@@ -41,10 +45,10 @@ __all__ = [
 
 
 class S3Outcome(TransientError):
-    """An answer of S3 that the protocol acts upon. `key` is the object's, `code` is S3's.
+    """An answer of S3 that the protocol handles. `key` is the object's key, `code` S3's error code.
 
-    It is a TransientError, and has its reason: an answer to a request where the protocol does not expect it (a checksum
-    that the network has damaged, a 409 to a deletion) ends the process with 75. Each step can be repeated.
+    It is a TransientError. Where the protocol does not expect the answer (bytes damaged on the network, a 409 to a
+    deletion), the process exits with code 75. Each step can be repeated.
     """
 
     def __init__(self, message: str, key: str | None = None, code: str = "") -> None:
@@ -58,40 +62,40 @@ class S3Outcome(TransientError):
 
 
 class PreconditionFailed(S3Outcome):
-    """412: an object is at that key already. An upload survives it."""
+    """412: an object exists at the key. An upload is not affected by it."""
 
 
 class Conflict(S3Outcome):
-    """409, several times in a row: another write or deletion of that key is under way."""
+    """409, several times in a row: another write or deletion of the key is in progress."""
 
 
 class NotFound(S3Outcome):
-    """No object at that key, or no such bytes in it."""
+    """No object exists at the key, or the object ends before the requested range."""
 
 
 class NoSuchUpload(S3Outcome):
-    """The upload was completed or aborted, by whomever."""
+    """The upload does not exist any more: this or another process completed or aborted it."""
 
 
 class InvalidPart(S3Outcome):
-    """A named part is not there, or not with that ETag or checksum."""
+    """A part does not exist, or has another ETag or checksum than the completion request names."""
 
 
 class EntityTooSmall(S3Outcome):
-    """A part that is not the last one is below 5 MiB."""
+    """A part other than the last one is smaller than 5 MiB."""
 
 
 class ChecksumMismatch(S3Outcome):
-    """The bytes that S3 has are not those of the checksum given with them."""
+    """The bytes do not match their checksum."""
 
 
 class FailureAction(Enum):
-    """What to do about a trouble."""
+    """The reaction to a failure."""
 
-    OUTCOME = "tell the caller"
-    TRANSIENT = "try again"
-    CONFLICT = "try again a few times"
-    CONFIGURATION = "a person must act"
+    OUTCOME = "raise to the caller"
+    TRANSIENT = "retry"
+    CONFLICT = "retry a few times"
+    CONFIGURATION = "user action required"
 
 
 _OUTCOMES: Final[dict[str, type[S3Outcome]]] = {
@@ -129,26 +133,30 @@ _TRANSIENT: Final = frozenset(
 )
 
 _EXPIRED: Final = frozenset(("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"))
-"""Tokens are renewed from outside (a role's refresh, a rotated secret), so this is waited for."""
+"""Retried, because an external process renews the token (refresh of a role, rotation of a Secret)."""
 
-_RENEW: Final = "renew the session token of spec.s3.credentials; a rotated secret is read again by itself"
-_NO_BUCKET: Final = "no such bucket: create it, or mend spec.s3.bucket, spec.s3.region or spec.s3.endpoint"
-_REGION: Final = "the bucket is in another region: mend spec.s3.region"
+_RENEW: Final = (
+    "renew the session token in the Secret referenced by spec.s3.credentials; the new token is used without a restart"
+)
+_NO_BUCKET: Final = "no such bucket: create it, or fix spec.s3.bucket, spec.s3.region or spec.s3.endpoint"
+_REGION: Final = "the bucket is in another region: fix spec.s3.region"
 _DENIED: Final = (
     "access denied: the credentials need s3:PutObject, s3:GetObject, s3:DeleteObject, s3:AbortMultipartUpload, "
     "s3:ListBucket and s3:ListBucketMultipartUploads here"
 )
-_ACCESS_KEY: Final = "the store does not know the access key: mend the secret of spec.s3.credentials"
-_SECRET_KEY: Final = "the secret key does not belong to the access key: mend the secret of spec.s3.credentials"
-_TOKEN: Final = "the session token is not valid: renew the secret of spec.s3.credentials"
+_ACCESS_KEY: Final = "unknown access key: fix the Secret referenced by spec.s3.credentials"
+_SECRET_KEY: Final = "the secret key does not match the access key: fix the Secret referenced by spec.s3.credentials"
+_TOKEN: Final = "invalid session token: renew it in the Secret referenced by spec.s3.credentials"
 _NO_KEYS: Final = (
-    "no credentials: name a secret in spec.s3.credentials, give the pods a role (spec.serviceAccount.annotations, or "
-    "an association of EKS Pod Identity), or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    "no credentials: set spec.s3.credentials, give the pods an IAM role (spec.serviceAccount.annotations or EKS Pod "
+    "Identity), or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 )
-_UNTRUSTED: Final = "the store's certificate is not trusted: give its authority in spec.s3.caSecret"
-_UNBUILT: Final = "the store does not implement what exactly-once delivery needs"
-_CLOCK: Final = "this host's clock is too far from the store's: synchronize the host's clock (NTP, chrony)"
-_TOO_LONG: Final = "the key is longer than S3 allows (1024 bytes): shorten spec.s3.topicsDir or the partitioner's path"
+_UNTRUSTED: Final = "the store's certificate is not trusted: set its certificate authority in spec.s3.caSecret"
+_UNSUPPORTED: Final = "the store does not implement a request that exactly-once delivery needs: use another store"
+_CLOCK: Final = (
+    "the difference between this host's clock and the store's is too large: synchronize the host's clock (NTP, chrony)"
+)
+_TOO_LONG: Final = "the key exceeds S3's limit of 1024 bytes: shorten spec.s3.topicsDir or the partitioner's path"
 
 _CONFIGURATION: Final[dict[str, tuple[type[ConfigurationError], str]]] = {
     "NoSuchBucket": (BucketNotFound, _NO_BUCKET),
@@ -157,12 +165,12 @@ _CONFIGURATION: Final[dict[str, tuple[type[ConfigurationError], str]]] = {
     "301": (BucketNotFound, _REGION),
     "AccessDenied": (AccessDenied, _DENIED),
     "AllAccessDisabled": (AccessDenied, _DENIED),
-    "403": (AccessDenied, _DENIED),  # to a HEAD, which has no body to say more
+    "403": (AccessDenied, _DENIED),  # the answer to a HEAD, which has no body with a code
     "InvalidAccessKeyId": (InvalidCredentials, _ACCESS_KEY),
-    "XAdminUserNotFound": (InvalidCredentials, _ACCESS_KEY),  # VersityGW's word for it, with a 404
+    "XAdminUserNotFound": (InvalidCredentials, _ACCESS_KEY),  # VersityGW's code, with status 404
     "SignatureDoesNotMatch": (InvalidCredentials, _SECRET_KEY),
     "InvalidToken": (InvalidCredentials, _TOKEN),
-    "NotImplemented": (UnsupportedStore, _UNBUILT),
+    "NotImplemented": (UnsupportedStore, _UNSUPPORTED),
     "RequestTimeTooSkewed": (ClockSkew, _CLOCK),
     "KeyTooLongError": (ConfigurationError, _TOO_LONG),
 }
@@ -170,8 +178,14 @@ _CONFIGURATION: Final[dict[str, tuple[type[ConfigurationError], str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class S3Failure:
-    """One failed try: what kind, S3's code or the exception's name, a sentence for a person, the pause S3 asked for
-    (s), and the error it becomes when it is for a person to mend."""
+    """One failed attempt.
+
+    `kind`: the reaction to it.
+    `code`: S3's error code, or the name of the exception.
+    `text`: the error message.
+    `retry_after_s`: the pause that S3 requested, in seconds.
+    `raises`: the error class if user action is required.
+    """
 
     kind: FailureAction
     code: str
@@ -181,12 +195,12 @@ class S3Failure:
 
 
 def failure_of(error: Exception) -> S3Failure | None:
-    """What a failed try means; None if the error is not of S3 or of the way to it (a bug: let it fly)."""
+    """The failure that `error` means. None if it is neither an answer of S3 nor a network error, but a bug."""
     if isinstance(error, boto.ClientError):
         return _answered(error)
     if isinstance(error, boto.BotoCoreError):
         return _unanswered(error)
-    if isinstance(error, ResponseParserError):  # a proxy's page, or an answer cut short
+    if isinstance(error, ResponseParserError):  # a proxy's page, or a truncated answer
         return S3Failure(FailureAction.TRANSIENT, type(error).__name__, str(error))
     return None
 
@@ -194,17 +208,17 @@ def failure_of(error: Exception) -> S3Failure | None:
 def _answered(error: boto.ClientError) -> S3Failure:
     answer = error.response
     code = str(answer.get("Error", {}).get("Code", ""))
-    said = str(answer.get("Error", {}).get("Message", ""))
+    message = str(answer.get("Error", {}).get("Message", ""))
     meta = answer.get("ResponseMetadata", {})
     status = int(meta.get("HTTPStatusCode", 0))
     retry_after = meta.get("HTTPHeaders", {}).get("retry-after", "")
     pause = float(retry_after) if retry_after.isdigit() else 0.0
-    text = f"{code}: {said}" if said else code or f"HTTP {status}"
+    text = f"{code}: {message}" if message else code or f"HTTP {status}"
     if code in _CONFIGURATION:
-        raises, what = _CONFIGURATION[code]
-        if raises is AccessDenied and said:  # names who asked, and the action that is missing
-            what = f"{what} ({said})"
-        return S3Failure(FailureAction.CONFIGURATION, code, what, raises=raises)
+        raises, advice = _CONFIGURATION[code]
+        if raises is AccessDenied and message:  # it names the identity and the missing permission
+            advice = f"{advice} ({message})"
+        return S3Failure(FailureAction.CONFIGURATION, code, advice, raises=raises)
     if code in _OUTCOMES:
         return S3Failure(FailureAction.OUTCOME, code, text)
     if code in _EXPIRED:
@@ -215,7 +229,7 @@ def _answered(error: boto.ClientError) -> S3Failure:
         return S3Failure(FailureAction.CONFLICT, code, text, pause)
     if status == 403:
         return S3Failure(FailureAction.CONFIGURATION, code, f"{text}; {_DENIED}", raises=AccessDenied)
-    return S3Failure(FailureAction.CONFIGURATION, code, f"the store refuses the request: {text} (HTTP {status})")
+    return S3Failure(FailureAction.CONFIGURATION, code, f"the store rejected the request: {text} (HTTP {status})")
 
 
 def _unanswered(error: boto.BotoCoreError) -> S3Failure:
@@ -231,19 +245,19 @@ def _unanswered(error: boto.BotoCoreError) -> S3Failure:
 
 
 def _tls_reason(text: str) -> str:
-    """OpenSSL's own words, out of what three layers wrapped around them."""
+    """OpenSSL's own message, without the text that three layers add to it."""
     return text[text.rindex("certificate verify failed") :].split(" (_ssl", 1)[0]
 
 
-def translate(trouble: S3Failure, *, doing: str, bucket: str, key: str | None, tried_for_s: float = 0.0) -> SinkError:
-    """The domain's error for a trouble that is given up on. `doing` is S3's operation name."""
+def translate(failure: S3Failure, *, doing: str, bucket: str, key: str | None, tried_for_s: float = 0.0) -> SinkError:
+    """The error for a failure that is not retried any more. `doing` is S3's operation name."""
     where = f"s3://{bucket}/{key}" if key is not None else f"s3://{bucket}"
-    if key is None and trouble.code == "404":
+    if key is None and failure.code == "404":
         return BucketNotFound(f"{where}: {doing}: {_NO_BUCKET}")
-    if trouble.kind is FailureAction.OUTCOME:
-        return _OUTCOMES[trouble.code](f"{where}: {doing}: {trouble.text}", key, trouble.code)
-    if trouble.kind is FailureAction.CONFLICT:
-        return Conflict(f"{where}: {doing}: {trouble.text}", key, trouble.code)
-    if trouble.kind is FailureAction.TRANSIENT:
-        return TransientError(f"{where}: {doing} failed for {tried_for_s:.0f} s: {trouble.text}")
-    return trouble.raises(f"{where}: {doing}: {trouble.text}")
+    if failure.kind is FailureAction.OUTCOME:
+        return _OUTCOMES[failure.code](f"{where}: {doing}: {failure.text}", key, failure.code)
+    if failure.kind is FailureAction.CONFLICT:
+        return Conflict(f"{where}: {doing}: {failure.text}", key, failure.code)
+    if failure.kind is FailureAction.TRANSIENT:
+        return TransientError(f"{where}: {doing} failed for {tried_for_s:.0f} s: {failure.text}")
+    return failure.raises(f"{where}: {doing}: {failure.text}")

@@ -1,8 +1,8 @@
-"""Multipart uploads: parts that nobody sees, and the one step that makes an object of them.
+"""Multipart uploads: parts are invisible to readers until one request completes the object.
 
-An upload belongs to no process: it is named by its key and id, so one process may begin it, others add parts, and
-another complete it. Each part is verified by the store when it arrives, the whole object when it is completed, and
-completion never replaces an object (`If-None-Match: *`).
+An upload is identified by its key and id and belongs to no process. One process may start it, others may add parts, and
+another may complete it. The store verifies each part on arrival and the whole object on completion. Completion never
+replaces an object (`If-None-Match: *`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,16 +17,15 @@ from sink_job.s3.errors import NoSuchUpload, NotFound
 from sink_job.s3.request_body import Body, ChunkedBody
 from sink_job.s3.transport import Transport
 
-__all__ = ["MultipartCalls", "Part", "Upload"]
-
-MAX_PARTS = 10_000
-MIN_PART_SIZE = 5 << 20
-"""S3's limits: parts an upload, and bytes a part that is not the last."""
+__all__ = ["MultipartCalls", "Upload", "UploadedPart"]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part as the store acknowledged it: what completion has to name. `crc` is its CRC64NVME, `size` in bytes."""
+class UploadedPart:
+    """A part that the store has acknowledged. Completion names its number and ETag.
+
+    `number` is from 1 to `sink_job.api.s3_limits.MAX_PARTS`, `crc` its CRC64NVME, `size` in bytes.
+    """
 
     number: int
     etag: str
@@ -36,7 +35,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """An upload that is neither completed nor aborted. `initiated_ms` by the store's clock."""
+    """An upload that is neither completed nor aborted. `initiated_ms` is in ms since the epoch, by the store's
+    clock."""
 
     key: str
     upload_id: str
@@ -44,12 +44,12 @@ class Upload:
 
 
 class MultipartCalls:
-    """The calls on uploads. Each raises, besides what it names, ConfigurationError and TransientError."""
+    """The requests about uploads. Each raises ConfigurationError and TransientError, and the errors that it names."""
 
     _transport: Transport
 
     def create_upload(self, key: str, *, content_type: str | None = None, content_encoding: str | None = None) -> str:
-        """Begins an upload and returns its id. If a reply is lost, an upload that nobody knows is left behind."""
+        """Starts an upload and returns its id. After a lost reply an upload with an unknown id remains in the store."""
         headers: dict[str, Any] = {"ContentType": content_type, "ContentEncoding": content_encoding}
         answer = self._transport.call(
             "create_multipart_upload",
@@ -61,11 +61,11 @@ class MultipartCalls:
         )
         return str(answer["UploadId"])
 
-    def upload_part(self, key: str, upload_id: str, number: int, body: Body, crc: int | None = None) -> Part:
-        """Uploads part `number` (from 1); `crc`, if known, is the CRC64NVME of `body`. The same number again replaces
-        it.
+    def upload_part(self, key: str, upload_id: str, number: int, body: Body, crc: int | None = None) -> UploadedPart:
+        """Uploads part `number` (from 1). A part with the same number is replaced.
 
-        Raises NoSuchUpload, and ChecksumMismatch when the store received other bytes than `crc` was computed from.
+        `crc` is the CRC64NVME of `body`, if known. Raises NoSuchUpload. Raises ChecksumMismatch if the bytes that the
+        store received do not match `crc`.
         """
         pieces = ChunkedBody(body)
         crc = pieces.crc64nvme() if crc is None else crc
@@ -78,27 +78,30 @@ class MultipartCalls:
             PartNumber=number,
             ChecksumCRC64NVME=checksums.b64(crc),
         )
-        return Part(number=number, etag=answer["ETag"], crc=crc, size=len(pieces))
+        return UploadedPart(number=number, etag=answer["ETag"], crc=crc, size=len(pieces))
 
-    def complete(self, key: str, upload_id: str, parts: Sequence[Part], crc: int | None = None) -> str:
-        """Makes the object of `parts`, in order of their numbers, and returns its ETag; `crc` is that of the whole
-        object (by default combined from the parts').
+    def complete(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int | None = None) -> str:
+        """Completes the upload with `parts`, in the order of their numbers, and returns the object's ETag.
 
-        Raises PreconditionFailed (there is an object at the key; the upload is still there), NoSuchUpload, InvalidPart,
-        EntityTooSmall, ChecksumMismatch, Conflict. After a lost reply the answer to the next try may be
-        PreconditionFailed or NoSuchUpload although the object is ours: compare what is stored. A success after a failed
-        try is confirmed by a HEAD: a server that was killed inside a completion may answer so although there is no
-        object (VersityGW 1.8 does); that is NoSuchUpload.
+        `crc` is the CRC64NVME of the whole object (default: combined from the parts).
+
+        Raises PreconditionFailed if an object exists at the key; the upload remains. Raises NoSuchUpload, InvalidPart,
+        EntityTooSmall, ChecksumMismatch, Conflict.
+
+        After a lost reply, the next attempt may raise PreconditionFailed or NoSuchUpload although this process has
+        completed the object: compare the stored object. A success after a failed attempt is confirmed by a HEAD. A
+        server that was killed during a completion may report success although no object exists (VersityGW 1.8 does);
+        this raises NoSuchUpload.
         """
-        whole = checksums.combine_all((part.crc, part.size) for part in parts) if crc is None else crc
+        object_crc = checksums.combine_all((part.crc, part.size) for part in parts) if crc is None else crc
         named = [
             {"PartNumber": part.number, "ETag": part.etag, "ChecksumCRC64NVME": checksums.b64(part.crc)}
             for part in parts
         ]
-        tries: list[bool] = []
+        retries: list[bool] = []
 
         def attempt(again: bool) -> Mapping[str, Any]:
-            tries.append(again)
+            retries.append(again)
             answer = self._transport.once(
                 "complete_multipart_upload",
                 key=key,
@@ -106,7 +109,7 @@ class MultipartCalls:
                 UploadId=upload_id,
                 MultipartUpload={"Parts": named},
                 IfNoneMatch="*",
-                ChecksumCRC64NVME=checksums.b64(whole),
+                ChecksumCRC64NVME=checksums.b64(object_crc),
                 ChecksumType="FULL_OBJECT",
             )
             if "ETag" not in answer:
@@ -114,21 +117,21 @@ class MultipartCalls:
             return answer
 
         answer = self._transport.persist("complete_multipart_upload", key, attempt)
-        if tries[-1]:
-            self._expect_object(key)
+        if retries[-1]:
+            self._check_exists(key)
         return str(answer["ETag"])
 
-    def _expect_object(self, key: str) -> None:
+    def _check_exists(self, key: str) -> None:
         try:
             self._transport.call("head_object", key=key)
         except NotFound:
             where = f"{self._transport.settings.url}/{key}"
             raise NoSuchUpload(
-                f"{where}: the completion succeeded when it was repeated, and no object is there", key
+                f"{where}: the store reported success for a repeated completion, but no object exists", key
             ) from None
 
     def abort(self, key: str, upload_id: str) -> bool:
-        """Throws an upload and its parts away. False: it was gone already."""
+        """Aborts an upload and deletes its parts. Returns False if the upload did not exist any more."""
         try:
             self._transport.call("abort_multipart_upload", key=key, UploadId=upload_id)
         except NoSuchUpload:
@@ -136,7 +139,7 @@ class MultipartCalls:
         return True
 
     def list_uploads(self, prefix: str, *, page: int = 1000) -> Iterator[Upload]:
-        """The unfinished uploads of keys below `prefix`, by key; pages are fetched as needed."""
+        """The unfinished uploads below `prefix`, ordered by key. Fetches pages of `page` uploads on demand."""
         after: dict[str, Any] = {}
         while True:
             answer = self._transport.call("list_multipart_uploads", Prefix=prefix, MaxUploads=page, **after)
@@ -144,15 +147,15 @@ class MultipartCalls:
             if not answer.get("IsTruncated"):
                 yield from found
                 return
-            whole = _keys_that_ended(found)
-            yield from whole or found
-            if whole:
-                after = {"KeyMarker": whole[-1].key}
+            complete = _without_last_key(found)
+            yield from complete or found
+            if complete:
+                after = {"KeyMarker": complete[-1].key}
             else:
                 after = {"KeyMarker": answer["NextKeyMarker"], "UploadIdMarker": answer["NextUploadIdMarker"]}
 
     def list_parts(self, key: str, upload_id: str, *, page: int = 1000) -> Iterator[tuple[int, str, int]]:
-        """Number, ETag and size in bytes of the parts an upload has. Raises NoSuchUpload."""
+        """Number, ETag and size in bytes of each part of an upload. Raises NoSuchUpload."""
         params: dict[str, Any] = {"UploadId": upload_id, "MaxParts": page}
         while True:
             answer = self._transport.call("list_parts", key=key, **params)
@@ -163,9 +166,9 @@ class MultipartCalls:
             params["PartNumberMarker"] = answer["NextPartNumberMarker"]
 
 
-def _keys_that_ended(page: Sequence[Upload]) -> Sequence[Upload]:
-    """The uploads of a page without those of its last key, which may go on in the next one.
+def _without_last_key(page: Sequence[Upload]) -> Sequence[Upload]:
+    """The uploads of a page without those of its last key, which may have more uploads on the next page.
 
-    That one then begins with the last key anew: stores differ (VersityGW fails) when they have to go on within a key.
+    The next page then starts with the last key. Stores differ in the continuation within a key (VersityGW fails there).
     """
     return [upload for upload in page if upload.key != page[-1].key]

@@ -1,5 +1,7 @@
-"""Whole objects: put, get, head, list, delete. A body carries its CRC64NVME both ways: the store verifies what we send,
-we verify what it sends."""
+"""Whole objects: put, get, head, list, delete.
+
+Content has its CRC64NVME in both directions: the store verifies uploads, and the client verifies downloads.
+"""
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,22 +19,22 @@ from sink_job.s3.request_body import Body, ChunkedBody
 __all__ = ["Head", "Listed", "ObjectCalls", "PutResult"]
 
 _BATCH = 1000
-"""S3 deletes so many keys in one request, and lists as many in one answer."""
+"""S3's maximum number of keys per delete request and per page of a listing."""
 
 
 @dataclass(frozen=True, slots=True)
 class PutResult:
-    """What the store says about an object it has taken."""
+    """The store's answer to a put."""
 
     etag: str
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """An object without its bytes. `crc64nvme` is that of the whole object, None if the store keeps none.
+    """The metadata of an object. `size` is in bytes; `crc64nvme` is of the whole object, None if the store has none.
 
-    `last_modified_ms` is by the store's clock, cut to whole seconds, as is an upload's `initiated_ms`: of the two, the
-    smaller one was earlier; equal ones tell nothing.
+    `last_modified_ms` is in ms since the epoch, by the store's clock and truncated to seconds, like an upload's
+    `initiated_ms`. Of two different times the smaller one was earlier. Equal times do not tell the order.
     """
 
     size: int
@@ -43,7 +45,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An object as a listing names it."""
+    """An object of a listing. `size` is in bytes, `last_modified_ms` in ms since the epoch."""
 
     key: str
     size: int
@@ -52,34 +54,33 @@ class Listed:
 
 
 class ObjectCalls(BucketCalls):
-    """The calls on whole objects. Each raises, besides what it names, ConfigurationError and TransientError."""
+    """The requests about objects. Each raises ConfigurationError and TransientError, and the errors that it names."""
 
     def put(self, key: str, body: Body, *, only_if_absent: bool = False, content_type: str | None = None) -> PutResult:
-        """Writes an object, verified by its checksum.
+        """Writes an object. The store verifies its checksum.
 
-        With `only_if_absent`: raises PreconditionFailed when there is one; that may be our own, if the reply to an
-        earlier try was lost: compare what is stored. Raises Conflict when another write of the key is under way.
+        With `only_if_absent`: raises PreconditionFailed if an object exists. After a lost reply that object may be from
+        this call: compare the stored object. Raises Conflict if another write of the key is in progress.
         """
-        pieces = ChunkedBody(body)
-        params: dict[str, Any] = {"ChecksumCRC64NVME": checksums.b64(pieces.crc64nvme())}
+        content = ChunkedBody(body)
+        params: dict[str, Any] = {"ChecksumCRC64NVME": checksums.b64(content.crc64nvme())}
         if only_if_absent:
             params["IfNoneMatch"] = "*"
         if content_type is not None:
             params["ContentType"] = content_type
-        answer = self._transport.call("put_object", key=key, body=pieces, expects="ETag", **params)
+        answer = self._transport.call("put_object", key=key, body=content, expects="ETag", **params)
         return PutResult(etag=answer["ETag"])
 
     def get(self, key: str) -> bytes:
         """The whole object, in memory. Raises NotFound."""
-
         return self._read(key, ChecksumMode="ENABLED")
 
     def get_range(self, key: str, offset: int, length: int, *, etag: str | None = None) -> bytes:
-        """`length` bytes of an object from `offset`, in memory; fewer if it ends before, which is for the caller to
-        check.
+        """`length` bytes of an object from byte `offset` on, in memory. Fewer bytes if the object ends earlier; the
+        caller must check this.
 
-        Raises NotFound when there is no object or it ends before `offset`; PreconditionFailed if its ETag is not
-        `etag`.
+        Raises NotFound if the object does not exist or ends at or before `offset`. Raises PreconditionFailed if its
+        ETag is not `etag`.
         """
         if length == 0:
             return b""
@@ -91,40 +92,40 @@ class ObjectCalls(BucketCalls):
     def _read(self, key: str, **params: Any) -> bytes:
         def read(again: bool) -> bytes:
             answer = self._transport.once("get_object", key=key, again=again, **params)
-            with contextlib.closing(answer["Body"]) as stream:  # what fails while reading is tried again too
+            with contextlib.closing(answer["Body"]) as stream:  # a failure of the read is retried, too
                 return bytes(stream.read())
 
-        body = self._transport.persist("get_object", key, read)
-        self._transport.meter.received(len(body))
-        return body
+        content = self._transport.persist("get_object", key, read)
+        self._transport.meter.received(len(content))
+        return content
 
     def stream(self, key: str, *, step: int = 8 << 20) -> Iterator[bytes]:
-        """The object in pieces of `step` bytes, each fetched (and tried again) by itself, all of the same version.
+        """The object in chunks of `step` bytes. Each chunk is fetched and retried separately; all are of one version.
 
-        Raises NotFound; PreconditionFailed when the object is replaced meanwhile; ChecksumMismatch at the end if the
-        store keeps a checksum of the whole and the bytes are others.
+        Raises NotFound. Raises PreconditionFailed if the object is replaced during the read. Raises ChecksumMismatch at
+        the end if the bytes do not match the object's CRC64NVME.
         """
         head = self.head(key)
         if head is None:
             raise NotFound(f"{self._transport.settings.url}/{key}: no such object", key, "NoSuchKey")
         crc = 0
         for start in range(0, head.size, step):
-            piece = self.get_range(key, start, min(step, head.size - start), etag=head.etag)
-            crc = checksums.crc64nvme(piece, crc)
-            yield piece
+            chunk = self.get_range(key, start, min(step, head.size - start), etag=head.etag)
+            crc = checksums.crc64nvme(chunk, crc)
+            yield chunk
         if head.crc64nvme not in (None, crc):
             raise ChecksumMismatch(
-                f"{self._transport.settings.url}/{key}: the bytes have the checksum {checksums.b64(crc)}, "
-                f"the store says {checksums.b64(head.crc64nvme or 0)}",
+                f"{self._transport.settings.url}/{key}: the CRC64NVME of the downloaded bytes is {checksums.b64(crc)}, "
+                f"the store reports {checksums.b64(head.crc64nvme or 0)}",
                 key,
             )
 
     def head(self, key: str) -> Head | None:
-        """What the store says about an object; None: there is no such object (in a bucket that is there)."""
+        """The metadata of an object; None if the bucket exists and the object does not."""
         try:
             answer = self._transport.call("head_object", key=key, ChecksumMode="ENABLED")
         except (NotFound, AccessDenied) as error:
-            self.check_access()  # a refused HEAD has no body that says why: the bucket or the keys may be wrong, too
+            self.check_access()  # the answer to a HEAD has no error code: check the bucket and the credentials
             if isinstance(error, NotFound):
                 return None
             raise
@@ -137,8 +138,8 @@ class ObjectCalls(BucketCalls):
         )
 
     def list(self, prefix: str, start_after: str | None = None, *, page: int = _BATCH) -> Iterator[Listed]:
-        """The objects below `prefix`, in the order of their keys' bytes, after `start_after`; pages are fetched as
-        needed."""
+        """The objects below `prefix` whose keys are after `start_after`, in the order of the keys' bytes. Fetches pages
+        of `page` objects on demand."""
         params: dict[str, Any] = {"Prefix": prefix, "MaxKeys": page}
         if start_after is not None:
             params["StartAfter"] = start_after
@@ -151,16 +152,16 @@ class ObjectCalls(BucketCalls):
             params["ContinuationToken"] = answer["NextContinuationToken"]
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Deletes objects; those which are not there are no error."""
-        left = list(keys)
-        for start in range(0, len(left), _BATCH):
-            self._delete(left[start : start + _BATCH])
+        """Deletes objects. A key without an object is no error."""
+        remaining = list(keys)
+        for start in range(0, len(remaining), _BATCH):
+            self._delete(remaining[start : start + _BATCH])
 
     def _delete(self, keys: Sequence[str]) -> None:
-        wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+        objects = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
 
         def attempt(again: bool) -> None:
-            answer = self._transport.once("delete_objects", key=None, again=again, Delete=wanted)
+            answer = self._transport.once("delete_objects", key=None, again=again, Delete=objects)
             for failed in answer.get("Errors", ()):
                 if failed.get("Code") != "NoSuchKey":
                     message = f"{failed['Key']}: {failed.get('Message', '')}"

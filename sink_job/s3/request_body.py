@@ -1,8 +1,8 @@
-"""A request's body out of buffers that lie where they lie.
+"""A request body from a sequence of buffers, without copying them.
 
-A part is gathered from many Arrow buffers; joining them would copy every byte once more. The HTTP client is handed this
-file-like object instead and sends piece by piece. Pieces are at most 4 MiB, because a socket's time-out bounds a whole
-`sendall`: 25 MiB in one call would have to pass within the connect time-out on a new connection.
+A part consists of many Arrow buffers, and joining them would copy every byte. The HTTP client reads this file-like
+object in chunks instead. A chunk is at most 4 MiB, because a socket's timeout applies to a whole `sendall`: on a new
+connection a chunk of 25 MiB would have to be sent within the connect timeout.
 """
 
 import io
@@ -15,58 +15,58 @@ from sink_job.s3.checksums import crc64nvme
 __all__ = ["Body", "ChunkedBody"]
 
 Body = Buffer | Sequence[Buffer]
-"""What is uploaded: one buffer (bytes, bytearray, memoryview, pyarrow.Buffer) or a sequence of them that follow
-each other."""
+"""Content to upload: one buffer (bytes, bytearray, memoryview, pyarrow.Buffer), or a sequence of consecutive
+buffers."""
 
-_PIECE = 4 << 20
+_CHUNK_BYTES = 4 << 20
 
 
 def _slices(buffer: Buffer) -> Iterator[memoryview]:
     view = memoryview(buffer).cast("B")
-    for start in range(0, len(view), _PIECE):
-        yield view[start : start + _PIECE]
+    for start in range(0, len(view), _CHUNK_BYTES):
+        yield view[start : start + _CHUNK_BYTES]
 
 
 class ChunkedBody:
-    """Reads the buffers in order; rewinds for another try. Not thread-safe: one per request."""
+    """Reads the buffers in order, and can be rewound for a retry. Not thread-safe: use one per request."""
 
     def __init__(self, body: Body) -> None:
         buffers = [body] if isinstance(body, Buffer) or not isinstance(body, Sequence) else body
-        self._pieces = [piece for buffer in buffers for piece in _slices(buffer)]
-        self._size = sum(map(len, self._pieces))
-        self._at = 0
+        self._chunks = [chunk for buffer in buffers for chunk in _slices(buffer)]
+        self._size = sum(map(len, self._chunks))
+        self._next = 0
 
     def __len__(self) -> int:
         return self._size
 
     def __bool__(self) -> bool:
-        return True  # botocore asks the truth of a body when it means "is there one"
+        return True  # botocore tests the truth of a body to find out if there is one
 
     def crc64nvme(self) -> int:
-        """The checksum of the whole body."""
+        """The CRC64NVME of the whole body."""
         crc = 0
-        for piece in self._pieces:
-            crc = crc64nvme(piece, crc)
+        for chunk in self._chunks:
+            crc = crc64nvme(chunk, crc)
         return crc
 
     def read(self, size: int | None = -1) -> bytes | memoryview:
-        """The next piece, whatever `size` is; all that is left for -1 or None; empty at the end."""
+        """The next chunk, whatever `size` is. For -1 or None all remaining bytes. Empty at the end."""
         if size is None or size < 0:
-            rest, self._at = self._pieces[self._at :], len(self._pieces)
+            rest, self._next = self._chunks[self._next :], len(self._chunks)
             return b"".join(rest)
-        if self._at == len(self._pieces):
+        if self._next == len(self._chunks):
             return b""
-        piece = self._pieces[self._at]
-        self._at += 1
-        return piece
+        chunk = self._chunks[self._next]
+        self._next += 1
+        return chunk
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """To the beginning or the end; nothing else is asked of a body."""
+        """Moves to the start or the end. Raises io.UnsupportedOperation for any other position."""
         if offset != 0 or whence == io.SEEK_CUR:
-            raise io.UnsupportedOperation("a body is read from its beginning")
-        self._at = 0 if whence == io.SEEK_SET else len(self._pieces)
+            raise io.UnsupportedOperation("a body can be positioned only at its start or its end")
+        self._next = 0 if whence == io.SEEK_SET else len(self._chunks)
         return self.tell()
 
     def tell(self) -> int:
-        """Bytes read so far."""
-        return sum(map(len, self._pieces[: self._at]))
+        """The number of bytes read so far."""
+        return sum(map(len, self._chunks[: self._next]))

@@ -1,5 +1,5 @@
-"""Counts what a process asks of S3: for `/metrics`, the bench (requests per GB) and tests that prove what was not
-sent."""
+"""Counters of S3 requests: for `/metrics`, the benchmarks (requests per GB), and tests that prove the absence of
+requests."""
 
 import threading
 from collections import Counter
@@ -11,9 +11,13 @@ __all__ = ["RequestMetrics", "Usage"]
 
 @dataclass(frozen=True)
 class Usage:
-    """What was asked of S3 up to a moment. `requests` counts tries that were answered or lost, by S3's operation name
-    (`UploadPart`); `retries` those among them that repeat an earlier one; `failures` the tries that failed, by S3's
-    error code or the transport's exception; bytes are bodies only."""
+    """A snapshot of the counters.
+
+    `requests`: attempts, answered or lost, by S3's operation name (`UploadPart`).
+    `retries`: the attempts among them that repeat an earlier one.
+    `failures`: failed attempts, by S3's error code or the name of the transport's exception.
+    `bytes_sent` and `bytes_received`: bytes of content, without headers.
+    """
 
     requests: Mapping[str, int] = field(default_factory=dict)
     retries: Mapping[str, int] = field(default_factory=dict)
@@ -22,7 +26,7 @@ class Usage:
     bytes_received: int = 0
 
     def __sub__(self, earlier: "Usage") -> "Usage":
-        """What was asked between two readings."""
+        """The requests between two snapshots."""
         return Usage(
             requests=_minus(self.requests, earlier.requests),
             retries=_minus(self.retries, earlier.retries),
@@ -32,7 +36,7 @@ class Usage:
         )
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Of two processes together."""
+        """The requests of two processes together."""
         return Usage(
             requests=Counter(self.requests) + Counter(other.requests),
             retries=Counter(self.retries) + Counter(other.retries),
@@ -47,7 +51,7 @@ def _minus(later: Mapping[str, int], earlier: Mapping[str, int]) -> dict[str, in
 
 
 class RequestMetrics:
-    """Thread-safe counters of one client."""
+    """The counters of one client. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,7 +62,7 @@ class RequestMetrics:
         self._received = 0
 
     def request(self, kind: str, *, sent: int = 0, again: bool = False) -> None:
-        """One try of a request with a body of `sent` bytes."""
+        """Counts an attempt of a request with a body of `sent` bytes; `again`: it is a retry."""
         with self._lock:
             self._requests[kind] += 1
             self._sent += sent
@@ -66,17 +70,17 @@ class RequestMetrics:
                 self._retries[kind] += 1
 
     def failed(self, code: str) -> None:
-        """One try failed so."""
+        """Counts a failed attempt."""
         with self._lock:
             self._failures[code] += 1
 
     def received(self, size: int) -> None:
-        """`size` bytes of an object were read."""
+        """Counts `size` downloaded bytes."""
         with self._lock:
             self._received += size
 
     def snapshot(self) -> Usage:
-        """The counts so far."""
+        """The current counts."""
         with self._lock:
             return Usage(
                 requests=dict(self._requests),

@@ -1,9 +1,11 @@
-"""How long a request is tried again, and how long it pauses between tries.
+"""The retry policy: how long a request is retried, and the pauses between its attempts.
 
-botocore's own retries are switched off: their pauses have no lower bound (full jitter) and share a token bucket that a
-minute of SlowDown empties, after which every request fails at once. Here the pauses grow, are jittered in their upper
-half only, and the end is set by time, not by a count: a store that answers 503 for a minute is waited for whether its
-answers are quick or slow, and a store that hangs does not hold a request for tries times its time-out.
+botocore's own retries are disabled. Their pauses have no lower bound (full jitter). They also share a token bucket: a
+minute of SlowDown empties it, and then every request fails at once.
+
+Here the pauses grow exponentially, and only their upper half is random. The limit is a time and not a number of
+attempts. So a store that answers 503 for a minute is retried, no matter how fast it answers. A store that does not
+answer cannot delay a request by its timeout times the number of attempts.
 """
 
 import random
@@ -14,12 +16,12 @@ __all__ = ["RetryPolicy"]
 
 @dataclass(frozen=True, kw_only=True)
 class RetryPolicy:
-    """Pauses between the tries of one request; all times in seconds.
+    """The pauses between the attempts of one request. All times are in seconds.
 
-    `patience_s`: a try may begin up to so long after the first failure; the last one begins then.
-    `first_s`, `cap_s`: the pause after the first failure, doubling up to the cap; each is drawn from its upper half.
-    `conflicts`: how often a 409 is tried again (it says that another write of the key is under way) before it is
-    believed.
+    `patience_s`: the maximum time from the first failure to the start of an attempt. The last attempt starts then.
+    `first_s`, `cap_s`: the pause after the first failure, and its maximum. The pause doubles with each failure; its
+    upper half is random.
+    `conflicts`: the maximum number of retries after a 409, which reports another write of the key in progress.
     """
 
     patience_s: float = 120.0
@@ -28,13 +30,14 @@ class RetryPolicy:
     conflicts: int = 6
 
     def pause(self, failures: int, since_first_s: float, jitter: random.Random, floor_s: float = 0.0) -> float | None:
-        """The pause after the `failures`-th failure in a row (from 1), `since_first_s` after the first; None: give up.
+        """The pause in seconds after the `failures`-th failure in a row (from 1); None if the retry time is over.
 
-        `floor_s` is what the server asked for (Retry-After); it is honoured up to the cap.
+        `since_first_s`: the time since the first failure. `floor_s`: the pause that the store requests (Retry-After),
+        honoured up to the cap.
         """
-        left = self.patience_s - since_first_s
-        if left <= 0:
+        remaining = self.patience_s - since_first_s
+        if remaining <= 0:
             return None
         longest = min(self.cap_s, self.first_s * 2 ** min(failures - 1, 30))
-        drawn: float = longest * jitter.uniform(0.5, 1.0)
-        return min(left, max(drawn, min(floor_s, self.cap_s)))
+        pause: float = longest * jitter.uniform(0.5, 1.0)
+        return min(remaining, max(pause, min(floor_s, self.cap_s)))

@@ -1,7 +1,7 @@
-"""Where the bucket is and how it is spoken to: what a driver hands to its tasks.
+"""Connection settings of the bucket. The driver sends them to its tasks.
 
-The settings are small, hashable (one client a process is kept per settings) and picklable, and carry no secret:
-credentials and certificates are named by the paths they are mounted at.
+The settings are small, hashable (each process keeps one client per settings) and picklable. They contain no secret:
+credentials and certificates are referenced by the paths of their mounts.
 """
 
 from collections.abc import Mapping
@@ -20,10 +20,13 @@ __all__ = ["S3Settings"]
 
 @dataclass(frozen=True, kw_only=True)
 class S3Settings:
-    """`endpoint` None: Amazon's for the region. `credentials_dir` None: botocore's default chain (environment, profile,
-    web identity, instance role). `ca_file` None: the system's authorities.
+    """Location of the bucket, and settings of the client.
 
-    `connect_timeout_s` and `read_timeout_s` bound the silence on a connection, not a whole request.
+    `endpoint`: the store's URL; None: Amazon S3 in `region`.
+    `ca_file`: certificate authorities; None: those of the system.
+    `credentials_dir`: directory of a mounted Secret; None: botocore's default chain (environment, profile, web
+    identity, instance role).
+    `connect_timeout_s`, `read_timeout_s`: maximum time without a response on a connection, not of a whole request.
     """
 
     bucket: str
@@ -39,9 +42,9 @@ class S3Settings:
 
     @classmethod
     def of(cls, spec: "S3Spec", secret_dirs: Mapping[str, Path]) -> "S3Settings":
-        """The settings of a manifest's `spec.s3`; `secret_dirs` tells where each secret is mounted, by its name.
+        """The settings of a manifest's `spec.s3`. `secret_dirs` maps the name of each Secret to the path of its mount.
 
-        Raises SecretNotFound for a secret without a directory.
+        Raises SecretNotFound for a Secret without a directory.
         """
         return cls(
             bucket=spec.bucket,
@@ -58,13 +61,13 @@ class S3Settings:
 
     @property
     def url(self) -> str:
-        """The bucket, as messages and reports name it."""
+        """`s3://<bucket>`, as in messages and reports."""
         return f"s3://{self.bucket}"
 
 
 def _directory(secret: str, field_name: str, secret_dirs: Mapping[str, Path]) -> Path:
     if secret not in secret_dirs:
         raise SecretNotFound(
-            f"spec.s3.{field_name}.secret: {secret} has no directory here; on a laptop give --secret {secret}=DIRECTORY"
+            f"spec.s3.{field_name}.secret: {secret} has no directory here; on a laptop use --secret {secret}=DIRECTORY"
         )
     return secret_dirs[secret]

@@ -1,4 +1,4 @@
-"""What is found out about a store before anything rests on it."""
+"""Checks of a store at the start: conditional writes (required), and lifecycle rules (recommended)."""
 
 import contextlib
 import logging
@@ -18,50 +18,50 @@ _AN_HOUR_MS = 3_600_000
 _log = logging.getLogger(__name__)
 
 PROBES = 3
-"""How often a store is tried out that seems to be unsuitable."""
+"""Maximum number of probes of a store that seems to be unsupported."""
 
 
 class _Overwritten(UnsupportedStore):
-    """What should have been refused was done."""
+    """The store executed a conditional write that it should have rejected."""
 
 
 def probe(s3: S3Client, prefix: str) -> None:
-    """Tries out below `prefix` what the protocol rests on: a conditional put, and a conditional completion with
-    checksums, over an object must both be refused. Leaves nothing behind; ten requests.
+    """Checks below `prefix` that the store rejects a conditional put and a conditional completion over an object.
 
-    Another driver that starts at the same time clears these files away, and then nothing is there to refuse for: so a
-    store is called unsuitable only when it was so several times in a row.
+    The protocol depends on both. The probe sends ten requests and leaves no object or upload behind. Another driver
+    that starts at the same time may delete the object of the probe; then the store has no reason to reject a write. So
+    a store is unsupported only if several probes in a row fail.
 
-    Raises UnsupportedStore for a store that overwrites, ConfigurationError when the bucket is missing or access is
-    denied.
+    Raises UnsupportedStore for a store that overwrites. Raises ConfigurationError if the bucket does not exist or
+    access is denied.
     """
-    _sweep(s3, f"{prefix}probe/")
-    for left in reversed(range(PROBES)):
+    _delete_old_probes(s3, f"{prefix}probe/")
+    for remaining in reversed(range(PROBES)):
         try:
-            _try_out(s3, f"{prefix}probe/{uuid.uuid4().hex}")
+            _probe_once(s3, f"{prefix}probe/{uuid.uuid4().hex}")
             break
         except (_Overwritten, NoSuchUpload):
-            if not left:
+            if not remaining:
                 raise
 
 
-def _try_out(s3: S3Client, key: str) -> None:
-    with contextlib.suppress(PreconditionFailed):  # ours: the reply to the first try was lost
+def _probe_once(s3: S3Client, key: str) -> None:
+    with contextlib.suppress(PreconditionFailed):  # the object is from this call: the first reply was lost
         s3.put(key, b"Is this object overwritten? It may be deleted.\n", only_if_absent=True)
     try:
-        _must_be_refused(s3, "put", lambda: s3.put(key, b"overwritten\n", only_if_absent=True))
+        _check_rejected(s3, "put", lambda: s3.put(key, b"overwritten\n", only_if_absent=True))
         upload_id = s3.create_upload(key)
         try:
             parts = [s3.upload_part(key, upload_id, 1, b"overwritten\n")]
-            _must_be_refused(s3, "completed upload", lambda: s3.complete(key, upload_id, parts))
+            _check_rejected(s3, "completed upload", lambda: s3.complete(key, upload_id, parts))
         finally:
             s3.abort(key, upload_id)
     finally:
         s3.delete([key])
 
 
-def _sweep(s3: S3Client, prefix: str) -> None:
-    """Removes what probes left behind whose process was killed; younger ones may be another driver's, under way."""
+def _delete_old_probes(s3: S3Client, prefix: str) -> None:
+    """Deletes the objects and uploads of probes whose process was killed. Those of the last hour may be in use."""
     before = s3.server_now_ms() - _AN_HOUR_MS
     s3.delete([found.key for found in s3.list(prefix) if found.last_modified_ms < before])
     for upload in s3.list_uploads(prefix):
@@ -69,57 +69,60 @@ def _sweep(s3: S3Client, prefix: str) -> None:
             s3.abort(upload.key, upload.upload_id)
 
 
-def _must_be_refused(s3: S3Client, what: str, call: Callable[[], object]) -> None:
+def _check_rejected(s3: S3Client, what: str, call: Callable[[], object]) -> None:
     with contextlib.suppress(PreconditionFailed):
         call()
         raise _Overwritten(
-            f"{s3.url}: the store ignores If-None-Match: a {what} replaced an object, so two drivers "
-            "could both believe to be the only one. Use a store with conditional writes, such as Amazon S3"
+            f"{s3.url}: the store ignores If-None-Match: a {what} replaced an object. Two drivers of a sink could not "
+            "be kept apart. Use a store with conditional writes, such as Amazon S3"
         )
 
 
 def lifecycle_warning(s3: S3Client, prefix: str) -> str | None:
-    """Advice on the bucket's rules as far as they touch keys below `prefix`, a line each; None if all is well, or if we
-    may not look."""
+    """Advice on the bucket's lifecycle rules for keys below `prefix`, one line each.
+
+    None if there is no advice, or if the rules cannot be read.
+    """
     try:
-        said = advice(s3.lifecycle_rules(), prefix, versioned=s3.keeps_versions())
+        lines = advice(s3.lifecycle_rules(), prefix, versioned=s3.keeps_versions())
     except SinkError as error:
         _log.info("the bucket's lifecycle rules cannot be read, so they are not checked (%s)", error.reason)
         return None
-    return "\n".join(f"{s3.url}: {line}" for line in said) or None
+    return "\n".join(f"{s3.url}: {line}" for line in lines) or None
 
 
 def advice(rules: Sequence[Mapping[str, Any]], prefix: str, *, versioned: bool) -> list[str]:
-    """What to tell about lifecycle `rules` (in S3's words) of a bucket for keys below `prefix`; `versioned`: old
-    versions of its objects are kept."""
-    ours = [rule for rule in rules if rule.get("Status") == "Enabled" and _covers(rule, prefix)]
-    days = [rule[_ABORT].get("DaysAfterInitiation", 0) for rule in ours if _ABORT in rule]
-    said = []
+    """Advice on lifecycle `rules`, in the form of S3's API, for keys below `prefix`, one line each. `versioned`:
+    versioning is enabled for the bucket."""
+    applicable = [rule for rule in rules if rule.get("Status") == "Enabled" and _covers(rule, prefix)]
+    days = [rule[_ABORT].get("DaysAfterInitiation", 0) for rule in applicable if _ABORT in rule]
+    lines = []
     if not days:
-        said.append(
-            f"no lifecycle rule clears away unfinished uploads below {prefix!r}. This sink removes its own, but lost "
-            f"ones cost money: add a rule {_ABORT} after {_FEW_DAYS} days"
+        lines.append(
+            f"no lifecycle rule aborts incomplete uploads below {prefix!r}. The sink aborts its own, but uploads with "
+            f"an unknown id remain and cost money: add a rule {_ABORT} after {_FEW_DAYS} days"
         )
     elif min(days) < _FEW_DAYS:
-        said.append(
-            f"a rule aborts uploads below {prefix!r} after {min(days)} day(s): an object that stays open, or a sink "
-            f"that stands still, for longer has to read its records again. Use {_FEW_DAYS} days or more"
+        lines.append(
+            f"a lifecycle rule aborts uploads below {prefix!r} after {min(days)} day(s). If an object is open for "
+            f"longer, or the sink is stopped for longer, the sink must read its records again: use {_FEW_DAYS} days or "
+            "more"
         )
-    if any("Expiration" in rule and "ExpiredObjectDeleteMarker" not in rule["Expiration"] for rule in ours):
-        said.append(
-            f"a rule expires objects below {prefix!r}, and with them the ledger in '{prefix}_s3sink/': a sink that "
-            "stands still for that long loses it. Let the rule name the topics' own prefixes"
+    if any("Expiration" in rule and "ExpiredObjectDeleteMarker" not in rule["Expiration"] for rule in applicable):
+        lines.append(
+            f"a lifecycle rule expires objects below {prefix!r}, including the ledger in '{prefix}_s3sink/'. A sink "
+            "that is stopped for that time loses its ledger: limit the rule to the prefixes of the topics"
         )
-    if versioned and not any("NoncurrentVersionExpiration" in rule for rule in ours):
-        said.append(
-            f"the bucket keeps versions, so what this sink deletes (staging, old ledger records) goes on costing "
+    if versioned and not any("NoncurrentVersionExpiration" in rule for rule in applicable):
+        lines.append(
+            "versioning is enabled for the bucket, so deleted staging objects and ledger records continue to cost "
             f"money: add a rule NoncurrentVersionExpiration for '{prefix}_s3sink/'"
         )
-    return said
+    return lines
 
 
 def _covers(rule: Mapping[str, Any], prefix: str) -> bool:
-    where = rule.get("Filter", {})
-    if where.keys() - {"Prefix"}:  # by tag or size: not every object
+    conditions = rule.get("Filter", {})
+    if conditions.keys() - {"Prefix"}:  # a filter by tag or size does not cover every object
         return False
-    return prefix.startswith(str(where.get("Prefix", rule.get("Prefix", ""))))
+    return prefix.startswith(str(conditions.get("Prefix", rule.get("Prefix", ""))))

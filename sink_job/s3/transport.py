@@ -1,8 +1,7 @@
-"""One request to S3: signed and sent by botocore, counted, tried again with growing pauses, its failure put in our
-words.
+"""One request to S3: signs and sends it with botocore, counts it, retries it, and maps its failure to an error.
 
-Bodies are not hashed for the signature (0.75 CPU-s/GB): their CRC64NVME travels in a signed header and is verified by
-the store, and TLS keeps others' hands off. `Expect: 100-continue` is left out, which would cost a round trip a part.
+The content is not hashed for the signature (0.75 CPU-s/GB). Its CRC64NVME is in a signed header and verified by the
+store, and TLS protects it in transit. `Expect: 100-continue` is not sent: it would cost one round trip per part.
 """
 
 import logging
@@ -28,13 +27,13 @@ from sink_job.s3.settings import S3Settings
 __all__ = ["Transport"]
 
 _T = TypeVar("_T")
-_TELL_AFTER = 4
-"""Failures in a row before the log speaks of them: one or two are everyday life."""
+_LOG_AFTER_FAILURES = 4
+"""Number of failures in a row after which a warning is logged. One or two are common."""
 _log = logging.getLogger(__name__)
 
 
 class Transport:
-    """A connection pool to one bucket. Thread-safe."""
+    """A client with a connection pool, for one bucket. Thread-safe."""
 
     def __init__(self, settings: S3Settings) -> None:
         self.settings = settings
@@ -42,27 +41,28 @@ class Transport:
         self._client: Any = _client(settings)
         self._names: Mapping[str, str] = self._client.meta.method_to_api_mapping
         self._jitter = random.Random()
-        self._gave_up = threading.Event()
+        self._cancelled = threading.Event()
         self._date: tuple[str, float] | None = None
         self._client.meta.events.register("after-call.s3", self._keep_date)
 
     def cancel_retries(self) -> None:
-        """Ends every pause between tries, now and from now on: what fails raises at once. For a process that shuts
-        down."""
-        self._gave_up.set()
+        """Cancels the retries in progress and all later ones: a failed request raises at once. For the shutdown of the
+        process."""
+        self._cancelled.set()
 
     @property
     def date(self) -> tuple[str, float] | None:
-        """The `Date` of the store's last answer, and how many seconds ago it was read; None before the first."""
+        """The `Date` of the store's last answer, and the seconds since it was received; None before the first
+        answer."""
         if self._date is None:
             return None
-        said, read_at = self._date
-        return said, time.monotonic() - read_at
+        date, received_at = self._date
+        return date, time.monotonic() - received_at
 
     def _keep_date(self, http_response: Any, **_: object) -> None:
-        said = http_response.headers.get("date")
-        if said is not None:
-            self._date = said, time.monotonic()
+        date = http_response.headers.get("date")
+        if date is not None:
+            self._date = date, time.monotonic()
 
     def close(self) -> None:
         """Closes the connections."""
@@ -77,10 +77,11 @@ class Transport:
         expects: str | None = None,
         **params: object,
     ) -> Mapping[str, Any]:
-        """One request by botocore's name for it (`upload_part`). Returns botocore's answer; one without the field
-        `expects` (a 200 whose body got lost) is tried again like a failure.
+        """Sends one request, with retries. `operation` is botocore's method name (`upload_part`).
 
-        Raises an S3Outcome, ConfigurationError, or TransientError when it failed for longer than the policy's patience.
+        Returns botocore's answer. An answer without the field `expects` (a 200 whose body was lost) is retried like a
+        failure. Raises an S3Outcome or ConfigurationError. Raises TransientError when the retry time of the policy is
+        over.
         """
 
         def attempt(again: bool) -> Mapping[str, Any]:
@@ -94,7 +95,7 @@ class Transport:
     def once(
         self, operation: str, *, key: str | None, body: ChunkedBody | None = None, again: bool, **params: object
     ) -> Mapping[str, Any]:
-        """One try, for use inside `persist`. Raises what botocore raises."""
+        """Sends one request without retries, for use in `persist`. `again`: it is a retry. Raises botocore's errors."""
         self.meter.request(self._names[operation], sent=0 if body is None else len(body), again=again)
         params["Bucket"] = self.settings.bucket
         if key is not None:
@@ -106,42 +107,44 @@ class Transport:
         return answer
 
     def persist(self, operation: str, key: str | None, attempt: Callable[[bool], _T]) -> _T:
-        """Calls `attempt(is it a repetition)` until it succeeds, or fails in a way that trying again won't mend."""
+        """Calls `attempt(is_retry)` until it succeeds, fails permanently, or the retry time is over. Raises as
+        `call`."""
         failures, first_failure, conflicts = 0, 0.0, 0
         while True:
             try:
                 return attempt(failures > 0)
             except Exception as error:
-                trouble = failure_of(error)
-                if trouble is None:
+                failure = failure_of(error)
+                if failure is None:
                     raise
                 now = time.monotonic()
                 failures += 1
                 first_failure = first_failure or now
-                conflicts += trouble.kind is FailureAction.CONFLICT
-                self.meter.failed(trouble.code)
-                if not self._wait(operation, trouble, failures, conflicts, now - first_failure):
-                    raise self._error(trouble, operation, key, now - first_failure) from error
+                conflicts += failure.kind is FailureAction.CONFLICT
+                self.meter.failed(failure.code)
+                if not self._wait(operation, failure, failures, conflicts, now - first_failure):
+                    raise self._error(failure, operation, key, now - first_failure) from error
 
-    def _wait(self, operation: str, trouble: S3Failure, failures: int, conflicts: int, since_first_s: float) -> bool:
-        """Pauses before the next try; False: there is no next try."""
+    def _wait(self, operation: str, failure: S3Failure, failures: int, conflicts: int, since_first_s: float) -> bool:
+        """Waits before the next attempt. Returns False if there is no next attempt."""
         policy = self.settings.retry
-        if trouble.kind in (FailureAction.OUTCOME, FailureAction.CONFIGURATION) or conflicts > policy.conflicts:
+        if failure.kind in (FailureAction.OUTCOME, FailureAction.CONFIGURATION) or conflicts > policy.conflicts:
             return False
-        pause = policy.pause(failures, since_first_s, self._jitter, trouble.retry_after_s)
-        if failures == _TELL_AFTER and pause is not None:
+        pause = policy.pause(failures, since_first_s, self._jitter, failure.retry_after_s)
+        if failures == _LOG_AFTER_FAILURES and pause is not None:
             _log.warning(
-                "%s: %s keeps failing and is tried again for up to %.0f s: %s",
+                "%s: %s failed %d times in a row and is retried for up to %.0f s: %s",
                 self.settings.url,
                 self._names[operation],
+                failures,
                 policy.patience_s,
-                trouble.text,
+                failure.text,
             )
-        return pause is not None and not self._gave_up.wait(pause)
+        return pause is not None and not self._cancelled.wait(pause)
 
-    def _error(self, trouble: S3Failure, operation: str, key: str | None, tried_for_s: float) -> Exception:
+    def _error(self, failure: S3Failure, operation: str, key: str | None, tried_for_s: float) -> Exception:
         doing = self._names[operation]
-        return translate(trouble, doing=doing, bucket=self.settings.bucket, key=key, tried_for_s=tried_for_s)
+        return translate(failure, doing=doing, bucket=self.settings.bucket, key=key, tried_for_s=tried_for_s)
 
 
 def _client(settings: S3Settings) -> Any:
@@ -150,7 +153,10 @@ def _client(settings: S3Settings) -> Any:
         chain = CredentialResolver(providers=[DirectoryProvider(settings.credentials_dir)])
         session.register_component("credential_provider", chain)
     if settings.ca_file is not None and not settings.ca_file.is_file():
-        raise SecretNotFound(f"{settings.url}: the file of certificate authorities {settings.ca_file} is not there")
+        raise SecretNotFound(
+            f"{settings.url}: the file of certificate authorities {settings.ca_file} does not exist: check "
+            "spec.s3.caSecret"
+        )
     client = session.create_client(
         "s3",
         region_name=settings.region,

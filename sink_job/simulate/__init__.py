@@ -1,4 +1,4 @@
-"""What settings do to given records, without Kafka, S3 or Spark: `s3sink simulate`.
+"""Simulation of a sink without Kafka, S3 and Spark: `s3sink simulate`.
 
-Runs in a command.
+This package runs in the command.
 """

@@ -1,9 +1,8 @@
-"""What a sink's settings would do to given records: rounds without Kafka, S3 or Spark, by the job's own pipeline and
-cutter.
+"""Simulates rounds of a sink on given records, with the record pipeline and the rotator of the job.
 
-A step of a simulation is one round: some topic-partitions get records, the others take part without any, and what the
-round closed and left open is told. The planned end of a partition's round is the offset behind the last record
-delivered to it.
+A step of a simulation is one round. All known topic-partitions take part in it, with or without records. The report of
+a step lists closed and open objects. The planned end of a topic-partition's round is the offset after its last
+delivered record.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from sink_job.writer.record_pipeline import RecordPipeline
 
 
 class Delivered(NamedTuple):
-    """A record as Kafka gives it: `value` None is a tombstone, `timestamp` -1 no time (else milliseconds)."""
+    """A record from Kafka. `value` None: a tombstone. `timestamp`: in ms; -1: no timestamp."""
 
     offset: int
     timestamp: int
@@ -35,7 +34,10 @@ class Delivered(NamedTuple):
 
 
 class SimulatedObject(msgspec.Struct, rename="camel", omit_defaults=True):
-    """An object: its key, the directories of its path, and the records in it; `offsets` is None when not asked for."""
+    """An object: its key, the directories of its path, and its records.
+
+    `first_offset` and `last_offset` are inclusive. `offsets` is None if they are not listed.
+    """
 
     key: str
     path: list[str]
@@ -57,9 +59,11 @@ class SimulatedError(msgspec.Struct):
 
 
 class StepReport(msgspec.Struct):
-    """What one round did: objects closed in the order of closing, and those left open in the order of opening, each for
-    one topic-partition after the other; per topic-partition the offset that could be committed then, None as long as
-    nothing can; and the records that are data errors."""
+    """The result of one round, sorted by topic-partition.
+
+    `closed`: objects in the order of closing. `open`: objects in the order of opening. `committable`: for each
+    topic-partition the first offset not in a closed object, None before the first commit. `errors`: data errors.
+    """
 
     closed: list[SimulatedObject]
     open: list[SimulatedObject]
@@ -68,57 +72,57 @@ class StepReport(msgspec.Struct):
 
 
 class Simulation:
-    """A sink's topic-partitions over the rounds that `write` makes."""
+    """The topic-partitions of a sink over several rounds. Each call of `write` is one round."""
 
     def __init__(self, sink: Sink, *, offsets: bool = True) -> None:
-        """`offsets`: whether each object's offsets are listed."""
+        """`offsets`: list the offsets of each object."""
         self._pipeline = RecordPipeline.of(sink.shaping(), sink.spec.errors)
         self._tolerant = sink.spec.errors.tolerance is Tolerance.ALL
         self._offsets = offsets
         self._partitions: dict[TopicPartition, _Partition] = {}
 
     def next_offset(self, tp: TopicPartition) -> int:
-        """The first offset that may be delivered to `tp` next."""
+        """The lowest offset that the next record of `tp` may have."""
         return self._partitions[tp].delivered_to if tp in self._partitions else 0
 
     def write(self, records: Mapping[TopicPartition, Sequence[Delivered]], now: int) -> StepReport:
-        """One round at the clock `now` (milliseconds), with each partition's records in ascending order of offsets."""
+        """Runs one round at the time `now` (ms). `records` of a topic-partition are in ascending order of offsets."""
         for tp, delivered in records.items():
             if tp not in self._partitions and delivered:
                 self._partitions[tp] = _Partition(tp, self._pipeline, delivered[0].offset)
         report = StepReport([], [], {}, [])
         for tp, partition in sorted(self._partitions.items()):
             done = partition.round(records.get(tp, ()), now, tolerant=self._tolerant)
-            report.closed += [self._object(tp, *cut) for cut in done.closed]
-            report.open += [self._object(tp, *cut) for cut in partition.open()]
+            report.closed += [self._object(tp, *each) for each in done.closed]
+            report.open += [self._object(tp, *each) for each in partition.open()]
             report.committable[str(tp)] = partition.committable
             report.errors += [SimulatedError(tp.topic, tp.partition, *error) for error in done.errors]
         return report
 
-    def _object(self, tp: TopicPartition, cut: OpenObjectState, offsets: list[int]) -> SimulatedObject:
+    def _object(self, tp: TopicPartition, state: OpenObjectState, offsets: list[int]) -> SimulatedObject:
         return SimulatedObject(
-            key=self._pipeline.key(tp, cut.path, cut.first),
-            path=path_elements(self._pipeline.shaping, cut.path),
+            key=self._pipeline.key(tp, state.path, state.first),
+            path=path_elements(self._pipeline.shaping, state.path),
             topic=tp.topic,
             partition=tp.partition,
-            first_offset=cut.first,
-            last_offset=cut.last,
-            records=cut.count,
+            first_offset=state.first,
+            last_offset=state.last,
+            records=state.count,
             offsets=offsets if self._offsets else None,
         )
 
 
-class _Done(NamedTuple):
-    """What a partition's round did: objects closed, with their offsets, and data errors as (offset, message)."""
+class _RoundResult(NamedTuple):
+    """The result of a partition's round: closed objects with their offsets, and data errors as (offset, message)."""
 
     closed: list[tuple[OpenObjectState, list[int]]]
     errors: list[tuple[int, str]]
 
 
 class _Partition:
-    """One topic-partition: its cutter's state, and the offsets in its open objects.
+    """One topic-partition: the state of its rotator, and the offsets in its open objects.
 
-    A data error that is not tolerated stops it for good, as it stops the sink: later records are not looked at.
+    A data error with `errors.tolerance: None` stops it permanently, like the sink. Later records are ignored.
     """
 
     def __init__(self, tp: TopicPartition, pipeline: RecordPipeline, start: int) -> None:
@@ -132,27 +136,30 @@ class _Partition:
 
     def open(self) -> list[tuple[OpenObjectState, list[int]]]:
         """The open objects in the order of opening, with their offsets."""
-        return [(cut, list(self._offsets[path])) for path, cut in self._state.open.items()]
+        return [(state, list(self._offsets[path])) for path, state in self._state.open.items()]
 
-    def round(self, records: Sequence[Delivered], now: int, *, tolerant: bool) -> _Done:
-        done = _Done([], [])
+    def round(self, records: Sequence[Delivered], now: int, *, tolerant: bool) -> _RoundResult:
+        """Runs one round at the time `now` (ms)."""
+        done = _RoundResult([], [])
         if records:
             self.delivered_to = records[-1].offset + 1
         if self._stopped:
             return done
-        cutter = Rotator(self._pipeline.rotation_policy, self._state, now)
-        self._take(cutter.open_round(), None, done)
-        self._feed(cutter, records, now, done, tolerant=tolerant)
+        rotator = Rotator(self._pipeline.rotation_policy, self._state, now)
+        self._apply(rotator.open_round(), None, done)
+        self._add(rotator, records, now, done, tolerant=tolerant)
         if self._stopped:
-            cutter.stop_at(done.errors[-1][0])
+            rotator.stop_at(done.errors[-1][0])
         else:
-            self._take(cutter.close_round(self.delivered_to), None, done)
-        self._state = cutter.state
+            self._apply(rotator.close_round(self.delivered_to), None, done)
+        self._state = rotator.state
         if self.committable is not None or done.closed or not self._state.open:
-            self.committable = cutter.committable
+            self.committable = rotator.committable
         return done
 
-    def _feed(self, cutter: Rotator, records: Sequence[Delivered], now: int, done: _Done, *, tolerant: bool) -> None:
+    def _add(
+        self, rotator: Rotator, records: Sequence[Delivered], now: int, done: _RoundResult, *, tolerant: bool
+    ) -> None:
         if not records:
             return
         prepared = self._pipeline.prepare(_batch(records), now, self._tp)
@@ -161,12 +168,12 @@ class _Partition:
             self._stopped = True
             rows, errors = rows.between(0, errors[0].row), errors[:1]
         done.errors.extend((error.offset, error.message) for error in errors)
-        self._take(cutter.add(rows), rows, done)
+        self._apply(rotator.add(rows), rows, done)
 
-    def _take(self, steps: Iterable[Step], rows: Rows | None, done: _Done) -> None:
+    def _apply(self, steps: Iterable[Step], rows: Rows | None, done: _RoundResult) -> None:
         for step in steps:
             if not isinstance(step, Append):
-                done.closed.extend((cut, self._offsets.pop(cut.path)) for cut in step.objects)
+                done.closed.extend((state, self._offsets.pop(state.path)) for state in step.objects)
             elif rows is not None:
                 self._offsets.setdefault(step.path, []).extend(rows.offsets[step.rows].tolist())
 

@@ -17,33 +17,33 @@ import scala.collection.Iterator;
 import scala.runtime.AbstractFunction1;
 
 /**
- * Makes of a task's Kafka records packs: rows of many records each, as columns of bytes.
+ * Converts the Kafka records of a task to columnar batches: rows of many records each, as binary columns.
  *
- * What Spark does to a row takes it a microsecond, which is most of what reading a small record costs; a pack is one
- * row. pack.py reads the packs again, as what they are: the buffers of Arrow's arrays. It runs in the executors.
+ * Spark needs a microsecond per row, which is most of the cost of a small record; a columnar batch is one row.
+ * columnar_batch.py reads its columns as the buffers of Arrow arrays. Runs in the executors.
  */
 public class ColumnarBatcher extends AbstractFunction1 implements Serializable {
     private static final long serialVersionUID = 1L;
-    private int packBytes;
+    private int batchBytes;
     private boolean timestamps;
     private boolean keys;
     private boolean headers;
 
-    /** packBytes: when a pack is full. The others: which columns there are beside offset and value. */
-    public ColumnarBatcher of(int packBytes, boolean timestamps, boolean keys, boolean headers) {
-        ColumnarBatcher made = new ColumnarBatcher();
-        made.packBytes = packBytes;
-        made.timestamps = timestamps;
-        made.keys = keys;
-        made.headers = headers;
-        return made;
+    /** batchBytes: the maximum size of a batch. The others: the columns in addition to offset and value. */
+    public ColumnarBatcher of(int batchBytes, boolean timestamps, boolean keys, boolean headers) {
+        ColumnarBatcher batcher = new ColumnarBatcher();
+        batcher.batchBytes = batchBytes;
+        batcher.timestamps = timestamps;
+        batcher.keys = keys;
+        batcher.headers = headers;
+        return batcher;
     }
 
     public Object apply(Object records) {
-        return new Packs((Iterator) records, packBytes, timestamps, keys, headers);
+        return new BatchIterator((Iterator) records, batchBytes, timestamps, keys, headers);
     }
 
-    /** The columns of a pack. Every array is as long as `records` says; what lies behind it has no meaning. */
+    /** The columns of a batch. Every array has `records` elements; bytes after them are undefined. */
     public StructType schema() {
         StructType schema = new StructType()
             .add("topic", DataTypes.StringType)
@@ -73,16 +73,16 @@ public class ColumnarBatcher extends AbstractFunction1 implements Serializable {
     }
 }
 
-/** A pack is full of one topic-partition's records. A row is good until the next one is asked for. */
-class Packs extends AbstractIterator {
+/** The batches of a task. A batch has records of one topic-partition. A row is valid until the next call of next. */
+class BatchIterator extends AbstractIterator {
     private final Iterator records;
-    private final int packBytes;
-    private final int packRecords;
-    private final Strings values;
-    private final Strings keys;
-    private final Strings headerKeys;
-    private final Strings headerValues;
-    private final Marks headerless;
+    private final int batchBytes;
+    private final int batchRecords;
+    private final BinaryColumn values;
+    private final BinaryColumn keys;
+    private final BinaryColumn headerKeys;
+    private final BinaryColumn headerValues;
+    private final Bits headerless;
     private final Object[] row;
     private long[] offsets = new long[1024];
     private long[] timestamps;
@@ -90,17 +90,17 @@ class Packs extends AbstractIterator {
     private int count;
     private ConsumerRecord ahead;
 
-    Packs(Iterator records, int packBytes, boolean timestamps, boolean keys, boolean headers) {
+    BatchIterator(Iterator records, int batchBytes, boolean timestamps, boolean keys, boolean headers) {
         this.records = records;
-        this.packBytes = packBytes;
-        this.packRecords = packBytes / 16;
-        this.values = new Strings(packBytes);
+        this.batchBytes = batchBytes;
+        this.batchRecords = batchBytes / 16;
+        this.values = new BinaryColumn(batchBytes);
         this.timestamps = timestamps ? new long[1024] : null;
-        this.keys = keys ? new Strings(packBytes) : null;
+        this.keys = keys ? new BinaryColumn(batchBytes) : null;
         this.headerBounds = headers ? new int[1024] : null;
-        this.headerKeys = headers ? new Strings(packBytes) : null;
-        this.headerValues = headers ? new Strings(packBytes) : null;
-        this.headerless = headers ? new Marks() : null;
+        this.headerKeys = headers ? new BinaryColumn(batchBytes) : null;
+        this.headerValues = headers ? new BinaryColumn(batchBytes) : null;
+        this.headerless = headers ? new Bits() : null;
         this.row = new Object[7 + (timestamps ? 1 : 0) + (keys ? 3 : 0) + (headers ? 8 : 0)];
     }
 
@@ -121,14 +121,14 @@ class Packs extends AbstractIterator {
             }
             add(record);
         }
-        return pack(first);
+        return batch(first);
     }
 
     private boolean isFull(ConsumerRecord record) {
-        return count >= packRecords
+        return count >= batchRecords
             || !values.hasRoom((byte[]) record.value())
             || keys != null && !keys.hasRoom((byte[]) record.key())
-            || headerKeys != null && headerKeys.size + headerValues.size >= packBytes;
+            || headerKeys != null && headerKeys.size + headerValues.size >= batchBytes;
     }
 
     private void clear() {
@@ -177,7 +177,7 @@ class Packs extends AbstractIterator {
         headerBounds[count + 1] = headerKeys.count;
     }
 
-    private InternalRow pack(ConsumerRecord first) {
+    private InternalRow batch(ConsumerRecord first) {
         row[0] = UTF8String.fromString(first.topic());
         row[1] = Integer.valueOf(first.partition());
         row[2] = Integer.valueOf(count);
@@ -190,7 +190,7 @@ class Packs extends AbstractIterator {
             column = keys.put(row, column);
         }
         if (headerKeys != null) {
-            row[column++] = headerless.others(count);
+            row[column++] = headerless.complement(count);
             row[column++] = Bytes.of(headerBounds, count + 1);
             column = headerKeys.put(row, column);
             headerValues.put(row, column);
@@ -199,21 +199,21 @@ class Packs extends AbstractIterator {
     }
 }
 
-/** A column of byte strings, each of which may be null. */
-class Strings {
-    private final int room;
-    private final Marks nulls = new Marks();
+/** A column of byte strings, which may be null. */
+class BinaryColumn {
+    private final int capacity;
+    private final Bits nulls = new Bits();
     private byte[] bytes;
     private int[] bounds = new int[1024];
     int count;
     int size;
 
-    Strings(int room) {
-        this.room = room;
+    BinaryColumn(int capacity) {
+        this.capacity = capacity;
     }
 
     boolean hasRoom(byte[] value) {
-        return value == null || value.length <= room - size;
+        return value == null || value.length <= capacity - size;
     }
 
     void add(byte[] value) {
@@ -234,7 +234,7 @@ class Strings {
     }
 
     private void grow(int needed) {
-        byte[] larger = new byte[Math.max(needed, Math.min(room, 8 * needed))];
+        byte[] larger = new byte[Math.max(needed, Math.min(capacity, 8 * needed))];
         if (size > 0) {
             System.arraycopy(bytes, 0, larger, 0, size);
         }
@@ -242,10 +242,10 @@ class Strings {
     }
 
     int put(Object[] row, int column) {
-        row[column] = nulls.others(count);
+        row[column] = nulls.complement(count);
         row[column + 1] = Bytes.of(bounds, count + 1);
-        boolean almost = bytes != null && size >= bytes.length - bytes.length / 8;
-        row[column + 2] = almost ? bytes : size == 0 ? Bytes.NONE : Arrays.copyOf(bytes, size);
+        boolean almostFull = bytes != null && size >= bytes.length - bytes.length / 8;
+        row[column + 2] = almostFull ? bytes : size == 0 ? Bytes.NONE : Arrays.copyOf(bytes, size);
         return column + 3;
     }
 
@@ -253,14 +253,14 @@ class Strings {
         count = 0;
         size = 0;
         nulls.clear();
-        if (bytes != null && bytes.length > room) {
+        if (bytes != null && bytes.length > capacity) {
             bytes = null;
         }
     }
 }
 
-/** A set of small numbers. */
-class Marks {
+/** A set of small numbers, as bits. */
+class Bits {
     private byte[] bits = new byte[128];
     private boolean any;
 
@@ -272,16 +272,16 @@ class Marks {
         any = true;
     }
 
-    /** The numbers below end that are not in the set, as bits; nothing where that is all of them. */
-    byte[] others(int end) {
+    /** The numbers below end that are not in the set, as bits; empty if the set is empty. */
+    byte[] complement(int end) {
         if (!any) {
             return Bytes.NONE;
         }
-        byte[] others = Arrays.copyOf(bits, (end + 7) / 8);
-        for (int i = 0; i < others.length; i++) {
-            others[i] = (byte) ~others[i];
+        byte[] complement = Arrays.copyOf(bits, (end + 7) / 8);
+        for (int i = 0; i < complement.length; i++) {
+            complement[i] = (byte) ~complement[i];
         }
-        return others;
+        return complement;
     }
 
     void clear() {
@@ -292,7 +292,7 @@ class Marks {
     }
 }
 
-/** Numbers as they lie in memory. */
+/** Numbers in their native byte order. */
 class Bytes {
     static final byte[] NONE = new byte[0];
 

@@ -26,18 +26,18 @@ import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 
 /**
- * What a function makes of the records of exact offset ranges, as a Dataset, by Spark's own Kafka RDD, with the tasks
- * laid out by the caller.
+ * Reads exact offset ranges with Spark's own Kafka RDD, and converts their records to a Dataset with a function. The
+ * caller assigns the ranges to tasks.
  *
- * It leaves out what the data source puts around that RDD: an admin client of its own for each read, which asks the
- * brokers for what the caller knows, and a row for every record. It runs in the driver only.
+ * Unlike Spark's data source, it has no admin client for each read, which would request offsets that the caller knows,
+ * and no row per record. Runs in the driver.
  */
 public class RangeReader {
 
     /**
-     * The Dataset has a partition for each line of plan, in order. A line has the ranges that one task reads, in order:
-     * topic, partition, start, end (exclusive), all separated by single blanks. toRows makes of a task's iterator of
-     * ConsumerRecords one of rows of the schema; it is sent to the executors.
+     * A Dataset with one partition per line of plan, in order. A line has the ranges of one task, in order: topic,
+     * partition, start, end (exclusive), separated by single spaces. toRows converts the iterator of a task's
+     * ConsumerRecords to an iterator of rows of the schema; it runs in the executors.
      */
     public Dataset read(
             SparkSession spark, Map params, String plan, long pollTimeoutMs, Function1 toRows, StructType schema) {
@@ -64,7 +64,7 @@ public class RangeReader {
         return spark.internalCreateDataFrame(records.mapPartitions(toRows, false, rowTag), schema, false);
     }
 
-    /** Writes a jar of these classes: bytes by name. */
+    /** Writes a jar with these classes, a map from class name to bytes. */
     public void writeJar(Map classes, String path) throws IOException {
         ZipOutputStream jar = new ZipOutputStream(new FileOutputStream(path));
         Iterator names = classes.keySet().iterator();

@@ -1,4 +1,5 @@
-"""Spark as the rounds see it: a session, exact reads from Kafka, and the engine that runs a round's tasks.
+"""Spark: the session, the reader of exact offset ranges from Kafka, and the engine that runs the tasks of a round.
 
-Nothing is imported here: `types` is the seam, and whoever needs only that must not pay for PySpark.
+Runs in the driver and in Spark's Python workers. This package imports nothing, so that modules without PySpark can be
+imported alone.
 """

@@ -1,4 +1,4 @@
-"""The folder of fetched and built files. Only the standard library is imported here."""
+"""The directory of downloaded and built files. This module imports only the standard library."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 
 
 def cache_dir() -> Path:
-    """The folder that all checkouts of a user share: `$S3SINK_CACHE`, else s3sink in `$XDG_CACHE_HOME` or ~/.cache."""
-    if given := os.environ.get("S3SINK_CACHE"):
-        return Path(given)
+    """The cache of all checkouts of a user: `$S3SINK_CACHE`, else the directory s3sink in `$XDG_CACHE_HOME` or
+    ~/.cache."""
+    if configured := os.environ.get("S3SINK_CACHE"):
+        return Path(configured)
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "s3sink"

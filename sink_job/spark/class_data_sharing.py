@@ -1,9 +1,9 @@
-"""An archive of the classes that a session loads, so that the next JVM maps them instead of loading them anew.
+"""Builds the class data sharing (CDS) archive of the JVM, which shortens the start of a session.
 
-Half of the CPU time until the first round goes into loading and compiling the same classes each time. The JVM can keep
-them in a file (class data sharing). The file belongs to one Java and one set of jars: another JVM, or other jars, leave
-it alone. It is made on request, `python -m sink_job.spark.class_data_sharing`, where many starts will follow: when an
-image is built, before tests. Without it everything works, only later.
+Half of the CPU time until the first round is spent on loading and compiling the same classes. A CDS archive contains
+them in a form that the JVM maps into memory. The archive is valid for one Java and one set of jars; a JVM with another
+Java or other jars ignores it. `python -m sink_job.spark.class_data_sharing` builds it, before many starts: in an image
+build, or before tests. The archive is optional.
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ from sink_job.spark.jars import archive_path, connector_jars
 from sink_job.spark.session import session
 
 UNUSED_S = 7 * 86_400
-"""Archives that were not asked for within this time, in seconds, are removed when another one is made."""
+"""Archives that were not used within this time, in seconds, are deleted when another one is built."""
 
 
 def build_cds_archive() -> Path:
-    """Make the archive unless it is there: starts a session, runs a round, and takes down what that loaded (150 MB)."""
+    """Builds the archive (150 MB) if it does not exist, and returns its path.
+
+    Starts a session and runs a round; the JVM writes the loaded classes at its exit.
+    """
     jars = connector_jars()
     path = archive_path(jars)
     if path.exists():
@@ -40,35 +43,35 @@ def build_cds_archive() -> Path:
             os.utime(path)
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
-    made = path.with_suffix(f".{os.getpid()}")
-    option = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={made}"}
+    new = path.with_suffix(f".{os.getpid()}")
+    option = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={new}"}
     settings = SparkSettings(app_name="s3sink-archive", jars=jars, cores=1, conf=option)
     with session(settings, patience_s=300) as spark:
-        nobody = {"bootstrap.servers": "127.0.0.1:1"}
-        engine = SparkEngine(spark, nobody, group_id="archive", poll_timeout_ms=100)
-        here, there = TopicPartition("archive", 0), TopicPartition("archive", 1)
-        engine.run(ranges={}, idle=[here], inputs={}, columns=Columns(), factory=stateless(_nothing))
-        with suppress(SinkError):  # nobody answers there, but a consumer has been made
+        unreachable = {"bootstrap.servers": "127.0.0.1:1"}
+        engine = SparkEngine(spark, unreachable, group_id="archive", poll_timeout_ms=100)
+        idle, read = TopicPartition("archive", 0), TopicPartition("archive", 1)
+        engine.run(ranges={}, idle=[idle], inputs={}, columns=Columns(), factory=stateless(_discard))
+        with suppress(SinkError):  # no broker answers, but the classes of a consumer have been loaded
             columns = Columns(timestamp=True)
-            engine.run(ranges={there: Range(0, 1)}, idle=[], inputs={}, columns=columns, factory=stateless(_nothing))
-        _ask_kubernetes(spark)
-    made.replace(path)
+            engine.run(ranges={read: Range(0, 1)}, idle=[], inputs={}, columns=columns, factory=stateless(_discard))
+        _load_kubernetes_client(spark)
+    new.replace(path)
     remove_unused(path)
     return path
 
 
 def remove_unused(path: Path) -> None:
-    """Removes the archives beside `path` that were not used for `UNUSED_S`.
+    """Deletes the archives beside `path` that were not used for `UNUSED_S` seconds.
 
-    Other checkouts have archives of their own: an archive belongs to the files of one PySpark.
+    Other checkouts have their own archives, because an archive belongs to the files of one PySpark.
     """
     for other in path.parent.glob("spark-*.jsa"):
         if other != path and other.stat().st_mtime < time.time() - UNUSED_S:
             other.unlink(missing_ok=True)
 
 
-def _ask_kubernetes(spark: SparkSession) -> None:
-    """Makes the client of a driver with executors in pods, and has it ask where nobody answers."""
+def _load_kubernetes_client(spark: SparkSession) -> None:
+    """Loads the classes of the Kubernetes client, which a driver with executor pods uses, with a request that fails."""
     jvm = spark.sparkContext._gateway.jvm.io.fabric8.kubernetes.client  # type: ignore[union-attr]
     config = jvm.ConfigBuilder().withMasterUrl("https://127.0.0.1:1").withRequestRetryBackoffLimit(0).build()
     client = jvm.KubernetesClientBuilder().withConfig(config).build()
@@ -77,7 +80,7 @@ def _ask_kubernetes(spark: SparkSession) -> None:
     client.close()
 
 
-def _nothing(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
+def _discard(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
     for _ in batches:
         pass
     return b""

@@ -1,8 +1,9 @@
-"""Packs, the rows in which records come from Spark's reader, read as batches of records, without copying them.
+"""Converts columnar batches, the rows of Spark's reader, to Arrow record batches without a copy.
 
-A pack (ColumnarBatcher.java) holds records of one topic-partition: `topic`, `partition`, the number of `records`, and
-columns of bytes that are the buffers of Arrow's arrays. `<name>_bounds` are int32, one more than values; `<name>_valid`
-is a bit per value, empty where none is null. Behind what `records` calls for, bytes have no meaning.
+A columnar batch (ColumnarBatcher.java) is one Spark row with records of one topic-partition: `topic`, `partition`, the
+number of `records`, and binary columns with the buffers of Arrow arrays. `<name>_bounds` are int32 offsets, one more
+than values. `<name>_valid` has one bit per value; it is empty if no value is null. Bytes after the last record are
+undefined.
 """
 
 from __future__ import annotations
@@ -15,27 +16,26 @@ import pyarrow as pa
 
 from sink_job.api.topic_partition import TopicPartition
 
-_NOTHING = pa.py_buffer(b"")
+_EMPTY = pa.py_buffer(b"")
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
 
 class PartitionBatch(NamedTuple):
-    """Records of one topic-partition, at least one; the columns are those of
-    `sink_job.engine.types.PartitionFunction`."""
+    """Records of one topic-partition, at least one. `sink_job.engine.types.PartitionFunction` describes the columns."""
 
     tp: TopicPartition
     records: pa.RecordBatch
 
 
 def iter_batches(rows: pa.RecordBatch) -> Iterator[PartitionBatch]:
-    """The packs in a batch of rows."""
+    """The columnar batches in a batch of Spark's rows."""
     topics, partitions, counts = (rows[name].to_pylist() for name in ("topic", "partition", "records"))
     for row, (topic, partition, count) in enumerate(zip(topics, partitions, counts, strict=True)):
         yield PartitionBatch(TopicPartition(topic, partition), _Row(rows, row, count).records())
 
 
 class _Row:
-    """One pack, its buffers where they lie."""
+    """One columnar batch, as views of its buffers."""
 
     def __init__(self, rows: pa.RecordBatch, row: int, count: int) -> None:
         self._rows = rows
@@ -74,11 +74,11 @@ class _Row:
         return bits if bits.size else None
 
     def _buffer(self, name: str, align: int = 1) -> pa.Buffer:
-        """The bytes of a column; numbers are copied where they do not lie at a multiple of their size."""
+        """The bytes of a column. They are copied only if their address is not a multiple of `align`."""
         column = self._rows[name]
         _, bounds, data = column.buffers()
         start, end = np.frombuffer(bounds, np.int32, count=2, offset=4 * (column.offset + self._row)).tolist()
         if start == end:
-            return _NOTHING
+            return _EMPTY
         buffer = data.slice(start, end - start)
         return buffer if buffer.address % align == 0 else pa.py_buffer(buffer.to_pybytes())

@@ -1,7 +1,7 @@
-"""What Spark is told: measured settings, those that exactly-once rests on, and the user's between them.
+"""The Spark configuration: measured defaults, the user's settings, and settings that exactly-once delivery requires.
 
-A sink runs its tasks in the driver's own JVM (Local), or in executor pods that Spark makes in Kubernetes (Cluster).
-What is different there comes as a file of properties from the operator; the rest is the same.
+A sink runs its tasks in the driver's JVM (Local), or in executor pods that Spark creates in Kubernetes (Cluster). For
+Cluster the operator supplies a file with additional properties.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from sink_job.spark.executor_pods import ExecutorConfig
 from sink_job.spark.jars import archive_path
 
 POD_SOCKETS = "/tmp"
-"""Where workers' sockets are in a pod, whose folders are its own: the same place in the driver and in executors."""
+"""Directory of the workers' sockets in a pod: the same path in the driver and in executors."""
 
-SOCKET_DIR_LENGTH = 60  # Spark's limit, which leaves room for its names in the system's 107
-_TRIES = 4  # of a task; local mode has none unless told
+SOCKET_DIR_LENGTH = 60  # Spark's limit: its names must fit into the operating system's limit of 107
+_MAX_TASK_ATTEMPTS = 4  # Spark's default in local mode is 1
 
 _OWNED = {
     "spark.driver.bindAddress",
@@ -45,14 +45,14 @@ _FIXED = {
     "spark.speculation": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.catalogImplementation": "in-memory",
-    # A batch by its bytes alone: records are of any size.
+    # Limit batches by bytes and not by records, which can have any size.
     "spark.sql.execution.arrow.maxBytesPerBatch": "1m",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "0",
-    "spark.task.maxFailures": str(_TRIES),
+    "spark.task.maxFailures": str(_MAX_TASK_ATTEMPTS),
 }
 _DEFAULTS = {
-    # Consumers are kept from round to round: making one costs more than reading a small range. What they fetched beyond
-    # a range is let go sooner: in a backlog of many partitions it would fill the heap.
+    # Keep consumers between rounds: the creation of one costs more than the read of a small range. Release data fetched
+    # beyond a range sooner: with a backlog in many partitions it would fill the heap.
     "spark.kafka.consumer.cache.capacity": "2048",
     "spark.kafka.consumer.cache.timeout": "20s",
     "spark.kafka.consumer.cache.evictorThreadRunInterval": "5s",
@@ -60,7 +60,7 @@ _DEFAULTS = {
     "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "2s",
     "spark.locality.wait": "0",
     "spark.sql.session.timeZone": "UTC",
-    # What is kept of past rounds for pages that nobody serves.
+    # Limit the data about past rounds for the web UI, which is disabled.
     "spark.sql.ui.retainedExecutions": "1",
     "spark.ui.enabled": "false",
     "spark.ui.retainedJobs": "1",
@@ -72,11 +72,11 @@ _DRIVER_OPTIONS, _EXECUTOR_OPTIONS = "spark.driver.extraJavaOptions", "spark.exe
 _DRIVER_CLASSES, _EXECUTOR_CLASSES = "spark.driver.extraClassPath", "spark.executor.extraClassPath"
 _PYTHON_PATH = "spark.executorEnv.PYTHONPATH"
 
-# What a reader makes is garbage at once: a collector that marks beside it takes a third more CPU time.
-_COLLECT = ("-XX:+UseParallelGC",)
-# Most of what a start runs, it runs once or twice: a compiler that waits for code that stays hot saves a quarter of the
-# CPU until the first round, and finds a reader's loops within the first 100,000 records all the same.
-_COMPILE_LATE = (
+# The objects of a reader are short-lived: a collector with concurrent marking needs a third more CPU time.
+_GARBAGE_COLLECTION = ("-XX:+UseParallelGC",)
+# Most code of a start runs once or twice. Later compilation saves a quarter of the CPU time until the first round; the
+# loops of the reader are still compiled within the first 100,000 records.
+_LATE_COMPILATION = (
     "-XX:Tier4InvocationThreshold=50000",
     "-XX:Tier4MinInvocationThreshold=6000",
     "-XX:Tier4CompileThreshold=150000",
@@ -86,10 +86,14 @@ _COMPILE_LATE = (
 
 @dataclass(frozen=True, kw_only=True)
 class SparkSettings:
-    """`cores`: tasks at a time (None: as many as this process may use). `heap` of the JVM in bytes. `conf`: the user's.
+    """The settings of a session.
 
-    `jars`: Spark's Kafka connector. `temp_dir`: under it is the folder for all that Spark writes (None: the system's).
-    `cluster`: where tasks run in executors of their own, which have the same files as this process at the same places.
+    `jars`: Spark's Kafka connector.
+    `cores`: number of concurrent tasks; None: the number of CPUs that this process may use.
+    `heap`: heap of the driver's JVM, in bytes.
+    `temp_dir`: parent of the directory for Spark's files; None: the system's temporary directory.
+    `conf`: the user's Spark properties.
+    `cluster`: executor pods, whose image has the same files at the same paths; None: local mode.
     """
 
     app_name: str
@@ -102,22 +106,23 @@ class SparkSettings:
 
 
 def spark_conf(settings: SparkSettings, folder: Path, sockets: Path, log4j: Path) -> dict[str, str]:
-    """The whole configuration, with `folder` for files and `sockets` for sockets. Raises ConfigurationError."""
+    """The complete configuration. `folder`: directory for files; `sockets`: directory for sockets; `log4j`: logging
+    configuration. Raises ConfigurationError for a user's property that the sink sets."""
     owned = sorted(key for key in settings.conf if key in _OWNED)
     if owned:
-        raise ConfigurationError(f"spec.sparkConf: {', '.join(owned)}: the sink sets this itself")
+        raise ConfigurationError(f"spec.sparkConf: {', '.join(owned)}: set by the sink; remove it from the spec")
     cluster = settings.cluster
-    told = {**settings.conf, **({} if cluster is None else cluster.properties)}
+    given = {**settings.conf, **({} if cluster is None else cluster.properties)}
     return {
         **_DEFAULTS,
-        **told,
+        **given,
         **_FIXED,
-        **(_in_process(settings, sockets) if cluster is None else _in_pods(settings, cluster, told, log4j)),
+        **(_local(settings, sockets) if cluster is None else _in_pods(settings, cluster, given, log4j)),
         "spark.app.name": settings.app_name,
         "spark.driver.memory": f"{settings.heap >> 20}m",
-        _DRIVER_CLASSES: _class_path(settings, told.get(_DRIVER_CLASSES)),
+        _DRIVER_CLASSES: _class_path(settings, given.get(_DRIVER_CLASSES)),
         _DRIVER_OPTIONS: _options(
-            told.get(_DRIVER_OPTIONS),
+            given.get(_DRIVER_OPTIONS),
             *_archive(settings.jars),
             _logging(log4j),
             f"-Djava.io.tmpdir={folder}",
@@ -125,14 +130,14 @@ def spark_conf(settings: SparkSettings, folder: Path, sockets: Path, log4j: Path
         ),
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        _PYTHON_PATH: os.pathsep.join(filter(None, [_packages(), told.get(_PYTHON_PATH)])),
+        _PYTHON_PATH: os.pathsep.join(filter(None, [_packages(), given.get(_PYTHON_PATH)])),
     }
 
 
-def _in_process(settings: SparkSettings, sockets: Path) -> dict[str, str]:
+def _local(settings: SparkSettings, sockets: Path) -> dict[str, str]:
     cores = settings.cores or len(os.sched_getaffinity(0))
     return {
-        "spark.master": f"local[{cores},{_TRIES}]",
+        "spark.master": f"local[{cores},{_MAX_TASK_ATTEMPTS}]",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.python.unix.domain.socket.enabled": str(len(str(sockets)) <= SOCKET_DIR_LENGTH).lower(),
@@ -140,14 +145,14 @@ def _in_process(settings: SparkSettings, sockets: Path) -> dict[str, str]:
     }
 
 
-def _in_pods(settings: SparkSettings, cluster: ExecutorConfig, told: Mapping[str, str], log4j: Path) -> dict[str, str]:
+def _in_pods(settings: SparkSettings, cluster: ExecutorConfig, given: Mapping[str, str], log4j: Path) -> dict[str, str]:
     return {
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.python.unix.domain.socket.dir": POD_SOCKETS,
-        _EXECUTOR_CLASSES: _class_path(settings, told.get(_EXECUTOR_CLASSES)),
-        # A container without a limit of CPUs sees all of its node's, and would collect with a thread on each.
+        _EXECUTOR_CLASSES: _class_path(settings, given.get(_EXECUTOR_CLASSES)),
+        # A container without a CPU limit has all CPUs of its node, and would use one collector thread for each.
         _EXECUTOR_OPTIONS: _options(
-            told.get(_EXECUTOR_OPTIONS),
+            given.get(_EXECUTOR_OPTIONS),
             *_archive(settings.jars),
             f"-XX:ActiveProcessorCount={max(2, cluster.cores)}",
             _logging(log4j),
@@ -159,8 +164,8 @@ def _class_path(settings: SparkSettings, users: str | None) -> str:
     return os.pathsep.join(filter(None, [*map(str, settings.jars), users]))
 
 
-def _options(users: str | None, *ours: str) -> str:
-    return " ".join(filter(None, [users, *_COLLECT, *_COMPILE_LATE, *ours]))
+def _options(users: str | None, *additional: str) -> str:
+    return " ".join(filter(None, [users, *_GARBAGE_COLLECTION, *_LATE_COMPILATION, *additional]))
 
 
 def _logging(log4j: Path) -> str:
@@ -172,7 +177,7 @@ def _packages() -> str:
 
 
 def _archive(jars: Sequence[Path]) -> list[str]:
-    """The JVM's option for the class archive, where somebody made one."""
+    """The JVM's option for the CDS archive, if one exists."""
     if not all(jar.exists() for jar in jars):
         return []
     path = archive_path(jars)

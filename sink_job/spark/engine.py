@@ -1,7 +1,7 @@
-"""Runs a round on Spark: one job, one call of the round's work per topic-partition.
+"""Runs a round on Spark: one job, with one call of the task processor per topic-partition.
 
-A topic-partition with much to read has a task of its own. Small ranges and idle topic-partitions share tasks, a few for
-each core: a task costs 5 to 10 ms, so 512 of them would take seconds to read nothing.
+A topic-partition with a large range has its own task. Small ranges and idle topic-partitions share a few tasks per
+core: a task has an overhead of 5 to 10 ms, so 512 tasks without records would take seconds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sink_job.spark.task import OUTCOMES_DDL, InlineInputs, SparkTask, TaskFailu
 from sink_job.spark.task_packing import TaskAssignment, assign_tasks
 
 _log = logging.getLogger(__name__)
-_INLINE_BYTES = 512 << 10  # more goes to the executors once each, not with every task
+_INLINE_BYTES = 512 << 10  # larger inputs are broadcast once to each executor instead of sent with every task
 
 
 class SparkEngine:
@@ -43,9 +43,11 @@ class SparkEngine:
         cores: int | None = None,
         poll_timeout_ms: int = 15_000,
     ) -> None:
-        """`client`: the properties of a Kafka consumer (KafkaProperties.client()), in clear; `redact` takes secrets out
-        of messages. `cores`: tasks at a time (None: what Spark says). The executors keep consumers under group ids that
-        begin as `group_id`.
+        """`client`: properties of a Kafka consumer (KafkaProperties.client()), with secrets in plain text.
+        `group_id`: prefix of the group ids under which executors keep their consumers.
+        `redact`: removes secrets from messages.
+        `cores`: number of concurrent tasks; None: Spark's default parallelism.
+        `poll_timeout_ms`: maximum time of a poll without an answer.
         """
         context = spark.sparkContext
         self._spark = spark
@@ -70,7 +72,7 @@ class SparkEngine:
     ) -> dict[TopicPartition, bytes]:
         """See `sink_job.engine.types.Engine.run`."""
         if self._cancelled.is_set():
-            raise Cancelled("cancelled before it began")
+            raise Cancelled("cancelled before the start of the run")
         layout = assign_tasks(ranges, idle, cores=self._cores)
         if not layout.members:
             return {}
@@ -102,8 +104,8 @@ class SparkEngine:
         """One row per topic-partition."""
         tasks = [*layout.single, *layout.shared]
         members = [[partition for partition, _ in task] for task in tasks]
-        packs = self._reader.read(tasks, columns, fetch_bytes=fetch_bytes)
-        return packs.mapInArrow(SparkTask(factory, sent.inputs, members, self._attempts), OUTCOMES_DDL)
+        batches = self._reader.read(tasks, columns, fetch_bytes=fetch_bytes)
+        return batches.mapInArrow(SparkTask(factory, sent.inputs, members, self._attempts), OUTCOMES_DDL)
 
     def _send(self, inputs: Mapping[TopicPartition, bytes]) -> _ShippedInputs:
         if sum(map(len, inputs.values())) <= _INLINE_BYTES:
@@ -118,7 +120,7 @@ class SparkEngine:
                 self._raise(pickle.loads(result))
             results[TopicPartition(topic, partition)] = result
         if len(results) != len(layout.members):
-            raise SinkError(f"{len(layout.members) - len(results)} topic-partitions of the round gave no result")
+            raise SinkError(f"Spark returned no result for {len(layout.members) - len(results)} topic-partitions")
         return results
 
     def _raise(self, failure: TaskFailure) -> None:
@@ -133,9 +135,9 @@ class _ShippedInputs:
 
 
 def _attempts(context: SparkContext) -> int:
-    """How often Spark tries a task: in local mode the master says so, `local[cores,tries]`."""
+    """The maximum number of attempts of a task. In local mode it is in the master URL, `local[cores,attempts]`."""
     master = context.master or ""
     if master.startswith("local"):
-        _, comma, tries = master.rstrip("]").partition(",")
-        return int(tries) if comma else 1
+        _, comma, attempts = master.rstrip("]").partition(",")
+        return int(attempts) if comma else 1
     return int(context.getConf().get("spark.task.maxFailures") or "4")

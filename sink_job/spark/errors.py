@@ -1,4 +1,4 @@
-"""What a failed Spark job says, as errors of the domain: the one place that reads Spark's messages."""
+"""Maps the messages of failed Spark jobs to the errors of this project."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sink_job.api.errors import ConfigurationError, DataLoss, OutOfMemory, SinkE
 from sink_job.kafka.errors import JavaThrowable, domain_error, is_known
 
 _CLASS = r"((?:[a-z_]\w*\.)+[A-Z][\w$]*(?:Exception|Error))"
-_IN_TASK = re.compile(r"\(TID \d+\) \([^)]*\): ")  # between what the job and what its last task threw
+_IN_TASK = re.compile(r"\(TID \d+\) \([^)]*\): ")  # separates the job's exception from that of its last task
 _THROWN = re.compile(rf"^(?:Caused by)?: {_CLASS}(?:: (.*))?$", re.MULTILINE)
 _LOST = re.compile(r"in offset (\[-?\d+, -?\d+\)) for topic partition (\S+)|offset (-?\d+)[^\n]*?partition (\S+)")
 _TRACE_END = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration)\b.*)$", re.MULTILINE)
@@ -23,9 +23,9 @@ _WORKER_GONE = ("Python worker exited unexpectedly", "Python worker failed to co
 
 
 def job_error(error: Exception, *, servers: str, redact: Callable[[str], str]) -> SinkError:
-    """The domain error for what a Spark action raised: a sentence, without a stack and without a secret.
+    """The error for an exception of a Spark action. Its message has no stack trace and no secret.
 
-    `servers`: the brokers that the job read from.
+    `servers`: the brokers of the job. `redact`: removes secrets.
     """
     if isinstance(error, Py4JNetworkError | ConnectionError):
         return TransientError("Spark's JVM has ended unexpectedly")
@@ -33,18 +33,18 @@ def job_error(error: Exception, *, servers: str, redact: Callable[[str], str]) -
     if any(phrase in text for phrase in _LOSSES):
         return DataLoss(_loss(text))
     if any(phrase in text for phrase in _WORKER_GONE):
-        return OutOfMemory("a Python worker of Spark was killed, most likely for lack of memory")
+        return OutOfMemory("a Python worker of Spark was killed, probably because it was out of memory")
     if lost := _EXECUTOR_LOST.search(text):
         if _KILLED.search(lost[1]):
-            return OutOfMemory(f"an executor was killed, most likely for lack of memory: {lost[1]}")
-        return TransientError(f"an executor was lost, more often than a task is tried: {lost[1]}")
+            return OutOfMemory(f"an executor was killed, probably because it was out of memory: {lost[1]}")
+        return TransientError(f"an executor was lost in each attempt of a task: {lost[1]}")
     if full := _DISK_FULL.search(text):
         return TransientError(
-            f"the local disk of a task is full or limited ({full[0]}): give the pods, or TMPDIR on a laptop, more room "
-            "for what tasks spill. Nothing is lost"
+            f"the local disk of a task is full or limited ({full[0]}). No data is lost: increase the ephemeral storage "
+            "of the pods, or set TMPDIR to a larger disk on a laptop, and start the sink again"
         )
     if "java.lang.OutOfMemoryError" in text:
-        return ConfigurationError("Spark's JVM ran out of memory; give it more, or lower spec.rounds.maxBytes")
+        return ConfigurationError("Spark's JVM is out of memory: increase its memory, or lower spec.rounds.maxBytes")
     chain = [JavaThrowable.of(name, message or "") for name, message in _THROWN.findall(_IN_TASK.sub("\n: ", text))]
     if known := [thrown for thrown in chain if is_known(thrown)]:
         return domain_error(known, doing="read records", servers=servers)
@@ -52,16 +52,16 @@ def job_error(error: Exception, *, servers: str, redact: Callable[[str], str]) -
 
 
 def _loss(text: str) -> str:
-    """Kafka's partition and offsets out of the reader's message."""
+    """A message with the topic-partition and the offsets of the reader's message."""
     found = _LOST.search(text)
     if not found:
-        return "Kafka no longer holds records that were to be read"
+        return "Kafka no longer holds records of the round"
     offsets, partition = (found[1], found[2]) if found[2] else (found[3], found[4])
-    return f"Kafka no longer holds records of {partition.rstrip('.,')} that were to be read: offsets {offsets}"
+    return f"Kafka no longer holds records of {partition.rstrip('.,')}: offsets {offsets}"
 
 
 def _last_line(text: str, chain: list[JavaThrowable]) -> str:
-    """What a person would look for: the end of a Python traceback, else the innermost Java exception."""
+    """The last line of the Python traceback, else the innermost Java exception."""
     if "Traceback (most recent call last)" in text:
         trace = re.split(r"^\tat ", text[text.rindex("Traceback (most recent call last)") :], maxsplit=1, flags=re.M)[0]
         if lines := _TRACE_END.findall(trace):

@@ -1,4 +1,4 @@
-"""Executors in pods of their own, as the operator describes them in a file of Spark's properties."""
+"""Executor pods: reads the operator's file of Spark properties that describes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _MEBIBYTES = re.compile(r"(\d+)m")
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutorConfig:
-    """`instances` executors of `cores` tasks at a time and `memory` bytes each, all of their processes together."""
+    """The executor pods: `instances` executors, each with `cores` concurrent tasks and `memory` bytes for all of its
+    processes. `properties` are Spark's."""
 
     properties: Mapping[str, str]
     instances: int
@@ -26,7 +27,8 @@ class ExecutorConfig:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> ExecutorConfig:
-        """Raises ConfigurationError for properties that don't say how many executors there are, and of what size."""
+        """The executors of these properties. Raises ConfigurationError if the number or the size is missing or
+        invalid."""
         return cls(
             properties=properties,
             instances=_whole(properties, "spark.executor.instances"),
@@ -37,14 +39,14 @@ class ExecutorConfig:
 
     @property
     def slots(self) -> int:
-        """Tasks at a time, in all executors."""
+        """The number of concurrent tasks of all executors."""
         return self.instances * self.cores
 
 
 def read_executor_config(path: Path, environ: Mapping[str, str]) -> ExecutorConfig:
-    """The executors that the properties in `path` describe; `${NAME}` in a value is the environment's.
+    """The executors of the properties file `path`. `${NAME}` in a value is replaced by an environment variable.
 
-    Raises ConfigurationError for a file that can't be read, and for a variable that is not set.
+    Raises ConfigurationError for an unreadable file, an invalid line, and a variable that is not set.
     """
     try:
         text = path.read_text()
@@ -54,7 +56,10 @@ def read_executor_config(path: Path, environ: Mapping[str, str]) -> ExecutorConf
 
 
 def parse_properties(text: str) -> Iterator[tuple[str, str]]:
-    """Names and values of a Java properties file with one `name=value` a line, escapes by backslash."""
+    """Names and values of a Java properties file with one `name=value` per line and backslash escapes.
+
+    Raises ConfigurationError for any other line.
+    """
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith(("#", "!")):
             continue
@@ -67,7 +72,7 @@ def parse_properties(text: str) -> Iterator[tuple[str, str]]:
 def _filled(name: str, value: str, environ: Mapping[str, str]) -> str:
     def of(match: re.Match[str]) -> str:
         if not environ.get(match[1]):
-            raise ConfigurationError(f"--spark-properties: {name} needs ${match[1]}, which is not set here")
+            raise ConfigurationError(f"--spark-properties: {name} needs the environment variable {match[1]}: set it")
         return environ[match[1]]
 
     return _VARIABLE.sub(of, value)
@@ -76,12 +81,12 @@ def _filled(name: str, value: str, environ: Mapping[str, str]) -> str:
 def _whole(properties: Mapping[str, str], name: str) -> int:
     text = properties.get(name, "")
     if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise ConfigurationError(f"--spark-properties: {name} has to be a whole number above 0, not {text!r}")
+        raise ConfigurationError(f"--spark-properties: {name} must be an integer greater than 0, not {text!r}")
     return int(text)
 
 
 def _mebibytes(properties: Mapping[str, str], name: str) -> int:
     match = _MEBIBYTES.fullmatch(properties.get(name, ""))
     if match is None:
-        raise ConfigurationError(f"--spark-properties: {name} has to be a size such as 1024m")
+        raise ConfigurationError(f"--spark-properties: {name} must be a size such as 1024m")
     return int(match[1]) * MI

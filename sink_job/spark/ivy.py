@@ -1,8 +1,8 @@
-"""Fetches jars by the Ivy that comes inside PySpark: no Maven, nothing to install.
+"""Downloads jars with Ivy, which PySpark includes. Maven is not needed.
 
-One resolver only, with Ivy's own default address or what the user's `ivy.maven.root` says: Spark's default chain asks
-~/.m2 first, where a pom without its jar ends the download. Poms and checksum files are not fetched: what a jar depends
-on is left out, and each jar has its pinned SHA-256.
+Uses a single resolver, with Ivy's default repository or the mirror in `$S3SINK_MAVEN_ROOT`. Spark's default resolvers
+search ~/.m2 first, and fail if a pom there has no jar. Poms and checksum files are not downloaded: dependencies are not
+needed, and each jar has its pinned SHA-256.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _SETTINGS = """<ivysettings>
 
 
 def fetch(jars: Sequence[Jar], folder: Path) -> None:
-    """Puts each of `jars`, without what it depends on, into `folder` as `Jar.file_name`; checksums are the caller's.
+    """Downloads `jars`, without their dependencies, to `folder` as `Jar.file_name`. Does not verify checksums.
 
-    `$S3SINK_MAVEN_ROOT` names a mirror. Raises `TransientError`, with Ivy's own words, when one cannot be had.
+    `$S3SINK_MAVEN_ROOT` is the URL of a mirror. Raises `TransientError` with Ivy's message if a download fails.
     """
     with tempfile.TemporaryDirectory(prefix=".ivy-", dir=folder) as name:
         work = Path(name)
         for path in _resolve(jars, work):
-            # Ivy names what it retrieves <group>_<artifact>-<version>.jar.
+            # Ivy names a downloaded file <group>_<artifact>-<version>.jar.
             for jar in jars:
                 if path.name == f"{jar.group}_{jar.file_name}":
                     shutil.move(path, folder / jar.file_name)
@@ -61,15 +61,15 @@ def _resolve(jars: Sequence[Jar], work: Path) -> list[Path]:
         try:
             found = utils.resolveMavenCoordinates(coordinates, ivy, none, False, nothing, False, out)
         except Py4JJavaError as error:
-            raise TransientError(f"cannot fetch {coordinates}: {_last_words(log)}") from error
+            raise TransientError(f"cannot download {coordinates}: {_last_lines(log)}") from error
         return [Path(found.apply(i)) for i in range(found.size())]
     finally:
         gateway.shutdown()
         if gateway.proc.stdin:
-            gateway.proc.stdin.close()  # the JVM ends with its standard input
+            gateway.proc.stdin.close()  # the JVM exits when its standard input is closed
         gateway.proc.wait(timeout=30)
 
 
-def _last_words(log: Path) -> str:
+def _last_lines(log: Path) -> str:
     lines = [line.strip(" \t:") for line in log.read_text(errors="replace").splitlines() if line.strip(" \t:")]
     return " / ".join(lines[-4:]) or "no reason given"

@@ -1,8 +1,8 @@
-"""The jars of Spark's Kafka connector: which ones, where they are kept, and how they come there.
+"""The jars of Spark's Kafka connector: their pinned versions, their cache, and their download.
 
-PySpark brings Spark but not its Kafka connector. The set below goes with the PySpark version of pyproject.toml and
-passed the exact-offset tests with it; it is pinned here alone, each file with its checksum. An image that holds the
-jars already (in Spark's own folder or in `$S3SINK_JARS`) is asked first, so that nothing is fetched there.
+PySpark includes Spark without its Kafka connector. The jars below belong to the PySpark version of pyproject.toml and
+are tested with it. Each is pinned with its checksum. An image can contain the jars, in Spark's own directory or in
+`$S3SINK_JARS`; then nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, order=True)
 class Jar:
-    """One file of a jar set, by its Maven coordinates; `sha256` in hexadecimal."""
+    """A jar by its Maven coordinates. `sha256` is in hexadecimal."""
 
     group: str
     artifact: str
@@ -44,7 +44,7 @@ class Jar:
 
 
 def jar_table(text: str) -> tuple[Jar, ...]:
-    """The jars of a table of `group:artifact:version` and `sha256`, in turn, with white space between."""
+    """The jars of a table: alternating `group:artifact:version` and `sha256`, separated by white space."""
     words = iter(text.split())
     return tuple(_jar(coordinates, sha256) for coordinates, sha256 in zip(words, words, strict=True))
 
@@ -67,11 +67,11 @@ CONNECTOR = jar_table("""
 
 
 def connector_jars(report: Report | None = None) -> list[Path]:
-    """The connector's jars on this machine, fetched once when there is no other way.
+    """The paths of the connector's jars.
 
-    Looked for in `$S3SINK_JARS`, in Spark's own jars folder and in the cache, in this order. `report` takes a line for
-    people when something is fetched; it goes to standard error when left out. Raises `ConfigurationError` when a file
-    has another checksum than pinned and `TransientError` when the registry cannot be reached.
+    Searches `$S3SINK_JARS`, Spark's jars directory and the cache, in this order. Missing jars are downloaded to the
+    cache once. `report` receives a progress line for a download (default: standard error). Raises `ConfigurationError`
+    if a file does not have the pinned checksum, and `TransientError` if the download fails.
     """
     for folder in (os.environ.get("S3SINK_JARS"), _spark_jars()):
         present = _present(Path(folder), CONNECTOR) if folder else None
@@ -81,30 +81,31 @@ def connector_jars(report: Report | None = None) -> list[Path]:
 
 
 def cached_jars(name: str, jars: Sequence[Jar], title: str, *, report: Report | None = None) -> list[Path]:
-    """The paths of `jars` in the cache's folder `name`, each with its pinned checksum; what is missing is fetched.
+    """The paths of `jars` in the directory `name` of the cache, with verified checksums. Downloads missing jars.
 
-    Safe to be called by several processes at once. Raises as `connector_jars` does.
+    Several processes can call it concurrently. Raises the errors of `connector_jars`.
     """
     folder = cache_dir() / "jars" / name
     folder.mkdir(parents=True, exist_ok=True)
-    with _one_at_a_time(folder / ".lock"):
-        missing = [jar for jar in jars if not _is_right(folder / jar.file_name, jar)]
+    with _exclusive(folder / ".lock"):
+        missing = [jar for jar in jars if not _has_pinned_checksum(folder / jar.file_name, jar)]
         if missing:
-            from sink_job.spark.ivy import fetch  # a JVM's worth of imports, needed once a machine
+            from sink_job.spark.ivy import fetch  # slow imports, needed once per machine
 
-            (report or _to_stderr)(f"fetching {len(missing)} jars of {title} (once, into {folder}) ...")
+            (report or _to_stderr)(f"downloading {len(missing)} jars of {title} (once, to {folder}) ...")
             fetch(missing, folder)
             for jar in missing:
-                if not _is_right(folder / jar.file_name, jar):
+                if not _has_pinned_checksum(folder / jar.file_name, jar):
                     (folder / jar.file_name).unlink(missing_ok=True)
                     raise ConfigurationError(
-                        f"{jar.coordinates}: the file that was fetched does not have the pinned checksum {jar.sha256}"
+                        f"{jar.coordinates}: the downloaded file does not have the pinned SHA-256 checksum "
+                        f"{jar.sha256}: check the mirror in S3SINK_MAVEN_ROOT"
                     )
     return [folder / jar.file_name for jar in jars]
 
 
 def _spark_jars() -> str | None:
-    """The folder of jars of the Spark that will run: `$SPARK_HOME`'s, else the one inside the PySpark package."""
+    """The jars directory of the Spark in use: in `$SPARK_HOME`, else in the PySpark package."""
     if home := os.environ.get("SPARK_HOME"):
         return str(Path(home) / "jars")
     import importlib.util
@@ -114,7 +115,8 @@ def _spark_jars() -> str | None:
 
 
 def _present(folder: Path, jars: Sequence[Jar]) -> list[Path] | None:
-    """One file for each of `jars` in `folder`, whatever its version: who builds an image chooses; None if one lacks."""
+    """One file for each of `jars` in `folder`, of any version, because an image may have others. None if one is
+    missing."""
     found = []
     for jar in jars:
         of_jar = sorted(folder.glob(f"*{jar.artifact}-[0-9]*.jar"))
@@ -124,7 +126,7 @@ def _present(folder: Path, jars: Sequence[Jar]) -> list[Path] | None:
     return found
 
 
-def _is_right(path: Path, jar: Jar) -> bool:
+def _has_pinned_checksum(path: Path, jar: Jar) -> bool:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest() == jar.sha256
     except FileNotFoundError:
@@ -132,7 +134,7 @@ def _is_right(path: Path, jar: Jar) -> bool:
 
 
 @contextmanager
-def _one_at_a_time(lock: Path) -> Iterator[None]:
+def _exclusive(lock: Path) -> Iterator[None]:
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -143,7 +145,7 @@ def _to_stderr(line: str) -> None:
 
 
 def archive_path(jars: Sequence[Path]) -> Path:
-    """Where the class archive (see `archive`) for this Java and these jars is kept, made or not."""
+    """The path of the CDS archive (see `class_data_sharing`) for this Java and these jars. It may not exist."""
     java = Path(java_binary()).resolve()
     files = [java, Path(pyspark.__file__), *jars]
     identity = [pyspark.__version__, *(f"{file}:{file.stat().st_mtime_ns}" for file in files)]

@@ -1,14 +1,13 @@
-"""Exact offset ranges of Kafka as a DataFrame of packs, one task for each list of ranges, by Spark's own Kafka RDD.
+"""Reads exact offset ranges from Kafka as a DataFrame of columnar batches, with Spark's own Kafka RDD.
 
-Spark's data source (`spark.read.format("kafka")`) puts around that RDD an admin client of its own for every read, an
-order of tasks of its own, and a row for each record. A row costs Spark a microsecond, and a small record is read in a
-fraction of that: so here a row is a *pack*, many records of one topic-partition (ColumnarBatcher.java makes them,
-pack.py reads them).
+Spark's data source (`spark.read.format("kafka")`) adds to that RDD an admin client for each read, its own assignment of
+tasks, and one row per record. A row costs Spark a microsecond, and the read of a small record takes a fraction of that.
+So a row here is a *columnar batch* of many records of one topic-partition. ColumnarBatcher.java creates the batches,
+columnar_batch.py reads them.
 
-ColumnarBatcher runs in the executors. Its class, compiled in the driver at the start, goes into a jar that
-`SparkContext.addJar` names to them: Spark's driver serves it, and an executor fetches it before its first task and puts
-it on the class path of its tasks. So it is in local mode, where the only executor is in the driver's JVM, and so with
-executors elsewhere, which have to reach the driver anyway; an image need not hold the jar.
+ColumnarBatcher runs in the executors. The driver compiles its class at the start and writes it to a jar, which
+`SparkContext.addJar` announces to the executors. An executor downloads the jar from the driver before its first task.
+This works in local mode and with executor pods, and the image does not need the jar.
 """
 
 from __future__ import annotations
@@ -30,12 +29,13 @@ TaskRanges = Sequence[tuple[TopicPartition, Range]]
 
 
 class RangeReader:
-    """Reads from one cluster, with consumers that the executors keep from read to read."""
+    """Reads from one cluster. The executors keep their consumers between reads."""
 
     def __init__(
         self, spark: SparkSession, client: Mapping[str, str], *, group_id: str, poll_timeout_ms: int = 15_000
     ) -> None:
-        """`client`: a Kafka consumer's properties, in clear. A poll without an answer fails after `poll_timeout_ms`."""
+        """`client`: properties of a Kafka consumer, with secrets in plain text. `group_id`: prefix of its group ids.
+        `poll_timeout_ms`: maximum time of a poll without an answer."""
         self._spark = spark
         self._client = dict(client)
         self._group_id = group_id
@@ -44,24 +44,24 @@ class RangeReader:
         assert gateway is not None
         self._java_map = gateway.jvm.java.util.HashMap
         self._ranges = new_instance(gateway, files("sink_job.spark") / "RangeReader.java", "s3sink.RangeReader")
-        self._packer = self._known_packer()
+        self._batcher = self._shipped_batcher()
 
     def read(self, tasks: Sequence[TaskRanges], columns: Columns, *, fetch_bytes: int) -> DataFrame:
-        """The records of `tasks`, a partition of the DataFrame each, as packs with what `columns` asks for.
+        """A DataFrame of columnar batches, with one partition per element of `tasks`.
 
-        `fetch_bytes`: what a fetch may bring, one of `fetch.SIZES` (a single larger batch of records still comes).
+        `fetch_bytes`: the fetch size, one of `fetch.SIZES`. Kafka still returns a single larger record batch.
         """
         plan = "\n".join(" ".join(f"{tp.topic} {tp.partition} {r.start} {r.end}" for tp, r in task) for task in tasks)
         params = self._java_map()
         for name, value in self._consumer(fetch_bytes).items():
             params.put(name, value)
-        packer = self._packer.of(_PACK_BYTES, columns.timestamp, columns.key, columns.headers)
+        batcher = self._batcher.of(_BATCH_BYTES, columns.timestamp, columns.key, columns.headers)
         session = self._spark._jsparkSession
-        packs = self._ranges.read(session, params, plan, self._poll_timeout_ms, packer, packer.schema())
-        return DataFrame(packs, self._spark)
+        batches = self._ranges.read(session, params, plan, self._poll_timeout_ms, batcher, batcher.schema())
+        return DataFrame(batches, self._spark)
 
-    def _known_packer(self) -> Any:
-        """A ColumnarBatcher, whose class the executors are told of, once a session."""
+    def _shipped_batcher(self) -> Any:
+        """A ColumnarBatcher. Sends its class to the executors, once per session."""
         context = self._spark.sparkContext
         gateway, source, name = (
             context._gateway,
@@ -94,5 +94,5 @@ class RangeReader:
         }
 
 
-_PACK_BYTES = 1 << 20  # of values
-_MAX_POLL_RECORDS = 50_000  # a poll asks the broker for the range it has, twice; so make it count
+_BATCH_BYTES = 1 << 20  # bytes of values
+_MAX_POLL_RECORDS = 50_000  # large, because each poll sends two requests for the available offsets to the broker

@@ -1,7 +1,7 @@
-"""The Spark session of a sink: a JVM beside this process, quiet logs, nothing left behind.
+"""The Spark session of a sink: starts and ends the JVM, forwards its log, and removes its files.
 
-It needs of Spark a context, Arrow and the Kafka connector: no catalog, no web pages, no listener's memory. All that
-Spark writes goes into one folder, which is removed at the end, and which the next start removes after a SIGKILL.
+A sink uses a Spark context, Arrow and the Kafka connector, and neither catalog nor web UI. Spark writes all files to
+one directory. It is removed at the end of the session, or after a SIGKILL at the next start.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _PREFIX = "s3sink-spark-"
 
 @contextmanager
 def session(settings: SparkSettings, *, patience_s: float = 5) -> Iterator[SparkSession]:
-    """A session; on leaving, the JVM, its workers and their files are gone. One at a time in a process.
+    """A Spark session. At its end the JVM, its workers and their files are removed. One session at a time per process.
 
-    The JVM has `patience_s` seconds to end by itself before it is killed.
-    Raises ConfigurationError for a key of `settings.conf` that the sink owns, and where the JVM does not start.
+    The JVM is killed if it has not exited `patience_s` seconds after the end. Raises ConfigurationError for a property
+    in `settings.conf` that the sink sets, and if the JVM does not start.
     """
     with _work_dir(settings.temp_dir) as folder, _socket_dir(folder) as sockets, _log4j() as log4j:
         conf = SparkConf(loadDefaults=False).setAll(list(spark_conf(settings, folder, sockets, log4j).items()))
@@ -50,31 +50,34 @@ def session(settings: SparkSettings, *, patience_s: float = 5) -> Iterator[Spark
             try:
                 yield spark
             finally:
-                with suppress(Exception):  # the JVM may be gone already; it is ended below in any case
+                with suppress(Exception):  # the JVM may have exited; it is ended below in any case
                     spark.stop()
         finally:
             _end(gateway, patience_s)
 
 
 def _launch(conf: SparkConf) -> Any:
-    """The JVM, with its error output line by line in our log. Raises ConfigurationError."""
+    """Starts the JVM and forwards its standard error to the log. Raises ConfigurationError."""
     try:
         gateway = launch_gateway(conf, popen_kwargs={"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE})
     except Exception as error:
-        raise ConfigurationError(f"Spark's JVM does not start (Java 17 or newer is needed): {error}") from None
+        raise ConfigurationError(
+            f"Spark's JVM does not start; check that Java 17 or newer is installed: {error}"
+        ) from None
     threading.Thread(target=_forward, args=(gateway.proc.stderr,), name="jvm-log", daemon=True).start()
     return gateway
 
 
 def _forward(stream: IO[bytes]) -> None:
-    """Errors of log4j2.properties as warnings; the rest (the workers' traces, which come back as errors) as debug."""
+    """Logs errors of the JVM as warnings, and other lines as debug messages. Traces of workers are reported
+    otherwise."""
     for line in stream:
         level = logging.WARNING if line.startswith((b"ERROR ", b"FATAL ")) else logging.DEBUG
         _log.log(level, "%s", line.decode(errors="replace").rstrip())
 
 
 def _end(gateway: Any, patience_s: float) -> None:
-    """The JVM ends when its standard input does; one that does not is killed."""
+    """Ends the JVM by closing its standard input, and kills it after `patience_s` seconds."""
     with suppress(Exception):
         gateway.shutdown()
     SparkContext._gateway = None
@@ -90,26 +93,26 @@ def _end(gateway: Any, patience_s: float) -> None:
 
 @contextmanager
 def _interrupts_kept() -> Iterator[None]:
-    """SparkContext puts its own handler on SIGINT; the sink's stays."""
+    """Keeps the sink's handler of SIGINT. SparkContext installs its own."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
+    previous = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)
 
 
 @contextmanager
 def _work_dir(parent: Path | None) -> Iterator[Path]:
-    """A folder that this process holds a lock on; those that nobody holds any more (SIGKILL) are removed on the way.
+    """A directory that this process locks. Removes directories without a lock, whose process was killed.
 
-    A lock ends with its process. The number in the name is for people: numbers come back, to others.
+    A lock ends with its process. The process id in the name is only information: the system reuses process ids.
     """
     base = Path(parent or tempfile.gettempdir()).resolve()
     for folder in base.glob(f"{_PREFIX}*-*"):
-        _remove_if_left(folder)
+        _remove_if_unlocked(folder)
     while True:
         folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base))
         lock = _locked(folder)
@@ -117,7 +120,7 @@ def _work_dir(parent: Path | None) -> Iterator[Path]:
             continue
         if folder.exists():
             break
-        os.close(lock)  # another start has taken it for one that was left
+        os.close(lock)  # another start has removed it before the lock
     try:
         yield folder
     finally:
@@ -125,14 +128,14 @@ def _work_dir(parent: Path | None) -> Iterator[Path]:
         os.close(lock)
 
 
-def _remove_if_left(folder: Path) -> None:
+def _remove_if_unlocked(folder: Path) -> None:
     if folder.name.removeprefix(_PREFIX).partition("-")[0].isdigit() and (lock := _locked(folder)) is not None:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
 
 
 def _locked(folder: Path) -> int | None:
-    """A descriptor that holds the lock on the folder; None where somebody else does, or where it can't be opened."""
+    """A file descriptor that holds the lock on the directory. None if another process holds it, or on an error."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
@@ -147,7 +150,7 @@ def _locked(folder: Path) -> int | None:
 
 @contextmanager
 def _socket_dir(folder: Path) -> Iterator[Path]:
-    """`folder`, or one in the system's temporary folder where that is too long a name for sockets."""
+    """`folder`; if its path is too long for sockets, a directory in the system's temporary directory."""
     if len(str(folder)) <= SOCKET_DIR_LENGTH:
         yield folder
     else:

@@ -1,7 +1,7 @@
-"""What one Spark task does: its share of the round's work, a call for each topic-partition and one row back for each.
+"""A Spark task: calls the task processor for each of its topic-partitions and returns one row for each.
 
-It runs in the Python worker. A task knows what it reads from the plan and its number, so a range without records still
-gets its call.
+Runs in Spark's Python worker. A task knows its topic-partitions from its number, so the processor is also called for a
+range without records.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class TaskFailure:
-    """Why a task's work failed: the error for the driver, and the trace for its log."""
+    """The failure of a task: the error for the driver, and the stack trace for its log."""
 
     error: SinkError
     trace: str
@@ -40,16 +40,16 @@ class TaskFailure:
 
 @dataclass(frozen=True)
 class InlineInputs:
-    """Inputs that travel with the task, where a broadcast would cost more."""
+    """Inputs that are pickled with the task. For small inputs this is cheaper than a broadcast."""
 
     value: dict[TopicPartition, bytes]
 
 
 @dataclass(frozen=True)
 class SparkTask:
-    """What Spark runs in each task of a DataFrame; it is pickled once a round.
+    """The function that Spark runs in each task of a DataFrame. It is pickled once per round.
 
-    `members`: what each task reads, in order. `attempts`: how often Spark tries a task.
+    `members`: the topic-partitions of each task, in order. `attempts`: the maximum number of attempts of a task.
     """
 
     factory: ProcessorFactory
@@ -58,67 +58,71 @@ class SparkTask:
     attempts: int
 
     def __call__(self, rows: Batches) -> Batches:
-        """Rows of OUTCOMES, one for each member. An exception worth another try is raised, but for the last one."""
+        """Rows of OUTCOMES, one per topic-partition of the task.
+
+        An exception that Spark should retry is raised. At the last attempt it is returned as a row.
+        """
         _warm_up()
         number, attempt = _task_context()
-        packs = _BatchCursor(rows)
+        batches = _BatchCursor(rows)
         inputs = self.inputs.value
         members = self.members[number]
         results: list[bytes] = []
         try:
-            share = self.factory()
+            processor = self.factory()
             for member in members:
-                results.append(share(member, inputs.get(member, b""), packs.of(member)))
-                packs.skip(member)
-            if packs.drain():
-                raise RuntimeError("the reader gave records of a topic-partition that this task has no part in")
-            share.close()
+                results.append(processor(member, inputs.get(member, b""), batches.of(member)))
+                batches.skip(member)
+            if batches.drain():
+                raise RuntimeError("the reader returned records of a topic-partition that is not in this task")
+            processor.close()
         except Exception as error:
-            if packs.failed or (attempt + 1 < self.attempts and _worth_another_try(error)):
+            if batches.failed or (attempt + 1 < self.attempts and _is_retried(error)):
                 raise
-            packs.drain()
+            batches.drain()
             yield _outcomes(members[:1], [pickle.dumps(_failure(error))], failed=True)
             return
         yield _outcomes(members, results, failed=False)
 
 
 class _BatchCursor:
-    """The task's packs, handed out by topic-partition, in the order in which they come.
+    """Iterates over the batches of a task by topic-partition, in their order.
 
-    `failed`: they ended in an error of the reader, which is Spark's to report.
+    `failed`: the reader has raised an error, which Spark reports.
     """
 
     def __init__(self, rows: Batches) -> None:
-        self._packs = (pack for batch in rows for pack in iter_batches(batch))
+        self._batches = (each for batch in rows for each in iter_batches(batch))
         self._ahead: PartitionBatch | None = None
         self.failed = False
 
     def of(self, member: TopicPartition) -> Batches:
-        """The member's records, as far as nobody has read them."""
-        while (pack := self._next()) is not None:
-            if pack.tp != member:
-                self._ahead = pack
+        """The unread records of a topic-partition."""
+        while (batch := self._next()) is not None:
+            if batch.tp != member:
+                self._ahead = batch
                 return
-            yield pack.records
+            yield batch.records
 
     def skip(self, member: TopicPartition) -> None:
-        """Pass over what is left of the member's records."""
+        """Skips the unread records of a topic-partition."""
         for _ in self.of(member):
             pass
 
     def drain(self) -> int:
-        """Read on to the end, so that Spark's writer does not find the pipe closed. Returns the number of packs."""
-        packs = 0
+        """Reads all remaining batches and returns their number. Otherwise Spark's writer would fail at a closed
+        pipe."""
+        count = 0
         while self._next() is not None:
-            packs += 1
-        return packs
+            count += 1
+        return count
 
     def _next(self) -> PartitionBatch | None:
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             return ahead
         try:
-            return next(self._packs, None)
+            return next(self._batches, None)
         except BaseException:
             self.failed = True
             raise
@@ -136,8 +140,8 @@ def _outcomes(members: Sequence[TopicPartition], results: Sequence[bytes], *, fa
     )
 
 
-def _worth_another_try(error: Exception) -> bool:
-    """A SinkError has been tried again where it was raised, for as long as that was worth it."""
+def _is_retried(error: Exception) -> bool:
+    """Whether Spark should retry the task. A SinkError has been retried already where it was raised, if useful."""
     return not isinstance(error, SinkError)
 
 
@@ -147,18 +151,18 @@ def _failure(error: Exception) -> TaskFailure:
         return TaskFailure(SinkError(traceback.format_exception_only(error)[-1].strip()), trace)
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:  # an error that does not travel must not hide what it says
+    except Exception:  # the error cannot be pickled: keep its message
         return TaskFailure(SinkError(f"{error.reason}: {error}"), trace)
     return TaskFailure(error, trace)
 
 
 def _task_context() -> tuple[int, int]:
-    """The task's number in its job, and which try this is, both from 0."""
+    """The number of the task in its job, and the number of its attempt, both from 0."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     if context is None:
-        raise RuntimeError("not in a Spark task")
+        raise RuntimeError("this code must run in a Spark task")
     return context.partitionId(), context.attemptNumber()
 
 
@@ -166,9 +170,10 @@ _warmed_up = 0
 
 
 def _warm_up() -> None:
-    """Spark's worker collects garbage after each task: 26 ms over all that is imported, so leave that out of sight.
+    """Excludes the imported objects from garbage collection.
 
-    Twice, because the first task of a worker still imports.
+    Spark's worker collects garbage after each task, which takes 26 ms with all imported objects. This runs in the first
+    two tasks of a worker, because the first one still imports modules.
     """
     global _warmed_up
     if _warmed_up < 2:

@@ -1,4 +1,4 @@
-"""Which task reads what: pure."""
+"""Assigns the topic-partitions of a round to tasks (bin packing). Pure."""
 
 from __future__ import annotations
 
@@ -11,36 +11,37 @@ from sink_job.engine.types import Range
 
 Member = tuple[TopicPartition, Range]
 
-_SMALL = 10_000  # offsets; from there on a task's own cost is lost in that of reading
-_OPENING = 500  # what beginning with another topic-partition costs, in records
+_LARGE = 10_000  # offsets; for such a range the overhead of a task is negligible
+_PARTITION_OVERHEAD = 500  # cost of a topic-partition in a task, in records
 _TASKS_PER_CORE = 4
-_NOTHING = Range(0, 0)
+_EMPTY = Range(0, 0)
 
 
 @dataclass(frozen=True)
 class TaskAssignment:
-    """`single`: tasks of one topic-partition, the large ones first. `shared`: tasks of several."""
+    """The tasks of a round. `single`: tasks of one topic-partition, large ones first. `shared`: tasks of several."""
 
     single: list[list[Member]]
     shared: list[list[Member]]
 
     @property
     def members(self) -> list[TopicPartition]:
-        """All topic-partitions of the round."""
+        """All topic-partitions of the round, in the order of the tasks."""
         return [partition for task in (*self.single, *self.shared) for partition, _ in task]
 
 
 def assign_tasks(
     ranges: Mapping[TopicPartition, Range], idle: Sequence[TopicPartition], *, cores: int
 ) -> TaskAssignment:
-    """A task for each topic-partition with much to read; the others share some tasks per core, of like size.
+    """Assigns `ranges` and `idle` topic-partitions, which have an empty range, to tasks.
 
-    Idle topic-partitions get an empty range. As long as there are few, each has a task of its own.
+    A topic-partition with a large range has its own task. The others share a few tasks per core of similar size; if
+    there are only a few of them, each has its own task.
     """
     tasks = _TASKS_PER_CORE * cores
-    everything = {**dict.fromkeys(idle, _NOTHING), **ranges}
+    everything = {**dict.fromkeys(idle, _EMPTY), **ranges}
     by_size = sorted(everything.items(), key=lambda member: (member[1].start - member[1].end, member[0]))
-    large = [member for member in by_size if member[1].end - member[1].start >= _SMALL]
+    large = [member for member in by_size if member[1].end - member[1].start >= _LARGE]
     small = by_size[len(large) :]
     if len(small) <= tasks:
         return TaskAssignment([[member] for member in by_size], [])
@@ -49,6 +50,6 @@ def assign_tasks(
     for member in small:
         load, number = heapq.heappop(loads)
         bins[number].append(member)
-        heapq.heappush(loads, (load + member[1].end - member[1].start + _OPENING, number))
+        heapq.heappush(loads, (load + member[1].end - member[1].start + _PARTITION_OVERHEAD, number))
     alone = [task for task in bins if len(task) == 1]
     return TaskAssignment([*([member] for member in large), *alone], [task for task in bins if len(task) > 1])

@@ -1,4 +1,4 @@
-"""The proof that each committed record is in exactly one object: `s3sink verify`.
+"""`s3sink verify`: shows that each committed record is in exactly one object.
 
 Runs in a command. With `--deep`, `compare_task` runs in Spark's Python workers.
 """

@@ -1,7 +1,8 @@
-"""Runs the comparison of objects with Kafka's records: stretch by stretch, all topic-partitions at a time.
+"""Driver side of `verify --deep`: compares objects with Kafka's records, chunk by chunk, in all topic-partitions.
 
-A stretch ends where no object goes on, after about a gibibyte of them: a failure costs one stretch, people see it go
-on, and what retention takes away meanwhile is noticed at the next one.
+A chunk is an offset range of a topic-partition with about 1 GiB of objects. It ends at an offset that no object spans.
+A failure repeats only one chunk, progress is reported after each chunk, and records that retention deletes meanwhile
+are detected at the next one.
 """
 
 from __future__ import annotations
@@ -20,20 +21,21 @@ from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.engine.types import Columns, Engine, Range, stateless
 from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import S3Settings
-from sink_job.verify.audit import ComparisonResult, PartitionResult
 from sink_job.verify.compare_task import CompareInput, CompareSettings, ExpectedObject, compare_range
 from sink_job.verify.evidence import Evidence, ReportProgress
+from sink_job.verify.results import ComparisonResult, PartitionResult
 from sink_job.writer.record_pipeline import RecordPipeline
 
 CHUNK_BYTES = 1 << 30
-"""Bytes of objects, as they are stored, in one stretch of a topic-partition."""
+"""Size of the objects of a chunk, in stored bytes. A chunk can be larger, since it ends only between objects."""
+
 MAX_ATTEMPTS = 5
-"""How often a stretch is begun anew because retention ate into it."""
+"""Maximum number of attempts of a chunk whose records retention deletes meanwhile."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompareContext:
-    """What the comparison works with. `budget`: bytes of objects' bodies that a task may hold."""
+    """Dependencies of a comparison. `budget`: the bytes of object content that a task may hold in memory."""
 
     s3: S3Settings
     admin: KafkaAdmin
@@ -43,43 +45,53 @@ class CompareContext:
 
 def compare(
     evidence: Evidence,
-    verdicts: Sequence[PartitionResult],
-    world: CompareContext,
+    results: Sequence[PartitionResult],
+    context: CompareContext,
     errors: ErrorsSpec,
-    tell: ReportProgress = lambda line: None,
+    report: ReportProgress = lambda line: None,
 ) -> list[PartitionResult]:
-    """The verdicts with what Kafka's records say to those of the current generation. Raises what reading raises."""
-    current = [verdict for verdict in verdicts if verdict.generation == evidence.lists.state.generation]
-    ways = {way.tp: way for way in (_way(evidence, verdict) for verdict in current) if way.tp in evidence.live}
+    """The results with the comparison of the current generation's objects added.
+
+    Raises DataLoss when retention interrupts each attempt of a chunk, and the errors of the engine.
+    """
+    generation = evidence.current.state.generation
+    current = [result for result in results if result.generation == generation]
+    comparisons = {
+        comparison.tp: comparison
+        for comparison in (_comparison(evidence, result) for result in current)
+        if comparison.tp in evidence.live
+    }
     settings = CompareSettings(
-        s3=world.s3,
+        s3=context.s3,
         shapings={number: shaping.model_dump_json() for number, shaping in evidence.shapings.items()},
         errors=errors,
-        budget=world.budget,
+        budget=context.budget,
     )
     columns = _columns(evidence, errors)
-    while _next_chunks(ways, world, settings, columns):
-        done = [way.found for way in ways.values()]
-        tell(f"compared {sum(d.objects for d in done):,} objects, {sum(d.records for d in done):,} records")
-    before = [verdict for verdict in verdicts if verdict.generation != evidence.lists.state.generation]
-    return [*(_with(verdict, ways.get(verdict.topic_partition)) for verdict in current), *before]
+    while _next_chunks(comparisons, context, settings, columns):
+        done = [comparison.total for comparison in comparisons.values()]
+        report(
+            f"compared {sum(each.objects for each in done):,} objects, {sum(each.records for each in done):,} records"
+        )
+    previous = [result for result in results if result.generation != generation]
+    return [*(_with_comparison(result, comparisons.get(result.topic_partition)) for result in current), *previous]
 
 
 def _next_chunks(
-    ways: Mapping[TopicPartition, _PartitionComparison],
-    world: CompareContext,
+    comparisons: Mapping[TopicPartition, _PartitionComparison],
+    context: CompareContext,
     settings: CompareSettings,
     columns: Columns,
 ) -> bool:
-    """Compares the next stretch of each topic-partition; returns whether there was one."""
+    """Compares the next chunk of each topic-partition; returns False if there was none."""
     for attempt in range(1, MAX_ATTEMPTS + 1):
-        held = world.admin.beginning_offsets([tp for tp, way in ways.items() if not way.done])
-        stretches = {tp: stretch for tp in held if (stretch := ways[tp].stretch(held[tp])) is not None}
+        held = context.admin.beginning_offsets([tp for tp, each in comparisons.items() if not each.done])
+        chunks = {tp: chunk for tp in held if (chunk := comparisons[tp].next_chunk(held[tp])) is not None}
         try:
-            results = world.engine.run(
-                ranges={tp: Range(stretch.start, stretch.end) for tp, stretch in stretches.items()},
+            results = context.engine.run(
+                ranges={tp: Range(chunk.start, chunk.end) for tp, chunk in chunks.items()},
                 idle=(),
-                inputs={tp: msgspec.msgpack.encode(stretch.work) for tp, stretch in stretches.items()},
+                inputs={tp: msgspec.msgpack.encode(chunk.input) for tp, chunk in chunks.items()},
                 columns=columns,
                 factory=stateless(partial(compare_range, settings)),
             )
@@ -88,97 +100,101 @@ def _next_chunks(
                 raise
             continue
         for tp, result in results.items():
-            ways[tp].passed(stretches[tp], msgspec.msgpack.decode(result, type=ComparisonResult))
-        return bool(stretches)
+            comparisons[tp].complete(chunks[tp], msgspec.msgpack.decode(result, type=ComparisonResult))
+        return bool(chunks)
     return False
 
 
 def _columns(evidence: Evidence, errors: ErrorsSpec) -> Columns:
-    """Every column that any of the settings needs."""
-    needed = [RecordPipeline.of(shaping, errors).columns for shaping in evidence.shapings.values()]
-    return Columns(*(any(wanted) for wanted in zip(*needed, strict=True)))
+    """All columns that any of the settings require."""
+    required = [RecordPipeline.of(shaping, errors).columns for shaping in evidence.shapings.values()]
+    return Columns(*(any(column) for column in zip(*required, strict=True)))
 
 
 @dataclass(frozen=True)
 class _Chunk:
+    """An offset range `[start, end)` and the number of objects in it."""
+
     start: int
     end: int
-    work: CompareInput
+    input: CompareInput
     objects: int
 
 
 class _PartitionComparison:
-    """How far the comparison of one topic-partition has come."""
+    """The progress of the comparison of one topic-partition."""
 
     def __init__(
         self, tp: TopicPartition, objects: Sequence[ClosedObject], read: Sequence[bool], settings: int
     ) -> None:
+        """`read`: whether the content of each object is read. `settings` is the number of the first object's claim."""
         self.tp = tp
-        self.found = ComparisonResult()
+        self.total = ComparisonResult()
         self.position = 0
         self.end = 0
         self.committed = 0
         self.settings = settings
-        self._left = deque(zip(objects, read, strict=True))
+        self._remaining = deque(zip(objects, read, strict=True))
 
     @property
     def done(self) -> bool:
         return self.position >= self.end
 
-    def stretch(self, held: int) -> _Chunk | None:
-        """The next one; `held` is the first offset that Kafka holds. None at the end."""
+    def next_chunk(self, held: int) -> _Chunk | None:
+        """The next chunk, None at the end; `held` is the first offset that Kafka holds."""
         self.position = max(self.position, held)
-        self._pass_over()
+        self._skip_expired()
         if self.done:
             return None
         chosen: list[ExpectedObject] = []
         size, reached = 0, self.position - 1
-        for o, read in self._left:
+        for o, read in self._remaining:
             if size >= CHUNK_BYTES and o.first > reached:
                 break
-            chosen.append(_claimed(o, read=read and o.first >= self.position))
+            chosen.append(_expected(o, read=read and o.first >= self.position))
             size, reached = size + o.bytes, max(reached, o.last)
-        end = self._left[len(chosen)][0].first if len(chosen) < len(self._left) else self.end
-        work = CompareInput(tuple(chosen), self.committed, self.settings)
-        return _Chunk(self.position, end, work, len(chosen))
+        end = self._remaining[len(chosen)][0].first if len(chosen) < len(self._remaining) else self.end
+        return _Chunk(self.position, end, CompareInput(tuple(chosen), self.committed, self.settings), len(chosen))
 
-    def _pass_over(self) -> None:
-        """Objects of which Kafka holds nothing any more."""
-        kept = deque((o, read) for o, read in self._left if o.last >= self.position)
-        self.found.expired_objects += sum(read for o, read in self._left if o.last < self.position)
-        self._left = kept
+    def _skip_expired(self) -> None:
+        """Skips the objects without any record in Kafka."""
+        kept = deque((o, read) for o, read in self._remaining if o.last >= self.position)
+        self.total.expired_objects += sum(read for o, read in self._remaining if o.last < self.position)
+        self._remaining = kept
 
-    def passed(self, stretch: _Chunk, result: ComparisonResult) -> None:
-        for _ in range(stretch.objects):
-            o, read = self._left.popleft()
-            if read and o.first < stretch.start:
-                self.found.expired_objects += 1
+    def complete(self, chunk: _Chunk, result: ComparisonResult) -> None:
+        """Adds the result of a chunk and moves to its end."""
+        for _ in range(chunk.objects):
+            o, read = self._remaining.popleft()
+            if read and o.first < chunk.start:
+                self.total.expired_objects += 1
             self.settings = o.settings
-        self.found.add(result)
-        self.position = stretch.end
+        self.total.add(result)
+        self.position = chunk.end
 
     def finish(self) -> ComparisonResult:
-        """All that was found; objects behind the end of Kafka's log count as gone."""
-        self.found.expired_objects += sum(read for _, read in self._left)
-        self._left.clear()
-        return self.found
+        """The total result. Objects after the end of Kafka's log count as expired."""
+        self.total.expired_objects += sum(read for _, read in self._remaining)
+        self._remaining.clear()
+        return self.total
 
 
-def _way(evidence: Evidence, verdict: PartitionResult) -> _PartitionComparison:
-    """All objects that the lists name claim their records; the bodies of those that are there are read."""
-    tp, missing = verdict.topic_partition, evidence.bucket.missing
-    named = sorted((o for o in evidence.objects.values() if o.topic_partition == tp), key=lambda o: o.first)
-    settings = named[0].settings if named else evidence.lists.state.current_settings()
-    way = _PartitionComparison(tp, named, [o.key not in missing for o in named], settings)
-    way.position = verdict.start
-    way.committed = verdict.committed
-    way.end = max([verdict.committed, *(o.last + 1 for o in named if o.key not in missing)])
-    if verdict.end is not None:
-        way.end = min(way.end, verdict.end)
-    return way
+def _comparison(evidence: Evidence, result: PartitionResult) -> _PartitionComparison:
+    """The comparison of a topic-partition with all listed objects. Missing objects still account for their records, but
+    are not read."""
+    tp, missing = result.topic_partition, evidence.bucket.missing
+    closed = sorted((o for o in evidence.objects.values() if o.topic_partition == tp), key=lambda o: o.first)
+    settings = closed[0].settings if closed else evidence.current.state.current_settings()
+    comparison = _PartitionComparison(tp, closed, [o.key not in missing for o in closed], settings)
+    comparison.position = result.start
+    comparison.committed = result.committed
+    comparison.end = max([result.committed, *(o.last + 1 for o in closed if o.key not in missing)])
+    if result.end is not None:
+        comparison.end = min(comparison.end, result.end)
+    return comparison
 
 
-def _claimed(o: ClosedObject, *, read: bool) -> ExpectedObject:
+def _expected(o: ClosedObject, *, read: bool) -> ExpectedObject:
     return ExpectedObject(
         key=o.key,
         path=o.path,
@@ -191,8 +207,9 @@ def _claimed(o: ClosedObject, *, read: bool) -> ExpectedObject:
     )
 
 
-def _with(verdict: PartitionResult, way: _PartitionComparison | None) -> PartitionResult:
-    found = way.finish() if way else ComparisonResult(expired_objects=verdict.objects)
-    wrong = sorted([*verdict.findings, *found.findings], key=lambda finding: finding.offset)
-    found.findings = []
-    return msgspec.structs.replace(verdict, compared=found, findings=tuple(wrong))
+def _with_comparison(result: PartitionResult, comparison: _PartitionComparison | None) -> PartitionResult:
+    """The result with the findings and counts of the comparison; without one all objects count as expired."""
+    compared = comparison.finish() if comparison else ComparisonResult(expired_objects=result.objects)
+    findings = sorted([*result.findings, *compared.findings], key=lambda finding: finding.offset)
+    compared.findings = []
+    return msgspec.structs.replace(result, compared=compared, findings=tuple(findings))

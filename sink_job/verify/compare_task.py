@@ -1,9 +1,9 @@
-"""The deep half of an audit: what objects hold, record by record, against what Kafka still holds.
+"""Worker side of `verify --deep`: compares the content of objects with Kafka's records.
 
-A task reads a stretch of one topic-partition, chooses each object's records as a rebuild would (`members`), frames them
-and compares them byte by byte with the object's decompressed body, which comes in by small steps: memory is bounded by
-the task's budget, however large objects are. It also counts in how many objects each record is; one that is in none
-must be a refused or ignored one.
+A task reads a chunk of one topic-partition: an offset range and its objects. It selects the records of each object as a
+rebuild does (`row_selection`), encodes them, and compares them byte by byte with the decompressed object. Objects are
+read in small steps, so memory is bounded by the task's budget for objects of any size. The task also counts the objects
+of each record. A record without an object must be a rejected or ignored one.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.offset_checksum import checksum
 from sink_job.ledger.state import OffsetChecksum, SourceRange
 from sink_job.s3 import S3Settings, connect
-from sink_job.verify.audit import MAX_FINDINGS, ComparisonResult, Finding, FindingType
 from sink_job.verify.object_reader import ObjectReader, ObjectUnreadable
+from sink_job.verify.results import MAX_FINDINGS, ComparisonResult, Finding, FindingType
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
 from sink_job.writer.row_selection import object_rows
 
-COUNTED_AT_ONCE = 1 << 15
-"""Offsets of an object that are tallied together."""
+CHECKSUM_BATCH = 1 << 15
+"""Number of offsets of an object per checksum calculation."""
 SMALL = 1 << 15
-"""Bytes that are compared quicker by copying them."""
+"""Size in bytes below which a copy makes the comparison faster."""
 STEPS = (64 << 10, 8 << 20)
-"""Least and most bytes of a body that are fetched at a time."""
+"""Minimum and maximum number of bytes per fetch of an object."""
 
 
 @dataclass(frozen=True)
 class CompareSettings:
-    """What all tasks share; picklable, without a secret. `shapings` are the settings (JSON) by the number of their
-    claim, `budget` the bytes that the bodies of a task may hold."""
+    """Settings of all tasks; picklable, without secrets. `shapings` are the settings (JSON) by the number of their
+    claim, `budget` is the number of bytes of object content that a task may hold in memory."""
 
     s3: S3Settings
     shapings: Mapping[int, str]
@@ -48,7 +48,7 @@ class CompareSettings:
 
 
 class ExpectedObject(msgspec.Struct, frozen=True):
-    """An object as the lists have it. One whose body is not `read` still claims its records."""
+    """An object of the ledger. It accounts for its records also if its content is not `read`."""
 
     key: str
     path: str
@@ -61,8 +61,8 @@ class ExpectedObject(msgspec.Struct, frozen=True):
 
 
 class CompareInput(msgspec.Struct, frozen=True):
-    """The objects of a stretch. Every record of it below `committed` must be in one of them, or be one that the
-    settings leave out: those of the object before it, `settings` where there is none."""
+    """The objects of a chunk. Each record of the chunk below `committed` must be in one of them, or be rejected or
+    ignored by the settings of the last object that begins before it (`settings` if there is none)."""
 
     objects: tuple[ExpectedObject, ...]
     committed: int
@@ -72,28 +72,28 @@ class CompareInput(msgspec.Struct, frozen=True):
 def compare_range(
     settings: CompareSettings, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]
 ) -> bytes:
-    """Compares one stretch; `given` is a `CompareInput`, the return value a `Compared` (msgpack)."""
-    work = msgspec.msgpack.decode(given, type=CompareInput)
-    return msgspec.msgpack.encode(_Comparer(settings, tp, work).run(batches))
+    """Compares one chunk. `given` is a `CompareInput`, the return value a `ComparisonResult` (both msgpack)."""
+    chunk = msgspec.msgpack.decode(given, type=CompareInput)
+    return msgspec.msgpack.encode(_Comparer(settings, tp, chunk).run(batches))
 
 
 class _Comparer:
-    """Goes through a stretch of Kafka's records with the objects that span where it is."""
+    """Compares Kafka's records of a chunk with the objects that span the current offset."""
 
-    def __init__(self, settings: CompareSettings, tp: TopicPartition, work: CompareInput) -> None:
+    def __init__(self, settings: CompareSettings, tp: TopicPartition, chunk: CompareInput) -> None:
         self.tp = tp
         self.pipelines = {
             number: RecordPipeline.of(ObjectSettings.model_validate_json(settings.shapings[number]), settings.errors)
-            for number in {work.settings, *(o.settings for o in work.objects)}
+            for number in {chunk.settings, *(o.settings for o in chunk.objects)}
         }
-        self.committed = work.committed
-        self.ahead = sorted(work.objects, key=lambda o: o.first, reverse=True)
-        self.within: list[_Object] = []
-        self.found = ComparisonResult()
+        self.committed = chunk.committed
+        self.ahead = sorted(chunk.objects, key=lambda o: o.first, reverse=True)
+        self.current: list[_Object] = []
+        self.result = ComparisonResult()
         self.s3 = connect(settings.s3)
-        least, most = STEPS
-        self.step = max(least, min(most, settings.budget // (2 * max(1, most_open(work.objects)))))
-        self.settings = work.settings
+        smallest, largest = STEPS
+        self.step = max(smallest, min(largest, settings.budget // (2 * max(1, most_open(chunk.objects)))))
+        self.settings = chunk.settings
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> ComparisonResult:
         for batch in batches:
@@ -103,172 +103,173 @@ class _Comparer:
             self._batch(batch, offsets)
         self._enter(1 << 63)
         self._leave(1 << 63)
-        self.found.findings.sort(key=lambda finding: finding.offset)
-        return self.found
+        self.result.findings.sort(key=lambda finding: finding.offset)
+        return self.result
 
     def _enter(self, last: int) -> None:
-        """Objects that begin at or before `last` are looked at from here on."""
+        """Opens the objects that begin at or before `last`."""
         while self.ahead and self.ahead[-1].first <= last:
             o = self.ahead.pop()
-            body = (
-                ObjectReader(self.s3, o.key, self.pipelines[o.settings].compression, step=self.step) if o.read else None
-            )
-            self.within.append(_Object(o, body))
+            compression = self.pipelines[o.settings].compression
+            reader = ObjectReader(self.s3, o.key, compression, step=self.step) if o.read else None
+            self.current.append(_Object(o, reader))
 
     def _leave(self, first: int) -> None:
-        """Objects that end before `first` are done."""
-        done = [o for o in self.within if o.claimed.last < first]
-        self.within = [o for o in self.within if o.claimed.last >= first]
+        """Completes the objects that end before `first`."""
+        done = [o for o in self.current if o.expected.last < first]
+        self.current = [o for o in self.current if o.expected.last >= first]
         for o in done:
-            self._settle(o)
+            self._complete(o)
 
-    def _settle(self, o: _Object) -> None:
-        wrong = o.end()
-        if o.claimed.read and o.offsets.count < o.claimed.offsets.count:
-            self.found.expired_objects += 1
-        elif wrong is not None:
-            self._wrong(wrong)
-        elif o.claimed.read:
-            self.found.objects += 1
-            self.found.records += o.offsets.count
-            self.found.bytes += o.bytes
+    def _complete(self, o: _Object) -> None:
+        finding = o.finish()
+        if o.expected.read and o.offsets.count < o.expected.offsets.count:
+            self.result.expired_objects += 1
+        elif finding is not None:
+            self._add(finding)
+        elif o.expected.read:
+            self.result.objects += 1
+            self.result.records += o.offsets.count
+            self.result.bytes += o.bytes
 
     def _batch(self, batch: pa.RecordBatch, offsets: npt.NDArray[np.int64]) -> None:
-        holders = np.zeros(len(offsets), dtype=np.int32)
+        counts = np.zeros(len(offsets), dtype=np.int32)
         groups: dict[int, list[_Object]] = {}
-        for o in self.within:
-            groups.setdefault(o.claimed.settings, []).append(o)
+        for o in self.current:
+            groups.setdefault(o.expected.settings, []).append(o)
         for number, objects in groups.items():
             for o, rows, encoded in object_rows(objects, batch, partial(self._prepare, number)):
-                holders[rows] += 1
-                o.take(encoded.data, encoded.ends, encoded.offsets)
-        self._account(batch, offsets, holders)
+                counts[rows] += 1
+                o.compare(encoded.data, encoded.ends, encoded.offsets)
+        self._check_counts(batch, offsets, counts)
 
     def _prepare(self, settings: int, batch: pa.RecordBatch, clock: int) -> PreparedBatch:
         return self.pipelines[settings].prepare(batch, clock, self.tp)
 
-    def _account(self, batch: pa.RecordBatch, offsets: npt.NDArray[np.int64], holders: npt.NDArray[np.int32]) -> None:
-        """Every record below `committed` is in one object, or is one that no object takes."""
-        known = int(np.searchsorted(offsets, self.committed))
-        holders = holders[:known]
-        doubled = np.flatnonzero(holders > 1)
-        if len(doubled):
-            first = int(offsets[doubled[0]])
-            self._wrong(
-                Finding(FindingType.DUPLICATE_OFFSETS, first, f"the record at offset {first} is in two objects")
-            )
-        if not (holders == 0).any():
+    def _check_counts(
+        self, batch: pa.RecordBatch, offsets: npt.NDArray[np.int64], counts: npt.NDArray[np.int32]
+    ) -> None:
+        """Each record below `committed` must be in one object, or be rejected or ignored."""
+        below = int(np.searchsorted(offsets, self.committed))
+        counts = counts[:below]
+        duplicates = np.flatnonzero(counts > 1)
+        if len(duplicates):
+            first = int(offsets[duplicates[0]])
+            self._add(Finding(FindingType.DUPLICATE_OFFSETS, first, f"the record at offset {first} is in two objects"))
+        if not (counts == 0).any():
             return
-        for low, high in _runs(holders == 0):
-            self._left_out(batch.slice(low, high - low), offsets[low:high])
+        for low, high in _runs(counts == 0):
+            self._check_skipped(batch.slice(low, high - low), offsets[low:high])
 
-    def _left_out(self, batch: pa.RecordBatch, offsets: npt.NDArray[np.int64]) -> None:
-        """Records that no object holds: the settings of the last object before them must refuse or ignore them."""
-        before = [o.claimed for o in self.within if o.claimed.first <= offsets[0]]
+    def _check_skipped(self, batch: pa.RecordBatch, offsets: npt.NDArray[np.int64]) -> None:
+        """Records in no object must be rejected or ignored by the settings of the last object before them."""
+        before = [o.expected for o in self.current if o.expected.first <= offsets[0]]
         if before:
             self.settings = max(before, key=lambda o: o.first).settings
         codes = self.pipelines[self.settings].prepare(batch, 0, self.tp).rows.codes
-        taken = np.flatnonzero(codes >= 0)
-        self.found.skipped_records += len(codes) - len(taken)
-        if len(taken):
-            self._wrong(_missing(int(offsets[taken[0]])))
+        accepted = np.flatnonzero(codes >= 0)
+        self.result.skipped_records += len(codes) - len(accepted)
+        if len(accepted):
+            self._add(_missing(int(offsets[accepted[0]])))
 
-    def _wrong(self, finding: Finding) -> None:
-        if len(self.found.findings) < MAX_FINDINGS:
-            self.found.findings.append(finding)
+    def _add(self, finding: Finding) -> None:
+        if len(self.result.findings) < MAX_FINDINGS:
+            self.result.findings.append(finding)
 
 
 def _missing(offset: int) -> Finding:
-    return Finding(FindingType.OFFSETS_MISSING, offset, f"the record at offset {offset} is in Kafka and in no object")
+    return Finding(FindingType.OFFSETS_MISSING, offset, f"the record at offset {offset} is in Kafka, but in no object")
 
 
 class _Object:
-    """An object under comparison: what Kafka gave for it so far, and what its body said to that."""
+    """The comparison of one object with its records in Kafka. `offsets` and `bytes` (uncompressed) cover the records
+    compared so far."""
 
-    def __init__(self, claimed: ExpectedObject, body: ObjectReader | None) -> None:
-        self.claimed = claimed
+    def __init__(self, expected: ExpectedObject, reader: ObjectReader | None) -> None:
+        self.expected = expected
         self.offsets = OffsetChecksum()
         self.bytes = 0
-        self._body = body
-        self._taken: list[npt.NDArray[np.int64]] = []
+        self._reader = reader
+        self._uncounted: list[npt.NDArray[np.int64]] = []
         self._count = 0
-        self._wrong: Finding | None = None
+        self._finding: Finding | None = None
 
     @property
     def path(self) -> str:
-        return self.claimed.path
+        return self.expected.path
 
     @property
     def sources(self) -> tuple[SourceRange, ...]:
-        return self.claimed.sources
+        return self.expected.sources
 
-    def take(self, rows: memoryview, ends: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> None:
-        """The object's next records as they must stand in its body: the rows' bytes, where each ends, the offsets."""
-        self._taken.append(offsets)
+    def compare(self, rows: memoryview, ends: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> None:
+        """Compares the object's next bytes with `rows`, the encoded records; `ends` are the end of each row in `rows`,
+        `offsets` the offset of each."""
+        self._uncounted.append(offsets)
         self._count += len(offsets)
-        if self._count >= COUNTED_AT_ONCE:
-            self._sum()
-        if self._body is None:
+        if self._count >= CHECKSUM_BATCH:
+            self._update_checksum()
+        if self._reader is None:
             return
         self.bytes += len(rows)
         try:
-            stored = self._body.read(len(rows))
+            stored = self._reader.read(len(rows))
         except ObjectUnreadable as error:
-            self._differs(int(offsets[0]), str(error))
+            self._mismatch(int(offsets[0]), str(error))
             return
         at = first_difference(rows, stored)
         if at is not None:
             offset = int(offsets[min(int(np.searchsorted(ends, at, side="right")), len(ends) - 1)])
-            self._differs(offset, self._words(offset, at >= len(stored)))
+            if at >= len(stored):
+                self._mismatch(offset, f"the object ends before the record at offset {offset}")
+            else:
+                self._mismatch(offset, f"the record at offset {offset} in the object differs from the one in Kafka")
 
-    def _sum(self) -> None:
-        """Adds up what was taken: rarely, because a few offsets cost as much as many."""
-        if self._taken:
-            self.offsets += checksum(np.concatenate(self._taken))
-        self._taken, self._count = [], 0
+    def _update_checksum(self) -> None:
+        """Adds the uncounted offsets to the checksum, in batches: a small batch costs as much as a large one."""
+        if self._uncounted:
+            self.offsets += checksum(np.concatenate(self._uncounted))
+        self._uncounted, self._count = [], 0
 
-    def _words(self, offset: int, ended: bool) -> str:
-        if ended:
-            return f"the object ends before the record at offset {offset}"
-        return f"the record at offset {offset} is another one in Kafka than in the object"
-
-    def end(self) -> Finding | None:
-        """What is wrong with the object, all of Kafka's records taken."""
-        self._sum()
-        o = self.claimed
-        if self._body is not None:
+    def finish(self) -> Finding | None:
+        """The finding after all records of the object; None if the object is equal."""
+        self._update_checksum()
+        o = self.expected
+        if self._reader is not None:
             try:
-                if self._body.read(1):
-                    self._differs(o.last, f"the object goes on behind its last record, offset {o.last}")
+                if self._reader.read(1):
+                    self._mismatch(o.last, f"the object has more content after its last record, offset {o.last}")
             except ObjectUnreadable as error:
-                self._differs(o.first, str(error))
+                self._mismatch(o.first, str(error))
             if self.offsets != o.offsets and self.offsets.count >= o.offsets.count:
-                self._differs(
-                    o.first, f"the list counts {o.offsets.count} records of it, Kafka holds {self.offsets.count}"
+                self._mismatch(
+                    o.first,
+                    f"the ledger counts {o.offsets.count} records in the object; Kafka holds {self.offsets.count} for "
+                    "it",
                 )
-        self._body = None
-        return self._wrong
+        self._reader = None
+        return self._finding
 
-    def _differs(self, offset: int, message: str) -> None:
-        """The first difference is the one to tell; what follows it says nothing."""
-        if self._wrong is None:
-            self._wrong = Finding(FindingType.RECORD_MISMATCH, offset, message, self.claimed.key)
-        self._body = None
+    def _mismatch(self, offset: int, message: str) -> None:
+        """Keeps the first difference and ends the comparison: later differences follow from it."""
+        if self._finding is None:
+            self._finding = Finding(FindingType.RECORD_MISMATCH, offset, message, self.expected.key)
+        self._reader = None
 
 
-def first_difference(wanted: memoryview, stored: bytes) -> int | None:
-    """The index of the first byte at which they differ, which may be the end of the shorter; None: they are equal."""
-    if len(wanted) < SMALL and wanted.tobytes() == stored:
+def first_difference(expected: memoryview, stored: bytes) -> int | None:
+    """The index of the first different byte, or the end of the shorter sequence; None if they are equal."""
+    if len(expected) < SMALL and expected.tobytes() == stored:
         return None
-    size = min(len(wanted), len(stored))
-    left, right = np.frombuffer(wanted, np.uint8, size), np.frombuffer(stored, np.uint8, size)
+    size = min(len(expected), len(stored))
+    left, right = np.frombuffer(expected, np.uint8, size), np.frombuffer(stored, np.uint8, size)
     if np.array_equal(left, right):
-        return None if len(wanted) == len(stored) else size
+        return None if len(expected) == len(stored) else size
     return int(np.argmax(left != right))
 
 
 def most_open(objects: Sequence[ExpectedObject]) -> int:
-    """How many of these objects span one offset, at most."""
+    """The maximum number of objects that span one offset."""
     ends: list[int] = []
     most = 0
     for o in sorted(objects, key=lambda o: o.first):
@@ -280,6 +281,6 @@ def most_open(objects: Sequence[ExpectedObject]) -> int:
 
 
 def _runs(mask: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """The stretches `[low, high)` in which `mask` is true."""
+    """The ranges `[low, high)` in which `mask` is true."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8)))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)

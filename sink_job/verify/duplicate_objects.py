@@ -1,9 +1,9 @@
-"""Objects beside a sink's own: which of them hold its records a second time for whoever reads the directory. Pure.
+"""Detects untracked objects that contain records of the sink a second time. Pure functions.
 
-Readers of a directory read every object in it, whatever its key. So an object that no list names is a copy of the
-sink's records when its key says so (topic, partition and offset in the form of this sink's keys, with another padding,
-in another directory, compressed or not) or when its content does (`verify.evidence` compares it with the objects that
-the lists name). The rest is somebody else's. Names that begin with `_` or `.` are passed over, as such readers do.
+Readers of a directory read every object in it. An untracked object is a copy of the sink's records by its key: topic,
+partition and offset in the form of this sink's keys, possibly with another padding, directory or compression. Or it is
+a copy by its content, which `verify.evidence` compares with the listed objects. All other objects belong to other
+programs. Names that begin with `_` or `.` are skipped, as such readers skip them.
 """
 
 from __future__ import annotations
@@ -23,67 +23,67 @@ _COMPRESSED: Final = re.compile(r"(\.(gz|zst|zstd|bz2|xz|snappy|lz4|br))+$")
 
 @dataclass(frozen=True)
 class KeyOrigin:
-    """Where a key says that its records come from."""
+    """The topic-partition and first offset in a key."""
 
     topic_partition: TopicPartition
     first: int
 
 
 class OtherObject(Enum):
-    """An object whose key does not say that it holds this sink's records."""
+    """An object without the key of an object of this sink."""
 
     FOREIGN = auto()
-    """Its content decides."""
+    """Only its content can show whether it is a copy."""
 
     HIDDEN = auto()
-    """Readers of directories pass over it."""
+    """Readers of directories skip it."""
 
     ANOTHER_SINKS = auto()
-    """Its extension is claimed by another sink, for this topic and directory."""
+    """Another sink has claimed its extension for this topic and directory."""
 
 
 class DuplicateDetector:
-    """Says of keys that no list names what they are."""
+    """Classifies the keys of untracked objects."""
 
     def __init__(
         self, shapings: Iterable[ObjectSettings], topics: Iterable[str], claimed: Collection[tuple[str, str]] = ()
     ) -> None:
-        """`shapings`: the settings of all claims. `claimed`: topic and extension, with its dot, that sinks have claimed
-        in the same directories, this one among them."""
+        """`shapings`: the settings of all claims. `claimed`: topic and extension (with its dot) of the claims of all
+        sinks in the same directories, including this one."""
         self._shapings = list(shapings)
         self._topics = frozenset(topics)
         own = {extension(shaping) for shaping in self._shapings}
-        self._others = {(topic, end) for topic, end in claimed if end not in own}
+        self._others = {(topic, suffix) for topic, suffix in claimed if suffix not in own}
         self._forms = [form for shaping in self._shapings for topic in self._topics for form in _forms(shaping, topic)]
 
     def origin(self, key: str) -> KeyOrigin | OtherObject:
-        """Where the object's records come from, by its key."""
+        """The origin of the object's records by its key."""
         for shaping in self._shapings:
             parsed = parse_key(shaping, key)
             if parsed is not None and parsed.topic in self._topics:
                 return KeyOrigin(TopicPartition(parsed.topic, parsed.partition), parsed.first)
-        found: OtherObject = OtherObject.FOREIGN
+        kind: OtherObject = OtherObject.FOREIGN
         for form in self._forms:
             if not key.startswith(form.prefix):
                 continue
             if form.is_hidden(key):
-                found = OtherObject.HIDDEN
+                kind = OtherObject.HIDDEN
                 continue
             match = form.file.fullmatch(key, len(form.prefix))
             if match is None:
                 continue
-            if (form.topic, match["end"]) in self._others:
+            if (form.topic, match["suffix"]) in self._others:
                 return OtherObject.ANOTHER_SINKS
-            if form.is_of_ours(match["end"]):
+            if form.is_same_format(match["suffix"]):
                 partition, first = int(match["partition"]), int(match["first"])
                 if abs(partition) <= MAX_OFFSET and first <= MAX_OFFSET:
                     return KeyOrigin(TopicPartition(form.topic, partition), first)
-        return found
+        return kind
 
 
 @dataclass(frozen=True)
 class _Form:
-    """Keys that say a topic, a partition and an offset almost as the keys of one shaping do."""
+    """The form of keys that resemble those of one topic under one shaping."""
 
     topic: str
     prefix: str
@@ -95,16 +95,17 @@ class _Form:
         names = key[len(self.prefix) :].split(self.delimiter)
         return any(name.startswith(".") or (name.startswith("_") and "=" not in name) for name in names)
 
-    def is_of_ours(self, end: str) -> bool:
-        """Whether readers of this sink's objects take the object for one: format counts, compression does not."""
-        plain = _COMPRESSED.sub("", end)
+    def is_same_format(self, suffix: str) -> bool:
+        """Whether readers of this sink's objects read an object with this suffix: it has the same format, with any
+        compression."""
+        plain = _COMPRESSED.sub("", suffix)
         return plain.endswith(self.plain) if self.plain else not plain
 
 
 def _forms(shaping: ObjectSettings, topic: str) -> list[_Form]:
     names = shaping.s3
-    front, behind = re.escape(names.directory_delimiter), re.escape(names.file_delimiter)
-    numbers = rf"(?P<partition>-?[0-9]+){behind}(?P<first>[0-9]+)(?![0-9])"
-    file = re.compile(rf"(.*{front})?{re.escape(topic)}{behind}{numbers}(?P<end>.*)", re.DOTALL)
+    directory, delimiter = re.escape(names.directory_delimiter), re.escape(names.file_delimiter)
+    numbers = rf"(?P<partition>-?[0-9]+){delimiter}(?P<first>[0-9]+)(?![0-9])"
+    file = re.compile(rf"(.*{directory})?{re.escape(topic)}{delimiter}{numbers}(?P<suffix>.*)", re.DOTALL)
     plain = _COMPRESSED.sub("", extension(shaping))
     return [_Form(topic, topic_prefix(shaping, topic), names.directory_delimiter, file, plain)]

@@ -1,11 +1,11 @@
-"""Reads what an audit needs: the ledger's lists, what the bucket really holds, and Kafka's own offsets.
+"""Collects the evidence for an audit: the ledger's published log, the bucket's objects, and Kafka's offsets.
 
-The order makes it safe beside a running sink. The group's offsets are asked first, then the ledger is read, then the
-bucket is listed: what was committed was visible by then, and what the lists acknowledge is in the listing. What looks
-wrong after that (the sink went on meanwhile) is held against the ledger once more.
+The order of the reads makes the audit safe beside a running sink. First the group's offsets are read, then the ledger,
+then the bucket is listed. Committed records were visible before the first read, and acknowledged objects are in the
+listing. Deviations are then compared with the ledger once more, since the sink may have written meanwhile.
 
-An object is what the lists say when its size is the recorded one and so is its content: by the ETag of the listing,
-which a multipart upload derives from its parts' MD5s, else by the CRC64NVME of the whole object, asked one by one.
+An object is the listed one if its size and its content are. The content is compared by the ETag in the listing, which
+S3 derives from the MD5s of the parts, or by the CRC64NVME of the whole object, which takes one request per object.
 """
 
 from __future__ import annotations
@@ -21,158 +21,166 @@ from sink_job.engine.kafka_admin import KafkaAdmin, TopicInfo, describe_topics
 from sink_job.engine.thread_pools import pool
 from sink_job.ledger.generations import generation_metadata
 from sink_job.ledger.ownership import claims_prefix, ledger_root
-from sink_job.ledger.publisher import multipart_etag
 from sink_job.ledger.state import ClosedObject, KafkaIdentity, LedgerState
 from sink_job.ledger.store import Ledger
+from sink_job.ledger.stored_object import compare_stored, multipart_etag
 from sink_job.partitioning.object_keys import topic_prefix
-from sink_job.s3 import Head, Listed, S3Client
-from sink_job.s3.checksums import b64
-from sink_job.verify.audit import (
-    BucketState,
-    GenerationAudit,
-    KafkaOffsets,
-    PartitionResult,
-    UntrackedObject,
-    audit,
-    stray,
-)
+from sink_job.s3 import Listed, S3Client
+from sink_job.verify.audit import audit, unknown_partition
+from sink_job.verify.audit_input import BucketState, GenerationAudit, KafkaOffsets, UntrackedObject
 from sink_job.verify.duplicate_objects import DuplicateDetector, KeyOrigin, OtherObject
 from sink_job.verify.per_generation import buckets, per_generation
+from sink_job.verify.results import PartitionResult
 
 THREADS = 16
-"""Requests to S3 at a time."""
+"""Number of concurrent requests to S3."""
 
 ReportProgress = Callable[[str], None]
-"""Takes a line about what is being done, for people who wait."""
+"""Receives a line of progress output."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that was read. `foreign` counts objects beside ours that hold no records of ours, as far as their keys, sizes
-    and checksums say; `strays` are objects of partitions that the ledger does not know. `live` are the partitions that
-    Kafka still has, and `notes` say what it no longer has. `lists`, `bucket` and `objects` are of the current
-    generation; `ended` are the ones before, each with what the bucket says to it."""
+    """The input of an audit.
 
-    lists: GenerationAudit
+    `current`, `bucket` and `objects` (by key) are those of the current generation; `ended` are the previous
+    generations, each with its bucket state. `shapings` are the settings of all claims by number. `live` are the
+    partitions that still exist in Kafka; `notes` report the others. `foreign` counts objects under the topic prefixes
+    without records of this sink, by their keys, sizes and checksums. `unknown_partitions` are untracked objects of
+    partitions that the ledger does not contain.
+    """
+
+    current: GenerationAudit
     bucket: BucketState
-    log: KafkaOffsets
+    kafka: KafkaOffsets
     shapings: Mapping[int, ObjectSettings]
     live: Sequence[TopicPartition] = ()
     foreign: int = 0
     notes: tuple[str, ...] = ()
     objects: Mapping[str, ClosedObject] = field(default_factory=dict)
     ended: Sequence[tuple[GenerationAudit, BucketState]] = ()
-    strays: Mapping[TopicPartition, Sequence[UntrackedObject]] = field(default_factory=dict)
+    unknown_partitions: Mapping[TopicPartition, Sequence[UntrackedObject]] = field(default_factory=dict)
 
     def results(self) -> list[PartitionResult]:
-        """Of each generation and topic-partition, the current generation first."""
-        before = [verdict for lists, bucket in self.ended for verdict in audit(lists, bucket, KafkaOffsets())]
-        strays = [stray(tp, self.strays[tp], self.lists.state.generation) for tp in sorted(self.strays)]
-        current = audit(self.lists, self.bucket, self.log)
-        return [*current, *strays, *(each for each in before if each.objects or each.findings)]
+        """The result for each generation and topic-partition, the current generation first."""
+        previous = [result for ended, bucket in self.ended for result in audit(ended, bucket, KafkaOffsets())]
+        generation = self.current.state.generation
+        unknown = [
+            unknown_partition(tp, objects, generation) for tp, objects in sorted(self.unknown_partitions.items())
+        ]
+        current = audit(self.current, self.bucket, self.kafka)
+        return [*current, *unknown, *(each for each in previous if each.objects or each.findings)]
 
 
-def collect_evidence(sink: Sink, s3: S3Client, admin: KafkaAdmin, tell: ReportProgress = lambda line: None) -> Evidence:
-    """Reads everything for the audit of a sink, which may be running.
+def collect_evidence(
+    sink: Sink, s3: S3Client, admin: KafkaAdmin, report: ReportProgress = lambda line: None
+) -> Evidence:
+    """Collects the evidence for the audit of a sink, which may be running.
 
-    Raises ConfigurationError when it has no ledger, and what reading raises.
+    Raises ConfigurationError when the sink has no ledger, and the errors of Kafka and the store.
     """
-    return _EvidenceReader(sink, s3, admin, tell).gather()
+    return _EvidenceReader(sink, s3, admin, report).read()
 
 
 class _EvidenceReader:
-    def __init__(self, sink: Sink, s3: S3Client, admin: KafkaAdmin, tell: ReportProgress) -> None:
+    def __init__(self, sink: Sink, s3: S3Client, admin: KafkaAdmin, report: ReportProgress) -> None:
         self.sink = sink
         self.s3 = s3
         self.admin = admin
-        self.tell = tell
+        self.report = report
         self.ledger = Ledger(s3, ledger_root(sink.spec.s3.topics_dir, sink.sink_id), "verify")
 
-    def gather(self) -> Evidence:
+    def read(self) -> Evidence:
         with pool(THREADS, "s3sink-verify") as threads:
-            known = self.ledger.load()
-            if not known.number:
+            state = self.ledger.load()
+            if not state.number:
                 raise ConfigurationError(
-                    f"there is no ledger below s3://{self.s3.bucket}/{self.ledger.root}: nothing was written by sink "
-                    f"{self.sink.sink_id} yet, or topicsDir or sinkId are others now"
+                    f"there is no ledger below s3://{self.s3.bucket}/{self.ledger.root}: sink {self.sink.sink_id} has "
+                    "not written anything yet, or spec.s3.topicsDir or spec.sinkId was changed. Check both"
                 )
             group = self.admin.group_offsets(
-                self.sink.group_id, _partitions(known), metadata=generation_metadata(known.generation)
+                self.sink.group_id, _partitions(state), metadata=generation_metadata(state.generation)
             )
-            generations, shapings = self._lists()
-            if generations[-1].state.generation != known.generation:
-                group = {}  # of a generation that a reset has ended meanwhile
+            generations, shapings = self._generations()
+            if generations[-1].state.generation != state.generation:
+                group = {}  # a reset has ended the generation of these offsets meanwhile
             shaped = _distinct(list(shapings.values()))
-            claimed, began = self._sinks_claims(shaped), self._began(known)
-            looked = _BucketScanner(self.s3, threads, generations, shaped, claimed, began, self.tell)
-            whole = looked.bucket(self._named_since)
+            claimed, started = self._claimed_extensions(shaped), self._started(state)
+            scanner = _BucketScanner(self.s3, threads, generations, shaped, claimed, started, self.report)
+            whole = scanner.bucket(self._closed_objects)
             names = [self.sink.shaping().s3, *(shaping.s3 for shaping in shapings.values())]
-            *before, (lists, bucket) = zip(generations, buckets(generations, whole, names), strict=True)
-            live, notes = self._live(lists.state)
-            placed = sum(len(found) for _, each in (*before, (lists, bucket)) for found in each.unknown.values())
-            if aside := sum(map(len, whole.unknown.values())) - placed:
+            *ended, (current, bucket) = zip(generations, buckets(generations, whole, names), strict=True)
+            live, notes = self._live(current.state)
+            assigned = sum(len(found) for _, each in (*ended, (current, bucket)) for found in each.untracked.values())
+            if outside := sum(map(len, whole.untracked.values())) - assigned:
                 notes += (
-                    f"{aside:,} objects that no list names stand where an earlier generation wrote, outside of it",
+                    f"{outside:,} objects in the directory of a previous generation are not listed in the ledger and "
+                    "are outside of its offsets",
                 )
-            strange = sum(len(found) for tp, found in bucket.unknown.items() if str(tp) not in lists.state.partitions)
-            if strange:
-                notes += (f"{strange:,} objects are of partitions that this generation does not copy",)
-            notes += tuple(looked.notes())
-            if looked.by_size:
-                notes += (f"{looked.by_size:,} objects were compared by size alone: the store tells no checksum",)
+            uncopied = sum(
+                len(found) for tp, found in bucket.untracked.items() if str(tp) not in current.state.partitions
+            )
+            if uncopied:
+                notes += (f"{uncopied:,} objects are of partitions that this generation does not copy",)
+            notes += tuple(scanner.notes())
+            if scanner.by_size:
+                notes += (
+                    f"{scanner.by_size:,} objects were compared by size only: the store provides no checksum of them",
+                )
             return Evidence(
-                lists=lists,
+                current=current,
                 bucket=bucket,
-                log=KafkaOffsets(group, self.admin.end_offsets(live)),
+                kafka=KafkaOffsets(group, self.admin.end_offsets(live)),
                 shapings=shapings,
                 live=live,
-                foreign=looked.foreign,
+                foreign=scanner.foreign,
                 notes=notes,
-                objects={o.key: o for o in lists.objects},
-                ended=tuple(before),
-                strays=looked.strays,
+                objects={o.key: o for o in current.objects},
+                ended=tuple(ended),
+                unknown_partitions=scanner.unknown_partitions,
             )
 
-    def _began(self, state: LedgerState) -> int:
-        """When the sink's first claim was written, by the store's clock: what is older is no copy of its objects. 0
-        where that claim is gone."""
+    def _started(self, state: LedgerState) -> int:
+        """The time of the sink's first claim in ms, by the store's clock; 0 if the claim is missing. Older objects are
+        not copies of the sink's objects."""
         head = self.s3.head(self.ledger.key_of(min(state.claims))) if state.claims else None
         return head.last_modified_ms if head else 0
 
-    def _sinks_claims(self, shapings: Sequence[ObjectSettings]) -> set[tuple[str, str]]:
-        """Topic and extension of all that sinks have claimed in the directories of these settings."""
+    def _claimed_extensions(self, shapings: Sequence[ObjectSettings]) -> set[tuple[str, str]]:
+        """Topic and extension of all claims of sinks in the directories of these settings."""
         roots = {claims_prefix(shaping.s3.topics_dir) for shaping in shapings}
         keys = (listed.key.removeprefix(root) for root in roots for listed in self.s3.list(root))
         names = (key.removesuffix(".json").split("/", 1) for key in keys if "/" in key)
-        return {(topic, f".{end}") for topic, end in names}
+        return {(topic, f".{suffix}") for topic, suffix in names}
 
-    def _lists(self) -> tuple[list[GenerationAudit], dict[int, ObjectSettings]]:
-        """The lists of each generation, and the settings of every claim: objects of long ago have keys of settings of
-        long ago."""
+    def _generations(self) -> tuple[list[GenerationAudit], dict[int, ObjectSettings]]:
+        """The ledger's content for each generation, and the settings of every claim: the keys of old objects depend on
+        old settings."""
         state = self.ledger.load()
-        self.tell(f"ledger: record {state.number}, {len(state.partitions)} topic-partitions")
+        self.report(f"ledger: record {state.number}, {len(state.partitions)} topic-partitions")
         lines = self.ledger.published(state)
         objects = [line.object for line in lines if line.object]
         rotations = [line.rotation for line in lines if line.rotation]
         lost = [line.lost for line in lines if line.lost]
-        self.tell(f"published list: {len(objects):,} objects, {len(rotations):,} rotations")
+        self.report(f"published log: {len(objects):,} objects, {len(rotations):,} rotations")
         settings: dict[int, str] = dict(state.settings)
         claims = self.ledger.claims(state)
         settings |= {claim.number: claim.settings for claim in claims if claim.settings is not None}
         shapings = {number: ObjectSettings.model_validate_json(text) for number, text in settings.items()}
         return per_generation(state, objects, rotations, claims, lost), shapings
 
-    def _named_since(self) -> dict[str, ClosedObject]:
-        """What the ledger names by now, which may be more than when it was read."""
+    def _closed_objects(self) -> dict[str, ClosedObject]:
+        """The closed objects by key, from a new read of the ledger."""
         state = self.ledger.load()
         published = [line.object for line in self.ledger.published(state) if line.object]
         return {o.key: o for o in (*published, *state.pending.values())}
 
     def _live(self, state: LedgerState) -> tuple[list[TopicPartition], tuple[str, ...]]:
-        """The partitions that are in Kafka and are those of the ledger, and why the others are not."""
+        """The partitions of the ledger that still exist in Kafka, and notes about the others."""
         if state.kafka is not None and self.admin.cluster_id() != state.kafka.cluster:
             return [], (
-                f"bootstrapServers lead to another Kafka cluster than {state.kafka.cluster}: nothing is asked of it",
+                f"bootstrapServers are not those of Kafka cluster {state.kafka.cluster} of the ledger: no log end "
+                "offsets were read",
             )
         partitions = _partitions(state)
         topics = describe_topics(self.admin.topics, sorted({tp.topic for tp in partitions}))
@@ -196,13 +204,13 @@ def _is_same(topic: str, info: TopicInfo, kafka: KafkaIdentity | None) -> bool:
 def _changes(kafka: KafkaIdentity | None, topics: Mapping[str, TopicInfo | None]) -> Iterator[str]:
     for topic, info in topics.items():
         if info is None:
-            yield f"topic {topic} is no longer in Kafka"
+            yield f"topic {topic} does not exist in Kafka any more"
         elif not _is_same(topic, info, kafka):
-            yield f"topic {topic} was deleted and created again: the one in Kafka is not the one in the bucket"
+            yield f"topic {topic} was deleted and created again: the objects are those of the deleted topic"
 
 
 class _BucketScanner:
-    """Holds the bucket against the lists."""
+    """Compares the bucket with the ledger."""
 
     def __init__(
         self,
@@ -211,100 +219,102 @@ class _BucketScanner:
         generations: Sequence[GenerationAudit],
         shapings: Sequence[ObjectSettings],
         claimed: Collection[tuple[str, str]],
-        began: int,
-        tell: ReportProgress,
+        started: int,
+        report: ReportProgress,
     ) -> None:
-        """`claimed`: see `Beside`. `began`: when the sink did (ms, the store's clock)."""
+        """`claimed`: see `DuplicateDetector`. `started`: the time of the sink's first claim (ms, by the store's
+        clock)."""
         self.s3 = s3
         self.pool = pool
         self.shapings = shapings
-        self.began = began
-        self.tell = tell
-        self.objects = {o.key: o for lists in generations for o in lists.objects}
+        self.started = started
+        self.report = report
+        self.objects = {o.key: o for each in generations for o in each.objects}
         self.partitions = {TopicPartition.parse(name) for each in generations for name in each.state.partitions}
         self.topics = sorted({tp.topic for tp in self.partitions})
-        self.beside = DuplicateDetector(shapings, self.topics, claimed)
+        self.detector = DuplicateDetector(shapings, self.topics, claimed)
         self.sizes = {o.bytes for o in self.objects.values()}
-        self.unknown: list[tuple[TopicPartition, UntrackedObject]] = []
-        self.strays: dict[TopicPartition, list[UntrackedObject]] = {}
-        self.doubtful: list[ClosedObject] = []
+        self.untracked: list[tuple[TopicPartition, UntrackedObject]] = []
+        self.unknown_partitions: dict[TopicPartition, list[UntrackedObject]] = {}
+        self.unconfirmed: list[ClosedObject] = []
         self.likely_copies: list[Listed] = []
-        self.foreign = self.other_sinks = self.older_strays = self.by_size = 0
+        self.foreign = self.other_sinks = self.older_objects = self.by_size = 0
 
-    def bucket(self, named_since: Callable[[], Mapping[str, ClosedObject]]) -> BucketState:
-        """How the bucket differs from the lists."""
-        unseen = self._list()
-        since = named_since() if self.unknown or self.doubtful or unseen else {}
+    def bucket(self, closed_objects: Callable[[], Mapping[str, ClosedObject]]) -> BucketState:
+        """The deviations of the bucket from the ledger. `closed_objects` reads the ledger's closed objects again."""
+        not_listed = self._list()
+        latest = closed_objects() if self.untracked or self.unconfirmed or not_listed else {}
         missing: set[str] = set()
-        other: dict[str, str] = {}
-        doubtful = [since.get(o.key, o) for o in (*self.doubtful, *(self.objects[key] for key in unseen))]
-        if doubtful:
-            self.tell(f"asking for the checksums of {len(doubtful):,} objects")
-        for o, head in zip(doubtful, self.pool.map(lambda o: self.s3.head(o.key), doubtful), strict=True):
+        mismatched: dict[str, str] = {}
+        unconfirmed = [latest.get(o.key, o) for o in (*self.unconfirmed, *(self.objects[key] for key in not_listed))]
+        if unconfirmed:
+            self.report(f"requesting the checksums of {len(unconfirmed):,} objects")
+        for o, head in zip(unconfirmed, self.pool.map(lambda o: self.s3.head(o.key), unconfirmed), strict=True):
             if head is None:
                 missing.add(o.key)
-            elif what := difference(o, head):
-                other[o.key] = what
+            elif difference := compare_stored(o, head, size_suffices=True):
+                mismatched[o.key] = difference
             elif head.crc64nvme is None and multipart_etag(o) is None:
                 self.by_size += 1
-        unknown: dict[TopicPartition, list[UntrackedObject]] = {}
-        for tp, found in (*self.unknown, *self._copies()):
-            if found.key not in since:
-                (unknown if tp in self.partitions else self.strays).setdefault(tp, []).append(found)
-        return BucketState(frozenset(missing), other, unknown)
+        untracked: dict[TopicPartition, list[UntrackedObject]] = {}
+        for tp, each in (*self.untracked, *self._copies()):
+            if each.key not in latest:
+                (untracked if tp in self.partitions else self.unknown_partitions).setdefault(tp, []).append(each)
+        return BucketState(frozenset(missing), mismatched, untracked)
 
     def notes(self) -> Iterator[str]:
-        """What is beside the sink's objects and is nothing wrong."""
-        if self.older_strays:
-            yield f"{self.older_strays:,} objects are of partitions that the ledger does not know, and older than it"
+        """Notes about objects of other programs."""
+        if self.older_objects:
+            yield f"{self.older_objects:,} objects older than the ledger are of partitions that it does not contain"
         if self.other_sinks:
             yield f"{self.other_sinks:,} objects have an extension that another sink has claimed for the same topic"
 
     def _list(self) -> set[str]:
-        """Goes through the listing; returns the keys of the lists that are not in it."""
-        unseen = set(self.objects)
-        listed = 0
-        for found in self._listing():
-            listed += 1
-            if listed % 100_000 == 0:
-                self.tell(f"listed {listed:,} objects")
-            o = self.objects.get(found.key)
+        """Processes the listing; returns the keys of the ledger that are not in it."""
+        not_listed = set(self.objects)
+        count = 0
+        for listed in self._listing():
+            count += 1
+            if count % 100_000 == 0:
+                self.report(f"listed {count:,} objects")
+            o = self.objects.get(listed.key)
             if o is None:
-                self._not_named(found)
+                self._other_object(listed)
                 continue
-            unseen.discard(found.key)
-            if found.size != o.bytes or found.etag.strip('"') != multipart_etag(o):
-                self.doubtful.append(o)
-        self.tell(f"listed {listed:,} objects")
-        return unseen
+            not_listed.discard(listed.key)
+            if listed.size != o.bytes or listed.etag.strip('"') != multipart_etag(o):
+                self.unconfirmed.append(o)
+        self.report(f"listed {count:,} objects")
+        return not_listed
 
     def _listing(self) -> Iterator[Listed]:
-        """Everything below the topics' prefixes, once: with unusual delimiters one prefix may begin as another."""
+        """All objects under the topic prefixes, each once: with unusual delimiters a prefix may contain another."""
         done: list[str] = []
         for prefix in sorted({topic_prefix(shaping, topic) for shaping in self.shapings for topic in self.topics}):
             if not any(prefix.startswith(other) for other in done):
                 done.append(prefix)
                 yield from self.s3.list(prefix)
 
-    def _not_named(self, listed: Listed) -> None:
-        match self.beside.origin(listed.key):
+    def _other_object(self, listed: Listed) -> None:
+        """Classifies an object that the ledger does not list."""
+        match self.detector.origin(listed.key):
             case KeyOrigin(tp, first):
-                if tp in self.partitions or listed.last_modified_ms >= self.began:
-                    self.unknown.append((tp, UntrackedObject(listed.key, first, listed.size)))
+                if tp in self.partitions or listed.last_modified_ms >= self.started:
+                    self.untracked.append((tp, UntrackedObject(listed.key, first, listed.size)))
                 else:
-                    self.older_strays += 1
+                    self.older_objects += 1
             case OtherObject.ANOTHER_SINKS:
                 self.other_sinks += 1
-            case OtherObject.FOREIGN if listed.size in self.sizes and listed.last_modified_ms >= self.began:
+            case OtherObject.FOREIGN if listed.size in self.sizes and listed.last_modified_ms >= self.started:
                 self.likely_copies.append(listed)
             case _:
                 self.foreign += 1
 
     def _copies(self) -> Iterator[tuple[TopicPartition, UntrackedObject]]:
-        """Those of the likely copies that have the content of an object that the lists name; the rest is foreign."""
+        """The likely copies with the content of a listed object; the others are foreign."""
         if not self.likely_copies:
             return
-        self.tell(f"comparing {len(self.likely_copies):,} other objects with those of the lists")
+        self.report(f"comparing {len(self.likely_copies):,} other objects with those of the ledger")
         by_etag = {etag: o for o in self.objects.values() if (etag := multipart_etag(o)) is not None}
         by_crc = {(o.bytes, o.crc): o for o in self.objects.values()}
 
@@ -319,20 +329,6 @@ class _BucketScanner:
                 self.foreign += 1
             else:
                 yield o.topic_partition, UntrackedObject(listed.key, o.first, listed.size, copy_of=o.key)
-
-
-def difference(o: ClosedObject, stored: Head) -> str | None:
-    """In which way the stored object is not `o`, in words; None when it is, as far as the store can tell."""
-    if stored.size != o.bytes:
-        return f"{stored.size:,} bytes there, {o.bytes:,} recorded"
-    if stored.crc64nvme is not None:
-        if stored.crc64nvme == o.crc:
-            return None
-        return f"the same size, but CRC64NVME {b64(stored.crc64nvme)} there, {b64(o.crc)} recorded"
-    recorded = multipart_etag(o)
-    if recorded in (None, stored.etag.strip('"')):
-        return None
-    return f"the same size, but ETag {stored.etag} there, {recorded} recorded"
 
 
 def _distinct(shapings: Sequence[ObjectSettings]) -> list[ObjectSettings]:

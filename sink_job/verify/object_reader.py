@@ -1,4 +1,4 @@
-"""Reading an object's rows back from the bucket: a little at a time, decompressed, as they were before compression."""
+"""Reads the rows of an object from the bucket in small steps, decompressed."""
 
 from __future__ import annotations
 
@@ -20,40 +20,41 @@ _DAMAGED: Final[tuple[type[Exception], ...]] = (EOFError, OSError, zlib.error, _
 
 
 class ObjectUnreadable(Exception):
-    """The body is not what the lists say: it is gone or replaced, or its compressed bytes are damaged."""
+    """The object was deleted or replaced, or its compressed content is damaged."""
 
 
 class ObjectReader:
-    """The uncompressed body of an object, from its beginning to its end."""
+    """A sequential reader of the uncompressed content of an object."""
 
     def __init__(self, s3: S3Client, key: str, compression: Compression, *, step: int) -> None:
-        """`step`: bytes fetched at a time. Nothing is fetched before the first `read`."""
-        self._pieces = _Pieces(s3.stream(key, step=step))
-        raw = io.BufferedReader(self._pieces, min(step, _BUFFER))
+        """`step`: bytes per fetch. Nothing is fetched before the first `read`."""
+        self._chunks = _ChunkStream(s3.stream(key, step=step))
+        raw = io.BufferedReader(self._chunks, min(step, _BUFFER))
         self._stream: io.BufferedIOBase = _igzip.IGzipFile(fileobj=raw) if isinstance(compression, Gzip) else raw
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes, fewer at the end. Raises NotReadable, instead of an end that is not a right one."""
-        pieces = []
+        """The next `size` bytes, fewer at the end. Raises ObjectUnreadable, also at the end of damaged content."""
+        chunks = []
         try:
-            while size > 0 and (piece := self._stream.read(size)):
-                pieces.append(piece)
-                size -= len(piece)
+            while size > 0 and (chunk := self._stream.read(size)):
+                chunks.append(chunk)
+                size -= len(chunk)
         except (NotFound, PreconditionFailed) as error:
             raise ObjectUnreadable(f"the object cannot be read: {error}") from error
         except _DAMAGED as error:
             raise ObjectUnreadable(f"the object is not valid gzip: {error}") from error
-        if size > 0 and not pieces and self._pieces.failed is not None:
-            raise ObjectUnreadable(f"the object is damaged: {self._pieces.failed}")
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if size > 0 and not chunks and self._chunks.failed is not None:
+            raise ObjectUnreadable(f"the object is damaged: {self._chunks.failed}")
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-class _Pieces(io.RawIOBase):
-    """Pieces of bytes as a stream. A checksum that does not fit ends it: what its bytes say is told first."""
+class _ChunkStream(io.RawIOBase):
+    """Chunks of bytes as a stream. A checksum mismatch ends the stream and is kept in `failed`: differences in the
+    bytes are reported first."""
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
+    def __init__(self, chunks: Iterator[bytes]) -> None:
         self.failed: ChecksumMismatch | None = None
-        self._pieces = pieces
+        self._chunks = chunks
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
@@ -62,13 +63,13 @@ class _Pieces(io.RawIOBase):
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
         while not self._rest:
             try:
-                piece = next(self._pieces, None)
+                chunk = next(self._chunks, None)
             except ChecksumMismatch as error:
                 self.failed = error
                 return 0
-            if piece is None:
+            if chunk is None:
                 return 0
-            self._rest = memoryview(piece)
+            self._rest = memoryview(chunk)
         size = min(len(buffer), len(self._rest))
         buffer[:size] = self._rest[:size]
         self._rest = self._rest[size:]

@@ -1,8 +1,8 @@
-"""The arithmetic of an audit: which offsets a set of objects lacks, or has twice, when only tallies are known.
+"""Locates missing and duplicate offsets by checksums. Pure functions.
 
-Pure. The objects of a rotation and its holes must sum to its range (`tally`). Where they don't, this module finds the
-first offset at which they don't, as sharply as the tallies allow: the count and the sum of hashes of what is missing
-identify it when it is one dense stretch, and otherwise bound where it can lie.
+The objects and gaps of a rotation range must add up to the range (`offset_checksum`). If they do not, this module
+locates the first wrong offset as precisely as the checksums allow. The checksum of the missing offsets identifies them
+if they are one contiguous range; otherwise it only bounds their location.
 """
 
 from __future__ import annotations
@@ -16,70 +16,68 @@ from sink_job.ledger.offset_checksum import CountedObject, checksum_range, hash_
 from sink_job.ledger.state import OffsetChecksum
 
 WINDOW = 1 << 22
-"""Offsets that are searched one by one for what is missing; beyond them its place is only bounded."""
+"""Maximum number of offsets to search for missing ones; in larger ranges their location is only bounded."""
 
 
 class OffsetFault(NamedTuple):
-    """The first wrong offset, and what is wrong from there on; `doubled`: there is too much, not too little."""
+    """The first wrong offset and an explanation. `duplicate`: there are too many records, not too few."""
 
     offset: int
     message: str
-    doubled: bool = False
+    duplicate: bool = False
 
 
-def locate_fault(start: int, end: int, objects: Sequence[CountedObject], lacks: OffsetChecksum) -> OffsetFault | None:
-    """Where `[start, end)` goes wrong when its objects lack `lacks` of what they should hold (below zero: too much);
-    None when they lack nothing."""
-    if lacks == OffsetChecksum():
+def locate_fault(start: int, end: int, objects: Sequence[CountedObject], missing: OffsetChecksum) -> OffsetFault | None:
+    """The first fault in `[start, end)` if `missing` is the checksum of the offsets missing in its objects (a negative
+    count: duplicate offsets); None if it is zero."""
+    if missing == OffsetChecksum():
         return None
     wrong = next((o for o in objects if is_wrong(o)), None)
     if wrong is not None:
         return OffsetFault(
-            wrong.first, f"the list's count and hash of offsets {wrong.first} to {wrong.last} are not theirs"
+            wrong.first, f"the ledger's checksum of the object of offsets {wrong.first} to {wrong.last} is wrong"
         )
-    if lacks.count > 0:
-        return _missing(start, end, objects, lacks)
-    return _doubled(start, end, objects, lacks)
+    if missing.count > 0:
+        return _missing(start, end, objects, missing)
+    return _duplicate(start, end, objects, OffsetChecksum() - missing)
 
 
 def is_wrong(o: CountedObject) -> bool:
-    """Whether an object cannot be what its tally says: more than it spans, or dense and yet other offsets."""
+    """Whether the checksum of an object is impossible: it counts no offset, more than the object spans, or all of them
+    with a different hash."""
     span = o.last + 1 - o.first
     if o.offsets.count >= span:
         return o.offsets != checksum_range(o.first, o.last + 1)
     return o.offsets.count < 1
 
 
-def _missing(start: int, end: int, objects: Sequence[CountedObject], lacks: OffsetChecksum) -> OffsetFault:
-    """Missing offsets lie outside of the objects that are dense; one dense stretch of them is found exactly."""
+def _missing(start: int, end: int, objects: Sequence[CountedObject], missing: OffsetChecksum) -> OffsetFault:
+    """Missing offsets are outside of objects without gaps. One contiguous range of them is located exactly."""
     free = list(uncovered(start, end, [o for o in objects if o.offsets.count == o.last + 1 - o.first]))
     for gap_start, gap_end in free:
-        first = find(gap_start, gap_end, lacks)
+        first = find(gap_start, gap_end, missing)
         if first is not None:
-            return OffsetFault(first, f"offsets {first} to {first + lacks.count - 1} are in no object")
+            return OffsetFault(first, f"offsets {first} to {first + missing.count - 1} are in no object")
     first, last = (free[0][0], free[-1][1] - 1) if free else (start, end - 1)
-    return OffsetFault(first, f"{lacks.count} records between offsets {first} and {last} are in no object")
+    return OffsetFault(first, f"{missing.count} records between offsets {first} and {last} are in no object")
 
 
-def _doubled(start: int, end: int, objects: Sequence[CountedObject], lacks: OffsetChecksum) -> OffsetFault:
-    """Offsets that are there twice lie where objects overlap."""
-    surplus = OffsetChecksum() - lacks
+def _duplicate(start: int, end: int, objects: Sequence[CountedObject], surplus: OffsetChecksum) -> OffsetFault:
+    """Duplicate offsets are where objects overlap. `surplus` is their checksum."""
     twice = next((o for o in objects if o.offsets == surplus), None)
     if twice is not None:
-        return OffsetFault(twice.first, f"offsets {twice.first} to {twice.last} are in two objects", doubled=True)
+        return OffsetFault(twice.first, f"offsets {twice.first} to {twice.last} are in two objects", duplicate=True)
     first = overlap(objects)
     first = start if first is None else first
     if surplus.count:
         return OffsetFault(
-            first, f"{surplus.count} records too many between offsets {first} and {end - 1}", doubled=True
+            first, f"{surplus.count} records too many between offsets {first} and {end - 1}", duplicate=True
         )
-    return OffsetFault(
-        first, f"the objects between offsets {first} and {end - 1} hold others than the recorded offsets"
-    )
+    return OffsetFault(first, f"the objects between offsets {first} and {end - 1} do not contain the recorded offsets")
 
 
 def uncovered(start: int, end: int, objects: Sequence[CountedObject]) -> Iterator[tuple[int, int]]:
-    """The stretches `[a, b)` of `[start, end)` that lie between no object's first and last offset, ascending."""
+    """The ranges `[a, b)` within `[start, end)` that no object spans, ascending."""
     reached = start
     for o in sorted(objects, key=lambda o: o.first):
         if o.first > reached:
@@ -91,7 +89,7 @@ def uncovered(start: int, end: int, objects: Sequence[CountedObject]) -> Iterato
 
 
 def overlap(objects: Sequence[CountedObject]) -> int | None:
-    """The first offset that two objects span; paths that interleave have one."""
+    """The first offset that two objects span; None if there is none. Interleaved paths have one."""
     reached = -1
     for o in sorted(objects, key=lambda o: o.first):
         if o.first <= reached:
@@ -100,15 +98,16 @@ def overlap(objects: Sequence[CountedObject]) -> int | None:
     return None
 
 
-def find(start: int, end: int, wanted: OffsetChecksum) -> int | None:
-    """The first offset of the dense stretch in `[start, end)` whose tally is `wanted`, if there is one."""
-    if not 0 < wanted.count <= end - start:
+def find(start: int, end: int, target: OffsetChecksum) -> int | None:
+    """The first offset of the contiguous range within `[start, end)` with the checksum `target`; None if there is
+    none."""
+    if not 0 < target.count <= end - start:
         return None
-    if wanted.count == end - start:
-        return start if checksum_range(start, end) == wanted else None
+    if target.count == end - start:
+        return start if checksum_range(start, end) == target else None
     if end - start > WINDOW:
         return None
     sums = np.zeros(end - start + 1, dtype=np.uint64)
     np.cumsum(hash_offsets(np.arange(start, end, dtype=np.int64)), out=sums[1:])
-    matches = np.flatnonzero(sums[wanted.count :] - sums[: -wanted.count] == np.uint64(wanted.hash))
+    matches = np.flatnonzero(sums[target.count :] - sums[: -target.count] == np.uint64(target.hash))
     return start + int(matches[0]) if len(matches) else None

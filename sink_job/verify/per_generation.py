@@ -1,7 +1,8 @@
-"""The ledger's lists, divided into its generations: each is proved for itself (docs/adr/0005). Pure.
+"""Divides the ledger's content and the bucket's deviations by generation; each is audited separately (docs/adr/0005).
+Pure functions.
 
-What a generation lists is told by the numbers of the records that named it. One that a reset has ended is held to be
-there as it was, save what a later generation copies again: that may have been moved away before the reset.
+An object belongs to the generation of the ledger record that lists it first. The objects of an ended generation must be
+unchanged, except those that a later generation copies again: users may have moved these away before the reset.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from sink_job.api.spec import KeySettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.generations import generation_of
 from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, Record, RotationRange
-from sink_job.verify.audit import BucketState, GenerationAudit, UntrackedObject
+from sink_job.verify.audit_input import BucketState, GenerationAudit, UntrackedObject
 
 _NO_END = 1 << 63
 
@@ -24,84 +25,85 @@ def per_generation(
     claims: Sequence[Record],
     lost: Sequence[LostObject] = (),
 ) -> list[GenerationAudit]:
-    """The lists of each generation, the current one last. `claims` are all that the ledger still has, in order."""
+    """The ledger's content for each generation, the current one last. `claims` are all existing claims, in order."""
     resets = [claim for claim in claims if claim.reset is not None]
     numbers = [claim.number for claim in resets]
-    found = []
+    generations = []
     for generation in range(1, len(resets) + 2):
         ended = None if generation > len(resets) else resets[generation - 1].reset
-        mine = [claim for claim in claims if generation_of(claim.number, numbers) == generation]
-        begun = resets[generation - 2].reset if generation > 1 else None
-        found.append(
+        own_claims = [claim for claim in claims if generation_of(claim.number, numbers) == generation]
+        started = resets[generation - 2].reset if generation > 1 else None
+        generations.append(
             GenerationAudit(
                 state=state
                 if ended is None
                 else LedgerState(
                     generation=generation,
-                    topics_dir=begun.topics_dir if begun else None,
+                    topics_dir=started.topics_dir if started else None,
                     partitions=ended.ended,
                 ),
                 published=[o for o in objects if generation_of(o.record, numbers) == generation],
                 rotations=[r for r in rotations if generation_of(r.record, numbers) == generation],
-                starts=_starts(mine),
+                starts=_starts(own_claims),
                 ended=ended is not None,
                 lost=[each for each in lost if generation_of(each.record, numbers) == generation],
             )
         )
-    return found
+    return generations
 
 
 def _starts(claims: Iterable[Record]) -> dict[TopicPartition, int]:
     starts: dict[TopicPartition, int] = {}
     for claim in claims:
-        for name, change in claim.partitions.items():
-            starts.setdefault(TopicPartition.parse(name), change.state.rotation_start)
+        for name, delta in claim.partitions.items():
+            starts.setdefault(TopicPartition.parse(name), delta.state.rotation_start)
     return starts
 
 
 def buckets(
     generations: Sequence[GenerationAudit], bucket: BucketState, names: Sequence[KeySettings]
 ) -> list[BucketState]:
-    """What the bucket says to each generation. `names` are the manifest's, then those of former settings, which may
-    have had another delimiter."""
+    """The deviations of the bucket from each generation. `names` are the key settings of the manifest, then those of
+    previous settings, which may have another delimiter."""
     topics_dir = names[0].topics_dir
     dirs = [topics_dir if each.state.topics_dir is None else each.state.topics_dir for each in generations]
     delimiters = sorted({each.directory_delimiter for each in names})
-    unknown = _unknown(generations, bucket.unknown, dirs, delimiters)
-    found = []
-    for index, lists in enumerate(generations):
+    untracked = _untracked(generations, bucket.untracked, dirs, delimiters)
+    states = []
+    for index, generation in enumerate(generations):
         later = generations[index + 1 :]
-        named = {o.key: o.last for each in later for o in each.objects}
-        gone = [o for o in lists.objects if o.key in named or o.key in bucket.missing]
-        replaced = {o.key for o in gone if is_copied(later, o) or named.get(o.key, -1) >= o.last}
-        there = [o for o in lists.objects if o.key not in named and o.key not in bucket.missing]
-        beside = [each for each, place in zip(later, dirs[index + 1 :], strict=True) if place == dirs[index]]
-        found.append(
+        rewritten = {o.key: o.last for each in later for o in each.objects}
+        absent = [o for o in generation.objects if o.key in rewritten or o.key in bucket.missing]
+        replaced = {o.key for o in absent if is_copied(later, o) or rewritten.get(o.key, -1) >= o.last}
+        present = [o for o in generation.objects if o.key not in rewritten and o.key not in bucket.missing]
+        same_directory = [each for each, name in zip(later, dirs[index + 1 :], strict=True) if name == dirs[index]]
+        states.append(
             BucketState(
-                missing=frozenset({o.key for o in gone} - replaced),
-                other={key: what for key, what in bucket.other.items() if key not in named},
-                unknown=unknown[index],
+                missing=frozenset({o.key for o in absent} - replaced),
+                mismatched={key: text for key, text in bucket.mismatched.items() if key not in rewritten},
+                untracked=untracked[index],
                 replaced=frozenset(replaced),
-                doubled={o.key: at for o in there if (at := _copied_from(beside, o)) is not None},
-                begins=_begins([g for g, place in zip(generations, dirs, strict=True) if place == dirs[index]]),
+                recopied={o.key: at for o in present if (at := _copied_from(same_directory, o)) is not None},
+                lowest_starts=_lowest_starts(
+                    [each for each, name in zip(generations, dirs, strict=True) if name == dirs[index]]
+                ),
             )
         )
-    return found
+    return states
 
 
 def is_copied(later: Iterable[GenerationAudit], o: ClosedObject, end: int | None = None) -> bool:
-    """Whether these generations copy all that the object holds, or its records below `end`: those that have ended did,
-    the current one does or will."""
+    """Whether these generations have copied or will copy all records of the object, or those below `end`."""
     at = o.first
-    for start, reached in sorted(_spans(later, o.topic_partition)):
+    for start, reached in sorted(_copied_ranges(later, o.topic_partition)):
         if start > at:
             break
         at = max(at, reached)
     return at >= (o.last + 1 if end is None else end)
 
 
-def _spans(generations: Iterable[GenerationAudit], tp: TopicPartition) -> Iterator[tuple[int, int]]:
-    """The offsets `[start, end)` that each generation copies."""
+def _copied_ranges(generations: Iterable[GenerationAudit], tp: TopicPartition) -> Iterator[tuple[int, int]]:
+    """The offset range `[start, end)` that each generation copies; that of the current generation has no end."""
     for each in generations:
         p = each.state.partition(tp)
         if p is not None and tp in each.starts:
@@ -109,7 +111,7 @@ def _spans(generations: Iterable[GenerationAudit], tp: TopicPartition) -> Iterat
 
 
 def _copied_from(later: Iterable[GenerationAudit], o: ClosedObject) -> int | None:
-    """The first of the object's offsets that one of these generations has copied; None where none has."""
+    """The first offset of the object that one of these generations has copied; None if none has."""
     shared = [
         max(o.first, start)
         for each in later
@@ -120,8 +122,8 @@ def _copied_from(later: Iterable[GenerationAudit], o: ClosedObject) -> int | Non
     return min(shared, default=None)
 
 
-def _begins(generations: Iterable[GenerationAudit]) -> dict[TopicPartition, int]:
-    """The lowest start of each topic-partition."""
+def _lowest_starts(generations: Iterable[GenerationAudit]) -> dict[TopicPartition, int]:
+    """The lowest start offset of each topic-partition."""
     lowest: dict[TopicPartition, int] = {}
     for each in generations:
         for tp, start in each.starts.items():
@@ -129,31 +131,31 @@ def _begins(generations: Iterable[GenerationAudit]) -> dict[TopicPartition, int]
     return lowest
 
 
-def _unknown(
+def _untracked(
     generations: Sequence[GenerationAudit],
-    unknown: Mapping[TopicPartition, Sequence[UntrackedObject]],
+    untracked: Mapping[TopicPartition, Sequence[UntrackedObject]],
     dirs: Sequence[str],
     delimiters: Sequence[str],
 ) -> list[dict[TopicPartition, list[UntrackedObject]]]:
-    """Each object that no list names, at the generation whose records it doubles: the first in whose directory and
-    range it is, else the current one if it is in that one's directory."""
-    found: list[dict[TopicPartition, list[UntrackedObject]]] = [{} for _ in generations]
-    for tp, objects in unknown.items():
+    """Assigns each untracked object to the generation with the same records: the first ended generation whose
+    directory and offset range contain it, else the current one if its directory contains it."""
+    assigned: list[dict[TopicPartition, list[UntrackedObject]]] = [{} for _ in generations]
+    for tp, objects in untracked.items():
         for each in objects:
-            place = max((name for name in dirs if is_below(each.key, name, delimiters)), key=len, default=None)
-            mine = [n for n, name in enumerate(dirs) if name == place]
-            within = [n for n in mine if generations[n].ended and _is_within(generations[n], tp, each.first)]
-            current = [n for n in mine if not generations[n].ended]
+            directory = max((name for name in dirs if is_below(each.key, name, delimiters)), key=len, default=None)
+            candidates = [n for n, name in enumerate(dirs) if name == directory]
+            within = [n for n in candidates if generations[n].ended and _is_within(generations[n], tp, each.first)]
+            current = [n for n in candidates if not generations[n].ended]
             for n in (within or current)[:1]:
-                found[n].setdefault(tp, []).append(each)
-    return found
+                assigned[n].setdefault(tp, []).append(each)
+    return assigned
 
 
 def is_below(key: str, topics_dir: str, delimiters: Sequence[str]) -> bool:
-    """Whether an object's key lies in this directory, under one of the delimiters."""
+    """Whether the key is in this directory, with one of the delimiters."""
     return not topics_dir or any(key.startswith(f"{topics_dir}{delimiter}") for delimiter in delimiters)
 
 
-def _is_within(lists: GenerationAudit, tp: TopicPartition, first: int) -> bool:
-    p = lists.state.partition(tp)
-    return p is not None and lists.starts.get(tp, p.next) <= first < p.next
+def _is_within(generation: GenerationAudit, tp: TopicPartition, first: int) -> bool:
+    p = generation.state.partition(tp)
+    return p is not None and generation.starts.get(tp, p.next) <= first < p.next

@@ -89,8 +89,8 @@ class ObjectWriter:
             part_size=part_size,
             compression=compression,
             spool=spill,
-            sealed=self._inherited(previous.blocks if previous else ()),
-            loose=self._inherited(previous.partial_block if previous else ()),
+            blocks=self._inherited(previous.blocks if previous else ()),
+            partial_block=self._inherited(previous.partial_block if previous else ()),
         )
         if previous and len(previous.staged) > MAX_STAGED_EXTENTS:
             self._assembler.compact()

@@ -110,7 +110,10 @@ def test_status_without_a_broker_prints_the_content_of_the_ledger(
     document = sink.path.read_text()
     sink.path.write_text(re.sub(r"bootstrapServers: \S+", f"bootstrapServers: 127.0.0.1:{free_ports(1)[0]}", document))
     log = sink.must("status")
-    assert "s3sink: only what the ledger says: spec.kafka.bootstrapServers: no broker can be reached" in log
+    assert (
+        "s3sink: Kafka is unavailable, showing the ledger only: spec.kafka.bootstrapServers: no broker can be reached"
+        in log
+    )
     assert re.search(rf"{topic}-0 +\d+ +25 +\? +\? +1 ", log)
 
 

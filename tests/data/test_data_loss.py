@@ -16,9 +16,9 @@ from sink_job.api.errors import DataLoss
 from sink_job.api.spec import load_sink
 from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.round_loop import RoundLoop
-from sink_job.verify.audit import PartitionResult
 from sink_job.verify.compare_job import CompareContext, compare
 from sink_job.verify.evidence import collect_evidence
+from sink_job.verify.results import PartitionResult
 from tests.support.crash_points import crash_after_rebuilding, crash_before_publishing
 from tests.support.sink_fixture import SinkFixture, manifest
 from tests.support.synthetic_log import FileConsumerGroup, InlineEngine, SyntheticLog

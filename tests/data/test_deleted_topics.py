@@ -15,8 +15,8 @@ from sink_job.api.errors import DataLoss
 from sink_job.api.spec import load_sink
 from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.round_loop import RoundLoop
-from sink_job.verify.audit import PartitionResult
 from sink_job.verify.evidence import collect_evidence
+from sink_job.verify.results import PartitionResult
 from tests.support.crash_points import crash_before_publishing
 from tests.support.sink_fixture import SinkFixture, manifest
 from tests.support.spark_fixture import PUBLISH_ALL, UNTIL_CAUGHT_UP, SparkFixture

@@ -310,8 +310,8 @@ def test_the_error_for_missing_permissions_names_the_operation(
     Topics(guarded.bootstrap).create(topic)
     [partition] = partitions_of(topic, 0)
     with logged_in(jvm, guarded, "guest", USERS["guest"]) as client:
-        with pytest.raises(AccessDenied, match="does not allow us to read the end offsets"):
+        with pytest.raises(AccessDenied, match="cannot read the end offsets: access denied"):
             client.end_offsets([partition])
-        with pytest.raises(AccessDenied, match="does not allow us to commit the offsets of group g"):
+        with pytest.raises(AccessDenied, match="cannot commit the offsets of group g: access denied"):
             client.alter_group_offsets("g", {partition: 1})
         assert client.log_sizes([topic]) is None

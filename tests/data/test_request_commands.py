@@ -50,13 +50,13 @@ def test_after_reset_offsets_everything_is_copied_and_verified_again(
 ) -> None:
     output = written.must("reset-offsets", "--to", "Earliest", exit_code=7)
     assert "ExistingObjects: 3 objects hold records at or above the new offsets" in output
-    assert f"start behind them ({topic}-0 at 90)" in output
+    assert f"start after them ({topic}-0 at 90)" in output
     failure = FinalReport.model_validate_json(termination_file.read_text()).failure
     assert failure is not None
     assert failure.reason == "ExistingObjects"
 
     output = written.must("reset-offsets", "--to", "Offsets", "--offset", f"{topic}:0:101", exit_code=2)
-    assert f"101 is not between 0 and 100, where the log of {topic}-0 begins and ends" in output
+    assert f"101 is not between 0 and 100, the bounds of the log of {topic}-0" in output
     output = written.must("reset-offsets", "--to", "Timestamp", "--timestamp", "99999999999999", exit_code=2)
     assert "is in the future" in output
 
@@ -78,9 +78,9 @@ def test_after_discard_open_the_next_run_copies_the_discarded_records(
     written: SinkCommand, termination_file: Path
 ) -> None:
     output = written.must("discard-open")
-    assert "gave up 1 open objects with 10 records" in output
-    assert "a later run goes on at 90" in output
-    assert "gave up 1 open objects" in termination_file.read_text()
-    assert "nothing was open" in written.must("discard-open")
+    assert "discarded 1 open objects with 10 records" in output
+    assert "the next run resumes from offset 90" in output
+    assert "discarded 1 open objects" in termination_file.read_text()
+    assert "no open objects" in written.must("discard-open")
     written.catch_up()
     assert json.loads(written.must("verify", "-o", "json"))["partitions"][0]["records"] == 100

@@ -19,7 +19,7 @@ from sink_job.api.errors import (
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import StopCondition
 from sink_job.ledger.generations import generation_metadata
-from sink_job.verify.audit import PartitionResult
+from sink_job.verify.results import PartitionResult
 from tests.support.sink_fixture import SinkFixture, TickingClock
 from tests.support.synthetic_log import CLOCK_MS, FileConsumerGroup, SyntheticLog
 
@@ -131,7 +131,7 @@ def test_with_fail_an_unlisted_object_conflicts(written: SinkFixture) -> None:
 def test_with_fail_an_unlisted_object_that_may_span_the_start_conflicts(written: SinkFixture) -> None:
     """The key contains the first offset. The last offset is unknown unless another object follows."""
     written.put(object_at(25), b"{}\n")
-    with pytest.raises(ExistingObjects, match=r"does not name 1 of the objects that begin below .*0000000025"):
+    with pytest.raises(ExistingObjects, match=r"1 objects that begin below .*0000000025"):
         written.reset(replace(LOG, records=40), "Offsets", at={0: 28})
     assert written.reset(replace(LOG, records=40), "Offsets", at={0: 28}, on_existing="NewPrefix").generation == 2
 
@@ -147,7 +147,7 @@ def test_with_fail_objects_older_than_the_sink_are_ignored(sink_fixture: SinkFix
 def test_with_fail_a_start_inside_a_moved_object_is_rejected(written: SinkFixture) -> None:
     written.s3.delete([object_at(20)])
     with pytest.raises(
-        ConfigurationError, match=r"is gone, which held offsets 20 to 24 .* a start at 22 .*Start at 20"
+        ConfigurationError, match=r"offsets 20 to 24 .* does not exist: with a start at 22.*Start at 20"
     ):
         written.reset(LOG, "Offsets", at={0: 22})
     assert written.reset(LOG, "Offsets", at={0: 20}).generation == 2
@@ -192,7 +192,7 @@ def test_a_second_new_prefix_is_the_next_one(written: SinkFixture) -> None:
 
 def test_a_new_prefix_that_is_not_empty_is_rejected(written: SinkFixture) -> None:
     written.put("topics/generation=2/log/foreign", b"")
-    with pytest.raises(ExistingObjects, match="foreign stands already"):
+    with pytest.raises(ExistingObjects, match="foreign already exists there"):
         written.reset(LOG, "Earliest", on_existing="NewPrefix")
     assert written.group() == {"log-0": 25}
 
@@ -283,12 +283,12 @@ def _run_to_the_first_completion(sink_fixture: SinkFixture) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"to": "Offsets", "at": {3: 5}}, InvalidSpec, "log has the partitions 0 to 0, no 3"),
+        ({"to": "Offsets", "at": {3: 5}}, InvalidSpec, "3 does not exist; log has partitions 0 to 0"),
         ({"to": "Offsets", "at": {0: 26}}, InvalidSpec, "26 is not between 0 and 25"),
         (
             {"to": "Timestamp", "timestamp": CLOCK_MS + 1},
             InvalidSpec,
-            "is in the future; to start behind all, write to: Latest",
+            "is in the future; to start after the last record, use to: Latest",
         ),
     ],
     ids=["a partition that does not exist", "an offset behind the log end", "a time to come"],

@@ -25,11 +25,11 @@ from sink_job.s3 import (
     InvalidPart,
     NoSuchUpload,
     NotFound,
-    Part,
     PreconditionFailed,
     RetryPolicy,
     S3Client,
     S3Settings,
+    UploadedPart,
     lifecycle_warning,
     probe,
 )
@@ -87,7 +87,7 @@ def key(request: pytest.FixtureRequest) -> str:
     return f"topics/a=b %2F+é/{request.node.name}+0+0000000000.json"
 
 
-def _upload(s3: S3Client, key: str, *contents: bytes) -> tuple[str, list[Part]]:
+def _upload(s3: S3Client, key: str, *contents: bytes) -> tuple[str, list[UploadedPart]]:
     upload_id = s3.create_upload(key)
     return upload_id, [s3.upload_part(key, upload_id, n, body) for n, body in enumerate(contents, start=1)]
 
@@ -234,7 +234,7 @@ def test_a_completion_over_an_object_is_rejected_and_the_upload_survives(s3: S3C
 def test_only_one_of_two_uploads_of_a_key_is_completed(s3: S3Client, key: str) -> None:
     uploads = [_upload(s3, key, b"the same bytes") for _ in range(2)]
 
-    def attempt(upload: tuple[str, list[Part]]) -> bool:
+    def attempt(upload: tuple[str, list[UploadedPart]]) -> bool:
         try:
             s3.complete(key, *upload)
         except PreconditionFailed:
@@ -385,8 +385,8 @@ def test_a_missing_bucket_is_reported(settings: S3Settings) -> None:
 @pytest.mark.parametrize(
     ("access_key", "secret_key", "message"),
     [
-        (ACCESS_KEY, "not-the-secret", "the secret key does not belong to the access key"),
-        ("nobodys-access", SECRET_KEY, "the store does not know the access key"),
+        (ACCESS_KEY, "not-the-secret", "the secret key does not match the access key"),
+        ("nobodys-access", SECRET_KEY, "unknown access key"),
     ],
 )
 def test_invalid_keys_are_reported_without_quoting_them(

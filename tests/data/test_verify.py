@@ -19,9 +19,9 @@ from sink_job.coordinator.context import StopCondition
 from sink_job.ledger.offset_checksum import checksum_range
 from sink_job.ledger.state import LedgerState
 from sink_job.ledger.store import AuditEntry, Ledger
-from sink_job.verify.audit import FindingType, PartitionResult
 from sink_job.verify.compare_job import CompareContext, compare
 from sink_job.verify.evidence import Evidence, collect_evidence
+from sink_job.verify.results import FindingType, PartitionResult
 from tests.support.sink_fixture import SinkFixture, manifest
 from tests.support.synthetic_log import FileConsumerGroup, InlineEngine, SyntheticLog
 
@@ -144,8 +144,8 @@ def test_a_lost_commit_is_reported_and_passes(written: SinkFixture) -> None:
     written.set_group({"log-0": 40})
     first, second = shallow(written)
     assert (first.findings, first.committed) == ((), 100)
-    assert any("the group's offset in Kafka is 40" in note for note in first.notes)
-    assert any("no offset in Kafka" in note for note in second.notes)
+    assert any("the consumer group's offset is 40 but should be" in note for note in first.notes)
+    assert any("the consumer group has no committed offset" in note for note in second.notes)
 
 
 def test_other_files_beside_the_objects_are_foreign(written: SinkFixture) -> None:
@@ -218,7 +218,7 @@ def test_objects_before_the_sinks_start_are_a_note_in_any_format(sink_fixture: S
     sink_fixture.run(log, CAUGHT_UP, flush_size=10)
     (result,) = shallow(sink_fixture, log)
     assert result.findings == ()
-    assert "3 objects begin before the sink's first offset 50: they are not its own" in result.notes
+    assert "3 objects begin before the sink's start offset 50: it did not write them" in result.notes
 
 
 def test_an_object_of_an_unknown_partition_that_is_older_than_the_sink_is_a_note(sink_fixture: SinkFixture) -> None:
@@ -229,7 +229,7 @@ def test_an_object_of_an_unknown_partition_that_is_older_than_the_sink_is_a_note
     sink_fixture.run(log, CAUGHT_UP, flush_size=10)
     found = evidence(sink_fixture, log, flush_size=10)
     assert findings(found.results()) == []
-    assert "1 objects are of partitions that the ledger does not know, and older than it" in found.notes
+    assert "1 objects older than the ledger are of partitions that it does not contain" in found.notes
 
 
 def test_objects_of_previous_settings_are_recognized(sink_fixture: SinkFixture) -> None:
@@ -267,7 +267,7 @@ def test_a_recreated_topic_is_not_compared(written: SinkFixture, monkeypatch: py
         lambda *args, **named: {name: info._replace(id="another") for name, info in topics(*args, **named).items()},
     )
     found = evidence(written, SyntheticLog(partitions=2), flush_size=10)
-    assert found.notes == ("topic log was deleted and created again: the one in Kafka is not the one in the bucket",)
+    assert found.notes == ("topic log was deleted and created again: the objects are those of the deleted topic",)
     assert [(v.findings, v.end, v.objects) for v in found.results()] == [((), None, 10)] * 2
 
 
@@ -324,7 +324,7 @@ def test_a_missing_rotation_line_is_reported(written: SinkFixture) -> None:
 def test_a_missing_published_file_is_reported(written: SinkFixture) -> None:
     take_snapshot(written)
     written.s3.delete([listed.key for listed in written.s3.list(f"{ROOT}published/")])
-    with pytest.raises(ConfigurationError, match="published list"):
+    with pytest.raises(ConfigurationError, match="published log"):
         shallow(written)
 
 

@@ -65,7 +65,7 @@ def test_verify_passes_and_reports_damage_with_its_exit_code(
 
     topics.commit("s3sink-default.verified", topic, {0: 101})
     output = sink.must("verify", exit_code=5)
-    assert f"FAILED: 1 of 2 topic-partitions; first {topic}-0 offset 100" in output
+    assert f"FAILED: 1 of 2 topic-partitions; first finding: {topic}-0 offset 100" in output
     topics.commit("s3sink-default.verified", topic, {0: 100})
 
     client = s3.client()

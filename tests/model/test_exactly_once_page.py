@@ -45,11 +45,11 @@ def test_the_page_has_each_rule_in_its_exact_wording(rule: str) -> None:
 
 @pytest.mark.parametrize("omission", OMISSIONS, ids=lambda omission: " and ".join(omission.rules))
 def test_the_page_lists_the_invariant_that_breaks_without_a_rule(omission: Omission) -> None:
-    invariant = omission.invariant if len(omission.rules) == 1 else f"{omission.invariant} (both out)"
+    invariant = omission.invariant if len(omission.rules) == 1 else f"{omission.invariant} (both omitted)"
     assert all((rule, PROTOCOL_RULES[rule], invariant) in ROWS for rule in omission.rules)
 
 
 def test_the_page_gives_a_reason_for_each_redundant_rule() -> None:
     broken = {omission.rules[0] for omission in OMISSIONS if len(omission.rules) == 1}
     assert REDUNDANT.keys() & broken == set()
-    assert all(any(row[0] == rule and "(both out)" not in row[2] for row in ROWS) for rule in REDUNDANT)
+    assert all(any(row[0] == rule and "(both omitted)" not in row[2] for row in ROWS) for rule in REDUNDANT)

@@ -103,7 +103,7 @@ def test_every_field_of_the_models_is_there() -> None:
 
 
 @pytest.mark.parametrize(("path", "field"), FIELDS, ids=[path for path, _ in FIELDS])
-def test_every_field_is_described_in_a_sentence(path: str, field: dict[str, Any]) -> None:
+def test_every_field_has_a_description(path: str, field: dict[str, Any]) -> None:
     assert path
     assert field["description"].endswith(".")
 

@@ -52,7 +52,7 @@ def test_a_secret_in_a_traceback_is_hidden(formatter: logging.Formatter) -> None
         "the API server asks for basic authentication-by-certificate",
     ],
 )
-def test_what_is_no_secret_stays(message: str) -> None:
+def test_text_without_a_secret_is_unchanged(message: str) -> None:
     assert message in TextLines().format(record(message))
 
 

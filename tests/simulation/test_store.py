@@ -13,7 +13,7 @@ from devtools.s3 import S3Server
 from devtools.simulation.client import SimulatedS3
 from devtools.simulation.scheduler import Actor, Scheduler
 from devtools.simulation.store import SimulatedStore
-from sink_job.s3 import Head, Listed, Part, PutResult, S3Client, S3Outcome
+from sink_job.s3 import Head, Listed, PutResult, S3Client, S3Outcome, UploadedPart
 from tests.support.sink_fixture import SinkFixture
 
 pytestmark = pytest.mark.data
@@ -51,7 +51,7 @@ class Caller:
         self.s3 = s3
         self.rng = rng
         self.uploads: list[tuple[str, str]] = []
-        self.parts: dict[int, dict[int, Part]] = {}
+        self.parts: dict[int, dict[int, UploadedPart]] = {}
 
     def call(self) -> object:
         """The result of the next call, without ids and times, which differ between stores."""

@@ -12,11 +12,11 @@ from sink_job.s3 import (
     Listed,
     NoSuchUpload,
     NotFound,
-    Part,
     PreconditionFailed,
     PutResult,
     RequestMetrics,
     Upload,
+    UploadedPart,
 )
 from sink_job.s3.checksums import crc64nvme
 
@@ -111,12 +111,12 @@ class MemoryS3:
         self.uploads[f"upload-{at}"] = _Upload(key, at)
         return f"upload-{at}"
 
-    def upload_part(self, key: str, upload_id: str, number: int, body: bytes, crc: int | None = None) -> Part:
+    def upload_part(self, key: str, upload_id: str, number: int, body: bytes, crc: int | None = None) -> UploadedPart:
         self.fault("upload_part", key)
         self._upload(upload_id).parts[number] = body
-        return Part(number, _etag(body), crc64nvme(body), len(body))
+        return UploadedPart(number, _etag(body), crc64nvme(body), len(body))
 
-    def complete(self, key: str, upload_id: str, parts: Sequence[Part], crc: int | None = None) -> str:
+    def complete(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int | None = None) -> str:
         self.fault("complete", key)
         upload = self._upload(upload_id)
         if key in self.objects:

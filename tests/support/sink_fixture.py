@@ -31,8 +31,8 @@ from sink_job.ledger.session import LedgerAccess
 from sink_job.maintenance.discard_open import DiscardReport, discard_open
 from sink_job.maintenance.offset_reset import OffsetResetter
 from sink_job.s3 import S3Client, S3Settings, connect
-from sink_job.verify.audit import PartitionResult
 from sink_job.verify.evidence import collect_evidence
+from sink_job.verify.results import PartitionResult
 from tests.support.synthetic_log import CLOCK_MS, FileConsumerGroup, SyntheticLog, loopback_settings, new_coordinator
 
 

@@ -1,4 +1,4 @@
-"""What the pages for users say, held against the code: no finding, error or setting without its row."""
+"""Checks of the documentation against the code: every finding, exit code and connector key has a row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sink_job.api import errors
 from sink_job.api.field_errors import connector_key, dotted, every_field
 from sink_job.api.spec import Spec, load_sink
 from sink_job.cli.simulate import simulate
-from sink_job.verify.audit import FindingType
+from sink_job.verify.results import FindingType
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
@@ -43,20 +43,20 @@ def test_the_settings_of_the_repository_are_valid_yaml(file: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", FindingType)
-def test_every_finding_of_verify_has_a_row_with_its_exit_code_and_what_to_do(wrong: FindingType) -> None:
+def test_every_finding_of_verify_has_a_row_with_its_exit_code_and_action(wrong: FindingType) -> None:
     found = [row for row in rows("docs/failure-modes.md") if row[0] == f"`{wrong}`"]
     assert [(row[1], bool(row[2] and row[3])) for row in found] == [(str(wrong.exit_code), True)]
 
 
-def test_every_connector_key_is_beside_its_field_on_the_page_for_migrating() -> None:
-    said = {(row[0].replace("`", ""), row[1].split("`")[1]) for row in rows("docs/migrating.md") if "`" in row[1]}
-    wanted = {
+def test_every_connector_key_has_a_row_with_its_field_in_the_migration_guide() -> None:
+    documented = {(row[0].replace("`", ""), row[1].split("`")[1]) for row in rows("docs/migrating.md") if "`" in row[1]}
+    expected = {
         (connector_key(field), dotted(path[1:])) for path, field in every_field(Spec, ("spec",)) if connector_key(field)
     }
-    assert wanted <= said
+    assert expected <= documented
 
 
-def test_every_exit_code_of_an_error_is_in_the_table_of_the_command_line() -> None:
+def test_every_exit_code_has_a_row_in_the_command_line_page() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.SinkError)]
     assert {str(kind.exit_code) for kind in kinds} <= {row[0] for row in rows("docs/cli.md")}
 
@@ -69,7 +69,7 @@ def test_the_sample_of_simulate_closes_an_object_and_leaves_one_open() -> None:
     assert last.errors == []
 
 
-def test_the_page_about_the_command_line_shows_the_sample_as_it_is() -> None:
+def test_the_command_line_page_contains_the_sample_of_simulate() -> None:
     assert SAMPLE.read_text(encoding="utf-8") in text("docs/cli.md")
 
 
@@ -85,7 +85,7 @@ def test_the_make_targets_of_the_quick_starts_exist() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
+def test_links_between_pages_have_a_target(page: Path) -> None:
     broken = []
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
         if target.startswith(("http:", "https:")):

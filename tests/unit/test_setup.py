@@ -110,7 +110,7 @@ def test_a_step_that_fails_ends_the_others_and_shows_its_output(tmp_path: Path) 
 
 def test_a_step_that_waits_for_a_missing_one_is_an_error() -> None:
     with pytest.raises(ValueError, match="lost wait for steps that are not there"):
-        run_steps("setup", {"lost": Step(nothing, after=["nobody"])}, out=io.StringIO())
+        run_steps("setup", {"lost": Step(nothing, after=["missing"])}, out=io.StringIO())
 
 
 def test_each_part_of_the_setup_needs_only_packages_and_other_parts() -> None:

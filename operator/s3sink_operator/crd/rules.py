@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from s3sink_operator.names import LONGEST_SINK
-from sink_job.api.cross_field_rules import MOST_PARTS
 from sink_job.api.enums import ConverterType, PartitionerType, ResetTo, TimestampExtractor, Tolerance
 from sink_job.api.field_types import RESERVED
 from sink_job.api.quantities import DAY, HOUR, format_duration, parse_duration
@@ -29,6 +28,7 @@ from sink_job.api.reserved_properties import (
     SPARK_OWNED,
     SPARK_OWNED_PREFIXES,
 )
+from sink_job.api.s3_limits import MAX_PARTS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -296,12 +296,12 @@ def _rotation() -> Iterator[Rule]:
         "such as UTC",
     )
     # As floats, for a quantity cannot be multiplied, with a hair more than S3's limit, for floats are not exact.
-    limit = f"{MOST_PARTS + 0.0001} * {_size('self.s3.partSize')}.asApproximateFloat()"
+    limit = f"{MAX_PARTS + 0.0001} * {_size('self.s3.partSize')}.asApproximateFloat()"
     fits = f"{_size('self.rotation.maxBytes')}.asApproximateFloat() <= {limit}"
     yield Rule(
         "spec",
         _either("!has(self.rotation.maxBytes)", fits),
-        f"{here}.maxBytes does not fit into S3's {MOST_PARTS} parts of spec.s3.partSize: lower it, or raise partSize",
+        f"{here}.maxBytes does not fit into S3's {MAX_PARTS} parts of spec.s3.partSize: lower it, or raise partSize",
     )
 
 

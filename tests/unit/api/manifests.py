@@ -1,4 +1,4 @@
-"""Manifests for tests: a small right one, changed by dotted paths."""
+"""Manifests for tests: a small valid one, changed by dotted paths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sink_job.api.spec import Sink, parse_sink
 
 ABSENT: Final = object()
 
-_RIGHT: Final[dict[str, Any]] = {
+_VALID: Final[dict[str, Any]] = {
     "apiVersion": "s3sink.io/v1alpha1",
     "kind": "S3Sink",
     "metadata": {"name": "flights"},
@@ -30,27 +30,27 @@ TIME: Final[dict[str, object]] = {
 
 
 def document(*changes: Mapping[str, object]) -> dict[str, Any]:
-    """A right manifest with `changes`: values by dotted path, `ABSENT` to take one out."""
-    made = copy.deepcopy(_RIGHT)
+    """A valid manifest with `changes`: values by dotted path, `ABSENT` to remove one."""
+    manifest = copy.deepcopy(_VALID)
     for path, value in ((path, value) for each in changes for path, value in each.items()):
         *way, last = path.split(".")
-        place = made
+        place = manifest
         for step in way:
             place = place.setdefault(step, {})
         if value is ABSENT:
             place.pop(last)
         else:
             place[last] = copy.deepcopy(value)
-    return made
+    return manifest
 
 
 def accepted(*changes: Mapping[str, object], for_job: bool = True) -> Sink:
-    """The sink of a manifest that has to be right."""
+    """The sink of a manifest that must be valid."""
     return parse_sink(document(*changes), for_job=for_job)
 
 
 def mistakes(*changes: Mapping[str, object], for_job: bool = True) -> list[str]:
-    """The sentences for a manifest that has to be wrong."""
+    """The errors of a manifest that must be invalid."""
     with pytest.raises(InvalidSpec) as raised:
         parse_sink(document(*changes), for_job=for_job)
     return list(raised.value.mistakes)

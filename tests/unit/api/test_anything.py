@@ -1,4 +1,4 @@
-"""Whatever a manifest holds: it is accepted, or refused in sentences that begin where the user has to look."""
+"""Any manifest is either accepted or rejected with messages that start with the path of the field."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SENTENCE = re.compile(r"(apiVersion|kind|metadata|spec)[^\n]*: [^\n]+")
 
 
 def put(manifest: dict[str, Any], path: tuple[int | str, ...], value: object) -> None:
-    """Puts `value` at `path`, with sections and lists on the way where there are none; gives up where there is text."""
+    """Puts `value` at `path`. Adds missing sections and lists; does nothing if a parent is text."""
     place: Any = manifest
     for step, following in itertools.pairwise(path):
         fresh: Any = [{}] if following == 0 else {}
@@ -52,7 +52,7 @@ def changed(changes: list[tuple[tuple[int | str, ...], object]]) -> dict[str, An
 
 
 def outcome(read: Callable[[], Sink]) -> Sink | tuple[str, ...]:
-    """The sink that was read, or the mistakes that it was refused for."""
+    """The parsed sink, or its errors."""
     try:
         return read()
     except InvalidSpec as error:
@@ -60,7 +60,9 @@ def outcome(read: Callable[[], Sink]) -> Sink | tuple[str, ...]:
 
 
 @given(CHANGES)
-def test_a_manifest_is_accepted_or_refused_in_sentences(changes: list[tuple[tuple[int | str, ...], object]]) -> None:
+def test_any_manifest_is_accepted_or_rejected_with_messages(
+    changes: list[tuple[tuple[int | str, ...], object]],
+) -> None:
     found = outcome(lambda: parse_sink(changed(changes), for_job=False))
     if isinstance(found, Sink):
         assert parse_sink(found.model_dump(mode="json"), for_job=False) == found
@@ -71,14 +73,14 @@ def test_a_manifest_is_accepted_or_refused_in_sentences(changes: list[tuple[tupl
 
 
 @given(CHANGES)
-def test_text_and_plain_data_are_read_alike(changes: list[tuple[tuple[int | str, ...], object]]) -> None:
+def test_text_and_plain_data_give_the_same_result(changes: list[tuple[tuple[int | str, ...], object]]) -> None:
     manifest = changed(changes)
     text = yaml.safe_dump(manifest, sort_keys=False)
     assert outcome(lambda: load_sink(text)) == outcome(lambda: parse_sink(manifest))
 
 
 @given(st.text(st.sampled_from("abc:{}[]-,&*!|>'\"%@`#?\n \t0~"), max_size=40))
-def test_any_text_is_refused_in_sentences(text: str) -> None:
+def test_any_text_is_rejected_with_messages(text: str) -> None:
     found = outcome(lambda: load_sink(text))
     assert isinstance(found, tuple)
     assert all(mistake and "\n" not in mistake for mistake in found)

@@ -1,4 +1,4 @@
-"""What fields mean together, and what the user reads when they contradict each other."""
+"""Cross-field rules, and their messages for invalid combinations of fields."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def case(sentence: str, changes: dict[str, object], *expected: str) -> Any:
 
 BOTH = {"type": "FieldAndTime", "fields": ["a"], "timezone": "UTC", "duration": "1h", "pathFormat": "HH"}
 HOURS = "'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH"
-NOTHING_ENDS = "spec.rotation: nothing says when objects are complete: give at least one of flushSize, interval, "
+NO_ROTATION = "spec.rotation: no setting closes objects: set at least one of flushSize, interval, "
 
-WRONG = [
+INVALID = [
     case(
         "neither topics nor a pattern",
         {"spec.kafka.topics": ABSENT},
-        "spec.kafka.topics: is missing: give topics or topicsPattern",
+        "spec.kafka.topics: is missing: set topics or topicsPattern",
     ),
     case(
         "topics and a pattern",
         {"spec.kafka.topicsPattern": ".*"},
-        "spec.kafka.topicsPattern: cannot stand beside topics: give one of the two",
+        "spec.kafka.topicsPattern: cannot be combined with topics: set only one of them",
     ),
     case(
         "a topic listed twice",
@@ -34,41 +34,41 @@ WRONG = [
         "spec.kafka.topics: a is listed 2 times",
     ),
     case(
-        "nothing that ends objects",
+        "no setting that closes objects",
         {"spec.rotation": {}},
-        f"{NOTHING_ENDS}scheduleInterval, maxBytes",
+        f"{NO_ROTATION}scheduleInterval, maxBytes",
     ),
     case(
-        "only maxOpenTime to end objects",
+        "only maxOpenTime to close objects",
         {"spec.rotation": {"maxOpenTime": "5m"}},
-        f"{NOTHING_ENDS}scheduleInterval, maxBytes (maxOpenTime alone is not enough)",
+        f"{NO_ROTATION}scheduleInterval, maxBytes (maxOpenTime alone is not enough)",
     ),
     case(
         "an interval without a time partitioner",
         {"spec.rotation.interval": "10m"},
-        "spec.rotation.interval: 10m would have no effect: the type Default of spec.partitioner has no time; use "
+        "spec.rotation.interval: 10m has no effect: the type Default of spec.partitioner does not use time; use "
         "scheduleInterval, or the type Time, Hourly, Daily or FieldAndTime",
     ),
     case(
         "a schedule without a time zone",
         {"spec.rotation.scheduleInterval": "1h"},
-        "spec.partitioner.timezone: is missing: spec.rotation.scheduleInterval counts from midnight there; give one "
-        "such as UTC",
+        "spec.partitioner.timezone: is missing: spec.rotation.scheduleInterval counts from midnight in this time zone; "
+        "set it, for example to UTC",
     ),
     case(
         "time paths without a time zone",
         {"spec.partitioner": {"type": "Hourly"}, "spec.rotation.scheduleInterval": "1h"},
-        "spec.partitioner.timezone: is missing: the type Hourly needs it, such as UTC",
+        "spec.partitioner.timezone: is missing: the type Hourly needs it, for example UTC",
     ),
     case(
         "Field without fields",
         {"spec.partitioner": {"type": "Field"}},
-        "spec.partitioner.fields: is missing: the type Field needs at least one",
+        "spec.partitioner.fields: is missing: the type Field needs at least one field",
     ),
     case(
         "fields without Field",
         HOURLY | {"spec.partitioner.fields": ["a"]},
-        "spec.partitioner.fields: has no effect with the type Hourly: leave it out, or choose Field or FieldAndTime",
+        "spec.partitioner.fields: has no effect with the type Hourly: remove it, or use the type Field or FieldAndTime",
     ),
     case(
         "a field listed twice",
@@ -78,75 +78,75 @@ WRONG = [
     case(
         "Time without duration and pattern",
         {"spec.partitioner": {"type": "Time", "timezone": "UTC"}},
-        "spec.partitioner.duration: is missing: the type Time needs it, such as 1h",
-        "spec.partitioner.pathFormat: is missing: the type Time needs it, such as 'year'=YYYY/'month'=MM/'day'=dd",
+        "spec.partitioner.duration: is missing: the type Time needs it, for example 1h",
+        "spec.partitioner.pathFormat: is missing: the type Time needs it, for example 'year'=YYYY/'month'=MM/'day'=dd",
     ),
     case(
         "a duration without Time",
         {"spec.partitioner": {"duration": "1h"}},
-        "spec.partitioner.duration: has no effect with the type Default: leave it out, or choose Time",
+        "spec.partitioner.duration: has no effect with the type Default: remove it, or use the type Time",
     ),
     case(
-        "Daily by the hour",
+        "Daily with a duration of one hour",
         {"spec.partitioner": {"type": "Daily", "timezone": "UTC", "duration": "1h"}},
-        "spec.partitioner.duration: 1h cannot be: the type Daily has 1d; leave it out, or choose Time",
+        "spec.partitioner.duration: 1h is not allowed: the type Daily always uses 1d; remove it, or use the type Time",
     ),
     case(
-        "Hourly with a pattern of its own",
+        "Hourly with another pattern",
         HOURLY | {"spec.partitioner.pathFormat": "HH"},
-        "spec.partitioner.pathFormat: HH cannot be: the type Hourly has 'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH; "
-        "leave it out, or choose Time",
+        "spec.partitioner.pathFormat: HH is not allowed: the type Hourly always uses "
+        "'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH; remove it, or use the type Time",
     ),
     case(
-        "fields of values that have none",
+        "fields with a converter that parses no fields",
         {"spec.format.converter": "Text", "spec.partitioner": {"type": "Field", "fields": ["a"]}},
-        "spec.partitioner.type: Field needs fields of the value, which the converter Text does not give; use another "
-        "converter, or another type",
+        "spec.partitioner.type: Field needs fields of the value, but the converter Text does not parse any; use "
+        "another converter, or another type",
     ),
     case(
-        "a time in a field of values that have none",
+        "a time field with a converter that parses no fields",
         HOURLY | {"spec.format.converter": "Bytes", "spec.partitioner.timestampExtractor": "RecordField"},
-        "spec.partitioner.timestampExtractor: RecordField needs fields of the value, which the converter Bytes does "
-        "not give; use another converter, or Record or Wallclock",
+        "spec.partitioner.timestampExtractor: RecordField needs fields of the value, but the converter Bytes does not "
+        "parse any; use another converter, or Record or Wallclock",
     ),
     case(
-        "an object larger than all of its parts",
+        "objects larger than the maximum number of parts",
         {"spec.rotation.maxBytes": "60Gi", "spec.s3.partSize": "5Mi"},
-        "spec.rotation.maxBytes: 60Gi does not fit into S3's 10000 parts of 5Mi: at most 50000Mi, or raise "
-        "spec.s3.partSize",
+        "spec.rotation.maxBytes: 60Gi does not fit into S3's maximum of 10000 parts of 5Mi: use at most 50000Mi, or "
+        "increase spec.s3.partSize",
     ),
     case(
         "an endpoint without TLS",
         {"spec.s3.endpoint": "http://minio:9000"},
-        "spec.s3.endpoint: http://minio:9000 is not encrypted: use https://, or allow it by spec.s3.insecure: true",
+        "spec.s3.endpoint: http://minio:9000 is not encrypted: use https://, or set spec.s3.insecure: true",
     ),
     case(
-        "delimiters that cannot be told apart",
+        "overlapping delimiters",
         {"spec.s3.fileDelimiter": "/"},
-        "spec.s3.fileDelimiter: / cannot be told from spec.s3.directoryDelimiter /",
+        "spec.s3.fileDelimiter: / overlaps spec.s3.directoryDelimiter /: neither may contain the other",
     ),
     case(
         "a topicsDir that ends in the directory delimiter",
         {"spec.s3.topicsDir": "lake=", "spec.s3.directoryDelimiter": "="},
-        "spec.s3.topicsDir: lake= has spec.s3.directoryDelimiter first or last: leave it out",
+        "spec.s3.topicsDir: lake= starts or ends with spec.s3.directoryDelimiter: remove it there",
     ),
     case(
-        "rounds that wait for more than they read",
+        "a minimum round size above the maximum",
         {"spec.rounds": {"minBytes": "1Gi"}},
         "spec.rounds.minBytes: 1Gi is above spec.rounds.maxBytes, 512Mi",
     ),
     case(
-        "least memory above most memory",
+        "minimum memory above maximum memory",
         {"spec.executor.memory": {"min": "4Gi", "max": "2Gi"}},
         "spec.executor.memory.min: 4Gi is above spec.executor.memory.max, 2Gi",
     ),
     case(
-        "a reset to a time that is not given",
+        "a reset to a timestamp without a timestamp",
         {"spec.offsets.reset": {"nonce": "1", "to": "Timestamp"}},
         "spec.offsets.reset.timestamp: is missing: to: Timestamp needs it",
     ),
     case(
-        "a reset to the end with offsets",
+        "a reset to the log end with offsets",
         {
             "spec.offsets.reset": {
                 "nonce": "1",
@@ -154,18 +154,18 @@ WRONG = [
                 "partitions": [{"topic": "flights", "partition": 0, "offset": 4}] * 2,
             }
         },
-        "spec.offsets.reset.partitions: has no effect with to: Latest; leave it out, or write to: Offsets",
+        "spec.offsets.reset.partitions: has no effect with to: Latest; remove it, or set to: Offsets",
         "spec.offsets.reset.partitions: flights-0 is listed 2 times",
     ),
 ]
 
 
-@pytest.mark.parametrize(("changes", "expected"), WRONG)
-def test_a_contradiction_is_refused(changes: dict[str, object], expected: list[str]) -> None:
+@pytest.mark.parametrize(("changes", "expected"), INVALID)
+def test_an_invalid_combination_is_rejected(changes: dict[str, object], expected: list[str]) -> None:
     assert mistakes(changes) == expected
 
 
-RIGHT = [
+VALID = [
     case("a pattern instead of topics", {"spec.kafka.topics": ABSENT, "spec.kafka.topicsPattern": "flights-.*"}),
     case("an interval alone, with time paths", HOURLY | {"spec.rotation": {"interval": "10m"}}),
     case("a schedule alone", {"spec.rotation": {"scheduleInterval": "1d"}, "spec.partitioner": {"timezone": "UTC"}}),
@@ -173,70 +173,72 @@ RIGHT = [
     case("an interval with fields and time", {"spec.partitioner": BOTH, "spec.rotation": {"interval": "10m"}}),
     case("time paths by a pattern", TIME),
     case(
-        "Daily with the duration that it has",
+        "Daily with its own duration",
         {"spec.partitioner": {"type": "Daily", "timezone": "UTC", "duration": "24h"}},
     ),
-    case("Hourly with the pattern that it has", HOURLY | {"spec.partitioner.pathFormat": HOURS}),
-    case("objects counted alone", {"spec.rotation": {"scope": "Object", "flushSize": 9}}),
+    case("Hourly with its own pattern", HOURLY | {"spec.partitioner.pathFormat": HOURS}),
+    case("flushSize for each object", {"spec.rotation": {"scope": "Object", "flushSize": 9}}),
     case(
-        "an endpoint without TLS that is allowed",
+        "an endpoint without TLS and with insecure: true",
         {"spec.s3": {"bucket": "b-1", "endpoint": "http://minio:9000", "insecure": True}},
     ),
-    case("a store on this machine by its name", {"spec.s3.endpoint": "http://localhost:9000"}),
-    case("a store on this machine by its address", {"spec.s3.endpoint": "http://127.0.0.2:9000"}),
-    case("a store on this machine by its IPv6 address", {"spec.s3.endpoint": "http://[::1]:9000"}),
-    case("refused records dropped", {"spec.errors": {"tolerance": "All", "onNullValue": "Ignore"}}),
+    case("a store at localhost", {"spec.s3.endpoint": "http://localhost:9000"}),
+    case("a store at a loopback address", {"spec.s3.endpoint": "http://127.0.0.2:9000"}),
+    case("a store at the IPv6 loopback address", {"spec.s3.endpoint": "http://[::1]:9000"}),
+    case("invalid records dropped", {"spec.errors": {"tolerance": "All", "onNullValue": "Ignore"}}),
 ]
 
 
-@pytest.mark.parametrize(("changes", "expected"), RIGHT)
-def test_what_fits_together_is_accepted(changes: dict[str, object], expected: list[str]) -> None:
+@pytest.mark.parametrize(("changes", "expected"), VALID)
+def test_a_valid_combination_is_accepted(changes: dict[str, object], expected: list[str]) -> None:
     assert expected == []
     accepted(changes)
 
 
 def test_a_dead_letter_topic_needs_tolerance() -> None:
-    assert mistakes({"spec.errors.deadLetterTopic": "refused"}, for_job=False) == [
-        "spec.errors.deadLetterTopic: refused would never be used: it needs spec.errors.tolerance: All"
+    assert mistakes({"spec.errors.deadLetterTopic": "rejected"}, for_job=False) == [
+        "spec.errors.deadLetterTopic: rejected has no effect without spec.errors.tolerance: All"
     ]
 
 
-def test_a_sink_does_not_read_its_own_dead_letters() -> None:
+def test_the_dead_letter_topic_is_not_a_source_topic() -> None:
     errors = {"tolerance": "All", "deadLetterTopic": "flights"}
     assert mistakes({"spec.errors": errors}, for_job=False) == [
-        "spec.errors.deadLetterTopic: flights is one of spec.kafka.topics: the sink would read its own dead letters"
+        "spec.errors.deadLetterTopic: flights is also in spec.kafka.topics: the sink would read its own dead letters; "
+        "use "
+        "another topic"
     ]
 
 
-def test_a_pattern_leaves_dead_letters_and_the_place_of_ledgers_out() -> None:
+def test_a_topics_pattern_excludes_the_dead_letter_topic_and_the_name_of_ledgers() -> None:
     everything = {
         "spec.kafka.topics": ABSENT,
         "spec.kafka.topicsPattern": ".*",
-        "spec.errors": {"tolerance": "All", "deadLetterTopic": "refused"},
+        "spec.errors": {"tolerance": "All", "deadLetterTopic": "rejected"},
     }
     spec = accepted(everything, for_job=False).spec
-    assert [topic for topic in ("flights", "refused", "_s3sink") if spec.reads(topic)] == ["flights"]
+    assert [topic for topic in ("flights", "rejected", "_s3sink") if spec.reads(topic)] == ["flights"]
 
 
-def test_a_pattern_has_to_match_the_whole_name() -> None:
+def test_a_topics_pattern_matches_the_whole_name() -> None:
     spec = accepted({"spec.kafka.topics": ABSENT, "spec.kafka.topicsPattern": "flights"}).spec
     assert not spec.reads("flights-2013")
 
 
-def test_a_rule_keeps_quiet_about_a_value_that_is_wrong_by_itself() -> None:
+def test_a_rule_ignores_a_field_with_an_invalid_value() -> None:
     assert mistakes({"spec.rotation": {"flushSize": "many"}}) == [
         'spec.rotation.flushSize: "many" is not a whole number'
     ]
 
 
-def test_a_rule_keeps_quiet_about_a_field_that_was_misspelt() -> None:
+def test_a_rule_ignores_a_misspelled_field() -> None:
     assert mistakes({"spec.rotation": {"flushSiez": 90}}) == [
         "spec.rotation.flushSiez: is not a field of spec.rotation; did you mean flushSize?"
     ]
 
 
-def test_a_rule_speaks_although_another_field_of_its_section_is_wrong() -> None:
+def test_a_rule_applies_if_another_field_of_its_section_is_invalid() -> None:
     assert mistakes({"spec.rotation": {"scope": "Everything"}}) == [
         "spec.rotation.scope: Everything is not one of Partition, Object",
-        f"{NOTHING_ENDS}scheduleInterval, maxBytes",
+        f"{NO_ROTATION}scheduleInterval, maxBytes",
     ]

@@ -1,4 +1,4 @@
-"""Date patterns: what is literal, what is a letter, and that whatever passes here can be printed."""
+"""Date patterns: letters, literals, and formatting of every accepted pattern."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LETTER_RUNS = st.builds(lambda letter, width: letter * width, st.sampled_from(LE
 TEXTS = st.text(st.sampled_from("abcyear=-_'é "), min_size=1, max_size=8).filter(lambda text: text.strip("'"))
 
 
-"""Not quotes alone: between quotes those would be read as pairs, as Joda does."""
+"""Not quotes alone: Joda reads them as pairs between quotes."""
 
 
 def quoted(text: str) -> str:
@@ -29,12 +29,12 @@ def quoted(text: str) -> str:
         ("ÄYY", [PatternElement("Ä", True), PatternElement("YY", False)]),
     ],
 )
-def test_a_pattern_falls_into_letters_and_text(pattern: str, expected: list[PatternElement]) -> None:
+def test_a_pattern_is_split_into_letters_and_literals(pattern: str, expected: list[PatternElement]) -> None:
     assert pattern_elements(pattern) == expected
 
 
 @given(st.lists(st.tuples(TEXTS, LETTER_RUNS), min_size=1, max_size=4))
-def test_quoted_text_stays_as_it_is(parts: list[tuple[str, str]]) -> None:
+def test_quoted_text_is_unchanged(parts: list[tuple[str, str]]) -> None:
     pattern = "".join(quoted(text) + run for text, run in parts)
     assert pattern_elements(pattern) == [
         PatternElement(each, at % 2 == 0) for part in parts for at, each in enumerate(part)
@@ -42,7 +42,7 @@ def test_quoted_text_stays_as_it_is(parts: list[tuple[str, str]]) -> None:
 
 
 @given(st.text(st.sampled_from("'/." + LETTERS + "=- é"), max_size=24))
-def test_a_pattern_is_refused_or_keeps_a_record_in_its_directory(pattern: str) -> None:
+def test_a_pattern_is_rejected_or_keeps_records_in_their_directory(pattern: str) -> None:
     try:
         check_path_format(pattern)
     except ValueError:

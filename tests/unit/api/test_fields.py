@@ -1,4 +1,4 @@
-"""What a single field may hold, and what the user reads when it holds something else."""
+"""Validation of single fields, and its messages."""
 
 from __future__ import annotations
 
@@ -14,70 +14,70 @@ def case(sentence: str, changes: dict[str, object], *expected: str) -> Any:
     return pytest.param(changes, list(expected), id=sentence)
 
 
-WRONG = [
+INVALID = [
     case(
-        "a part size below S3's minimum is refused",
+        "a part size below S3's minimum is rejected",
         {"spec.s3.partSize": "4Mi"},
         "spec.s3.partSize: 4Mi is below S3's minimum of 5Mi",
     ),
     case(
-        "a part size above 2Gi is refused",
+        "a part size above 2Gi is rejected",
         {"spec.s3.partSize": "3Gi"},
         "spec.s3.partSize: 3Gi is above S3's maximum of 2Gi",
     ),
     case(
-        "a size with a B is refused with what to write",
+        "a size with the unit MB is rejected with a suggestion",
         {"spec.s3.partSize": "25MB"},
-        "spec.s3.partSize: 25MB is not a size: write 25Mi (by 1024) or 25M (by 1000)",
+        "spec.s3.partSize: 25MB is not a size: use 25Mi (1024) or 25M (1000)",
     ),
     case(
-        "a fraction of a byte is refused",
+        "a fraction of a byte is rejected",
         {"spec.s3.partSize": "5242880.5"},
         "spec.s3.partSize: 5242880.5 is not a whole number of bytes",
     ),
     case(
-        "a bare number is no duration",
+        "a number without a unit is not a duration",
         HOURLY | {"spec.rotation.interval": 600},
-        "spec.rotation.interval: 600 is not a duration: write 600s or 600ms",
+        "spec.rotation.interval: 600 is not a duration: use 600s or 600ms",
     ),
     case(
-        "a bare number in quotes is no duration either",
+        "a quoted number without a unit is not a duration",
         HOURLY | {"spec.rotation.interval": "600"},
-        "spec.rotation.interval: 600 is not a duration: write 600s or 600ms",
+        "spec.rotation.interval: 600 is not a duration: use 600s or 600ms",
     ),
     case(
-        "a duration in words is refused with what to write",
+        "a duration in words is rejected with the correct form",
         HOURLY | {"spec.rotation.interval": "10 minutes"},
-        'spec.rotation.interval: "10 minutes" is not a duration: write a duration with its units (d, h, m, s, ms; '
-        "largest first) such as 10m or 1h30m",
+        'spec.rotation.interval: "10 minutes" is not a duration: use a number with a unit (d, h, m, s, ms; largest '
+        "first), such as 10m or 1h30m",
     ),
     case(
-        "a duration of nothing is refused",
+        "a duration of zero is rejected",
         HOURLY | {"spec.rotation.interval": "0s"},
         "spec.rotation.interval: 0s is below the minimum of 1ms",
     ),
     case(
-        "a schedule longer than a day is refused",
+        "a schedule longer than a day is rejected",
         HOURLY | {"spec.rotation.scheduleInterval": "25h"},
         "spec.rotation.scheduleInterval: 25h is above the maximum of 1d",
     ),
     case(
-        "a flush size of 0 is refused",
+        "a flush size of 0 is rejected",
         {"spec.rotation.flushSize": 0},
         "spec.rotation.flushSize: 0 is below the minimum of 1",
     ),
     case(
-        "a number in quotes is no number",
+        "a quoted number is not a number",
         {"spec.rotation.flushSize": "90"},
         'spec.rotation.flushSize: "90" is not a whole number',
     ),
     case(
-        "a fraction is no whole number",
+        "a fraction is not a whole number",
         {"spec.rotation.flushSize": 9.5},
         "spec.rotation.flushSize: 9.5 is not a whole number",
     ),
     case(
-        "true is no number",
+        "true is not a number",
         {"spec.rotation.flushSize": True},
         "spec.rotation.flushSize: true is not a whole number",
     ),
@@ -87,297 +87,298 @@ WRONG = [
         'spec.rotation.onPathChange: "yes" is not true or false',
     ),
     case(
-        "no open object at all is refused",
+        "a maximum of zero open objects is rejected",
         {"spec.rotation.maxOpenObjects": 0},
         "spec.rotation.maxOpenObjects: 0 is below the minimum of 1",
     ),
     case(
-        "a bare number of whole seconds is taken for the connector's milliseconds",
+        "a number without a unit is read as the connector's milliseconds in the suggestion",
         {"spec.rotation.interval": 3600000},
-        "spec.rotation.interval: 3600000 is not a duration: write 1h (3600000ms)",
+        "spec.rotation.interval: 3600000 is not a duration: use 1h (3600000ms)",
     ),
     case(
-        "a value in the wrong case is corrected",
+        "a value in the wrong case gets a suggestion",
         {"spec.format.compression": "gzip"},
         "spec.format.compression: gzip is not one of None, Gzip, Zstd, Snappy, Lz4, Brotli; did you mean Gzip?",
     ),
     case(
-        "an unknown value is answered with what there is",
+        "an unknown value is rejected with the allowed values",
         {"spec.onDataLoss": "Ignore"},
         "spec.onDataLoss: Ignore is not one of Fail, Continue",
     ),
     case(
-        "a section that is text is refused",
+        "text in place of a section is rejected",
         {"spec.rotation": "hourly"},
         'spec.rotation: "hourly" is not a mapping',
     ),
     case(
-        "a list that is text is refused",
+        "text in place of a list is rejected",
         {"spec.kafka.topics": "flights"},
         'spec.kafka.topics: "flights" is not a list: write [flights]',
     ),
     case(
-        "topics with commas, as the connector has them, are refused",
+        "topics separated by commas, as in the connector, are rejected",
         {"spec.kafka.topics": "flights,trains"},
         'spec.kafka.topics: "flights,trains" is not a list: write [flights, trains]',
     ),
     case(
-        "a property that the sink owns is refused for its name, be it a number or text",
+        "a reserved property is rejected by name, not by the type of its value",
         {"spec.kafka.properties": {"max.poll.records": 500}},
         f"spec.kafka.properties[max.poll.records]: cannot be set here: {KAFKA_OWNED['max.poll.records']}",
     ),
     case(
-        "the connector's converter is answered with ours",
+        "the connector's converter class gets a suggestion",
         {"spec.format.converter": "org.apache.kafka.connect.json.JsonConverter"},
         "spec.format.converter: org.apache.kafka.connect.json.JsonConverter is not one of Json, JsonEnvelope, Text, "
         "Bytes, Cbor, Avro, Protobuf, JsonSchema; did you mean Json?",
     ),
     case(
-        "the connector's format is answered with our output",
+        "the connector's format class gets a suggestion",
         {"spec.format.output": "io.confluent.connect.s3.format.bytearray.ByteArrayFormat"},
         "spec.format.output: io.confluent.connect.s3.format.bytearray.ByteArrayFormat is not one of Json, Bytes, Avro, "
         "Parquet; did you mean Bytes?",
     ),
     case(
-        "the connector's partitioner is answered with ours",
+        "the connector's partitioner class gets a suggestion",
         {"spec.partitioner.type": "TimeBasedPartitioner"},
         "spec.partitioner.type: TimeBasedPartitioner is not one of Default, Field, Time, Hourly, Daily, FieldAndTime; "
         "did you mean Time?",
     ),
     case(
-        "a property that is a number asks for quotes",
+        "a number as a property value needs quotes",
         {"spec.kafka.properties": {"request.timeout.ms": 30000}},
         "spec.kafka.properties[request.timeout.ms]: 30000 is not text: put it in quotes",
     ),
     case(
-        "a missing bucket is named with what it is",
+        "a missing bucket is reported with its description",
         {"spec.s3.bucket": ABSENT},
-        "spec.s3.bucket: is missing: bucket of the objects, such as flights-archive",
+        "spec.s3.bucket: is missing: bucket for the objects, for example flights-archive",
     ),
     case(
-        "a missing section is named with what it is",
+        "a missing section is reported with its description",
         {"spec.kafka": ABSENT},
-        "spec.kafka: is missing: where records come from",
+        "spec.kafka: is missing: the source topics and the connection to Kafka",
     ),
     case(
-        "an empty list of topics is refused",
+        "an empty list of topics is rejected",
         {"spec.kafka.topics": []},
-        "spec.kafka.topics: is empty: give at least one",
+        "spec.kafka.topics: is empty: set at least one entry",
     ),
     case(
-        "a topic that Kafka would not allow is refused",
+        "a topic name that Kafka does not allow is rejected",
         {"spec.kafka.topics": ["flights/2013"]},
-        "spec.kafka.topics[0]: flights/2013 is not a topic: Kafka allows letters, digits, . _ and -",
+        "spec.kafka.topics[0]: flights/2013 is not a valid topic name: Kafka allows letters, digits, . _ and -",
     ),
     case(
-        "a topic of dots is refused",
+        "a topic name of dots is rejected",
         {"spec.kafka.topics": [".."]},
-        "spec.kafka.topics[0]: .. is not a topic: Kafka does not allow . and ..",
+        "spec.kafka.topics[0]: .. is not a valid topic name: Kafka does not allow . and ..",
     ),
     case(
-        "a topic that would stand where ledgers are is refused",
+        "a topic with the name of the ledger directory is rejected",
         {"spec.kafka.topics": ["_s3sink"]},
-        "spec.kafka.topics[0]: _s3sink cannot be copied: its directory would be the one that holds the ledgers",
+        "spec.kafka.topics[0]: _s3sink cannot be copied: a directory of this name holds the ledgers",
     ),
     case(
-        "a pattern that is no regular expression is refused",
+        "a topics pattern that is not a regular expression is rejected",
         {"spec.kafka.topics": ABSENT, "spec.kafka.topicsPattern": "flights-("},
-        "spec.kafka.topicsPattern: flights-( is not a regular expression: missing ), unterminated subpattern at "
+        "spec.kafka.topicsPattern: flights-( is not a valid regular expression: missing ), unterminated subpattern at "
         "position 8",
     ),
     case(
-        "a topics pattern that is nested too deep to be read",
+        "a topics pattern with too many nested brackets is rejected",
         {"spec.kafka.topics": ABSENT, "spec.kafka.topicsPattern": "(" * 500 + "a" + ")" * 500},
-        f"spec.kafka.topicsPattern: {'(' * 79}… has too many brackets inside each other",
+        f"spec.kafka.topicsPattern: {'(' * 79}… has too many nested brackets",
     ),
     case(
-        "a pattern that Java would not read is refused",
+        "a topics pattern that Java does not support is rejected",
         {"spec.kafka.topics": ABSENT, "spec.kafka.topicsPattern": "(?P<year>[0-9]+)"},
-        "spec.kafka.topicsPattern: (?P<year>[0-9]+) uses (?P or (?(, which Java's regular expressions do not have",
+        "spec.kafka.topicsPattern: (?P<year>[0-9]+) uses (?P or (?(, which regular expressions of Java do not support",
     ),
     case(
-        "brokers without a port are refused",
+        "brokers without a port are rejected",
         {"spec.kafka.bootstrapServers": "kafka"},
-        "spec.kafka.bootstrapServers: kafka is not a list of brokers: write host:port, separated by commas, without "
-        "protocol (security.protocol is one of spec.kafka.properties)",
+        "spec.kafka.bootstrapServers: kafka is not a list of brokers: use host:port, separated by commas, without a "
+        "protocol (set security.protocol in spec.kafka.properties)",
     ),
     case(
-        "a consumer group of blanks is refused",
+        "a consumer group with a leading blank is rejected",
         {"spec.kafka.groupId": " flights"},
-        'spec.kafka.groupId: " flights" has blanks around it',
+        'spec.kafka.groupId: " flights" starts or ends with a blank',
     ),
     case(
-        "a field with an empty segment is refused",
+        "a field with an empty segment is rejected",
         {"spec.partitioner": {"type": "Field", "fields": ["origin..country"]}},
-        "spec.partitioner.fields[0]: origin..country has an empty segment: write field names, separated by single dots",
+        "spec.partitioner.fields[0]: origin..country has an empty segment: use field names, separated by single dots",
     ),
     case(
-        "a time zone in the wrong case is corrected",
+        "a time zone in the wrong case gets a suggestion",
         {"spec.partitioner": {"type": "Hourly", "timezone": "europe/berlin"}},
-        "spec.partitioner.timezone: europe/berlin is not a time zone: write an IANA name or ±hh:mm; did you mean "
+        "spec.partitioner.timezone: europe/berlin is not a known time zone: use an IANA name or ±hh:mm; did you mean "
         "Europe/Berlin?",
     ),
     case(
-        "an offset without minutes is refused",
+        "an offset without minutes is rejected",
         {"spec.partitioner": {"type": "Hourly", "timezone": "+2"}},
-        "spec.partitioner.timezone: +2 is not a time zone: write an IANA name or ±hh:mm, such as Europe/Berlin or "
+        "spec.partitioner.timezone: +2 is not a known time zone: use an IANA name or ±hh:mm, such as Europe/Berlin or "
         "+02:00",
     ),
     case(
-        "a locale that nobody speaks is refused",
+        "an unknown locale is rejected",
         {"spec.partitioner": {"type": "Hourly", "timezone": "UTC", "locale": "xx-QQ"}},
-        "spec.partitioner.locale: xx-QQ is not a known locale: write a language such as en, or language and country "
-        "such as de-CH",
+        "spec.partitioner.locale: xx-QQ is not a known locale: use a language such as en, or language and country such "
+        "as de-CH",
     ),
     case(
-        "a letter that is no pattern letter is refused",
+        "an unknown pattern letter is rejected",
         TIME | {"spec.partitioner.pathFormat": "year=YYYY"},
-        "spec.partitioner.pathFormat: year=YYYY uses the letter r: allowed are y Y M d D H h m s S a E e w x X Z z; "
-        "text goes in single quotes",
+        "spec.partitioner.pathFormat: year=YYYY has the unknown letter r: allowed are y Y M d D H h m s S a E e w x X "
+        "Z z; put text in single quotes",
     ),
     case(
-        "a quote that is not closed is refused",
+        "an unclosed quote is rejected",
         TIME | {"spec.partitioner.pathFormat": "'year=YYYY"},
-        "spec.partitioner.pathFormat: 'year=YYYY has a single quote that is not closed",
+        "spec.partitioner.pathFormat: 'year=YYYY has an unclosed single quote",
     ),
     case(
-        "a pattern with an empty path element is refused",
+        "a pattern with an empty path element is rejected",
         TIME | {"spec.partitioner.pathFormat": "YYYY//MM"},
-        "spec.partitioner.pathFormat: YYYY//MM has an empty path element: no / at the beginning, and no //",
+        "spec.partitioner.pathFormat: YYYY//MM has an empty path element: remove / at the beginning and //",
     ),
     case(
-        "a pattern that climbs out of its directory is refused",
+        "a date pattern with a parent directory is rejected",
         TIME | {"spec.partitioner.pathFormat": "YYYY/'..'/MM"},
         "spec.partitioner.pathFormat: YYYY/'..'/MM has a path element . or ..",
     ),
     case(
-        "a topicsDir that begins with a slash is refused",
+        "a topicsDir that begins with a slash is rejected",
         {"spec.s3.topicsDir": "/topics"},
-        "spec.s3.topicsDir: /topics has an empty element: no / first, last or doubled",
+        "spec.s3.topicsDir: /topics has an empty element: remove / at the start, / at the end and //",
     ),
     case(
-        "a topicsDir inside the ledgers is refused",
+        "a topicsDir inside the ledgers is rejected",
         {"spec.s3.topicsDir": "data/_s3sink"},
-        "spec.s3.topicsDir: data/_s3sink has the element _s3sink, which is kept for ledgers",
+        "spec.s3.topicsDir: data/_s3sink has the element _s3sink, which is reserved for ledgers",
     ),
     case(
-        "a topicsDir that climbs out of its directory is refused",
+        "a topicsDir with a parent directory is rejected",
         {"spec.s3.topicsDir": "data/../other"},
         "spec.s3.topicsDir: data/../other has an element . or ..",
     ),
     case(
-        "an empty delimiter is refused",
+        "an empty delimiter is rejected",
         {"spec.s3.directoryDelimiter": ""},
         "spec.s3.directoryDelimiter: is empty",
     ),
     case(
-        "a delimiter with the directory of ledgers in it is refused",
+        "a delimiter that contains the ledger directory is rejected",
         {"spec.s3.directoryDelimiter": "/_s3sink/"},
-        "spec.s3.directoryDelimiter: /_s3sink/ has _s3sink, which is kept for ledgers",
+        "spec.s3.directoryDelimiter: /_s3sink/ contains _s3sink, which is reserved for ledgers",
     ),
     case(
-        "a file delimiter that runs into the numbers is refused",
+        "a file delimiter with a digit is rejected",
         {"spec.s3.fileDelimiter": "-0-"},
-        "spec.s3.fileDelimiter: -0- has a digit: it could not be told from the partition and the offset",
+        "spec.s3.fileDelimiter: -0- contains a digit: it must differ from the digits of partition and offset",
     ),
     case(
-        "a delimiter that is the escape of keys is refused",
+        "a delimiter with the escape character of keys is rejected",
         {"spec.s3.fileDelimiter": "%"},
-        "spec.s3.fileDelimiter: % has a %, which is kept for characters that are escaped in keys",
+        "spec.s3.fileDelimiter: % contains %, which is reserved for escaped characters in keys",
     ),
     case(
-        "padding by less than nothing is refused",
+        "a negative padding is rejected",
         {"spec.s3.offsetPadWidth": -1},
         "spec.s3.offsetPadWidth: -1 is below the minimum of 0",
     ),
     case(
-        "a bucket in upper case is refused",
+        "a bucket in upper case is rejected",
         {"spec.s3.bucket": "Archive"},
-        "spec.s3.bucket: Archive is not a bucket: S3 allows lower-case letters, digits, - and ., none of the two at an "
-        "end",
+        "spec.s3.bucket: Archive is not a valid bucket name: S3 allows lower-case letters, digits, - and .; the first "
+        "and last character must be a letter or a digit",
     ),
     case(
-        "an endpoint whose scheme is in capitals is refused, as the API server does",
+        "an endpoint with an upper-case scheme is rejected, as by the API server",
         {"spec.s3.endpoint": "HTTPS://minio:9000"},
-        "spec.s3.endpoint: HTTPS://minio:9000 is not the URL of a store: write https://host or https://host:port",
+        "spec.s3.endpoint: HTTPS://minio:9000 is not the URL of a store: use https://host or https://host:port",
     ),
     case(
-        "an endpoint without a scheme is refused",
+        "an endpoint without a scheme is rejected",
         {"spec.s3.endpoint": "minio:9000"},
-        "spec.s3.endpoint: minio:9000 is not the URL of a store: write https://host or https://host:port",
+        "spec.s3.endpoint: minio:9000 is not the URL of a store: use https://host or https://host:port",
     ),
     case(
-        "an endpoint with the bucket in it is refused",
+        "an endpoint with a bucket is rejected",
         {"spec.s3.endpoint": "https://minio:9000/archive"},
-        "spec.s3.endpoint: https://minio:9000/archive is not the URL of a store: write https://host or "
-        "https://host:port, without a path: the bucket stands in spec.s3.bucket",
+        "spec.s3.endpoint: https://minio:9000/archive is not the URL of a store: use https://host or "
+        "https://host:port, without a path: set the bucket in spec.s3.bucket",
     ),
     case(
-        "an effort that gzip does not have is refused",
+        "an unknown gzip level is rejected",
         {"spec.format.gzipLevel": 9},
         "spec.format.gzipLevel: 9 is above the maximum of 3",
     ),
     case(
-        "an extension without a dot is refused",
+        "an extension without a dot is rejected",
         {"spec.format.bytesExtension": "bin"},
-        "spec.format.bytesExtension: bin is not an extension: write a dot and letters or digits, such as .bin",
+        "spec.format.bytesExtension: bin is not a valid extension: use a dot and letters or digits, such as .bin",
     ),
     case(
-        "a sink id that would leave its directory is refused",
+        "a sink id with a parent directory is rejected",
         {"spec.sinkId": "a..b"},
-        "spec.sinkId: a..b is not a sink id: it cannot hold ..",
+        "spec.sinkId: a..b is not a valid sink id: it must not contain ..",
     ),
     case(
-        "a sink id that would stand where owners are noted is refused",
+        "a sink id with the name of the owners directory is rejected",
         {"spec.sinkId": "topics"},
-        "spec.sinkId: topics is taken: beside the ledgers, that directory says who owns a topic",
+        "spec.sinkId: topics is reserved: this directory holds the owners of topics; use another sink id",
     ),
     case(
-        "a sink id of more than 127 characters is refused",
+        "a sink id of more than 127 characters is rejected",
         {"spec.sinkId": "a" * 128},
         f"spec.sinkId: {'a' * 79}… is longer than 127 characters",
     ),
     case(
-        "a name in upper case is refused",
+        "a name in upper case is rejected",
         {"metadata.name": "Flights"},
-        "metadata.name: Flights is not a name: lower-case letters, digits and - are allowed, a letter or digit first "
-        "and last",
+        "metadata.name: Flights is not a valid name: use lower-case letters, digits and -; the first and last "
+        "character must be a letter or a digit",
     ),
     case(
-        "no executor at all is refused",
+        "zero executors are rejected",
         {"spec.executor.instances": 0},
         "spec.executor.instances: 0 is below the minimum of 1",
     ),
 ]
 
 
-@pytest.mark.parametrize(("changes", "expected"), WRONG)
-def test_a_wrong_value_is_refused(changes: dict[str, object], expected: list[str]) -> None:
+@pytest.mark.parametrize(("changes", "expected"), INVALID)
+def test_an_invalid_value_is_rejected(changes: dict[str, object], expected: list[str]) -> None:
     assert mistakes(changes) == expected
 
 
-RIGHT = [
+VALID = [
     case("a size in bytes", {"spec.s3.partSize": 6_000_000}),
-    case("a size by 1000", {"spec.s3.partSize": "25M"}),
+    case("a size in powers of 1000", {"spec.s3.partSize": "25M"}),
     case("an empty topicsDir", {"spec.s3.topicsDir": ""}),
     case("a topicsDir of several elements", {"spec.s3.topicsDir": "lake/raw"}),
     case("no padding", {"spec.s3.offsetPadWidth": 0}),
-    case("a delimiter of one dash", {"spec.s3.fileDelimiter": "-"}),
+    case("a dash as delimiter", {"spec.s3.fileDelimiter": "-"}),
     case("an offset for a time zone", {"spec.partitioner": {"type": "Daily", "timezone": "-03:30"}}),
     case("a locale with a country", {"spec.partitioner": {"type": "Daily", "timezone": "UTC", "locale": "de_CH"}}),
     case("a pattern that ends in a slash", TIME | {"spec.partitioner.pathFormat": "'y'=YYYY/"}),
     case("an apostrophe in a pattern", TIME | {"spec.partitioner.pathFormat": "HH 'o''clock'"}),
     case("several brokers, one by its IPv6 address", {"spec.kafka.bootstrapServers": "a:9092, [::1]:9093"}),
     case(
-        "a separator of two lines", {"spec.format": {"converter": "Bytes", "output": "Bytes", "bytesSeparator": "\n\n"}}
+        "a separator of two newlines",
+        {"spec.format": {"converter": "Bytes", "output": "Bytes", "bytesSeparator": "\n\n"}},
     ),
     case("a pod template of any shape", {"spec.executor.podTemplate": {"spec": {"tolerations": [{"key": "x"}]}}}),
-    case("a status that a cluster wrote", {"status": {"conditions": []}}),
-    case("metadata that a cluster wrote", {"metadata.uid": "8a", "metadata.labels": {"a": "b"}}),
+    case("a status from a cluster", {"status": {"conditions": []}}),
+    case("metadata from a cluster", {"metadata.uid": "8a", "metadata.labels": {"a": "b"}}),
 ]
 
 
-@pytest.mark.parametrize(("changes", "expected"), RIGHT)
-def test_a_right_value_is_accepted(changes: dict[str, object], expected: list[str]) -> None:
+@pytest.mark.parametrize(("changes", "expected"), VALID)
+def test_a_valid_value_is_accepted(changes: dict[str, object], expected: list[str]) -> None:
     assert expected == []
     accepted(changes)

@@ -1,4 +1,4 @@
-"""How a run divides its memory."""
+"""The division of a run's memory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ cores = st.integers(1, 64)
 part_sizes = st.integers(5 * MI, 2 * GI)
 
 
-def usual(cores: int, part_size: int = 25 * MI, most: int = 8 * GI) -> memory_budget.MemoryBudget:
+def default_budget(cores: int, part_size: int = 25 * MI, most: int = 8 * GI) -> memory_budget.MemoryBudget:
     total = memory_budget.default_total(cores=cores, part_size=part_size, least=512 * MI, most=most)
     return memory_budget.divide(total, cores=cores, part_size=part_size)
 
 
-def test_two_tasks_at_a_time_stay_under_2_gb() -> None:
-    memory = usual(2)
+def test_two_concurrent_tasks_take_less_than_2_gb() -> None:
+    memory = default_budget(2)
     assert memory.total < 2_000_000_000
     assert memory.heap == 640 * MI
     assert memory.part_buffers == 3
@@ -28,39 +28,39 @@ def test_two_tasks_at_a_time_stay_under_2_gb() -> None:
 
 
 @given(cores, part_sizes, st.integers(0, 64 * GI))
-def test_the_shares_never_exceed_the_whole(cores: int, part_size: int, more: int) -> None:
+def test_the_sum_of_all_processes_does_not_exceed_the_total(cores: int, part_size: int, more: int) -> None:
     total = memory_budget.min_total(cores=cores, part_size=part_size) + more
     memory = memory_budget.divide(total, cores=cores, part_size=part_size)
     task = memory.budget + (memory.part_buffers + 1) * part_size + memory_budget.BATCHES
-    everything = (
-        memory.heap + memory_budget.JVM_BESIDE_HEAP + memory_budget.DRIVER + cores * (memory_budget.WORKER + task)
-    )
-    assert everything <= total
+    tree = memory.heap + memory_budget.JVM_BESIDE_HEAP + memory_budget.DRIVER + cores * (memory_budget.WORKER + task)
+    assert tree <= total
     assert memory.budget >= memory_budget.MIN_TASK_MEMORY
     assert 1 <= memory.part_buffers <= memory_budget.MAX_PART_BUFFERS
 
 
 @given(cores, part_sizes)
-def test_less_than_the_least_is_refused(cores: int, part_size: int) -> None:
-    least = memory_budget.min_total(cores=cores, part_size=part_size)
+def test_less_than_the_minimum_memory_is_rejected(cores: int, part_size: int) -> None:
+    minimum = memory_budget.min_total(cores=cores, part_size=part_size)
     with pytest.raises(ConfigurationError, match="is too little"):
-        memory_budget.divide(least - 1, cores=cores, part_size=part_size)
+        memory_budget.divide(minimum - 1, cores=cores, part_size=part_size)
 
 
-def test_large_parts_take_more_memory_by_themselves() -> None:
-    assert usual(2, 512 * MI).total > usual(2).total
+def test_large_parts_increase_the_default_memory() -> None:
+    assert default_budget(2, 512 * MI).total > default_budget(2).total
 
 
-def test_parts_that_the_spec_leaves_no_room_for_are_refused_with_what_they_take() -> None:
-    with pytest.raises(ConfigurationError, match=r"8Gi is too little for 4 tasks .*partSize 2Gi: it takes 18440Mi"):
-        usual(4, 2 * GI)
+def test_parts_that_do_not_fit_are_rejected_with_the_required_memory() -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"8Gi is too little for 4 concurrent tasks .*partSize 2Gi: 18440Mi are required"
+    ):
+        default_budget(4, 2 * GI)
 
 
-def test_small_parts_go_up_side_by_side() -> None:
-    assert usual(2, 5 * MI).part_buffers == memory_budget.MAX_PART_BUFFERS
-    assert usual(2, 64 * MI).part_buffers == 1
+def test_small_parts_are_uploaded_concurrently() -> None:
+    assert default_budget(2, 5 * MI).part_buffers == memory_budget.MAX_PART_BUFFERS
+    assert default_budget(2, 64 * MI).part_buffers == 1
 
 
-def test_the_spec_bounds_the_usual() -> None:
+def test_the_spec_limits_the_default_memory() -> None:
     assert memory_budget.default_total(cores=2, part_size=25 * MI, least=4 * GI, most=8 * GI) == 4 * GI
     assert memory_budget.default_total(cores=16, part_size=25 * MI, least=512 * MI, most=3 * GI) == 3 * GI

@@ -1,4 +1,4 @@
-"""Text to document: YAML as Kubernetes means it, and what the user reads when it is none."""
+"""Parsing of manifests: YAML with the semantics of Kubernetes, and messages for invalid text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sink_job.api.errors import InvalidSpec
 from sink_job.api.spec import Sink, load_sink
 from tests.unit.api.manifests import mistakes
 
-RIGHT = """
+VALID = """
 apiVersion: s3sink.io/v1alpha1
 kind: S3Sink
 metadata: {name: flights}
@@ -22,84 +22,84 @@ spec:
 """
 
 
-def refused(text: str) -> list[str]:
+def errors_of(text: str) -> list[str]:
     with pytest.raises(InvalidSpec) as raised:
         load_sink(text)
     return list(raised.value.mistakes)
 
 
-def right_with(line: str) -> Sink:
-    return load_sink(f"{RIGHT}  {line}\n")
+def valid_with(line: str) -> Sink:
+    return load_sink(f"{VALID}  {line}\n")
 
 
-def test_durations_become_milliseconds_and_sizes_bytes() -> None:
-    spec = load_sink(RIGHT).spec
+def test_durations_are_milliseconds_and_sizes_are_bytes() -> None:
+    spec = load_sink(VALID).spec
     assert spec.rotation.schedule_interval == 5_400_000
     assert spec.s3.part_size == 6 * 1024 * 1024
 
 
-def test_an_offset_of_ten_hours_is_no_number_of_seconds() -> None:
-    assert load_sink(RIGHT).spec.partitioner.timezone == "+10:00"
+def test_a_time_zone_offset_is_text_not_a_number_of_seconds() -> None:
+    assert load_sink(VALID).spec.partitioner.timezone == "+10:00"
 
 
-def test_norwegian_is_a_language() -> None:
-    assert load_sink(RIGHT).spec.partitioner.locale == "no"
+def test_no_is_text_not_false() -> None:
+    assert load_sink(VALID).spec.partitioner.locale == "no"
 
 
-def test_what_looks_like_a_date_is_text() -> None:
-    assert right_with("restartNonce: 2025-11-03").spec.restart_nonce == "2025-11-03"
+def test_a_date_is_text() -> None:
+    assert valid_with("restartNonce: 2025-11-03").spec.restart_nonce == "2025-11-03"
 
 
-def test_a_number_with_leading_zeros_is_no_number() -> None:
-    assert refused(RIGHT + "  rounds: {maxRecords: 0100}") == ['spec.rounds.maxRecords: "0100" is not a whole number']
+def test_a_number_with_leading_zeros_is_text() -> None:
+    assert errors_of(VALID + "  rounds: {maxRecords: 0100}") == ['spec.rounds.maxRecords: "0100" is not a whole number']
 
 
-def test_what_is_left_empty_counts_as_not_written() -> None:
-    assert right_with("errors:\n    tolerance:\n").spec.errors.tolerance == "None"
+def test_an_empty_field_gets_its_default() -> None:
+    assert valid_with("errors:\n    tolerance:\n").spec.errors.tolerance == "None"
 
 
-def test_a_required_field_that_is_left_empty_is_missing() -> None:
+def test_an_empty_required_field_is_missing() -> None:
     assert mistakes({"spec.s3.bucket": None}) == [
-        "spec.s3.bucket: is missing: bucket of the objects, such as flights-archive"
+        "spec.s3.bucket: is missing: bucket for the objects, for example flights-archive"
     ]
 
 
-def test_a_property_that_is_left_empty_is_a_mistake() -> None:
+def test_an_empty_property_is_an_error() -> None:
     assert mistakes({"spec.kafka.properties": {"client.id": None}}) == [
         "spec.kafka.properties[client.id]: null is not text"
     ]
 
 
-def test_an_item_that_is_left_empty_is_a_mistake() -> None:
+def test_an_empty_list_item_is_an_error() -> None:
     assert mistakes({"spec.kafka.topics": ["a", None]}) == ["spec.kafka.topics[1]: null is not text"]
 
 
-def test_anchors_and_merge_keys_may_be_used() -> None:
-    text = RIGHT + "  rounds: &it {minBytes: 1Mi, maxBytes: 2Mi}\n  driver: {podTemplate: {x: {<<: *it, maxBytes: 3}}}"
+def test_anchors_and_merge_keys_are_supported() -> None:
+    text = VALID + "  rounds: &it {minBytes: 1Mi, maxBytes: 2Mi}\n  driver: {podTemplate: {x: {<<: *it, maxBytes: 3}}}"
     assert load_sink(text).spec.driver.pod_template == {"x": {"minBytes": "1Mi", "maxBytes": 3}}
 
 
-def test_a_single_document_may_begin_with_dashes() -> None:
-    assert load_sink(f"# our sink\n---\n{RIGHT}---\n").name == "flights"
+def test_a_single_document_may_start_with_dashes() -> None:
+    assert load_sink(f"# our sink\n---\n{VALID}---\n").name == "flights"
 
 
-def test_every_key_that_is_given_twice_is_named_with_both_lines() -> None:
-    twice = RIGHT + "  rotation: {flushSize: 1, flushSize: 2}\n"
-    assert refused(twice) == [
-        "line 10: rotation was already given in line 8",
-        "line 10: flushSize was already given in line 10",
+def test_every_duplicate_key_is_reported_with_both_lines() -> None:
+    twice = VALID + "  rotation: {flushSize: 1, flushSize: 2}\n"
+    assert errors_of(twice) == [
+        "line 10: rotation is a duplicate of the key in line 8",
+        "line 10: flushSize is a duplicate of the key in line 10",
     ]
 
 
-def test_broken_yaml_is_answered_with_line_and_column() -> None:
-    assert refused("apiVersion: s3sink.io/v1alpha1\nspec: {kafka: [}\n") == [
-        "line 2, column 16: this is not YAML: expected the node content, but found '}'"
+def test_invalid_yaml_is_reported_with_line_and_column() -> None:
+    assert errors_of("apiVersion: s3sink.io/v1alpha1\nspec: {kafka: [}\n") == [
+        "line 2, column 16: invalid YAML: expected the node content, but found '}'"
     ]
 
 
-def test_a_tab_is_answered_with_line_and_column() -> None:
-    assert refused("spec:\n\tkafka: x\n") == [
-        "line 2, column 1: this is not YAML: found character '\\t' that cannot start any token"
+def test_a_tab_is_reported_with_line_and_column() -> None:
+    assert errors_of("spec:\n\tkafka: x\n") == [
+        "line 2, column 1: invalid YAML: found character '\\t' that cannot start any token"
     ]
 
 
@@ -113,76 +113,76 @@ def test_a_tab_is_answered_with_line_and_column() -> None:
         pytest.param("? [hunter2]\n: 4", id="a key that is a list"),
     ],
 )
-def test_broken_yaml_is_never_quoted(text: str) -> None:
-    assert "hunter2" not in "".join(refused(text))
+def test_an_error_in_yaml_does_not_quote_the_text(text: str) -> None:
+    assert "hunter2" not in "".join(errors_of(text))
 
 
-def test_an_empty_file_is_refused() -> None:
-    assert refused("# nothing yet\n") == ["the manifest is empty: write an S3Sink"]
+def test_an_empty_file_is_rejected() -> None:
+    assert errors_of("# no manifest\n") == ["the manifest is empty: it must contain an S3Sink"]
 
 
-def test_several_documents_are_refused() -> None:
-    assert refused(f"{RIGHT}---{RIGHT}") == ["the manifest holds 2 documents: give one S3Sink at a time"]
+def test_several_documents_are_rejected() -> None:
+    assert errors_of(f"{VALID}---{VALID}") == ["the manifest contains 2 documents: use one S3Sink per manifest"]
 
 
-def test_a_list_is_refused() -> None:
-    assert refused("- flights") == [
-        "the manifest is not a mapping: write apiVersion, kind, metadata and spec",
+def test_a_list_is_rejected() -> None:
+    assert errors_of("- flights") == [
+        "the manifest is not a mapping: set apiVersion, kind, metadata and spec",
     ]
 
 
-def test_endless_nesting_is_refused() -> None:
-    assert refused("[" * 1_000) == ["the manifest is nested too deeply"]
+def test_deep_nesting_is_rejected() -> None:
+    assert errors_of("[" * 1_000) == ["the manifest is nested too deeply"]
 
 
-def test_an_anchor_that_holds_itself_is_refused() -> None:
-    assert refused(RIGHT + "  errors: &it {a: {b: {c: *it}}}") == ["the manifest is nested too deeply"]
+def test_an_anchor_that_contains_itself_is_rejected() -> None:
+    assert errors_of(VALID + "  errors: &it {a: {b: {c: *it}}}") == ["the manifest is nested too deeply"]
 
 
-def test_another_kind_of_object_is_refused_without_further_noise() -> None:
-    assert refused("apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: 1}") == [
-        "apiVersion: apps/v1 is not s3sink.io/v1alpha1, the only one that is read here",
-        "kind: Deployment is not S3Sink, the only one that is read here",
+def test_another_kind_of_object_is_rejected_without_further_errors() -> None:
+    assert errors_of("apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: 1}") == [
+        "apiVersion: apps/v1 is not supported: the only supported value is s3sink.io/v1alpha1",
+        "kind: Deployment is not supported: the only supported value is S3Sink",
     ]
 
 
-def test_a_manifest_without_version_and_kind_is_told_what_to_write() -> None:
-    assert refused("spec: {}") == [
-        "apiVersion: is missing: write apiVersion: s3sink.io/v1alpha1",
-        "kind: is missing: write kind: S3Sink",
+def test_a_missing_version_and_kind_are_reported_with_their_values() -> None:
+    assert errors_of("spec: {}") == [
+        "apiVersion: is missing: set apiVersion: s3sink.io/v1alpha1",
+        "kind: is missing: set kind: S3Sink",
     ]
 
 
-def test_a_misspelt_field_is_answered_with_the_nearest() -> None:
+def test_a_misspelled_field_gets_a_suggestion() -> None:
     assert mistakes({"spec.s3.partsize": "6Mi"}) == [
         "spec.s3.partsize: is not a field of spec.s3; did you mean partSize?"
     ]
 
 
-def test_a_field_in_snake_case_is_answered_with_its_name() -> None:
+def test_a_field_in_snake_case_gets_a_suggestion() -> None:
     assert mistakes({"spec.s3.part_size": "6Mi"}) == [
         "spec.s3.part_size: is not a field of spec.s3; did you mean partSize?"
     ]
 
 
-def test_a_field_in_the_wrong_section_is_answered_with_the_right_one() -> None:
+def test_a_field_in_the_wrong_section_gets_a_suggestion() -> None:
     assert mistakes({"spec.s3.maxOpenObjects": 5}) == [
         "spec.s3.maxOpenObjects: is not a field of spec.s3; did you mean spec.rotation.maxOpenObjects?"
     ]
 
 
-def test_a_key_of_the_connector_is_answered_with_the_field_that_stands_for_it() -> None:
+def test_a_connector_key_gets_the_equivalent_field_as_suggestion() -> None:
     spec = {"kafka": {"bootstrapServers": "a:1", "topics": ["a"]}, "s3": {"bucket": "archive"}, "flush.size": 5}
     assert mistakes({"spec": spec}) == [
         "spec[flush.size]: is not a field of spec; did you mean spec.rotation.flushSize?"
     ]
 
 
-def test_a_field_that_resembles_nothing_is_refused_without_a_guess() -> None:
+def test_an_unknown_field_without_a_similar_one_gets_no_suggestion() -> None:
     assert mistakes({"spec.s3.zebra": 1}) == ["spec.s3.zebra: is not a field of spec.s3"]
 
 
-def test_every_mistake_is_reported_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     text = """
 apiVersion: s3sink.io/v1alpha1
 kind: S3Sink
@@ -197,23 +197,24 @@ spec:
   errors: {}
   errors: {onNullValue: Write}
 """
-    assert refused(text) == [
-        "line 13: errors was already given in line 12",
-        "line 11: partSize was already given in line 11",
-        "spec.kafka.bootstrapServers: is missing: brokers to ask first: host:port, separated by commas, such as "
+    assert errors_of(text) == [
+        "line 13: errors is a duplicate of the key in line 12",
+        "line 11: partSize is a duplicate of the key in line 11",
+        "spec.kafka.bootstrapServers: is missing: bootstrap brokers: host:port, separated by commas, for example "
         "kafka.example.com:9092",
-        'spec.kafka.topics[0]: "a b" is not a topic: Kafka allows letters, digits, . _ and -',
-        "spec.partitioner.timezone: Mars is not a time zone: write an IANA name or ±hh:mm, such as Europe/Berlin or "
+        'spec.kafka.topics[0]: "a b" is not a valid topic name: Kafka allows letters, digits, . _ and -',
+        "spec.partitioner.timezone: Mars is not a known time zone: use an IANA name or ±hh:mm, such as Europe/Berlin "
+        "or "
         "+02:00",
         "spec.rotation.scheduleInterval: 2d is above the maximum of 1d",
         "spec.rotation.flush: is not a field of spec.rotation; did you mean flushSize?",
         "spec.s3.partSize: 3Mi is below S3's minimum of 5Mi",
         "spec.kafka.properties[group.id]: cannot be set here: use spec.kafka.groupId",
-        "spec.partitioner.duration: is missing: the type Time needs it, such as 1h",
-        "spec.partitioner.pathFormat: is missing: the type Time needs it, such as 'year'=YYYY/'month'=MM/'day'=dd",
+        "spec.partitioner.duration: is missing: the type Time needs it, for example 1h",
+        "spec.partitioner.pathFormat: is missing: the type Time needs it, for example 'year'=YYYY/'month'=MM/'day'=dd",
         "spec.rounds.minBytes: 2Gi is above spec.rounds.maxBytes, 512Mi",
-        "spec.format.output: Avro is not built yet; these are: Json, Bytes",
-        "spec.errors.onNullValue: Write is not built yet; these are: Fail, Ignore",
+        "spec.format.output: Avro is not supported yet; supported: Json, Bytes",
+        "spec.errors.onNullValue: Write is not supported yet; supported: Fail, Ignore",
     ]
 
 
@@ -229,10 +230,10 @@ CONNECTOR = {"connector.class": "io.confluent.connect.s3.S3SinkConnector", "topi
         "".join(f"{name}={value}\n" for name, value in CONNECTOR.items()) + "path.format='day': dd\n",
         json.dumps({"kind": "KafkaConnector", "spec": {"config": {"topics": "flights"}}}),
     ],
-    ids=["mapping", "REST", "properties", "properties that are no YAML", "Strimzi"],
+    ids=["mapping", "REST", "properties", "properties that are not YAML", "Strimzi"],
 )
-def test_a_connector_s_configuration_is_recognised(text: str) -> None:
-    assert refused(text) == [
-        "this is a configuration of Kafka Connect, not an S3Sink: docs/migrating.md has the table of what each of its "
-        "keys becomes"
+def test_a_connector_configuration_is_recognized(text: str) -> None:
+    assert errors_of(text) == [
+        "this is a configuration of Kafka Connect, not an S3Sink: docs/migrating.md lists the S3Sink field of each "
+        "connector key"
     ]

@@ -1,4 +1,4 @@
-"""Durations and sizes: what is written is what is counted, both ways."""
+"""Parsing and formatting of durations and sizes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sink_job.api.spec import RotationSpec
 
 
 @given(st.integers(0, 36_500 * DAY))
-def test_a_duration_is_read_back_as_it_was_written(ms: int) -> None:
+def test_a_formatted_duration_parses_to_the_same_value(ms: int) -> None:
     assert parse_duration(format_duration(ms)) == ms
 
 
 @given(st.integers(0, 1 << 60))
-def test_a_size_is_read_back_as_it_was_written(size: int) -> None:
+def test_a_formatted_size_parses_to_the_same_value(size: int) -> None:
     assert parse_size(format_size(size)) == size
 
 
@@ -31,7 +31,7 @@ def test_a_duration_is_the_sum_of_its_units(text: str, ms: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "m", "10", "1m1h", "1.5h", "-5m", "5 m", "5M", "1w", "10m\n", "٣m"])
-def test_another_text_is_no_duration(text: str) -> None:
+def test_another_text_is_not_a_duration(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration"):
         parse_duration(text)
 
@@ -53,25 +53,25 @@ def test_a_size_is_a_kubernetes_quantity(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "Mi", "5 Mi", "5mi", "5K", "25MB", "25MiB", "-1", "1e6", "100m", "5Mi\n", "٣Mi"])
-def test_another_text_is_no_size(text: str) -> None:
+def test_another_text_is_not_a_size(text: str) -> None:
     with pytest.raises(ValueError, match="is not a size"):
         parse_size(text)
 
 
 @pytest.mark.parametrize(
     ("text", "hint"),
-    [("25MB", "25Mi (by 1024) or 25M (by 1000)"), ("25MiB", "25Mi"), ("5K", "5Ki (by 1024) or 5k (by 1000)")],
+    [("25MB", "25Mi (1024) or 25M (1000)"), ("25MiB", "25Mi"), ("5K", "5Ki (1024) or 5k (1000)")],
 )
-def test_a_size_as_others_write_it_is_answered_with_ours(text: str, hint: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(f"is not a size: write {hint}") + "$"):
+def test_a_size_in_another_notation_gets_a_suggestion(text: str, hint: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"is not a size: use {hint}") + "$"):
         parse_size(text)
 
 
-def test_a_duration_that_no_clock_can_hold_is_refused() -> None:
+def test_a_duration_of_more_than_100_years_is_rejected() -> None:
     with pytest.raises(ValueError, match="longer than 100 years"):
         parse_duration("999999999999999d")
 
 
-def test_code_counts_in_milliseconds_and_bytes() -> None:
+def test_code_uses_milliseconds_and_bytes() -> None:
     rotation = RotationSpec(interval=600_000, max_bytes=1 << 30)
     assert rotation.model_dump(exclude_defaults=True) == {"interval": "10m", "maxBytes": "1Gi"}

@@ -1,4 +1,4 @@
-"""The report: what a driver says is what a reader gets, across versions; and what is left when the driver ends."""
+"""The report: serialization, compatibility across versions, and the final report after the end of the driver."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ REPORT = Report(
 )
 
 
-def test_a_reader_gets_what_the_driver_said() -> None:
+def test_a_report_is_parsed_without_loss() -> None:
     assert Report.model_validate_json(REPORT.model_dump_json()) == REPORT
 
 
-def test_a_report_is_spelt_like_a_manifest() -> None:
+def test_a_report_uses_camel_case() -> None:
     written = json.loads(REPORT.model_dump_json())
     assert (written["sinkId"], written["startedAt"]) == ("default.flights", 1_699_999_000_000)
     assert written["partitions"][0]["openObjects"] == 1
 
 
-def test_an_older_reader_leaves_out_what_it_does_not_know() -> None:
+def test_an_older_reader_ignores_unknown_fields() -> None:
     newer = REPORT.model_dump(mode="json") | {"mood": "good"}
     assert Report.model_validate_json(json.dumps(newer)) == REPORT
 
 
-def test_a_failure_has_the_reason_and_the_place_of_its_error() -> None:
+def test_a_failure_has_the_reason_and_position_of_its_error() -> None:
     error = DataError("flights", 3, 180, "not JSON")
     assert Failure.of(error) == Failure(
         reason="DataError",
@@ -55,7 +55,7 @@ def test_a_failure_has_the_reason_and_the_place_of_its_error() -> None:
     )
 
 
-def test_a_failure_without_a_place_has_none() -> None:
+def test_a_failure_without_a_position_has_none() -> None:
     assert Failure.of(TopicNotFound("there is no topic flights: create it")).topic is None
 
 
@@ -63,12 +63,12 @@ def test_a_failure_without_a_place_has_none() -> None:
     ("error", "message"),
     [(KeyError("a"), "KeyError: 'a'"), (RuntimeError(), "RuntimeError"), (ValueError("x: "), "ValueError: x")],
 )
-def test_an_unforeseen_failure_says_what_it_was(error: Exception, message: str) -> None:
+def test_an_unexpected_failure_contains_its_type_and_message(error: Exception, message: str) -> None:
     assert Failure.of(error) == Failure(reason="InternalError", message=message, exit_code=1)
 
 
 @given(st.text(max_size=9000))
-def test_a_termination_message_fits_and_keeps_the_totals(message: str) -> None:
+def test_a_termination_message_fits_into_4_kib_and_keeps_the_totals(message: str) -> None:
     failure = Failure(reason="DataLoss", message=message, exit_code=5)
     text = REPORT.model_copy(update={"failure": failure}).final().termination_message()
     ending = FinalReport.model_validate_json(text)
@@ -78,7 +78,7 @@ def test_a_termination_message_fits_and_keeps_the_totals(message: str) -> None:
     assert ending.failure.reason == "DataLoss"
 
 
-def test_a_short_message_is_kept_whole() -> None:
+def test_a_short_message_is_not_shortened() -> None:
     ending = FinalReport(failure=Failure(reason="DataLoss", message="gone", exit_code=5))
     assert FinalReport.model_validate_json(ending.termination_message()) == ending
 
@@ -86,16 +86,17 @@ def test_a_short_message_is_kept_whole() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        pytest.param({"lastPublish": 10**17}, id="a time that no calendar has"),
-        pytest.param({"now": -1}, id="a time before all times"),
-        pytest.param({"round": 2**70}, id="a number that nobody counts to"),
-        pytest.param({"totals": {"objects": -1}}, id="fewer than none"),
-        pytest.param({"partitions": [REPORT.partitions[0].model_dump()] * 2}, id="a topic-partition twice"),
+        pytest.param({"lastPublish": 10**17}, id="a time after the year 9999"),
+        pytest.param({"now": -1}, id="a negative time"),
+        pytest.param({"round": 2**70}, id="a number above 63 bits"),
+        pytest.param({"totals": {"objects": -1}}, id="a negative count"),
+        pytest.param({"partitions": [REPORT.partitions[0].model_dump()] * 2}, id="a duplicate topic-partition"),
         pytest.param(
-            {"stuck": [{"topic": "t" * 250, "partition": 0, "offset": 1, "end": 2, "since": 3}]}, id="a topic"
+            {"stuck": [{"topic": "t" * 250, "partition": 0, "offset": 1, "end": 2, "since": 3}]},
+            id="a topic name that is too long",
         ),
     ],
 )
-def test_what_no_driver_says_is_no_report(wrong: dict[str, object]) -> None:
+def test_an_invalid_report_is_rejected(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         Report.model_validate_json(json.dumps(REPORT.model_dump(mode="json") | wrong))

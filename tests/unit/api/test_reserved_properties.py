@@ -1,4 +1,4 @@
-"""Properties of Kafka and Spark that the sink keeps for itself are refused by name, with what to use instead."""
+"""Reserved properties of Kafka and Spark are rejected by name, with the field to use instead."""
 
 from __future__ import annotations
 
@@ -9,38 +9,39 @@ from tests.unit.api.manifests import accepted, mistakes
 
 
 @pytest.mark.parametrize("name", sorted(KAFKA_OWNED))
-def test_a_kafka_property_that_the_sink_owns_is_refused(name: str) -> None:
+def test_a_reserved_kafka_property_is_rejected(name: str) -> None:
     assert mistakes({"spec.kafka.properties": {name: "x"}}) == [
         f"spec.kafka.properties[{name}]: cannot be set here: {KAFKA_OWNED[name]}"
     ]
 
 
 @pytest.mark.parametrize("name", sorted(SPARK_OWNED))
-def test_a_spark_property_that_the_sink_owns_is_refused(name: str) -> None:
+def test_a_reserved_spark_property_is_rejected(name: str) -> None:
     assert mistakes({"spec.sparkConf": {name: "x"}}) == [
         f"spec.sparkConf[{name}]: cannot be set here: {SPARK_OWNED[name]}"
     ]
 
 
-def test_a_family_of_spark_properties_that_the_sink_owns_is_refused() -> None:
+def test_a_spark_property_with_a_reserved_prefix_is_rejected() -> None:
     assert mistakes({"spec.sparkConf": {"spark.sql.execution.arrow.maxRecordsPerBatch": "1"}}) == [
-        "spec.sparkConf[spark.sql.execution.arrow.maxRecordsPerBatch]: cannot be set here: the sink sets it by itself"
+        "spec.sparkConf[spark.sql.execution.arrow.maxRecordsPerBatch]: cannot be set here: the sink manages this "
+        "property"
     ]
 
 
-def test_a_property_that_is_none_of_spark_s_is_refused() -> None:
+def test_a_property_without_the_prefix_spark_is_rejected() -> None:
     assert mistakes({"spec.sparkConf": {"fs.s3a.endpoint": "x"}}) == [
-        "spec.sparkConf[fs.s3a.endpoint]: is not a property of Spark: their names begin with spark."
+        "spec.sparkConf[fs.s3a.endpoint]: is not a Spark property: the name must start with spark."
     ]
 
 
-def test_a_kafka_property_is_written_without_the_reader_s_prefix() -> None:
+def test_a_kafka_property_with_the_prefix_kafka_is_rejected() -> None:
     assert mistakes({"spec.kafka.properties": {"kafka.security.protocol": "SSL"}}) == [
-        "spec.kafka.properties[kafka.security.protocol]: is written without the prefix: security.protocol"
+        "spec.kafka.properties[kafka.security.protocol]: must not have the prefix kafka.: use security.protocol"
     ]
 
 
-def test_what_authenticates_is_left_to_the_user() -> None:
+def test_authentication_properties_are_accepted() -> None:
     properties = {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
@@ -53,7 +54,7 @@ def test_what_authenticates_is_left_to_the_user() -> None:
     assert accepted({"spec.kafka.properties": properties}).spec.kafka.properties == properties
 
 
-def test_an_owned_property_cannot_come_from_a_secret_either() -> None:
+def test_a_reserved_property_from_a_secret_is_rejected() -> None:
     secrets = [{"name": "group.id", "secret": "a", "key": "b"}]
     assert mistakes({"spec.kafka.propertySecrets": secrets}) == [
         "spec.kafka.propertySecrets[0].name: group.id cannot be set here: use spec.kafka.groupId"
@@ -69,10 +70,10 @@ def test_an_owned_property_cannot_come_from_a_secret_either() -> None:
         ("sasl.jaas.config", 'PlainLoginModule required username="app" password="x";'),
     ],
 )
-def test_a_secret_is_not_written_into_the_manifest(name: str, value: str) -> None:
-    """Everybody who may read the sink or its ConfigMap would read it."""
+def test_a_secret_kafka_property_in_the_manifest_is_rejected(name: str, value: str) -> None:
+    """Every user with read access to the sink or its ConfigMap could read it."""
     assert mistakes({"spec.kafka.properties": {name: value}}) == [
-        f"spec.kafka.properties[{name}]: cannot be written here: a manifest is no place for secrets: give its value by "
+        f"spec.kafka.properties[{name}]: cannot be set here: a manifest must not contain secrets: use "
         "spec.kafka.propertySecrets"
     ]
 
@@ -80,14 +81,14 @@ def test_a_secret_is_not_written_into_the_manifest(name: str, value: str) -> Non
 @pytest.mark.parametrize(
     "name", ["spark.hadoop.fs.s3a.secret.key", "spark.executorEnv.AWS_SECRET_ACCESS_KEY", "spark.ssl.keyPassword"]
 )
-def test_a_secret_for_spark_is_not_written_into_the_manifest(name: str) -> None:
+def test_a_secret_spark_property_in_the_manifest_is_rejected(name: str) -> None:
     assert mistakes({"spec.sparkConf": {name: "x"}}) == [
-        f"spec.sparkConf[{name}]: cannot be written here: a manifest is no place for secrets: give it to the pods from "
-        "a Secret, by their podTemplate"
+        f"spec.sparkConf[{name}]: cannot be set here: a manifest must not contain secrets: mount it from a "
+        "Secret with podTemplate"
     ]
 
 
-def test_a_property_is_given_in_one_place() -> None:
+def test_a_property_in_two_places_is_rejected() -> None:
     secret = {"name": "sasl.jaas.config", "secret": "a", "key": "b"}
     changes = {
         "spec.kafka.properties": {"client.rack": "x"},
@@ -95,12 +96,13 @@ def test_a_property_is_given_in_one_place() -> None:
     }
     assert mistakes(changes) == [
         "spec.kafka.propertySecrets[1].name: sasl.jaas.config is listed twice",
-        "spec.kafka.propertySecrets[2].name: client.rack is also in spec.kafka.properties: give it in one place",
+        "spec.kafka.propertySecrets[2].name: client.rack is also set in spec.kafka.properties: set it in one place "
+        "only",
     ]
 
 
 def test_a_secret_needs_a_name_and_a_key() -> None:
     assert mistakes({"spec.kafka.propertySecrets": [{"name": "ssl.key.password"}]}) == [
-        "spec.kafka.propertySecrets[0].secret: is missing: name of the secret, such as s3-keys",
-        "spec.kafka.propertySecrets[0].key: is missing: key in the secret whose value is taken, such as ca.crt",
+        "spec.kafka.propertySecrets[0].secret: is missing: name of the secret, for example s3-keys",
+        "spec.kafka.propertySecrets[0].key: is missing: key in the secret, for example ca.crt",
     ]

@@ -1,4 +1,4 @@
-"""The JSON schema, which the CRD is made from: complete, described, and of one mind with the parser."""
+"""The JSON schema for the CRD: complete, described, and consistent with the parser."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 
 
 def complaints(manifest: object) -> list[str]:
-    """What a validator that knows the schema alone says of a manifest."""
+    """The errors of a JSON schema validator for a manifest."""
     validator = jsonschema.Draft202012Validator(SCHEMA)
     return [str(error.message) for error in validator.iter_errors(manifest)]
 
 
 @pytest.mark.parametrize(("path", "field"), FIELDS, ids=[dotted(path) for path, _ in FIELDS])
-def test_every_field_is_described_in_a_sentence(path: FieldPath, field: Any) -> None:
+def test_every_field_has_a_description(path: FieldPath, field: Any) -> None:
     assert path
     assert re.fullmatch(r"(?s)[A-Z].*\.", field.description or "")
 
 
-def test_every_default_is_one_that_a_user_could_write() -> None:
+def test_every_default_is_a_valid_value() -> None:
     rotation = SCHEMA["$defs"]["RoundsSpec"]["properties"]
     assert (rotation["maxDelay"]["default"], rotation["minBytes"]["default"]) == ("10s", "8Mi")
 
 
-def test_bounds_and_choices_stand_in_the_schema() -> None:
+def test_the_schema_contains_bounds_and_enum_values() -> None:
     parts = SCHEMA["$defs"]
     assert parts["RotationSpec"]["properties"]["flushSize"]["minimum"] == 1
     assert parts["S3Spec"]["properties"]["partSize"]["x-s3sink-minimum"] == "5Mi"
@@ -47,7 +47,7 @@ def test_bounds_and_choices_stand_in_the_schema() -> None:
     assert parts["KafkaSpec"]["additionalProperties"] is False
 
 
-def test_the_schema_knows_leaving_out_and_no_null() -> None:
+def test_the_schema_has_optional_fields_and_no_null() -> None:
     assert "null" not in {found for part in SCHEMA["$defs"].values() for found in _types(part)}
 
 
@@ -59,7 +59,7 @@ def _types(part: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("changes", [{}, HOURLY, TIME], ids=["small", "hourly", "by a pattern"])
-def test_what_the_parser_accepts_the_schema_accepts(changes: dict[str, object]) -> None:
+def test_the_schema_accepts_what_the_parser_accepts(changes: dict[str, object]) -> None:
     assert complaints(document(changes)) == []
 
 
@@ -77,16 +77,16 @@ def test_what_the_parser_accepts_the_schema_accepts(changes: dict[str, object]) 
     ],
     ids=str,
 )
-def test_what_the_schema_can_refuse_it_refuses(changes: dict[str, object]) -> None:
+def test_the_schema_rejects_what_it_can_express(changes: dict[str, object]) -> None:
     assert complaints(document(changes))
 
 
-def test_what_is_dumped_is_read_back() -> None:
+def test_a_dumped_manifest_parses_to_the_same_sink() -> None:
     sink = parse_sink(document(TIME, {"spec.rotation.interval": "90m", "spec.rotation.maxBytes": "1Gi"}))
     assert parse_sink(sink.model_dump(mode="json")) == sink
 
 
-def test_every_key_of_the_connector_that_we_stand_for_is_named() -> None:
+def test_every_supported_connector_key_is_in_the_schema() -> None:
     keys = {key for _, field in FIELDS for key in connector_key(field).split(", ") if key}
     semantics = (ROOT / "docs" / "semantics.md").read_text(encoding="utf-8")
     table = semantics.split("| field | connector key |")[1].split("\n\n")[0]
@@ -94,7 +94,7 @@ def test_every_key_of_the_connector_that_we_stand_for_is_named() -> None:
     assert named - {"errors.*"} <= keys
 
 
-def test_the_field_reference_is_made_from_the_models() -> None:
+def test_the_field_reference_is_up_to_date() -> None:
     assert (ROOT / "docs" / "spec.md").read_text(encoding="utf-8") == spec_reference.reference()
 
 

@@ -1,4 +1,4 @@
-"""A secret in a manifest is never shown: not in messages, not in repr, not in what is made for logs."""
+"""A secret in a manifest is never shown: not in messages, not in repr, not in the manifest for logs."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ CARRIERS = {
 
 WRONG_PLACES = [
     pytest.param({"spec.kafka.properties": {"sasl.jaas.config": [SECRET]}}, id="as a list"),
-    pytest.param({"spec.kafka.properties": {"ssl.key.password": 2}, "spec.s3.secretKey": SECRET}, id="in no field"),
+    pytest.param(
+        {"spec.kafka.properties": {"ssl.key.password": 2}, "spec.s3.secretKey": SECRET}, id="in an unknown field"
+    ),
     pytest.param({"spec.s3.credentials": SECRET}, id="as the credentials themselves"),
     pytest.param({"spec.s3.credentials": {"secret": f"/{SECRET}"}}, id="as the name of a secret"),
-    pytest.param({"spec.s3.credentials": {"secretAccessKey": SECRET}}, id="in a section that names secrets"),
+    pytest.param({"spec.s3.credentials": {"secretAccessKey": SECRET}}, id="in a reference to a secret"),
     pytest.param({"spec.kafka.propertySecrets": [{"name": f"/{SECRET}", "secret": "a", "key": "b"}]}, id="as a name"),
     pytest.param({"spec.s3.endpoint": f"https://me:{SECRET}@minio:9000"}, id="in an endpoint"),
     pytest.param({"spec.kafka.bootstrapServers": f"SASL://me:{SECRET}@kafka:9092"}, id="in the brokers"),
     pytest.param({"spec.kafka.groupId": f" password={SECRET}"}, id="in another field"),
-    pytest.param({"spec.sparkConf": {"spark.ssl.keyPassword": [SECRET]}}, id="in a property of Spark"),
+    pytest.param({"spec.sparkConf": {"spark.ssl.keyPassword": [SECRET]}}, id="in a Spark property"),
     pytest.param({"spec.kafka.properties": {f"password={SECRET}": 1}}, id="as the name of a property"),
     pytest.param({"spec.driver.podTemplate": SECRET}, id="in a pod template"),
 ]
@@ -44,12 +46,12 @@ def test_a_secret_in_the_wrong_place_is_not_shown(changes: dict[str, object]) ->
     assert SECRET not in "\n".join(mistakes(changes))
 
 
-def test_a_sink_prints_without_its_secrets() -> None:
+def test_the_repr_of_a_sink_has_no_secrets() -> None:
     sink = accepted(CARRIERS)
     assert SECRET not in f"{sink!r} {sink} {sink.spec.kafka!r} {sink.spec.driver}"
 
 
-def test_a_redacted_manifest_keeps_everything_but_secrets() -> None:
+def test_a_redacted_manifest_keeps_all_fields_except_secrets() -> None:
     redacted = accepted(CARRIERS).redacted()
     assert SECRET not in json.dumps(redacted)
     assert redacted["spec"]["kafka"]["properties"] == {
@@ -62,11 +64,11 @@ def test_a_redacted_manifest_keeps_everything_but_secrets() -> None:
     assert redacted["spec"]["s3"]["bucket"] == "archive"
 
 
-def test_the_shaping_settings_hold_no_secrets() -> None:
+def test_object_settings_contain_no_secrets() -> None:
     assert SECRET not in accepted(CARRIERS).shaping().model_dump_json()
 
 
-def test_an_error_of_the_models_themselves_shows_no_value() -> None:
+def test_a_validation_error_of_the_models_shows_no_value() -> None:
     with pytest.raises(ValidationError) as raised:
         KafkaSpec.model_validate({"properties": {"sasl.jaas.config": [SECRET]}})
     assert SECRET not in str(raised.value)
@@ -90,7 +92,7 @@ def test_an_error_of_the_models_themselves_shows_no_value() -> None:
         "spark.hadoop.fs.s3a.session.token",
     ],
 )
-def test_a_property_is_known_for_a_secret_by_its_name(name: str) -> None:
+def test_a_secret_property_is_recognized_by_its_name(name: str) -> None:
     assert is_secret(name)
 
 

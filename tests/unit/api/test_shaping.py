@@ -1,4 +1,4 @@
-"""The settings that the ledger keeps: complete, without loss, and free of what does not shape bytes and keys."""
+"""ObjectSettings in the ledger: complete, without loss, and without settings that do not affect bytes and keys."""
 
 from __future__ import annotations
 
@@ -59,44 +59,44 @@ SHAPINGS = st.builds(
 
 
 @given(SHAPINGS)
-def test_the_shaping_settings_survive_the_ledger(shaping: ObjectSettings) -> None:
+def test_object_settings_are_read_from_the_ledger_without_loss(shaping: ObjectSettings) -> None:
     assert ObjectSettings.model_validate_json(shaping.model_dump_json()) == shaping
 
 
 @given(SHAPINGS)
-def test_equal_settings_are_written_equally(shaping: ObjectSettings) -> None:
+def test_equal_object_settings_have_the_same_json(shaping: ObjectSettings) -> None:
     text = shaping.model_dump_json()
     assert ObjectSettings.model_validate_json(text).model_dump_json() == text
 
 
 @given(SHAPINGS)
-def test_the_ledger_spells_settings_as_a_manifest_does(shaping: ObjectSettings) -> None:
+def test_object_settings_have_the_json_form_of_a_manifest(shaping: ObjectSettings) -> None:
     document = shaping.model_dump(mode="json", exclude_none=True)
     assert ObjectSettings.model_validate(document, context={"manifest": True}, by_alias=True, by_name=False) == shaping
 
 
-def test_the_shaping_settings_hold_nothing_of_the_connection() -> None:
+def test_object_settings_contain_no_connection_settings() -> None:
     shaping = accepted({"spec.s3": {"bucket": "archive", "partSize": "6Mi", "topicsDir": "lake"}}).shaping()
     assert type(shaping.s3) is KeySettings
     assert shaping.s3 == KeySettings(part_size=6 * MI, topics_dir="lake")
 
 
-def test_the_shaping_settings_are_the_manifest_s() -> None:
+def test_object_settings_have_the_values_of_the_manifest() -> None:
     sink = accepted(HOURLY, {"spec.format": {"compression": "Gzip"}})
     shaping, spec = sink.shaping(), sink.spec
     assert (shaping.format, shaping.partitioner, shaping.rotation) == (spec.format, spec.partitioner, spec.rotation)
 
 
-def test_settings_that_do_not_shape_bytes_leave_the_shaping_alone() -> None:
+def test_other_settings_do_not_change_the_object_settings() -> None:
     changed = accepted({"spec.rounds": {"maxBytes": "1Gi"}, "spec.s3": {"bucket": "other", "region": "eu-central-1"}})
     assert changed.shaping() == accepted().shaping()
 
 
-def test_a_sink_is_named_by_its_namespace_and_name() -> None:
+def test_the_default_sink_id_is_namespace_and_name() -> None:
     sink = accepted({"metadata.namespace": "air"})
     assert (sink.sink_id, sink.group_id) == ("air.flights", "s3sink-air.flights")
 
 
-def test_a_sink_keeps_the_names_that_it_is_given() -> None:
+def test_a_sink_uses_the_configured_sink_id_and_group() -> None:
     sink = accepted({"spec.sinkId": "archive", "spec.kafka.groupId": "team-a"})
     assert (sink.sink_id, sink.group_id) == ("archive", "team-a")

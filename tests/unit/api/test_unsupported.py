@@ -1,4 +1,4 @@
-"""A setting that is not built yet is refused by name, never ignored; what is built is accepted in every combination."""
+"""Unsupported settings are rejected by name, never ignored; supported settings are accepted in all combinations."""
 
 from __future__ import annotations
 
@@ -20,41 +20,51 @@ from sink_job.api.enums import (
 )
 from tests.unit.api.manifests import accepted, mistakes
 
-UNBUILT = [
-    ({"spec.format.converter": "Avro"}, "spec.format.converter: Avro is not built yet; these are: Json, Text, Bytes"),
-    ({"spec.format.output": "Parquet"}, "spec.format.output: Parquet is not built yet; these are: Json, Bytes"),
-    ({"spec.format.compression": "Zstd"}, "spec.format.compression: Zstd is not built yet; these are: None, Gzip"),
+UNSUPPORTED = [
+    (
+        {"spec.format.converter": "Avro"},
+        "spec.format.converter: Avro is not supported yet; supported: Json, Text, Bytes",
+    ),
+    ({"spec.format.output": "Parquet"}, "spec.format.output: Parquet is not supported yet; supported: Json, Bytes"),
+    ({"spec.format.compression": "Zstd"}, "spec.format.compression: Zstd is not supported yet; supported: None, Gzip"),
     (
         {"spec.format.keyConverter": "Text"},
-        "spec.format.keyConverter: Text is not built yet; leave it out, keys are not read yet",
+        "spec.format.keyConverter: Text is not supported yet; remove it; keys are not read",
     ),
-    ({"spec.format.envelope": True}, "spec.format.envelope: true is not built yet; leave it out"),
+    ({"spec.format.envelope": True}, "spec.format.envelope: true is not supported yet; remove it"),
     (
         {"spec.partitioner.schemaName": "Prefix"},
-        "spec.partitioner.schemaName: Prefix is not built yet; only one is: None",
+        "spec.partitioner.schemaName: Prefix is not supported yet; supported: None",
     ),
-    ({"spec.schemaCompatibility": "Full"}, "spec.schemaCompatibility: Full is not built yet; only one is: None"),
-    ({"spec.errors.onNullValue": "Write"}, "spec.errors.onNullValue: Write is not built yet; these are: Fail, Ignore"),
+    ({"spec.schemaCompatibility": "Full"}, "spec.schemaCompatibility: Full is not supported yet; supported: None"),
     (
-        {"spec.errors": {"tolerance": "All", "deadLetterTopic": "refused"}},
-        "spec.errors.deadLetterTopic: refused is not built yet; leave it out, tolerance: All drops such records with a "
-        "count",
+        {"spec.errors.onNullValue": "Write"},
+        "spec.errors.onNullValue: Write is not supported yet; supported: Fail, Ignore",
+    ),
+    (
+        {"spec.errors": {"tolerance": "All", "deadLetterTopic": "rejected"}},
+        "spec.errors.deadLetterTopic: rejected is not supported yet; remove it; tolerance: All drops and counts such "
+        "records",
     ),
 ]
 
 
-@pytest.mark.parametrize(("changes", "sentence"), UNBUILT, ids=[sentence.split(":")[0] for _, sentence in UNBUILT])
-def test_what_is_not_built_yet_is_refused_by_name(changes: dict[str, object], sentence: str) -> None:
+@pytest.mark.parametrize(
+    ("changes", "sentence"), UNSUPPORTED, ids=[sentence.split(":")[0] for _, sentence in UNSUPPORTED]
+)
+def test_an_unsupported_setting_is_rejected_by_name(changes: dict[str, object], sentence: str) -> None:
     assert mistakes(changes) == [sentence]
 
 
-@pytest.mark.parametrize(("changes", "sentence"), UNBUILT, ids=[sentence.split(":")[0] for _, sentence in UNBUILT])
-def test_what_is_not_built_yet_can_still_be_read(changes: dict[str, object], sentence: str) -> None:
-    assert "not built yet" in sentence
+@pytest.mark.parametrize(
+    ("changes", "sentence"), UNSUPPORTED, ids=[sentence.split(":")[0] for _, sentence in UNSUPPORTED]
+)
+def test_an_unsupported_setting_can_be_parsed_by_the_operator(changes: dict[str, object], sentence: str) -> None:
+    assert "not supported yet" in sentence
     accepted(changes, for_job=False)
 
 
-def test_every_value_that_the_job_could_meet_is_either_built_or_refused() -> None:
+def test_every_value_is_either_supported_or_rejected() -> None:
     choices = {
         "spec.format.converter": ConverterType,
         "spec.format.output": OutputFormat,
@@ -68,13 +78,13 @@ def test_every_value_that_the_job_could_meet_is_either_built_or_refused() -> Non
         str(value)
         for field, kind in choices.items()
         for value in kind
-        if (field, str(value)) not in _built() and mistakes({field: str(value)})
+        if (field, str(value)) not in _supported() and mistakes({field: str(value)})
     }
-    built = {value for _, value in _built()}
+    built = {value for _, value in _supported()}
     assert refused | built == {str(value) for kind in choices.values() for value in kind}
 
 
-def _built() -> set[tuple[str, str]]:
+def _supported() -> set[tuple[str, str]]:
     built = {
         "spec.format.converter": ("Json", "Text", "Bytes"),
         "spec.format.output": ("Json", "Bytes"),
@@ -88,7 +98,9 @@ def _built() -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("kind", "extractor"), list(itertools.product(PartitionerType, TimestampExtractor)), ids=str)
-def test_every_partitioner_with_every_extractor_is_built(kind: PartitionerType, extractor: TimestampExtractor) -> None:
+def test_every_partitioner_is_supported_with_every_extractor(
+    kind: PartitionerType, extractor: TimestampExtractor
+) -> None:
     partitioner: dict[str, object] = {"type": str(kind), "timezone": "UTC", "timestampExtractor": str(extractor)}
     if kind.uses_fields:
         partitioner["fields"] = ["carrier"]
@@ -97,7 +109,7 @@ def test_every_partitioner_with_every_extractor_is_built(kind: PartitionerType, 
     accepted({"spec.partitioner": partitioner})
 
 
-def test_the_settings_of_the_operator_are_no_business_of_the_job() -> None:
+def test_the_job_accepts_all_settings_of_the_operator() -> None:
     spec = accepted(
         {
             "spec.executor": {"mode": "Local", "instances": 3, "memory": {"mode": "Off", "max": "4Gi"}},
@@ -111,16 +123,16 @@ def test_the_settings_of_the_operator_are_no_business_of_the_job() -> None:
     assert spec.executor.memory.max == 4 * 1024**3
 
 
-def test_a_sink_that_should_run_has_no_reason_not_to() -> None:
+def test_a_running_sink_has_no_reason_not_to_run() -> None:
     assert accepted().reason_not_to_run() is None
 
 
 @pytest.mark.parametrize("state", [DesiredState.PAUSED, DesiredState.STOPPED])
-def test_a_sink_that_is_not_running_says_so(state: DesiredState) -> None:
+def test_a_paused_or_stopped_sink_has_a_reason_not_to_run(state: DesiredState) -> None:
     reason = accepted({"spec.state": str(state)}).reason_not_to_run()
-    assert reason == f"spec.state is {state}: write Running to run this sink"
+    assert reason == f"spec.state is {state}: set it to Running to run this sink"
 
 
-def test_a_sink_with_a_reset_does_not_run_as_if_there_were_none() -> None:
+def test_a_sink_with_an_offset_reset_has_a_reason_not_to_run() -> None:
     reset = {"nonce": "1", "to": "Earliest"}
-    assert "done only while spec.state is Stopped" in str(accepted({"spec.offsets.reset": reset}).reason_not_to_run())
+    assert "runs only while spec.state is Stopped" in str(accepted({"spec.offsets.reset": reset}).reason_not_to_run())

@@ -13,7 +13,7 @@ import sink_job.s3
 from sink_job.api.errors import AccessDenied, BucketNotFound, TransientError
 from sink_job.cli import main as cli
 from sink_job.cli.store_checks import Check, Outcome, check_store, exit_code
-from sink_job.s3 import ChecksumMismatch, InvalidPart, Part, PutResult
+from sink_job.s3 import ChecksumMismatch, InvalidPart, PutResult, UploadedPart
 from sink_job.s3.checksums import crc64nvme
 from tests.support.memory_s3 import NOW, MemoryS3
 
@@ -45,7 +45,7 @@ class Store(MemoryS3):
     def keeps_versions(self) -> bool:
         return False
 
-    def upload_part(self, key: str, upload_id: str, number: int, body: bytes, crc: int | None = None) -> Part:
+    def upload_part(self, key: str, upload_id: str, number: int, body: bytes, crc: int | None = None) -> UploadedPart:
         if self.verifies_checksums and crc not in (None, crc64nvme(body)):
             raise ChecksumMismatch(key, key)
         return super().upload_part(key, upload_id, number, body)
@@ -104,7 +104,7 @@ def test_a_store_that_demands_equal_parts_fails_the_multipart_upload(
 ) -> None:
     complete = MemoryS3.complete
 
-    def equal_parts_only(key: str, upload_id: str, parts: Sequence[Part], crc: int | None = None) -> str:
+    def equal_parts_only(key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int | None = None) -> str:
         if len({part.size for part in parts[:-1]}) > 1:
             raise InvalidPart("All non-trailing parts must have the same length", key)
         return complete(store, key, upload_id, parts)
@@ -230,13 +230,13 @@ def test_flags_become_the_settings_of_the_connection(settings: list[Any], tmp_pa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "no bucket: give SINK.yaml or --bucket NAME"),
+        ([], "no bucket: specify SINK.yaml or --bucket NAME"),
         (["examples/flights.yaml", "--bucket", "b"], "--bucket: not allowed with SINK.yaml, which names the bucket"),
-        (["--bucket", "No_Bucket"], "spec.s3.bucket: No_Bucket is not a bucket"),
+        (["--bucket", "No_Bucket"], "spec.s3.bucket: No_Bucket is not a valid bucket name"),
         (["--bucket", "archive", "--endpoint", "store"], "spec.s3.endpoint: store is not the URL of a store"),
     ],
 )
-def test_a_wrong_command_line_ends_with_2_before_anything_is_asked(
+def test_an_invalid_command_line_exits_with_2_before_any_request(
     settings: list[Any], words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["check-store", *words]) == 2

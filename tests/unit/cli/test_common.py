@@ -1,4 +1,4 @@
-"""What the commands share: reading the manifest, and finding the secrets beside it."""
+"""Common parts of the commands: reading the manifest and locating its secrets."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def test_a_dash_reads_the_manifest_from_standard_input(monkeypatch: pytest.Monke
     assert common.read_sink("-").name == "flights"
 
 
-def test_a_manifest_that_is_not_there_is_a_bad_manifest(tmp_path: Path) -> None:
+def test_a_missing_manifest_is_an_invalid_spec(tmp_path: Path) -> None:
     with pytest.raises(InvalidSpec, match=r"absent\.yaml cannot be read: No such file"):
         common.read_sink(str(tmp_path / "absent.yaml"))
 
 
-def test_a_manifest_that_is_not_text_is_a_bad_manifest(tmp_path: Path) -> None:
+def test_a_manifest_that_is_not_utf_8_is_an_invalid_spec(tmp_path: Path) -> None:
     path = tmp_path / "sink.yaml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InvalidSpec, match="is not text"):
+    with pytest.raises(InvalidSpec, match="is not UTF-8 text"):
         common.read_sink(str(path))
 
 
-def test_secrets_are_found_by_argument_and_by_the_directory_of_directories(tmp_path: Path, sink: Sink) -> None:
+def test_secrets_are_found_by_argument_and_in_the_secrets_directory(tmp_path: Path, sink: Sink) -> None:
     (tmp_path / "all" / "s3-keys").mkdir(parents=True)
     (tmp_path / "all" / "..data").mkdir()
     (tmp_path / "kafka").mkdir()
@@ -69,7 +69,7 @@ def test_secrets_are_found_by_argument_and_by_the_directory_of_directories(tmp_p
     assert found["kafka"] == tmp_path / "kafka"
 
 
-def test_an_argument_goes_before_the_directory_of_directories(tmp_path: Path, sink: Sink) -> None:
+def test_an_argument_takes_precedence_over_the_secrets_directory(tmp_path: Path, sink: Sink) -> None:
     (tmp_path / "all" / "s3-keys").mkdir(parents=True)
     (tmp_path / "mine").mkdir()
     environ = {"S3SINK_SECRETS_DIR": f"{tmp_path}/all"}
@@ -77,7 +77,7 @@ def test_an_argument_goes_before_the_directory_of_directories(tmp_path: Path, si
     assert found == {"s3-keys": tmp_path / "mine"}
 
 
-def test_a_directory_of_a_secret_that_is_not_there_is_named(tmp_path: Path, sink: Sink) -> None:
+def test_a_missing_directory_of_a_secret_is_reported(tmp_path: Path, sink: Sink) -> None:
     with pytest.raises(SecretNotFound, match=r"--secret s3-keys: .*absent is not a directory"):
         common.secret_dirs(arguments("--secret", f"s3-keys={tmp_path}/absent"), sink, {})
     with pytest.raises(SecretNotFound, match=r"S3SINK_SECRETS_DIR: .*absent is not a directory"):
@@ -85,14 +85,14 @@ def test_a_directory_of_a_secret_that_is_not_there_is_named(tmp_path: Path, sink
 
 
 @pytest.mark.parametrize("word", ["s3-keys", "=dir", "name=", ""])
-def test_a_secret_without_name_or_directory_is_refused(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_secret_argument_without_name_or_directory_is_rejected(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         arguments("--secret", word)
     assert end.value.code == 2
     assert "is not NAME=DIR" in capsys.readouterr().err
 
 
-def test_what_a_sink_takes_from_its_secrets_is_hidden_from_then_on(tmp_path: Path, sink: Sink) -> None:
+def test_the_secrets_of_a_sink_are_redacted_in_the_output(tmp_path: Path, sink: Sink) -> None:
     (tmp_path / "AWS_SECRET_ACCESS_KEY").write_text("very+secret/key\n")
     (tmp_path / "AWS_ACCESS_KEY_ID").write_text("AKIAEXAMPLE")
     common.secret_dirs(arguments("--secret", f"s3-keys={tmp_path}"), sink, {"AWS_SESSION_TOKEN": "a-long-token"})

@@ -1,4 +1,4 @@
-"""`s3sink run`: what its arguments mean, and what it refuses before anything is started."""
+"""`s3sink run`: its arguments, and errors before the start of the driver."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def write(folder: Path, more: str) -> Path:
 
 @pytest.fixture
 def options(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What `run_sink` was called with, instead of running anything."""
+    """The options of the calls of `run_sink`, which runs nothing here."""
     from sink_job.driver import run
 
-    seen: list[Any] = []
+    calls: list[Any] = []
 
     def stop_here(sink: object, options: object, signals: object) -> None:
-        seen.append(options)
+        calls.append(options)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "run_sink", stop_here)
-    return seen
+    return calls
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_arguments_become_options(
     assert getattr(options[0], name) == value
 
 
-def test_arguments_become_the_goal(manifest: Path, options: list[Any]) -> None:
+def test_arguments_become_the_stop_condition(manifest: Path, options: list[Any]) -> None:
     from sink_job.coordinator.context import StopCondition
 
     main(["run", str(manifest), "--until-caught-up", "--publish-open", "--take-over", "--start-new-ledger"])
@@ -81,9 +81,9 @@ def test_arguments_become_the_goal(manifest: Path, options: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
-        (["--memory", "3GB"], "write 3Gi (by 1024) or 3G (by 1000)"),
+        (["--memory", "3GB"], "use 3Gi (1024) or 3G (1000)"),
         (["--cores", "0"], "is not a number of tasks"),
         (["--http", "here"], "is not [HOST:]PORT"),
         (["--http", "99999"], "is not [HOST:]PORT"),
@@ -91,22 +91,22 @@ def test_arguments_become_the_goal(manifest: Path, options: list[Any]) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_wrong_argument_is_refused_with_2(
-    manifest: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+def test_an_invalid_argument_exits_with_2(
+    manifest: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as end:
         main(["run", str(manifest), *words])
     assert end.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_publish_open_alone_is_a_goal_of_its_own(manifest: Path, options: list[Any]) -> None:
+def test_publish_open_can_be_used_alone(manifest: Path, options: list[Any]) -> None:
     main(["run", str(manifest), "--publish-open"])
     assert (options[0].goal.until_caught_up, options[0].goal.publish_open) == (False, True)
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ("state: Paused", "spec.state is Paused"),
         ("state: Stopped", "spec.state is Stopped"),
@@ -114,37 +114,37 @@ def test_publish_open_alone_is_a_goal_of_its_own(manifest: Path, options: list[A
     ],
     ids=["paused", "stopped", "a reset of offsets"],
 )
-def test_what_only_the_operator_does_is_refused_with_a_way_out(
-    tmp_path: Path, more: str, said: str, capsys: pytest.CaptureFixture[str]
+def test_a_field_for_the_operator_is_rejected_with_the_action_to_take(
+    tmp_path: Path, more: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", str(write(tmp_path, more))]) == 2
-    told = capsys.readouterr().err
-    assert said in told
-    assert "here, remove the field" in told
+    output = capsys.readouterr().err
+    assert message in output
+    assert "remove it for s3sink run" in output
 
 
-def test_all_mistakes_of_a_manifest_are_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_errors_of_a_manifest_are_printed_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, "sparkConf: {spark.master: x}")
     path.write_text(path.read_text().replace("flushSize: 100", "flushSize: 0, interval: 10"))
     assert main(["run", str(path)]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("s3sink: InvalidSpec:")
-    assert "spec.rotation.flushSize" in told
-    assert "spec.rotation.interval" in told
-    assert "spark.master" in told
+    output = capsys.readouterr().err
+    assert output.startswith("s3sink: InvalidSpec:")
+    assert "spec.rotation.flushSize" in output
+    assert "spec.rotation.interval" in output
+    assert "spark.master" in output
 
 
-def test_a_secret_that_is_not_given_is_named_with_its_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_secret_is_reported_with_its_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, "")
     path.write_text(path.read_text().replace("bucket: archive", "bucket: archive, credentials: {secret: s3-keys}"))
     assert main(["run", str(path)]) == 7
     assert "SecretNotFound: spec.s3.credentials.secret: s3-keys has no directory" in capsys.readouterr().err
 
 
-def test_parts_that_do_not_fit_in_memory_are_refused_with_what_would_fit(
+def test_parts_that_do_not_fit_exit_with_7_and_the_required_memory(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write(tmp_path, "")
     path.write_text(path.read_text().replace("bucket: archive", "bucket: archive, partSize: 2Gi"))
     assert main(["run", str(path), "--cores", "2", "--memory", "2Gi"]) == 7
-    assert "partSize 2Gi: it takes" in capsys.readouterr().err
+    assert "partSize 2Gi: " in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`s3sink status`: what is told of ledger, Kafka and a running job."""
+"""`s3sink status`: output from ledger, Kafka and a running job."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def open_object(path: str, *, size: int = 1000, opened_at: int = NOW - 60_000) -
     )
 
 
-def named(first: int) -> ClosedObject:
+def closed_object(first: int) -> ClosedObject:
     return ClosedObject(
         key="k",
         topic="flights",
@@ -66,7 +66,7 @@ def state() -> LedgerState:
             "flights-0": PartitionState(next=100, committable=90, rotation_start=90, open=opened),
             "flights-1": PartitionState(next=50, committable=50, rotation_start=50),
         },
-        pending={"k": named(40)},
+        pending={"k": closed_object(40)},
     )
 
 
@@ -77,48 +77,52 @@ def words(line: str) -> str:
     return " ".join(line.split())
 
 
-def told(state: LedgerState, **given: Any) -> status_output.SinkStatus:
-    usual: dict[str, Any] = {"ends": ENDS, "group": {}, "unknown": None, "now": NOW}
-    return status_output.of_ledger(SINK, state, **{**usual, **given})
+def status_of(state: LedgerState, **changes: Any) -> status_output.SinkStatus:
+    defaults: dict[str, Any] = {"ends": ENDS, "group": {}, "unknown": None, "now": NOW}
+    return status_output.of_ledger(SINK, state, **{**defaults, **changes})
 
 
-def test_the_table_tells_offsets_lag_and_the_first_open_paths(state: LedgerState) -> None:
-    lines = status_output.as_table(told(state)).splitlines()
+def test_the_table_shows_offsets_lag_and_the_first_open_paths(state: LedgerState) -> None:
+    lines = status_output.as_table(status_of(state)).splitlines()
     assert lines[0] == "default.flights  record 7  last round 3 s ago  1 objects being published  lag 1,020"
     assert words(lines[2]) == "TOPIC-PARTITION COMMITTED NEXT END LAG OPEN BYTES AGE PATHS"
     assert words(lines[3]) == "flights-0 90 100 1,100 1,010 5 5.0 kB 1 min 0 s hour=00, hour=01, hour=02 …"
 
 
-def test_an_object_that_is_not_visible_yet_holds_the_committed_offset_back(state: LedgerState) -> None:
-    assert told(state).partitions[1].committed == 40
+def test_the_committed_offset_excludes_an_unpublished_object(state: LedgerState) -> None:
+    assert status_of(state).partitions[1].committed == 40
 
 
-def test_a_group_offset_beyond_what_the_ledger_acknowledges_is_not_believed(state: LedgerState) -> None:
-    found = told(state, group={TopicPartition("flights", 1): 50})
+def test_the_committed_offset_comes_from_the_ledger_not_from_the_group(state: LedgerState) -> None:
+    found = status_of(state, group={TopicPartition("flights", 1): 50})
     assert found.partitions[1].committed == 40
     assert found.pending == 1
 
 
-def test_without_kafka_the_ledger_still_speaks(state: LedgerState) -> None:
-    found = told(state, ends={}, unknown="no answer")
+def test_without_kafka_the_table_shows_the_ledger(state: LedgerState) -> None:
+    found = status_of(state, ends={}, unknown="no answer")
     assert found.unknown == "no answer"
     assert found.partitions[0].lag is None
     assert status_output.as_table(found).splitlines()[3].split()[:5] == ["flights-0", "90", "100", "?", "?"]
 
 
-def test_a_group_offset_that_disagrees_is_told(state: LedgerState) -> None:
-    found = told(state, group={TopicPartition("flights", 0): 80, TopicPartition("flights", 1): 40})
-    assert status_output.as_table(found).splitlines()[-1].startswith("flights-0: the group's offset is 80, not 90")
+def test_a_different_group_offset_is_reported(state: LedgerState) -> None:
+    found = status_of(state, group={TopicPartition("flights", 0): 80, TopicPartition("flights", 1): 40})
+    assert (
+        status_output.as_table(found)
+        .splitlines()[-1]
+        .startswith("flights-0: consumer group offset is 80 but should be 90")
+    )
 
 
 def test_a_sink_that_has_not_run_has_no_ledger() -> None:
-    found = told(LedgerState(), ends={})
+    found = status_of(LedgerState(), ends={})
     assert status_output.as_table(found) == "default.flights: no ledger yet: this sink has not run"
     assert json.loads(status_output.as_json(found))["record"] is None
 
 
 def test_json_is_camel_case_and_complete(state: LedgerState) -> None:
-    found = json.loads(status_output.as_json(told(state)))
+    found = json.loads(status_output.as_json(status_of(state)))
     assert found["sinkId"] == "default.flights"
     assert found["partitions"][0]["open"] == {
         "count": 5,
@@ -128,7 +132,7 @@ def test_json_is_camel_case_and_complete(state: LedgerState) -> None:
     }
 
 
-def test_a_report_tells_the_same_as_far_as_it_knows() -> None:
+def test_the_status_of_a_report_has_the_same_table() -> None:
     report = Report(
         sink_id="default.flights",
         name="flights",
@@ -146,25 +150,27 @@ def test_a_report_tells_the_same_as_far_as_it_knows() -> None:
     assert lines[3].split() == ["flights-0", "90", "100", "110", "20", "2"]
 
 
-def looks(*found: tuple[int, int]) -> list[status_output.SinkStatus]:
-    """Standings of one partition whose ledger has record `n` with all committed up to 10 n, and the group's offset."""
+def statuses(*found: tuple[int, int]) -> list[status_output.SinkStatus]:
+    """Statuses of one partition. `found`: pairs of the ledger record n, committed to 10 n, and the group offset."""
     tp = TopicPartition("flights", 0)
     states = [LedgerState(number=n, partitions={str(tp): PartitionState(10 * n, 10 * n, 10 * n)}) for n, _ in found]
-    return [told(state, group={tp: group}) for state, (_, group) in zip(states, found, strict=True)]
+    return [status_of(state, group={tp: group}) for state, (_, group) in zip(states, found, strict=True)]
 
 
-def test_a_running_sink_that_went_on_between_ledger_and_group_is_looked_at_again() -> None:
-    found = looks((1, 20), (2, 30), (3, 30), (4, 40))
+def test_an_inconsistent_status_of_a_running_sink_is_read_again() -> None:
+    found = statuses((1, 20), (2, 30), (3, 30), (4, 40))
     assert status_output.settled(iter(found).__next__) is found[2]
 
 
-def test_a_group_that_stays_apart_from_a_ledger_that_stands_still_is_told() -> None:
-    found = looks((3, 50), (3, 50))
-    told_again = status_output.settled(iter(found).__next__)
-    assert "the group's offset is 50, not 30: the next run mends it" in status_output.as_table(told_again)
+def test_a_different_group_offset_without_a_new_record_is_reported() -> None:
+    found = statuses((3, 50), (3, 50))
+    status = status_output.settled(iter(found).__next__)
+    assert "consumer group offset is 50 but should be 30; the next run will correct it" in status_output.as_table(
+        status
+    )
 
 
-def test_a_report_tells_of_refused_records() -> None:
+def test_the_status_of_a_report_shows_dropped_records() -> None:
     report = Report(
         sink_id="default.flights",
         name="flights",
@@ -176,11 +182,11 @@ def test_a_report_tells_of_refused_records() -> None:
         totals=Totals(dropped=1_200),
     )
     found = status_output.of_report(report)
-    assert "record 7  1,200 refused  lag" in status_output.as_table(found)
+    assert "record 7  1,200 dropped  lag" in status_output.as_table(found)
     assert json.loads(status_output.as_json(found))["dropped"] == 1200
 
 
-def test_after_a_reset_the_headline_tells_the_generation_and_where_its_objects_go() -> None:
+def test_after_a_reset_the_headline_shows_the_generation_and_its_directory() -> None:
     state = LedgerState(number=7, generation=2, topics_dir="topics/generation=2")
-    told = status_output.as_table(status_output.of_ledger(SINK, state, ends={}, group={}, unknown=None, now=NOW))
-    assert "record 7  generation 2 below topics/generation=2" in told
+    table = status_output.as_table(status_output.of_ledger(SINK, state, ends={}, group={}, unknown=None, now=NOW))
+    assert "record 7  generation 2 below topics/generation=2" in table

@@ -20,8 +20,9 @@ from sink_job.api.errors import (
 from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.coordinator.context import StopCondition
 from sink_job.ledger.ownership import Owner, claim_ledger
-from sink_job.ledger.state import LedgerState, Record, apply
+from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
+from sink_job.ledger.transitions import apply
 from sink_job.maintenance.discard_open import discard_open
 from sink_job.maintenance.offset_reset import OffsetResetter
 from sink_job.s3 import Conflict, S3Outcome
@@ -117,7 +118,7 @@ def test_a_record_of_another_attempt_anywhere_above_the_state_fences(above: list
 
 
 @pytest.mark.parametrize("above", [[], ["ours"]], ids=str)
-def test_without_a_record_of_another_attempt_nobody_is_fenced(above: list[str]) -> None:
+def test_without_a_record_of_another_attempt_no_driver_is_fenced(above: list[str]) -> None:
     s3 = MemoryS3()
     for number, attempt in enumerate(["ours", *above], 1):
         ledger(s3, attempt).append(record(number, attempt))
@@ -165,7 +166,7 @@ def test_a_failure_is_reported_as_it_is_where_the_store_does_not_say_who_owns_th
 
 
 def test_a_failure_of_the_owner_is_reported_as_it_is(sink_fixture: MemorySinkFixture) -> None:
-    sink_fixture.s3.put(FIRST, b"of somebody else")
+    sink_fixture.s3.put(FIRST, b"of another program")
     assert isinstance(error_of(lambda: sink_fixture.run(LOG, goal=NEW_LEDGER)), ObjectConflict)
 
 
@@ -280,7 +281,7 @@ class Vanishing:
             self._s3.uploads.clear()
 
 
-def test_an_upload_that_vanishes_while_its_object_is_made_again_is_tried_again(sink_fixture: MemorySinkFixture) -> None:
+def test_an_upload_that_disappears_during_a_rebuild_gets_another_attempt(sink_fixture: MemorySinkFixture) -> None:
     pending(sink_fixture)
     sink_fixture.s3.uploads.clear()
     with sink_fixture.faults(vanishing := Vanishing(sink_fixture.s3, 3)):
@@ -304,7 +305,7 @@ def test_uploads_that_keep_vanishing_are_worth_trying_again_later_and_nothing_is
     assert sink_fixture.offsets() == OBJECTS
 
 
-def test_what_a_try_has_begun_is_aborted_where_kafka_no_longer_holds_all_records(
+def test_uploads_of_an_attempt_are_aborted_if_kafka_no_longer_holds_all_records(
     sink_fixture: MemorySinkFixture,
 ) -> None:
     pending(sink_fixture)

@@ -34,7 +34,7 @@ class Log:
         return self.standstill.check({TP: stable})
 
 
-def test_an_offset_that_stands_while_records_come_in_behind_it_is_told_after_a_while() -> None:
+def test_an_unchanged_stable_offset_of_a_growing_log_is_reported() -> None:
     log = Log()
     assert log.at(0, stable=10, end=15) == []
     assert log.at(59_000, stable=10, end=20) == []
@@ -42,17 +42,17 @@ def test_an_offset_that_stands_while_records_come_in_behind_it_is_told_after_a_w
     assert (found.topic, found.partition, found.offset, found.end, found.since) == ("log", 0, 10, 25, 0)
 
 
-def test_transactions_that_follow_each_other_are_not_told() -> None:
+def test_consecutive_transactions_are_not_reported() -> None:
     log = Log()
     assert [log.at(n * 30_000, stable=10 + n, end=15 + n) for n in range(5)] == [[]] * 5
 
 
-def test_an_idle_log_is_not_told() -> None:
+def test_an_idle_log_is_not_reported() -> None:
     log = Log()
     assert [log.at(n * 60_000, stable=10, end=10) for n in range(3)] == [[]] * 3
 
 
-def test_it_is_no_longer_told_once_the_transaction_has_ended() -> None:
+def test_the_report_ends_with_the_transaction() -> None:
     log = Log()
     log.at(0, stable=10, end=15)
     assert log.at(60_000, stable=10, end=15) != []

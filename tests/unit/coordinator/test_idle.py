@@ -109,7 +109,7 @@ def make_driver(monkeypatch: pytest.MonkeyPatch, kafka: Interrupted) -> MakeDriv
 
 
 def ticking(start: int) -> Callable[[], int]:
-    """A clock that goes on by a second with each look."""
+    """A clock that advances by a second with each call."""
     return iter(range(start, start + 10**9, 1_000)).__next__
 
 

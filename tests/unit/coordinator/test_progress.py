@@ -1,4 +1,4 @@
-"""What a report tells before the first round, and what the log tells of records that a round drops."""
+"""The report before the first round, and log lines about dropped records."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def test_a_report_tells_what_the_recovery_has_made_visible(tracker: Progress) ->
 
 
 def refused(offsets: range) -> TaskResult:
-    told = tuple(RejectedRecord(offset, f"bad {offset}") for offset in offsets)
-    return TaskResult(STATE.partitions[str(TP)], TaskCounters(rejected=len(offsets)), rejected=told[:10])
+    reported = tuple(RejectedRecord(offset, f"bad {offset}") for offset in offsets)
+    return TaskResult(STATE.partitions[str(TP)], TaskCounters(rejected=len(offsets)), rejected=reported[:10])
 
 
 def test_dropped_records_are_a_warning_with_the_first_offsets_and_how_many(caplog: pytest.LogCaptureFixture) -> None:
@@ -83,7 +83,7 @@ def test_dropped_records_are_a_warning_with_the_first_offsets_and_how_many(caplo
     ]
 
 
-def test_a_single_dropped_record_is_told_whole(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_single_dropped_record_is_logged_completely(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         log_rejected({TP: refused(range(12, 13))})
     assert [record.getMessage() for record in caplog.records] == [

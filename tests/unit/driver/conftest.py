@@ -1,4 +1,4 @@
-"""A report as a running driver makes it, for everything that shows one."""
+"""A report of a running driver, as a fixture."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ MakeReport = Callable[..., Report]
 
 @pytest.fixture
 def make_report() -> MakeReport:
-    """Makes a report; whatever is given goes over a usual one."""
+    """Creates a report with default values; arguments replace them."""
 
     def make(**given: Any) -> Report:
-        usual: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "sink_id": "default.flights",
             "name": "flights",
             "namespace": "default",
@@ -39,6 +39,6 @@ def make_report() -> MakeReport:
             "publishes": Timing(count=9, total_ms=900),
             "memory": MemoryReport(slots=2, open_objects=2, buffered_bytes=70, spilled_bytes=80, jvm_bytes=90),
         }
-        return Report(**{**usual, **given})
+        return Report(**{**defaults, **given})
 
     return make

@@ -1,4 +1,4 @@
-"""Whether any broker can be reached, and why not."""
+"""The connection check of brokers."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ def closed_port() -> int:
 
 
 def seconds(step: float) -> Callable[[], float]:
-    """A clock that goes on by `step` at each look."""
+    """A clock that advances by `step` at each call."""
     return itertools.count(0, step).__next__
 
 
-def test_one_broker_that_answers_is_enough() -> None:
+def test_one_reachable_broker_is_enough() -> None:
     server, port = listening()
     with server:
         wait_for_broker(f"127.0.0.1:{closed_port()}, 127.0.0.1:{port}", clock=seconds(100))
 
 
-def test_each_broker_that_cannot_be_reached_is_named_with_its_reason() -> None:
+def test_each_unreachable_broker_is_reported_with_its_reason() -> None:
     port = closed_port()
-    with pytest.raises(TransientError) as told:
+    with pytest.raises(TransientError) as raised:
         wait_for_broker(f"127.0.0.1:{port}", clock=seconds(100))
-    assert str(told.value) == (
+    assert str(raised.value) == (
         f"spec.kafka.bootstrapServers: no broker can be reached (127.0.0.1:{port}: Connection refused)"
     )
 
 
-def test_a_name_that_does_not_exist_is_told_so() -> None:
+def test_an_unknown_host_name_is_reported() -> None:
     with pytest.raises(TransientError, match=r"broker\.invalid:9092: "):
         wait_for_broker("broker.invalid:9092", clock=seconds(100))
 
 
-def test_a_broker_that_comes_up_late_is_waited_for() -> None:
+def test_the_check_waits_for_a_broker_that_starts_late() -> None:
     server, port = listening()
     tries = itertools.count()
 
@@ -62,13 +62,13 @@ def test_a_broker_that_comes_up_late_is_waited_for() -> None:
         wait_for_broker(f"127.0.0.1:{port}", connect=connect, clock=seconds(0))
 
 
-def test_a_stop_ends_the_waiting() -> None:
+def test_a_stop_ends_the_wait() -> None:
     stop = threading.Event()
     stop.set()
     wait_for_broker(f"127.0.0.1:{closed_port()}", stop=stop, clock=seconds(0))
 
 
-def test_addresses_with_brackets_or_a_protocol_are_understood() -> None:
+def test_addresses_with_brackets_or_a_protocol_are_parsed() -> None:
     seen: list[tuple[str, int]] = []
 
     def connect(address: tuple[str, int], timeout: float) -> socket.socket:

@@ -1,4 +1,4 @@
-"""What a driver takes for its memory when its container is given more."""
+"""The memory of a run after an increase of the container's limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def say(root: Path, file: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("file", [V1, V2])
-def test_the_limit_is_read_from_either_kind_of_cgroup(tmp_path: Path, file: str) -> None:
+def test_the_limit_is_read_from_cgroup_v1_and_v2(tmp_path: Path, file: str) -> None:
     say(tmp_path, file, "1073741824")
     assert memory_limit(tmp_path) == 1 << 30
 
@@ -28,7 +28,7 @@ def test_no_limit_is_none(tmp_path: Path) -> None:
     assert memory_limit(tmp_path) is None
 
 
-def test_more_that_the_container_is_given_is_the_drivers(tmp_path: Path) -> None:
+def test_an_increased_limit_is_the_current_memory(tmp_path: Path) -> None:
     say(tmp_path, V1, str(1 << 30))
     memory = ContainerMemory(1 << 30, tmp_path)
     assert memory.current() is None
@@ -36,13 +36,13 @@ def test_more_that_the_container_is_given_is_the_drivers(tmp_path: Path) -> None
     assert memory.current() == 3 << 30
 
 
-def test_a_limit_that_was_another_than_what_is_given_is_not_followed(tmp_path: Path) -> None:
+def test_a_limit_other_than_the_argument_is_not_followed(tmp_path: Path) -> None:
     say(tmp_path, V1, str(8 << 30))
     memory = ContainerMemory(1 << 30, tmp_path)
     say(tmp_path, V1, str(9 << 30))
     assert memory.current() is None
 
 
-def test_a_run_that_was_given_nothing_follows_nothing(tmp_path: Path) -> None:
+def test_without_the_argument_the_limit_is_not_followed(tmp_path: Path) -> None:
     say(tmp_path, V1, str(8 << 30))
     assert ContainerMemory(None, tmp_path).current() is None

@@ -1,4 +1,4 @@
-"""What the person who watches sees."""
+"""Output of the live console and of the plain console."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def partitions(count: int) -> list[PartitionReport]:
     ]
 
 
-def test_the_screen_tells_where_the_sink_is(make_report: MakeReport) -> None:
+def test_the_live_console_shows_the_progress(make_report: MakeReport) -> None:
     text = shown(make_report())
     assert "flights → s3://archive  Running  1 min 5 s  round 12" in text
     assert "1,500 records" in text
@@ -36,16 +36,16 @@ def test_the_screen_tells_where_the_sink_is(make_report: MakeReport) -> None:
     assert row.split() == ["flights-0", "90", "120", "30", "2"]
 
 
-def test_what_is_not_known_is_a_question_mark(make_report: MakeReport) -> None:
+def test_an_unknown_value_is_a_question_mark(make_report: MakeReport) -> None:
     row = next(line for line in shown(make_report()).splitlines() if line.startswith("flights-1"))
     assert row.split() == ["flights-1", "50", "?", "?", "0"]
 
 
-def test_a_round_under_way_shows_its_tasks(make_report: MakeReport) -> None:
+def test_the_live_console_shows_the_tasks_of_the_current_round(make_report: MakeReport) -> None:
     assert "round 13 (3 of 8 tasks)" in shown(make_report(), tasks=console.TaskCount(3, 8))
 
 
-def test_the_screen_fits_the_terminal_and_shows_the_worst_partitions(make_report: MakeReport) -> None:
+def test_the_live_console_fits_the_terminal_and_shows_the_largest_lags(make_report: MakeReport) -> None:
     text = shown(make_report(partitions=partitions(100)), height=20)
     assert len(text.rstrip().splitlines()) <= 20
     assert "t-99 " in text
@@ -53,12 +53,12 @@ def test_the_screen_fits_the_terminal_and_shows_the_worst_partitions(make_report
     assert next(line for line in text.splitlines() if line.startswith("and 88 more")).split()[-2:] == ["3,828", "88"]
 
 
-def test_troubles_are_shown_when_there_are_any(make_report: MakeReport) -> None:
+def test_dropped_records_and_retries_are_shown_if_there_are_any(make_report: MakeReport) -> None:
     assert "retries" not in shown(make_report())
-    assert "3 refused  2 S3 retries" in shown(make_report(totals=Totals(dropped=3, retries=2)))
+    assert "3 dropped  2 S3 retries" in shown(make_report(totals=Totals(dropped=3, retries=2)))
 
 
-def test_rates_are_averages_over_a_window(make_report: MakeReport) -> None:
+def test_rates_are_averages_over_a_time_window(make_report: MakeReport) -> None:
     rates = console.Rates()
     totals = [Totals(records=1000 * n, bytes=100_000 * n) for n in range(100)]
     assert rates.add(make_report(now=NOW, totals=totals[0])) == (0.0, 0.0)
@@ -72,7 +72,7 @@ def test_rates_are_averages_over_a_window(make_report: MakeReport) -> None:
 LAGGING = [PartitionReport(topic="t", partition=0, committed=0, next=0, end=7, lag=7)]
 
 
-def test_plain_lines_are_few_and_only_of_news(make_report: MakeReport) -> None:
+def test_the_plain_console_logs_changes_at_most_every_10_seconds(make_report: MakeReport) -> None:
     lines = console.PlainConsole()
     totals = Totals(records=1_000, bytes=1_000_000)
     assert lines.line(make_report(state=RunState.RECOVERING, totals=Totals(), partitions=LAGGING)) is None
@@ -80,33 +80,33 @@ def test_plain_lines_are_few_and_only_of_news(make_report: MakeReport) -> None:
     assert lines.line(make_report(totals=Totals(), partitions=LAGGING)) == "running; 2 open; lag 7"
     assert lines.line(make_report(now=NOW + 60_000, totals=Totals())) is None
     assert lines.line(make_report(now=NOW + 9_999, totals=totals)) is None
-    told = lines.line(make_report(now=NOW + 10_000, totals=totals))
-    assert told == "1,000 records (100/s, 100.0 kB/s); 0 objects (+0); 2 open; lag ?"
+    line = lines.line(make_report(now=NOW + 10_000, totals=totals))
+    assert line == "1,000 records (100/s, 100.0 kB/s); 0 objects (+0); 2 open; lag ?"
 
 
-def test_a_publish_is_told_sooner(make_report: MakeReport) -> None:
+def test_the_plain_console_logs_a_publication_after_2_seconds(make_report: MakeReport) -> None:
     lines = console.PlainConsole()
     lines.line(make_report(totals=Totals(), partitions=LAGGING))
     assert lines.line(make_report(now=NOW + 1_999, totals=Totals(objects=1))) is None
     assert "1 objects (+1)" in (lines.line(make_report(now=NOW + 2_000, totals=Totals(objects=1))) or "")
 
 
-def test_a_long_round_tells_of_its_tasks(make_report: MakeReport) -> None:
+def test_the_plain_console_logs_the_tasks_of_a_long_round(make_report: MakeReport) -> None:
     lines = console.PlainConsole()
     lines.line(make_report(totals=Totals(), partitions=LAGGING))
     later = [make_report(now=NOW + 10_000 * n, totals=Totals()) for n in range(1, 4)]
-    assert lines.line(later[0], lambda: console.TaskCount(1, 8)) == "round 13: 1 of 8 tasks are done"
+    assert lines.line(later[0], lambda: console.TaskCount(1, 8)) == "round 13: 1 of 8 tasks completed"
     assert lines.line(later[1], lambda: console.TaskCount(1, 8)) is None
     assert lines.line(later[2], lambda: None) is None
 
 
-def test_log_lines_stand_above_the_live_screen(make_report: MakeReport) -> None:
+def test_log_lines_appear_above_the_live_console(make_report: MakeReport) -> None:
     terminal = Console(file=io.StringIO(), width=100, height=20, force_terminal=True, color_system=None)
-    handler = LogHandler(lambda line: pytest.fail("went past the screen"))
-    before = handler.write
+    handler = LogHandler(lambda line: pytest.fail("a line did not appear above the console"))
+    previous = handler.write
     with console.live(make_report, lambda: None, "s3://archive", handler, terminal):
         handler.handle(logging.makeLogRecord({"msg": "[bold]a line[/bold] 7", "name": "sink_job.x"}))
-    assert handler.write is before
+    assert handler.write is previous
     assert isinstance(terminal.file, io.StringIO)
     text = terminal.file.getvalue()
     assert "[bold]a line[/bold] 7" in text
@@ -116,34 +116,34 @@ def test_log_lines_stand_above_the_live_screen(make_report: MakeReport) -> None:
 def test_the_summary_is_one_line(make_report: MakeReport) -> None:
     report = make_report(partitions=partitions(3))
     assert console.summary(report) == (
-        "flights: 1,500 records (12.3 MB) in 1 min 5 s; 4 objects made visible, 2 still open; lag 3"
+        "flights: 1,500 records (12.3 MB) in 1 min 5 s; 4 objects published, 2 still open; lag 3"
     )
 
 
-def test_refused_records_are_told_in_the_summary_and_in_plain_lines(make_report: MakeReport) -> None:
+def test_dropped_records_are_in_the_summary_and_in_log_lines(make_report: MakeReport) -> None:
     lines = console.PlainConsole()
     lines.line(make_report(totals=Totals(), partitions=LAGGING))
     report = make_report(now=NOW + 10_000, totals=Totals(records=7, dropped=1_200))
-    assert "0 objects (+0), 1,200 refused; 2 open" in (lines.line(report) or "")
-    assert "0 objects made visible, 1,200 refused, 2 still open" in console.summary(report)
+    assert "0 objects (+0), 1,200 dropped; 2 open" in (lines.line(report) or "")
+    assert "0 objects published, 1,200 dropped, 2 still open" in console.summary(report)
 
 
 @pytest.mark.parametrize(
     ("number", "text"), [(0, "0"), (949.6, "950"), (45_200, "45.2 k"), (1_200_000, "1.2 M")], ids=str
 )
-def test_counts_are_short(number: float, text: str) -> None:
+def test_counts_are_abbreviated(number: float, text: str) -> None:
     assert console.count(number) == text
 
 
 @pytest.mark.parametrize(
     ("number", "text"), [(0, "0 B"), (950, "950 B"), (12_300, "12.3 kB"), (5e6, "5.0 MB"), (7.1e9, "7.1 GB")], ids=str
 )
-def test_sizes_are_decimal(number: float, text: str) -> None:
+def test_sizes_use_decimal_units(number: float, text: str) -> None:
     assert console.size(number) == text
 
 
 @pytest.mark.parametrize(
     ("ms", "text"), [(-5, "0 s"), (3_999, "3 s"), (125_000, "2 min 5 s"), (3_725_000, "1 h 2 min")], ids=str
 )
-def test_durations_are_read_at_a_glance(ms: int, text: str) -> None:
+def test_durations_use_two_units(ms: int, text: str) -> None:
     assert console.duration(ms) == text

@@ -1,4 +1,4 @@
-"""Log lines, for people and for machines."""
+"""Log lines as text and as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sink_job.driver.secret_registry import SECRETS
 
 @pytest.fixture(autouse=True)
 def root_logger() -> Iterator[None]:
-    """Leaves logging as it was."""
+    """Restores the logging configuration."""
     root = logging.getLogger()
     before, level = list(root.handlers), root.level
     yield
@@ -45,7 +45,7 @@ def test_a_json_line_is_one_object() -> None:
     assert line["message"] == 'two\nlines, "ü"'
 
 
-def test_a_traceback_goes_with_its_line() -> None:
+def test_a_traceback_is_part_of_its_line() -> None:
     stream = io.StringIO()
     logs.set_up("json", stream=stream)
     try:
@@ -55,14 +55,14 @@ def test_a_traceback_goes_with_its_line() -> None:
     assert json.loads(stream.getvalue())["traceback"].endswith("ValueError: wrong")
 
 
-def test_libraries_speak_from_warning_on_and_debug_is_ours_alone() -> None:
+def test_libraries_log_from_warning_on_and_only_the_job_logs_debug() -> None:
     assert written("text", "botocore.endpoint", "chatter") == ""
     assert written("text", "py4j.clientserver", "chatter", debug=True, level=logging.DEBUG) == ""
     assert written("text", "sink_job.x", "detail", level=logging.DEBUG) == ""
     assert written("text", "sink_job.x", "detail", debug=True, level=logging.DEBUG) != ""
 
 
-def test_a_jvm_that_is_gone_is_not_told_once_a_call() -> None:
+def test_calls_to_a_terminated_jvm_are_not_logged() -> None:
     stream = io.StringIO()
     handler = logs.set_up("text", stream=stream)
     of_py4j = {"name": "root", "msg": "Exception while sending command.", "pathname": "/lib/py4j/java_gateway.py"}
@@ -71,14 +71,14 @@ def test_a_jvm_that_is_gone_is_not_told_once_a_call() -> None:
 
 
 @pytest.mark.parametrize("kind", ["text", "json"])
-def test_no_secret_reaches_a_line(kind: str) -> None:
+def test_log_lines_contain_no_secrets(kind: str) -> None:
     SECRETS.hide(["very+secret/key"])
     line = written(kind, "sink_job.spark.jvm", 'ERROR Client: sasl.jaas.config = X password="pw one"; very+secret/key')
     assert "very+secret/key" not in line
     assert "pw one" not in line
 
 
-def test_lines_can_be_sent_elsewhere_for_a_while() -> None:
+def test_the_destination_of_log_lines_can_be_replaced() -> None:
     handler = logs.set_up("text", stream=io.StringIO())
     seen: list[str] = []
     handler.write = seen.append

@@ -17,12 +17,12 @@ Sample = tuple[str, frozenset[tuple[str, str]]]
 
 
 def samples(report: Report) -> dict[Sample, float]:
-    numbers = metrics.ReportCollector(
+    collector = metrics.ReportCollector(
         report=lambda: report,
         lost=lambda: 6,
         requests={"driver": lambda: {"GetObject": 2}, "task": lambda: {"UploadPart": 9, "CreateMultipartUpload": 1}},
     )
-    text = metrics.exposition(numbers).decode()
+    text = metrics.exposition(collector).decode()
     families = text_string_to_metric_families(text)
     return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
 
@@ -56,13 +56,13 @@ def labels(**given: str) -> frozenset[tuple[str, str]]:
         ("last_publish_time_seconds", labels(), 1_699_999_997),
     ],
 )
-def test_what_the_report_says_is_a_metric(
+def test_the_metrics_have_the_values_of_the_report(
     make_report: MakeReport, name: str, about: frozenset[tuple[str, str]], value: float
 ) -> None:
     assert samples(make_report())[f"s3sink_{name}", about] == value
 
 
-def test_what_is_not_known_has_no_sample(make_report: MakeReport) -> None:
+def test_an_unknown_value_has_no_sample(make_report: MakeReport) -> None:
     found = samples(make_report(last_publish=None))
     assert ("s3sink_last_publish_time_seconds", labels()) not in found
     assert ("s3sink_lag_records", labels(topic="flights", partition="1")) not in found

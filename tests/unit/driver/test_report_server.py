@@ -34,12 +34,12 @@ def ask(server: ReportServer, path: str, method: str = "GET") -> tuple[int, str 
     return answer.status, answer.getheader("Content-Type"), answer.read()
 
 
-def test_a_route_is_answered_with_its_type(server: ReportServer) -> None:
+def test_a_response_has_the_content_type_of_its_route(server: ReportServer) -> None:
     assert ask(server, "/report") == (200, JSON, b"{}\n")
     assert ask(server, "/report?pretty=1")[0] == 200
 
 
-def test_a_route_decides_its_status(server: ReportServer) -> None:
+def test_a_response_has_the_status_of_its_route(server: ReportServer) -> None:
     assert ask(server, "/readyz") == (503, TEXT, b"Recovering\n")
 
 
@@ -47,17 +47,17 @@ def test_head_has_no_body(server: ReportServer) -> None:
     assert ask(server, "/report", "HEAD") == (200, JSON, b"")
 
 
-def test_an_unknown_path_is_told_which_there_are(server: ReportServer) -> None:
+def test_the_response_to_an_unknown_path_lists_the_paths(server: ReportServer) -> None:
     status, _, body = ask(server, "/")
     assert status == 404
     assert b"/report" in body
 
 
-def test_a_report_that_cannot_be_made_is_an_answer_too(server: ReportServer) -> None:
+def test_an_error_in_a_route_is_a_response_with_500(server: ReportServer) -> None:
     assert ask(server, "/broken")[0] == 500
 
 
-def test_requests_do_not_wait_for_each_other() -> None:
+def test_requests_run_concurrently() -> None:
     entered, leave = threading.Event(), threading.Event()
 
     def slow() -> Answer:
@@ -74,7 +74,7 @@ def test_requests_do_not_wait_for_each_other() -> None:
         first.join()
 
 
-def test_an_address_that_is_taken_is_a_configuration_error(server: ReportServer) -> None:
+def test_an_address_in_use_is_a_configuration_error(server: ReportServer) -> None:
     host, port = server.address.split(":")
     with pytest.raises(ConfigurationError, match=f"cannot listen on {server.address}: Address already in use"):
         ReportServer(host, int(port), {})

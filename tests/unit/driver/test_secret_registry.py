@@ -1,4 +1,4 @@
-"""No secret leaves the process in a text for people."""
+"""Redaction of secrets in the output of the process."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ spec:
 """)
 
 
-def test_a_hidden_value_is_gone_wherever_it_stands() -> None:
+def test_a_hidden_value_is_redacted_everywhere() -> None:
     redact = Redactor()
     redact.hide(["hunter22", "hunter22-longer"])
     assert redact("a hunter22, b hunter22-longer.") == "a [hidden], b [hidden]."
 
 
-def test_texts_that_any_line_could_hold_are_left_alone() -> None:
+def test_short_texts_are_not_redacted() -> None:
     redact = Redactor()
     redact.hide(["", " ", "abc"])
     assert redact("abc is not hidden") == "abc is not hidden"
@@ -49,29 +49,29 @@ def test_texts_that_any_line_could_hold_are_left_alone() -> None:
     ],
     ids=["jaas", "single quotes", "java properties", "an escaped quote", "a query", "our own advice", "a field's path"],
 )  # fmt: skip
-def test_values_named_like_secrets_are_hidden_without_being_known(text: str, safe: str) -> None:
+def test_values_with_the_name_of_a_secret_are_redacted(text: str, safe: str) -> None:
     assert Redactor()(text) == safe
 
 
-def test_of_a_jaas_line_the_password_is_a_secret_and_the_user_is_not(tmp_path: Path) -> None:
+def test_the_password_of_a_jaas_login_is_redacted_and_the_user_is_not(tmp_path: Path) -> None:
     (tmp_path / "jaas").write_text(f'{JAAS} username="kafka" password="pass;word";\n')
     sink = sink_with("propertySecrets: [{name: sasl.jaas.config, secret: login, key: jaas}]")
     assert secrets_of(sink, {"login": tmp_path}, {}) == ["pass;word"]
 
 
-def test_a_property_from_a_secret_is_hidden_whole(tmp_path: Path) -> None:
+def test_the_whole_value_of_a_secret_property_is_redacted(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("changeit\n")
     sink = sink_with("propertySecrets: [{name: ssl.keystore.password, secret: login, key: password}]")
     assert secrets_of(sink, {"login": tmp_path}, {}) == ["changeit"]
 
 
-def test_the_secret_key_of_s3_is_hidden_and_its_id_is_not(tmp_path: Path) -> None:
+def test_the_secret_access_key_is_redacted_and_the_access_key_id_is_not(tmp_path: Path) -> None:
     for key, value in (("AWS_ACCESS_KEY_ID", "AKIA"), ("AWS_SECRET_ACCESS_KEY", "sk"), ("AWS_SESSION_TOKEN", "st")):
         (tmp_path / key).write_text(value)
     assert secrets_of(sink_with("", "credentials: {secret: keys}"), {"keys": tmp_path}, {}) == ["sk", "st"]
 
 
-def test_what_is_not_there_hides_nothing() -> None:
+def test_a_missing_secret_file_adds_no_secret() -> None:
     sink = sink_with(
         "propertySecrets: [{name: ssl.keystore.password, secret: login, key: password}]", "credentials: {secret: keys}"
     )

@@ -1,4 +1,4 @@
-"""The termination message: where it goes, and whose word counts."""
+"""The termination message: its file and its content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_a_failure_is_told_in_the_words_that_the_operator_reads(file: Path) -> None:
+def test_a_failure_is_written_as_a_final_report(file: Path) -> None:
     file.touch()
     termination_message.failed(AccessDenied("S3 says no"))
     failure = FinalReport.model_validate_json(file.read_text()).failure
@@ -27,20 +27,20 @@ def test_a_failure_is_told_in_the_words_that_the_operator_reads(file: Path) -> N
     assert (failure.reason, failure.message, failure.exit_code) == ("AccessDenied", "S3 says no", 7)
 
 
-def test_what_a_command_has_said_itself_stands(file: Path) -> None:
+def test_a_message_of_the_command_is_not_replaced(file: Path) -> None:
     file.touch()
     termination_message.write("its own word")
     termination_message.failed(AccessDenied("S3 says no"))
     assert file.read_text() == "its own word"
 
 
-def test_where_no_kubelet_has_made_the_file_nothing_is_written(file: Path) -> None:
-    termination_message.write("nobody listens")
+def test_without_a_file_of_the_kubelet_nothing_is_written(file: Path) -> None:
+    termination_message.write("no kubelet listens")
     termination_message.failed(AccessDenied("S3 says no"))
     assert not file.exists()
 
 
-def test_a_secret_is_left_out(file: Path) -> None:
+def test_a_secret_is_redacted_in_the_termination_message(file: Path) -> None:
     file.touch()
     SECRETS.hide(["hunter2hunter2"])
     termination_message.failed(AccessDenied("hunter2hunter2 is refused"))

@@ -1,4 +1,4 @@
-"""Parts are a function of the records: however rows are fed, spilled, or left over between rounds."""
+"""Parts depend on the records alone, and not on batches, spilling or the bytes staged between rounds."""
 
 import gzip
 from itertools import pairwise
@@ -14,7 +14,7 @@ from sink_job.formats.spill_buffer import SpillPool
 
 
 class SmallGzip(Gzip):
-    """Gzip with members of 40 bytes, so that a few rows show what a megabyte would."""
+    """Gzip with members of 40 uncompressed bytes, so that a few rows fill several members."""
 
     block_size = 40
 
@@ -23,20 +23,20 @@ ROWS = st.lists(st.binary(min_size=1, max_size=30), min_size=1, max_size=40)
 COMPRESSIONS = st.sampled_from([Uncompressed(), SmallGzip(2)])
 
 
-def feed(stream: PartAssembler, rows: list[bytes]) -> list[bytes]:
+def append(assembler: PartAssembler, rows: list[bytes]) -> list[bytes]:
     ends = np.cumsum([len(r) for r in rows], dtype=np.int64)
-    return list(stream.append(memoryview(b"".join(rows)), ends))
+    return list(assembler.append(memoryview(b"".join(rows)), ends))
 
 
-def inherited(chunks: list[bytes]) -> StagedPrefix:
+def staged(chunks: list[bytes]) -> StagedPrefix:
     return StagedPrefix(sum(map(len, chunks)), lambda: b"".join(chunks))
 
 
-def in_one_go(rows: list[bytes], compression: Compression, part_size: int) -> list[bytes]:
-    with SpillPool(1 << 30) as spool:
-        stream = PartAssembler(part_size=part_size, compression=compression, spool=spool)
-        parts = feed(stream, rows)
-        last = stream.finish()
+def in_one_batch(rows: list[bytes], compression: Compression, part_size: int) -> list[bytes]:
+    with SpillPool(1 << 30) as pool:
+        assembler = PartAssembler(part_size=part_size, compression=compression, spool=pool)
+        parts = append(assembler, rows)
+        last = assembler.finish()
     return [*parts, last] if last else parts
 
 
@@ -47,39 +47,39 @@ def test_parts_do_not_depend_on_batches_rounds_or_memory(
     rows: list[bytes], compression: Compression, part_size: int, limit: int, cuts: list[int], data: st.DataObject
 ) -> None:
     parts: list[bytes] = []
-    sealed: list[bytes] = []
-    loose: list[bytes] = []
+    blocks: list[bytes] = []
+    partial_block: list[bytes] = []
     bounds = sorted({0, len(rows), *(c for c in cuts if c < len(rows))})
     for start, end in pairwise(bounds):
-        with SpillPool(limit) as spool:
-            stream = PartAssembler(
+        with SpillPool(limit) as pool:
+            assembler = PartAssembler(
                 part_size=part_size,
                 compression=compression,
-                spool=spool,
-                sealed=inherited(sealed),
-                loose=inherited(loose),
+                spool=pool,
+                blocks=staged(blocks),
+                partial_block=staged(partial_block),
             )
             middle = data.draw(st.integers(start, end))
             for batch in (rows[start:middle], rows[middle:end]):
                 if batch:
-                    parts += feed(stream, batch)
+                    parts += append(assembler, batch)
             if end == len(rows):
-                last = stream.finish()
+                last = assembler.finish()
                 parts += [last] if last else []
                 break
             if data.draw(st.booleans()):
-                stream.compact()
-            left = stream.take_remainder()
-            sealed = (sealed if left.keeps_blocks else []) + [left.blocks]
-            loose = (loose if left.keeps_partial_block else []) + [left.partial_block]
-    assert parts == in_one_go(rows, compression, part_size)
+                assembler.compact()
+            remainder = assembler.take_remainder()
+            blocks = (blocks if remainder.keeps_blocks else []) + [remainder.blocks]
+            partial_block = (partial_block if remainder.keeps_partial_block else []) + [remainder.partial_block]
+    assert parts == in_one_batch(rows, compression, part_size)
 
 
 @given(ROWS, COMPRESSIONS, st.integers(20, 200))
-def test_every_part_but_the_last_reaches_the_part_size_and_none_has_a_block_too_many(
+def test_each_part_but_the_last_reaches_the_part_size_without_an_extra_block(
     rows: list[bytes], compression: Compression, part_size: int
 ) -> None:
-    parts = in_one_go(rows, compression, part_size)
+    parts = in_one_batch(rows, compression, part_size)
     assert all(len(part) >= part_size for part in parts[:-1])
     if isinstance(compression, Uncompressed):
         longest = max(len(r) for r in rows)
@@ -88,28 +88,29 @@ def test_every_part_but_the_last_reaches_the_part_size_and_none_has_a_block_too_
 
 @given(ROWS, st.integers(20, 200))
 def test_the_parts_of_a_gzip_object_decompress_to_its_rows(rows: list[bytes], part_size: int) -> None:
-    assert gzip.decompress(b"".join(in_one_go(rows, SmallGzip(2), part_size))) == b"".join(rows)
+    assert gzip.decompress(b"".join(in_one_batch(rows, SmallGzip(2), part_size))) == b"".join(rows)
 
 
-def test_leftovers_of_earlier_rounds_are_not_read_before_a_part_needs_them() -> None:
+def test_staged_bytes_of_earlier_rounds_are_not_read_before_a_part_needs_them() -> None:
     def never() -> bytes:
         raise AssertionError("read too early")
 
-    with SpillPool(1 << 20) as spool:
-        stream = PartAssembler(part_size=100, compression=Uncompressed(), spool=spool, sealed=StagedPrefix(50, never))
-        assert feed(stream, [b"x" * 49]) == []
+    with SpillPool(1 << 20) as pool:
+        prefix = StagedPrefix(50, never)
+        assembler = PartAssembler(part_size=100, compression=Uncompressed(), spool=pool, blocks=prefix)
+        assert append(assembler, [b"x" * 49]) == []
         with pytest.raises(AssertionError, match="too early"):
-            feed(stream, [b"x"])
+            append(assembler, [b"x"])
 
 
-def test_past_its_limit_a_spool_keeps_bytes_on_disk_and_gives_them_back_in_order() -> None:
-    with SpillPool(100) as spool:
-        first, second = spool.hold(), spool.hold()
+def test_beyond_its_limit_a_spill_pool_keeps_bytes_on_disk_and_returns_them_in_order() -> None:
+    with SpillPool(100) as pool:
+        first, second = pool.hold(), pool.hold()
         for n in range(50):
             first.add(b"a%02d" % n)
             second.add(b"b%02d" % n)
-        assert spool.spilled > 0
-        assert spool.used <= 100
+        assert pool.spilled > 0
+        assert pool.used <= 100
         assert b"".join(first.take()) == b"".join(b"a%02d" % n for n in range(50))
         assert b"".join(second.take()) == b"".join(b"b%02d" % n for n in range(50))
-        assert spool.used == 0
+        assert pool.used == 0

@@ -1,4 +1,4 @@
-"""Formats made of rows: what stands in an object for each record."""
+"""Row encoders: the bytes of each record in an object."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def frame(
     return rows
 
 
-def test_json_values_are_lines() -> None:
+def test_a_json_value_becomes_one_line() -> None:
     assert frame([b'{"a": 1}', b"5"]) == [b'{"a": 1}\n', b"5\n"]
 
 
@@ -32,30 +32,30 @@ def test_text_becomes_json_strings() -> None:
     assert frame(["ä b".encode(), b""], converter=ConverterType.TEXT) == ['"ä b"\n'.encode(), b'""\n']
 
 
-def test_text_is_escaped_where_it_has_to_be() -> None:
+def test_text_in_json_strings_is_escaped_where_required() -> None:
     rows = frame([b'say "x"', b"a\\b\n", b"plain", b"\x01"], converter=ConverterType.TEXT)
     assert rows == [b'"say \\"x\\""\n', b'"a\\\\b\\n"\n', b'"plain"\n', b'"\\u0001"\n']
 
 
 @given(st.lists(st.text()))
-def test_text_as_json_reads_back_and_is_one_line(values: list[str]) -> None:
+def test_a_json_string_is_one_line_and_parses_to_the_original_text(values: list[str]) -> None:
     rows = frame([value.encode() for value in values], converter=ConverterType.TEXT)
     assert [json.loads(row) for row in rows] == values
     assert all(row.count(b"\n") == 1 for row in rows)
 
 
 @given(st.lists(st.binary()))
-def test_bytes_as_json_are_base64(values: list[bytes]) -> None:
+def test_bytes_become_base64_strings_in_json(values: list[bytes]) -> None:
     rows = frame(values, converter=ConverterType.BYTES)
     assert [base64.b64decode(json.loads(row)) for row in rows] == values
 
 
 @pytest.mark.parametrize("converter", [ConverterType.JSON, ConverterType.TEXT, ConverterType.BYTES])
-def test_output_bytes_is_the_value_and_the_separator(converter: ConverterType) -> None:
+def test_output_bytes_writes_the_value_and_the_separator(converter: ConverterType) -> None:
     assert frame([b"a", b""], converter=converter, separator="\r\n") == [b"a\r\n", b"\r\n"]
     assert frame([b"a", b""], converter=converter, separator="") == [b"a", b""]
 
 
-def test_a_format_that_is_not_built_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="output Parquet is not built yet"):
+def test_the_error_for_an_unsupported_format_names_it() -> None:
+    with pytest.raises(ValueError, match="output Parquet is not supported"):
         row_encoder(FormatSpec(output=OutputFormat.PARQUET))

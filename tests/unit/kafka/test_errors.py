@@ -1,4 +1,4 @@
-"""What the JVM's client throws, as errors of the domain."""
+"""The mapping of the Kafka client's exceptions to errors."""
 
 from __future__ import annotations
 
@@ -38,27 +38,29 @@ def error_of(text: str) -> SinkError:
         ("java.lang.IllegalStateException whatever", SinkError),
     ],
 )
-def test_each_exception_has_its_error(thrown: str, kind: type[SinkError]) -> None:
+def test_an_exception_is_mapped_to_its_error(thrown: str, kind: type[SinkError]) -> None:
     assert type(error_of(WRAPPED + thrown)) is kind
 
 
-def test_a_timeout_names_the_brokers_and_what_was_asked() -> None:
-    said = str(error_of(WRAPPED + COMMON + "TimeoutException Timed out waiting for a node assignment."))
-    assert said.startswith("Kafka at kafka:9092 did not read the end offsets in time: Timed out")
-    assert "security.protocol" in said
+def test_the_message_of_a_timeout_names_the_brokers_and_the_request() -> None:
+    message = str(error_of(WRAPPED + COMMON + "TimeoutException Timed out waiting for a node assignment."))
+    assert message.startswith("Kafka at kafka:9092 did not read the end offsets in time: Timed out")
+    assert "security.protocol" in message
 
 
-def test_missing_rights_name_what_is_not_allowed() -> None:
-    said = str(error_of(COMMON + "GroupAuthorizationException Not authorized to access group: g"))
-    assert said == "Kafka at kafka:9092 does not allow us to read the end offsets: Not authorized to access group: g"
+def test_the_message_of_a_missing_permission_names_the_request() -> None:
+    message = str(error_of(COMMON + "GroupAuthorizationException Not authorized to access group: g"))
+    assert message == (
+        "Kafka at kafka:9092: cannot read the end offsets: access denied: Not authorized to access group: g"
+    )
 
 
-def test_an_authentication_failure_wins_over_the_timeout_around_it() -> None:
+def test_an_authentication_failure_inside_a_timeout_is_an_authentication_failure() -> None:
     text = COMMON + "TimeoutException outer\n" + COMMON + "SaslAuthenticationException bad password"
     assert isinstance(error_of(text), InvalidCredentials)
 
 
-def test_an_exception_without_a_message_is_named() -> None:
+def test_the_message_of_an_exception_without_a_message_is_its_name() -> None:
     assert "InterruptedException" in str(error_of("java.lang.InterruptedException "))
 
 

@@ -1,4 +1,4 @@
-"""The host's clock against the store's, against a steady one, and against the ledger's."""
+"""Comparison of the host's clock with the store's clock, a monotonic clock and the ledger's clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from sink_job.api.errors import ClockSkew
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.clocks import JUMP_MS, MAX_CLOCK_SKEW_MS, HostClock, checked_now, without_clock
-from sink_job.ledger.state import LedgerState, OffsetChecksum, OpenObject, PartitionState, Record, apply
+from sink_job.ledger.state import LedgerState, OffsetChecksum, OpenObject, PartitionState, Record
+from sink_job.ledger.transitions import apply
 
 NOW = 1_700_000_000_000
 YEAR = 31_536_000_000
@@ -18,7 +19,7 @@ TP = TopicPartition("log", 0)
 
 
 class Store:
-    """A store whose clock is read from its last answer."""
+    """A store with the clock of its last response; `then` is its clock after the next request."""
 
     url = "s3://archive"
 
@@ -38,14 +39,14 @@ def clock_of(now: int, store: Store) -> int:
 
 
 @pytest.mark.parametrize("apart", [0, MAX_CLOCK_SKEW_MS, -MAX_CLOCK_SKEW_MS])
-def test_a_host_clock_within_the_bound_is_used_and_asks_the_store_nothing(apart: int) -> None:
+def test_a_host_clock_within_the_bound_is_used_without_a_request(apart: int) -> None:
     store = Store(NOW)
     assert clock_of(NOW + apart, store) == NOW + apart
     assert store.asked == 0
 
 
 @pytest.mark.parametrize("apart", [MAX_CLOCK_SKEW_MS + 1, -MAX_CLOCK_SKEW_MS - 1, YEAR])
-def test_a_host_clock_outside_the_bound_is_refused_with_both_clocks(apart: int) -> None:
+def test_a_host_clock_outside_the_bound_is_rejected_with_both_times(apart: int) -> None:
     with pytest.raises(ClockSkew) as skew:
         clock_of(NOW + apart, Store(NOW))
     assert skew.value.exit_code == 7
@@ -53,19 +54,19 @@ def test_a_host_clock_outside_the_bound_is_refused_with_both_clocks(apart: int) 
     assert "Synchronize the clock that is wrong (NTP, chrony)" in str(skew.value)
 
 
-def test_an_answer_from_before_the_host_was_suspended_is_not_compared() -> None:
+def test_a_response_from_before_a_suspension_of_the_host_is_not_compared() -> None:
     store = Store(NOW - YEAR, then=NOW)
     assert clock_of(NOW, store) == NOW
     assert store.asked == 1
 
 
-def test_a_store_that_refuses_requests_for_their_clock_does_not_hide_both_clocks() -> None:
-    class Refusing(Store):
+def test_the_error_has_both_times_when_the_store_rejects_requests_with_skewed_clocks() -> None:
+    class SkewedStore(Store):
         def check_access(self) -> None:
             raise ClockSkew("RequestTimeTooSkewed")
 
     with pytest.raises(ClockSkew, match="2023-11-14T22:13:20Z"):
-        clock_of(NOW + YEAR, Refusing(NOW))
+        clock_of(NOW + YEAR, SkewedStore(NOW))
 
 
 def test_a_store_without_a_date_is_not_compared() -> None:
@@ -76,7 +77,8 @@ def test_a_store_without_a_date_is_not_compared() -> None:
 
 
 def steps(*pairs: tuple[int, int]) -> tuple[HostClock, Callable[[], None]]:
-    """A host's clock that shows these (clock, steady clock), one pair after the other."""
+    """A host's clock with these successive pairs of host clock and monotonic clock, and a function that takes a
+    step."""
     at = [0]
     host = HostClock(lambda: pairs[at[0]][0], lambda: None, Store(None), lambda: pairs[at[0]][1])
 
@@ -88,9 +90,7 @@ def steps(*pairs: tuple[int, int]) -> tuple[HostClock, Callable[[], None]]:
 
 
 @pytest.mark.parametrize("by", [JUMP_MS + 1, -JUMP_MS - 1])
-def test_a_clock_that_is_set_while_the_driver_runs_is_reported_once_with_both_values(
-    by: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_clock_jump_is_logged_once_with_both_times(by: int, caplog: pytest.LogCaptureFixture) -> None:
     host, step = steps((NOW, 0), (NOW + 10_000, 10_000), (NOW + 20_000 + by, 20_000), (NOW + 30_000 + by, 30_000))
     with caplog.at_level(logging.WARNING):
         for _ in range(4):
@@ -101,53 +101,53 @@ def test_a_clock_that_is_set_while_the_driver_runs_is_reported_once_with_both_va
     assert "should be at 2023-11-14T22:13:40Z" in line
 
 
-def test_a_clock_that_drifts_is_not_reported() -> None:
+def test_a_clock_drift_is_not_logged() -> None:
     host, step = steps((NOW, 0), (NOW + 14_000, 10_000), (NOW + 28_000, 20_000), (NOW + 42_000, 30_000))
     for _ in range(4):
         step()
     assert host.jumps == 0
 
 
-# -- a ledger that is ahead --------------------------------------------------------------------------------------------
+# -- a ledger clock that is ahead --------------------------------------------------------------------------------------
 
 
 def host_at(now: int, store: int | None) -> HostClock:
     return HostClock(lambda: now, lambda: store, Store(store))
 
 
-def test_a_ledger_that_is_far_ahead_is_set_back_to_the_hosts_clock() -> None:
+def test_a_ledger_clock_that_is_far_ahead_is_set_back_to_the_host_clock() -> None:
     assert host_at(NOW, NOW).to_set_back(NOW + MAX_CLOCK_SKEW_MS + 1) == NOW
 
 
-def test_a_ledger_that_is_a_little_ahead_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_ledger_clock_within_the_bound_is_not_set_back(caplog: pytest.LogCaptureFixture) -> None:
     assert host_at(NOW, NOW).to_set_back(NOW + MAX_CLOCK_SKEW_MS) is None
     assert "the ledger's clock is 300 s ahead of this host's" in caplog.text
 
 
-def test_a_ledger_is_not_set_back_where_no_store_confirms_the_hosts_clock(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_ledger_clock_is_not_set_back_without_confirmation_by_a_store(caplog: pytest.LogCaptureFixture) -> None:
     assert host_at(NOW, None).to_set_back(NOW + YEAR) is None
     assert "ahead of this host's" in caplog.text
 
 
-def test_a_clock_is_not_set_back_while_something_is_open() -> None:
+def test_the_clock_is_not_set_back_while_objects_are_open() -> None:
     o = OpenObject(path="p", first=0, last=0, size=1, opened_at=NOW, settings=1, offsets=OffsetChecksum(1, 1))
     p = PartitionState(next=1, committable=0, rotation_start=0, open_records=1, open=(o,))
-    with pytest.raises(ValueError, match="nothing is open"):
+    with pytest.raises(ValueError, match="while objects are open"):
         without_clock({TP: p})
 
 
-def test_partitions_are_left_without_values_of_the_clock() -> None:
-    bare = PartitionState(next=5, committable=5, rotation_start=5, accepted_end=5, settings=1)
-    used = PartitionState(
+def test_the_clock_values_of_partitions_are_removed() -> None:
+    without = PartitionState(next=5, committable=5, rotation_start=5, accepted_end=5, settings=1)
+    with_values = PartitionState(
         next=5, committable=5, rotation_start=5, accepted_end=5, settings=1, last_time=NOW + YEAR,
         next_schedule=NOW + YEAR, path_clock=NOW + YEAR, current_path="p",
     )  # fmt: skip
-    assert without_clock({TP: used, TopicPartition("log", 1): bare}) == {TP: bare}
+    assert without_clock({TP: with_values, TopicPartition("log", 1): without}) == {TP: without}
 
 
-def test_only_a_record_that_says_so_sets_the_ledgers_clock_back() -> None:
+def test_only_a_record_with_the_flag_sets_the_ledger_clock_back() -> None:
     state = LedgerState(number=1, clock=NOW)
     record = Record(number=2, epoch=1, attempt="a", kind="round", clock=NOW - 1)
     assert apply(state, record).clock == NOW
-    said = Record(number=2, epoch=1, attempt="a", kind="round", clock=NOW - 1, sets_clock_back=True)
-    assert apply(state, said).clock == NOW - 1
+    with_flag = Record(number=2, epoch=1, attempt="a", kind="round", clock=NOW - 1, sets_clock_back=True)
+    assert apply(state, with_flag).clock == NOW - 1

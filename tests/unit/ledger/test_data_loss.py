@@ -1,4 +1,4 @@
-"""What giving records up makes of a topic-partition's state and of the ledger's."""
+"""The effect of lost records on the state of a topic-partition and of the ledger."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from sink_job.ledger.state import (
     OpenObject,
     PartitionState,
     Record,
-    apply,
     committable_offsets,
-    diff,
-    patch,
     without_audit,
 )
+from sink_job.ledger.transitions import apply, diff, patch
 from sink_job.writer.object_rebuilder import RebuildInput, all_missing
 
 
@@ -26,7 +24,7 @@ def opened(first: int, last: int, path: str = "a") -> OpenObject:
     return OpenObject(path, first, last, 10, 0, 1, checksum_range(first, last + 1))
 
 
-def named(first: int, last: int) -> ClosedObject:
+def closed(first: int, last: int) -> ClosedObject:
     offsets = checksum_range(first, last + 1)
     return ClosedObject(f"log+0+{first}", "log", 0, "a", first, last, 1, 1, "u", (), (), offsets, 1)
 
@@ -48,35 +46,35 @@ PARTITION = PartitionState(
 )
 
 
-def test_what_is_left_open_counts_for_the_rotation_and_nothing_else() -> None:
+def test_only_the_remaining_open_records_count_for_the_rotation() -> None:
     p = with_open(PARTITION, [opened(12, 19, "a"), opened(20, 29, "b")])
     assert (p.open_records, p.committable, p.interval_start, p.last_time, p.next) == (18, 12, 5, 9, 30)
     assert p.accepted == PARTITION.accepted
 
 
-def test_with_nothing_left_open_the_partition_is_as_after_a_close() -> None:
+def test_without_open_objects_the_partition_is_as_after_a_close() -> None:
     p = with_open(PARTITION, [])
     assert (p.open_records, p.committable, p.interval_start, p.open) == (0, 30, None, ())
 
 
-def test_objects_that_have_lost_nothing_leave_the_partition_as_it_was() -> None:
+def test_objects_without_lost_records_leave_the_partition_unchanged() -> None:
     with_gap = replace(PARTITION, committable=0, open=(opened(3, 19, "a"), opened(20, 29, "b")))
     assert with_open(with_gap, with_gap.open) == with_gap
 
 
-def test_an_object_that_lost_its_first_records_comes_through_a_record_of_the_ledger() -> None:
+def test_a_delta_preserves_an_object_that_lost_its_first_records() -> None:
     after = with_open(PARTITION, [opened(25, 29, "b"), opened(22, 22, "a")])
     assert [o.path for o in after.open] == ["a", "b"]
     assert patch(PARTITION, diff(PARTITION, after)) == after
 
 
-def test_offsets_that_are_skipped_hold_back_no_offset_unless_an_object_is_open() -> None:
+def test_skipped_offsets_are_committable_unless_an_object_is_open() -> None:
     assert skip_deleted(PARTITION, 40).committable == 0
     assert skip_deleted(replace(PARTITION, open=()), 40).committable == 40
 
 
-def test_an_object_that_lost_records_is_pending_under_the_key_of_what_is_left() -> None:
-    whole, left = named(0, 9), named(4, 9)
+def test_an_object_that_lost_its_first_records_is_pending_under_its_new_key() -> None:
+    whole, left = closed(0, 9), closed(4, 9)
     state = LedgerState(partitions={"log-0": replace(PARTITION, committable=30, open=())}, pending={whole.key: whole})
     after = apply(state, Record(1, 1, "me", "round", 0, closed=(left,), lost=(lost(whole, 0, 4),)))
     assert after.pending == {left.key: left}
@@ -84,31 +82,31 @@ def test_an_object_that_lost_records_is_pending_under_the_key_of_what_is_left() 
     assert list(committable_offsets(after).values()) == [4]
 
 
-def test_an_object_without_any_record_left_is_neither_pending_nor_published() -> None:
-    whole = named(0, 9)
+def test_an_object_without_remaining_records_is_neither_pending_nor_published() -> None:
+    whole = closed(0, 9)
     state = LedgerState(partitions={"log-0": replace(PARTITION, committable=30, open=())}, pending={whole.key: whole})
     after = apply(state, Record(1, 1, "me", "round", 0, lost=(lost(whole, 0, 10),)))
     assert (after.pending, after.published) == ({}, ())
     assert list(committable_offsets(after).values()) == [30]
 
 
-def test_an_object_that_lost_records_behind_its_first_keeps_its_place() -> None:
-    whole = named(0, 9)
+def test_an_object_that_lost_later_records_keeps_its_key() -> None:
+    whole = closed(0, 9)
     left = replace(whole, offsets=checksum_range(0, 5), upload="u2")
     state = LedgerState(pending={whole.key: whole})
     after = apply(state, Record(1, 1, "me", "round", 0, closed=(left,), lost=(lost(whole, 5, 10),)))
     assert after.pending == {whole.key: left}
 
 
-def test_what_was_given_up_leaves_the_state_with_its_snapshot() -> None:
-    given_up = lost(named(0, 9), 0, 10)
-    after = apply(LedgerState(), Record(1, 1, "me", "round", 0, lost=(given_up,)))
-    assert after.lost == (given_up,)
+def test_a_snapshot_does_not_contain_lost_records() -> None:
+    lost_object = lost(closed(0, 9), 0, 10)
+    after = apply(LedgerState(), Record(1, 1, "me", "round", 0, lost=(lost_object,)))
+    assert after.lost == (lost_object,)
     assert without_audit(after).lost == ()
 
 
-def test_of_objects_of_which_kafka_holds_nothing_everything_is_missing() -> None:
-    result = all_missing(RebuildInput(closed=(named(0, 9),), open=(opened(10, 19),)))
+def test_all_records_are_missing_when_kafka_holds_none_of_them() -> None:
+    result = all_missing(RebuildInput(closed=(closed(0, 9),), open=(opened(10, 19),)))
     assert [(m.first, m.found.count, m.expected.count, m.is_loss) for m in result.missing] == [
         (0, 0, 10, True),
         (10, 0, 10, True),

@@ -1,4 +1,4 @@
-"""Files in the ledger's folder that the sink did not write, or can no longer read."""
+"""Foreign and unreadable files in the ledger's folder."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ FOREIGN = [
     "published/list.jsonl.gz",
 ]
 DAMAGED: dict[str, Callable[[bytes], bytes]] = {
-    "empty": lambda body: b"",
-    "not gzip": lambda body: b"not gzip",
-    "cut short": lambda body: body[: len(body) // 2],
-    "not JSON": lambda body: gzip.compress(b"not JSON"),
-    "other JSON": lambda body: gzip.compress(b'{"format": 3, "kind": 1}'),
-    "not text": lambda body: gzip.compress(b'{"format": 3, "attempt": "\xff"}'),
+    "empty": lambda content: b"",
+    "not gzip": lambda content: b"not gzip",
+    "cut short": lambda content: content[: len(content) // 2],
+    "not JSON": lambda content: gzip.compress(b"not JSON"),
+    "other JSON": lambda content: gzip.compress(b'{"format": 3, "kind": 1}'),
+    "not text": lambda content: gzip.compress(b'{"format": 3, "attempt": "\xff"}'),
 }
 
 
@@ -48,9 +48,9 @@ def sink_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemorySinkF
 @pytest.mark.parametrize(
     ("document", "number"),
     [({"number": 1, "named": []}, 1), ({"format": 2, "number": 1}, 2), ({"format": 4, "closed": {}}, 4)],
-    ids=["the first format, which files did not contain", "an older format", "a newer format"],
+    ids=["the first format, without a format field", "an older format", "a newer format"],
 )
-def test_a_ledger_of_another_format_is_refused_with_both_formats(
+def test_a_ledger_of_another_format_is_rejected_with_both_formats(
     sink_fixture: MemorySinkFixture, document: dict[str, object], number: int
 ) -> None:
     key = f"{sink_fixture.root}ledger/{1:020d}.json.gz"
@@ -70,29 +70,28 @@ def test_every_file_of_the_ledger_contains_its_format(sink_fixture: MemorySinkFi
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_file_that_no_sink_writes_is_ignored_with_one_warning(
+def test_a_foreign_file_is_ignored_with_one_warning(
     sink_fixture: MemorySinkFixture, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
     sink_fixture.run(SyntheticLog(records=8), goal=StopCondition(until_caught_up=True))
     sink_fixture.s3.put(sink_fixture.root + name, b"")
     sink_fixture.run(LOG)
     warnings = [each.getMessage() for each in caplog.records if "is ignored" in each.getMessage()]
-    wanted = (
-        [] if name.startswith("published/") else [f"s3://archive/{sink_fixture.root}{name}"]
-    )  # a driver reads no lists
-    assert [said.split(" is ignored")[0] for said in warnings] == wanted
+    # a driver does not read the published log
+    expected = [] if name.startswith("published/") else [f"s3://archive/{sink_fixture.root}{name}"]
+    assert [warning.split(" is ignored")[0] for warning in warnings] == expected
     assert sum(map(len, sink_fixture.offsets().values())) == 12
     assert sink_fixture.root + name in sink_fixture.s3.objects
 
 
-def test_a_folder_marker_alone_is_no_ledger(sink_fixture: MemorySinkFixture) -> None:
+def test_a_folder_marker_is_not_a_ledger(sink_fixture: MemorySinkFixture) -> None:
     sink_fixture.s3.put(f"{sink_fixture.root}ledger/", b"")
     assert not sink_fixture.ledger_access().ledger.exists()
 
 
 @pytest.mark.parametrize("folder", ["ledger/", "snapshot/", "intent/"])
 @pytest.mark.parametrize("damage", DAMAGED)
-def test_a_file_of_the_ledger_that_cannot_be_read_is_named(
+def test_the_error_for_an_unreadable_ledger_file_has_its_key(
     sink_fixture: MemorySinkFixture, folder: str, damage: str
 ) -> None:
     every = 3 if folder == "snapshot/" else 1_000
@@ -106,7 +105,7 @@ def test_a_file_of_the_ledger_that_cannot_be_read_is_named(
     assert "Restore that object" in str(error)
 
 
-def test_a_record_under_the_number_of_another_is_named(sink_fixture: MemorySinkFixture) -> None:
+def test_the_error_for_a_record_with_a_wrong_number_has_its_key(sink_fixture: MemorySinkFixture) -> None:
     sink_fixture.run(SyntheticLog(records=8), goal=StopCondition(until_caught_up=True))
     last = max(key for key in sink_fixture.s3.objects if key.startswith(f"{sink_fixture.root}ledger/"))
     number = int(last.rsplit("/", 1)[1][:20])
@@ -114,11 +113,11 @@ def test_a_record_under_the_number_of_another_is_named(sink_fixture: MemorySinkF
     sink_fixture.s3.put(copy, sink_fixture.s3.get(last))
     error = error_of(lambda: sink_fixture.run(LOG))
     assert isinstance(error, LedgerUnreadable)
-    assert f"{copy} cannot be read (it holds number {number})" in str(error)
+    assert f"{copy} cannot be read (it contains number {number})" in str(error)
 
 
 @pytest.mark.parametrize("damage", ["empty", "not gzip", "cut short", "not JSON"])
-def test_a_published_list_that_cannot_be_read_is_named(sink_fixture: MemorySinkFixture, damage: str) -> None:
+def test_the_error_for_an_unreadable_published_log_has_its_key(sink_fixture: MemorySinkFixture, damage: str) -> None:
     sink_fixture.run(LOG)
     key = max(key for key in sink_fixture.s3.objects if "/published/" in key)
     ledger = sink_fixture.ledger_access().ledger
@@ -132,7 +131,7 @@ def test_a_published_list_that_cannot_be_read_is_named(sink_fixture: MemorySinkF
 
 @pytest.mark.parametrize("name", ["owner", "topic"])
 @pytest.mark.parametrize("damage", ["empty", "not gzip", "cut short"])
-def test_an_owners_file_that_cannot_be_read_is_named_and_take_over_writes_it_again(
+def test_take_over_replaces_an_unreadable_ownership_file(
     sink_fixture: MemorySinkFixture, name: str, damage: str
 ) -> None:
     sink_fixture.run(SyntheticLog(records=8))
@@ -146,12 +145,12 @@ def test_an_owners_file_that_cannot_be_read_is_named_and_take_over_writes_it_aga
     assert sum(map(len, sink_fixture.offsets().values())) == 12
 
 
-def test_a_decoder_is_made_once_however_many_threads_read_the_first_files_of_a_type() -> None:
-    """msgspec 0.22 may crash where threads decode a type for the first time at once."""
+def test_concurrent_readers_share_one_decoder_per_type() -> None:
+    """msgspec 0.22 can crash when several threads decode a type for the first time."""
 
     class Fresh(msgspec.Struct):
         number: int
 
     with ThreadPoolExecutor(16) as readers:
-        made = list(readers.map(lambda _: files._decoder(Fresh), range(64)))
-    assert all(each is made[0] for each in made)
+        decoders = list(readers.map(lambda _: files._decoder(Fresh), range(64)))
+    assert all(each is decoders[0] for each in decoders)

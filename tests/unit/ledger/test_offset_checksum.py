@@ -1,4 +1,4 @@
-"""Tallies of disjoint sets add up, and a wrong set does not."""
+"""Checksums of disjoint sets add up; different sets have different checksums."""
 
 import numpy as np
 from hypothesis import given
@@ -10,29 +10,29 @@ from sink_job.ledger.state import OffsetChecksum
 OFFSETS = st.sets(st.integers(0, 2**62), min_size=1, max_size=50)
 
 
-def of(offsets: set[int]) -> OffsetChecksum:
+def checksum_of(offsets: set[int]) -> OffsetChecksum:
     return checksum(np.array(sorted(offsets), dtype=np.int64))
 
 
 @given(OFFSETS, st.data())
-def test_the_tallies_of_two_halves_add_up_to_that_of_the_whole(offsets: set[int], data: st.DataObject) -> None:
+def test_checksums_of_disjoint_sets_add_up(offsets: set[int], data: st.DataObject) -> None:
     half = {offset for offset in offsets if data.draw(st.booleans())}
-    assert of(half) + of(offsets - half) == of(offsets)
+    assert checksum_of(half) + checksum_of(offsets - half) == checksum_of(offsets)
 
 
 @given(OFFSETS, st.integers(0, 2**62))
-def test_another_offset_in_place_of_one_shows(offsets: set[int], other: int) -> None:
+def test_a_different_offset_changes_the_checksum(offsets: set[int], other: int) -> None:
     changed = {other} | set(sorted(offsets)[1:])
-    assert (of(changed) == of(offsets)) is (changed == offsets)
+    assert (checksum_of(changed) == checksum_of(offsets)) is (changed == offsets)
 
 
-def test_a_range_longer_than_a_chunk_is_tallied_whole() -> None:
+def test_the_checksum_covers_a_range_longer_than_a_chunk() -> None:
     assert checksum_range(7, 7 + 2 * CHUNK + 3) == checksum(np.arange(7, 7 + 2 * CHUNK + 3, dtype=np.int64))
 
 
 @given(st.integers(0, 1000), st.sets(st.integers(0, 99)))
-def test_holes_are_the_rest_of_the_range(start: int, written: set[int]) -> None:
-    inside = {start + offset for offset in written}
+def test_the_gap_checksum_is_that_of_the_remaining_offsets(start: int, accepted: set[int]) -> None:
+    inside = {start + offset for offset in accepted}
     rest = set(range(start, start + 100)) - inside
-    expected = of(rest) if rest else OffsetChecksum()
-    assert gap_checksum(start, start + 100, of(inside) if inside else OffsetChecksum()) == expected
+    expected = checksum_of(rest) if rest else OffsetChecksum()
+    assert gap_checksum(start, start + 100, checksum_of(inside) if inside else OffsetChecksum()) == expected

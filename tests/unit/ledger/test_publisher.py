@@ -1,48 +1,19 @@
-"""When a stored object is the one that was named, and when a completion is believed."""
+"""Confirmation of completions by the stored object."""
 
-import hashlib
 from typing import Any
 
 import pytest
 
-from sink_job.ledger.publisher import PublishOutcome, equals, publish
+from sink_job.api.errors import ObjectConflict
+from sink_job.ledger.publisher import PublishOutcome, publish
 from sink_job.ledger.state import ClosedObject, OffsetChecksum, Part
-from sink_job.s3 import Head
+from sink_job.s3 import Head, PreconditionFailed
 
-MD5S = [hashlib.md5(body, usedforsecurity=False).digest() for body in (b"one", b"two")]
-WHOLE = hashlib.md5(b"".join(MD5S), usedforsecurity=False).hexdigest() + "-2"
-
-
-def named(*etags: str) -> ClosedObject:
-    parts = tuple(Part(n, etag, 0, 5) for n, etag in enumerate(etags, 1))
-    return ClosedObject("k", "t", 0, "p", 0, 9, 10, 77, "u", parts, (), OffsetChecksum(10, 1), 1)
+OBJECT = ClosedObject("k", "t", 0, "p", 0, 9, 10, 77, "u", (Part(1, '"x"', 77, 10),), (), OffsetChecksum(10, 1), 1)
 
 
-OURS = named(*(f'"{md5.hex()}"' for md5 in MD5S))
-
-
-@pytest.mark.parametrize(
-    ("stored", "same"),
-    [
-        (Head(size=10, crc64nvme=77, etag='"x"', last_modified_ms=0), True),
-        (Head(size=10, crc64nvme=78, etag=f'"{WHOLE}"', last_modified_ms=0), False),
-        (Head(size=11, crc64nvme=77, etag=f'"{WHOLE}"', last_modified_ms=0), False),
-        (Head(size=10, crc64nvme=None, etag=f'"{WHOLE}"', last_modified_ms=0), True),
-        (Head(size=10, crc64nvme=None, etag='"another-2"', last_modified_ms=0), False),
-    ],
-    ids=["checksum", "another checksum", "another size", "etag of the parts", "another etag"],
-)
-def test_an_object_is_ours_by_size_and_checksum_or_by_the_etag_of_its_parts(stored: Head, same: bool) -> None:
-    assert equals(OURS, stored) is same
-
-
-def test_where_nothing_can_be_compared_the_object_is_not_taken_for_ours() -> None:
-    unlike_md5 = named('"opaque"', '"opaque"')
-    assert not equals(unlike_md5, Head(size=10, crc64nvme=None, etag='"opaque-2"', last_modified_ms=0))
-
-
-class Forgetful:
-    """A store that answers a completion with success and keeps nothing."""
+class ForgetfulStore:
+    """A store that reports success for a completion and stores nothing."""
 
     bucket = "archive"
 
@@ -53,9 +24,31 @@ class Forgetful:
         return None
 
 
+class OccupiedStore:
+    """A store with another object at the key."""
+
+    bucket = "archive"
+
+    def complete(self, *_: object) -> str:
+        raise PreconditionFailed("exists", "k")
+
+    def head(self, key: str) -> Head:
+        return Head(size=10, crc64nvme=78, etag='"x"', last_modified_ms=0)
+
+
 @pytest.mark.parametrize(("was_tried", "outcome"), [(False, PublishOutcome.VISIBLE), (True, PublishOutcome.LOST)])
 def test_a_completion_that_another_driver_may_have_tried_is_confirmed_by_what_is_stored(
     was_tried: bool, outcome: PublishOutcome
 ) -> None:
-    store: Any = Forgetful()
-    assert publish(store, OURS, was_tried) is outcome
+    store: Any = ForgetfulStore()
+    assert publish(store, OBJECT, was_tried) is outcome
+
+
+def test_a_conflict_has_the_key_the_offsets_and_the_difference() -> None:
+    store: Any = OccupiedStore()
+    with pytest.raises(ObjectConflict) as conflict:
+        publish(store, OBJECT)
+    assert str(conflict.value).startswith(
+        "s3://archive/k holds other content than records 0 to 9 of t-0 (the same size, but CRC64NVME AAAAAAAAAE4= "
+        "stored, AAAAAAAAAE0= in the ledger)."
+    )

@@ -1,4 +1,4 @@
-"""What a listing of the ledger says: the newest state, whether a claim is it, and what may be dropped (P4, P10)."""
+"""Listings of a ledger: the newest state, whether a claim is the head, and the records to delete (P4, P10)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sink_job.ledger.sequence import Chain, chain, droppable, is_head, supersede
 numbers = st.sets(st.integers(1, 40))
 
 
-def test_an_empty_ledger_begins_at_nothing() -> None:
+def test_an_empty_ledger_has_no_records_to_read() -> None:
     assert chain([], []) == Chain(0, 0)
 
 
@@ -37,7 +37,7 @@ def test_a_missing_number_below_the_snapshot_does_not_matter() -> None:
 
 
 @given(numbers, numbers)
-def test_a_chain_is_read_without_a_gap_from_the_newest_snapshot(records: set[int], snapshots: set[int]) -> None:
+def test_a_chain_has_no_gap_after_the_newest_snapshot(records: set[int], snapshots: set[int]) -> None:
     found = chain(records, snapshots)
     if found is None:
         newest = max(snapshots, default=0)
@@ -60,21 +60,21 @@ def test_a_claim_on_records_that_two_snapshots_cover_is_not_the_head() -> None:
     assert not is_head(9, {1, 7, 8, 9}, {6, 8}, 5)
 
 
-def test_a_claim_that_fell_into_dropped_numbers_is_not_the_head() -> None:
+def test_a_claim_with_the_number_of_a_deleted_record_is_not_the_head() -> None:
     assert not is_head(7, {1, 7}, {7})
     assert not is_head(7, {1, 7}, {9})
 
 
-def test_nothing_is_dropped_before_two_snapshots_cover_it() -> None:
+def test_records_are_deleted_only_when_two_snapshots_cover_them() -> None:
     assert droppable({1, 2, 3}, {3}, [1], 4) == []
     assert droppable({1, 2, 3, 4, 5}, {2, 4}, [], 6) == [1, 2]
 
 
-def test_claims_are_never_dropped() -> None:
+def test_claims_are_never_deleted() -> None:
     assert droppable({1, 2, 3, 4}, {3, 4}, [2], 5) == [1, 3]
 
 
-def test_a_record_whose_object_is_not_acknowledged_is_kept_with_all_behind_it() -> None:
+def test_records_from_the_first_unacknowledged_object_on_are_kept() -> None:
     assert droppable({1, 2, 3, 4}, {4, 5}, [], 3) == [1, 2]
 
 
@@ -84,10 +84,10 @@ def test_the_two_newest_snapshots_are_kept() -> None:
 
 
 @given(numbers, numbers, numbers, st.integers(1, 41))
-def test_what_is_dropped_is_never_missed(
+def test_deleted_records_are_never_needed(
     records: set[int], snapshots: set[int], claims: set[int], unacknowledged: int
 ) -> None:
-    """With either of the two newest snapshots the chain afterwards is what it was before."""
+    """The deletion changes the chain of neither of the two newest snapshots."""
     left = records - set(droppable(records, snapshots, claims, unacknowledged))
     kept = snapshots - set(superseded_snapshots(snapshots))
     assert chain(left, kept) == chain(records, snapshots)

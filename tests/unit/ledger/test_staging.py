@@ -1,4 +1,4 @@
-"""Leftovers of many objects in few staging objects: what is asked of the store, and what is noticed when reading."""
+"""Staged remainders of many objects in few staging objects: requests to the store, and detection of damage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sink_job.s3 import NotFound, S3Client
 
 
 class Store:
-    """Keeps what is put, and counts what is read."""
+    """Stores objects in memory and records the reads."""
 
     bucket = "bucket"
 
@@ -37,10 +37,10 @@ def store() -> Store:
     return Store()
 
 
-def staged(store: Store, *leftovers: bytes, prefix: str = "s") -> list[tuple[Extent, ...]]:
-    writing = StagingWriter(cast("S3Client", store), prefix)
-    extents = [writing.add(data) for data in leftovers]
-    writing.flush()
+def staged(store: Store, *remainders: bytes, prefix: str = "s") -> list[tuple[Extent, ...]]:
+    writer = StagingWriter(cast("S3Client", store), prefix)
+    extents = [writer.add(data) for data in remainders]
+    writer.flush()
     return extents
 
 
@@ -48,13 +48,13 @@ def reader(store: Store) -> StagingReader:
     return StagingReader(cast("S3Client", store))
 
 
-def test_leftovers_go_into_one_object_and_are_found_again(store: Store) -> None:
+def test_remainders_share_one_object_and_are_read_back(store: Store) -> None:
     extents = staged(store, b"one", b"", b"three")
     assert store.objects == {"s-0": b"onethree"}
     assert [reader(store).read(each) for each in extents] == [b"one", b"", b"three"]
 
 
-def test_a_staging_object_that_is_full_is_put_and_the_next_one_begun(
+def test_a_full_staging_object_is_written_and_the_next_one_started(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staging, "STAGING_BYTES", 8)
@@ -63,65 +63,67 @@ def test_a_staging_object_that_is_full_is_put_and_the_next_one_begun(
     assert [each[0].name for each in extents] == ["s-0", "s-0", "s-1"]
 
 
-def test_nothing_is_put_where_nothing_is_left(store: Store) -> None:
+def test_empty_remainders_write_no_object(store: Store) -> None:
     staged(store, b"")
     assert store.objects == {}
 
 
-def test_small_leftovers_of_one_staging_object_are_read_with_one_request(store: Store) -> None:
+def test_small_remainders_of_one_staging_object_are_read_with_one_request(store: Store) -> None:
     extents = staged(store, *(b"%3d" % n for n in range(100)))
-    reading = reader(store)
-    assert [reading.read(each) for each in extents] == [b"%3d" % n for n in range(100)]
+    one_reader = reader(store)
+    assert [one_reader.read(each) for each in extents] == [b"%3d" % n for n in range(100)]
     assert len(store.reads) == 1
 
 
-def test_a_large_leftover_is_read_by_itself(store: Store) -> None:
+def test_a_large_remainder_is_read_with_a_request_of_its_own(store: Store) -> None:
     _, large = staged(store, b"a", b"b" * staging.WINDOW)
     assert reader(store).read(large) == b"b" * staging.WINDOW
     assert store.reads == [("s-0", 1, staging.WINDOW)]
 
 
-def test_a_leftover_that_runs_over_two_windows_is_whole(store: Store) -> None:
+def test_a_remainder_across_two_windows_is_complete(store: Store) -> None:
     fill = bytes(staging.WINDOW // 8)
     extents = staged(store, *[fill] * 7, fill[:-5], b"0123456789")
     assert reader(store).read(extents[-1]) == b"0123456789"
 
 
-def test_only_so_many_windows_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_windows_in_memory_is_limited(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staging, "WINDOWS", 2)
     first, *others = [staged(store, b"x", prefix=name)[0] for name in "abc"]
-    reading = reader(store)
+    one_reader = reader(store)
     for extents in (first, *others, first):
-        assert reading.read(extents) == b"x"
+        assert one_reader.read(extents) == b"x"
     assert [name for name, _, _ in store.reads] == ["a-0", "b-0", "c-0", "a-0"]
 
 
-def test_each_reader_notices_by_itself_that_its_leftover_was_altered(store: Store) -> None:
+def test_each_reader_detects_changes_of_its_own_remainder_only(store: Store) -> None:
     mine, other = staged(store, b"mine", b"other")
     store.objects["s-0"] = b"minEother"
-    reading = reader(store)
-    with pytest.raises(StagedDataLost, match="s3://bucket/s-0 is not what was staged"):
-        reading.read(mine)
-    assert reading.read(other) == b"other"
+    one_reader = reader(store)
+    with pytest.raises(StagedDataLost, match="s3://bucket/s-0 was changed: bytes 0 to 3 do not match their checksum"):
+        one_reader.read(mine)
+    assert one_reader.read(other) == b"other"
 
 
 @pytest.mark.parametrize("kept", [None, b"", b"first"])
-def test_a_staging_object_that_is_gone_or_cut_short_is_noticed(store: Store, kept: bytes | None) -> None:
+def test_a_missing_or_truncated_staging_object_is_detected(store: Store, kept: bytes | None) -> None:
     _, last = staged(store, b"first", b"last")
     store.objects = {} if kept is None else {"s-0": kept}
     with pytest.raises(StagedDataLost):
         reader(store).read(last)
 
 
-def test_no_two_attempts_stage_under_one_name() -> None:
+def test_each_attempt_has_its_own_staging_prefix() -> None:
     assert new_prefix("root/", 3, 7) != new_prefix("root/", 3, 7)
 
 
-@pytest.mark.parametrize(("epoch", "number", "past"), [(2, 99, True), (3, 7, True), (3, 8, False), (4, 1, False)])
-def test_staging_objects_of_lower_epochs_and_of_recorded_rounds_are_past(epoch: int, number: int, past: bool) -> None:
+@pytest.mark.parametrize(("epoch", "number", "expired"), [(2, 99, True), (3, 7, True), (3, 8, False), (4, 1, False)])
+def test_staging_objects_of_lower_epochs_and_recorded_rounds_are_expired(
+    epoch: int, number: int, expired: bool
+) -> None:
     name = f"{new_prefix('root/', epoch, number)}-0".removeprefix("root/staging/")
-    assert is_expired(name, epoch=3, recorded=7) is past
+    assert is_expired(name, epoch=3, recorded=7) is expired
 
 
-def test_a_name_that_is_not_ours_is_never_past() -> None:
-    assert not is_expired("somebody-else-s", epoch=3, recorded=7)
+def test_a_foreign_name_is_never_expired() -> None:
+    assert not is_expired("a-foreign-name", epoch=3, recorded=7)

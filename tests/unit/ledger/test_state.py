@@ -1,5 +1,5 @@
-"""Records and states of the ledger: a change holds what changed, folding changes gives the states back, and the offset
-to commit is the first one that is not in a visible object."""
+"""Records and states of the ledger: deltas contain only changes, patches restore the states, and the offset to commit
+is the first one that is not in a visible object."""
 
 from __future__ import annotations
 
@@ -22,24 +22,21 @@ from sink_job.ledger.state import (
     Record,
     RotationRange,
     SourceRange,
-    apply,
     committable_offsets,
-    diff,
-    patch,
-    superseded_staging,
     without_audit,
 )
+from sink_job.ledger.transitions import apply, diff, patch, superseded_staging
 
 TP = TopicPartition("flights", 3)
 PATHS = "abcdef"
 
 offsets = st.integers(0, 2**40)
-tallies = st.builds(OffsetChecksum, st.integers(0, 1000), st.integers(0, 2**64 - 1))
+checksums = st.builds(OffsetChecksum, st.integers(0, 1000), st.integers(0, 2**64 - 1))
 parts = st.builds(
     Part, st.integers(1, 10_000), st.sampled_from(["e1", "e2"]), st.integers(0, 2**64 - 1), st.integers(0, 1 << 30)
 )
 extents = st.lists(st.builds(Extent, st.text("xyz/-", min_size=1), offsets, offsets, offsets), max_size=2).map(tuple)
-stretches = st.lists(st.builds(SourceRange, offsets, offsets, offsets), max_size=2).map(tuple)
+source_ranges = st.lists(st.builds(SourceRange, offsets, offsets, offsets), max_size=2).map(tuple)
 
 
 @st.composite
@@ -52,11 +49,11 @@ def opened(draw: st.DrawFn, path: str, first: int) -> OpenObject:
         size=draw(offsets),
         opened_at=draw(offsets),
         settings=draw(st.integers(1, 3)),
-        offsets=draw(tallies),
+        offsets=draw(checksums),
         interval_start=draw(st.none() | offsets),
         upload=upload,
         parts=tuple(draw(st.lists(parts, max_size=3))) if upload else (),
-        sources=draw(stretches),
+        sources=draw(source_ranges),
         blocks=draw(extents),
         partial_block=draw(extents),
     )
@@ -71,7 +68,7 @@ def partition_states(draw: st.DrawFn, objects: tuple[OpenObject, ...] | None = N
         next=draw(offsets),
         committable=draw(offsets),
         rotation_start=draw(offsets),
-        accepted=draw(tallies),
+        accepted=draw(checksums),
         accepted_end=draw(offsets),
         open_records=draw(st.integers(0, 1000)),
         last_time=draw(st.none() | st.integers(-(2**40), 2**40)),
@@ -83,16 +80,16 @@ def partition_states(draw: st.DrawFn, objects: tuple[OpenObject, ...] | None = N
 
 
 @st.composite
-def grown(draw: st.DrawFn, o: OpenObject) -> OpenObject:
-    """The object after a round that left it open: untouched, longer, or rebuilt under another upload."""
-    match draw(st.sampled_from(["untouched", "longer", "rebuilt", "same upload, other parts"])):
-        case "untouched":
+def continued(draw: st.DrawFn, o: OpenObject) -> OpenObject:
+    """The object after a round that kept it open: unchanged, longer, or rebuilt under another upload."""
+    match draw(st.sampled_from(["unchanged", "longer", "rebuilt", "same upload, other parts"])):
+        case "unchanged":
             return o
         case "longer":
             more = tuple(draw(st.lists(parts, max_size=2)))
             upload = o.upload or ("u3" if more else None)
             return msgspec.structs.replace(
-                o, last=o.last + 1, offsets=draw(tallies), upload=upload, parts=o.parts + more, blocks=draw(extents)
+                o, last=o.last + 1, offsets=draw(checksums), upload=upload, parts=o.parts + more, blocks=draw(extents)
             )
         case "rebuilt":
             return msgspec.structs.replace(o, upload="u9", parts=tuple(draw(st.lists(parts, max_size=3))))
@@ -102,8 +99,9 @@ def grown(draw: st.DrawFn, o: OpenObject) -> OpenObject:
 
 @st.composite
 def steps(draw: st.DrawFn, old: PartitionState) -> PartitionState:
-    """A state that can follow `old`: some objects closed, others grown, new ones (also at closed paths) behind them."""
-    kept = [draw(grown(o)) for o in old.open if draw(st.booleans())]
+    """A state that can follow `old`: some objects closed, others longer, and new ones after them, also at closed
+    paths."""
+    kept = [draw(continued(o)) for o in old.open if draw(st.booleans())]
     free = [path for path in PATHS if path not in {o.path for o in kept}]
     first = 1 + max((o.first for o in old.open), default=0)
     new = draw(st.lists(st.sampled_from(free), unique=True, max_size=3)) if free else []
@@ -119,8 +117,8 @@ def histories(draw: st.DrawFn) -> list[PartitionState]:
     return states
 
 
-def written_and_read(change: PartitionDelta) -> PartitionDelta:
-    return msgspec.json.decode(msgspec.json.encode(change), type=PartitionDelta)
+def round_trip(delta: PartitionDelta) -> PartitionDelta:
+    return msgspec.json.decode(msgspec.json.encode(delta), type=PartitionDelta)
 
 
 def claim(number: int = 1, **fields: object) -> Record:
@@ -132,11 +130,11 @@ def round_(number: int, **fields: object) -> Record:
 
 
 def _record(number: int, kind: str, **fields: object) -> Record:
-    known = {"number": number, "epoch": 1, "attempt": "me", "kind": kind, "clock": 100}
-    return msgspec.convert({**known, **fields}, Record)
+    defaults = {"number": number, "epoch": 1, "attempt": "me", "kind": kind, "clock": 100}
+    return msgspec.convert({**defaults, **fields}, Record)
 
 
-def named(first: int, last: int, *, path: str = "a", record: int = 0, settings: int = 1) -> ClosedObject:
+def closed_object(first: int, last: int, *, path: str = "a", record: int = 0, settings: int = 1) -> ClosedObject:
     return ClosedObject(
         key=f"{path}+{first}",
         topic=TP.topic,
@@ -174,37 +172,37 @@ def open_at(path: str, first: int, settings: int = 1) -> OpenObject:
     )
 
 
-# -- changes ----------------------------------------------------------------------------------------------------------
+# -- deltas -----------------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=40)
 @given(histories())
-def test_merging_a_change_gives_the_state_that_it_was_made_from(history: list[PartitionState]) -> None:
-    state = patch(None, written_and_read(diff(None, history[0])))
+def test_patching_with_a_delta_gives_the_new_state(history: list[PartitionState]) -> None:
+    state = patch(None, round_trip(diff(None, history[0])))
     assert state == history[0]
     for new in history[1:]:
-        state = patch(state, written_and_read(diff(state, new)))
+        state = patch(state, round_trip(diff(state, new)))
         assert state == new
         assert [o.path for o in state.open] == [o.path for o in new.open]
 
 
 @given(partition_states())
-def test_a_change_without_difference_holds_no_object(state: PartitionState) -> None:
-    change = diff(state, state)
-    assert change.state.open == ()
-    assert change.removed == ()
+def test_the_delta_of_equal_states_contains_no_object(state: PartitionState) -> None:
+    delta = diff(state, state)
+    assert delta.state.open == ()
+    assert delta.removed == ()
 
 
 @given(st.data())
-def test_a_change_holds_no_part_that_the_ledger_has_already(data: st.DataObject) -> None:
+def test_a_delta_contains_no_recorded_part(data: st.DataObject) -> None:
     old = data.draw(partition_states())
     more = Part(99, "new", 1, 1)
     longer = tuple(msgspec.structs.replace(o, parts=(*o.parts, more)) for o in old.open)
-    change = diff(old, msgspec.structs.replace(old, open=longer))
-    assert all(o.parts == (more,) for o in change.state.open)
+    delta = diff(old, msgspec.structs.replace(old, open=longer))
+    assert all(o.parts == (more,) for o in delta.state.open)
 
 
-def test_a_path_that_was_closed_and_opened_again_goes_to_the_end() -> None:
+def test_a_path_that_was_closed_and_opened_again_moves_to_the_end() -> None:
     old = PartitionState(next=9, committable=0, rotation_start=0, open=(open_at("a", 0), open_at("b", 1)))
     new = msgspec.structs.replace(old, open=(open_at("b", 1), open_at("a", 5)))
     assert patch(old, diff(old, new)) == new
@@ -213,13 +211,13 @@ def test_a_path_that_was_closed_and_opened_again_goes_to_the_end() -> None:
 # -- records ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_record_that_is_not_the_next_is_refused() -> None:
+def test_a_record_without_the_next_number_is_rejected() -> None:
     with pytest.raises(ValueError, match="3 does not follow 1"):
         apply(apply(LedgerState(), claim()), round_(3))
 
 
-def test_an_object_is_pending_from_its_naming_to_its_acknowledgement() -> None:
-    o = named(0, 9)
+def test_a_closed_object_is_pending_until_its_acknowledgement() -> None:
+    o = closed_object(0, 9)
     state = apply(apply(LedgerState(), claim(partitions={str(TP): at(10)})), round_(2, closed=(o,)))
     assert list(state.pending) == [o.key]
     assert not state.published
@@ -229,14 +227,14 @@ def test_an_object_is_pending_from_its_naming_to_its_acknowledgement() -> None:
 
 
 def test_acknowledging_twice_publishes_once() -> None:
-    o = named(0, 9)
+    o = closed_object(0, 9)
     state = apply(apply(LedgerState(), claim()), round_(2, closed=(o,)))
     state = apply(apply(state, round_(3, acknowledged=(o.key,))), round_(4, acknowledged=(o.key,)))
     assert state.published == (o,)
 
 
-def test_a_rebuilt_object_replaces_the_lost_one_in_its_place() -> None:
-    first, second = named(0, 9), named(10, 19)
+def test_a_rebuilt_object_replaces_the_lost_one() -> None:
+    first, second = closed_object(0, 9), closed_object(10, 19)
     state = apply(apply(LedgerState(), claim()), round_(2, closed=(first, second)))
     again = msgspec.structs.replace(first, upload="other")
     state = apply(state, round_(3, closed=(again,)))
@@ -248,7 +246,7 @@ def test_the_clock_of_a_state_never_goes_back() -> None:
     assert state.clock == 500
 
 
-def test_a_claim_is_remembered_and_begins_an_epoch() -> None:
+def test_a_claim_is_kept_and_starts_an_epoch() -> None:
     state = apply(apply(apply(LedgerState(), claim()), round_(2)), claim(3, epoch=3))
     assert state.claims == (1, 3)
     assert state.epoch == 3
@@ -260,30 +258,34 @@ def test_a_claim_with_the_same_settings_keeps_their_number() -> None:
     assert state.current_settings() == 1
 
 
-def test_settings_that_nothing_was_begun_under_are_forgotten() -> None:
+def test_settings_without_objects_are_removed() -> None:
     state = apply(apply(LedgerState(), claim()), _record(2, "claim", settings="new"))
     assert state.settings == {2: "new"}
 
 
 @pytest.mark.parametrize("how", ["open", "pending"])
-def test_settings_are_kept_while_an_object_begun_under_them_is(how: str) -> None:
-    first = claim(partitions={str(TP): at(1, 0, open_at("a", 0))}) if how == "open" else claim(closed=(named(0, 1),))
+def test_settings_are_kept_while_an_object_uses_them(how: str) -> None:
+    first = (
+        claim(partitions={str(TP): at(1, 0, open_at("a", 0))})
+        if how == "open"
+        else claim(closed=(closed_object(0, 1),))
+    )
     state = apply(apply(LedgerState(), first), _record(2, "claim", settings="new"))
     assert state.settings == {1: "{}", 2: "new"}
     assert state.current_settings() == 2
     closed = diff(state.partition(TP), PartitionState(next=1, committable=1, rotation_start=1))
-    done = {"partitions": {str(TP): closed}} if how == "open" else {"acknowledged": (named(0, 1).key,)}
+    done = {"partitions": {str(TP): closed}} if how == "open" else {"acknowledged": (closed_object(0, 1).key,)}
     assert apply(state, round_(3, **done)).settings == {2: "new"}
 
 
-def test_settings_that_come_back_get_a_number_of_their_own() -> None:
-    state = apply(LedgerState(), claim(closed=(named(0, 1),)))
+def test_restored_settings_get_a_new_number() -> None:
+    state = apply(LedgerState(), claim(closed=(closed_object(0, 1),)))
     state = apply(apply(state, _record(2, "claim", settings="new")), claim(3))
     assert state.settings == {1: "{}", 3: "{}"}
 
 
-def test_a_snapshot_keeps_all_but_the_audit() -> None:
-    o, rotation = named(0, 9), RotationRange(TP.topic, TP.partition, 0, 10, OffsetChecksum())
+def test_a_snapshot_keeps_everything_but_the_audit_log() -> None:
+    o, rotation = closed_object(0, 9), RotationRange(TP.topic, TP.partition, 0, 10, OffsetChecksum())
     state = apply(apply(LedgerState(), claim(closed=(o,))), round_(2, acknowledged=(o.key,), rotations=(rotation,)))
     kept = without_audit(state)
     assert (kept.published, kept.rotations, kept.audited_to) == ((), (), 2)
@@ -299,9 +301,9 @@ def test_a_state_is_the_same_from_snapshots_or_from_all_records(
     before = None
     for number, (new, kind) in enumerate(zip(history, kinds, strict=False), start=1):
         text = "{}" if kind == "claim" or number == 1 else None
-        change = diff(before, new)
+        delta = diff(before, new)
         record = _record(
-            number, kind, settings=text, partitions={str(TP): change}, kafka=KafkaIdentity("c", {"flights": "i"})
+            number, kind, settings=text, partitions={str(TP): delta}, kafka=KafkaIdentity("c", {"flights": "i"})
         )
         read = msgspec.json.decode(msgspec.json.encode(record), type=Record)
         assert read == record
@@ -315,13 +317,15 @@ def test_a_state_is_the_same_from_snapshots_or_from_all_records(
 # -- the offset to commit ---------------------------------------------------------------------------------------------
 
 
-def test_with_nothing_pending_the_first_offset_that_is_not_closed_is_committed() -> None:
+def test_without_pending_objects_the_first_offset_in_no_closed_object_is_committed() -> None:
     state = apply(LedgerState(), claim(partitions={str(TP): at(20, 7, open_at("a", 7))}))
     assert committable_offsets(state) == {TP: 7}
 
 
-def test_an_object_that_is_not_visible_holds_the_offset_back() -> None:
-    state = apply(LedgerState(), claim(partitions={str(TP): at(20)}, closed=(named(0, 9), named(10, 19))))
+def test_an_invisible_object_holds_the_offset_back() -> None:
+    state = apply(
+        LedgerState(), claim(partitions={str(TP): at(20)}, closed=(closed_object(0, 9), closed_object(10, 19)))
+    )
     assert committable_offsets(state) == {TP: 0}
     assert committable_offsets(state, {"a+0"}) == {TP: 10}
     assert committable_offsets(state, {"a+10"}) == {TP: 0}
@@ -329,26 +333,29 @@ def test_an_object_that_is_not_visible_holds_the_offset_back() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 99), st.booleans()), unique_by=lambda pair: pair[0]), st.integers(0, 99))
-def test_the_committed_offset_is_the_least_of_what_is_not_visible(
+def test_the_committed_offset_is_the_lowest_that_is_not_visible(
     objects: list[tuple[int, bool]], committable: int
 ) -> None:
     state = apply(
-        LedgerState(), claim(partitions={str(TP): at(100, committable)}, closed=tuple(named(f, f) for f, _ in objects))
+        LedgerState(),
+        claim(partitions={str(TP): at(100, committable)}, closed=tuple(closed_object(f, f) for f, _ in objects)),
     )
     visible = {f"a+{first}" for first, is_visible in objects if is_visible}
     hidden = [first for first, is_visible in objects if not is_visible]
     assert committable_offsets(state, visible) == {TP: min([committable, *hidden])}
 
 
-# -- what clean-up has to leave alone ---------------------------------------------------------------------------------
+# -- what a clean-up must keep ----------------------------------------------------------------------------------------
 
 
-def test_uploads_of_open_and_of_pending_objects_are_named() -> None:
-    state = apply(LedgerState(), claim(partitions={str(TP): at(20, 10, open_at("x", 10))}, closed=(named(0, 9),)))
+def test_uploads_of_open_and_pending_objects_are_referenced() -> None:
+    state = apply(
+        LedgerState(), claim(partitions={str(TP): at(20, 10, open_at("x", 10))}, closed=(closed_object(0, 9),))
+    )
     assert state.uploads() == {"u", "ux"}
 
 
-def test_staging_objects_of_open_objects_are_named() -> None:
+def test_staging_objects_of_open_objects_are_referenced() -> None:
     o = msgspec.structs.replace(
         open_at("x", 1), blocks=(Extent("s1", 0, 1, 0),), partial_block=(Extent("s2", 0, 1, 0),)
     )
@@ -363,31 +370,31 @@ def staged_at(*names: str) -> PartitionDelta:
     return at(20, 1, o)
 
 
-def test_what_the_last_open_object_no_longer_refers_to_is_superseded() -> None:
+def test_a_staging_object_without_references_is_superseded() -> None:
     before = apply(LedgerState(), claim(partitions={str(TP): staged_at("s1", "s2")}))
     record = round_(2, partitions={str(TP): staged_at("s2", "s3")})
     assert superseded_staging(before, apply(before, record), record.partitions) == ["s1"]
 
 
 @pytest.mark.parametrize("also_changed", [False, True])
-def test_what_another_partition_refers_to_is_not_superseded(also_changed: bool) -> None:
+def test_a_staging_object_of_another_partition_is_not_superseded(also_changed: bool) -> None:
     before = apply(LedgerState(), claim(partitions={str(TP): staged_at("s1", "s2"), str(OTHER): staged_at("s2")}))
     changes = {str(TP): staged_at("s4"), **({str(OTHER): staged_at("s2", "s3")} if also_changed else {})}
     record = round_(2, partitions=changes)
     assert superseded_staging(before, apply(before, record), record.partitions) == ["s1"]
 
 
-def test_a_partition_that_is_new_supersedes_nothing() -> None:
+def test_a_new_partition_supersedes_no_staging_object() -> None:
     before = apply(LedgerState(), claim())
     record = round_(2, partitions={str(TP): staged_at("s1")})
     assert superseded_staging(before, apply(before, record), record.partitions) == []
 
 
-def test_a_change_that_keeps_parts_of_an_object_that_is_not_there_is_no_change_of_this_state() -> None:
+def test_a_delta_that_keeps_parts_of_a_missing_object_does_not_apply() -> None:
     p = PartitionState(next=1, committable=0, rotation_start=0)
     opened = OpenObject("a", 0, 0, 1, 0, 1, OffsetChecksum(1, 1), upload="u", parts=(Part(1, "e", 0, 1),))
     before = msgspec.structs.replace(p, open=(opened,))
-    grown = msgspec.structs.replace(opened, parts=(*opened.parts, Part(2, "f", 0, 1)))
-    change = diff(before, msgspec.structs.replace(p, open=(grown,)))
+    continued = msgspec.structs.replace(opened, parts=(*opened.parts, Part(2, "f", 0, 1)))
+    delta = diff(before, msgspec.structs.replace(p, open=(continued,)))
     with pytest.raises(KeyError):
-        patch(p, change)
+        patch(p, delta)

@@ -1,4 +1,4 @@
-"""Taking a ledger over from a driver that is at work."""
+"""Takeover of a ledger from a running driver."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import LedgerFenced
-from sink_job.ledger.state import KafkaIdentity, LedgerState, Record, apply
+from sink_job.ledger.state import KafkaIdentity, LedgerState, Record
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.takeover import take_over
+from sink_job.ledger.transitions import apply
 from tests.support.memory_s3 import MemoryS3
 
 
 class Rival:
-    """A driver at work: its records follow each other however the store is asked."""
+    """A running driver that appends records."""
 
     def __init__(self, s3: MemoryS3) -> None:
         store: Any = s3
@@ -47,19 +48,19 @@ def newcomer(s3: MemoryS3) -> Ledger:
     return Ledger(store, "ledger-of/", uuid.uuid4().hex)
 
 
-def test_a_driver_that_appends_a_record_during_each_listing_is_fenced_all_the_same(s3: MemoryS3, rival: Rival) -> None:
-    working = [True]
+def test_a_driver_that_appends_a_record_during_each_listing_is_fenced(s3: MemoryS3, rival: Rival) -> None:
+    active = [True]
 
     def fault(call: str, key: str) -> None:
-        if call == "list" and key.endswith("snapshot/") and working[0]:
-            working[0] = False  # the rival's own calls are not counted
+        if call == "list" and key.endswith("snapshot/") and active[0]:
+            active[0] = False  # not for the rival's own calls
             with pytest.MonkeyPatch.context() as patched:
                 patched.setattr(s3, "fault", lambda *_: None)
                 try:
                     rival.appends()
                 except LedgerFenced:
                     return
-            working[0] = True
+            active[0] = True
 
     s3.fault = fault
     ledger = newcomer(s3)
@@ -69,7 +70,7 @@ def test_a_driver_that_appends_a_record_during_each_listing_is_fenced_all_the_sa
         rival.appends()
 
 
-def test_records_that_were_appended_since_a_state_are_read_without_a_listing(s3: MemoryS3, rival: Rival) -> None:
+def test_records_after_a_state_are_read_without_a_listing(s3: MemoryS3, rival: Rival) -> None:
     ledger = newcomer(s3)
     state = ledger.load()
     rival.appends()
@@ -80,7 +81,7 @@ def test_records_that_were_appended_since_a_state_are_read_without_a_listing(s3:
     assert "list" not in calls
 
 
-def test_where_the_next_record_was_dropped_everything_is_listed_again(s3: MemoryS3, rival: Rival) -> None:
+def test_a_deleted_next_record_leads_to_a_new_listing(s3: MemoryS3, rival: Rival) -> None:
     ledger = newcomer(s3)
     state = ledger.load()
     for _ in range(3):
@@ -91,32 +92,30 @@ def test_where_the_next_record_was_dropped_everything_is_listed_again(s3: Memory
     assert ledger.catch_up(state).number == rival.state.number
 
 
-def test_a_claim_that_fell_into_a_dropped_number_is_not_taken_for_the_record_that_was_there(
-    s3: MemoryS3, rival: Rival
-) -> None:
-    """Two drivers have read the same state and sleep. One claims a number that was dropped meanwhile; the other one
-    finds that claim where the record was, and all records behind it."""
-    both = newcomer(s3).load()
-    sleepers = [newcomer(s3), newcomer(s3)]
+def test_a_claim_with_the_number_of_a_deleted_record_is_not_read_as_that_record(s3: MemoryS3, rival: Rival) -> None:
+    """Two suspended drivers have read the same state. One claims a number that was deleted meanwhile. The other one
+    reads that claim in place of the record, and all later records."""
+    old_state = newcomer(s3).load()
+    suspended = [newcomer(s3), newcomer(s3)]
 
     def claim(state: LedgerState) -> Record:
-        if state == both and rival.state == both:
+        if state == old_state and rival.state == old_state:
             rival.appends(kafka=KafkaIdentity("cluster", {"log": "its id"}))
             rival.state = rival.ledger.snapshot(rival.state)
             rival.appends()
             rival.state = rival.ledger.snapshot(rival.state)
-            sleepers[0].append(claim_of(both, sleepers[0].attempt))
-        return claim_of(state, sleepers[1].attempt)
+            suspended[0].append(claim_of(old_state, suspended[0].attempt))
+        return claim_of(state, suspended[1].attempt)
 
-    state = take_over(sleepers[1], claim)
+    state = take_over(suspended[1], claim)
     assert state.kafka == rival.state.kafka
     assert rival.state.number < state.number == state.epoch
 
 
-def test_whoever_loses_every_try_is_fenced(s3: MemoryS3, rival: Rival) -> None:
+def test_a_driver_that_loses_every_attempt_is_fenced(s3: MemoryS3, rival: Rival) -> None:
     def claim(state: LedgerState) -> Record:
         rival.appends()
         return claim_of(state, "newcomer")
 
-    with pytest.raises(LedgerFenced, match="each of the 50 times that this one tried to claim it"):
+    with pytest.raises(LedgerFenced, match="in each of 50 attempts another driver appended a record first"):
         take_over(newcomer(s3), claim)

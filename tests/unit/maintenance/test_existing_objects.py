@@ -1,4 +1,4 @@
-"""Unknown objects that may reach over a new start: a key says where its object begins, not where it ends."""
+"""Untracked objects that may overlap a new start offset: a key contains the first offset, but not the last."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import ClosedObject, LedgerState, OffsetChecksum, PartitionState
 from sink_job.maintenance.existing_objects import may_overlap
 from sink_job.partitioning.object_keys import ObjectName
-from sink_job.verify.audit import GenerationAudit
+from sink_job.verify.audit_input import GenerationAudit
 
 TP = TopicPartition("log", 0)
 
 
-def known(first: int, path: str = "a") -> ClosedObject:
+def closed(first: int, path: str = "a") -> ClosedObject:
     return ClosedObject(
         key=f"{path}/{first}", topic="log", partition=0, path=path, first=first, last=first + 9, bytes=1, crc=1,
         upload="u", parts=(), sources=(), offsets=OffsetChecksum(), settings=1,
@@ -21,7 +21,7 @@ def known(first: int, path: str = "a") -> ClosedObject:
 
 
 @pytest.mark.parametrize(
-    ("first", "start", "others", "told"),
+    ("first", "start", "others", "overlaps"),
     [
         (25, 28, [], True),
         (25, 25, [], False),
@@ -32,20 +32,22 @@ def known(first: int, path: str = "a") -> ClosedObject:
         (5, 8, [], True),
     ],
     ids=[
-        "behind all that was copied",
-        "at the start, where it is in the way anyhow",
-        "ended by the next one of its path",
-        "not ended by one of another path",
-        "not ended by one of another partition",
-        "from before the sink, which went on behind it",
-        "from before the sink, and the start goes back there too",
+        "after everything that was copied",
+        "at the start offset, which is another conflict",
+        "ended by the next object of its path",
+        "not ended by an object of another path",
+        "not ended by an object of another partition",
+        "older than the sink, which started after it",
+        "older than the sink, and the start offset is older, too",
     ],
 )
-def test_an_unknown_object_may_reach_over_a_start(first: int, start: int, others: list[ObjectName], told: bool) -> None:
+def test_an_untracked_object_may_overlap_a_start_offset(
+    first: int, start: int, others: list[ObjectName], overlaps: bool
+) -> None:
     name = ObjectName("log", "a", 0, first)
-    strange = {str(n): each for n, each in enumerate([name, *others])}
-    objects = {"a/10": known(10)}
-    lists = GenerationAudit(
+    untracked = {str(n): each for n, each in enumerate([name, *others])}
+    objects = {"a/10": closed(10)}
+    generation = GenerationAudit(
         LedgerState(partitions={"log-0": PartitionState(20, 20, 20)}), list(objects.values()), [], {TP: 10}
     )
-    assert may_overlap(name, objects, strange, [lists], {TP: start}) is told
+    assert may_overlap(name, objects, untracked, [generation], {TP: start}) is overlaps

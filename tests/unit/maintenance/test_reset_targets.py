@@ -1,4 +1,4 @@
-"""Where a request about offsets leads."""
+"""Resolution of reset requests to start offsets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.maintenance.reset_targets import LogBounds, ResetContext, request_digest, resolve_targets
 
 A, B, OLD = TopicPartition("log", 0), TopicPartition("log", 1), TopicPartition("old", 0)
-PLACES = ResetContext(
+CONTEXT = ResetContext(
     logs=LogBounds(first={A: 10, B: 0}, end={A: 100, B: 50}),
     at={A: 70, B: 60},
     reached={A: 40, B: 30, OLD: 7},
@@ -21,49 +21,49 @@ PLACES = ResetContext(
 
 
 def starts(to: str, **given: Any) -> dict[TopicPartition, int]:
-    return resolve_targets(OffsetResetSpec.model_validate({"nonce": "n", "to": to, **given}), PLACES)
+    return resolve_targets(OffsetResetSpec.model_validate({"nonce": "n", "to": to, **given}), CONTEXT)
 
 
 def test_earliest_is_the_first_offset_that_kafka_holds() -> None:
     assert starts("Earliest") == {A: 10, B: 0, OLD: 7}
 
 
-def test_latest_is_behind_the_last_that_a_reader_gets() -> None:
+def test_latest_is_the_offset_after_the_last_readable_record() -> None:
     assert starts("Latest") == {A: 100, B: 50, OLD: 7}
 
 
-def test_a_time_behind_what_a_reader_gets_is_the_end() -> None:
+def test_a_timestamp_after_the_last_readable_record_resolves_to_the_end() -> None:
     assert starts("Timestamp", timestamp=500) == {A: 70, B: 50, OLD: 7}
 
 
-def test_what_is_not_named_goes_on_where_it_is() -> None:
+def test_partitions_that_are_not_in_the_request_keep_their_offset() -> None:
     assert starts("Offsets", partitions=[{"topic": "log", "partition": 1, "offset": 5}]) == {A: 40, B: 5, OLD: 7}
 
 
-def test_every_mistake_is_told_at_once() -> None:
-    wrong = [
+def test_all_errors_of_a_request_are_reported_together() -> None:
+    partitions = [
         {"topic": "other", "partition": 0, "offset": 0},
         {"topic": "log", "partition": 2, "offset": 0},
         {"topic": "log", "partition": 0, "offset": 9},
     ]
-    with pytest.raises(InvalidSpec) as refused:
-        starts("Offsets", partitions=wrong)
-    assert refused.value.mistakes == (
+    with pytest.raises(InvalidSpec) as rejected:
+        starts("Offsets", partitions=partitions)
+    assert rejected.value.mistakes == (
         "spec.offsets.reset.partitions[0].topic: this sink does not read other; it reads log",
-        "spec.offsets.reset.partitions[1].partition: log has the partitions 0 to 1, no 2",
-        "spec.offsets.reset.partitions[2].offset: 9 is not between 10 and 100, where the log of log-0 begins and ends",
+        "spec.offsets.reset.partitions[1].partition: 2 does not exist; log has partitions 0 to 1",
+        "spec.offsets.reset.partitions[2].offset: 9 is not between 10 and 100, the bounds of the log of log-0",
     )
 
 
-def test_a_time_to_come_is_refused() -> None:
+def test_a_timestamp_in_the_future_is_rejected() -> None:
     with pytest.raises(InvalidSpec, match="is in the future"):
         starts("Timestamp", timestamp=1_001)
 
 
-# -- which request it is -----------------------------------------------------------------------------------------------
+# -- request digests ---------------------------------------------------------------------------------------------------
 
 
-def asked(**given: Any) -> OffsetResetSpec:
+def request(**given: Any) -> OffsetResetSpec:
     return OffsetResetSpec.model_validate({"nonce": "n", "to": "Offsets", **given})
 
 
@@ -71,8 +71,8 @@ def at(*offsets: int) -> list[dict[str, Any]]:
     return [{"topic": "log", "partition": n, "offset": offset} for n, offset in enumerate(offsets)]
 
 
-def test_a_request_is_known_by_all_of_it_and_by_what_it_means() -> None:
-    one = request_digest(asked(partitions=at(1, 2)))
-    assert one == request_digest(asked(partitions=at(1, 2)[::-1], onExisting="Fail"))
-    others = [asked(partitions=at(1, 3)), asked(partitions=at(1, 2), onExisting="NewPrefix"), asked(to="Latest")]
+def test_the_digest_depends_on_the_meaning_of_the_whole_request() -> None:
+    one = request_digest(request(partitions=at(1, 2)))
+    assert one == request_digest(request(partitions=at(1, 2)[::-1], onExisting="Fail"))
+    others = [request(partitions=at(1, 3)), request(partitions=at(1, 2), onExisting="NewPrefix"), request(to="Latest")]
     assert one not in {request_digest(each) for each in others}

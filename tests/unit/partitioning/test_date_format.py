@@ -1,4 +1,4 @@
-"""Date patterns, letter by letter. `test_joda` holds most of them against Joda-Time."""
+"""Date patterns, letter by letter. `test_joda` compares most of them with Joda-Time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def text(pattern: str, instant: str = NOON, *, zone_name: str = "UTC", locale: s
         ("'plain'", "plain"),
     ],
 )
-def test_a_pattern_prints(pattern: str, expected: str) -> None:
+def test_a_pattern_formats_a_time(pattern: str, expected: str) -> None:
     assert text(pattern) == expected
 
 
@@ -48,16 +48,16 @@ def test_a_pattern_prints(pattern: str, expected: str) -> None:
         ("XXX", "Z", "+05:45", "-09:30"),
     ],
 )
-def test_offsets_print(pattern: str, utc: str, kathmandu: str, marquesas: str) -> None:
+def test_a_pattern_formats_an_offset(pattern: str, utc: str, kathmandu: str, marquesas: str) -> None:
     zones = ("UTC", "Asia/Kathmandu", "Pacific/Marquesas")
     assert [text(pattern, zone_name=name) for name in zones] == [utc, kathmandu, marquesas]
 
 
-def test_an_offset_of_full_hours_is_short_with_one_x() -> None:
+def test_one_x_formats_an_offset_of_full_hours_without_minutes() -> None:
     assert text("X", zone_name="Europe/Berlin") == "+01"
 
 
-def test_an_offset_with_seconds_shows_them_from_four_x_on() -> None:
+def test_four_or_more_x_format_the_seconds_of_an_offset() -> None:
     assert [text(x, "1960-01-01T00:00", zone_name="Africa/Monrovia") for x in ("XXX", "XXXX", "XXXXX")] == [
         "-00:44",
         "-004430",
@@ -65,19 +65,19 @@ def test_an_offset_with_seconds_shows_them_from_four_x_on() -> None:
     ]
 
 
-def test_zones_print_by_id_and_by_name() -> None:
+def test_a_zone_is_formatted_by_its_id_or_its_name() -> None:
     summer = "2024-07-01T00:00"
     assert text("ZZZ z", summer, zone_name="Europe/Berlin") == "Europe/Berlin CEST"
     assert text("zzzz", summer, zone_name="America/New_York") == "Eastern Daylight Time"
     assert text("ZZZ z", zone_name="+05:30") == "+05:30 +05:30"
 
 
-def test_names_are_those_of_the_locale() -> None:
+def test_names_are_in_the_language_of_the_locale() -> None:
     assert text("EEEE d. MMMM", locale="de") == "Montag 5. Februar"
     assert text("EEEE d MMMM", locale="fr-FR") == "lundi 5 février"
 
 
-def test_the_afternoon_counts_from_twelve() -> None:
+def test_hours_of_a_half_day_are_counted_from_twelve() -> None:
     assert [text("h a", f"2024-02-05T{hour}:00") for hour in ("00", "12", "13", "23")] == [
         "12 AM",
         "12 PM",
@@ -86,25 +86,25 @@ def test_the_afternoon_counts_from_twelve() -> None:
     ]
 
 
-def test_the_year_of_the_week_may_be_another_than_the_days() -> None:
+def test_the_week_year_can_differ_from_the_year_of_the_day() -> None:
     assert text("YYYY xxxx-'W'ww-e", "2024-12-30T00:00") == "2024 2025-W01-1"
 
 
-def test_a_time_in_microseconds_taken_for_milliseconds_is_a_far_year() -> None:
+def test_a_time_in_microseconds_that_is_read_as_milliseconds_is_in_a_distant_year() -> None:
     far = compile_pieces(pattern_elements("'year'=YYYY/'month'=MM/'day'=dd"), zone=zone("Europe/Berlin"), locale="en")
     assert far(1_700_000_000_000_000) == "year=55840/month=11/day=08"
 
 
-def test_years_before_christ_are_negative_but_in_their_era() -> None:
+def test_a_year_before_the_common_era_is_negative_except_as_year_of_era() -> None:
     ancient = compile_pieces(pattern_elements("yyyy YYYY yy"), zone=zone("UTC"), locale="en")
     assert ancient(-65_000_000_000_000) == "-0090 0091 90"
 
 
-def test_the_first_letters_of_a_locale_do_not_decide() -> None:
+def test_an_unknown_locale_is_rejected() -> None:
     with pytest.raises(ValueError, match="not a known locale"):
         text("MMMM", locale="english")
 
 
-def test_an_unknown_letter_is_refused() -> None:
-    with pytest.raises(ValueError, match="no date pattern"):
+def test_an_unknown_pattern_letter_is_rejected() -> None:
+    with pytest.raises(ValueError, match="not a date pattern"):
         text("QQ")

@@ -1,4 +1,4 @@
-"""Texts of time. `test_joda` holds the reading of them against Joda-Time."""
+"""ISO 8601 texts. `test_joda` compares the parser with Joda-Time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.unit.rotation.clocks import at
         ("T10:20", "1970-01-01T10:20"),
     ],
 )
-def test_a_text_is_read(text: str, expected: str) -> None:
+def test_a_text_is_parsed(text: str, expected: str) -> None:
     assert parse(text) == at(expected)
 
 
@@ -63,12 +63,12 @@ def test_a_text_is_read(text: str, expected: str) -> None:
         "٢٠٢٤-٠٥-١٧",
     ],
 )
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_a_text_that_is_not_a_time_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse(text)
 
 
 @given(st.datetimes(min_value=datetime(1, 1, 1), max_value=datetime(9999, 12, 31)))
-def test_python_and_this_read_the_same_from_what_python_writes(moment: datetime) -> None:
+def test_a_time_written_by_python_is_parsed_as_by_python(moment: datetime) -> None:
     expected = (moment.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // (datetime.resolution * 1000)
     assert parse(moment.isoformat()) == expected

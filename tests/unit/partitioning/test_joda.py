@@ -1,7 +1,7 @@
-"""The same times, texts and points of the schedule as Joda-Time itself, which the connector uses.
+"""Comparison of times, paths and points of the schedule with Joda-Time, which the connector uses.
 
-Joda-Time comes with Spark. Instants are kept to the years for which time-zone data no longer changes, and locales to
-texts that do not differ between editions of the CLDR.
+Joda-Time is included in Spark. The tests use instants of years whose time-zone data does not change any more, and
+locales whose names are equal in all editions of the CLDR.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sink_job.partitioning.timestamp_extractor import LIMIT, TimeBuckets
 from sink_job.rotation.schedule import Schedule
 from tests.unit.rotation.clocks import ZONES
 
-pytestmark = pytest.mark.spark  # not Spark itself, but a JVM and Spark's jars
+pytestmark = pytest.mark.spark  # needs a JVM and Spark's jars, but no Spark session
 
 MINUTE = 60_000
 LAST = 1_735_000_000_000  # the end of 2024
@@ -52,7 +52,7 @@ OFFSETS += ["+01:30:15.123", "+01:30:15.1", "UTC", "+01:60", "-00:00"]
 
 @pytest.fixture(scope="module")
 def joda(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Sequence[str]], list[str]]:
-    """Asks Joda-Time questions."""
+    """A function that computes results with Joda-Time."""
     spark = find_spec("pyspark")
     jars = list(Path(spark.origin).parent.glob("jars/joda-time-*.jar")) if spark and spark.origin else []
     if not (jars and shutil.which("javac")):
@@ -61,12 +61,12 @@ def joda(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Sequence[str]], 
     source = Path(__file__).parent / "joda" / "Joda.java"
     subprocess.run(["javac", "-cp", str(jars[0]), "-d", str(built), str(source)], check=True)
 
-    def ask(questions: Sequence[str]) -> list[str]:
+    def compute(requests: Sequence[str]) -> list[str]:
         command = ["java", "-Xmx256m", "-Duser.timezone=UTC", "-cp", f"{jars[0]}:{built}", "Joda"]
-        told = subprocess.run(command, input="\n".join(questions) + "\n", capture_output=True, text=True, check=True)
-        return told.stdout.splitlines()
+        result = subprocess.run(command, input="\n".join(requests) + "\n", capture_output=True, text=True, check=True)
+        return result.stdout.splitlines()
 
-    return ask
+    return compute
 
 
 def check(joda: Callable[[Sequence[str]], list[str]], questions: Sequence[str], ours: Sequence[str]) -> None:
@@ -75,20 +75,20 @@ def check(joda: Callable[[Sequence[str]], list[str]], questions: Sequence[str], 
 
 
 def instant(chance: random.Random) -> int:
-    """Anything, mostly of our times, often at full hours."""
+    """Random instants: mostly recent ones, often at full hours."""
     if chance.random() < 0.1:
         return chance.randrange(-(10**16), 0)
     return chance.randrange(-(10**12), LAST) // (unit := chance.choice([1, HOUR // 2, HOUR])) * unit
 
 
-def test_offsets_and_the_way_back_to_utc_are_jodas(joda: Callable[[Sequence[str]], list[str]]) -> None:
+def test_offsets_and_conversions_to_utc_equal_those_of_joda_time(joda: Callable[[Sequence[str]], list[str]]) -> None:
     chance = random.Random(1)
     asked = [(chance.choice(ZONES), instant(chance)) for _ in range(3000)]
     check(joda, [f"offset\t{name}\t{at}" for name, at in asked], [str(zone(name).offset(at)) for name, at in asked])
     check(joda, [f"to_utc\t{name}\t{at}" for name, at in asked], [str(zone(name).to_utc(at)) for name, at in asked])
 
 
-def test_paths_are_jodas(joda: Callable[[Sequence[str]], list[str]]) -> None:
+def test_time_paths_equal_those_of_joda_time(joda: Callable[[Sequence[str]], list[str]]) -> None:
     chance = random.Random(2)
     asked = [
         (chance.choice(ZONES), chance.choice(DURATIONS), chance.choice(PATTERNS), chance.choice(["en", "de", "fr"]))
@@ -103,8 +103,8 @@ def test_paths_are_jodas(joda: Callable[[Sequence[str]], list[str]]) -> None:
     check(joda, questions, ours)
 
 
-def test_points_of_the_schedule_are_jodas(joda: Callable[[Sequence[str]], list[str]]) -> None:
-    """Where each day has a midnight: of a day without one Joda's next day starts late."""
+def test_points_of_the_schedule_equal_those_of_joda_time(joda: Callable[[Sequence[str]], list[str]]) -> None:
+    """In zones where each day has a midnight: in Joda-Time the day after a day without one starts late."""
     chance = random.Random(3)
     names = [name for name in ZONES if name not in ("America/Sao_Paulo", "America/Havana", "Pacific/Apia")]
     periods = [MINUTE, 50 * MINUTE, HOUR, 7 * HOUR, DAY]
@@ -113,7 +113,7 @@ def test_points_of_the_schedule_are_jodas(joda: Callable[[Sequence[str]], list[s
     check(joda, questions, [str(Schedule(zone(name), period).after(now)) for name, period, now in asked])
 
 
-def test_texts_of_time_are_read_as_joda_reads_them(joda: Callable[[Sequence[str]], list[str]]) -> None:
+def test_iso_8601_texts_are_parsed_as_by_joda_time(joda: Callable[[Sequence[str]], list[str]]) -> None:
     chance = random.Random(4)
     texts = ["".join(map(chance.choice, (YEARS, DATES, TIMES, OFFSETS))) for _ in range(4000)]
     texts += ["".join(map(chance.choice, (TIMES[1:], OFFSETS))) for _ in range(500)]

@@ -1,4 +1,4 @@
-"""Names of objects: SEMANTICS section 4."""
+"""Keys of objects (docs/semantics.md)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from sink_job.partitioning.object_keys import ObjectName, extension, object_key,
 from tests.unit.rotation.settings import shaping
 
 
-def test_a_key_is_topics_dir_topic_path_and_a_file_that_says_where_it_begins() -> None:
+def test_a_key_consists_of_topics_dir_topic_path_and_a_file_name_with_the_first_offset() -> None:
     assert object_key(shaping(), "flights", "year=2024/month=05", 3, 17) == (
         "topics/flights/year=2024/month=05/flights+3+0000000017.json"
     )
 
 
-def test_without_a_topics_dir_its_element_is_left_out() -> None:
+def test_a_key_without_a_topics_dir_starts_with_the_topic() -> None:
     bare = shaping(s3={"topicsDir": ""})
     assert object_key(bare, "t", "p", 0, 0) == "t/p/t+0+0000000000.json"
     assert topic_prefix(bare, "t") == "t/"
 
 
-def test_delimiters_and_the_pad_width_can_be_chosen() -> None:
+def test_delimiters_and_the_pad_width_are_configurable() -> None:
     chosen = shaping(s3={"directoryDelimiter": "|", "fileDelimiter": "_", "offsetPadWidth": 3, "topicsDir": "a/b"})
     assert object_key(chosen, "t", "x=1|y=2", 0, 5) == "a/b|t|x=1|y=2|t_0_005.json"
     assert topic_prefix(chosen, "t") == "a/b|t|"
@@ -32,7 +32,7 @@ def test_delimiters_and_the_pad_width_can_be_chosen() -> None:
 
 
 @pytest.mark.parametrize(("width", "expected"), [(0, "12345"), (3, "12345"), (5, "12345"), (8, "00012345")])
-def test_an_offset_is_padded_and_never_cut(width: int, expected: str) -> None:
+def test_an_offset_is_padded_and_never_truncated(width: int, expected: str) -> None:
     key = object_key(shaping(s3={"offsetPadWidth": width}), "t", "p", 0, 12345)
     assert key == f"topics/t/p/t+0+{expected}.json"
 
@@ -69,7 +69,7 @@ delimiters = st.sampled_from(["/", "|", "--", "::"])
     partition=st.integers(0, 2000),
     first=st.integers(0, 2**63 - 1),
 )
-def test_a_key_says_what_it_was_made_of(
+def test_a_key_is_parsed_into_its_parts(
     directory: str,
     file: str,
     topics_dir: str,
@@ -101,21 +101,21 @@ def test_a_key_says_what_it_was_made_of(
         "topics/_s3sink/default.t/ledger/00000000000000000001.json.gz",
     ],
 )
-def test_a_key_that_these_settings_do_not_make_is_not_ours(key: str) -> None:
+def test_a_key_that_the_sink_does_not_write_is_not_parsed(key: str) -> None:
     assert parse_key(shaping(), key) is None
 
 
-def test_a_path_that_looks_like_the_topic_is_told_from_it() -> None:
+def test_a_path_that_resembles_the_topic_is_distinguished_from_it() -> None:
     key = object_key(shaping(), "t", "t/x/t", 0, 5)
     assert parse_key(shaping(), key) == ObjectName("t", "t/x/t", 0, 5)
 
 
-def test_a_topic_with_the_delimiter_in_its_name_is_found() -> None:
+def test_a_topic_name_that_contains_the_delimiter_is_parsed() -> None:
     settings = shaping(s3={"directoryDelimiter": "-", "fileDelimiter": "+"})
     key = object_key(settings, "a-b-a", "partition=0", 0, 5)
     assert parse_key(settings, key) == ObjectName("a-b-a", "partition=0", 0, 5)
 
 
 @pytest.mark.parametrize("numbers", [f"{2**31}+0000000000", f"0+{2**63}"])
-def test_numbers_that_kafka_does_not_have_are_in_no_key_of_ours(numbers: str) -> None:
+def test_a_key_with_a_number_beyond_kafkas_maxima_is_not_parsed(numbers: str) -> None:
     assert parse_key(shaping(), f"topics/t/p/t+{numbers}.json") is None

@@ -1,4 +1,4 @@
-"""Paths of each partitioner: SEMANTICS section 5."""
+"""Paths of each partitioner (docs/semantics.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def partitioner(delimiter: str = "/", **settings: Any) -> PathPartitioner:
     return PathPartitioner.of(shaping(partitioner=settings, s3={"directoryDelimiter": delimiter}))
 
 
-def place(
+def partition(
     found: PathPartitioner,
     *,
     n: int | None = None,
@@ -41,9 +41,9 @@ def place(
     )
 
 
-def paths(placed: PathColumns) -> list[str | None]:
-    """Each row's path; None where it is refused."""
-    return [placed.paths[code] if code >= 0 else None for code in placed.codes]
+def paths(columns: PathColumns) -> list[str | None]:
+    """The path of each row; None for a rejected row."""
+    return [columns.paths[code] if code >= 0 else None for code in columns.codes]
 
 
 def by_field(*names: str, delimiter: str = "/") -> PathPartitioner:
@@ -55,28 +55,28 @@ def by_time(duration: str = "1h", path_format: str = DAILY, **settings: Any) -> 
     return partitioner(type="Time", duration=duration, pathFormat=path_format, **chosen)
 
 
-def test_default_is_the_kafka_partition() -> None:
-    placed = place(partitioner(type="Default"), n=3)
-    assert paths(placed) == ["partition=7"] * 3
-    assert placed.times is None
+def test_the_path_of_default_is_the_kafka_partition() -> None:
+    columns = partition(partitioner(type="Default"), n=3)
+    assert paths(columns) == ["partition=7"] * 3
+    assert columns.times is None
 
 
-def test_a_field_is_name_and_value() -> None:
-    assert paths(place(by_field("carrier"), fields={"carrier": ["UA", "AA", "UA"]})) == [
+def test_the_path_of_a_field_is_its_name_and_value() -> None:
+    assert paths(partition(by_field("carrier"), fields={"carrier": ["UA", "AA", "UA"]})) == [
         "carrier=UA",
         "carrier=AA",
         "carrier=UA",
     ]
 
 
-def test_several_fields_are_several_directories_in_their_order() -> None:
-    placed = place(by_field("b", "a"), fields={"a": [1, 2, 1], "b": ["x", "x", "x"]})
-    assert paths(placed) == ["b=x/a=1", "b=x/a=2", "b=x/a=1"]
-    assert len(placed.paths) == 2
+def test_several_fields_are_directories_in_the_order_of_the_spec() -> None:
+    columns = partition(by_field("b", "a"), fields={"a": [1, 2, 1], "b": ["x", "x", "x"]})
+    assert paths(columns) == ["b=x/a=1", "b=x/a=2", "b=x/a=1"]
+    assert len(columns.paths) == 2
 
 
 def test_a_nested_field_keeps_its_dotted_name() -> None:
-    assert paths(place(by_field("a.b"), fields={"a.b": ["x"]})) == ["a.b=x"]
+    assert paths(partition(by_field("a.b"), fields={"a.b": ["x"]})) == ["a.b=x"]
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_a_nested_field_keeps_its_dotted_name() -> None:
         ("a..b", "f=a..b"),
     ],
 )
-def test_values_stand_as_they_are(value: object, expected: str) -> None:
-    assert paths(place(by_field("f"), fields={"f": [value]})) == [expected]
+def test_a_harmless_value_is_unchanged_in_a_path(value: object, expected: str) -> None:
+    assert paths(partition(by_field("f"), fields={"f": [value]})) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -118,11 +118,11 @@ def test_values_stand_as_they_are(value: object, expected: str) -> None:
     ],
 )
 def test_a_value_that_could_leave_its_directory_is_percent_encoded(value: str, expected: str) -> None:
-    assert paths(place(by_field("f"), fields={"f": [value]})) == [expected]
+    assert paths(partition(by_field("f"), fields={"f": [value]})) == [expected]
 
 
-def test_what_is_dangerous_depends_on_the_delimiter() -> None:
-    assert paths(place(by_field("f", delimiter="|"), fields={"f": ["a/b", "a|b"]})) == ["f=a/b", "f=a%7Cb"]
+def test_the_encoded_characters_depend_on_the_delimiter() -> None:
+    assert paths(partition(by_field("f", delimiter="|"), fields={"f": ["a/b", "a|b"]})) == ["f=a/b", "f=a%7Cb"]
 
 
 @pytest.mark.parametrize(
@@ -134,131 +134,131 @@ def test_what_is_dangerous_depends_on_the_delimiter() -> None:
         ({}, 'field "f" holds an object, not text, an integer or a boolean'),
     ],
 )
-def test_a_field_that_makes_no_path_is_a_data_error(value: object, complaint: str) -> None:
-    placed = place(by_field("f"), fields={"f": ["x", value, "y", value]})
-    assert paths(placed) == ["f=x", None, "f=y", None]
-    assert placed.codes[1] == REJECTED_PATH
-    assert placed.rejected == [(1, complaint), (3, complaint)]
+def test_a_field_that_cannot_be_in_a_path_is_rejected(value: object, complaint: str) -> None:
+    columns = partition(by_field("f"), fields={"f": ["x", value, "y", value]})
+    assert paths(columns) == ["f=x", None, "f=y", None]
+    assert columns.codes[1] == REJECTED_PATH
+    assert columns.rejected == [(1, complaint), (3, complaint)]
 
 
-def test_values_that_are_equal_in_python_are_told_apart() -> None:
-    placed = place(by_field("f"), fields={"f": [1, True, 1.0, 0, False, "1", None]})
-    assert paths(placed) == ["f=1", "f=true", None, "f=0", "f=false", "f=1", "f=null"]
-    assert len(set(placed.paths)) == len(placed.paths)
+def test_values_that_are_equal_in_python_have_different_paths() -> None:
+    columns = partition(by_field("f"), fields={"f": [1, True, 1.0, 0, False, "1", None]})
+    assert paths(columns) == ["f=1", "f=true", None, "f=0", "f=false", "f=1", "f=null"]
+    assert len(set(columns.paths)) == len(columns.paths)
 
 
-def test_rows_that_are_refused_already_are_not_looked_at() -> None:
-    placed = place(by_field("f"), fields={"f": ["x", MISSING, "y"]}, skip=[False, True, False])
-    assert placed.codes[1] == REJECTED
-    assert placed.rejected == []
-    assert paths(placed) == ["f=x", None, "f=y"]
+def test_rows_that_were_rejected_before_are_skipped() -> None:
+    columns = partition(by_field("f"), fields={"f": ["x", MISSING, "y"]}, skip=[False, True, False])
+    assert columns.codes[1] == REJECTED
+    assert columns.rejected == []
+    assert paths(columns) == ["f=x", None, "f=y"]
 
 
-def test_all_rows_may_be_refused() -> None:
-    placed = place(by_field("f"), fields={"f": [MISSING, MISSING]}, skip=[True, True])
-    assert placed.codes.tolist() == [REJECTED, REJECTED]
-    assert place(partitioner(type="Default"), n=1, skip=[True]).codes.tolist() == [REJECTED]
+def test_all_rows_of_a_batch_can_be_rejected() -> None:
+    columns = partition(by_field("f"), fields={"f": [MISSING, MISSING]}, skip=[True, True])
+    assert columns.codes.tolist() == [REJECTED, REJECTED]
+    assert partition(partitioner(type="Default"), n=1, skip=[True]).codes.tolist() == [REJECTED]
 
 
-def test_the_second_field_that_is_wrong_is_not_told_as_well() -> None:
-    placed = place(by_field("f", "g"), fields={"f": [MISSING, 1], "g": [MISSING, MISSING]})
-    assert placed.rejected == [(0, 'field "f" is missing'), (1, 'field "g" is missing')]
+def test_only_the_first_invalid_field_of_a_record_is_reported() -> None:
+    columns = partition(by_field("f", "g"), fields={"f": [MISSING, 1], "g": [MISSING, MISSING]})
+    assert columns.rejected == [(0, 'field "f" is missing'), (1, 'field "g" is missing')]
 
 
-def test_a_time_path_is_the_bucket_of_the_record_time() -> None:
+def test_a_time_path_is_the_time_bucket_of_the_record() -> None:
     times = [at("2024-05-17T23:59:59.999"), at("2024-05-18T00:00")]
-    placed = place(by_time(), times=times)
-    assert paths(placed) == ["year=2024/month=05/day=17", "year=2024/month=05/day=18"]
-    assert placed.times is not None
-    assert placed.times.tolist() == times
+    columns = partition(by_time(), times=times)
+    assert paths(columns) == ["year=2024/month=05/day=17", "year=2024/month=05/day=18"]
+    assert columns.times is not None
+    assert columns.times.tolist() == times
 
 
-def test_buckets_that_print_alike_are_one_path() -> None:
-    placed = place(by_time("1h"), times=[at("2024-05-17T01:00"), at("2024-05-17T02:00")])
-    assert placed.paths == ["year=2024/month=05/day=17"]
-    assert placed.codes.tolist() == [0, 0]
+def test_time_buckets_with_equal_texts_have_one_path() -> None:
+    columns = partition(by_time("1h"), times=[at("2024-05-17T01:00"), at("2024-05-17T02:00")])
+    assert columns.paths == ["year=2024/month=05/day=17"]
+    assert columns.codes.tolist() == [0, 0]
 
 
-def test_the_bucket_and_not_the_record_is_printed() -> None:
+def test_a_time_path_is_the_start_of_the_bucket_and_not_the_records_time() -> None:
     pattern = "YYYY-MM-dd-HH-mm"
-    assert paths(place(by_time("15m", pattern), times=[at("2024-05-17T10:29")])) == ["2024-05-17-10-15"]
+    assert paths(partition(by_time("15m", pattern), times=[at("2024-05-17T10:29")])) == ["2024-05-17-10-15"]
 
 
-def test_paths_are_local_time() -> None:
-    placed = place(by_time(timezone="Asia/Kolkata"), times=[at("2024-05-17T18:30")])
-    assert paths(placed) == ["year=2024/month=05/day=18"]
+def test_time_paths_are_in_local_time() -> None:
+    columns = partition(by_time(timezone="Asia/Kolkata"), times=[at("2024-05-17T18:30")])
+    assert paths(columns) == ["year=2024/month=05/day=18"]
 
 
 @pytest.mark.parametrize("pattern", ["YYYY/MM/", "YYYY/MM'/'"])
-def test_a_delimiter_at_the_end_of_the_pattern_is_dropped(pattern: str) -> None:
-    assert paths(place(by_time("1d", pattern), times=[0])) == ["1970/01"]
+def test_a_delimiter_at_the_end_of_the_pattern_is_removed(pattern: str) -> None:
+    assert paths(partition(by_time("1d", pattern), times=[0])) == ["1970/01"]
 
 
-def test_hourly_and_daily_are_fixed() -> None:
+def test_hourly_and_daily_have_fixed_patterns() -> None:
     moment = [at("2024-05-17T10:20")]
     for kind, expected in (
         ("Hourly", "year=2024/month=05/day=17/hour=10"),
         ("Daily", "year=2024/month=05/day=17"),
     ):
         found = partitioner(type=kind, timezone="UTC", timestampExtractor="Record")
-        assert paths(place(found, times=moment)) == [expected]
+        assert paths(partition(found, times=moment)) == [expected]
 
 
-def test_the_directories_of_hourly_are_joined_by_the_delimiter_of_the_keys() -> None:
+def test_the_directories_of_hourly_are_joined_by_the_directory_delimiter() -> None:
     found = partitioner("|", type="Daily", timezone="UTC", timestampExtractor="Record")
-    assert paths(place(found, times=[0])) == ["year=1970|month=01|day=01"]
+    assert paths(partition(found, times=[0])) == ["year=1970|month=01|day=01"]
 
 
-def test_the_locale_names_months() -> None:
-    assert paths(place(by_time("1d", "YYYY/MMMM", locale="de"), times=[at("2024-03-01T00:00")])) == ["2024/März"]
+def test_names_of_months_are_in_the_language_of_the_locale() -> None:
+    assert paths(partition(by_time("1d", "YYYY/MMMM", locale="de"), times=[at("2024-03-01T00:00")])) == ["2024/März"]
 
 
-def test_by_wallclock_the_time_is_that_of_the_round() -> None:
+def test_the_time_of_the_extractor_wallclock_is_the_clock_of_the_round() -> None:
     found = by_time(timestampExtractor="Wallclock")
-    placed = place(found, n=2, now=at("2024-05-17T10:00"))
-    assert placed.times is not None
-    assert placed.times.tolist() == [at("2024-05-17T10:00")] * 2
-    assert paths(placed) == ["year=2024/month=05/day=17"] * 2
+    columns = partition(found, n=2, now=at("2024-05-17T10:00"))
+    assert columns.times is not None
+    assert columns.times.tolist() == [at("2024-05-17T10:00")] * 2
+    assert paths(columns) == ["year=2024/month=05/day=17"] * 2
     assert found.needs_clock
     assert not found.needs_timestamp
 
 
-def test_a_record_without_a_time_has_no_effect_at_all() -> None:
-    placed = place(by_time(), times=[0, -1])
-    assert placed.codes.tolist() == [0, REJECTED]
-    assert placed.rejected == [(1, "the record has no Kafka timestamp")]
+def test_a_record_without_a_time_is_rejected_without_any_effect() -> None:
+    columns = partition(by_time(), times=[0, -1])
+    assert columns.codes.tolist() == [0, REJECTED]
+    assert columns.rejected == [(1, "the record has no Kafka timestamp")]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "-18:00", "Asia/Kathmandu", "+18:00"])
 @pytest.mark.parametrize("extractor", ["Record", "RecordField"])
-def test_a_time_at_either_end_of_64_bits_is_refused_in_every_zone(zone: str, extractor: str) -> None:
+def test_the_smallest_and_the_largest_64_bit_time_are_rejected_in_every_zone(zone: str, extractor: str) -> None:
     times = [0, -(2**63), -(2**63) + 1, -(2**62), 2**62, 2**63 - 1]
     found = by_time(timezone=zone, timestampExtractor=extractor, timestampField="at")
-    placed = place(found, times=times, fields={"at": times})
-    assert placed.codes.tolist() == [0, *[REJECTED] * 5]
-    assert [row for row, _ in placed.rejected] == [1, 2, 3, 4, 5]
+    columns = partition(found, times=times, fields={"at": times})
+    assert columns.codes.tolist() == [0, *[REJECTED] * 5]
+    assert [row for row, _ in columns.rejected] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "-18:00", "Asia/Kathmandu", "+18:00"])
 def test_the_first_and_the_last_time_in_range_have_paths_in_every_zone(zone: str) -> None:
-    placed = place(by_time(timezone=zone), times=[1 - 2**62, 2**62 - 1])
-    assert (len(placed.paths), placed.rejected) == (2, [])
+    columns = partition(by_time(timezone=zone), times=[1 - 2**62, 2**62 - 1])
+    assert (len(columns.paths), columns.rejected) == (2, [])
 
 
-def test_the_time_may_be_a_field() -> None:
+def test_the_time_of_the_extractor_record_field_is_a_field() -> None:
     found = by_time(timestampExtractor="RecordField", timestampField="at.time")
     assert found.fields == ("at.time",)
-    placed = place(found, fields={"at.time": ["2024-05-17T10:00:00Z", 0, "x"]})
-    assert paths(placed) == ["year=2024/month=05/day=17", "year=1970/month=01/day=01", None]
-    assert placed.codes[2] == REJECTED
+    columns = partition(found, fields={"at.time": ["2024-05-17T10:00:00Z", 0, "x"]})
+    assert paths(columns) == ["year=2024/month=05/day=17", "year=1970/month=01/day=01", None]
+    assert columns.codes[2] == REJECTED
 
 
 def test_field_and_time_puts_the_fields_first() -> None:
     found = partitioner(
         type="FieldAndTime", fields=["f"], duration="1d", pathFormat=DAILY, timezone="UTC", timestampExtractor="Record"
     )
-    placed = place(found, fields={"f": ["x", "y", "x"]}, times=[0, 0, at("1970-01-02T00:00")])
-    assert paths(placed) == [
+    columns = partition(found, fields={"f": ["x", "y", "x"]}, times=[0, 0, at("1970-01-02T00:00")])
+    assert paths(columns) == [
         "f=x/year=1970/month=01/day=01",
         "f=y/year=1970/month=01/day=01",
         "f=x/year=1970/month=01/day=02",
@@ -269,13 +269,13 @@ def test_a_record_with_a_time_but_no_path_keeps_its_time() -> None:
     found = partitioner(
         type="FieldAndTime", fields=["f"], duration="1d", pathFormat=DAILY, timezone="UTC", timestampExtractor="Record"
     )
-    placed = place(found, fields={"f": [MISSING, "x", MISSING]}, times=[5, 6, -1])
-    assert placed.codes.tolist() == [REJECTED_PATH, 0, REJECTED]
-    assert placed.times is not None
-    assert placed.times.tolist()[:2] == [5, 6]
+    columns = partition(found, fields={"f": [MISSING, "x", MISSING]}, times=[5, 6, -1])
+    assert columns.codes.tolist() == [REJECTED_PATH, 0, REJECTED]
+    assert columns.times is not None
+    assert columns.times.tolist()[:2] == [5, 6]
 
 
-def test_what_a_partitioner_needs_is_known_beforehand() -> None:
+def test_a_partitioner_declares_the_columns_that_it_needs() -> None:
     assert by_field("a", "b.c").fields == ("a", "b.c")
     assert by_time().fields == ()
     assert by_time().needs_timestamp

@@ -1,4 +1,4 @@
-"""What a record's time is, and its bucket: SEMANTICS section 5."""
+"""The time of a record, and its time bucket (docs/semantics.md)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sink_job.partitioning.timestamp_extractor import LIMIT, TimeBuckets, field_
 from tests.unit.rotation.clocks import ZONES, at
 
 
-def test_a_record_without_a_kafka_timestamp_has_no_time() -> None:
-    times, refused = kafka_times(np.array([5, -1, 0, -2], np.int64))
+def test_a_record_without_a_kafka_timestamp_is_rejected() -> None:
+    times, rejected = kafka_times(np.array([5, -1, 0, -2], np.int64))
     assert times[[0, 2, 3]].tolist() == [5, 0, -2]
-    assert refused == [(1, "the record has no Kafka timestamp")]
+    assert rejected == [(1, "the record has no Kafka timestamp")]
 
 
 ENDS = [bound + step for bound in (-(2**63), -LIMIT, 0, LIMIT, 2**63 - 1) for step in (-1, 0, 1)]
@@ -26,11 +26,11 @@ int64s = st.sampled_from([time for time in ENDS if -(2**63) <= time < 2**63]) | 
 
 
 @given(st.lists(int64s, min_size=1))
-def test_a_kafka_timestamp_is_refused_exactly_when_it_is_out_of_range(column: list[int]) -> None:
-    times, refused = kafka_times(np.array(column, np.int64))
+def test_a_kafka_timestamp_is_rejected_if_and_only_if_it_is_out_of_range(column: list[int]) -> None:
+    times, rejected = kafka_times(np.array(column, np.int64))
     assert times.tolist() == column
-    assert dict(refused) == {row: complaint for row, time in enumerate(column) if (complaint := complaint_about(time))}
-    assert [row for row, _ in refused] == sorted(row for row, _ in refused)
+    assert dict(rejected) == {row: complaint for row, time in enumerate(column) if (complaint := complaint_about(time))}
+    assert [row for row, _ in rejected] == sorted(row for row, _ in rejected)
 
 
 def complaint_about(time: int) -> str | None:
@@ -40,29 +40,31 @@ def complaint_about(time: int) -> str | None:
 
 
 @given(st.lists(int64s, min_size=1))
-def test_an_integer_field_is_refused_exactly_where_a_kafka_timestamp_is_out_of_range(column: list[int]) -> None:
-    refused = [row for row, _ in field_times("ts", column)[1]]
-    assert refused == [row for row, time in enumerate(column) if abs(time) >= LIMIT]
+def test_an_integer_field_has_the_same_range_as_a_kafka_timestamp(column: list[int]) -> None:
+    rejected = [row for row, _ in field_times("ts", column)[1]]
+    assert rejected == [row for row, time in enumerate(column) if abs(time) >= LIMIT]
 
 
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
         pytest.param(1_700_000_000_000, 1_700_000_000_000, id="an integer is milliseconds"),
-        pytest.param(-5, -5, id="also before 1970"),
+        pytest.param(-5, -5, id="an integer before 1970"),
         pytest.param("1700000000000", 1_700_000_000_000, id="digits are milliseconds"),
-        pytest.param("-17", -17, id="also with a minus"),
-        pytest.param("2024", 2024, id="a year alone is digits"),
+        pytest.param("-17", -17, id="negative digits are milliseconds"),
+        pytest.param("2024", 2024, id="a year without a month is milliseconds"),
         pytest.param("2024-05-17T10:20:30Z", at("2024-05-17T10:20:30"), id="other text is ISO 8601"),
-        pytest.param("2024-05-17T10:20:30", at("2024-05-17T10:20:30"), id="without an offset it is UTC"),
-        pytest.param("2024-05-17T10:20:30.5+02:00", at("2024-05-17T08:20:30.500"), id="with one it is there"),
+        pytest.param("2024-05-17T10:20:30", at("2024-05-17T10:20:30"), id="a text without an offset is in UTC"),
+        pytest.param(
+            "2024-05-17T10:20:30.5+02:00", at("2024-05-17T08:20:30.500"), id="a text with an offset is converted"
+        ),
     ],
 )
-def test_a_field_holds_a_time(value: object, expected: int) -> None:
-    times, refused = field_times("ts", [value])
-    assert (times.tolist(), refused) == ([expected], [])
-    mixed, refused = field_times("ts", [value, "2024-01-01", 7])
-    assert (mixed.tolist()[0], refused) == (expected, [])
+def test_a_field_is_converted_to_a_time(value: object, expected: int) -> None:
+    times, rejected = field_times("ts", [value])
+    assert (times.tolist(), rejected) == ([expected], [])
+    mixed, rejected = field_times("ts", [value, "2024-01-01", 7])
+    assert (mixed.tolist()[0], rejected) == (expected, [])
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_a_field_holds_a_time(value: object, expected: int) -> None:
         ("99999999999999999999", "field \"a.ts\" holds '99999999999999999999': not an ISO 8601 time"),
     ],
 )
-def test_a_field_without_a_time_is_a_data_error(value: object, complaint: str) -> None:
+def test_a_field_without_a_valid_time_is_rejected(value: object, complaint: str) -> None:
     assert field_times("a.ts", [5, value, 6])[1] == [(1, complaint)]
     assert field_times("a.ts", [value])[1] == [(0, complaint)]
 
@@ -91,11 +93,11 @@ values: st.SearchStrategy[Any] = st.one_of(texts, texts, st.integers(-(2**64), 2
 
 
 @given(st.lists(texts | st.just("2024-02-30T00:00:00Z"), min_size=1) | st.lists(values, min_size=1))
-def test_a_column_gives_what_its_values_give_alone(column: list[object]) -> None:
-    times, refused = field_times("ts", column)
+def test_a_column_has_the_same_result_as_its_values_one_by_one(column: list[object]) -> None:
+    times, rejected = field_times("ts", column)
     alone = [field_times("ts", [7, value]) for value in column]
-    assert refused == [(row, found[1][0][1]) for row, found in enumerate(alone) if found[1]]
-    bad = {row for row, _ in refused}
+    assert rejected == [(row, found[1][0][1]) for row, found in enumerate(alone) if found[1]]
+    bad = {row for row, _ in rejected}
     assert [t for row, t in enumerate(times.tolist()) if row not in bad] == [
         int(found[0][1]) for found in alone if not found[1]
     ]
@@ -106,7 +108,7 @@ def test_a_column_gives_what_its_values_give_alone(column: list[object]) -> None
     st.sampled_from([1, 1000, 50 * 60_000, HOUR, 7 * HOUR, DAY, 7 * DAY]),
     st.lists(st.integers(-(10**12), 4 * 10**12) | st.integers(-(10**17), 10**17), min_size=1, max_size=30),
 )
-def test_buckets_of_a_column_are_what_the_connector_computes(name: str, duration: int, times: list[int]) -> None:
+def test_the_buckets_of_a_column_equal_those_of_the_connector(name: str, duration: int, times: list[int]) -> None:
     where = zone(name)
     slots, starts = TimeBuckets(where, duration).of(np.array(times, np.int64))
     for time, slot in zip(times, slots, strict=True):
@@ -116,13 +118,13 @@ def test_buckets_of_a_column_are_what_the_connector_computes(name: str, duration
     assert sorted(set(slots.tolist())) == list(range(len(starts)))
 
 
-def test_the_repeated_hour_of_an_autumn_is_one_bucket() -> None:
+def test_the_repeated_hour_of_a_clock_change_is_one_bucket() -> None:
     times = np.array([at("2024-10-27T00:30"), at("2024-10-27T01:30")], np.int64)
     slots, starts = TimeBuckets(zone("Europe/Berlin"), HOUR).of(times)
     assert len(starts) == 1
     assert slots.tolist() == [0, 0]
 
 
-def test_before_1970_time_is_truncated_toward_zero() -> None:
+def test_times_before_1970_are_truncated_toward_zero() -> None:
     slots, starts = TimeBuckets(zone("UTC"), HOUR).of(np.array([-1, 1, -HOUR, -HOUR - 1], np.int64))
     assert [starts[slot] for slot in slots] == [0, 0, -HOUR, -HOUR]

@@ -73,7 +73,7 @@ def test_a_flush_size_of_one_makes_an_object_of_every_record() -> None:
     assert closed(replay) == [[("a", [0])], [("a", [1])], [("a", [4])]]
 
 
-def test_counts_go_on_over_rounds() -> None:
+def test_counts_continue_over_rounds() -> None:
     replay = run(RotationPolicy(flush_size=3), (0, [record(0), record(1)]), (5, []), (9, [record(2)]))
     assert closed(replay) == [[("a", [0, 1, 2])]]
 
@@ -198,7 +198,7 @@ def test_a_path_that_is_open_does_not_hit_the_cap() -> None:
     assert closed(replay) == []
 
 
-def test_a_close_by_the_cap_sets_the_base_anew() -> None:
+def test_a_close_by_max_open_objects_resets_the_interval_start() -> None:
     settings = RotationPolicy(max_open_objects=1, interval=10, on_path_change=False)
     replay = run(settings, (0, [record(0, "a", 0), record(1, "b", 9), record(2, "b", 18), record(3, "b", 19)]))
     assert closed(replay) == [[("a", [0])], [("b", [1, 2])]]
@@ -216,7 +216,7 @@ def test_max_bytes_is_the_size_of_one_object_but_closes_all() -> None:
     assert closed(replay) == [[("a", [0, 2]), ("b", [1])]]
 
 
-def test_max_bytes_counts_over_rounds_and_starts_anew_after_a_close() -> None:
+def test_max_bytes_counts_over_rounds_and_starts_again_after_a_close() -> None:
     settings = RotationPolicy(max_bytes=10, flush_size=3)
     first = [record(0, "a", size=8), record(1, "b", size=1)]
     second = [record(2, "b", size=1), record(3, "a", size=8), record(4, "a", size=2)]
@@ -381,5 +381,5 @@ def test_an_object_that_is_opened_again_is_last_in_the_order_of_opening() -> Non
     assert [path for path, _ in still_open(run(each(RotationPolicy(flush_size=2)), (0, records)))] == ["b", "a"]
 
 
-def test_a_new_partition_starts_where_it_is_told() -> None:
+def test_a_new_partition_starts_at_the_given_offset() -> None:
     assert RotationState.start(17) == RotationState(next=17, committable=17)

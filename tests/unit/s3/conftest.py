@@ -1,4 +1,4 @@
-"""A store that answers what a test tells it to: for what the real one can't be made to show."""
+"""A store with scripted answers, for situations that a real store does not produce on demand."""
 
 import dataclasses
 from collections import deque
@@ -15,8 +15,8 @@ from sink_job.s3 import RetryPolicy, S3Client, S3Settings
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One request as it arrived."""
+class ReceivedRequest:
+    """One request as the store received it."""
 
     method: str
     path: str
@@ -26,7 +26,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer. `lost`: the connection is closed instead. `after`: only when this happened."""
+    """One answer. `lost`: the connection is closed without an answer. `after`: the answer waits for this event."""
 
     status: int = 200
     body: str = ""
@@ -35,26 +35,26 @@ class Reply:
     after: Event | None = None
 
 
-def refusal(status: int, code: str, **headers: str) -> Reply:
-    """An error as S3 words it."""
-    said = f"<Error><Code>{code}</Code><Message>as the test wants it</Message></Error>"
-    return Reply(status, f'<?xml version="1.0" encoding="UTF-8"?>\n{said}', headers)
+def error_reply(status: int, code: str, **headers: str) -> Reply:
+    """An error in S3's format."""
+    error = f"<Error><Code>{code}</Code><Message>scripted by the test</Message></Error>"
+    return Reply(status, f'<?xml version="1.0" encoding="UTF-8"?>\n{error}', headers)
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """A client that has gone away is what the test wants."""
+        """Ignores a client that has closed its connection."""
 
 
 class ScriptedStore:
-    """Answers requests one by one out of `replies`; when they are used up, with `otherwise`."""
+    """Answers requests in order with `replies`, and later ones with `otherwise`."""
 
     def __init__(self) -> None:
         self.replies: deque[Reply] = deque()
         self.otherwise = Reply(headers={"ETag": '"e"'})
-        self.seen: list[Seen] = []
+        self.received: list[ReceivedRequest] = []
         self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self._thread.start()
@@ -79,7 +79,7 @@ def _handler(store: ScriptedStore) -> type[BaseHTTPRequestHandler]:
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            store.seen.append(Seen(self.command, self.path, headers, body))
+            store.received.append(ReceivedRequest(self.command, self.path, headers, body))
             reply = store.next_reply()
             if reply.after is not None:
                 reply.after.wait(30)
@@ -103,7 +103,7 @@ def _handler(store: ScriptedStore) -> type[BaseHTTPRequestHandler]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_loader() -> Iterator[None]:
-    """Each client parses botocore's description of S3 anew, which takes longer than a test: once is enough here."""
+    """Parses botocore's description of S3 once. Each client would parse it again, which takes longer than a test."""
     loader = botocore.loaders.create_loader()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("botocore.session.create_loader", lambda *_: loader)
@@ -119,7 +119,7 @@ def store() -> Iterator[ScriptedStore]:
 
 @pytest.fixture
 def secret(tmp_path: Path) -> Path:
-    """Credentials laid out like a mounted Secret."""
+    """Credentials in the layout of a mounted Secret."""
     directory = tmp_path / "keys"
     directory.mkdir()
     (directory / "AWS_ACCESS_KEY_ID").write_text("the-access-key")
@@ -146,7 +146,7 @@ def settings(store: ScriptedStore, secret: Path) -> S3Settings:
 
 @pytest.fixture
 def s3(settings: S3Settings) -> Iterator[S3Client]:
-    """A client with the patience that a slow machine needs."""
+    """A client with a retry time that is sufficient on a slow machine."""
     client = S3Client(settings)
     yield client
     client.close()
@@ -154,7 +154,7 @@ def s3(settings: S3Settings) -> Iterator[S3Client]:
 
 @pytest.fixture
 def impatient(settings: S3Settings) -> Iterator[S3Client]:
-    """A client that gives up within a tenth of a second."""
+    """A client with a retry time of a tenth of a second."""
     client = S3Client(dataclasses.replace(settings, retry=IMPATIENT))
     yield client
     client.close()

@@ -11,7 +11,7 @@ def _rule(**other: object) -> dict[str, object]:
     return {"Status": "Enabled", "Filter": {}, "AbortIncompleteMultipartUpload": ABORT} | other
 
 
-def _said(*rules: Mapping[str, object], versioned: bool = False) -> list[str]:
+def _advice(*rules: Mapping[str, object], versioned: bool = False) -> list[str]:
     return advice(rules, "topics/", versioned=versioned)
 
 
@@ -23,10 +23,10 @@ def _said(*rules: Mapping[str, object], versioned: bool = False) -> list[str]:
         _rule(Filter={"Prefix": "topics/"}),
         {"Status": "Enabled", "Prefix": "", "AbortIncompleteMultipartUpload": ABORT},
     ],
-    ids=["whole bucket", "a shorter prefix", "the prefix itself", "the old form"],
+    ids=["whole bucket", "a shorter prefix", "the prefix itself", "the old form of a rule"],
 )
-def test_a_rule_that_clears_away_unfinished_uploads_needs_no_advice(rule: Mapping[str, object]) -> None:
-    assert _said(rule) == []
+def test_a_rule_that_aborts_incomplete_uploads_needs_no_advice(rule: Mapping[str, object]) -> None:
+    assert _advice(rule) == []
 
 
 @pytest.mark.parametrize(
@@ -39,31 +39,31 @@ def test_a_rule_that_clears_away_unfinished_uploads_needs_no_advice(rule: Mappin
         _rule(Filter={"And": {"Prefix": "topics/", "ObjectSizeGreaterThan": 1}}),
         {"Status": "Enabled", "Filter": {}, "NoncurrentVersionExpiration": {"NoncurrentDays": 1}},
     ],
-    ids=["no rules", "disabled", "elsewhere", "by tag", "by size", "for other things"],
+    ids=["no rules", "disabled", "another prefix", "by tag", "by size", "another action"],
 )
-def test_without_such_a_rule_one_is_recommended(rule: Mapping[str, object]) -> None:
-    [line] = _said(rule)
+def test_without_a_rule_that_aborts_incomplete_uploads_one_is_recommended(rule: Mapping[str, object]) -> None:
+    [line] = _advice(rule)
     assert "add a rule AbortIncompleteMultipartUpload after 7 days" in line
 
 
-def test_a_rule_that_is_too_quick_for_open_objects_is_told() -> None:
-    [line] = _said(_rule(AbortIncompleteMultipartUpload={"DaysAfterInitiation": 1}))
+def test_a_rule_that_aborts_uploads_too_early_for_open_objects_is_reported() -> None:
+    [line] = _advice(_rule(AbortIncompleteMultipartUpload={"DaysAfterInitiation": 1}))
     assert "aborts uploads below 'topics/' after 1 day(s)" in line
 
 
-def test_a_rule_that_would_expire_the_ledger_is_told() -> None:
-    [line] = _said(_rule(Expiration={"Days": 30}))
+def test_a_rule_that_would_expire_the_ledger_is_reported() -> None:
+    [line] = _advice(_rule(Expiration={"Days": 30}))
     assert "the ledger in 'topics/_s3sink/'" in line
 
 
-def test_a_rule_that_removes_only_delete_markers_is_harmless() -> None:
-    assert _said(_rule(Expiration={"ExpiredObjectDeleteMarker": True})) == []
+def test_a_rule_that_removes_only_delete_markers_needs_no_advice() -> None:
+    assert _advice(_rule(Expiration={"ExpiredObjectDeleteMarker": True})) == []
 
 
-def test_a_bucket_that_keeps_versions_for_ever_is_told() -> None:
-    [line] = _said(_rule(), versioned=True)
+def test_a_bucket_that_keeps_all_old_versions_is_reported() -> None:
+    [line] = _advice(_rule(), versioned=True)
     assert "NoncurrentVersionExpiration for 'topics/_s3sink/'" in line
 
 
-def test_a_bucket_that_drops_old_versions_needs_no_advice() -> None:
-    assert _said(_rule(NoncurrentVersionExpiration={"NoncurrentDays": 1}), versioned=True) == []
+def test_a_bucket_that_expires_old_versions_needs_no_advice() -> None:
+    assert _advice(_rule(NoncurrentVersionExpiration={"NoncurrentDays": 1}), versioned=True) == []

@@ -8,7 +8,7 @@ from sink_job.s3.credentials import DirectoryCredentials
 
 
 def _mount(directory: Path, generation: str) -> None:
-    """What kubelet does: a new directory, then one atomic swap of the link `..data` to it."""
+    """Updates a mounted Secret as the kubelet does: a new directory, and an atomic replacement of the link `..data`."""
     (directory / generation).mkdir(parents=True)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         (directory / generation / name).write_text(f"{generation} {name}\n")
@@ -18,7 +18,7 @@ def _mount(directory: Path, generation: str) -> None:
     (directory / "..new").rename(directory / "..data")
 
 
-def test_keys_are_read_from_a_directory(secret: Path) -> None:
+def test_credentials_are_read_from_a_directory(secret: Path) -> None:
     keys = DirectoryCredentials(secret).get_frozen_credentials()
     assert (keys.access_key, keys.secret_key, keys.token) == ("the-access-key", "the-secret-key", None)
 
@@ -36,12 +36,12 @@ def test_a_rotated_secret_is_used_for_the_next_request(tmp_path: Path) -> None:
     }
 
 
-def test_files_are_not_read_again_while_they_are_the_same(secret: Path) -> None:
+def test_unchanged_files_are_not_read_again(secret: Path) -> None:
     credentials = DirectoryCredentials(secret)
     assert credentials.get_frozen_credentials() is credentials.get_frozen_credentials()
 
 
-def test_the_old_keys_serve_while_files_are_being_replaced(secret: Path) -> None:
+def test_the_old_credentials_are_used_during_a_rotation(secret: Path) -> None:
     credentials = DirectoryCredentials(secret)
     (secret / "AWS_ACCESS_KEY_ID").unlink()
     assert credentials.get_frozen_credentials().access_key == "the-access-key"
@@ -50,13 +50,13 @@ def test_the_old_keys_serve_while_files_are_being_replaced(secret: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
-def test_a_secret_without_a_key_says_which(secret: Path, name: str) -> None:
+def test_the_error_for_an_incomplete_secret_names_the_missing_key(secret: Path, name: str) -> None:
     (secret / name).unlink()
     with pytest.raises(SecretNotFound, match=f"has no {name};"):
         DirectoryCredentials(secret)
 
 
-def test_a_key_that_cannot_be_read_is_named_without_its_content(secret: Path) -> None:
+def test_the_error_for_an_unreadable_key_names_it_without_its_content(secret: Path) -> None:
     (secret / "AWS_SECRET_ACCESS_KEY").write_bytes(b"\xff\xfe the-secret-key")
     with pytest.raises(SecretNotFound) as raised:
         DirectoryCredentials(secret)
@@ -64,5 +64,5 @@ def test_a_key_that_cannot_be_read_is_named_without_its_content(secret: Path) ->
     assert "the-secret-key" not in str(raised.value)
 
 
-def test_keys_are_not_in_the_text_form(secret: Path) -> None:
+def test_the_repr_of_credentials_contains_no_key(secret: Path) -> None:
     assert repr(DirectoryCredentials(secret)) == f"DirectoryCredentials({os.fspath(secret)!r})"

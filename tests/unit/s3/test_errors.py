@@ -29,7 +29,7 @@ from sink_job.s3.errors import FailureAction, failure_of, translate
 def _answer(status: int, code: str, **headers: str) -> ClientError:
     return ClientError(
         {
-            "Error": {"Code": code, "Message": "what S3 says"},
+            "Error": {"Code": code, "Message": "S3's message"},
             "ResponseMetadata": {
                 "HTTPStatusCode": status,
                 "HTTPHeaders": headers,
@@ -43,9 +43,9 @@ def _answer(status: int, code: str, **headers: str) -> ClientError:
 
 
 def _becomes(error: Exception, key: str | None = "a/key") -> SinkError:
-    trouble = failure_of(error)
-    assert trouble is not None
-    return translate(trouble, doing="PutObject", bucket="archive", key=key, tried_for_s=120)
+    failure = failure_of(error)
+    assert failure is not None
+    return translate(failure, doing="PutObject", bucket="archive", key=key, tried_for_s=120)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def _becomes(error: Exception, key: str | None = "a/key") -> SinkError:
         (400, "ExpiredToken", TransientError),
     ],
 )
-def test_an_answer_of_s3_becomes(status: int, code: str, kind: type[SinkError]) -> None:
+def test_an_error_code_of_s3_is_mapped_to(status: int, code: str, kind: type[SinkError]) -> None:
     assert type(_becomes(_answer(status, code))) is kind
 
 
@@ -114,38 +114,38 @@ def test_an_answer_of_s3_becomes(status: int, code: str, kind: type[SinkError]) 
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-def test_a_failure_on_the_way_becomes(error: Exception, kind: type[SinkError]) -> None:
+def test_an_error_of_the_client_is_mapped_to(error: Exception, kind: type[SinkError]) -> None:
     assert type(_becomes(error)) is kind
 
 
-def test_a_404_for_the_bucket_itself_is_not_a_missing_object() -> None:
+def test_a_404_for_the_bucket_itself_is_a_missing_bucket() -> None:
     assert type(_becomes(_answer(404, "404"), key=None)) is BucketNotFound
 
 
-def test_a_mistake_of_our_own_is_not_dressed_up() -> None:
+def test_an_error_of_the_programs_own_is_not_a_failure_of_s3() -> None:
     assert failure_of(ValueError("a bug")) is None
 
 
-def test_messages_name_the_object_the_request_and_what_s3_said() -> None:
-    message = "s3://archive/a/key: PutObject failed for 120 s: SlowDown: what S3 says"
+def test_a_message_names_the_object_the_request_and_s3s_message() -> None:
+    message = "s3://archive/a/key: PutObject failed for 120 s: SlowDown: S3's message"
     assert str(_becomes(_answer(503, "SlowDown"))) == message
 
 
-def test_a_trouble_with_the_bucket_says_what_to_do() -> None:
+def test_the_message_for_a_missing_bucket_says_what_to_do() -> None:
     assert str(_becomes(_answer(404, "NoSuchBucket"), key=None)) == (
-        "s3://archive: PutObject: no such bucket: create it, or mend spec.s3.bucket, spec.s3.region or spec.s3.endpoint"
+        "s3://archive: PutObject: no such bucket: create it, or fix spec.s3.bucket, spec.s3.region or spec.s3.endpoint"
     )
 
 
-def test_denied_access_repeats_which_action_is_missing() -> None:
-    assert str(_becomes(_answer(403, "AccessDenied"))).endswith("s3:ListBucketMultipartUploads here (what S3 says)")
+def test_the_message_for_denied_access_includes_s3s_own_message() -> None:
+    assert str(_becomes(_answer(403, "AccessDenied"))).endswith("s3:ListBucketMultipartUploads here (S3's message)")
 
 
-def test_an_expired_token_says_that_a_rotated_secret_is_enough() -> None:
-    assert "a rotated secret is read again by itself" in str(_becomes(_answer(400, "ExpiredToken")))
+def test_the_message_for_an_expired_token_says_that_no_restart_is_needed() -> None:
+    assert "the new token is used without a restart" in str(_becomes(_answer(400, "ExpiredToken")))
 
 
-def test_an_untrusted_certificate_is_told_in_openssls_words() -> None:
+def test_the_message_for_an_untrusted_certificate_includes_openssls_own_message() -> None:
     wrapped = (
         "SSL validation failed for https://x [SSL: X] certificate verify failed: self-signed certificate (_ssl.c:9)"
     )
@@ -153,14 +153,14 @@ def test_an_untrusted_certificate_is_told_in_openssls_words() -> None:
     assert "spec.s3.caSecret (certificate verify failed: self-signed certificate)" in message
 
 
-def test_the_pause_that_s3_asks_for_is_kept() -> None:
-    trouble = failure_of(_answer(503, "SlowDown", **{"retry-after": "7"}))
-    assert trouble is not None
-    assert (trouble.kind, trouble.retry_after_s) == (FailureAction.TRANSIENT, 7.0)
+def test_the_pause_that_s3_requests_is_read() -> None:
+    failure = failure_of(_answer(503, "SlowDown", **{"retry-after": "7"}))
+    assert failure is not None
+    assert (failure.kind, failure.retry_after_s) == (FailureAction.TRANSIENT, 7.0)
 
 
-def test_outcomes_travel_between_processes() -> None:
+def test_an_outcome_can_be_pickled() -> None:
     error = _becomes(_answer(412, "PreconditionFailed"))
-    travelled = pickle.loads(pickle.dumps(error))
-    assert type(travelled) is PreconditionFailed
-    assert (str(travelled), travelled.key, travelled.code) == (str(error), "a/key", "PreconditionFailed")
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is PreconditionFailed
+    assert (str(copy), copy.key, copy.code) == (str(error), "a/key", "PreconditionFailed")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sink_job.s3.checksums import crc64nvme
 from sink_job.s3.request_body import ChunkedBody
 
-PIECE = 4 << 20
+CHUNK = 4 << 20
 
 
 def _read_all(body: ChunkedBody) -> bytes:
@@ -16,13 +16,13 @@ def _read_all(body: ChunkedBody) -> bytes:
 
 
 @given(st.lists(st.binary(max_size=50), max_size=10))
-def test_buffers_are_read_as_their_concatenation(buffers: list[bytes]) -> None:
+def test_a_body_is_the_concatenation_of_its_buffers(buffers: list[bytes]) -> None:
     body = ChunkedBody(buffers)
-    whole = b"".join(buffers)
-    assert (_read_all(body), len(body), body.crc64nvme()) == (whole, len(whole), crc64nvme(whole))
+    expected = b"".join(buffers)
+    assert (_read_all(body), len(body), body.crc64nvme()) == (expected, len(expected), crc64nvme(expected))
 
 
-def test_a_body_can_be_read_again_from_its_beginning() -> None:
+def test_a_body_can_be_rewound_to_its_start() -> None:
     body = ChunkedBody([b"one ", bytearray(b"two "), memoryview(b"three")])
     assert body.read(1) == b"one "
     assert body.seek(0) == 0
@@ -31,13 +31,13 @@ def test_a_body_can_be_read_again_from_its_beginning() -> None:
     assert body.read(1) == b""
 
 
-def test_one_buffer_is_a_body() -> None:
+def test_a_single_buffer_is_a_body() -> None:
     assert _read_all(ChunkedBody(pa.py_buffer(b"arrow"))) == b"arrow"
 
 
-def test_a_large_buffer_is_sent_in_pieces_so_that_none_outlasts_the_sockets_time_out() -> None:
-    body = ChunkedBody(bytes(2 * PIECE + 1))
-    assert [len(body.read(8192)) for _ in range(4)] == [PIECE, PIECE, 1, 0]
+def test_a_large_buffer_is_read_in_chunks() -> None:
+    body = ChunkedBody(bytes(2 * CHUNK + 1))
+    assert [len(body.read(8192)) for _ in range(4)] == [CHUNK, CHUNK, 1, 0]
 
 
 def test_buffers_are_not_copied() -> None:
@@ -47,12 +47,12 @@ def test_buffers_are_not_copied() -> None:
     assert body.read(8192) == b"after!"
 
 
-def test_an_empty_body_is_still_a_body() -> None:
+def test_an_empty_body_is_true() -> None:
     assert bool(ChunkedBody(b""))
     assert len(ChunkedBody([])) == 0
 
 
 @pytest.mark.parametrize(("offset", "whence"), [(1, io.SEEK_SET), (0, io.SEEK_CUR), (-1, io.SEEK_END)])
-def test_only_the_beginning_and_the_end_can_be_sought(offset: int, whence: int) -> None:
+def test_a_body_can_be_positioned_only_at_its_start_or_its_end(offset: int, whence: int) -> None:
     with pytest.raises(io.UnsupportedOperation):
         ChunkedBody(b"body").seek(offset, whence)

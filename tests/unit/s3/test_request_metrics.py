@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 from sink_job.s3 import RequestMetrics, Usage
 
 
-def test_requests_are_counted_by_kind_with_their_repetitions_failures_and_bytes() -> None:
+def test_requests_are_counted_by_operation_with_their_retries_failures_and_bytes() -> None:
     meter = RequestMetrics()
     meter.request("UploadPart", sent=10)
     meter.failed("SlowDown")
@@ -19,7 +19,7 @@ def test_requests_are_counted_by_kind_with_their_repetitions_failures_and_bytes(
     )
 
 
-def test_the_difference_of_two_snapshots_is_what_was_asked_between_them() -> None:
+def test_the_difference_of_two_snapshots_is_the_requests_between_them() -> None:
     meter = RequestMetrics()
     meter.request("PutObject", sent=3)
     meter.request("GetObject")
@@ -28,7 +28,7 @@ def test_the_difference_of_two_snapshots_is_what_was_asked_between_them() -> Non
     assert meter.snapshot() - before == Usage(requests={"PutObject": 1}, bytes_sent=4)
 
 
-def test_what_two_processes_asked_adds_up() -> None:
+def test_the_requests_of_two_processes_can_be_added() -> None:
     one = Usage(requests={"PutObject": 1}, failures={"SlowDown": 1}, bytes_sent=4)
     other = Usage(requests={"PutObject": 2, "GetObject": 1}, bytes_received=5)
     assert one + other == Usage(
@@ -36,7 +36,7 @@ def test_what_two_processes_asked_adds_up() -> None:
     )
 
 
-def test_threads_lose_no_count() -> None:
+def test_concurrent_requests_are_all_counted() -> None:
     meter = RequestMetrics()
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: meter.request("UploadPart", sent=1), range(2000)))

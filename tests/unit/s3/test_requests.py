@@ -1,4 +1,4 @@
-"""What goes over the wire, and how the client bears a store or a network that fails."""
+"""The requests that the client sends, and its reaction to failures of the store and the network."""
 
 import base64
 import contextlib
@@ -23,26 +23,26 @@ from sink_job.s3 import (
     Conflict,
     NoSuchUpload,
     NotFound,
-    Part,
     PreconditionFailed,
     RetryPolicy,
     S3Client,
     S3Settings,
+    UploadedPart,
     lifecycle_warning,
     probe,
 )
 from sink_job.s3.checksums import b64, crc64nvme
-from tests.unit.s3.conftest import Reply, ScriptedStore, refusal
+from tests.unit.s3.conftest import Reply, ScriptedStore, error_reply
 
-SLOW_DOWN = refusal(503, "SlowDown")
+SLOW_DOWN = error_reply(503, "SlowDown")
 LOST = Reply(lost=True)
 COMPLETED = Reply(body="<CompleteMultipartUploadResult><ETag>&quot;e-1&quot;</ETag></CompleteMultipartUploadResult>")
-PART = Part(number=1, etag='"e"', crc=crc64nvme(b"part"), size=4)
+PART = UploadedPart(number=1, etag='"e"', crc=crc64nvme(b"part"), size=4)
 
 
-def test_a_body_is_not_hashed_for_the_signature_but_checked_by_its_crc(s3: S3Client, store: ScriptedStore) -> None:
+def test_content_is_not_hashed_for_the_signature_but_verified_by_its_crc(s3: S3Client, store: ScriptedStore) -> None:
     s3.upload_part("k", "u", 1, [b"two ", b"buffers"])
-    sent = store.seen[0]
+    sent = store.received[0]
     assert sent.body == b"two buffers"
     assert sent.headers["x-amz-content-sha256"] == "UNSIGNED-PAYLOAD"
     assert sent.headers["x-amz-checksum-crc64nvme"] == b64(crc64nvme(b"two buffers"))
@@ -50,22 +50,22 @@ def test_a_body_is_not_hashed_for_the_signature_but_checked_by_its_crc(s3: S3Cli
     assert "content-md5" not in sent.headers
 
 
-def test_no_round_trip_is_spent_on_asking_whether_a_body_may_be_sent(s3: S3Client, store: ScriptedStore) -> None:
+def test_a_request_does_not_wait_for_100_continue(s3: S3Client, store: ScriptedStore) -> None:
     s3.put("k", b"body")
-    assert "expect" not in store.seen[0].headers
+    assert "expect" not in store.received[0].headers
 
 
-def test_the_store_is_told_who_asks(s3: S3Client, store: ScriptedStore) -> None:
+def test_the_user_agent_names_the_sink(s3: S3Client, store: ScriptedStore) -> None:
     s3.put("k", b"body")
-    assert " s3sink/" in store.seen[0].headers["user-agent"]
+    assert " s3sink/" in store.received[0].headers["user-agent"]
 
 
-def test_completion_is_conditional_and_names_every_part_and_the_checksum_of_the_whole(
+def test_a_completion_is_conditional_and_names_every_part_and_the_objects_checksum(
     s3: S3Client, store: ScriptedStore
 ) -> None:
     store.replies.append(COMPLETED)
     assert s3.complete("k", "u", [PART]) == '"e-1"'
-    sent = store.seen[0]
+    sent = store.received[0]
     assert sent.headers["if-none-match"] == "*"
     assert sent.headers["x-amz-checksum-crc64nvme"] == b64(PART.crc)
     assert sent.headers["x-amz-checksum-type"] == "FULL_OBJECT"
@@ -73,28 +73,28 @@ def test_completion_is_conditional_and_names_every_part_and_the_checksum_of_the_
     assert b"<PartNumber>1</PartNumber>" in sent.body
 
 
-def test_the_keys_of_a_secret_are_used_and_nothing_else(
+def test_the_credentials_of_a_secret_override_those_of_the_environment(
     s3: S3Client, store: ScriptedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "the-environments-key")
     s3.put("k", b"")
-    assert "Credential=the-access-key/" in store.seen[0].headers["authorization"]
+    assert "Credential=the-access-key/" in store.received[0].headers["authorization"]
 
 
-def test_a_rotated_key_is_used_without_a_new_client(s3: S3Client, store: ScriptedStore, secret: Path) -> None:
+def test_rotated_credentials_are_used_without_a_new_client(s3: S3Client, store: ScriptedStore, secret: Path) -> None:
     s3.put("k", b"")
     (secret / "AWS_ACCESS_KEY_ID").write_text("the-rotated-key")
     s3.put("k", b"")
-    assert "Credential=the-rotated-key/" in store.seen[1].headers["authorization"]
+    assert "Credential=the-rotated-key/" in store.received[1].headers["authorization"]
 
 
-def test_a_secret_without_keys_is_an_error_before_anything_is_asked(settings: S3Settings, secret: Path) -> None:
+def test_a_secret_without_keys_is_an_error_before_the_first_request(settings: S3Settings, secret: Path) -> None:
     (secret / "AWS_SECRET_ACCESS_KEY").unlink()
     with pytest.raises(SecretNotFound, match="AWS_SECRET_ACCESS_KEY"):
         S3Client(settings)
 
 
-def test_having_no_credentials_at_all_says_where_they_are_looked_for(
+def test_the_error_for_missing_credentials_names_all_sources(
     settings: S3Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"):
@@ -106,50 +106,50 @@ def test_having_no_credentials_at_all_says_where_they_are_looked_for(
         S3Client(dataclasses.replace(settings, credentials_dir=None)).check_access()
 
 
-@pytest.mark.parametrize("trouble", [SLOW_DOWN, refusal(500, "InternalError"), Reply(502, "<html>"), LOST])
-def test_a_request_is_tried_again_with_the_same_body_until_the_trouble_is_over(
-    s3: S3Client, store: ScriptedStore, trouble: Reply
+@pytest.mark.parametrize("failure", [SLOW_DOWN, error_reply(500, "InternalError"), Reply(502, "<html>"), LOST])
+def test_a_request_is_retried_with_the_same_content_until_it_succeeds(
+    s3: S3Client, store: ScriptedStore, failure: Reply
 ) -> None:
-    store.replies.extend([trouble] * 3)
+    store.replies.extend([failure] * 3)
     part = s3.upload_part("k", "u", 1, [b"the ", b"same ", b"body"])
     assert part.etag == '"e"'
-    assert [seen.body for seen in store.seen] == [b"the same body"] * 4
+    assert [request.body for request in store.received] == [b"the same body"] * 4
     assert s3.meter.snapshot().requests == {"UploadPart": 4}
     assert s3.meter.snapshot().retries == {"UploadPart": 3}
     assert s3.meter.snapshot().bytes_sent == 4 * 13
 
 
-def test_trouble_that_lasts_is_worth_trying_again_later(impatient: S3Client, store: ScriptedStore) -> None:
+def test_a_failure_that_persists_is_a_transient_error(impatient: S3Client, store: ScriptedStore) -> None:
     store.otherwise = SLOW_DOWN
     with pytest.raises(TransientError, match=r"s3://bucket/k: PutObject failed for 0 s: SlowDown"):
         impatient.put("k", b"body")
-    assert len(store.seen) > 1
-    assert impatient.meter.snapshot().failures == {"SlowDown": len(store.seen)}
+    assert len(store.received) > 1
+    assert impatient.meter.snapshot().failures == {"SlowDown": len(store.received)}
 
 
-def test_trouble_that_lasts_is_told_once_while_it_lasts(
+def test_a_failure_that_persists_is_logged_once(
     s3: S3Client, store: ScriptedStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.replies.extend([SLOW_DOWN] * 6)
     s3.put("k", b"body")
-    [told] = caplog.messages
-    assert told.startswith("s3://bucket: PutObject keeps failing and is tried again for up to 60 s: SlowDown")
+    [message] = caplog.messages
+    assert message.startswith("s3://bucket: PutObject failed 4 times in a row and is retried for up to 60 s: SlowDown")
 
 
-def test_a_passing_trouble_is_not_told(s3: S3Client, store: ScriptedStore, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_short_failure_is_not_logged(s3: S3Client, store: ScriptedStore, caplog: pytest.LogCaptureFixture) -> None:
     store.replies.extend([SLOW_DOWN] * 2)
     s3.put("k", b"body")
     assert caplog.messages == []
 
 
-def test_a_store_that_does_not_listen_is_worth_trying_again_later(impatient: S3Client, store: ScriptedStore) -> None:
+def test_a_store_that_refuses_connections_is_a_transient_error(impatient: S3Client, store: ScriptedStore) -> None:
     store.stop()
     with pytest.raises(TransientError, match=f'Could not connect to the endpoint URL: "{store.endpoint}'):
         impatient.put("k", b"body")
     assert impatient.meter.snapshot().requests["PutObject"] > 1
 
 
-def test_a_store_that_does_not_answer_in_time_is_asked_again(settings: S3Settings, store: ScriptedStore) -> None:
+def test_a_request_without_an_answer_in_time_is_retried(settings: S3Settings, store: ScriptedStore) -> None:
     never = threading.Event()
     store.replies.append(Reply(after=never))
     s3 = S3Client(dataclasses.replace(settings, read_timeout_s=0.1))
@@ -159,74 +159,73 @@ def test_a_store_that_does_not_answer_in_time_is_asked_again(settings: S3Setting
 
 
 def test_an_error_inside_a_200_of_a_completion_is_an_error(s3: S3Client, store: ScriptedStore) -> None:
-    store.replies.append(dataclasses.replace(refusal(503, "InternalError"), status=200))
-    store.replies.append(refusal(404, "NoSuchUpload"))
+    store.replies.append(dataclasses.replace(error_reply(503, "InternalError"), status=200))
+    store.replies.append(error_reply(404, "NoSuchUpload"))
     with pytest.raises(NoSuchUpload):
         s3.complete("k", "u", [PART])
     assert s3.meter.snapshot().failures == {"InternalError": 1, "NoSuchUpload": 1}
 
 
-def test_a_completion_that_succeeds_when_it_is_repeated_and_leaves_no_object_is_no_success(
+def test_a_repeated_completion_that_succeeds_without_an_object_is_no_success(
     s3: S3Client, store: ScriptedStore
 ) -> None:
-    """A server that was killed inside a completion may answer so: it renames the upload before it makes the object."""
+    """A server that was killed during a completion may answer so: it renames the upload before it creates the
+    object."""
     store.replies.extend([Reply(lost=True), COMPLETED, Reply(404), Reply(body="<ListBucketResult/>")])
-    with pytest.raises(NoSuchUpload, match="succeeded when it was repeated, and no object is there"):
+    with pytest.raises(NoSuchUpload, match="reported success for a repeated completion, but no object exists"):
         s3.complete("k", "u", [PART])
 
 
-def test_a_completion_that_succeeds_at_once_is_one_request(s3: S3Client, store: ScriptedStore) -> None:
+def test_a_completion_that_succeeds_at_the_first_attempt_is_one_request(s3: S3Client, store: ScriptedStore) -> None:
     store.replies.append(COMPLETED)
     s3.complete("k", "u", [PART])
     assert s3.meter.snapshot().requests == {"CompleteMultipartUpload": 1}
 
 
 @pytest.mark.parametrize("body", ["", "<html>a proxy's page</html>", "<CompleteMultipartUploadResult><ETag>&quot;e"])
-def test_a_completion_that_does_not_say_what_became_of_it_is_asked_again(
-    s3: S3Client, store: ScriptedStore, body: str
-) -> None:
+def test_a_completion_with_an_incomplete_answer_is_retried(s3: S3Client, store: ScriptedStore, body: str) -> None:
     store.replies.extend([Reply(body=body), COMPLETED])
     assert s3.complete("k", "u", [PART]) == '"e-1"'
 
 
-def test_a_lost_reply_of_a_conditional_put_is_told_as_it_is(s3: S3Client, store: ScriptedStore) -> None:
-    store.replies.extend([LOST, refusal(412, "PreconditionFailed")])
+def test_a_conditional_put_after_a_lost_reply_raises_precondition_failed(s3: S3Client, store: ScriptedStore) -> None:
+    store.replies.extend([LOST, error_reply(412, "PreconditionFailed")])
     with pytest.raises(PreconditionFailed):
         s3.put("k", b"body", only_if_absent=True)
 
 
-def test_a_conflict_is_tried_a_few_times_and_then_told(s3: S3Client, store: ScriptedStore) -> None:
-    store.otherwise = refusal(409, "ConditionalRequestConflict")
+def test_a_conflict_is_retried_a_few_times_and_then_raised(s3: S3Client, store: ScriptedStore) -> None:
+    store.otherwise = error_reply(409, "ConditionalRequestConflict")
     with pytest.raises(Conflict):
         s3.put("k", b"body", only_if_absent=True)
-    assert len(store.seen) == 4
+    assert len(store.received) == 4
 
 
-def test_a_conflict_that_passes_is_not_noticed(s3: S3Client, store: ScriptedStore) -> None:
-    store.replies.append(refusal(409, "OperationAborted"))
+def test_a_short_conflict_is_not_raised(s3: S3Client, store: ScriptedStore) -> None:
+    store.replies.append(error_reply(409, "OperationAborted"))
     assert s3.put("k", b"body", only_if_absent=True).etag == '"e"'
 
 
 @pytest.mark.parametrize(
     ("call", "outcome"),
     [
-        (lambda s3: s3.get("k"), refusal(404, "NoSuchKey")),
-        (lambda s3: s3.put("k", b"", only_if_absent=True), refusal(412, "PreconditionFailed")),
-        (lambda s3: s3.put("k", b""), refusal(404, "NoSuchBucket")),
-        (lambda s3: s3.put("k", b""), refusal(403, "AccessDenied")),
+        (lambda s3: s3.get("k"), error_reply(404, "NoSuchKey")),
+        (lambda s3: s3.put("k", b"", only_if_absent=True), error_reply(412, "PreconditionFailed")),
+        (lambda s3: s3.put("k", b""), error_reply(404, "NoSuchBucket")),
+        (lambda s3: s3.put("k", b""), error_reply(403, "AccessDenied")),
     ],
     ids=["missing object", "failed precondition", "missing bucket", "access denied"],
 )
-def test_what_will_not_change_is_not_tried_again(
+def test_a_permanent_failure_is_not_retried(
     s3: S3Client, store: ScriptedStore, call: Callable[[S3Client], object], outcome: Reply
 ) -> None:
     store.otherwise = outcome
     with pytest.raises(Exception, match="s3://bucket/k"):
         call(s3)
-    assert len(store.seen) == 1
+    assert len(store.received) == 1
 
 
-def test_giving_up_ends_a_pause_at_once(settings: S3Settings, store: ScriptedStore) -> None:
+def test_cancel_retries_ends_a_pause_at_once(settings: S3Settings, store: ScriptedStore) -> None:
     store.otherwise = SLOW_DOWN
     s3 = S3Client(dataclasses.replace(settings, retry=RetryPolicy(first_s=3600, cap_s=3600, patience_s=7200)))
     with ThreadPoolExecutor(1) as pool:
@@ -243,38 +242,38 @@ def test_bytes_that_do_not_match_their_checksum_are_fetched_again(s3: S3Client, 
     assert s3.meter.snapshot().failures == {"FlexibleChecksumError": 1}
 
 
-def test_an_object_cut_short_on_its_way_is_fetched_again(s3: S3Client, store: ScriptedStore) -> None:
+def test_a_truncated_object_is_fetched_again(s3: S3Client, store: ScriptedStore) -> None:
     store.replies.extend(
         [Reply(body="cut", headers={"Content-Length": "9", "Connection": "close"}), Reply(body="whole")]
     )
     assert s3.get("k") == b"whole"
 
 
-def test_deleting_says_which_key_was_refused(s3: S3Client, store: ScriptedStore) -> None:
+def test_a_deletion_raises_the_error_of_a_single_key(s3: S3Client, store: ScriptedStore) -> None:
     store.otherwise = Reply(body="<DeleteResult><Error><Key>a</Key><Code>AccessDenied</Code></Error></DeleteResult>")
     with pytest.raises(Exception, match="access denied"):
         s3.delete(["a", "b"])
 
 
-def test_keys_that_could_not_be_deleted_just_now_are_deleted_again(s3: S3Client, store: ScriptedStore) -> None:
+def test_a_deletion_with_a_transient_error_of_a_single_key_is_retried(s3: S3Client, store: ScriptedStore) -> None:
     store.replies.append(Reply(body="<DeleteResult><Error><Key>a</Key><Code>SlowDown</Code></Error></DeleteResult>"))
     store.otherwise = Reply(body="<DeleteResult/>")
     s3.delete(["a", "b"])
-    assert len(store.seen) == 2
+    assert len(store.received) == 2
 
 
-def test_deleting_nothing_asks_nothing(s3: S3Client, store: ScriptedStore) -> None:
+def test_a_deletion_of_no_keys_sends_no_request(s3: S3Client, store: ScriptedStore) -> None:
     s3.delete([])
-    assert store.seen == []
+    assert store.received == []
 
 
 def test_a_missing_object_in_a_missing_bucket_is_a_missing_bucket(s3: S3Client, store: ScriptedStore) -> None:
-    store.replies.extend([Reply(404), refusal(404, "NoSuchBucket")])
+    store.replies.extend([Reply(404), error_reply(404, "NoSuchBucket")])
     with pytest.raises(BucketNotFound):
         s3.head("k")
 
 
-def test_the_checksum_of_parts_is_not_taken_for_one_of_the_object(s3: S3Client, store: ScriptedStore) -> None:
+def test_a_composite_checksum_is_not_the_checksum_of_the_object(s3: S3Client, store: ScriptedStore) -> None:
     modified = {"ETag": '"e-2"', "Last-Modified": "Sat, 21 Nov 2026 10:00:00 GMT"}
     composite = {"x-amz-checksum-crc64nvme": base64.b64encode(bytes(8)).decode(), "x-amz-checksum-type": "COMPOSITE"}
     store.replies.append(Reply(headers=modified | composite))
@@ -283,75 +282,76 @@ def test_the_checksum_of_parts_is_not_taken_for_one_of_the_object(s3: S3Client, 
     assert head.crc64nvme is None
 
 
-def test_no_bytes_cost_no_request(s3: S3Client, store: ScriptedStore) -> None:
+def test_an_empty_range_sends_no_request(s3: S3Client, store: ScriptedStore) -> None:
     assert s3.get_range("k", 5, 0) == b""
-    assert store.seen == []
+    assert store.received == []
 
 
-def test_a_range_behind_the_end_is_not_found(s3: S3Client, store: ScriptedStore) -> None:
-    store.replies.append(refusal(416, "InvalidRange"))
+def test_a_range_after_the_end_is_not_found(s3: S3Client, store: ScriptedStore) -> None:
+    store.replies.append(error_reply(416, "InvalidRange"))
     with pytest.raises(NotFound):
         s3.get_range("k", 5, 1)
 
 
 def _store_that_overwrites(store: ScriptedStore, *, puts: bool) -> None:
-    begun = "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>"
+    started = "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>"
     stored = Reply(headers={"ETag": '"e"'})
-    second = stored if puts else refusal(412, "PreconditionFailed")
+    second = stored if puts else error_reply(412, "PreconditionFailed")
     empty = [
         Reply(body=f"<{what}/>") for what in ("ListBucketResult", "ListBucketResult", "ListMultipartUploadsResult")
     ]
-    completed = [Reply(body=begun), stored, COMPLETED, refusal(404, "NoSuchUpload")]
+    completed = [Reply(body=started), stored, COMPLETED, error_reply(404, "NoSuchUpload")]
     once = [stored, second, *([] if puts else completed), Reply(body="<DeleteResult/>")]
     store.replies.extend([*empty, *once, *once, *once])
 
 
-@pytest.mark.parametrize(("puts", "told"), [(True, "a put replaced"), (False, "a completed upload replaced")])
-def test_a_store_that_ignores_conditions_is_refused_and_left_clean(
-    s3: S3Client, store: ScriptedStore, puts: bool, told: str
+@pytest.mark.parametrize(("puts", "message"), [(True, "a put replaced"), (False, "a completed upload replaced")])
+def test_a_store_that_ignores_conditions_is_rejected_and_left_clean(
+    s3: S3Client, store: ScriptedStore, puts: bool, message: str
 ) -> None:
     _store_that_overwrites(store, puts=puts)
-    with pytest.raises(UnsupportedStore, match=f"ignores If-None-Match: {told} an object"):
+    with pytest.raises(UnsupportedStore, match=f"ignores If-None-Match: {message} an object"):
         probe(s3, "topics/_s3sink/")
-    keys = {seen.path.removeprefix("/bucket/") for seen in store.seen if seen.method == "PUT" and "?" not in seen.path}
-    deleted = b"".join(seen.body for seen in store.seen if seen.path == "/bucket?delete")
+    puts_of_objects = [each for each in store.received if each.method == "PUT" and "?" not in each.path]
+    keys = {each.path.removeprefix("/bucket/") for each in puts_of_objects}
+    deleted = b"".join(each.body for each in store.received if each.path == "/bucket?delete")
     assert len(keys) == 3
     assert all(key.encode() in deleted for key in keys)
 
 
 @pytest.mark.parametrize("gone", ["the object", "the upload"])
-def test_a_store_is_tried_out_again_where_another_driver_has_cleared_the_files_of_the_try_out(
+def test_a_store_is_probed_again_if_another_driver_has_deleted_the_probes_object_or_upload(
     s3: S3Client, store: ScriptedStore, gone: str
 ) -> None:
     empty = [
         Reply(body=f"<{what}/>") for what in ("ListBucketResult", "ListBucketResult", "ListMultipartUploadsResult")
     ]
-    begun = Reply(body="<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>")
-    stored, refused = Reply(headers={"ETag": '"e"'}), refusal(412, "PreconditionFailed")
-    no_upload, deleted = refusal(404, "NoSuchUpload"), Reply(body="<DeleteResult/>")
-    disturbed = [stored, stored] if gone == "the object" else [stored, refused, begun, no_upload, no_upload]
-    undisturbed = [stored, refused, begun, stored, refused, Reply(status=204)]
+    started = Reply(body="<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>")
+    stored, rejected = Reply(headers={"ETag": '"e"'}), error_reply(412, "PreconditionFailed")
+    no_upload, deleted = error_reply(404, "NoSuchUpload"), Reply(body="<DeleteResult/>")
+    disturbed = [stored, stored] if gone == "the object" else [stored, rejected, started, no_upload, no_upload]
+    undisturbed = [stored, rejected, started, stored, rejected, Reply(status=204)]
     store.replies.extend([*empty, *disturbed, deleted, *undisturbed, deleted])
     probe(s3, "topics/_s3sink/")
     assert not store.replies
 
 
-def test_the_rules_of_a_bucket_are_read(s3: S3Client, store: ScriptedStore) -> None:
-    store.replies.extend([refusal(404, "NoSuchLifecycleConfiguration"), Reply(body="<VersioningConfiguration/>")])
+def test_a_bucket_without_lifecycle_rules_gets_a_warning(s3: S3Client, store: ScriptedStore) -> None:
+    store.replies.extend([error_reply(404, "NoSuchLifecycleConfiguration"), Reply(body="<VersioningConfiguration/>")])
     warning = lifecycle_warning(s3, "topics/")
     assert warning is not None
-    assert warning.startswith("s3://bucket: no lifecycle rule clears away unfinished uploads below 'topics/'")
+    assert warning.startswith("s3://bucket: no lifecycle rule aborts incomplete uploads below 'topics/'")
 
 
-def test_rules_that_may_not_be_read_are_not_advised_on(s3: S3Client, store: ScriptedStore) -> None:
-    store.replies.append(refusal(403, "AccessDenied"))
+def test_without_permission_to_read_the_lifecycle_rules_there_is_no_warning(s3: S3Client, store: ScriptedStore) -> None:
+    store.replies.append(error_reply(403, "AccessDenied"))
     assert lifecycle_warning(s3, "topics/") is None
 
 
 # -- the store's clock -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reply", [Reply(), refusal(403, "RequestTimeTooSkewed")], ids=["an answer", "a refusal"])
+@pytest.mark.parametrize("reply", [Reply(), error_reply(403, "RequestTimeTooSkewed")], ids=["an answer", "an error"])
 def test_the_stores_clock_is_that_of_its_last_answer(
     s3: S3Client, store: ScriptedStore, reply: Reply, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -363,7 +363,7 @@ def test_the_stores_clock_is_that_of_its_last_answer(
     shown = s3.clock_ms()
     assert shown is not None
     assert 1_700_000_000_000 <= shown < 1_700_000_060_000
-    assert len(store.seen) == 1
+    assert len(store.received) == 1
 
 
 @pytest.mark.parametrize("date", ["yesterday", ""])

@@ -9,8 +9,8 @@ from sink_job.s3 import RetryPolicy
 DEFAULT = RetryPolicy()
 
 
-def _pauses(policy: RetryPolicy, seed: int, *, try_s: float = 0.0, floor_s: float = 0.0) -> list[float]:
-    """The pauses of a request that never succeeds, each try taking `try_s`."""
+def _pauses(policy: RetryPolicy, seed: int, *, attempt_s: float = 0.0, floor_s: float = 0.0) -> list[float]:
+    """The pauses of a request that never succeeds. Each attempt takes `attempt_s` seconds."""
     jitter, since_first = random.Random(seed), 0.0
     pauses: list[float] = []
     for failures in count(1):
@@ -18,18 +18,18 @@ def _pauses(policy: RetryPolicy, seed: int, *, try_s: float = 0.0, floor_s: floa
         if pause is None:
             return pauses
         pauses.append(pause)
-        since_first += pause + try_s
+        since_first += pause + attempt_s
     raise AssertionError
 
 
 @given(st.integers(), st.floats(min_value=0.0, max_value=10.0))
-def test_a_request_outlasts_a_minute_of_slow_down_and_gives_up_before_five(seed: int, try_s: float) -> None:
-    pauses = _pauses(DEFAULT, seed, try_s=try_s)
-    assert 60 < sum(pauses) + try_s * len(pauses) < 300
+def test_a_request_is_retried_for_more_than_one_minute_and_less_than_five(seed: int, attempt_s: float) -> None:
+    pauses = _pauses(DEFAULT, seed, attempt_s=attempt_s)
+    assert 60 < sum(pauses) + attempt_s * len(pauses) < 300
 
 
 @given(st.integers())
-def test_a_minute_of_quick_refusals_costs_few_requests(seed: int) -> None:
+def test_immediate_failures_lead_to_few_retries(seed: int) -> None:
     assert len(_pauses(DEFAULT, seed)) < 30
 
 
@@ -41,21 +41,21 @@ def test_pauses_grow_up_to_the_cap(seed: int) -> None:
     assert 0.1 <= pauses[0] <= 0.2
 
 
-def test_two_clients_do_not_come_back_together() -> None:
+def test_two_clients_have_different_pauses() -> None:
     assert _pauses(DEFAULT, 1) != _pauses(DEFAULT, 2)
 
 
-def test_the_last_try_begins_when_patience_ends() -> None:
+def test_the_last_attempt_starts_at_the_end_of_the_retry_time() -> None:
     assert sum(_pauses(DEFAULT, 7)) == DEFAULT.patience_s
 
 
-def test_the_pause_that_the_store_asks_for_is_kept() -> None:
+def test_the_pause_that_the_store_requests_is_honoured() -> None:
     assert DEFAULT.pause(1, 0.0, random.Random(1), floor_s=5.0) == 5.0
 
 
-def test_a_store_that_asks_for_an_hour_is_not_believed() -> None:
+def test_the_pause_that_the_store_requests_is_limited_by_the_cap() -> None:
     assert DEFAULT.pause(1, 0.0, random.Random(1), floor_s=3600.0) == DEFAULT.cap_s
 
 
-def test_a_store_that_hangs_is_not_tried_more_often_than_patience_allows() -> None:
-    assert len(_pauses(DEFAULT, 3, try_s=60.0)) <= 3
+def test_slow_attempts_do_not_extend_the_retry_time() -> None:
+    assert len(_pauses(DEFAULT, 3, attempt_s=60.0)) <= 3

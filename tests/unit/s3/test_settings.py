@@ -17,7 +17,7 @@ SPEC = {
 }
 
 
-def test_settings_come_from_the_manifest_and_the_directories_of_its_secrets() -> None:
+def test_settings_are_derived_from_the_manifest_and_the_directories_of_its_secrets() -> None:
     settings = S3Settings.of(spec.S3Spec.model_validate(SPEC), {"keys": Path("/k"), "authority": Path("/a")})
     assert settings == S3Settings(
         bucket="archive",
@@ -29,22 +29,22 @@ def test_settings_come_from_the_manifest_and_the_directories_of_its_secrets() ->
     )
 
 
-def test_without_secrets_the_default_chain_and_the_systems_authorities_are_used() -> None:
+def test_without_secrets_the_defaults_of_botocore_and_the_system_are_used() -> None:
     settings = S3Settings.of(spec.S3Spec(bucket="archive"), {})
     assert (settings.credentials_dir, settings.ca_file) == (None, None)
 
 
 @pytest.mark.parametrize(("given", "missing"), [("keys", "spec.s3.caSecret.secret: authority"), ("authority", "keys")])
-def test_a_secret_without_a_directory_is_named(given: str, missing: str) -> None:
+def test_the_error_for_a_secret_without_a_directory_names_it(given: str, missing: str) -> None:
     with pytest.raises(SecretNotFound, match=missing):
         S3Settings.of(spec.S3Spec.model_validate(SPEC), {given: Path("/x")})
 
 
-def test_settings_travel_without_secrets(secret: Path) -> None:
+def test_pickled_settings_contain_no_secret(secret: Path) -> None:
     settings = S3Settings(bucket="archive", credentials_dir=secret)
-    travelling = pickle.dumps(settings)
-    assert pickle.loads(travelling) == settings
-    assert b"the-secret-key" not in travelling
+    pickled = pickle.dumps(settings)
+    assert pickle.loads(pickled) == settings
+    assert b"the-secret-key" not in pickled
     assert "the-secret-key" not in repr(settings)
 
 
@@ -52,10 +52,10 @@ def test_equal_settings_share_a_client(settings: S3Settings) -> None:
     assert connect(settings) is connect(pickle.loads(pickle.dumps(settings)))
 
 
-def test_other_settings_get_a_client_of_their_own(settings: S3Settings) -> None:
+def test_different_settings_have_different_clients(settings: S3Settings) -> None:
     assert connect(settings) is not connect(S3Settings(**{**vars(settings), "bucket": "another"}))
 
 
-def test_a_file_of_authorities_that_is_not_there_is_named(tmp_path: Path, secret: Path) -> None:
-    with pytest.raises(SecretNotFound, match=r"ca\.crt is not there"):
+def test_the_error_for_a_missing_file_of_authorities_names_it(tmp_path: Path, secret: Path) -> None:
+    with pytest.raises(SecretNotFound, match=r"ca\.crt does not exist"):
         connect(S3Settings(bucket="archive", region="x", credentials_dir=secret, ca_file=tmp_path / "ca.crt"))

@@ -1,4 +1,4 @@
-"""`s3sink simulate`: what it prints for which steps, and which lines it does not take."""
+"""`s3sink simulate`: its output for given steps, and its errors for invalid lines."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def advance(ms: int) -> dict[str, Any]:
 
 
 def run(of: Sink, *steps: dict[str, Any] | str, **options: Any) -> list[dict[str, Any]]:
-    """What is printed for each write."""
+    """The report of each write."""
     import msgspec
 
     lines = [(step if isinstance(step, str) else json.dumps(step)).encode() for step in steps]
@@ -60,7 +60,7 @@ def offsets(objects: list[dict[str, Any]]) -> list[list[int]]:
     return [each["offsets"] for each in objects]
 
 
-def test_a_write_tells_what_it_closed_and_what_stays_open() -> None:
+def test_a_write_reports_closed_and_open_objects() -> None:
     (report,) = run(sink(), write(record(5), record(6), record(7)))
     assert report == {
         "closed": [
@@ -109,7 +109,7 @@ def test_offsets_may_have_gaps() -> None:
     assert offsets(reports[0]["closed"]) == [[0, 10]]
 
 
-def test_each_topic_partition_counts_for_itself_and_they_are_told_in_order() -> None:
+def test_each_topic_partition_has_its_own_counters_and_reports_are_sorted() -> None:
     records = [
         record(0, topic="u"),
         record(0, partition=10),
@@ -123,13 +123,13 @@ def test_each_topic_partition_counts_for_itself_and_they_are_told_in_order() -> 
     assert report["committable"] == {"t-2": 2, "t-10": None, "u-0": 2}
 
 
-def test_the_clock_alone_closes_nothing_but_the_next_round_does() -> None:
+def test_a_due_schedule_closes_objects_in_the_next_round() -> None:
     of = sink(rotation={"scheduleInterval": "1h"}, partitioner={"timezone": "UTC"})
     reports = run(of, write(record(0)), advance(HOUR - 1), write(), advance(1), write())
     assert [offsets(report["closed"]) for report in reports] == [[], [], [[0]]]
 
 
-def test_topic_partitions_without_records_take_part_in_a_round() -> None:
+def test_a_round_includes_topic_partitions_without_records() -> None:
     of = sink(rotation={"scheduleInterval": "1h"}, partitioner={"timezone": "UTC"})
     first, second = run(of, write(record(0), record(0, partition=1)), advance(HOUR), write(record(1)))
     assert offsets(first["open"]) == [[0], [0]]
@@ -137,13 +137,13 @@ def test_topic_partitions_without_records_take_part_in_a_round() -> None:
     assert offsets(second["open"]) == [[1]]
 
 
-def test_the_clock_starts_where_it_is_told() -> None:
+def test_the_clock_starts_at_the_given_time() -> None:
     of = sink(partitioner={"type": "Hourly", "timezone": "UTC"})
     (report,) = run(of, write(record(0)), clock_start_ms=1_715_940_000_000)
     assert report["open"][0]["path"] == ["year=2024", "month=05", "day=17", "hour=10"]
 
 
-def test_a_record_may_have_no_timestamp() -> None:
+def test_a_record_without_timestamp_has_no_time() -> None:
     of = sink(partitioner={"type": "Daily", "timezone": "UTC", "timestampExtractor": "Record"})
     (report,) = run(of, write(record(0, timestamp=0), record(1)))
     assert report["errors"] == [
@@ -151,13 +151,13 @@ def test_a_record_may_have_no_timestamp() -> None:
     ]
 
 
-def test_without_offsets_they_are_left_out() -> None:
+def test_brief_reports_have_no_offsets() -> None:
     (report,) = run(sink(), write(record(0)), offsets=False)
     assert "offsets" not in report["open"][0]
     assert report["open"][0]["records"] == 1
 
 
-def test_the_first_data_error_is_the_end_of_its_topic_partition() -> None:
+def test_the_first_data_error_stops_its_topic_partition() -> None:
     of = sink(partitioner={"type": "Field", "fields": ["a"]})
     reports = run(
         of,
@@ -172,13 +172,13 @@ def test_the_first_data_error_is_the_end_of_its_topic_partition() -> None:
     assert reports[1]["committable"] == {"t-0": None, "t-1": 2}
 
 
-def test_a_data_error_closes_nothing_even_when_the_schedule_is_due() -> None:
+def test_a_data_error_closes_nothing_even_if_the_schedule_is_due() -> None:
     of = sink(rotation={"scheduleInterval": "1h"}, partitioner={"timezone": "UTC"})
     reports = run(of, write(record(0)), advance(HOUR), write(record(1, value=None)), advance(HOUR), write())
     assert [offsets(report["closed"]) for report in reports] == [[], [], []]
 
 
-def test_with_tolerance_all_records_with_errors_are_dropped_and_listed() -> None:
+def test_with_tolerance_all_invalid_records_are_dropped_and_listed() -> None:
     of = sink(errors={"tolerance": "All"})
     values: list[Any] = [1, None, 2]
     (report,) = run(of, write(*(record(offset, value) for offset, value in enumerate(values))))
@@ -186,7 +186,7 @@ def test_with_tolerance_all_records_with_errors_are_dropped_and_listed() -> None
     assert [error["offset"] for error in report["errors"]] == [1]
 
 
-def test_ignored_nulls_are_no_errors_and_are_committed_when_nothing_is_open() -> None:
+def test_ignored_tombstones_are_committed_if_no_object_is_open() -> None:
     (report,) = run(sink(errors={"onNullValue": "Ignore"}), write(record(0, None), {**record(1)} | {"value": None}))
     assert report == {"closed": [], "open": [], "committable": {"t-0": 2}, "errors": []}
 
@@ -207,20 +207,20 @@ def test_values_are_compact_json_for_the_json_converter() -> None:
 
 
 @pytest.mark.parametrize(("value", "size"), [("äb", 3), ({"a": "b"}, 9)])
-def test_for_the_text_converter_a_json_string_is_the_text_itself(value: object, size: int) -> None:
+def test_for_the_text_converter_a_json_string_is_the_value(value: object, size: int) -> None:
     text = {"converter": "Text", "output": "Bytes", "bytesSeparator": ""}
     for limit, closed in ((size, [[0]]), (size + 1, [])):
         (report,) = run(sink(format=text, rotation={"maxBytes": limit}), write(record(0, value)))
         assert offsets(report["closed"]) == closed
 
 
-def test_values_can_be_given_as_bytes() -> None:
+def test_a_value_can_be_given_as_bytes() -> None:
     given = {"topic": "t", "partition": 0, "offset": 0, "value_base64": base64.b64encode(b'{"a":').decode()}
     (report,) = run(sink(), write(given))
     assert report["errors"][0]["message"] == "the value is not JSON: Input data was truncated"
 
 
-def test_blank_lines_are_passed_over() -> None:
+def test_blank_lines_are_skipped() -> None:
     assert len(run(sink(), "", write(record(0)), "  \n", write())) == 2
 
 
@@ -229,7 +229,7 @@ def test_blank_lines_are_passed_over() -> None:
     [
         ("nope", "is not JSON: invalid character"),
         ("[]", "Expected `object`, got `array`"),
-        ("{}", 'is not a step: give one of "write" and "advanceClockMs"'),
+        ("{}", 'is not a step: set either "write" or "advanceClockMs"'),
         ('{"write": [], "advanceClockMs": 1}', "is not a step"),
         ('{"wait": 1}', "unknown field `wait`"),
         ('{"advanceClockMs": -1}', "`int` >= 0"),
@@ -239,22 +239,25 @@ def test_blank_lines_are_passed_over() -> None:
         ('{"write": [{"topic": "t", "partition": 0, "offset": 0, "vlaue": 1}]}', "unknown field `vlaue`"),
         ('{"write": [{"topic": "t", "partition": -1, "offset": 0}]}', "`int` >= 0 - at `$.write[0].partition`"),
         ('{"write": [{"topic": "t", "partition": 0, "offset": "0"}]}', "at `$.write[0].offset`"),
-        ('{"write": [{"topic": "t", "partition": 0, "offset": 5}]}', "offset 5 does not ascend: offset 5 was"),
+        (
+            '{"write": [{"topic": "t", "partition": 0, "offset": 5}]}',
+            "offset 5 is not in ascending order: offset 5 was",
+        ),
         (
             '{"write": [{"topic": "t", "partition": 0, "offset": 7}, {"topic": "t", "partition": 0, "offset": 6}]}',
-            "t-0 offset 6 does not ascend: offset 7 was delivered before it",
+            "t-0 offset 6 is not in ascending order: offset 7 was delivered before",
         ),
         ('{"write": [{"topic": "t", "partition": 0, "offset": 9, "value_base64": "?"}]}', '"value_base64"'),
-        ('{"write": [{"topic": "t", "partition": 0, "offset": 9, "value": 1, "value_base64": ""}]}', "give one of"),
+        ('{"write": [{"topic": "t", "partition": 0, "offset": 9, "value": 1, "value_base64": ""}]}', "set either"),
     ],
 )
-def test_a_line_that_is_not_understood_is_told_with_its_number(line: str, complaint: str) -> None:
-    with pytest.raises(InvalidSpec, match=r"records, line 3: ") as told:
+def test_an_invalid_line_is_reported_with_its_number(line: str, complaint: str) -> None:
+    with pytest.raises(InvalidSpec, match=r"records, line 3: ") as raised:
         run(sink(), write(record(5)), "", line)
-    assert complaint in str(told.value)
+    assert complaint in str(raised.value)
 
 
-def test_a_line_that_is_not_text_is_told() -> None:
+def test_a_line_that_is_not_utf_8_is_reported() -> None:
     with pytest.raises(InvalidSpec, match=r"line 1: is not UTF-8"):
         list(simulate(sink(), [b'{"write": [{"topic": "\xff"}]}']))
 
@@ -277,14 +280,14 @@ def test_the_command_reads_steps_from_standard_input(
     assert json.loads(capsys.readouterr().out) == {"closed": [], "open": [], "committable": {}, "errors": []}
 
 
-def test_wrong_files_end_the_command_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_files_end_the_command_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "sink.yaml").write_text(manifest())
     assert main.main(["simulate", str(tmp_path / "sink.yaml"), "--records", str(tmp_path / "absent")]) == 2
     assert "absent cannot be read" in capsys.readouterr().err
     assert main.main(["simulate", str(tmp_path / "absent.yaml"), "--records", "-"]) == 2
 
 
-def test_it_imports_neither_kafka_nor_s3_nor_spark(tmp_path: Path) -> None:
+def test_simulate_imports_neither_kafka_nor_s3_nor_spark(tmp_path: Path) -> None:
     (tmp_path / "sink.yaml").write_text(manifest())
     (tmp_path / "steps").write_text(json.dumps(write(record(0, {"a": "x"}))))
     heavy = ["pyspark", "py4j", "boto3", "botocore", "pandas", "babel", "awscrt"]
@@ -293,5 +296,5 @@ def test_it_imports_neither_kafka_nor_s3_nor_spark(tmp_path: Path) -> None:
         f"main(['simulate', {str(tmp_path / 'sink.yaml')!r}, '--records', {str(tmp_path / 'steps')!r}]); "
         f"print(sorted(set({heavy}) & set(sys.modules)), file=sys.stderr)"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stderr.strip() == "[]"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"

@@ -1,4 +1,4 @@
-"""Packs come back as the records that went into them."""
+"""Columnar batches are read as the records that were written."""
 
 from __future__ import annotations
 
@@ -19,36 +19,40 @@ headers = st.lists(st.tuples(st.text(max_size=3), values), max_size=3)
 columns = st.fixed_dictionaries({name: st.booleans() for name in ("timestamp", "key", "headers")})
 
 
-def packs_of(tp: TopicPartition) -> st.SearchStrategy[list[ConsumedRecord]]:
+def batches_of(tp: TopicPartition) -> st.SearchStrategy[list[ConsumedRecord]]:
     record = st.builds(
         ConsumedRecord, st.just(tp), st.integers(0, 2**40), values, st.integers(-1, 2**42), values, headers
     )
     return st.lists(record, min_size=1, max_size=10)
 
 
-def plain(record: ConsumedRecord, asked: dict[str, bool]) -> dict[str, Any]:
+def plain(record: ConsumedRecord, requested: dict[str, bool]) -> dict[str, Any]:
     pairs = [{"key": name, "value": value} for name, value in record.headers] or None
     every = {"timestamp": record.timestamp, "key": record.key, "headers": pairs}
-    return {"offset": record.offset, "value": record.value, **{name: every[name] for name in asked if asked[name]}}
+    return {
+        "offset": record.offset,
+        "value": record.value,
+        **{name: every[name] for name in requested if requested[name]},
+    }
 
 
-@given(st.lists(st.sampled_from([A, B]).flatmap(packs_of), min_size=1, max_size=4), columns, st.booleans())
-def test_any_records_come_back_with_the_columns_that_were_asked_for(
-    packs: list[list[ConsumedRecord]], asked: dict[str, bool], garbage: bool
+@given(st.lists(st.sampled_from([A, B]).flatmap(batches_of), min_size=1, max_size=4), columns, st.booleans())
+def test_records_are_read_with_the_requested_columns(
+    written: list[list[ConsumedRecord]], requested: dict[str, bool], garbage: bool
 ) -> None:
-    unpacked = list(iter_batches(batch_rows(*packs, **asked, garbage=garbage)))
-    for pack in unpacked:
-        pack.records.validate(full=True)
-    assert [pack.tp for pack in unpacked] == [pack[0].tp for pack in packs]
-    assert [pack.records.to_pylist() for pack in unpacked] == [[plain(r, asked) for r in pack] for pack in packs]
+    read = list(iter_batches(batch_rows(*written, **requested, garbage=garbage)))
+    for batch in read:
+        batch.records.validate(full=True)
+    assert [batch.tp for batch in read] == [batch[0].tp for batch in written]
+    assert [batch.records.to_pylist() for batch in read] == [[plain(r, requested) for r in batch] for batch in written]
 
 
-def test_columns_have_the_types_of_the_seam() -> None:
-    [pack] = iter_batches(
+def test_columns_have_the_types_of_the_engines_interface() -> None:
+    [batch] = iter_batches(
         batch_rows([ConsumedRecord(A, 0, None, headers=[("h", b"1")])], timestamp=True, key=True, headers=True)
     )
     pairs = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-    assert pack.records.schema == pa.schema(
+    assert batch.records.schema == pa.schema(
         [
             ("offset", pa.int64()),
             ("value", pa.binary()),
@@ -60,15 +64,15 @@ def test_columns_have_the_types_of_the_seam() -> None:
 
 
 def test_values_are_not_copied() -> None:
-    batch = batch_rows([ConsumedRecord(A, 0, b"x" * 100), ConsumedRecord(A, 1, b"y" * 100)])
-    [pack] = iter_batches(batch)
-    assert pack.records["value"].buffers()[2].address == batch["value_bytes"].buffers()[2].address
+    written = batch_rows([ConsumedRecord(A, 0, b"x" * 100), ConsumedRecord(A, 1, b"y" * 100)])
+    [batch] = iter_batches(written)
+    assert batch.records["value"].buffers()[2].address == written["value_bytes"].buffers()[2].address
 
 
-def test_numbers_that_lie_askew_are_read_all_the_same() -> None:
-    batch = batch_rows(*[[ConsumedRecord(A, offset, b"x" * offset)] for offset in range(1, 4)])
-    column = batch["offsets"]
+def test_numbers_at_unaligned_addresses_are_read() -> None:
+    written = batch_rows(*[[ConsumedRecord(A, offset, b"x" * offset)] for offset in range(1, 4)])
+    column = written["offsets"]
     shifted = pa.py_buffer(b"\0" + column.buffers()[2].to_pybytes())
-    askew = pa.Array.from_buffers(pa.binary(), 3, [None, column.buffers()[1], shifted.slice(1)])
-    batch = batch.set_column(batch.schema.get_field_index("offsets"), "offsets", askew)
-    assert [pack.records["offset"].to_pylist() for pack in iter_batches(batch)] == [[1], [2], [3]]
+    unaligned = pa.Array.from_buffers(pa.binary(), 3, [None, column.buffers()[1], shifted.slice(1)])
+    written = written.set_column(written.schema.get_field_index("offsets"), "offsets", unaligned)
+    assert [batch.records["offset"].to_pylist() for batch in iter_batches(written)] == [[1], [2], [3]]

@@ -1,4 +1,4 @@
-"""What a failed Spark job says, as errors of the domain."""
+"""The mapping of the messages of failed Spark jobs to errors."""
 
 from __future__ import annotations
 
@@ -35,33 +35,33 @@ def error_of(thrown: str) -> SinkError:
     return job_error(error, servers="kafka:9092", redact=lambda text: text.replace("hunter22", "[hidden]"))
 
 
-def test_lost_records_are_data_loss_with_partition_and_offsets() -> None:
+def test_lost_records_are_data_loss_with_topic_partition_and_offsets() -> None:
     error = error_of(LOSS)
     assert isinstance(error, DataLoss)
-    assert str(error) == "Kafka no longer holds records of a-b-1 that were to be read: offsets [2, 20)"
+    assert str(error) == "Kafka no longer holds records of a-b-1: offsets [2, 20)"
 
 
-def test_a_broker_that_does_not_answer_is_worth_another_try() -> None:
+def test_a_broker_without_an_answer_is_a_transient_error() -> None:
     error = error_of(POSITION)
     assert isinstance(error, TransientError)
     assert "kafka:9092" in str(error)
 
 
-def test_failed_authentication_is_told_without_the_secret() -> None:
+def test_the_message_of_a_failed_authentication_contains_no_secret() -> None:
     error = error_of(SASL)
     assert isinstance(error, InvalidCredentials)
     assert "[hidden]" in str(error)
 
 
 @pytest.mark.parametrize(
-    "said", ["Python worker exited unexpectedly (crashed)", "Python worker failed to connect back"]
+    "message", ["Python worker exited unexpectedly (crashed)", "Python worker failed to connect back"]
 )
-def test_a_killed_worker_is_worth_another_try(said: str) -> None:
-    assert isinstance(error_of(f"org.apache.spark.SparkException: {said}"), TransientError)
+def test_a_killed_worker_is_a_transient_error(message: str) -> None:
+    assert isinstance(error_of(f"org.apache.spark.SparkException: {message}"), TransientError)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "java.io.IOException: No space left on device",
         "java.io.IOException: File too large",
@@ -70,28 +70,28 @@ def test_a_killed_worker_is_worth_another_try(said: str) -> None:
         "OSError: [Errno 27] File too large",
     ],
 )
-def test_a_local_disk_that_is_full_is_worth_another_try(said: str) -> None:
-    error = error_of(f"org.apache.spark.SparkException: Job aborted\nCaused by: {said}")
+def test_a_full_local_disk_is_a_transient_error(message: str) -> None:
+    error = error_of(f"org.apache.spark.SparkException: Job aborted\nCaused by: {message}")
     assert type(error) is TransientError
     assert "the local disk of a task is full" in str(error)
 
 
-def test_a_jvm_without_memory_asks_for_more() -> None:
+def test_a_jvm_that_is_out_of_memory_is_a_configuration_error() -> None:
     assert isinstance(error_of("java.lang.OutOfMemoryError: Java heap space"), ConfigurationError)
 
 
-def test_a_jvm_that_is_gone_is_worth_another_try() -> None:
+def test_a_jvm_that_has_exited_is_a_transient_error() -> None:
     error = job_error(Py4JNetworkError("Answer from Java side is empty"), servers="k", redact=str)
     assert isinstance(error, TransientError)
 
 
-def test_a_python_exception_is_told_by_its_last_line() -> None:
+def test_the_message_of_a_python_exception_is_its_last_line() -> None:
     error = error_of(PYTHON)
     assert type(error) is SinkError
     assert str(error) == "Spark: ModuleNotFoundError: No module named 'nothing'"
 
 
-def test_any_other_exception_is_told_by_the_innermost_one() -> None:
+def test_the_message_of_another_exception_is_that_of_the_innermost_one() -> None:
     assert str(error_of("java.lang.IllegalStateException: odd")) == "Spark: IllegalStateException: odd"
 
 
@@ -103,21 +103,21 @@ LOST = (
 
 
 @pytest.mark.parametrize(
-    "said", ["The executor with id 4 exited with exit code 137(SIGKILL, possible container OOM).", "OOMKilled"]
+    "reason", ["The executor with id 4 exited with exit code 137(SIGKILL, possible container OOM).", "OOMKilled"]
 )
-def test_an_executor_that_the_kernel_killed_is_a_want_of_memory(said: str) -> None:
-    error = error_of(LOST.format(said))
+def test_an_executor_that_was_killed_by_the_kernel_is_out_of_memory(reason: str) -> None:
+    error = error_of(LOST.format(reason))
     assert isinstance(error, OutOfMemory)
-    assert said in str(error)
+    assert reason in str(error)
 
 
-def test_an_executor_that_went_away_for_another_reason_is_worth_another_try() -> None:
+def test_an_executor_that_was_lost_for_another_reason_is_a_transient_error() -> None:
     error = error_of(LOST.format("The executor with id 4 was deleted by a user or the framework."))
     assert type(error) is TransientError
     assert "deleted by a user" in str(error)
 
 
-def test_a_worker_that_was_killed_is_a_want_of_memory() -> None:
+def test_a_worker_that_was_killed_is_out_of_memory() -> None:
     assert isinstance(
         error_of("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"), OutOfMemory
     )

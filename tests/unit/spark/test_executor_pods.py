@@ -1,4 +1,4 @@
-"""Executors in pods of their own: how they are described, and what Spark is told of them."""
+"""Executor pods: their properties file, and the Spark configuration for them."""
 
 from __future__ import annotations
 
@@ -33,59 +33,60 @@ def conf(**given: str) -> dict[str, str]:
     return spark_conf(settings, Path("/tmp/x"), Path("/tmp/x"), Path("/conf/log4j2.properties"))
 
 
-def test_executors_are_counted_and_sized_by_sparks_own_properties() -> None:
+def test_number_and_size_of_executors_are_those_of_sparks_properties() -> None:
     found = ExecutorConfig.of(SIZES)
     assert (found.instances, found.cores, found.slots, found.memory) == (3, 2, 6, 1640 * MI)
 
 
 @pytest.mark.parametrize("name", SIZES)
 @pytest.mark.parametrize("value", ["", "many", "0.5g"])
-def test_a_size_that_is_none_is_refused_by_name(name: str, value: str) -> None:
+def test_the_error_for_an_invalid_number_or_size_names_the_property(name: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=name.replace(".", r"\.")):
         ExecutorConfig.of(SIZES | {name: value})
 
 
 @given(st.dictionaries(st.from_regex(r"spark\.[a-z.]{1,9}", fullmatch=True), st.text(st.characters(codec="latin-1"))))
-def test_the_file_that_the_operator_writes_is_read_as_it_was_meant(properties: dict[str, str]) -> None:
-    meant = {name: value for name, value in properties.items() if value.isprintable()}
-    assert dict(parse_properties(properties_file(meant))) == meant
+def test_the_properties_file_of_the_operator_is_parsed_to_the_same_properties(properties: dict[str, str]) -> None:
+    written = {name: value for name, value in properties.items() if value.isprintable()}
+    assert dict(parse_properties(properties_file(written))) == written
 
 
-def test_the_environment_fills_in_what_only_the_pod_knows(tmp_path: Path) -> None:
+def test_a_variable_in_the_properties_file_is_replaced_by_its_value(tmp_path: Path) -> None:
     file = tmp_path / "spark.properties"
     file.write_text(properties_file(SIZES | {"spark.driver.host": "${POD_IP}"}))
     assert read_executor_config(file, {"POD_IP": "10.1.2.3"}).properties["spark.driver.host"] == "10.1.2.3"
 
 
-def test_a_variable_that_is_not_set_is_told_with_the_property_that_needs_it(tmp_path: Path) -> None:
+def test_the_error_for_a_variable_that_is_not_set_names_the_property(tmp_path: Path) -> None:
     file = tmp_path / "spark.properties"
     file.write_text(properties_file(SIZES | {"spark.driver.host": "${POD_IP}"}))
-    with pytest.raises(ConfigurationError, match=r"spark\.driver\.host needs \$POD_IP"):
+    with pytest.raises(ConfigurationError, match=r"spark\.driver\.host needs the environment variable POD_IP"):
         read_executor_config(file, {})
 
 
-def test_a_file_that_is_not_there_is_told_by_its_path(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_properties_file_names_it(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"--spark-properties .*nothing\.properties"):
         read_executor_config(tmp_path / "nothing.properties", {})
 
 
-def test_what_the_operator_says_of_the_cluster_stands() -> None:
-    made = conf()
-    assert (made["spark.master"], made["spark.driver.host"]) == ("k8s://https://here", "10.1.2.3")
-    assert made["spark.executor.instances"] == "3"
-    assert "spark.driver.bindAddress" not in made
+def test_the_operators_properties_of_the_cluster_are_kept() -> None:
+    properties = conf()
+    assert (properties["spark.master"], properties["spark.driver.host"]) == ("k8s://https://here", "10.1.2.3")
+    assert properties["spark.executor.instances"] == "3"
+    assert "spark.driver.bindAddress" not in properties
 
 
-def test_executors_find_the_connector_and_the_logging_where_the_driver_does() -> None:
-    made = conf(**{"spark.executor.extraClassPath": "/mine.jar", "spark.executor.extraJavaOptions": "-Da=b"})
-    assert made["spark.executor.extraClassPath"] == "/jars/a.jar:/jars/b.jar:/mine.jar"
-    assert made["spark.executor.extraJavaOptions"].startswith("-Da=b -XX:+UseParallelGC")
-    assert "-Dlog4j2.configurationFile=file:///conf/log4j2.properties" in made["spark.executor.extraJavaOptions"]
+def test_executors_use_the_same_paths_of_connector_and_logging_as_the_driver() -> None:
+    properties = conf(**{"spark.executor.extraClassPath": "/mine.jar", "spark.executor.extraJavaOptions": "-Da=b"})
+    assert properties["spark.executor.extraClassPath"] == "/jars/a.jar:/jars/b.jar:/mine.jar"
+    options = properties["spark.executor.extraJavaOptions"]
+    assert options.startswith("-Da=b -XX:+UseParallelGC")
+    assert "-Dlog4j2.configurationFile=file:///conf/log4j2.properties" in options
 
 
-def test_workers_sockets_are_where_every_pod_has_a_folder_of_its_own() -> None:
+def test_the_sockets_of_workers_in_a_pod_are_in_tmp() -> None:
     assert conf()["spark.python.unix.domain.socket.dir"] == "/tmp"
 
 
-def test_a_task_is_tried_as_often_as_in_one_process() -> None:
+def test_a_task_in_a_pod_has_as_many_attempts_as_in_local_mode() -> None:
     assert conf()["spark.task.maxFailures"] == "4"

@@ -1,4 +1,4 @@
-"""What one Spark task does with its batches and its function's failures."""
+"""A Spark task: distribution of its batches, and failures of its processor."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Outcome = tuple[TopicPartition, bool, bytes]
 
 
 def batch(*records: tuple[TopicPartition, int]) -> pa.RecordBatch:
-    """Rows of packs, a new one wherever the topic-partition changes."""
+    """Spark rows of columnar batches. A new batch starts where the topic-partition changes."""
     return batch_rows(
-        *([ConsumedRecord(*record) for record in pack] for _, pack in groupby(records, key=lambda record: record[0]))
+        *([ConsumedRecord(*record) for record in each] for _, each in groupby(records, key=lambda record: record[0]))
     )
 
 
@@ -42,17 +42,17 @@ def offsets(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch])
 def run(
     fn: PartitionFunction, batches: Iterator[pa.RecordBatch], *members: TopicPartition, **options: Any
 ) -> list[Outcome]:
-    return run_work(stateless(fn), batches, *members, **options)
+    return run_processor(stateless(fn), batches, *members, **options)
 
 
-def run_work(
-    work: ProcessorFactory, batches: Iterator[pa.RecordBatch], *members: TopicPartition, attempt: int = 0
+def run_processor(
+    factory: ProcessorFactory, batches: Iterator[pa.RecordBatch], *members: TopicPartition, attempt: int = 0
 ) -> list[Outcome]:
-    task = SparkTask(work, InlineInputs({A: b"!"}), [members], 4)
+    task = SparkTask(factory, InlineInputs({A: b"!"}), [members], 4)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tasks, "_task_context", lambda: (0, attempt))
-        came = [row for made in task(batches) for row in made.to_pylist()]
-    return [(TopicPartition(row["topic"], row["partition"]), row["failed"], row["result"]) for row in came]
+        returned = [row for result in task(batches) for row in result.to_pylist()]
+    return [(TopicPartition(row["topic"], row["partition"]), row["failed"], row["result"]) for row in returned]
 
 
 def raises(error: Exception) -> PartitionFunction:
@@ -70,21 +70,21 @@ def failure(outcomes: list[Outcome]) -> TaskFailure:
     return unpickled
 
 
-def test_a_task_of_one_member_gets_all_batches_and_its_input() -> None:
+def test_a_task_of_one_topic_partition_gets_all_batches_and_its_input() -> None:
     batches = [batch((A, 1), (A, 2)), batch(), batch((A, 5))]
     assert run(offsets, iter(batches), A) == [(A, False, b"[1, 2, 5]!")]
 
 
-def test_packs_of_several_members_reach_each_its_own() -> None:
+def test_each_topic_partition_of_a_task_gets_its_own_records() -> None:
     batches = [batch((A, 1), (B, 0)), batch((B, 1), (C, 0))]
     assert run(offsets, iter(batches), A, B, C) == [(A, False, b"[1]!"), (B, False, b"[0, 1]"), (C, False, b"[0]")]
 
 
-def test_a_member_without_records_is_called_all_the_same() -> None:
+def test_a_topic_partition_without_records_is_processed() -> None:
     assert run(offsets, iter([batch((B, 7))]), A, B, C) == [(A, False, b"[]!"), (B, False, b"[7]"), (C, False, b"[]")]
 
 
-def test_a_function_need_not_read_its_records() -> None:
+def test_a_function_can_leave_records_unread() -> None:
     def first_only(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
         return str(next(batches)["offset"][0].as_py()).encode()
 
@@ -92,13 +92,13 @@ def test_a_function_need_not_read_its_records() -> None:
     assert [result for _, _, result in run(first_only, iter(batches), A, B)] == [b"1", b"3"]
 
 
-def test_records_of_nobody_are_not_lost_silently() -> None:
-    with pytest.raises(RuntimeError, match="no part in"):
+def test_records_of_a_topic_partition_outside_the_task_are_an_error() -> None:
+    with pytest.raises(RuntimeError, match="not in this task"):
         run(offsets, iter([batch((A, 1), (C, 1))]), A, B)
 
 
-class Told:
-    """A share that writes down its calls; `error` is what its end raises."""
+class RecordingProcessor:
+    """A processor that records its calls. `error` is raised by `close`."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.calls: list[str] = []
@@ -109,45 +109,45 @@ class Told:
         return b"done"
 
     def close(self) -> None:
-        self.calls.append("end")
+        self.calls.append("close")
         if self.error:
             raise self.error
 
 
-def test_one_share_sees_all_members_of_a_task_and_then_its_end() -> None:
-    share = Told()
-    outcomes = run_work(lambda: share, iter([batch((A, 1), (B, 0), (B, 1))]), A, B, C)
-    assert share.calls == ["t-0 1", "t-1 2", "u-1 0", "end"]
+def test_a_processor_gets_all_topic_partitions_of_its_task_and_is_then_closed() -> None:
+    processor = RecordingProcessor()
+    outcomes = run_processor(lambda: processor, iter([batch((A, 1), (B, 0), (B, 1))]), A, B, C)
+    assert processor.calls == ["t-0 1", "t-1 2", "u-1 0", "close"]
     assert [result for _, _, result in outcomes] == [b"done"] * 3
 
 
-def test_no_result_leaves_a_task_whose_end_fails() -> None:
-    outcomes = run_work(lambda: Told(ObjectConflict("key")), iter([batch((A, 1))]), A, B)
+def test_a_task_whose_close_fails_returns_no_result() -> None:
+    outcomes = run_processor(lambda: RecordingProcessor(ObjectConflict("key")), iter([batch((A, 1))]), A, B)
     assert isinstance(failure(outcomes).error, ObjectConflict)
 
 
-def test_an_end_without_a_name_for_its_error_is_left_to_spark_to_try_again() -> None:
+def test_an_unexpected_exception_of_close_is_retried_by_spark() -> None:
     with pytest.raises(ValueError, match="bug"):
-        run_work(lambda: Told(ValueError("bug")), iter([]), A, attempt=2)
+        run_processor(lambda: RecordingProcessor(ValueError("bug")), iter([]), A, attempt=2)
 
 
-def test_a_share_whose_member_failed_is_not_ended() -> None:
-    class Refusing(Told):
+def test_a_processor_is_not_closed_after_a_failure() -> None:
+    class FailingProcessor(RecordingProcessor):
         def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch], /) -> bytes:
             if tp == B:
                 raise ObjectConflict("key")
             return super().__call__(tp, given, batches)
 
-    share = Refusing()
-    failure(run_work(lambda: share, iter([]), A, B, C))
-    assert share.calls == ["t-0 0"]
+    processor = FailingProcessor()
+    failure(run_processor(lambda: processor, iter([]), A, B, C))
+    assert processor.calls == ["t-0 0"]
 
 
 records_of_members = st.lists(st.tuples(st.sampled_from([A, B, C]), st.integers(0, 99)), max_size=20)
 
 
 @given(records_of_members, st.lists(st.integers(0, 20), max_size=4))
-def test_however_batches_fall_each_member_gets_its_records_in_order(
+def test_each_topic_partition_gets_its_records_in_order_whatever_the_batches(
     records: list[tuple[TopicPartition, int]], cuts: list[int]
 ) -> None:
     records.sort(key=lambda record: record[0])
@@ -160,27 +160,27 @@ def test_however_batches_fall_each_member_gets_its_records_in_order(
 
 
 @pytest.mark.parametrize("error", [ObjectConflict("key"), DataError("t", 0, 7, "bad"), TransientError("slow")])
-def test_a_domain_error_comes_back_at_the_first_try(error: SinkError) -> None:
+def test_a_sink_error_is_returned_at_the_first_attempt(error: SinkError) -> None:
     carried = failure(run(raises(error), iter([]), A)).error
     assert (type(carried), str(carried)) == (type(error), str(error))
 
 
-def test_what_has_no_name_is_left_to_spark_to_try_again() -> None:
+def test_an_unexpected_exception_is_retried_by_spark() -> None:
     with pytest.raises(ValueError, match="bug"):
         run(raises(ValueError("bug")), iter([]), A, attempt=2)
 
 
-def test_the_last_try_gives_the_error_back() -> None:
+def test_an_unexpected_exception_is_returned_at_the_last_attempt() -> None:
     assert "bug" in str(failure(run(raises(ValueError("bug")), iter([]), A, attempt=3)).error)
 
 
-def test_an_unexpected_exception_is_told_by_its_last_line_and_traced() -> None:
+def test_an_unexpected_exception_is_returned_with_its_last_line_and_its_trace() -> None:
     carried = failure(run(raises(ValueError("bug")), iter([]), A, attempt=3))
     assert (type(carried.error), str(carried.error)) == (SinkError, "ValueError: bug")
     assert "Traceback" in carried.trace
 
 
-def test_an_error_of_the_reader_stays_sparks_even_at_the_last_try() -> None:
+def test_an_error_of_the_reader_is_raised_to_spark_even_at_the_last_attempt() -> None:
     def broken() -> Iterator[pa.RecordBatch]:
         yield batch((A, 1))
         raise OSError("stream ends early")
@@ -189,7 +189,7 @@ def test_an_error_of_the_reader_stays_sparks_even_at_the_last_try() -> None:
         run(offsets, broken(), A, attempt=3)
 
 
-def test_a_failed_function_leaves_nothing_unread() -> None:
+def test_a_failed_task_reads_all_its_batches() -> None:
     batches = iter([batch((A, 1)), batch((A, 2))])
     failure(run(raises(ObjectConflict("key")), batches, A))
     assert next(batches, None) is None

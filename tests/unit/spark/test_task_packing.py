@@ -1,4 +1,4 @@
-"""Which task reads what."""
+"""The assignment of topic-partitions to tasks."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ def partitions(count: int) -> list[TopicPartition]:
     return [TopicPartition("t", number) for number in range(count)]
 
 
-def test_few_topic_partitions_have_a_task_each() -> None:
+def test_few_topic_partitions_have_one_task_each() -> None:
     layout = assign_tasks({tp: Range(0, 2) for tp in partitions(6)}, [TopicPartition("idle", 0)], cores=2)
     assert (len(layout.single), layout.shared) == (7, [])
 
 
-def test_many_small_ranges_share_a_few_tasks_for_each_core() -> None:
+def test_many_small_ranges_share_a_few_tasks_per_core() -> None:
     layout = assign_tasks({tp: Range(5, 7) for tp in partitions(512)}, [], cores=2)
     assert layout.single == []
     assert [len(task) for task in layout.shared] == [64] * 8
 
 
-def test_a_large_range_has_a_task_of_its_own_however_many_small_ones_there_are() -> None:
+def test_a_large_range_has_its_own_task_beside_many_small_ones() -> None:
     large = TopicPartition("large", 0)
     layout = assign_tasks({**{tp: Range(0, 2) for tp in partitions(100)}, large: Range(0, 1_000_000)}, [], cores=2)
     assert layout.single == [[(large, Range(0, 1_000_000))]]
     assert len(layout.shared) == 8
 
 
-def test_the_largest_range_begins_first() -> None:
+def test_the_largest_range_is_the_first_task() -> None:
     sizes = {tp: Range(0, 10 * (tp.partition + 1)) for tp in partitions(4)}
     layout = assign_tasks(sizes, [], cores=1)
     assert [task[0][0].partition for task in layout.single] == [3, 2, 1, 0]
 
 
-def test_shared_tasks_are_of_like_size() -> None:
+def test_shared_tasks_have_similar_sizes() -> None:
     sizes = {tp: Range(0, 9_000 if tp.partition < 8 else 10) for tp in partitions(200)}
     layout = assign_tasks(sizes, [], cores=2)
     loads = [sum(r.end - r.start for _, r in task) for task in [*layout.shared, *layout.single]]
     assert max(loads) - min(loads) < 9_000
 
 
-def test_nothing_to_do_is_no_task() -> None:
+def test_a_round_without_topic_partitions_has_no_task() -> None:
     assert assign_tasks({}, [], cores=2).members == []
 
 
 @given(st.dictionaries(st.integers(0, 200), st.integers(0, 50_000), max_size=60), st.sets(st.integers(201, 300)))
-def test_each_topic_partition_is_read_once(sizes: dict[int, int], idle: set[int]) -> None:
+def test_each_topic_partition_is_in_exactly_one_task(sizes: dict[int, int], idle: set[int]) -> None:
     ranges = {TopicPartition("t", number): Range(7, 7 + size) for number, size in sizes.items()}
     layout = assign_tasks(ranges, [TopicPartition("t", number) for number in idle], cores=2)
     read = [member for task in [*layout.single, *layout.shared] for member in task]

@@ -1,4 +1,4 @@
-"""How a deep verification goes through a topic-partition: stretch by stretch, around what Kafka no longer holds."""
+"""`verify --deep` compares a topic-partition chunk by chunk and skips records that Kafka no longer holds."""
 
 from __future__ import annotations
 
@@ -18,22 +18,15 @@ from sink_job.ledger.offset_checksum import checksum_range
 from sink_job.ledger.state import ClosedObject, LedgerState, PartitionState
 from sink_job.s3 import S3Settings
 from sink_job.verify import compare_job
-from sink_job.verify.audit import (
-    BucketState,
-    ComparisonResult,
-    Finding,
-    FindingType,
-    GenerationAudit,
-    KafkaOffsets,
-    PartitionResult,
-)
+from sink_job.verify.audit_input import BucketState, GenerationAudit, KafkaOffsets
 from sink_job.verify.compare_task import CompareInput
 from sink_job.verify.evidence import Evidence
+from sink_job.verify.results import ComparisonResult, Finding, FindingType, PartitionResult
 
 TP = TopicPartition("log", 0)
 
 
-def named(first: int, last: int) -> ClosedObject:
+def closed(first: int, last: int) -> ClosedObject:
     return ClosedObject(
         key=f"key+{first}",
         topic=TP.topic,
@@ -52,8 +45,8 @@ def named(first: int, last: int) -> ClosedObject:
 
 
 @dataclass
-class Kafka:
-    """An admin client and an engine that only writes down what it is asked to compare."""
+class RecordingKafka:
+    """An admin client, and an engine that records the requested comparisons."""
 
     held: list[int] = field(default_factory=lambda: [0])
     fails: list[bool] = field(default_factory=list)
@@ -77,10 +70,10 @@ class Kafka:
         for tp, (start, end) in ranges.items():
             given = msgspec.msgpack.decode(inputs[tp], type=CompareInput)
             self.ran.append((start, end, [(o.first, o.read) for o in given.objects]))
-        found = ComparisonResult(
+        comparison = ComparisonResult(
             objects=1, findings=[Finding(FindingType.RECORD_MISMATCH, 7, "m")] if len(self.ran) == 1 else []
         )
-        return {tp: msgspec.msgpack.encode(found) for tp in ranges}
+        return {tp: msgspec.msgpack.encode(comparison) for tp in ranges}
 
     def cancel(self) -> None: ...
     def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
@@ -99,19 +92,23 @@ class Kafka:
 
 
 def compared(
-    kafka: Kafka, *objects: ClosedObject, start: int = 0, missing: frozenset[str] = frozenset(), end: int | None = None
+    kafka: RecordingKafka,
+    *objects: ClosedObject,
+    start: int = 0,
+    missing: frozenset[str] = frozenset(),
+    end: int | None = None,
 ) -> PartitionResult:
     committed = max(o.last for o in objects) + 1
     state = LedgerState(partitions={str(TP): PartitionState(committed, committed, committed)}, settings={1: "{}"})
     evidence = Evidence(
-        lists=GenerationAudit(state, objects, []),
+        current=GenerationAudit(state, objects, []),
         bucket=BucketState(missing=missing),
-        log=KafkaOffsets(),
+        kafka=KafkaOffsets(),
         shapings={1: ObjectSettings()},
         live=[TP],
         objects={o.key: o for o in objects},
     )
-    verdict = PartitionResult(
+    result = PartitionResult(
         topic=TP.topic,
         partition=TP.partition,
         start=start,
@@ -125,69 +122,69 @@ def compared(
         end=end,
     )
     context = compare_job.CompareContext(s3=S3Settings(bucket="b"), admin=cast("KafkaAdmin", kafka), engine=kafka)
-    (found,) = compare_job.compare(evidence, [verdict], context, ErrorsSpec())
-    return found
+    (compared_result,) = compare_job.compare(evidence, [result], context, ErrorsSpec())
+    return compared_result
 
 
 @pytest.fixture(autouse=True)
-def small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two objects to a stretch, where it can be cut."""
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of two objects, unless a third one spans the end."""
     monkeypatch.setattr(compare_job, "CHUNK_BYTES", 150)
 
 
-def test_stretches_follow_each_other_and_end_where_no_object_goes_on() -> None:
-    kafka = Kafka()
-    compared(kafka, named(5, 9), named(10, 20), named(15, 30), named(40, 49), named(50, 59), start=3)
+def test_chunks_follow_each_other_and_end_between_objects() -> None:
+    kafka = RecordingKafka()
+    compared(kafka, closed(5, 9), closed(10, 20), closed(15, 30), closed(40, 49), closed(50, 59), start=3)
     assert kafka.ran == [
         (3, 40, [(5, True), (10, True), (15, True)]),
         (40, 60, [(40, True), (50, True)]),
     ]
 
 
-def test_what_stretches_find_adds_up() -> None:
-    verdict = compared(Kafka(), named(0, 9), named(10, 19), named(20, 29), named(30, 39))
-    assert verdict.compared == ComparisonResult(objects=2)
-    assert [finding.offset for finding in verdict.findings] == [7]
+def test_the_results_of_chunks_add_up() -> None:
+    result = compared(RecordingKafka(), closed(0, 9), closed(10, 19), closed(20, 29), closed(30, 39))
+    assert result.compared == ComparisonResult(objects=2)
+    assert [finding.offset for finding in result.findings] == [7]
 
 
-def test_objects_that_kafka_no_longer_holds_whole_are_not_read() -> None:
-    kafka = Kafka(held=[15])
-    verdict = compared(kafka, named(0, 9), named(10, 19), named(20, 29))
+def test_objects_that_kafka_no_longer_holds_completely_are_not_read() -> None:
+    kafka = RecordingKafka(held=[15])
+    result = compared(kafka, closed(0, 9), closed(10, 19), closed(20, 29))
     assert kafka.ran == [(15, 30, [(10, False), (20, True)])]
-    assert verdict.compared
-    assert verdict.compared.expired_objects == 2
+    assert result.compared
+    assert result.compared.expired_objects == 2
 
 
-def test_retention_between_two_stretches_is_noticed() -> None:
-    kafka = Kafka(held=[0, 35])
-    verdict = compared(kafka, named(0, 9), named(10, 19), named(20, 29), named(30, 39), named(40, 49))
+def test_retention_between_two_chunks_is_detected() -> None:
+    kafka = RecordingKafka(held=[0, 35])
+    result = compared(kafka, closed(0, 9), closed(10, 19), closed(20, 29), closed(30, 39), closed(40, 49))
     assert kafka.ran == [(0, 20, [(0, True), (10, True)]), (35, 50, [(30, False), (40, True)])]
-    assert verdict.compared
-    assert verdict.compared.expired_objects == 2
+    assert result.compared
+    assert result.compared.expired_objects == 2
 
 
-def test_a_stretch_into_which_retention_eats_is_begun_anew() -> None:
-    kafka = Kafka(held=[0, 10], fails=[True])
-    compared(kafka, named(0, 9), named(10, 19))
+def test_a_chunk_is_repeated_after_retention_deleted_its_records() -> None:
+    kafka = RecordingKafka(held=[0, 10], fails=[True])
+    compared(kafka, closed(0, 9), closed(10, 19))
     assert kafka.ran == [(10, 20, [(10, True)])]
 
 
-def test_retention_that_takes_all_leaves_nothing_to_compare() -> None:
-    kafka = Kafka(held=[100])
-    verdict = compared(kafka, named(0, 9), named(10, 19))
+def test_nothing_is_compared_after_retention_deleted_everything() -> None:
+    kafka = RecordingKafka(held=[100])
+    result = compared(kafka, closed(0, 9), closed(10, 19))
     assert kafka.ran == []
-    assert verdict.compared == ComparisonResult(expired_objects=2)
+    assert result.compared == ComparisonResult(expired_objects=2)
 
 
-def test_an_object_that_is_missing_still_claims_its_records() -> None:
-    kafka = Kafka()
-    verdict = compared(kafka, named(0, 9), named(10, 19), missing=frozenset({"key+10"}))
+def test_a_missing_object_still_accounts_for_its_records() -> None:
+    kafka = RecordingKafka()
+    result = compared(kafka, closed(0, 9), closed(10, 19), missing=frozenset({"key+10"}))
     assert kafka.ran == [(0, 20, [(0, True), (10, False)])]
-    assert verdict.compared
-    assert verdict.compared.expired_objects == 0
+    assert result.compared
+    assert result.compared.expired_objects == 0
 
 
-def test_nothing_is_read_behind_the_end_of_the_log() -> None:
-    kafka = Kafka()
-    compared(kafka, named(0, 9), named(10, 19), end=15)
+def test_nothing_is_read_after_the_end_of_the_log() -> None:
+    kafka = RecordingKafka()
+    compared(kafka, closed(0, 9), closed(10, 19), end=15)
     assert kafka.ran == [(0, 15, [(0, True), (10, True)])]

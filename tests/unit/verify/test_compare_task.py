@@ -1,4 +1,4 @@
-"""Comparing records with an object's body: what differs is found at its record."""
+"""Comparison of records with the content of an object."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from sink_job.ledger.state import OffsetChecksum
 from sink_job.verify.compare_task import ExpectedObject, first_difference, most_open
 
 
-def claimed(first: int, last: int) -> ExpectedObject:
+def expected_object(first: int, last: int) -> ExpectedObject:
     return ExpectedObject("k", "p", first, last, OffsetChecksum(), (), 1)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "stored", "index"),
+    ("expected", "stored", "index"),
     [
         (b"", b"", None),
         (b"abc", b"abc", None),
@@ -23,12 +23,12 @@ def claimed(first: int, last: int) -> ExpectedObject:
         (b"abc", b"", 0),
     ],
 )
-def test_the_first_different_byte_is_found(wanted: bytes, stored: bytes, index: int | None) -> None:
-    assert first_difference(memoryview(wanted), stored) == index
+def test_the_first_different_byte_is_located(expected: bytes, stored: bytes, index: int | None) -> None:
+    assert first_difference(memoryview(expected), stored) == index
 
 
-def test_as_many_bodies_are_open_at_once_as_objects_span_an_offset() -> None:
+def test_the_number_of_open_objects_is_the_maximum_that_spans_an_offset() -> None:
     assert most_open([]) == 0
-    assert most_open([claimed(0, 4), claimed(5, 9)]) == 1
-    assert most_open([claimed(0, 5), claimed(5, 9), claimed(6, 7)]) == 2
-    assert most_open([claimed(0, 100), *(claimed(n, n + 10) for n in range(10))]) == 11
+    assert most_open([expected_object(0, 4), expected_object(5, 9)]) == 1
+    assert most_open([expected_object(0, 5), expected_object(5, 9), expected_object(6, 7)]) == 2
+    assert most_open([expected_object(0, 100), *(expected_object(n, n + 10) for n in range(10))]) == 11

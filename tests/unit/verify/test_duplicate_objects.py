@@ -1,4 +1,4 @@
-"""Which objects beside a sink's own hold its records, by their keys."""
+"""Detection of duplicates of a sink's objects by their keys."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sink_job.verify.duplicate_objects import DuplicateDetector, KeyOrigin, Othe
 from tests.unit.rotation.settings import shaping
 
 PLAIN, GZIPPED = shaping(), shaping(format={"compression": "Gzip"})
-HERE = KeyOrigin(TopicPartition("log", 3), 10)
+ORIGIN = KeyOrigin(TopicPartition("log", 3), 10)
 
 
-def place(name: str, *, settings: Any = PLAIN, claimed: set[tuple[str, str]] | None = None) -> KeyOrigin | OtherObject:
+def origin(name: str, *, settings: Any = PLAIN, claimed: set[tuple[str, str]] | None = None) -> KeyOrigin | OtherObject:
     return DuplicateDetector([settings], ["log"], claimed or ()).origin(f"topics/log/{name}")
 
 
@@ -35,16 +35,16 @@ def place(name: str, *, settings: Any = PLAIN, claimed: set[tuple[str, str]] | N
         "_id=7/log+3+10.json",
     ],
 )
-def test_a_key_that_readers_take_for_one_of_ours_says_where_its_records_come_from(name: str) -> None:
-    assert place(name) == HERE
+def test_a_key_in_the_form_of_the_sink_has_an_origin(name: str) -> None:
+    assert origin(name) == ORIGIN
 
 
-def test_the_copy_of_a_compressed_object_without_its_compression_is_of_ours() -> None:
-    assert place("p/log+3+0000000010.json", settings=GZIPPED) == HERE
+def test_an_uncompressed_copy_of_a_compressed_object_has_an_origin() -> None:
+    assert origin("p/log+3+0000000010.json", settings=GZIPPED) == ORIGIN
 
 
-def test_a_partition_below_zero_is_said_as_it_is() -> None:
-    assert place("p/log+-1+0000000010.json") == KeyOrigin(TopicPartition("log", -1), 10)
+def test_a_negative_partition_is_returned_unchanged() -> None:
+    assert origin("p/log+-1+0000000010.json") == KeyOrigin(TopicPartition("log", -1), 10)
 
 
 @pytest.mark.parametrize(
@@ -62,19 +62,19 @@ def test_a_partition_below_zero_is_said_as_it_is() -> None:
     ],
 )
 def test_other_keys_are_foreign(name: str) -> None:
-    assert place(name) is OtherObject.FOREIGN
+    assert origin(name) is OtherObject.FOREIGN
 
 
 @pytest.mark.parametrize("name", ["_old/log+3+10.json", "p/.log+3+10.json", "p/_log+3+10.json", ".tmp/x"])
-def test_names_that_readers_pass_over_are_hidden(name: str) -> None:
-    assert place(name) is OtherObject.HIDDEN
+def test_names_that_readers_skip_are_hidden(name: str) -> None:
+    assert origin(name) is OtherObject.HIDDEN
 
 
-def test_an_extension_that_another_sink_has_claimed_for_the_topic_is_that_sinks() -> None:
+def test_an_extension_that_another_sink_has_claimed_belongs_to_that_sink() -> None:
     claimed = {("log", ".json"), ("log", ".json.gz"), ("other", ".json.zst")}
-    assert place("p/log+3+0000000010.json.gz", claimed=claimed) is OtherObject.ANOTHER_SINKS
-    assert place("p/log+3+0000000010.json.zst", claimed=claimed) == HERE
-    assert place("p/log+3+10.json", claimed=claimed) == HERE
+    assert origin("p/log+3+0000000010.json.gz", claimed=claimed) is OtherObject.ANOTHER_SINKS
+    assert origin("p/log+3+0000000010.json.zst", claimed=claimed) == ORIGIN
+    assert origin("p/log+3+10.json", claimed=claimed) == ORIGIN
 
 
 @given(
@@ -83,6 +83,6 @@ def test_an_extension_that_another_sink_has_claimed_for_the_topic_is_that_sinks(
     partition=st.integers(0, 2**31 - 1),
     first=st.integers(0, 2**63 - 1),
 )
-def test_every_key_of_the_sink_is_known(settings: Any, path: str, partition: int, first: int) -> None:
+def test_every_key_of_the_sink_has_an_origin(settings: Any, path: str, partition: int, first: int) -> None:
     key = object_key(settings, "log", path, partition, first)
     assert DuplicateDetector([settings], ["log"]).origin(key) == KeyOrigin(TopicPartition("log", partition), first)

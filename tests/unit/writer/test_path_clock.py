@@ -22,8 +22,9 @@ from sink_job.coordinator.topic_discovery import initial_state
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.offset_checksum import checksum
 from sink_job.ledger.staging import StagingReader, StagingWriter
-from sink_job.ledger.state import ClosedObject, OpenObject, PartitionDelta, PartitionState, SourceRange, diff, patch
-from sink_job.s3 import Part, S3Client
+from sink_job.ledger.state import ClosedObject, OpenObject, PartitionDelta, PartitionState, SourceRange
+from sink_job.ledger.transitions import diff, patch
+from sink_job.s3 import S3Client, UploadedPart
 from sink_job.s3.checksums import crc64nvme
 from sink_job.writer.partition_writer import PartitionWriter, TaskInput, TaskResult
 from sink_job.writer.record_pipeline import RecordPipeline
@@ -53,8 +54,8 @@ class MemoryStore:
     def create_upload(self, key: str) -> str:
         return f"upload of {key}"
 
-    def upload_part(self, key: str, upload: str, number: int, body: bytes, crc: int) -> Part:
-        return Part(number=number, etag=f"{crc:x}", crc=crc64nvme(body), size=len(body))
+    def upload_part(self, key: str, upload: str, number: int, body: bytes, crc: int) -> UploadedPart:
+        return UploadedPart(number=number, etag=f"{crc:x}", crc=crc64nvme(body), size=len(body))
 
 
 @dataclass

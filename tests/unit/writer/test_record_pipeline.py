@@ -134,7 +134,7 @@ def test_keys_and_extensions_are_those_of_the_settings() -> None:
     assert found.compression.extension == ".gz"
 
 
-def test_what_is_not_built_is_refused() -> None:
+def test_an_unsupported_setting_is_rejected() -> None:
     with pytest.raises(ValueError, match="onNullValue Write"):
         pipeline(OnNullValue.WRITE)
     with pytest.raises(ValueError, match="compression Zstd"):

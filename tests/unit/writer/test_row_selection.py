@@ -30,7 +30,7 @@ def chosen(objects: list[Thing], batch: Rows, clock: int) -> dict[Thing, list[in
     return found
 
 
-def test_an_object_gets_the_records_of_its_path_in_its_stretches() -> None:
+def test_an_object_gets_the_records_of_its_path_in_its_source_ranges() -> None:
     a = Thing("a", (SourceRange(10, 12, 0), SourceRange(14, 16, 0)))
     b = Thing("b", (SourceRange(10, 20, 0),))
     assert chosen([a, b], rows(10, [0, 0, 0, 1, 0, 0, 0]), 0) == {a: [10, 11, 14, 15], b: [13]}
@@ -41,7 +41,7 @@ def test_refused_records_belong_to_nothing() -> None:
     assert chosen([a], rows(0, [REJECTED, 0, -2]), 0) == {a: [1]}
 
 
-def test_a_stretch_holds_for_its_own_clock() -> None:
+def test_a_source_range_applies_to_its_own_clock() -> None:
     a = Thing("a", (SourceRange(0, 2, 1000), SourceRange(2, 4, 2000)))
     assert chosen([a], rows(0, [0, 0, 0, 0]), 1000) == {a: [0, 1]}
     assert chosen([a], rows(0, [0, 0, 0, 0]), 2000) == {a: [2, 3]}
@@ -52,14 +52,14 @@ def test_objects_of_one_path_that_follow_each_other_share_nothing() -> None:
     assert chosen([first, second], rows(0, [0, 0, 0]), 0) == {first: [0, 1], second: [2]}
 
 
-def test_each_clock_is_looked_at_no_further_than_its_stretches() -> None:
+def test_clock_ranges_cover_only_source_ranges_of_the_clock() -> None:
     a = Thing("a", (SourceRange(0, 5, 1), SourceRange(5, 50, 2)))
     b = Thing("b", (SourceRange(3, 8, 1), SourceRange(60, 70, 3)))
     assert clock_ranges([a, b], 2, 20) == {1: (2, 8), 2: (5, 21)}
 
 
 @given(st.lists(st.integers(-2, 1), min_size=1, max_size=40), st.data())
-def test_every_record_is_chosen_once_by_stretches_that_divide_the_offsets(
+def test_each_record_is_selected_once_by_source_ranges_that_divide_the_offsets(
     codes: list[int], data: st.DataObject
 ) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, len(codes)), max_size=5)))

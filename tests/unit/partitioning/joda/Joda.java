@@ -10,7 +10,7 @@ import org.joda.time.format.DateTimeFormat;
 import org.joda.time.format.DateTimeFormatter;
 import org.joda.time.format.ISODateTimeFormat;
 
-/** Answers questions about time, a line each, by Joda-Time: what the cutting code is held against. */
+/** Computes times with Joda-Time, one request per line. The reference for the partitioning code. */
 public class Joda {
     private static final DateTimeFormatter ISO = ISODateTimeFormat.dateTimeParser().withZoneUTC();
 
@@ -21,7 +21,7 @@ public class Joda {
             String answer;
             try {
                 answer = answer(line.split("\t", -1));
-            } catch (IllegalArgumentException | ArithmeticException wrong) {
+            } catch (IllegalArgumentException | ArithmeticException error) {
                 answer = "refused";
             }
             out.println(answer);
@@ -46,7 +46,7 @@ public class Joda {
         }
     }
 
-    /** The bucket of a time, printed. */
+    /** The formatted start of the time bucket of a time. */
     private static String path(String zoneId, long duration, String pattern, String locale, long time) {
         DateTimeZone zone = DateTimeZone.forID(zoneId);
         long bucket = zone.convertUTCToLocal(time) / duration * duration;
@@ -54,7 +54,7 @@ public class Joda {
         return new DateTime(zone.convertLocalToUTC(bucket, false)).toString(format);
     }
 
-    /** The next point of a grid that starts anew at each midnight. */
+    /** The next point of a schedule that restarts at each midnight. */
     private static long point(String zoneId, long period, long now) {
         DateTime start = new DateTime(now).withZone(DateTimeZone.forID(zoneId)).withTimeAtStartOfDay();
         long length = new Duration(start, start.plusDays(1)).getMillis();
