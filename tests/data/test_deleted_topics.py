@@ -74,7 +74,7 @@ def test_with_continue_its_open_objects_are_discarded_and_other_topics_continue(
         key: sink_fixture.contents()[key] for key in sink_fixture.contents() if "/gone/" in key or key in visible
     } == visible
     first = 15 - lost
-    (report,) = [r.message for r in caplog.records if r.levelno == logging.WARNING and "lost" in r.message]
+    (report,) = [r.message for r in caplog.records if r.levelno == logging.WARNING and "no longer holds" in r.message]
     assert all(word in report for word in ("gone-0", f"gone+0+{first:010d}.json", f"offsets {first} to 14"))
     found = results(sink_fixture, ONE)
     assert [(v.findings, v.lost) for v in found.values()] == [((), lost), ((), 0)]
@@ -133,7 +133,7 @@ def test_nothing_is_rebuilt_from_a_recreated_topic_of_the_same_name(sink_fixture
     sink_fixture.run(BOTH, DONE, **reading("log", "gone", flush_size=100))
     lose_unpublished(sink_fixture)
     again = replace(ONE, other_topics={"gone": "another-id"})
-    with pytest.raises(DataLoss, match="topic gone was deleted and created again"):
+    with pytest.raises(DataLoss, match="topic gone was deleted and re-created"):
         sink_fixture.run(again, DONE, **reading("log"))
     sink_fixture.run(again, DONE, **reading("log", on_data_loss="Continue"))
     assert [key for key in sink_fixture.contents() if "/gone/" in key] == []
