@@ -46,7 +46,7 @@ REPLACED = {
     r"in the way": "conflicts with",
     r"by itself|by themselves": "automatically, without user action",
     r"whether it is so|not foreseen": "(a plain sentence)",
-    r"heals?|healed": "restarts, recovers",
+    r"heals|healed": "restarts, recovers",
 }
 
 _PATTERNS = [
