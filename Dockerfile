@@ -95,10 +95,11 @@ ARG S3SINK_JARS
 ENV S3SINK_CACHE=/opt/s3sink/cache PYTHONPATH=/src SPARK_LOCAL_IP=127.0.0.1
 COPY sink_job/__init__.py /src/sink_job/
 COPY sink_job/api /src/sink_job/api
+COPY sink_job/engine /src/sink_job/engine
 COPY sink_job/kafka /src/sink_job/kafka
 COPY sink_job/spark /src/sink_job/spark
 COPY container/prepare_image.py /src/
-RUN /opt/s3sink/bin/python /src/bake.py /baked && chmod -R a+rX /baked
+RUN /opt/s3sink/bin/python /src/prepare_image.py /baked && chmod -R a+rX /baked
 
 # ---- the job's image: drivers and executors ------------------------------------------------------------------------
 FROM java AS job

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -119,3 +121,22 @@ def test_the_operator_image_has_no_spark_or_s3_and_the_job_image_no_kubernetes_c
 )
 def test_the_build_cache_keeps_the_stages_that_a_target_copies_from(target: str, stages: list[str]) -> None:
     assert stages_beside(TEXT, target) == stages
+
+
+def test_every_script_that_a_stage_runs_is_copied_into_it() -> None:
+    scripts = re.findall(r"python3? /src/(\w+\.py)", " ".join(stage("job-baked")))
+    assert scripts
+    copied = " ".join(names_of("COPY", stage("job-baked")))
+    assert all(f"container/{script} /src/" in copied for script in scripts)
+
+
+def test_the_archive_stage_copies_every_package_that_the_archive_imports() -> None:
+    command = (
+        "import sys, sink_job.spark.class_data_sharing, sink_job.spark.engine, sink_job.spark.session;"
+        "print(*sorted({name.split('.')[1] for name in sys.modules if name.startswith('sink_job.')}))"
+    )
+    imported = subprocess.run(
+        [sys.executable, "-c", command], check=True, capture_output=True, text=True
+    ).stdout.split()
+    copied = " ".join(names_of("COPY", stage("job-baked")))
+    assert {name for name in imported if f"sink_job/{name} /src/sink_job/{name}" not in copied} == set()
