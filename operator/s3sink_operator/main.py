@@ -237,7 +237,9 @@ async def _processing(queue: WorkQueue[SinkKey], key: SinkKey) -> AsyncIterator[
     try:
         yield
     except Exception:
-        _log.exception("%s: reconcile failed with an unexpected error", key)
+        _log.exception(
+            "%s: reconcile failed with an unexpected error; it is retried. The running driver is not affected", key
+        )
         queue.add(key, 60)
     finally:
         queue.done(key)

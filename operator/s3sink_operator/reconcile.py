@@ -65,7 +65,9 @@ class Reconciler:
             requeue_s = self._retry(key, error)
             RECONCILES.labels(result="retry").inc()
         except Exception as error:
-            _log.exception("%s: reconcile failed with an unexpected error", key)
+            _log.exception(
+                "%s: reconcile failed with an unexpected error; it is retried. The running driver is not affected", key
+            )
             await self._report_error(
                 key, f"reconcile failed with an unexpected error ({type(error).__name__}): see the operator log"
             )

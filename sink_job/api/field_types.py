@@ -220,7 +220,7 @@ def check_topics_dir(text: str) -> None:
     if {".", ".."} & set(elements):
         raise ValueError("has an element . or ..")
     if RESERVED in elements:
-        raise ValueError(f"has the element {RESERVED}, which is reserved for ledgers")
+        raise ValueError(f"contains the directory {RESERVED}, which is reserved for ledgers")
 
 
 def check_delimiter(text: str) -> None:

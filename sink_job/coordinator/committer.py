@@ -200,7 +200,9 @@ class Committer:
                 mine = {tp: o for tp, o in offsets.items() if tp.topic == topic}
                 self._offsets.alter_group_offsets(self._group, mine, metadata=self._metadata)
             except TopicNotFound as missing:
-                _log.warning("no offsets are committed for a deleted topic: %s", missing)
+                _log.warning(
+                    "offsets of a topic that no longer exists are not committed; its objects stay in S3: %s", missing
+                )
 
     @property
     def committed(self) -> dict[TopicPartition, int]:

@@ -175,8 +175,8 @@ class RoundLoop:
                 self._run_round(RoundPlan({}, partitions), close=True, settings=number)
         if select():
             raise TransientError(
-                f"uploads to s3://{self._s3.bucket} disappear while objects are closed ({MAX_REBUILD_ATTEMPTS} "
-                "times in a row)"
+                f"uploads to s3://{self._s3.bucket} disappear while objects are closed ({MAX_REBUILD_ATTEMPTS} times "
+                "in a row). Check whether a lifecycle rule or another program aborts multipart uploads of this sink."
             )
 
     # -- rounds ------------------------------------------------------------------------------------------------------
@@ -254,9 +254,8 @@ class RoundLoop:
     def _run_round(self, planned: RoundPlan, *, close: bool = False, settings: int | None = None) -> None:
         """One round: tasks, record, publish, commit."""
         committer = self._committer
-        number = settings or self.state.current_settings()
-        started = self.context.clock()
-        results = self._dispatcher.write(planned, self.state, now=self._now, settings=number, close=close)
+        settings, started = settings or self.state.current_settings(), self.context.clock()
+        results = self._dispatcher.write(planned, self.state, now=self._now, settings=settings, close=close)
         if planned.ranges:
             self._check_same_topics()
         lost = {tp: r.lost for tp, r in results.items() if r.lost is not None}

@@ -94,7 +94,8 @@ class TaskDispatcher:
         self._abort(result for tp, result in done.items() if tp not in left)
         raise TransientError(
             f"uploads to s3://{self._ledger.s3.bucket} disappear during rebuilds, {MAX_REBUILD_ATTEMPTS} "
-            f"times in a row: {done[min(left)].lost}"
+            f"times in a row: {done[min(left)].lost}. Check whether a lifecycle rule or another program aborts "
+            "multipart uploads of this sink."
         )
 
     def _abort(self, results: Iterable[RebuildResult]) -> None:

@@ -188,7 +188,7 @@ class _Run:
         )
         present = machine_memory() if self.cluster is None else None
         if present is not None and self.memory.total > present:
-            _log.warning("this machine has only %d MiB of memory: use --memory or --cores", present >> 20)
+            _log.warning("this machine has only %d MiB of memory: decrease --cores, or set --memory", present >> 20)
         self.signals.on_stop(self.progress.stopping)
         self.signals.on_stop(s3.cancel_retries)
         s3.check_access()

@@ -81,7 +81,10 @@ _ISOLATION = {"ReadCommitted": "read_committed", "ReadUncommitted": "read_uncomm
 def _read(name: str, secret: str, key: str, secret_dirs: Mapping[str, Path]) -> str:
     where = f"spec.kafka.propertySecrets, {name}"
     if secret not in secret_dirs:
-        raise SecretNotFound(f"{where}: {secret} has no directory here; on a laptop use --secret {secret}=DIRECTORY")
+        raise SecretNotFound(
+            f"{where}: the Secret {secret} is not mounted. In Kubernetes, check that it exists in the sink's "
+            f"namespace; elsewhere use --secret {secret}=DIRECTORY, with one file for each of its keys."
+        )
     try:
         return (secret_dirs[secret] / key).read_text(encoding="utf-8").removesuffix("\n")
     except FileNotFoundError:

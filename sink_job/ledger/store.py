@@ -111,9 +111,9 @@ class Ledger:
             if state:
                 return state
         raise ConfigurationError(
-            f"the ledger s3://{self.s3.bucket}/{self.root} has a gap in its records: a record was deleted. Restore the "
-            "missing object below ledger/ (bucket versioning), or choose another sinkId, which starts at the group's "
-            "offsets."
+            f"the ledger s3://{self.s3.bucket}/{self.root} has a gap: a record of the ledger was deleted. Restore the "
+            "missing object below ledger/ (bucket versioning), or choose another sinkId and topicsDir; that sink "
+            "starts at the offsets of its consumer group, or as spec.kafka.startingOffsets says."
         )
 
     def _read(self, chain: sequence.Chain) -> LedgerState | None:
@@ -217,7 +217,9 @@ class Ledger:
             if record is None or record.attempt != self.attempt:
                 raise LedgerFenced(
                     f"another driver has taken over the ledger s3://{self.s3.bucket}/{self.root} "
-                    f"(record {number}{self._describe_writer(record)}); this one stops."
+                    f"(record {number}{self._describe_writer(record)}); this one stops. "
+                    "If this repeats, another deployment uses the same bucket, topicsDir and sinkId: stop one of the "
+                    "two."
                 )
 
     def _stored(self, number: int) -> Record | None:

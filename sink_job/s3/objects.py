@@ -116,7 +116,8 @@ class ObjectCalls(BucketCalls):
         if head.crc64nvme not in (None, crc):
             raise ChecksumMismatch(
                 f"{self._transport.settings.url}/{key}: the CRC64NVME of the downloaded bytes is {checksums.b64(crc)}, "
-                f"the store reports {checksums.b64(head.crc64nvme or 0)}",
+                f"the store reports {checksums.b64(head.crc64nvme or 0)}. Try again; if it repeats, the stored object "
+                "is damaged.",
                 key,
             )
 

@@ -68,6 +68,7 @@ class S3Settings:
 def _directory(secret: str, field_name: str, secret_dirs: Mapping[str, Path]) -> Path:
     if secret not in secret_dirs:
         raise SecretNotFound(
-            f"spec.s3.{field_name}.secret: {secret} has no directory here; on a laptop use --secret {secret}=DIRECTORY"
+            f"spec.s3.{field_name}.secret: the Secret {secret} is not mounted. In Kubernetes, check that it exists in "
+            f"the sink's namespace; elsewhere use --secret {secret}=DIRECTORY, with one file for each of its keys."
         )
     return secret_dirs[secret]

@@ -258,7 +258,7 @@ INVALID = [
     case(
         "a topicsDir inside the ledgers is rejected",
         {"spec.s3.topicsDir": "data/_s3sink"},
-        "spec.s3.topicsDir: data/_s3sink has the element _s3sink, which is reserved for ledgers",
+        "spec.s3.topicsDir: data/_s3sink contains the directory _s3sink, which is reserved for ledgers",
     ),
     case(
         "a topicsDir with a parent directory is rejected",

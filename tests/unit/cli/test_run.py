@@ -138,7 +138,7 @@ def test_a_missing_secret_is_reported_with_its_field(tmp_path: Path, capsys: pyt
     path = write(tmp_path, "")
     path.write_text(path.read_text().replace("bucket: archive", "bucket: archive, credentials: {secret: s3-keys}"))
     assert main(["run", str(path)]) == 7
-    assert "SecretNotFound: spec.s3.credentials.secret: s3-keys has no directory" in capsys.readouterr().err
+    assert "SecretNotFound: spec.s3.credentials.secret: the Secret s3-keys is not mounted" in capsys.readouterr().err
 
 
 def test_parts_that_do_not_fit_exit_with_7_and_the_required_memory(

@@ -54,7 +54,7 @@ def test_a_secret_of_several_lines_keeps_its_inner_newlines(tmp_path: Path) -> N
 
 
 def test_the_error_for_a_secret_without_a_directory_names_it(login: dict[str, Path]) -> None:
-    with pytest.raises(SecretNotFound, match=r"sasl\.jaas\.config: login has no directory here.*--secret login="):
+    with pytest.raises(SecretNotFound, match=r"sasl\.jaas\.config: the Secret login is not mounted.*--secret login="):
         KafkaProperties.of(kafka(**jaas()), {})
 
 

@@ -34,7 +34,9 @@ def test_without_secrets_the_defaults_of_botocore_and_the_system_are_used() -> N
     assert (settings.credentials_dir, settings.ca_file) == (None, None)
 
 
-@pytest.mark.parametrize(("given", "missing"), [("keys", "spec.s3.caSecret.secret: authority"), ("authority", "keys")])
+@pytest.mark.parametrize(
+    ("given", "missing"), [("keys", "spec.s3.caSecret.secret: the Secret authority"), ("authority", "keys")]
+)
 def test_the_error_for_a_secret_without_a_directory_names_it(given: str, missing: str) -> None:
     with pytest.raises(SecretNotFound, match=missing):
         S3Settings.of(spec.S3Spec.model_validate(SPEC), {given: Path("/x")})
