@@ -127,8 +127,8 @@ COPY --from=code /opt/s3sink /opt/s3sink
 ENV PATH=/opt/s3sink/bin:$PATH HOME=/tmp PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 S3SINK_CACHE=/opt/s3sink/cache
 # Of the JVM in which Spark puts together the command of the JVM that stays: it runs for a second.
 ENV SPARK_LAUNCHER_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# An archive that does not belong to these files would be passed over in silence at every start.
-RUN python -c "from sink_job.spark import archive, jars; assert archive.archive_path(jars.connector_jars()).exists()"
+# A JVM silently ignores an archive of other files at each start.
+RUN python -c "from sink_job.spark.jars import archive_path, connector_jars; assert archive_path(connector_jars()).exists()"
 WORKDIR /tmp
 USER 10001:10001
 EXPOSE 8042 7078 7079

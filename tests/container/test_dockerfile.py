@@ -140,3 +140,10 @@ def test_the_archive_stage_copies_every_package_that_the_archive_imports() -> No
     ).stdout.split()
     copied = " ".join(names_of("COPY", stage("job-baked")))
     assert {name for name in imported if f"sink_job/{name} /src/sink_job/{name}" not in copied} == set()
+
+
+def test_every_python_command_of_the_dockerfile_imports_names_that_exist() -> None:
+    commands = re.findall(r'python -c "([^"]+)"', TEXT)
+    assert commands
+    imports = [part for command in commands for part in command.split(";") if part.strip().startswith("from ")]
+    subprocess.run([sys.executable, "-c", ";".join(imports)], check=True)

@@ -42,7 +42,7 @@ def test_three_faults_under_load_leave_every_record_in_one_object(tmp_path: Path
         assert run.wait(900) == 0, run.log
     figures = json.loads((tmp_path / "report.json").read_text())
     assert figures["cycles"] == 3
-    assert figures["proofs"] == 1
+    assert figures["verified"] == 1
     assert figures["records"] > 0
     assert figures["findings"] == []
     assert list((tmp_path / "t").glob("s3chaos-*")) == []
