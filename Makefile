@@ -32,7 +32,7 @@ help: ## this list
 setup: ## .venv from requirements.lock (every other target does it first)
 	@$(SETUP)
 
-demo: ## a real broker, an S3 server, 336,776 flights, a kill -9, and the proof that nothing is lost or doubled
+demo: ## a real broker, an S3 server, 336,776 flights, a kill -9, and the proof that nothing is lost or duplicated
 	@$(SETUP) s3-server jars
 	@$(BIN)/python -m demo run
 
@@ -63,7 +63,7 @@ prepare-kubernetes: # the part of it that needs no packages
 prepare-cluster: ## what test-cluster builds once a machine: Kubernetes, helm, kubeconform and the images
 	@$(SETUP) s3-server jars kubernetes images
 
-coverage: setup ## branch coverage of the fast tests, with the floor of pyproject.toml
+coverage: setup ## branch coverage of the fast tests, with the minimum of pyproject.toml
 	@$(PYTEST) -m "$(FAST)" --hypothesis-profile=fast --cov --cov-report=term:skip-covered $(ARGS)
 
 chaos: setup ## whole sinks in simulated time under random faults for an hour (ARGS="--minutes 5 --seed N", ARGS=--real)
