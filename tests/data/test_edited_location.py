@@ -154,6 +154,6 @@ def test_a_new_ledger_continues_after_the_published_objects(sink_fixture: SinkFi
 def test_a_new_ledger_starts_at_offsets_that_another_consumer_committed(sink_fixture: SinkFixture) -> None:
     sink_fixture.run(SyntheticLog(records=25), DONE, flush_size=10)
     sink_fixture.set_group({"log-0": 12})
-    (sink_fixture.folder / "group.marks").write_text("{}")
+    (sink_fixture.folder / "group.metadata").write_text("{}")
     sink_fixture.run(SyntheticLog(records=25), ALL, flush_size=10, spec=edited(sink_fixture, topicsDir="lake"))
     assert "lake/log/partition=0/log+0+0000000012.json" in sink_fixture.contents()

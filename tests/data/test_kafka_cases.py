@@ -287,7 +287,7 @@ def test_offsets_removed_by_retention_stop_the_sink_with_an_error(spark_fixture:
     spark_fixture.run(sink, UNTIL_CAUGHT_UP)
     spark_fixture.topics.produce(log, records(range(25, 50)))
     spark_fixture.topics.delete_records(log, 0, 40)
-    with pytest.raises(DataLoss, match=rf"{log}-0: 25 to 39\): retention has eaten them") as error:
+    with pytest.raises(DataLoss, match=rf"{log}-0: 25 to 39\): retention has deleted them") as error:
         spark_fixture.run(sink, UNTIL_CAUGHT_UP)
     assert error.value.exit_code == 5
     assert in_objects(spark_fixture) == list(range(20))

@@ -167,7 +167,7 @@ class FileConsumerGroup:
 
     @property
     def _metadata(self) -> Path:
-        return self.path.with_suffix(".metadata_of")
+        return self.path.with_suffix(".metadata")
 
     @staticmethod
     def _read(path: Path) -> dict[str, Any]:
