@@ -93,7 +93,7 @@ def test_the_upload_of_a_crashed_round_is_aborted_after_a_settings_change(
 
 def test_a_truncated_log_stops_the_sink(sink_fixture: SinkFixture) -> None:
     sink_fixture.run(SyntheticLog(records=15), ALL, flush_size=100)
-    with pytest.raises(DataLoss, match="log-0: the log ends at 10, though it was read up to 14"):
+    with pytest.raises(DataLoss, match="log-0: the log was truncated: it ends at 10, but was read up to 14"):
         sink_fixture.run(SyntheticLog(records=10), ALL, flush_size=100)
 
 
@@ -115,7 +115,7 @@ def test_with_on_data_loss_continue_a_truncated_log_is_read_from_the_last_positi
     sink_fixture.run(SyntheticLog(records=10), ALL, flush_size=100, spec=spec)
     sink_fixture.run(SyntheticLog(records=20), ALL, flush_size=100, spec=spec)
     assert sink_fixture.offsets(SECOND) == list(range(15, 20))
-    assert [record.levelname for record in caplog.records if "has lost its tail" in record.message] == ["WARNING"]
+    assert [record.levelname for record in caplog.records if "the log was truncated" in record.message] == ["WARNING"]
 
 
 # -- a topic of a pattern that is deleted during a round -------------------------------------------------------------
