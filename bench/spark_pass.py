@@ -66,7 +66,7 @@ class RoundLog(Progress):
         super().__init__(sink, clock)
         self.rounds: list[tuple[int, int]] = []
 
-    def round_done(self, results: Any, commits: Any, *, started: int, recorded: int, ended: int) -> None:
+    def round_completed(self, results: Any, commits: Any, *, started: int, recorded: int, ended: int) -> None:
         super().round_completed(results, commits, started=started, recorded=recorded, ended=ended)
         self.rounds.append((recorded - started, ended - recorded))
 
