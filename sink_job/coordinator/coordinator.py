@@ -26,7 +26,6 @@ from sink_job.ledger.store import Ledger
 from sink_job.ledger.takeover import take_over
 from sink_job.ledger.transitions import diff
 from sink_job.s3 import S3Client, connect, lifecycle_warning, probe
-from sink_job.writer.record_pipeline import RecordPipeline
 
 _log = logging.getLogger(__name__)
 
@@ -47,9 +46,8 @@ class Coordinator:
         self._ledger = Ledger(self._s3, self._root, context.attempt)
         self._discovery = TopicDiscovery(sink, context.admin)
         self._clock = HostClock(context.clock, context.store_clock, self._s3, context.steady_clock)
-        extension = RecordPipeline.of(self._shaping, sink.spec.errors).extension
         self._claims = TopicClaims(
-            self._s3, self._shaping, extension, sink.sink_id, context.owner, take_over=stop_condition.take_over
+            self._s3, self._shaping, sink.sink_id, context.owner, take_over=stop_condition.take_over
         )
 
     def stop(self) -> None:

@@ -20,7 +20,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger import files
 from sink_job.ledger.generations import ledger_of
 from sink_job.ledger.state import KafkaIdentity
-from sink_job.partitioning.object_keys import parse_key, topic_prefix
+from sink_job.partitioning.object_keys import extension, parse_key, topic_prefix
 from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client
 
 MAX_ACQUIRE_ATTEMPTS = 5
@@ -97,7 +97,6 @@ def _holder(s3: S3Client, key: str, what: str) -> Owner | None:
 def claim_all(
     s3: S3Client,
     shaping: ObjectSettings,
-    extension: str,
     sink_id: str,
     owner: Owner,
     topics: Iterable[str],
@@ -107,7 +106,7 @@ def claim_all(
     """Claims the ledger, and topicsDir, topic and extension of each topic. Raises as `acquire`."""
     root = ledger_root(shaping.s3.topics_dir, sink_id)
     claim_ledger(s3, root, owner, take_over=take_over)
-    claim_topics(s3, shaping, extension, owner, topics, take_over=take_over)
+    claim_topics(s3, shaping, owner, topics, take_over=take_over)
 
 
 def claim_ledger(s3: S3Client, root: str, owner: Owner, *, take_over: bool = False) -> None:
@@ -116,19 +115,13 @@ def claim_ledger(s3: S3Client, root: str, owner: Owner, *, take_over: bool = Fal
 
 
 def claim_topics(
-    s3: S3Client,
-    shaping: ObjectSettings,
-    extension: str,
-    owner: Owner,
-    topics: Iterable[str],
-    *,
-    take_over: bool = False,
+    s3: S3Client, shaping: ObjectSettings, owner: Owner, topics: Iterable[str], *, take_over: bool = False
 ) -> None:
     """Claims topicsDir, topic and extension of each topic. Raises as `acquire`."""
-    prefix = claims_prefix(shaping.s3.topics_dir)
+    prefix, suffix = claims_prefix(shaping.s3.topics_dir), extension(shaping)
     for topic in topics:
-        what = f"topic {topic} as {extension} below s3://{s3.bucket}/{shaping.s3.topics_dir}"
-        acquire(s3, f"{prefix}{topic}/{extension.lstrip('.')}.json", owner, what, take_over=take_over)
+        what = f"topic {topic} as {suffix} below s3://{s3.bucket}/{shaping.s3.topics_dir}"
+        acquire(s3, f"{prefix}{topic}/{suffix.lstrip('.')}.json", owner, what, take_over=take_over)
 
 
 def check_topic_ids(recorded: KafkaIdentity | None, current: KafkaIdentity) -> KafkaIdentity:

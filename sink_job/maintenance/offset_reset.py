@@ -32,7 +32,6 @@ from sink_job.ledger.state import (
 from sink_job.ledger.transitions import diff
 from sink_job.maintenance.existing_objects import check_empty, check_existing_objects
 from sink_job.maintenance.reset_targets import LogBounds, ResetContext, request_digest, resolve_targets
-from sink_job.partitioning.object_keys import extension
 from sink_job.verify.audit_input import GenerationAudit
 from sink_job.verify.per_generation import per_generation
 
@@ -90,9 +89,7 @@ class OffsetResetter:
         planned = self._plan(session.state)
         if planned.shaping.s3.topics_dir != self._shaping.s3.topics_dir:
             topics = sorted({tp.topic for tp in planned.starts})
-            ownership.claim_topics(
-                self._access.s3, planned.shaping, extension(planned.shaping), self._access.owner, topics
-            )
+            ownership.claim_topics(self._access.s3, planned.shaping, self._access.owner, topics)
         reset = self._record(session, planned)
         self._commit(session.state)
         return _report(session.state.number, reset, planned.starts)

@@ -24,7 +24,7 @@ from sink_job.formats.json_lines import JsonLines
 from sink_job.partitioning import arrow_columns
 from sink_job.partitioning.batch import REJECTED_PATH, Rows
 from sink_job.partitioning.field_values import Rejections
-from sink_job.partitioning.object_keys import MAX_KEY_BYTES, extension, object_key, padded
+from sink_job.partitioning.object_keys import MAX_KEY_BYTES, object_key, padded
 from sink_job.partitioning.partitioner import PathColumns, PathPartitioner
 from sink_job.rotation.policy import RotationPolicy
 
@@ -33,7 +33,8 @@ MAX_DIGITS = 64
 
 
 class RejectedRow(NamedTuple):
-    """A record that is a data error (SEMANTICS section 8): its row in the batch, its offset, and the reason."""
+    """A record that is a data error (docs/semantics.md, section 8): its row in the batch, its offset, and the
+    reason."""
 
     row: int
     offset: int
@@ -99,11 +100,6 @@ class RecordPipeline:
         if previous is not None and self.partitioner.time_path(previous) == self.partitioner.time_path(now):
             return previous
         return now
-
-    @property
-    def extension(self) -> str:
-        """The suffix of keys, such as `.json.gz`."""
-        return extension(self.shaping)
 
     def key(self, tp: TopicPartition, path: str, first: int) -> str:
         """The key of the object of `tp` under `path` whose first offset is `first`."""

@@ -1,4 +1,4 @@
-"""From a batch of records to rows for the cutter: where converter, null policy, paths and format meet."""
+"""From a batch of records to rows for the rotator: where converter, null policy, paths and format meet."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sink_job.api.enums import OnNullValue
 from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.partitioning.batch import REJECTED, REJECTED_PATH
+from sink_job.partitioning.object_keys import extension
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
 from tests.unit.rotation.settings import shaping
 
@@ -129,7 +130,7 @@ def test_a_slice_of_a_batch_is_prepared_like_one_of_its_own(converter: str) -> N
 
 def test_keys_and_extensions_are_those_of_the_settings() -> None:
     found = pipeline(format={"compression": "Gzip"})
-    assert found.extension == ".json.gz"
+    assert extension(found.shaping) == ".json.gz"
     assert found.key(TP, "p", 5) == "topics/t/p/t+3+0000000005.json.gz"
     assert found.compression.extension == ".gz"
 
