@@ -19,7 +19,7 @@ from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.state import ClosedObject, OffsetChecksum, OpenObject, SourceRange
 from sink_job.s3 import NoSuchUpload
 from sink_job.s3.checksums import combine_all
-from sink_job.writer.object_writer import ObjectWriter, PartUploader
+from sink_job.writer.object_writer import ObjectWriter, ObjectWriters
 from sink_job.writer.record_pipeline import PreparedBatch
 from sink_job.writer.row_selection import object_rows
 from sink_job.writer.task_attempt import TaskAttempt
@@ -85,24 +85,21 @@ class RebuildTask(TaskAttempt):
 
     def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
         rebuild_input = msgspec.msgpack.decode(given, type=RebuildInput)
-        with SpillPool(self.settings.budget) as spool:
-            rebuilder = _Rebuilder(self, tp, rebuild_input, spool)
+        with SpillPool(self.settings.budget) as spill:
+            rebuilder = _Rebuilder(self, tp, rebuild_input, spill)
             try:
                 result = rebuilder.run(batches)
             except NoSuchUpload as gone:
-                result = RebuildResult(started_uploads=rebuilder.started_uploads(), lost=str(gone))
+                result = RebuildResult(started_uploads=rebuilder.writers.started_uploads(), lost=str(gone))
         return msgspec.msgpack.encode(result)
 
 
 class _Rebuilder:
-    def __init__(self, share: TaskAttempt, tp: TopicPartition, rebuild_input: RebuildInput, spool: SpillPool) -> None:
-        settings = share.settings
-        self._attempt = share
+    def __init__(self, attempt: TaskAttempt, tp: TopicPartition, rebuild_input: RebuildInput, spill: SpillPool) -> None:
+        self.writers = ObjectWriters(attempt, tp, spill)
+        self._attempt = attempt
         self._tp = tp
         self._input = rebuild_input
-        self._spill = spool
-        self._pipeline = share.pipeline
-        self._uploads = PartUploader(share.s3, threads=settings.threads, part_buffers=settings.part_buffers)
         self._closed = [_RebuiltObject(o) for o in rebuild_input.closed]
         self._open = [_RebuiltObject(o) for o in rebuild_input.open]
         self._objects: Sequence[_RebuiltObject[ClosedObject] | _RebuiltObject[OpenObject]] = (
@@ -110,43 +107,25 @@ class _Rebuilder:
             *self._open,
         )
 
-    def _writer(self, path: str, first: int) -> ObjectWriter:
-        return ObjectWriter(
-            key=self._pipeline.key(self._tp, path, first),
-            uploads=self._uploads,
-            staged=self._attempt.staged,
-            spill=self._spill,
-            compression=self._pipeline.compression,
-            part_size=self._attempt.shaping.s3.part_size,
-            previous=None,
-        )
-
-    def started_uploads(self) -> tuple[tuple[str, str], ...]:
-        """The uploads of this attempt, after all their requests have ended."""
-        writers = [each.writer for each in self._objects if each.writer is not None]
-        for writer in writers:
-            writer.drain()
-        return tuple((writer.key, writer.started_upload) for writer in writers if writer.started_upload)
-
     def run(self, batches: Iterator[pa.RecordBatch]) -> RebuildResult:
         """Raises NoSuchUpload when an upload of this attempt no longer exists."""
         for batch in batches:
             self._append(batch)
         missing = tuple(each.missing() for each in self._objects if each.found != each.o.offsets)
         if missing and not (self._input.partial and all(each.is_loss for each in missing)):
-            return RebuildResult(missing=missing, started_uploads=self.started_uploads())
-        return RebuildResult(self._finish_closed(), self._stage_open(), missing, self.started_uploads())
+            return RebuildResult(missing=missing, started_uploads=self.writers.started_uploads())
+        return RebuildResult(self._finish_closed(), self._stage_open(), missing, self.writers.started_uploads())
 
     def _append(self, batch: pa.RecordBatch) -> None:
         """Appends to each object its rows of the batch."""
         for each, _, rows in object_rows(self._objects, batch, self._prepare):
             if each.writer is None:
-                each.writer = self._writer(each.path, int(rows.offsets[0]))
+                each.writer = self.writers.new(each.path, int(rows.offsets[0]))
             each.writer.append(rows)
             each.size += len(rows.data)
 
     def _prepare(self, batch: pa.RecordBatch, clock: int) -> PreparedBatch:
-        return self._pipeline.prepare(batch, clock, self._tp)
+        return self._attempt.pipeline.prepare(batch, clock, self._tp)
 
     def _finish_closed(self) -> tuple[ClosedObject, ...]:
         written = [each for each in self._closed if each.writer is not None]

@@ -14,6 +14,7 @@ from functools import cache
 
 import msgspec
 
+from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.thread_pools import pool
 from sink_job.formats.compression import Compression
 from sink_job.formats.part_assembler import PartAssembler, Remainder, StagedPrefix
@@ -24,6 +25,7 @@ from sink_job.rotation.types import OpenObjectState
 from sink_job.s3 import S3Client
 from sink_job.s3.checksums import crc64nvme
 from sink_job.writer.row_slices import RowSlice
+from sink_job.writer.task_attempt import TaskAttempt
 
 MAX_STAGED_EXTENTS = 16
 """Maximum number of staged extents of an object before they are compacted into one (P6)."""
@@ -171,6 +173,39 @@ class ObjectWriter:
 
     def _inherited(self, extents: tuple[Extent, ...]) -> StagedPrefix:
         return StagedPrefix(sum(e.length for e in extents), lambda: self._staged.read(extents))
+
+
+class ObjectWriters:
+    """Creates the writers of one topic-partition's objects in a task attempt."""
+
+    def __init__(self, attempt: TaskAttempt, tp: TopicPartition, spill: SpillPool) -> None:
+        settings = attempt.settings
+        self.uploads = PartUploader(attempt.s3, threads=settings.threads, part_buffers=settings.part_buffers)
+        self._attempt = attempt
+        self._tp = tp
+        self._spill = spill
+        self._writers: list[ObjectWriter] = []
+
+    def new(self, path: str, first: int, previous: OpenObject | None = None) -> ObjectWriter:
+        """A writer for the object of `path` with the first offset `first`. Raises as `ObjectWriter`."""
+        pipeline = self._attempt.pipeline
+        writer = ObjectWriter(
+            key=pipeline.key(self._tp, path, first),
+            uploads=self.uploads,
+            staged=self._attempt.staged,
+            spill=self._spill,
+            compression=pipeline.compression,
+            part_size=self._attempt.shaping.s3.part_size,
+            previous=previous,
+        )
+        self._writers.append(writer)
+        return writer
+
+    def started_uploads(self) -> tuple[tuple[str, str], ...]:
+        """Key and upload id of the uploads that the writers have started, after all their requests have ended."""
+        for writer in self._writers:
+            writer.drain()
+        return tuple((w.key, w.started_upload) for w in self._writers if w.started_upload)
 
 
 def extend_sources(sources: Iterable[SourceRange], start: int, end: int, clock: int) -> tuple[SourceRange, ...]:

@@ -21,7 +21,7 @@ from sink_job.rotation.rotator import Rotator
 from sink_job.rotation.types import Append, Close, OpenObjectState, RotationState
 from sink_job.s3 import NoSuchUpload
 from sink_job.s3.checksums import combine_all
-from sink_job.writer.object_writer import ObjectWriter, PartUploader, extend_sources
+from sink_job.writer.object_writer import ObjectWriter, ObjectWriters, extend_sources
 from sink_job.writer.record_pipeline import PreparedBatch
 from sink_job.writer.row_slices import RowSlice, row_slices
 from sink_job.writer.task_attempt import TaskAttempt
@@ -84,13 +84,13 @@ class WriteTask(TaskAttempt):
 
     def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
         task = _INPUT.decode(given)
-        with SpillPool(self.settings.budget) as spool:
-            writer = PartitionWriter(self, tp, task, spool)
+        with SpillPool(self.settings.budget) as spill:
+            writer = PartitionWriter(self, tp, task, spill)
             try:
                 result = writer.run(batches)
             except (NoSuchUpload, StagedDataLost) as gone:
                 result = TaskResult(
-                    task.state, TaskCounters(), started_uploads=writer.started_uploads(), lost=str(gone)
+                    task.state, TaskCounters(), started_uploads=writer.objects.started_uploads(), lost=str(gone)
                 )
         return msgspec.msgpack.encode(result)
 
@@ -101,20 +101,20 @@ _INPUT = msgspec.msgpack.Decoder(TaskInput)
 class PartitionWriter:
     """Runs the rotator over a range and applies its steps."""
 
-    def __init__(self, share: TaskAttempt, tp: TopicPartition, task: TaskInput, spool: SpillPool) -> None:
-        settings = share.settings
-        self._attempt = share
+    def __init__(self, attempt: TaskAttempt, tp: TopicPartition, task: TaskInput, spill: SpillPool) -> None:
+        settings = attempt.settings
+        self.objects = ObjectWriters(attempt, tp, spill)
+        self._attempt = attempt
         self._settings = settings
         self._tp = tp
         self._task = task
-        self._spill = spool
-        self._pipeline = share.pipeline
-        self._uploads = PartUploader(share.s3, threads=settings.threads, part_buffers=settings.part_buffers)
+        self._spill = spill
+        self._pipeline = attempt.pipeline
         self._rotator = Rotator(
-            share.pipeline.rotation_policy, rotation_state(task.state, settings.settings_record), settings.now
+            attempt.pipeline.rotation_policy, rotation_state(task.state, settings.settings_record), settings.now
         )
         before = task.state.path_clock if task.state.settings == settings.settings_record else None
-        self._path_clock = share.pipeline.path_clock(before, settings.now)
+        self._path_clock = attempt.pipeline.path_clock(before, settings.now)
         self._inherited = {o.path: o for o in task.state.open}
         self._writers: dict[str, ObjectWriter] = {}
         self._closed: list[tuple[OpenObjectState, ObjectWriter, OpenObject | None]] = []
@@ -179,15 +179,7 @@ class PartitionWriter:
             assert was is None or was.settings == self._settings.settings_record, (
                 "an object is written under one number of settings"
             )
-            self._writers[path] = ObjectWriter(
-                key=self._pipeline.key(self._tp, path, was.first if was else first),
-                uploads=self._uploads,
-                staged=self._attempt.staged,
-                spill=self._spill,
-                compression=self._pipeline.compression,
-                part_size=self._attempt.shaping.s3.part_size,
-                previous=was,
-            )
+            self._writers[path] = self.objects.new(path, was.first if was else first, was)
         return self._writers[path]
 
     def _close(self, objects: Iterable[OpenObjectState]) -> None:
@@ -225,7 +217,7 @@ class PartitionWriter:
             open=open_,
         )
         counts = self._counts
-        counts.parts, counts.part_bytes = self._uploads.parts, self._uploads.bytes
+        counts.parts, counts.part_bytes = self.objects.uploads.parts, self.objects.uploads.bytes
         counts.spilled_bytes, counts.buffered_bytes = self._spill.spilled, self._spill.peak
         counts.requests, counts.retries = self._attempt.request_counts()
         return TaskResult(
@@ -235,15 +227,8 @@ class PartitionWriter:
             rotations=tuple(self._rotations),
             error=error,
             rejected=tuple(self._rejected),
-            started_uploads=self.started_uploads(),
+            started_uploads=self.objects.started_uploads(),
         )
-
-    def started_uploads(self) -> tuple[tuple[str, str], ...]:
-        """The uploads of this attempt, after all their requests have ended."""
-        writers = [*(writer for _, writer, _ in self._closed), *self._writers.values()]
-        for writer in writers:
-            writer.drain()
-        return tuple((w.key, w.started_upload) for w in writers if w.started_upload)
 
     def _closed_object(self, cut: OpenObjectState, writer: ObjectWriter, was: OpenObject | None) -> ClosedObject:
         upload, parts = writer.result()
