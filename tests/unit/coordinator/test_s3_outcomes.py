@@ -3,6 +3,7 @@ driver makes the same objects."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -82,17 +83,29 @@ def sink_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemorySinkF
     return MemorySinkFixture(tmp_path, monkeypatch)
 
 
+def ends_with_a_known_code(
+    sink_fixture: MemorySinkFixture,
+    request_: str,
+    outcome: type[S3Outcome],
+    action: Callable[[], object],
+    *,
+    times: int | None = None,
+) -> None:
+    """Runs `action` while the store answers the request with `outcome`; a driver without faults runs afterwards."""
+    call, key = REQUESTS[request_]
+    with sink_fixture.faults(Answers(call, key, outcome, times)):
+        error = error_of(action)
+    assert error is None or error.exit_code in KNOWN, error
+    sink_fixture.run(LOG)
+
+
 @pytest.mark.parametrize("times", [1, None], ids=["once", "always"])
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_whatever_the_store_answers_the_driver_ends_with_a_known_code_and_the_next_one_is_exact(
     sink_fixture: MemorySinkFixture, request_: str, outcome: type[S3Outcome], times: int | None
 ) -> None:
-    call, key = REQUESTS[request_]
-    with sink_fixture.faults(Answers(call, key, outcome, times)):
-        error = error_of(lambda: sink_fixture.run(LOG))
-    assert error is None or error.exit_code in KNOWN, error
-    sink_fixture.run(LOG)
+    ends_with_a_known_code(sink_fixture, request_, outcome, lambda: sink_fixture.run(LOG), times=times)
     assert sink_fixture.offsets() == OBJECTS
     assert sink_fixture.orphans() == []
 
@@ -103,11 +116,7 @@ def test_whatever_the_store_answers_a_driver_that_takes_over_ends_with_a_known_c
     sink_fixture: MemorySinkFixture, request_: str, outcome: type[S3Outcome]
 ) -> None:
     sink_fixture.run(SyntheticLog(records=8), goal=StopCondition(until_caught_up=True))
-    call, key = REQUESTS[request_]
-    with sink_fixture.faults(Answers(call, key, outcome, None)):
-        error = error_of(lambda: sink_fixture.run(LOG))
-    assert error is None or error.exit_code in KNOWN, error
-    sink_fixture.run(LOG)
+    ends_with_a_known_code(sink_fixture, request_, outcome, lambda: sink_fixture.run(LOG))
     assert sink_fixture.offsets() == OBJECTS
     assert sink_fixture.orphans() == []
 
@@ -118,9 +127,5 @@ def test_whatever_the_store_answers_a_command_ends_with_a_known_code(
     sink_fixture: MemorySinkFixture, request_: str, outcome: type[S3Outcome]
 ) -> None:
     sink_fixture.run(SyntheticLog(records=8), goal=StopCondition(until_caught_up=True))
-    call, key = REQUESTS[request_]
-    with sink_fixture.faults(Answers(call, key, outcome, None)):
-        error = error_of(lambda: discard_open(sink_fixture.ledger_access()))
-    assert error is None or error.exit_code in KNOWN, error
-    sink_fixture.run(LOG)
+    ends_with_a_known_code(sink_fixture, request_, outcome, lambda: discard_open(sink_fixture.ledger_access()))
     assert sorted(offset for offsets in sink_fixture.offsets().values() for offset in offsets) == list(range(12))
