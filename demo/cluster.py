@@ -203,7 +203,7 @@ class _Story:
             wait_until(over, "objects", seconds=_PATIENCE_S, unless=self._failure)
 
     def _has_read_all(self) -> bool:
-        """Whether every partition is read to its end, as the driver itself tells it."""
+        """Whether every partition is read to its end, according to the driver's report."""
         address = f"/api/v1/namespaces/{DATA}/pods/{self.driver}:{REPORT_PORT}/proxy/report"
         try:
             found = Report.model_validate_json(self.kube.run("get", "--raw", address))

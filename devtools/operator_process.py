@@ -81,7 +81,7 @@ class Operator(Process):
         return [f"{line['message']} {line.get('trace', '')}" for line in self.lines() if line["level"] != "INFO"]
 
     def metrics(self) -> str:
-        """What it tells at /metrics."""
+        """The text of /metrics."""
         return self._get("/metrics").data.decode()
 
     def health(self) -> int:

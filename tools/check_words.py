@@ -16,7 +16,7 @@ SKIPPED = {"CHANGELOG.md", "requirements.lock", "tools/check_words.py", "docs/gl
 ALLOW = "words: allow"
 
 REPLACED = {
-    r"told|is told|are told": "reported, logged",
+    r"told|is told|are told|tells": "reported, logged",
     r"tells? of|tells? (?:him|her|them|us|a person)": "reports, logs",
     r"says so|said so|said by|what is said": "reports; message",
     r"mend|mends|mended|mending|mender": "fix, repair",

@@ -155,7 +155,7 @@ async def _one_more(players: Players, count: int) -> Result:
 
 
 async def _lags(players: Players, keys: Sequence[str]) -> Result:
-    """From a driver's word, and from a pod's end, to the status that tells it; one sink after the other."""
+    """From a driver's word, and from a pod's end, to the status that contains it; one sink after the other."""
     players.forget()
     times, sent = players.times, dict[str, float]()
     for key in keys:

@@ -33,7 +33,7 @@ def versitygw_possible() -> bool:
 
 
 def _program() -> Path:
-    """The name tells all that goes into the program, so another state of the sources or another Go has another."""
+    """The name contains a hash of the sources and of the Go version, so a program of other ones has another name."""
     digest = hashlib.sha256(go_version(_SOURCES).encode())
     for name in _SOURCE_FILES:
         digest.update((_SOURCES / name).read_bytes())

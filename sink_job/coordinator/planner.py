@@ -68,7 +68,7 @@ def max_records(view: PartitionView, rounds: RoundsSpec) -> int:
 
 
 def is_close_due(state: PartitionState, rotation: RotationSpec, now: int) -> bool:
-    """Whether an object has to close at `now` even without new records (SEMANTICS, section 3)."""
+    """Whether an object has to close at `now` even without new records (docs/semantics.md, section 3)."""
     if not state.open:
         return False
     if rotation.schedule_interval and state.next_schedule is not None and now >= state.next_schedule:

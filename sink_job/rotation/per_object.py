@@ -1,8 +1,8 @@
 """Scope Object: flushSize, maxBytes and interval apply to each object; the schedule and maxOpenObjects close all.
 
-SEMANTICS section 9. Objects are independent here: the records of each path are divided separately, and the steps are
-then put into offset order. Only maxOpenObjects depends on all objects: if it is set, the batch is processed in windows
-that end where the limit is reached.
+docs/semantics.md, section 9. Objects are independent here: the records of each path are divided separately, and the
+steps are then put into offset order. Only maxOpenObjects depends on all objects: if it is set, the batch is processed
+in windows that end where the limit is reached.
 """
 
 from __future__ import annotations

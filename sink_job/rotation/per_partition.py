@@ -1,7 +1,7 @@
 """Scope Partition: the limits apply to all open objects of a topic-partition together, and close all of them.
 
-SEMANTICS section 3. The records between two closes are one segment, whose end is searched in columns. Indices are those
-of `AcceptedRows`.
+docs/semantics.md, section 3. The records between two closes are one segment, whose end is searched in columns. Indices
+are those of `AcceptedRows`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rotator: decides which object a record goes to, and when objects close. SEMANTICS sections 2, 3 and 9.
+"""The rotator: decides which object a record goes to, and when objects close. docs/semantics.md, sections 2, 3 and 9.
 
 A rotator serves one round of one topic-partition: `open_round`, any number of `add`, then `close_round`. The result
 does not depend on how the records are divided into batches. It loops per close and per new path, not per record. The

@@ -1,4 +1,4 @@
-"""The times of day at which open objects close (`rotation.scheduleInterval`): SEMANTICS section 6."""
+"""The times of day at which open objects close (`rotation.scheduleInterval`): docs/semantics.md, section 6."""
 
 from __future__ import annotations
 

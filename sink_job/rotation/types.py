@@ -26,7 +26,7 @@ class OpenObjectState(msgspec.Struct):
 
 
 class RotationState(msgspec.Struct):
-    """A topic-partition between two rounds (SEMANTICS section 2).
+    """A topic-partition between two rounds (docs/semantics.md, section 2).
 
     `next` is the next offset to read. `committable` is the first offset that is not in a closed object: with scope
     Partition a close moves it to the last accepted offset + 1, and the end of a round without open objects moves it to

@@ -50,7 +50,7 @@ class SimulatedObject(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class SimulatedError(msgspec.Struct):
-    """A data error (SEMANTICS section 8)."""
+    """A data error (docs/semantics.md, section 8)."""
 
     topic: str
     partition: int

@@ -62,7 +62,7 @@ def has(pod: Json) -> int:
 
 
 def changed(found: Json) -> Json:
-    """The last change of memory that the status tells."""
+    """The last change of memory in the status."""
     return dict(found.get("status", {}).get("memory", {}).get("lastChange") or {})
 
 

@@ -182,7 +182,7 @@ class PodSink:
         return self.kube.items("Pod", labels=labels)
 
     def wait(self, is_so: Callable[[Json], Any], what: str, *, seconds: float = _SECONDS) -> Json:
-        """The sink as soon as it `is_so`; the error tells its status, its pod and its log."""
+        """The sink as soon as it `is_so`; the error contains its status, its pod and its log."""
         try:
             return self.kube.wait("S3Sink", self.name, is_so, seconds=seconds, what=what)
         except ServerFailedError as error:

@@ -66,7 +66,7 @@ def document(name: str = "flights", uid: str = "sink-uid", **spec: Any) -> Json:
 
 
 def report(state: RunState = RunState.RUNNING, *, now: int = START, lag: int = 0, **changes: Any) -> Report:
-    """What a driver of one topic-partition tells."""
+    """The report of a driver of one topic-partition."""
     partition = PartitionReport(topic="flights", partition=0, committed=100, next=100, end=100 + lag, lag=lag, lag_ms=0)
     given: dict[str, Any] = {
         "sink_id": "data.flights",
@@ -315,7 +315,7 @@ class Cluster:
         return False
 
     def run(self, state: RunState = RunState.RUNNING, **changes: Any) -> None:
-        """The driver's process runs, and tells so."""
+        """The driver's process runs, and its pod reports it."""
         assert self.driver is not None
         started = {"name": CONTAINER, "started": True, "state": {"running": {"startedAt": to_timestamp(self.now)}}}
         self.driver["status"] = {"phase": "Running", "containerStatuses": [started]}

@@ -1,4 +1,4 @@
-"""What the operator tells at /metrics is what docs/metrics.md says."""
+"""The metrics of the operator are those of docs/metrics.md."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def manifest(name: str = SINK, **spec: Any) -> Json:
 
 
 def report(state: RunState = RunState.RUNNING, *, lag: int = 0, **changes: Any) -> Report:
-    """What the driver of one topic-partition tells."""
+    """The report of a driver of one topic-partition."""
     partition = PartitionReport(topic="flights", partition=0, committed=100, next=100, end=100 + lag, lag=lag, lag_ms=0)
     given: dict[str, Any] = {
         "sink_id": "data.flights",
@@ -113,7 +113,7 @@ class Operated:
         return dict(self.sink.get("status", {}))
 
     def wait(self, is_so: Callable[[Json], object], what: str = "", *, seconds: float = 20) -> Json:
-        """The sink as soon as it `is_so`; the error tells what its status was instead."""
+        """The sink as soon as it `is_so`; the error contains its last status."""
         try:
             return self.kube.wait("S3Sink", SINK, is_so, seconds=seconds, what=what)
         except ServerFailedError as error:

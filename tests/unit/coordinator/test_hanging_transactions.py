@@ -59,7 +59,7 @@ def test_the_report_ends_with_the_transaction() -> None:
     assert log.at(61_000, stable=16, end=16) == []
 
 
-def test_it_asks_now_and_then_only_and_tells_the_same_between() -> None:
+def test_kafka_is_polled_at_intervals_and_the_report_is_the_same_between() -> None:
     log = Log()
     log.at(0, stable=10, end=15)
     first = log.at(60_000, stable=10, end=15)

@@ -49,14 +49,14 @@ def tracker() -> Progress:
     return Progress(accepted(), lambda: NOW)
 
 
-def test_a_report_tells_from_the_claim_on_what_is_open_and_what_is_not_visible_yet(tracker: Progress) -> None:
+def test_from_the_claim_on_a_report_contains_open_and_unpublished_objects(tracker: Progress) -> None:
     tracker.claimed(STATE)
     report = tracker.report()
     assert (report.state, report.round, report.memory.open_objects) == (RunState.RECOVERING, 7, 2)
     assert [p.committed for p in report.partitions] == [80]
 
 
-def test_a_report_tells_what_the_recovery_has_made_visible(tracker: Progress) -> None:
+def test_a_report_counts_what_the_recovery_has_published(tracker: Progress) -> None:
     tracker.claimed(STATE)
     anything: Any = None
     commits = Committer(

@@ -1,4 +1,5 @@
-"""A second cutter, written straight from SEMANTICS sections 2, 3 and 9, record by record, with nothing made quick.
+"""A second rotator, written straight from docs/semantics.md, sections 2, 3 and 9, record by record, with nothing made
+quick.
 
 It shares the settings, the schedule grid and the words of the real one, and none of its code.
 """
@@ -14,7 +15,7 @@ TOMBSTONE = "tombstone"
 
 @dataclass(frozen=True)
 class OneRecord:
-    """A record as the cutter sees it: path None is refused; `path_refused` tells the two kinds apart."""
+    """A record as the rotator sees it: path None is rejected; `path_refused` distinguishes the two kinds."""
 
     offset: int
     path: str | None
@@ -33,7 +34,7 @@ class NaiveObject:
 
 
 @dataclass
-class NaiveCutter:
+class NaiveRotator:
     """One topic-partition over all its rounds. `closed` holds the groups of objects closed together, in order."""
 
     settings: RotationPolicy

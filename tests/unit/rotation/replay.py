@@ -1,4 +1,4 @@
-"""Runs the real cutter over rounds of records and gathers what it does, in the words of the oracle."""
+"""Runs the real rotator over rounds of records and gathers what it does, in the words of the oracle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sink_job.partitioning.batch import REJECTED, REJECTED_PATH, Rows
 from sink_job.rotation.policy import RotationPolicy
 from sink_job.rotation.rotator import Rotator
 from sink_job.rotation.types import Append, Close, OpenObjectState, RotationState, Step
-from tests.unit.rotation.oracle import NaiveCutter, NaiveObject, OneRecord
+from tests.unit.rotation.oracle import NaiveObject, NaiveRotator, OneRecord
 
 Cut = tuple[str, list[int], int, int, int | None]
 """An object: its path, offsets, bytes, the clock it was opened at, and its base."""
@@ -44,7 +44,7 @@ def rows_of(records: Sequence[OneRecord]) -> Rows:
 
 @dataclass
 class Replay:
-    """A partition that goes through rounds; keeps its objects' offsets beside the cutter's state."""
+    """A partition that goes through rounds; keeps its objects' offsets beside the rotator's state."""
 
     settings: RotationPolicy
     state: RotationState = field(default_factory=lambda: RotationState.start(0))
@@ -58,13 +58,13 @@ class Replay:
     """All appended offsets, in the order of the steps."""
 
     def round(self, this: Round) -> None:
-        cutter = Rotator(self.settings, self.state, this.now)
-        self.take(cutter.open_round())
+        rotator = Rotator(self.settings, self.state, this.now)
+        self.take(rotator.open_round())
         for batch in this.batches:
             rows = rows_of(batch)
-            self.take(cutter.add(rows), rows)
-        self.take(cutter.close_round(this.end))
-        self.state = cutter.state
+            self.take(rotator.add(rows), rows)
+        self.take(rotator.close_round(this.end))
+        self.state = rotator.state
 
     def take(self, steps: Iterable[Step], rows: Rows | None = None) -> None:
         for step in steps:
@@ -89,12 +89,12 @@ class Replay:
         return [self.cut(cut, self.offsets[path]) for path, cut in self.state.open.items()]
 
 
-def naive(settings: RotationPolicy, rounds: Iterable[Round]) -> NaiveCutter:
+def naive(settings: RotationPolicy, rounds: Iterable[Round]) -> NaiveRotator:
     """The oracle after the same rounds."""
-    cutter = NaiveCutter(settings)
+    rotator = NaiveRotator(settings)
     for this in rounds:
-        cutter.round(this.now, [record for batch in this.batches for record in batch], this.end)
-    return cutter
+        rotator.round(this.now, [record for batch in this.batches for record in batch], this.end)
+    return rotator
 
 
 def naive_cut(o: NaiveObject) -> Cut:

@@ -1,4 +1,4 @@
-"""Random settings and rounds for the cutter, small enough that every rule is hit often."""
+"""Random settings and rounds for the rotator, small enough that every rule is hit often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every sentence of SEMANTICS sections 2, 3 and 9 that the cutter has to keep, one example each."""
+"""Every sentence of docs/semantics.md, sections 2, 3 and 9 that the rotator has to keep, one example each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def refused_path(offset: int, time: int) -> OneRecord:
 
 
 def run(settings: RotationPolicy, *rounds: tuple[int, list[OneRecord]]) -> Replay:
-    """Plays (clock, records) and holds the real cutter against the oracle on the way."""
+    """Plays (clock, records) and holds the real rotator against the oracle on the way."""
     replay, end, played = Replay(settings), 0, []
     for now, records in rounds:
         end = records[-1].offset + 1 if records else end
@@ -276,10 +276,10 @@ def test_after_max_open_time_has_closed_all_the_schedule_counts_as_idle() -> Non
 @pytest.mark.parametrize("scope", ["Partition", "Object"])
 def test_closing_all_closes_what_is_open(scope: str) -> None:
     replay = run(RotationPolicy(flush_size=9, per_object=scope == "Object"), (0, [record(0), record(1, "b")]))
-    cutter = Rotator(replay.settings, replay.state, 0)
-    assert [[cut.path for cut in close.objects] for close in cutter.close_all()] == [["a", "b"]]
-    assert cutter.close_all() == []
-    assert cutter.committable == 2
+    rotator = Rotator(replay.settings, replay.state, 0)
+    assert [[cut.path for cut in close.objects] for close in rotator.close_all()] == [["a", "b"]]
+    assert rotator.close_all() == []
+    assert rotator.committable == 2
 
 
 # -- the committable offset
@@ -307,10 +307,10 @@ def test_offsets_refused_behind_a_close_are_not_committable_while_something_is_o
 
 def test_a_round_that_stops_before_its_end_closes_nothing() -> None:
     replay = run(RotationPolicy(schedule=HOURLY), (0, [record(0)]))
-    cutter = Rotator(replay.settings, replay.state, HOUR)
-    cutter.open_round()
-    cutter.stop_at(1)
-    assert (cutter.state.next, cutter.state.open_records, cutter.committable) == (1, 1, 0)
+    rotator = Rotator(replay.settings, replay.state, HOUR)
+    rotator.open_round()
+    rotator.stop_at(1)
+    assert (rotator.state.next, rotator.state.open_records, rotator.committable) == (1, 1, 0)
 
 
 # -- scope Object

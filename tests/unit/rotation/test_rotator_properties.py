@@ -1,4 +1,4 @@
-"""The cutter against its oracle, and promise P3: how records are spread over batches and rounds changes no cut."""
+"""The rotator against its oracle, and promise P3: how records are spread over batches and rounds changes no cut."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.rotation.replay import Replay, Round, naive, naive_cut
 
 
 @given(strategies.settings, strategies.rounds())
-def test_the_cutter_does_what_the_rules_say_record_by_record(settings: RotationPolicy, rounds: list[Round]) -> None:
+def test_the_rotator_does_what_the_rules_say_record_by_record(settings: RotationPolicy, rounds: list[Round]) -> None:
     expected = naive(settings, rounds)
     replay = Replay(settings)
     for this in rounds:
@@ -111,13 +111,13 @@ def test_a_close_ends_a_rotation_if_nothing_is_open_and_all_later_offsets_are_hi
 
 
 @given(strategies.settings, strategies.rounds(most=2))
-def test_a_cutter_leaves_the_state_it_was_given_alone(settings: RotationPolicy, rounds: list[Round]) -> None:
+def test_a_rotator_leaves_the_state_it_was_given_alone(settings: RotationPolicy, rounds: list[Round]) -> None:
     replay = Replay(settings)
     replay.round(rounds[0])
     before = repr(replay.state)
-    cutter = Rotator(settings, replay.state, rounds[-1].now)
-    cutter.open_round()
-    cutter.close_all()
+    rotator = Rotator(settings, replay.state, rounds[-1].now)
+    rotator.open_round()
+    rotator.close_all()
     assert repr(replay.state) == before
 
 

@@ -1,4 +1,4 @@
-"""The grid of `rotation.scheduleInterval`: SEMANTICS section 6."""
+"""The grid of `rotation.scheduleInterval`: docs/semantics.md, section 6."""
 
 from __future__ import annotations
 
