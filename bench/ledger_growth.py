@@ -34,6 +34,7 @@ from sink_job.ledger.state import (
     SourceRange,
 )
 from sink_job.ledger.transitions import diff
+from sink_job.rotation.types import OpenObjectState, RotationState
 from sink_job.writer.object_writer import MAX_STAGED_EXTENTS, extend_sources
 from sink_job.writer.record_pipeline import RecordPipeline
 
@@ -57,7 +58,7 @@ class Partition:
 
     def __init__(self, number: int, pipeline: RecordPipeline, rates: Rates, *, before: bool) -> None:
         self.tp = TopicPartition("events", number)
-        self.state = PartitionState(next=0, committable=0, rotation_start=0)
+        self.state = PartitionState(RotationState.start(0), rotation_start=0)
         self._random = random.Random(number)
         self._pipeline = pipeline
         self._rates = rates
@@ -103,11 +104,14 @@ class Partition:
     def now(self) -> PartitionState:
         """The ledger state after the rounds so far."""
         o = OpenObject(
-            path=self._path,
-            first=self._start,
-            last=self._next - 1,
-            size=self._size,
-            opened_at=self._seen[0].clock,
+            OpenObjectState(
+                path=self._path,
+                first=self._start,
+                last=self._next - 1,
+                count=self._offsets.count,
+                size=self._size,
+                opened_at=self._seen[0].clock,
+            ),
             settings=1,
             offsets=self._offsets,
             upload=f"{self.tp.partition:064x}" if self._parts else None,
@@ -116,15 +120,17 @@ class Partition:
             partial_block=tuple(self._tail),
         )
         return PartitionState(
-            next=self._next,
-            committable=self._start,
+            RotationState(
+                next=self._next,
+                committable=self._start,
+                last_time=self._seen[-1].clock,
+                open_records=self._offsets.count,
+                current_path=self._path,
+            ),
             rotation_start=self._start,
             accepted=self._offsets,
             accepted_end=self._next,
             settings=1,
-            open_records=self._offsets.count,
-            last_time=self._seen[-1].clock,
-            current_path=self._path,
             path_clock=None if self._before else self._clock,
             open=(o,),
         )

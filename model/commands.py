@@ -110,7 +110,7 @@ def _discarded(case: Case, p: PartitionState) -> PartitionState:
     if not p.open:
         return p
     if not case.rules.enforce("discard.rewinds"):
-        return PartitionState(next=p.next, committable=p.next, rotation_start=p.next, accepted_end=p.next)
+        return PartitionState.start(p.next)
     return without_open_bytes(p) if case.rules.enforce("discard.scope-object") else rewind(p)
 
 

@@ -19,9 +19,8 @@ from sink_job.api.enums import OnExisting, ResetTo
 from sink_job.api.errors import SinkError
 from sink_job.api.operator_sections import OffsetResetSpec, PartitionOffset
 from sink_job.api.spec import KeySettings, ObjectSettings
-from sink_job.coordinator.topic_discovery import initial_state
 from sink_job.ledger.generations import end_of_generation, generation_metadata, new_topics_dir, shaping_below
-from sink_job.ledger.state import ClosedObject, LedgerState, OffsetResetRecord, Record, RotationRange
+from sink_job.ledger.state import ClosedObject, LedgerState, OffsetResetRecord, PartitionState, Record, RotationRange
 from sink_job.ledger.transitions import diff
 from sink_job.maintenance.existing_objects import check_empty, check_existing_objects
 from sink_job.maintenance.reset_targets import LogBounds, ResetContext, request_digest, resolve_targets
@@ -128,7 +127,7 @@ def record(case: Case, state: Interned[LedgerState], d: Driver) -> Interned[Reco
         generation=generation,
         topics_dir=topics_dir,
         ended={
-            name: end_of_generation(p) if rules.enforce("reset.ended") else initial_state(p.next)
+            name: end_of_generation(p) if rules.enforce("reset.ended") else PartitionState.start(p.next)
             for name, p in before.partitions.items()
         },
         nonce=command.nonce,
@@ -145,7 +144,7 @@ def record(case: Case, state: Interned[LedgerState], d: Driver) -> Interned[Reco
             kind="claim" if is_claim else "round",
             clock=0,
             settings=ledger.settings_of(topics_dir),
-            partitions={str(TP): diff(None, initial_state(start_of(case, command)))},
+            partitions={str(TP): diff(None, PartitionState.start(start_of(case, command)))},
             reset=reset,
         )
     )

@@ -9,6 +9,7 @@ from model.starting import put_record
 from model.writing import Task
 from sink_job.ledger.offset_checksum import checksum_range
 from sink_job.ledger.state import OffsetChecksum, OpenObject, Part, PartitionState, RotationRange, SourceRange
+from sink_job.rotation.types import OpenObjectState, RotationState
 
 
 def begin(case: Case) -> ModelState:
@@ -34,15 +35,21 @@ def inherited(case: Case, model: ModelState, d: Driver) -> tuple[ModelState, Dri
     """The state that a crashed driver has left, or that of a driver that sleeps before its commit."""
     upload = Upload("Z0", key_of("p", 0), model.now, ((1, "0"),))
     o = OpenObject(
-        path="p", first=0, last=0, size=0, opened_at=0, settings=1, offsets=checksum_range(0, 1), upload=upload.id,
-        parts=(Part(1, "0", 0, 1),), sources=(SourceRange(0, 1, 0),),
-    )  # fmt: skip
+        OpenObjectState(path="p", first=0, last=0, count=1, size=0, opened_at=0),
+        settings=1,
+        offsets=checksum_range(0, 1),
+        upload=upload.id,
+        parts=(Part(1, "0", 0, 1),),
+        sources=(SourceRange(0, 1, 0),),
+    )
     if case.inherits == "open":
-        p = PartitionState(next=1, committable=0, rotation_start=0, accepted=o.offsets, accepted_end=1, open=(o,))
+        p = PartitionState(
+            RotationState(next=1, committable=0), rotation_start=0, accepted=o.offsets, accepted_end=1, open=(o,)
+        )
         body = ledger.step(d.state, driver="Z", epoch=1, new=p)
         return put_record(model.with_upload(upload), body), Driver(d.name)
     closed = Task(case, model, d, "", 0).close(o)
-    p = PartitionState(next=1, committable=1, rotation_start=1, accepted_end=1)
+    p = PartitionState.start(1)
     rotation = RotationRange(TP.topic, TP.partition, 0, 1, OffsetChecksum())
     body = ledger.step(d.state, driver="Z", epoch=1, new=p, closed=[closed], rotations=[rotation])
     if case.inherits == "closed":

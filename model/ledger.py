@@ -28,6 +28,7 @@ from sink_job.ledger.state import (
     without_audit,
 )
 from sink_job.ledger.transitions import apply, diff
+from sink_job.rotation.types import RotationState
 
 TP = TopicPartition("t", 0)
 T = TypeVar("T", bound=msgspec.Struct)
@@ -59,7 +60,7 @@ def partition(state: Interned[LedgerState]) -> PartitionState:
 
 
 EMPTY = intern(LedgerState())
-START = PartitionState(next=0, committable=0, rotation_start=0)
+START = PartitionState(RotationState.start(0), rotation_start=0)
 
 
 def claim(state: Interned[LedgerState], driver: str) -> Interned[Record]:

@@ -13,6 +13,7 @@ from model.search import Step
 from model.writing import Task
 from sink_job.ledger.generations import generation_metadata
 from sink_job.ledger.state import ClosedObject, PartitionState
+from sink_job.rotation.types import RotationState
 
 Steps = Iterator[Step[ModelState]]
 
@@ -129,7 +130,7 @@ def lost(case: Case, model: ModelState, d: Driver) -> Steps:
         return
     model = check_needless(case, model, d, o.key)
     if not rules.enforce("p2.rebuilt"):
-        again = PartitionState(next=o.first, committable=o.first, rotation_start=0)
+        again = PartitionState(RotationState.start(o.first), rotation_start=0)
         body = ledger.step(d.state, driver=d.name, epoch=d.epoch, new=again, acknowledged=(*d.visible, o.key))
         yield Step(
             f"{d.name} will write again from {o.first}",

@@ -11,6 +11,7 @@ from model.starting import is_fenced, put_record, removed, starts_again
 from model.writing import DataGone, Task, TaskResult, closings, content, path_of
 from sink_job.ledger.state import LedgerState, PartitionState, Record
 from sink_job.ledger.transitions import superseded_staging
+from sink_job.rotation.types import RotationState
 
 Steps = Iterator[Step[ModelState]]
 
@@ -84,7 +85,7 @@ def _rebuilds_open(case: Case, model: ModelState, d: Driver, why: DataGone) -> S
     task = Task(case, model, d, staging_name(case, d), clock(case, d))
     if case.rewrite_open and (case.scope == "partition" or not case.rules.enforce("p2.scope-object")):
         first = state.committable if case.rules.enforce("p2.rewrite-from") else 0
-        result = TaskResult(PartitionState(next=first, committable=first, rotation_start=0), (), (), (), None)
+        result = TaskResult(PartitionState(RotationState.start(first), rotation_start=0), (), (), (), None)
         label = f"{d.name}: {why}: will write again from {first}"
     else:
         result = task.rebuild_open(state, why.path if case.apart else None)

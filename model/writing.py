@@ -23,6 +23,7 @@ from sink_job.ledger.state import (
     RotationRange,
     SourceRange,
 )
+from sink_job.rotation.types import OpenObjectState, RotationState
 
 CHECKSUMS = [checksum_range(offset, offset + 1) for offset in range(10)]
 
@@ -134,11 +135,7 @@ class Task:
         first = o.first if rules.enforce("p2.same-key") else o.last
         self._below = directory_of(o.key)
         bare = OpenObject(
-            path=o.path,
-            first=first,
-            last=o.last,
-            size=0,
-            opened_at=0,
+            OpenObjectState(path=o.path, first=first, last=o.last, count=o.offsets.count, size=0, opened_at=0),
             settings=o.settings,
             offsets=o.offsets,
             sources=o.sources,
@@ -153,11 +150,7 @@ class Task:
         if o is None:
             first = int(new[0])
             o = OpenObject(
-                path=path,
-                first=first,
-                last=first,
-                size=0,
-                opened_at=0,
+                OpenObjectState(path=path, first=first, last=first, count=0, size=0, opened_at=0),
                 settings=self._settings,
                 offsets=OffsetChecksum(),
             )
@@ -169,7 +162,8 @@ class Task:
         if new:
             offsets = sum((CHECKSUMS[int(offset)] for offset in new), o.offsets)
             seen = extend_sources(o.sources, int(new[0]), int(new[-1]) + 1, clock)
-            o = replace(o, last=int(new[-1]), offsets=offsets, sources=seen)
+            state = replace(o.state, last=int(new[-1]), count=offsets.count)
+            o = replace(o, state=state, offsets=offsets, sources=seen)
         return self._send(o, left + new, closing)
 
     def _send(self, o: OpenObject, content: str, closing: bool) -> tuple[OpenObject, str]:
@@ -277,8 +271,7 @@ def _state(before: PartitionState, end: int, open_: Sequence[OpenObject]) -> Par
     committable = min([end, *(o.first for o in open_)])
     written = sum((CHECKSUMS[offset] for offset in range(before.next, end)), before.accepted)
     return PartitionState(
-        next=end,
-        committable=committable,
+        RotationState(next=end, committable=committable),
         rotation_start=before.rotation_start if open_ else end,
         accepted=written if open_ else OffsetChecksum(),
         accepted_end=end,

@@ -227,6 +227,6 @@ def _open(objects: Sequence[OpenObject]) -> Open:
     return Open(
         count=len(objects),
         bytes=sum(o.size for o in objects),
-        oldest=min(o.opened_at for o in objects),
+        oldest=min(o.state.opened_at for o in objects),
         paths=tuple(o.path for o in objects[:SHOWN_PATHS]),
     )

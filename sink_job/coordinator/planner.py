@@ -71,7 +71,8 @@ def is_close_due(state: PartitionState, rotation: RotationSpec, now: int) -> boo
     """Whether an object has to close at `now` even without new records (docs/semantics.md, section 3)."""
     if not state.open:
         return False
-    if rotation.schedule_interval and state.next_schedule is not None and now >= state.next_schedule:
+    due = state.rotation.next_schedule
+    if rotation.schedule_interval and due is not None and now >= due:
         return True
     limit = rotation.max_open_time
-    return limit is not None and any(now - o.opened_at >= limit for o in state.open)
+    return limit is not None and any(now - o.state.opened_at >= limit for o in state.open)

@@ -58,14 +58,18 @@ class TopicDiscovery:
         """Partitions that are not in the state, from their first offset."""
         every = [TopicPartition(name, n) for name, info in topics.items() for n in range(info.partitions)]
         new = [tp for tp in every if state.partition(tp) is None]
-        return {tp: initial_state(offset) for tp, offset in self.admin.beginning_offsets(new).items()} if new else {}
+        return (
+            {tp: PartitionState.start(offset) for tp, offset in self.admin.beginning_offsets(new).items()}
+            if new
+            else {}
+        )
 
     def initial_offsets(self, found: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
         """The start offsets of a sink without a ledger: the group's offsets, else those of `startingOffsets`."""
         latest = self._sink.spec.kafka.starting_offsets is StartingOffsets.LATEST
         begin = self.end_offsets(list(found)) if latest else {tp: p.next for tp, p in found.items()}
         offsets = {**begin, **self.admin.group_offsets(self._sink.group_id, list(found))}
-        return {tp: initial_state(offset) for tp, offset in offsets.items()}
+        return {tp: PartitionState.start(offset) for tp, offset in offsets.items()}
 
     def group_metadata(self, topics: Mapping[str, TopicInfo]) -> Mapping[TopicPartition, str]:
         """The metadata of the group's offsets of these topics."""
@@ -99,8 +103,3 @@ class TopicDiscovery:
             for tp in partitions
             if sizes.get(tp) and ends[tp] > starts[tp]
         }
-
-
-def initial_state(offset: int) -> PartitionState:
-    """The state of a partition before its first read; `offset` is the first to read."""
-    return PartitionState(next=offset, committable=offset, rotation_start=offset, accepted_end=offset)

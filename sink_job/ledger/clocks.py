@@ -18,6 +18,7 @@ import msgspec
 from sink_job.api.errors import ClockSkew
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import PartitionState
+from sink_job.rotation.types import RotationState
 
 MAX_CLOCK_SKEW_MS = 300_000
 """Maximum difference in ms between the host's clock and the store's, and maximum lead of the ledger's clock over the
@@ -132,15 +133,7 @@ def without_clock(partitions: Mapping[TopicPartition, PartitionState]) -> dict[T
     if any(p.open for p in partitions.values()):
         raise ValueError("the ledger's clock cannot be set back while objects are open")
     cleared = {
-        tp: msgspec.structs.replace(
-            p,
-            open_records=0,
-            last_time=None,
-            interval_start=None,
-            current_path=None,
-            next_schedule=None,
-            path_clock=None,
-        )
+        tp: msgspec.structs.replace(p, rotation=RotationState(next=p.next, committable=p.committable), path_clock=None)
         for tp, p in partitions.items()
     }
     return {tp: p for tp, p in cleared.items() if p != partitions[tp]}

@@ -30,19 +30,19 @@ def with_open(p: PartitionState, rebuilt: Iterable[OpenObject]) -> PartitionStat
     objects = tuple(sorted(rebuilt, key=lambda o: o.first))
     if sum(o.count for o in objects) == sum(o.count for o in p.open):
         return replace(p, open=objects)
-    return replace(
-        p,
+    rotation = replace(
+        p.rotation,
         open_records=sum(o.count for o in objects),
-        interval_start=p.interval_start if objects else None,
+        interval_start=p.rotation.interval_start if objects else None,
         committable=min((o.first for o in objects), default=p.next),
-        open=objects,
     )
+    return replace(p, rotation=rotation, open=objects)
 
 
 def skip_deleted(p: PartitionState, held: int) -> PartitionState:
     """The partition with `held`, the first offset that Kafka holds, as the next offset to read. The skipped offsets
     were in no object; they are offset gaps of the rotation range."""
-    return replace(p, next=held, committable=p.committable if p.open else held)
+    return replace(p, rotation=replace(p.rotation, next=held, committable=p.committable if p.open else held))
 
 
 def lost_records(lost: Iterable[LostObject]) -> int:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from sink_job.api.spec import ObjectSettings
 from sink_job.ledger.offset_checksum import total_checksum
 from sink_job.ledger.state import LedgerState, PartitionState
+from sink_job.rotation.types import RotationState
 
 
 def new_topics_dir(shaping: ObjectSettings, generation: int) -> str:
@@ -75,8 +76,7 @@ def without_open_bytes(p: PartitionState) -> PartitionState:
 def rewind(p: PartitionState) -> PartitionState:
     """The partition with `committable` as the next offset to read."""
     return PartitionState(
-        next=p.committable,
-        committable=p.committable,
+        RotationState.start(p.committable),
         rotation_start=p.rotation_start,
         accepted_end=p.rotation_start,
         settings=p.settings,

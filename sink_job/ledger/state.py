@@ -15,8 +15,9 @@ from typing import Literal
 import msgspec
 
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.rotation.types import OpenObjectState, RotationState
 
-FORMAT = 3
+FORMAT = 4
 """Format of the ledger's files. Files of any other format are rejected (docs/compatibility.md)."""
 
 
@@ -66,20 +67,16 @@ class OffsetChecksum(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class OpenObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """An object that is being written: its uploaded parts, and the location of its staged remainder.
+    """An object that is being written: its state for the rotation, its uploaded parts, and the location of its staged
+    remainder.
 
     `blocks` are complete blocks (rows or gzip members) that do not fill a part yet. `partial_block` is the incomplete
     block: uncompressed rows. `settings` is the number of the claim with the object's settings.
     """
 
-    path: str
-    first: int
-    last: int
-    size: int
-    opened_at: int
+    state: OpenObjectState
     settings: int
     offsets: OffsetChecksum
-    interval_start: int | None = None
     upload: str | None = None
     parts: tuple[Part, ...] = ()
     sources: tuple[SourceRange, ...] = ()
@@ -87,8 +84,24 @@ class OpenObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     partial_block: tuple[Extent, ...] = ()
 
     @property
+    def path(self) -> str:
+        return self.state.path
+
+    @property
+    def first(self) -> int:
+        return self.state.first
+
+    @property
+    def last(self) -> int:
+        return self.state.last
+
+    @property
     def count(self) -> int:
-        return self.offsets.count
+        return self.state.count
+
+    @property
+    def size(self) -> int:
+        return self.state.size
 
     @property
     def staged(self) -> tuple[Extent, ...]:
@@ -158,28 +171,36 @@ class LostObject(msgspec.Struct, frozen=True, gc=False):
 
 
 class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One topic-partition: the rotation state (docs/semantics.md) and the open objects.
+    """One topic-partition: the rotation state (docs/semantics.md) and the open objects, ordered by first offset.
 
-    `next` is the next offset to read, `committable` the first offset that is not in a closed object.
     `rotation_start` is the end of the last rotation range. `accepted` is the checksum of the records accepted since
     then: in open objects, in closed objects, or lost. `accepted_end` is the offset after the last of them. `settings`
     is the number of the claim with the settings of the last round. `path_clock` is a round clock in ms. All rounds
     since that clock, up to the last round, have the same time path (None: paths do not depend on the clock).
     """
 
-    next: int
-    committable: int
+    rotation: RotationState
     rotation_start: int
     accepted: OffsetChecksum = OffsetChecksum()
     accepted_end: int = 0
     settings: int = 0
-    open_records: int = 0
-    last_time: int | None = None
-    interval_start: int | None = None
-    current_path: str | None = None
-    next_schedule: int | None = None
     path_clock: int | None = None
     open: tuple[OpenObject, ...] = ()
+
+    @classmethod
+    def start(cls, offset: int) -> PartitionState:
+        """The initial state: `offset` is the first offset to read."""
+        return cls(RotationState.start(offset), rotation_start=offset, accepted_end=offset)
+
+    @property
+    def next(self) -> int:
+        """The next offset to read."""
+        return self.rotation.next
+
+    @property
+    def committable(self) -> int:
+        """The first offset that is not in a closed object."""
+        return self.rotation.committable
 
     def staged(self) -> set[str]:
         """Keys of the staging objects that the open objects refer to."""

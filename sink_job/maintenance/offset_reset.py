@@ -17,7 +17,7 @@ from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.report import ResetReport, StartReport
 from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.topic_discovery import TopicDiscovery, initial_state
+from sink_job.coordinator.topic_discovery import TopicDiscovery
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.ledger import ownership
 from sink_job.ledger.generations import commit_metadata, end_of_generation, new_topics_dir, shaping_below
@@ -26,6 +26,7 @@ from sink_job.ledger.state import (
     KafkaIdentity,
     LedgerState,
     OffsetResetRecord,
+    PartitionState,
     Record,
     committable_offsets,
 )
@@ -172,7 +173,7 @@ class OffsetResetter:
             kind="claim",
             settings=planned.shaping.model_dump_json(),
             kafka=planned.kafka,
-            partitions={str(tp): diff(None, initial_state(start)) for tp, start in planned.starts.items()},
+            partitions={str(tp): diff(None, PartitionState.start(start)) for tp, start in planned.starts.items()},
             reset=reset,
         )
         return reset

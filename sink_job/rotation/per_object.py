@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from sink_job.partitioning.batch import Rows
-from sink_job.rotation.policy import RotationContext
+from sink_job.rotation.policy import RotationContext, grown, opened
 from sink_job.rotation.row_index import AcceptedRows, Indices, PathGroup, first_true
 from sink_job.rotation.types import OpenObjectState, Step
 
@@ -64,7 +64,7 @@ class _ObjectRotation:
                 steps.append(rotation.close_all())
             at, window = end, window * 2
         if len(written):
-            rotation.state.current_path = written.path(len(written) - 1)
+            rotation.state = replace(rotation.state, current_path=written.path(len(written) - 1))
         return steps
 
     def _segments(self, start: int, end: int) -> list[_Segment]:
@@ -74,81 +74,53 @@ class _ObjectRotation:
 
     def _split(self, group: PathGroup) -> list[_Segment]:
         """Divides one path's records into objects."""
-        previous = self._rotation.state.open.get(group.path)
-        whole = self._grown(previous, group)
+        previous = self._rotation.open.get(group.path)
+        start = previous or opened(group.path, group.first, self._rotation.now, interval_start=group.time)
+        whole = grown(start, last=group.last, count=len(group.indices), size=group.size)
         if not self._is_over(whole, group.latest):
             return [_Segment(whole, group.indices, None if previous else int(group.indices[0]), None)]
         path = _PathRecords(self._accepted, group, self._settings.interval)
-        cut = None if previous is None else msgspec.structs.replace(previous)
-        opened: int | None = None
+        current = previous
+        opening: int | None = None
         segments: list[_Segment] = []
         at, count = 0, len(group.indices)
         while at < count:
-            if cut is not None and path.until_elapsed(cut, at, at + 1) == at:
-                segments.append(_Segment(cut, range(0), None, (path.index(at), _BEFORE)))
-                cut = None
-            if cut is None:
-                cut, opened = self._opened(path, at), path.index(at)
-            full = self._full(path, cut, at)
-            end = path.until_elapsed(cut, at + 1, min(full, count))
+            if current is not None and path.until_elapsed(current, at, at + 1) == at:
+                segments.append(_Segment(current, range(0), None, (path.index(at), _BEFORE)))
+                current = None
+            if current is None:
+                current = opened(path.path, path.offset(at), self._rotation.now, interval_start=path.time(at))
+                opening = path.index(at)
+            full = self._full(path, current, at)
+            end = path.until_elapsed(current, at + 1, min(full, count))
             is_full = end == full
-            self._grow(path, cut, at, end)
+            current = grown(current, last=path.offset(end - 1), count=end - at, size=path.size(at, end))
             closed = (path.index(end - 1), _AFTER) if is_full else None
             if not is_full and end < count:
                 closed = (path.index(end), _BEFORE)
-            segments.append(_Segment(cut, group.indices[at:end], opened, closed))
-            cut, opened = (None, None) if closed else (cut, opened)
+            segments.append(_Segment(current, group.indices[at:end], opening, closed))
+            current, opening = (None, None) if closed else (current, opening)
             at = end
         return segments
 
-    def _grown(self, previous: OpenObjectState | None, group: PathGroup) -> OpenObjectState:
-        """The object of a path, open or new, with all records of the group."""
-        return OpenObjectState(
-            path=group.path,
-            first=previous.first if previous else group.first,
-            last=group.last,
-            count=(previous.count if previous else 0) + len(group.indices),
-            size=(previous.size if previous else 0) + group.size,
-            opened_at=previous.opened_at if previous else self._rotation.now,
-            interval_start=previous.interval_start if previous else group.time,
-        )
-
-    def _is_over(self, cut: OpenObjectState, latest: int | None) -> bool:
+    def _is_over(self, whole: OpenObjectState, latest: int | None) -> bool:
         """Whether an object with these records has to close before the last of them; `latest` is their latest time."""
         settings = self._settings
-        if settings.flush_size is not None and cut.count >= settings.flush_size:
+        if settings.flush_size is not None and whole.count >= settings.flush_size:
             return True
-        if settings.max_bytes is not None and cut.size >= settings.max_bytes:
+        if settings.max_bytes is not None and whole.size >= settings.max_bytes:
             return True
-        if settings.interval is None or latest is None or cut.interval_start is None:
+        if settings.interval is None or latest is None or whole.interval_start is None:
             return False
-        return latest - cut.interval_start >= settings.interval
+        return latest - whole.interval_start >= settings.interval
 
-    def _opened(self, path: _PathRecords, at: int) -> OpenObjectState:
-        offset = path.offset(at)
-        base = path.time(at)
-        return OpenObjectState(
-            path=path.path,
-            first=offset,
-            last=offset,
-            count=0,
-            size=0,
-            opened_at=self._rotation.now,
-            interval_start=base,
-        )
-
-    def _grow(self, path: _PathRecords, cut: OpenObjectState, at: int, end: int) -> None:
-        cut.last = path.offset(end - 1)
-        cut.count += end - at
-        cut.size += path.size(at, end)
-
-    def _full(self, path: _PathRecords, cut: OpenObjectState, at: int) -> int:
+    def _full(self, path: _PathRecords, current: OpenObjectState, at: int) -> int:
         """The number after the record that reaches flushSize or maxBytes; beyond all records if none does."""
         full = path.count + 1
         if self._settings.flush_size is not None:
-            full = max(at + self._settings.flush_size - cut.count, at + 1)
+            full = max(at + self._settings.flush_size - current.count, at + 1)
         if self._settings.max_bytes is not None:
-            full = min(full, path.filled(at, self._settings.max_bytes - cut.size) + 1)
+            full = min(full, path.filled(at, self._settings.max_bytes - current.size) + 1)
         return full
 
     def _first_over_cap(self, segments: Sequence[_Segment]) -> int | None:
@@ -158,7 +130,7 @@ class _ObjectRotation:
             return None
         events = [(segment.opened, _OPENING) for segment in segments if segment.opened is not None]
         events += [segment.closed for segment in segments if segment.closed is not None]
-        is_open = len(self._rotation.state.open)
+        is_open = len(self._rotation.open)
         for index, event in sorted(events):
             if event == _OPENING and is_open >= cap:
                 return index
@@ -168,17 +140,18 @@ class _ObjectRotation:
     def _apply(self, segments: Sequence[_Segment]) -> list[Step]:
         """Applies the segments: closed objects in the order of closing, then the objects that stay open."""
         steps: list[Step] = []
-        state = self._rotation.state
+        rotation = self._rotation
         stay = (len(self._accepted), _AFTER)
         for segment in sorted(segments, key=lambda segment: (segment.closed or stay, segment.state.first)):
-            before = state.open.get(segment.state.path)
-            state.open_records += segment.state.count - (before.count if before else 0)
-            state.open[segment.state.path] = segment.state
+            before = rotation.open.get(segment.state.path)
+            added = segment.state.count - (before.count if before else 0)
+            rotation.state = replace(rotation.state, open_records=rotation.state.open_records + added)
+            rotation.open[segment.state.path] = segment.state
             if len(segment.indices):
                 steps.append(self._accepted.append(segment.state.path, segment.indices))
             if segment.closed:
-                steps.append(self._rotation.close([segment.state]))
-        state.open = {cut.path: cut for cut in sorted(state.open.values(), key=lambda cut: cut.first)}
+                steps.append(rotation.close([segment.state]))
+        rotation.open = {each.path: each for each in sorted(rotation.open.values(), key=lambda each: each.first)}
         return steps
 
 
@@ -216,9 +189,9 @@ class _PathRecords:
         sums = self._sums[start + 1 :]
         return start + int(np.searchsorted(sums, self._sums[start] + room))
 
-    def until_elapsed(self, cut: OpenObjectState, start: int, end: int) -> int:
+    def until_elapsed(self, current: OpenObjectState, start: int, end: int) -> int:
         """The first record in [start, end) whose time is the interval or more past the object's first, else `end`."""
-        interval, base, times = self._interval, cut.interval_start, self._times
+        interval, base, times = self._interval, current.interval_start, self._times
         if interval is None or base is None or times is None:
             return end
         return first_true(start, end, lambda a, b: times[a:b] - base >= interval)

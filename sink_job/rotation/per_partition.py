@@ -10,6 +10,7 @@ import enum
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from sink_job.partitioning.batch import REJECTED_PATH, TOMBSTONE, Rows
 from sink_job.rotation.policy import RotationContext
@@ -35,7 +36,6 @@ class _PartitionRotation:
     def __init__(self, rotation: RotationContext, rows: Rows) -> None:
         self._rotation = rotation
         self._settings = rotation.settings
-        self._state = rotation.state
         self._accepted = AcceptedRows(rows)
         self._rows = rows
         self._switch = 0
@@ -45,43 +45,43 @@ class _PartitionRotation:
             self._starts, self._next_start = first_times(rows)
         if self._settings.max_open_objects is not None:
             self._previous = self._accepted.previous()
-            self._was_open = np.array([path in self._state.open for path in rows.paths], np.bool_)
+            self._was_open = np.array([path in rotation.open for path in rows.paths], np.bool_)
         if self._settings.max_bytes is not None:
             self._sizes = self._accepted.sizes_so_far()
-            held = [cut.size if (cut := self._state.open.get(path)) else 0 for path in rows.paths]
+            held = [before.size if (before := rotation.open.get(path)) else 0 for path in rows.paths]
             self._closed_bytes = -np.array(held, np.int64)
 
     def steps(self) -> list[Step]:
         steps: list[Step] = []
-        written, state = self._accepted, self._state
+        rotation, written = self._rotation, self._accepted
         at, why = 0, CloseReason.NOTHING
         while at < len(written):
-            if state.interval_start is None and written.times is not None and self._starts is not None:
+            if rotation.state.interval_start is None and written.times is not None and self._starts is not None:
                 again = why in (CloseReason.TIME, CloseReason.CAP)
-                state.interval_start = int(written.times[at] if again else self._starts[at])
+                start = int(written.times[at] if again else self._starts[at])
+                rotation.state = replace(rotation.state, interval_start=start)
             end, why = self._segment(at)
             groups = list(written.groups(at, end)) if end > at else []
             steps += [self._append(group) for group in groups]
             if end > at:
-                state.current_path = written.path(end - 1)
+                rotation.state = replace(rotation.state, current_path=written.path(end - 1))
             if why is not CloseReason.NOTHING:
-                steps.append(self._rotation.close_all())
+                steps.append(rotation.close_all())
                 self._forget_closed(groups)
             if why is CloseReason.TIME:
-                self._rotation.renew_schedule()
+                rotation.renew_schedule()
             at = end
-        if state.interval_start is None:
-            state.interval_start = self._next_start
+        if rotation.state.interval_start is None:
+            rotation.state = replace(rotation.state, interval_start=self._next_start)
         return steps
 
     def _append(self, group: PathGroup) -> Step:
-        cut = self._rotation.open(group.path, group.first)
-        self._rotation.add(cut, last=group.last, count=len(group.indices), size=group.size)
+        self._rotation.add(group.path, first=group.first, last=group.last, count=len(group.indices), size=group.size)
         return self._accepted.append(group.path, group.indices)
 
     def _segment(self, at: int) -> tuple[int, CloseReason]:
         """The end (exclusive) of the segment that starts at `at`, and the reason."""
-        watched = at if self._state.open_records else at + 1  # the first record of all cannot close anything
+        watched = at if self._rotation.state.open_records else at + 1  # the first record of all cannot close anything
         full = self._full(at)
         end = min(full, len(self._accepted))
         time = self._time(watched, end)
@@ -96,7 +96,7 @@ class _PartitionRotation:
         """The index after the record that reaches flushSize or maxBytes; beyond the batch if none does."""
         full = len(self._accepted) + 1
         if self._settings.flush_size is not None:
-            full = min(full, max(at + self._settings.flush_size - self._state.open_records, at + 1))
+            full = min(full, max(at + self._settings.flush_size - self._rotation.state.open_records, at + 1))
         limit = self._settings.max_bytes
         if limit is None:
             return full
@@ -118,7 +118,7 @@ class _PartitionRotation:
         """The first index in [start, end) at which rule 2 holds, else `end`."""
         if self._rotation.due:
             return min(start, end)
-        interval, base, times = self._settings.interval, self._state.interval_start, self._accepted.times
+        interval, base, times = self._settings.interval, self._rotation.state.interval_start, self._accepted.times
         if interval is None or base is None or times is None:
             return end
         if self._settings.on_path_change:
@@ -128,7 +128,7 @@ class _PartitionRotation:
     def _changed(self, start: int) -> int:
         """The first index from `start` whose path differs from the previous one; a change from or to the tombstone path
         does not count."""
-        if start == 0 and self._differ(self._state.current_path, self._accepted.path(0)):
+        if start == 0 and self._differ(self._rotation.state.current_path, self._accepted.path(0)):
             return 0
         switches, path = self._accepted.switches, self._accepted.path
         while self._switch < len(switches):
@@ -147,7 +147,7 @@ class _PartitionRotation:
         cap = self._settings.max_open_objects
         if cap is None:
             return end
-        room = cap - len(self._state.open)
+        room = cap - len(self._rotation.open)
 
         def one_too_many(a: int, b: int) -> npt.NDArray[np.bool_]:
             nonlocal room

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
+from msgspec.structs import replace
 
 from sink_job.api.enums import RotationScope
 from sink_job.api.s3_limits import MAX_PARTS
@@ -54,14 +54,16 @@ class RotationPolicy:
 
 
 class RotationContext:
-    """The rotation state of one topic-partition during a round."""
+    """The rotation state of one topic-partition during a round, and its open objects by path, in the order of their
+    opening."""
 
-    def __init__(self, settings: RotationPolicy, state: RotationState, now: int) -> None:
-        """Works on a copy of `state`."""
+    def __init__(
+        self, settings: RotationPolicy, state: RotationState, objects: Iterable[OpenObjectState], now: int
+    ) -> None:
         self.settings = settings
         self.now = now
-        copies = {path: msgspec.structs.replace(cut) for path, cut in state.open.items()}
-        self.state = msgspec.structs.replace(state, open=copies)
+        self.state = state
+        self.open = {each.path: each for each in objects}
 
     @property
     def due(self) -> bool:
@@ -71,43 +73,46 @@ class RotationContext:
 
     def renew_schedule(self) -> None:
         if self.settings.schedule is not None:
-            self.state.next_schedule = self.settings.schedule.after(self.now)
+            self.state = replace(self.state, next_schedule=self.settings.schedule.after(self.now))
 
-    def open(self, path: str, first: int, *, interval_start: int | None = None) -> OpenObjectState:
-        """The open object of `path`; opens one with the first offset `first` if there is none."""
-        cut = self.state.open.get(path)
-        if cut is None:
-            cut = OpenObjectState(
-                path=path, first=first, last=first, count=0, size=0, opened_at=self.now, interval_start=interval_start
-            )
-            self.state.open[path] = cut
-        return cut
+    def add(self, path: str, *, first: int, last: int, count: int, size: int) -> None:
+        """Adds `count` records of `size` bytes, with the offsets `first` to `last`, to the open object of `path`; opens
+        it if there is none."""
+        before = self.open.get(path) or opened(path, first, self.now)
+        self.open[path] = grown(before, last=last, count=count, size=size)
+        self.state = replace(self.state, open_records=self.state.open_records + count)
 
-    def add(self, cut: OpenObjectState, *, last: int, count: int, size: int) -> None:
-        """Adds `count` records of `size` bytes, up to the offset `last`, to `cut`."""
-        cut.last = last
-        cut.count += count
-        cut.size += size
-        self.state.open_records += count
-
-    def close(self, cuts: Sequence[OpenObjectState]) -> Close:
-        for cut in cuts:
-            del self.state.open[cut.path]
-            self.state.open_records -= cut.count
-        return Close(tuple(cuts))
+    def close(self, objects: Sequence[OpenObjectState]) -> Close:
+        for each in objects:
+            del self.open[each.path]
+        records = sum(each.count for each in objects)
+        self.state = replace(self.state, open_records=self.state.open_records - records)
+        return Close(tuple(objects))
 
     def close_all(self) -> Close:
         """Closes all open objects, at least one, and moves the committable offset after them."""
-        closed = self.close(list(self.state.open.values()))
-        self.state.committable = max(cut.last for cut in closed.objects) + 1
-        self.state.interval_start = None
+        closed = self.close(list(self.open.values()))
+        end = max(each.last for each in closed.objects) + 1
+        self.state = replace(self.state, committable=end, interval_start=None)
         return closed
 
     @property
     def committable(self) -> int:
         """The first offset that is not in a closed object; without open objects the next offset to read."""
-        if not self.state.open:
+        if not self.open:
             return self.state.next
         if self.settings.per_object:
-            return min(cut.first for cut in self.state.open.values())
+            return min(each.first for each in self.open.values())
         return self.state.committable
+
+
+def opened(path: str, first: int, now: int, *, interval_start: int | None = None) -> OpenObjectState:
+    """An object without records that opens at the round clock `now` with the offset `first`."""
+    return OpenObjectState(
+        path=path, first=first, last=first, count=0, size=0, opened_at=now, interval_start=interval_start
+    )
+
+
+def grown(before: OpenObjectState, *, last: int, count: int, size: int) -> OpenObjectState:
+    """The object with `count` more records of `size` bytes, up to the offset `last`."""
+    return replace(before, last=last, count=before.count + count, size=before.size + size)

@@ -7,29 +7,38 @@ rules are in `per_partition` and `per_object`, one module for each rotation scop
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 
 from sink_job.partitioning.batch import REJECTED, Rows
 from sink_job.rotation.per_object import rotate_per_object
 from sink_job.rotation.per_partition import rotate_per_partition
 from sink_job.rotation.policy import RotationContext, RotationPolicy
-from sink_job.rotation.types import Append, Close, RotationState, Step
+from sink_job.rotation.types import Append, Close, OpenObjectState, RotationState, Step
 
 
 class Rotator:
     """Assigns one topic-partition's records of one round to objects."""
 
-    def __init__(self, settings: RotationPolicy, state: RotationState, now: int) -> None:
-        """Does not change `state`; `now` is the round clock in ms, never before that of an earlier round."""
-        self._context = RotationContext(settings, state, now)
+    def __init__(
+        self, settings: RotationPolicy, state: RotationState, objects: Iterable[OpenObjectState], now: int
+    ) -> None:
+        """`objects` are the open objects, ordered by first offset; `now` is the round clock in ms, never before that of
+        an earlier round."""
+        self._context = RotationContext(settings, state, objects, now)
 
     @property
     def state(self) -> RotationState:
-        """The current state. The rotator changes it until the round has ended."""
+        """The current state; that of the topic-partition after the round has ended."""
         return self._context.state
+
+    @property
+    def open(self) -> Mapping[str, OpenObjectState]:
+        """The open objects by path, ordered by first offset."""
+        return self._context.open
 
     @property
     def committable(self) -> int:
@@ -44,10 +53,10 @@ class Rotator:
         rotation, limit = self._context, self._context.settings.max_open_time
         closed: list[Close] = []
         if limit is not None:
-            late = [cut for cut in self.state.open.values() if rotation.now - cut.opened_at >= limit]
+            late = [each for each in self.open.values() if rotation.now - each.opened_at >= limit]
             if late:
                 close = rotation.close(late) if rotation.settings.per_object else rotation.close_all()
-                closed.append(replace(close, ends_rotation=not self.state.open))
+                closed.append(replace(close, ends_rotation=not self.open))
         if self.state.next_schedule is None or (self.state.open_records == 0 and rotation.due):
             rotation.renew_schedule()
         return closed
@@ -60,13 +69,13 @@ class Rotator:
         if not len(rows):
             return []
         rotate = rotate_per_object if self._context.settings.per_object else rotate_per_partition
-        paths = set(self.state.open)
+        paths = set(self.open)
         steps = with_rotation_ends(rotate(self._context, rows), paths)
-        self.state.next = int(rows.offsets[-1]) + 1
+        last_time = self.state.last_time
         if rows.times is not None:
             valid = np.flatnonzero(rows.codes != REJECTED)
-            if len(valid):
-                self.state.last_time = int(rows.times[valid[-1]])
+            last_time = int(rows.times[valid[-1]]) if len(valid) else last_time
+        self._update(next=int(rows.offsets[-1]) + 1, last_time=last_time)
         return steps
 
     def close_round(self, planned_end: int) -> list[Close]:
@@ -81,12 +90,15 @@ class Rotator:
 
     def stop_at(self, next_offset: int) -> None:
         """Ends the round before its planned end, as a data error does; closes nothing."""
-        self.state.next = next_offset
-        self.state.committable = self.committable
+        self._update(next=next_offset)
+        self._update(committable=self.committable)
 
     def close_all(self) -> list[Close]:
         """Closes all open objects: at the end of a run that publishes them, or before other settings apply."""
-        return [replace(self._context.close_all(), ends_rotation=True)] if self.state.open else []
+        return [replace(self._context.close_all(), ends_rotation=True)] if self.open else []
+
+    def _update(self, **fields: int | None) -> None:
+        self._context.state = msgspec.structs.replace(self._context.state, **fields)
 
 
 def with_rotation_ends(steps: Sequence[Step], open_paths: Set[str]) -> list[Step]:

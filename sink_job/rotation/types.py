@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-class OpenObjectState(msgspec.Struct):
+class OpenObjectState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """An open object: first and last offset, number of records, size in bytes (encoded, uncompressed), the round clock
     at which it was opened, and with scope Object the time of its first record (`interval_start`)."""
 
@@ -25,12 +25,12 @@ class OpenObjectState(msgspec.Struct):
     interval_start: int | None = None
 
 
-class RotationState(msgspec.Struct):
-    """A topic-partition between two rounds (docs/semantics.md, section 2).
+class RotationState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A topic-partition between two rounds, without its open objects (docs/semantics.md, section 2).
 
     `next` is the next offset to read. `committable` is the first offset that is not in a closed object: with scope
     Partition a close moves it to the last accepted offset + 1, and the end of a round without open objects moves it to
-    `next`. `open` is ordered by first offset. `open_records` is the number of records in the open objects.
+    `next`. `open_records` is the number of records in the open objects.
     """
 
     next: int
@@ -40,7 +40,6 @@ class RotationState(msgspec.Struct):
     open_records: int = 0
     current_path: str | None = None
     next_schedule: int | None = None
-    open: dict[str, OpenObjectState] = {}
 
     @classmethod
     def start(cls, offset: int) -> RotationState:

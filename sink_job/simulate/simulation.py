@@ -131,12 +131,13 @@ class _Partition:
         self._tp = tp
         self._pipeline = pipeline
         self._state = RotationState.start(start)
+        self._open: list[OpenObjectState] = []
         self._offsets: dict[str, list[int]] = {}
         self._stopped = False
 
     def open(self) -> list[tuple[OpenObjectState, list[int]]]:
         """The open objects in the order of opening, with their offsets."""
-        return [(state, list(self._offsets[path])) for path, state in self._state.open.items()]
+        return [(state, list(self._offsets[state.path])) for state in self._open]
 
     def round(self, records: Sequence[Delivered], now: int, *, tolerant: bool) -> _RoundResult:
         """Runs one round at the time `now` (ms)."""
@@ -145,15 +146,15 @@ class _Partition:
             self.delivered_to = records[-1].offset + 1
         if self._stopped:
             return done
-        rotator = Rotator(self._pipeline.rotation_policy, self._state, now)
+        rotator = Rotator(self._pipeline.rotation_policy, self._state, self._open, now)
         self._apply(rotator.open_round(), None, done)
         self._add(rotator, records, now, done, tolerant=tolerant)
         if self._stopped:
             rotator.stop_at(done.errors[-1][0])
         else:
             self._apply(rotator.close_round(self.delivered_to), None, done)
-        self._state = rotator.state
-        if self.committable is not None or done.closed or not self._state.open:
+        self._state, self._open = rotator.state, list(rotator.open.values())
+        if self.committable is not None or done.closed or not self._open:
             self.committable = rotator.committable
         return done
 

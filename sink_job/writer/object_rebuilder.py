@@ -144,9 +144,9 @@ class _Rebuilder:
             upload, parts = writer.result()
             rebuilt = msgspec.structs.replace(
                 each.o,
-                first=writer.start,
-                last=writer.last,
-                size=each.size,
+                state=msgspec.structs.replace(
+                    each.o.state, first=writer.start, last=writer.last, count=writer.offsets.count, size=each.size
+                ),
                 offsets=writer.offsets,
                 upload=upload,
                 parts=parts,

@@ -146,7 +146,7 @@ class ObjectWriter:
 
     def to_open_object(
         self,
-        cut: OpenObjectState,
+        state: OpenObjectState,
         *,
         settings: int,
         sources: tuple[SourceRange, ...],
@@ -154,16 +154,12 @@ class ObjectWriter:
         partial_block: tuple[Extent, ...],
     ) -> OpenObject:
         """The object as the ledger stores it, with its remainder staged in `blocks` and `partial_block`."""
+        assert state.count == self.offsets.count, "the rotation counts the appended records"
         upload, parts = self.result()
         return OpenObject(
-            path=cut.path,
-            first=cut.first,
-            last=cut.last,
-            size=cut.size,
-            opened_at=cut.opened_at,
+            state=state,
             settings=settings,
             offsets=self.offsets,
-            interval_start=cut.interval_start,
             upload=upload,
             parts=parts,
             sources=sources,

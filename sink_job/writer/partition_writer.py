@@ -111,7 +111,10 @@ class PartitionWriter:
         self._spill = spill
         self._pipeline = attempt.pipeline
         self._rotator = Rotator(
-            attempt.pipeline.rotation_policy, rotation_state(task.state, settings.settings_record), settings.now
+            attempt.pipeline.rotation_policy,
+            rotation_state(task.state, settings.settings_record),
+            [o.state for o in task.state.open],
+            settings.now,
         )
         before = task.state.path_clock if task.state.settings == settings.settings_record else None
         self._path_clock = attempt.pipeline.path_clock(before, settings.now)
@@ -175,19 +178,19 @@ class PartitionWriter:
 
     def _writer(self, path: str, first: int) -> ObjectWriter:
         if path not in self._writers:
-            was = self._inherited.get(path)
-            assert was is None or was.settings == self._settings.settings_record, (
+            previous = self._inherited.get(path)
+            assert previous is None or previous.settings == self._settings.settings_record, (
                 "an object is written under one number of settings"
             )
-            self._writers[path] = self.objects.new(path, was.first if was else first, was)
+            self._writers[path] = self.objects.new(path, previous.first if previous else first, previous)
         return self._writers[path]
 
     def _close(self, objects: Iterable[OpenObjectState]) -> None:
-        for cut in objects:
-            writer = self._writer(cut.path, cut.first)
+        for state in objects:
+            writer = self._writer(state.path, state.first)
             writer.finish()
-            self._closed.append((cut, writer, self._inherited.pop(cut.path, None)))
-            del self._writers[cut.path]
+            self._closed.append((state, writer, self._inherited.pop(state.path, None)))
+            del self._writers[state.path]
 
     def _end_rotation(self) -> None:
         """No object is open: from the end of the last rotation to the last record, each offset is in an object or is a
@@ -200,19 +203,13 @@ class PartitionWriter:
     def _result(self, error: RejectedRecord | None) -> TaskResult:
         named = tuple(self._closed_object(*closed) for closed in self._closed)
         open_ = self._stage_open()
-        cut = self._rotator.state
+        rotation = self._rotator.state
         state = PartitionState(
-            next=cut.next,
-            committable=self._rotator.committable,
+            msgspec.structs.replace(rotation, committable=self._rotator.committable),
             rotation_start=self._rotation_start,
             accepted=self._accepted,
             accepted_end=self._accepted_end,
             settings=self._settings.settings_record,
-            open_records=cut.open_records,
-            last_time=cut.last_time,
-            interval_start=cut.interval_start,
-            current_path=cut.current_path,
-            next_schedule=cut.next_schedule,
             path_clock=self._path_clock,
             open=open_,
         )
@@ -230,49 +227,54 @@ class PartitionWriter:
             started_uploads=self.objects.started_uploads(),
         )
 
-    def _closed_object(self, cut: OpenObjectState, writer: ObjectWriter, was: OpenObject | None) -> ClosedObject:
+    def _closed_object(self, state: OpenObjectState, writer: ObjectWriter, previous: OpenObject | None) -> ClosedObject:
         upload, parts = writer.result()
         assert upload is not None, "a closed object has sent its last part"
         return ClosedObject(
             key=writer.key,
             topic=self._tp.topic,
             partition=self._tp.partition,
-            path=cut.path,
-            first=cut.first,
-            last=cut.last,
+            path=state.path,
+            first=state.first,
+            last=state.last,
             bytes=sum(p.size for p in parts),
             crc=combine_all((p.crc, p.size) for p in parts),
             upload=upload,
             parts=parts,
-            sources=self._sources(cut, writer, was),
+            sources=self._sources(state, writer, previous),
             offsets=writer.offsets,
             settings=self._settings.settings_record,
         )
 
-    def _sources(self, cut: OpenObjectState, writer: ObjectWriter, was: OpenObject | None) -> tuple[SourceRange, ...]:
-        seen = was.sources if was else ()
+    def _sources(
+        self, state: OpenObjectState, writer: ObjectWriter, previous: OpenObject | None
+    ) -> tuple[SourceRange, ...]:
+        sources = previous.sources if previous else ()
         if writer.start is None:
-            return seen
-        return extend_sources(seen, writer.start, cut.last + 1, self._path_clock or 0)
+            return sources
+        return extend_sources(sources, writer.start, state.last + 1, self._path_clock or 0)
 
     def _stage_open(self) -> tuple[OpenObject, ...]:
         staging = self._attempt.staging
         before = staging.bytes
         objects = []
-        for path, cut in self._rotator.state.open.items():
-            was = self._inherited.get(path)
+        for path, state in self._rotator.open.items():
+            previous = self._inherited.get(path)
             writer = self._writers.get(path)
             if writer is None:
-                assert was is not None, "an open object was inherited or written to"
-                objects.append(was)
+                assert previous is not None, "an open object was inherited or written to"
+                objects.append(previous)
                 continue
             left = writer.stage()
-            sealed = (was.blocks if was and left.keeps_blocks else ()) + staging.add(left.blocks)
-            loose = (was.partial_block if was and left.keeps_partial_block else ()) + staging.add(left.partial_block)
-            seen = self._sources(cut, writer, was)
+            kept_blocks = previous.blocks if previous and left.keeps_blocks else ()
+            kept_partial_block = previous.partial_block if previous and left.keeps_partial_block else ()
             objects.append(
                 writer.to_open_object(
-                    cut, settings=self._settings.settings_record, sources=seen, blocks=sealed, partial_block=loose
+                    state,
+                    settings=self._settings.settings_record,
+                    sources=self._sources(state, writer, previous),
+                    blocks=kept_blocks + staging.add(left.blocks),
+                    partial_block=kept_partial_block + staging.add(left.partial_block),
                 )
             )
         self._counts.staged_bytes = staging.bytes - before
@@ -286,24 +288,4 @@ def rotation_state(state: PartitionState, settings: int) -> RotationState:
     """
     if state.settings != settings and not state.open:
         return RotationState(next=state.next, committable=state.committable)
-    return RotationState(
-        next=state.next,
-        committable=state.committable,
-        last_time=state.last_time,
-        interval_start=state.interval_start,
-        open_records=state.open_records,
-        current_path=state.current_path,
-        next_schedule=state.next_schedule,
-        open={
-            o.path: OpenObjectState(
-                path=o.path,
-                first=o.first,
-                last=o.last,
-                count=o.count,
-                size=o.size,
-                opened_at=o.opened_at,
-                interval_start=o.interval_start,
-            )
-            for o in state.open
-        },
-    )
+    return state.rotation

@@ -84,8 +84,8 @@ def test_a_state_read_from_snapshots_is_the_one_read_from_all_records(sink_fixtu
     often.run(log, DONE, flush_size=10, paths=True, max_records=7, context={"snapshot_every": 4})
     sink_fixture.run(log, DONE, flush_size=10, paths=True, max_records=7)
     kept = [Ledger(each.s3, ROOT, "reader").load().partitions["log-0"] for each in (often, sink_fixture)]
-    assert [(p.next, p.open_records, [(o.path, o.first, o.offsets) for o in p.open]) for p in kept[:1]] == [
-        (p.next, p.open_records, [(o.path, o.first, o.offsets) for o in p.open]) for p in kept[1:]
+    assert [(p.next, p.rotation.open_records, [(o.path, o.first, o.offsets) for o in p.open]) for p in kept[:1]] == [
+        (p.next, p.rotation.open_records, [(o.path, o.first, o.offsets) for o in p.open]) for p in kept[1:]
     ]
 
 

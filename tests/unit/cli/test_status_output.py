@@ -12,6 +12,7 @@ from sink_job.api.spec import load_sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.cli import status_output
 from sink_job.ledger.state import ClosedObject, LedgerState, OffsetChecksum, OpenObject, PartitionState
+from sink_job.rotation.types import OpenObjectState, RotationState
 
 SINK = load_sink("""
 apiVersion: s3sink.io/v1alpha1
@@ -27,14 +28,9 @@ NOW = 1_700_000_100_000
 
 def open_object(path: str, *, size: int = 1000, opened_at: int = NOW - 60_000) -> OpenObject:
     return OpenObject(
-        path=path,
-        first=90,
-        last=99,
-        size=size,
-        opened_at=opened_at,
+        OpenObjectState(path=path, first=90, last=99, count=10, size=size, opened_at=opened_at, interval_start=None),
         settings=1,
         offsets=OffsetChecksum(10, 1),
-        interval_start=None,
     )
 
 
@@ -63,8 +59,8 @@ def state() -> LedgerState:
         number=7,
         clock=NOW - 3_000,
         partitions={
-            "flights-0": PartitionState(next=100, committable=90, rotation_start=90, open=opened),
-            "flights-1": PartitionState(next=50, committable=50, rotation_start=50),
+            "flights-0": PartitionState(RotationState(next=100, committable=90), rotation_start=90, open=opened),
+            "flights-1": PartitionState(RotationState.start(50), rotation_start=50),
         },
         pending={"k": closed_object(40)},
     )
@@ -153,7 +149,10 @@ def test_the_status_of_a_report_has_the_same_table() -> None:
 def statuses(*found: tuple[int, int]) -> list[status_output.StatusSummary]:
     """Statuses of one partition. `found`: pairs of the ledger record n, committed to 10 n, and the group offset."""
     tp = TopicPartition("flights", 0)
-    states = [LedgerState(number=n, partitions={str(tp): PartitionState(10 * n, 10 * n, 10 * n)}) for n, _ in found]
+    states = [
+        LedgerState(number=n, partitions={str(tp): PartitionState(RotationState.start(10 * n), rotation_start=10 * n)})
+        for n, _ in found
+    ]
     return [status_of(state, group={tp: group}) for state, (_, group) in zip(states, found, strict=True)]
 
 

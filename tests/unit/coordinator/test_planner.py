@@ -6,6 +6,7 @@ from sink_job.api.spec import RotationSpec, RoundsSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.planner import INITIAL_RECORDS, PartitionView, is_close_due, plan
 from sink_job.ledger.state import OffsetChecksum, OpenObject, PartitionState
+from sink_job.rotation.types import OpenObjectState, RotationState
 
 TP = TopicPartition("t", 0)
 NOW = 1_000_000
@@ -63,12 +64,15 @@ def test_max_records_caps_a_round() -> None:
 
 
 OPEN = PartitionState(
-    next=3,
-    committable=0,
+    RotationState(next=3, committable=0, open_records=3, next_schedule=500),
     rotation_start=0,
-    open_records=3,
-    next_schedule=500,
-    open=(OpenObject(path="p", first=0, last=2, size=9, opened_at=100, settings=1, offsets=OffsetChecksum(3)),),
+    open=(
+        OpenObject(
+            OpenObjectState(path="p", first=0, last=2, count=3, size=9, opened_at=100),
+            settings=1,
+            offsets=OffsetChecksum(3),
+        ),
+    ),
 )
 
 
@@ -87,5 +91,5 @@ def test_what_is_open_is_due_by_the_schedule_or_by_its_age(rotation: RotationSpe
 
 
 def test_with_nothing_open_nothing_is_due() -> None:
-    empty = PartitionState(next=3, committable=3, rotation_start=3, next_schedule=500)
+    empty = PartitionState(RotationState(next=3, committable=3, next_schedule=500), rotation_start=3)
     assert not is_close_due(empty, RotationSpec(schedule_interval=60_000), 10_000)

@@ -14,6 +14,7 @@ from sink_job.coordinator.committer import Committer
 from sink_job.coordinator.progress import Progress
 from sink_job.coordinator.rejections import log_rejected
 from sink_job.ledger.state import ClosedObject, LedgerState, OffsetChecksum, OpenObject, PartitionState
+from sink_job.rotation.types import OpenObjectState, RotationState
 from sink_job.writer.partition_writer import RejectedRecord, TaskCounters, TaskResult
 from tests.unit.api.manifests import accepted
 
@@ -23,14 +24,9 @@ TP = TopicPartition("flights", 0)
 
 def open_object(path: str) -> OpenObject:
     return OpenObject(
-        path=path,
-        first=90,
-        last=99,
-        size=10,
-        opened_at=NOW,
+        OpenObjectState(path=path, first=90, last=99, count=10, size=10, opened_at=NOW, interval_start=None),
         settings=1,
         offsets=OffsetChecksum(10, 1),
-        interval_start=None,
     )
 
 
@@ -38,7 +34,9 @@ STATE = LedgerState(
     number=7,
     epoch=5,
     partitions={
-        str(TP): PartitionState(next=100, committable=90, rotation_start=90, open=(open_object("a"), open_object("b")))
+        str(TP): PartitionState(
+            RotationState(next=100, committable=90), rotation_start=90, open=(open_object("a"), open_object("b"))
+        )
     },
     pending={"k": ClosedObject("k", "flights", 0, "p", 80, 89, 10, 77, "u", (), (), OffsetChecksum(10, 1), 1)},
 )

@@ -12,6 +12,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.clocks import JUMP_MS, MAX_CLOCK_SKEW_MS, HostClock, checked_now, without_clock
 from sink_job.ledger.state import LedgerState, OffsetChecksum, OpenObject, PartitionState, Record
 from sink_job.ledger.transitions import apply
+from sink_job.rotation.types import OpenObjectState, RotationState
 
 NOW = 1_700_000_000_000
 YEAR = 31_536_000_000
@@ -130,18 +131,25 @@ def test_the_ledger_clock_is_not_set_back_without_confirmation_by_a_store(caplog
 
 
 def test_the_clock_is_not_set_back_while_objects_are_open() -> None:
-    o = OpenObject(path="p", first=0, last=0, size=1, opened_at=NOW, settings=1, offsets=OffsetChecksum(1, 1))
-    p = PartitionState(next=1, committable=0, rotation_start=0, open_records=1, open=(o,))
+    o = OpenObject(
+        OpenObjectState(path="p", first=0, last=0, count=1, size=1, opened_at=NOW),
+        settings=1,
+        offsets=OffsetChecksum(1, 1),
+    )
+    p = PartitionState(RotationState(next=1, committable=0, open_records=1), rotation_start=0, open=(o,))
     with pytest.raises(ValueError, match="while objects are open"):
         without_clock({TP: p})
 
 
 def test_the_clock_values_of_partitions_are_removed() -> None:
-    without = PartitionState(next=5, committable=5, rotation_start=5, accepted_end=5, settings=1)
+    without = PartitionState(RotationState.start(5), rotation_start=5, accepted_end=5, settings=1)
     with_values = PartitionState(
-        next=5, committable=5, rotation_start=5, accepted_end=5, settings=1, last_time=NOW + YEAR,
-        next_schedule=NOW + YEAR, path_clock=NOW + YEAR, current_path="p",
-    )  # fmt: skip
+        RotationState(next=5, committable=5, last_time=NOW + YEAR, current_path="p", next_schedule=NOW + YEAR),
+        rotation_start=5,
+        accepted_end=5,
+        settings=1,
+        path_clock=NOW + YEAR,
+    )
     assert without_clock({TP: with_values, TopicPartition("log", 1): without}) == {TP: without}
 
 

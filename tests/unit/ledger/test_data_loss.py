@@ -17,11 +17,16 @@ from sink_job.ledger.state import (
     without_audit,
 )
 from sink_job.ledger.transitions import apply, diff, patch
+from sink_job.rotation.types import OpenObjectState, RotationState
 from sink_job.writer.object_rebuilder import RebuildInput, all_missing
 
 
 def opened(first: int, last: int, path: str = "a") -> OpenObject:
-    return OpenObject(path, first, last, 10, 0, 1, checksum_range(first, last + 1))
+    return OpenObject(
+        OpenObjectState(path=path, first=first, last=last, count=last + 1 - first, size=10, opened_at=0),
+        settings=1,
+        offsets=checksum_range(first, last + 1),
+    )
 
 
 def closed(first: int, last: int) -> ClosedObject:
@@ -34,31 +39,38 @@ def lost(o: ClosedObject, start: int, end: int) -> LostObject:
 
 
 PARTITION = PartitionState(
-    next=30,
-    committable=0,
+    RotationState(next=30, committable=0, last_time=9, interval_start=5, open_records=30),
     rotation_start=0,
     accepted=checksum_range(0, 30),
     accepted_end=30,
-    open_records=30,
-    interval_start=5,
-    last_time=9,
     open=(opened(0, 19, "a"), opened(20, 29, "b")),
 )
+CLOSED = replace(PARTITION, rotation=replace(PARTITION.rotation, committable=30), open=())
 
 
 def test_only_the_remaining_open_records_count_for_the_rotation() -> None:
     p = with_open(PARTITION, [opened(12, 19, "a"), opened(20, 29, "b")])
-    assert (p.open_records, p.committable, p.interval_start, p.last_time, p.next) == (18, 12, 5, 9, 30)
+    assert (p.rotation.open_records, p.committable, p.rotation.interval_start, p.rotation.last_time, p.next) == (
+        18,
+        12,
+        5,
+        9,
+        30,
+    )
     assert p.accepted == PARTITION.accepted
 
 
 def test_without_open_objects_the_partition_is_as_after_a_close() -> None:
     p = with_open(PARTITION, [])
-    assert (p.open_records, p.committable, p.interval_start, p.open) == (0, 30, None, ())
+    assert (p.rotation.open_records, p.committable, p.rotation.interval_start, p.open) == (0, 30, None, ())
 
 
 def test_objects_without_lost_records_leave_the_partition_unchanged() -> None:
-    with_gap = replace(PARTITION, committable=0, open=(opened(3, 19, "a"), opened(20, 29, "b")))
+    with_gap = replace(
+        PARTITION,
+        rotation=replace(PARTITION.rotation, committable=0),
+        open=(opened(3, 19, "a"), opened(20, 29, "b")),
+    )
     assert with_open(with_gap, with_gap.open) == with_gap
 
 
@@ -75,7 +87,7 @@ def test_skipped_offsets_are_committable_unless_an_object_is_open() -> None:
 
 def test_an_object_that_lost_its_first_records_is_pending_under_its_new_key() -> None:
     whole, left = closed(0, 9), closed(4, 9)
-    state = LedgerState(partitions={"log-0": replace(PARTITION, committable=30, open=())}, pending={whole.key: whole})
+    state = LedgerState(partitions={"log-0": CLOSED}, pending={whole.key: whole})
     after = apply(state, Record(1, 1, "me", "round", 0, closed=(left,), lost=(lost(whole, 0, 4),)))
     assert after.pending == {left.key: left}
     assert after.published == ()
@@ -84,7 +96,7 @@ def test_an_object_that_lost_its_first_records_is_pending_under_its_new_key() ->
 
 def test_an_object_without_remaining_records_is_neither_pending_nor_published() -> None:
     whole = closed(0, 9)
-    state = LedgerState(partitions={"log-0": replace(PARTITION, committable=30, open=())}, pending={whole.key: whole})
+    state = LedgerState(partitions={"log-0": CLOSED}, pending={whole.key: whole})
     after = apply(state, Record(1, 1, "me", "round", 0, lost=(lost(whole, 0, 10),)))
     assert (after.pending, after.published) == ({}, ())
     assert list(committable_offsets(after).values()) == [30]

@@ -35,8 +35,8 @@ DAMAGED: dict[str, Callable[[bytes], bytes]] = {
     "not gzip": lambda content: b"not gzip",
     "cut short": lambda content: content[: len(content) // 2],
     "not JSON": lambda content: gzip.compress(b"not JSON"),
-    "other JSON": lambda content: gzip.compress(b'{"format": 3, "kind": 1}'),
-    "not text": lambda content: gzip.compress(b'{"format": 3, "attempt": "\xff"}'),
+    "other JSON": lambda content: gzip.compress(b'{"format": 4, "kind": 1}'),
+    "not text": lambda content: gzip.compress(b'{"format": 4, "attempt": "\xff"}'),
 }
 
 
@@ -47,7 +47,7 @@ def sink_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemorySinkF
 
 @pytest.mark.parametrize(
     ("document", "number"),
-    [({"number": 1, "named": []}, 1), ({"format": 2, "number": 1}, 2), ({"format": 4, "closed": {}}, 4)],
+    [({"number": 1, "named": []}, 1), ({"format": 3, "number": 1}, 3), ({"format": 5, "closed": {}}, 5)],
     ids=["the first format, without a format field", "an older format", "a newer format"],
 )
 def test_a_ledger_of_another_format_is_rejected_with_both_formats(
@@ -58,7 +58,7 @@ def test_a_ledger_of_another_format_is_rejected_with_both_formats(
     error = error_of(lambda: sink_fixture.run(LOG))
     assert isinstance(error, ConfigurationError)
     assert f"{key} has ledger format {number}; " in str(error)
-    assert " format 3 only" in str(error)
+    assert " format 4 only" in str(error)
 
 
 def test_every_file_of_the_ledger_contains_its_format(sink_fixture: MemorySinkFixture) -> None:
@@ -66,7 +66,7 @@ def test_every_file_of_the_ledger_contains_its_format(sink_fixture: MemorySinkFi
     folders = {"ledger", "snapshot", "intent"}
     names = [key for key in sink_fixture.s3.objects if key.removeprefix(sink_fixture.root).split("/")[0] in folders]
     assert {name.removeprefix(sink_fixture.root).split("/")[0] for name in names} == folders
-    assert {msgspec.json.decode(gzip.decompress(sink_fixture.s3.get(name)))["format"] for name in names} == {3}
+    assert {msgspec.json.decode(gzip.decompress(sink_fixture.s3.get(name)))["format"] for name in names} == {4}
 
 
 @pytest.mark.parametrize("name", FOREIGN)

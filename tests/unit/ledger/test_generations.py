@@ -32,6 +32,7 @@ from sink_job.ledger.state import (
     RotationRange,
 )
 from sink_job.ledger.transitions import apply, diff
+from sink_job.rotation.types import OpenObjectState, RotationState
 from sink_job.verify.audit_input import BucketState, GenerationAudit, UntrackedObject
 from sink_job.verify.per_generation import buckets, per_generation
 
@@ -43,9 +44,14 @@ def opened(path: str, first: int, last: int) -> OpenObject:
     part, staged = Part(1, "e", 1, 10), Extent("staging/x", 0, 5, 1)
     offsets = checksum_range(first, last + 1)
     return OpenObject(
-        path=path, first=first, last=last, size=15, opened_at=0, settings=1, offsets=offsets, upload="u", parts=(part,),
-        blocks=(staged,), partial_block=(staged,),
-    )  # fmt: skip
+        OpenObjectState(path=path, first=first, last=last, count=offsets.count, size=15, opened_at=0),
+        settings=1,
+        offsets=offsets,
+        upload="u",
+        parts=(part,),
+        blocks=(staged,),
+        partial_block=(staged,),
+    )
 
 
 def closed(key: str, first: int, last: int, record: int) -> ClosedObject:
@@ -60,9 +66,12 @@ def reading(*objects: OpenObject, closed_offsets: int = 0) -> PartitionState:
     `closed_offsets` offsets."""
     accepted = sum((o.offsets for o in objects), checksum_range(10, 10 + closed_offsets))
     return PartitionState(
-        next=30, committable=min(o.first for o in objects), rotation_start=10, accepted=accepted, accepted_end=30,
-        open_records=20, last_time=5, open=objects,
-    )  # fmt: skip
+        RotationState(next=30, committable=min(o.first for o in objects), last_time=5, open_records=20),
+        rotation_start=10,
+        accepted=accepted,
+        accepted_end=30,
+        open=objects,
+    )
 
 
 # -- discarding open objects -------------------------------------------------------------------------------------------
@@ -70,7 +79,7 @@ def reading(*objects: OpenObject, closed_offsets: int = 0) -> PartitionState:
 
 def test_without_closed_objects_since_the_last_rotation_discarding_rewinds_to_committable() -> None:
     after = without_open_bytes(reading(opened("a", 12, 19), opened("b", 20, 29)))
-    assert after == PartitionState(next=12, committable=12, rotation_start=10, accepted_end=10)
+    assert after == PartitionState(RotationState.start(12), rotation_start=10, accepted_end=10)
 
 
 def test_with_later_closed_objects_discarded_objects_keep_their_records_without_bytes() -> None:
@@ -94,7 +103,10 @@ def test_a_generation_ends_without_open_objects() -> None:
 
 def test_the_intent_covers_the_first_offsets_of_open_objects() -> None:
     state = LedgerState(
-        partitions={"log-0": reading(opened("a", 12, 19), opened("b", 20, 29)), "log-1": PartitionState(0, 0, 0)}
+        partitions={
+            "log-0": reading(opened("a", 12, 19), opened("b", 20, 29)),
+            "log-1": PartitionState(RotationState.start(0), rotation_start=0),
+        }
     )
     assert open_object_ranges(state) == {"log-0": (12, 21)}
 
@@ -149,7 +161,7 @@ def reset_claim(number: int, *, start: int, before: PartitionState) -> Record:
         kind="claim",
         clock=0,
         settings="{}",
-        partitions={"log-0": diff(None, PartitionState(next=start, committable=start, rotation_start=start))},
+        partitions={"log-0": diff(None, PartitionState(RotationState.start(start), rotation_start=start))},
         reset=OffsetResetRecord(generation=2, topics_dir="topics/generation=2", ended={"log-0": before}, nonce="n"),
     )
 
@@ -159,9 +171,12 @@ def test_a_reset_is_a_claim_and_keeps_only_its_own_partitions() -> None:
         number=4,
         settings={1: "old"},
         claims=(1,),
-        partitions={"log-0": reading(opened("a", 12, 29)), "gone-0": PartitionState(0, 0, 0)},
+        partitions={
+            "log-0": reading(opened("a", 12, 29)),
+            "gone-0": PartitionState(RotationState.start(0), rotation_start=0),
+        },
     )
-    after = apply(state, reset_claim(5, start=0, before=PartitionState(12, 12, 10)))
+    after = apply(state, reset_claim(5, start=0, before=PartitionState(RotationState.start(12), rotation_start=10)))
     assert set(after.partitions) == {"log-0"}
     assert (after.partitions["log-0"].next, after.partitions["log-0"].open) == (0, ())
     assert (after.claims, after.epoch, after.settings) == ((1, 5), 5, {5: "{}"})
@@ -183,10 +198,10 @@ def test_a_reset_without_a_request_digest_is_read() -> None:
 
 def two_generations(*, start: int) -> list[GenerationAudit]:
     """Offsets 0 to 19 in two objects of the first generation. The second starts at `start` and has one object there."""
-    before = PartitionState(next=20, committable=20, rotation_start=20)
+    before = PartitionState(RotationState.start(20), rotation_start=20)
     first = Record(
         number=1, epoch=1, attempt="a", kind="claim", clock=0, settings="{}",
-        partitions={"log-0": diff(None, PartitionState(0, 0, 0))},
+        partitions={"log-0": diff(None, PartitionState(RotationState.start(0), rotation_start=0))},
     )  # fmt: skip
     claims = [first, reset_claim(5, start=start, before=before)]
     objects = [closed("topics/log/a", 0, 9, 2), closed("topics/log/b", 10, 19, 3), closed("new", start, start + 9, 6)]
@@ -196,7 +211,10 @@ def two_generations(*, start: int) -> list[GenerationAudit]:
     ]
     end = start + 10
     state = LedgerState(
-        number=6, generation=2, topics_dir="topics/generation=2", partitions={"log-0": PartitionState(end, end, end)}
+        number=6,
+        generation=2,
+        topics_dir="topics/generation=2",
+        partitions={"log-0": PartitionState(RotationState.start(end), rotation_start=end)},
     )
     return per_generation(state, objects, rotations, claims)
 

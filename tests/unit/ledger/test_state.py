@@ -26,6 +26,7 @@ from sink_job.ledger.state import (
     without_audit,
 )
 from sink_job.ledger.transitions import apply, diff, patch, superseded_staging
+from sink_job.rotation.types import OpenObjectState, RotationState
 
 TP = TopicPartition("flights", 3)
 PATHS = "abcdef"
@@ -43,14 +44,17 @@ source_ranges = st.lists(st.builds(SourceRange, offsets, offsets, offsets), max_
 def opened(draw: st.DrawFn, path: str, first: int) -> OpenObject:
     upload = draw(st.sampled_from([None, "u1", "u2"]))
     return OpenObject(
-        path=path,
-        first=first,
-        last=first + draw(st.integers(0, 100)),
-        size=draw(offsets),
-        opened_at=draw(offsets),
+        OpenObjectState(
+            path=path,
+            first=first,
+            last=first + draw(st.integers(0, 100)),
+            count=draw(offsets),
+            size=draw(offsets),
+            opened_at=draw(offsets),
+            interval_start=draw(st.none() | offsets),
+        ),
         settings=draw(st.integers(1, 3)),
         offsets=draw(checksums),
-        interval_start=draw(st.none() | offsets),
         upload=upload,
         parts=tuple(draw(st.lists(parts, max_size=3))) if upload else (),
         sources=draw(source_ranges),
@@ -65,16 +69,18 @@ def partition_states(draw: st.DrawFn, objects: tuple[OpenObject, ...] | None = N
         chosen = draw(st.lists(st.sampled_from(PATHS), unique=True, max_size=4))
         objects = tuple(draw(opened(path, 10 * index)) for index, path in enumerate(chosen))
     return PartitionState(
-        next=draw(offsets),
-        committable=draw(offsets),
+        RotationState(
+            next=draw(offsets),
+            committable=draw(offsets),
+            last_time=draw(st.none() | st.integers(-(2**40), 2**40)),
+            interval_start=draw(st.none() | offsets),
+            open_records=draw(st.integers(0, 1000)),
+            current_path=draw(st.none() | st.sampled_from(PATHS)),
+            next_schedule=draw(st.none() | offsets),
+        ),
         rotation_start=draw(offsets),
         accepted=draw(checksums),
         accepted_end=draw(offsets),
-        open_records=draw(st.integers(0, 1000)),
-        last_time=draw(st.none() | st.integers(-(2**40), 2**40)),
-        interval_start=draw(st.none() | offsets),
-        current_path=draw(st.none() | st.sampled_from(PATHS)),
-        next_schedule=draw(st.none() | offsets),
         open=objects,
     )
 
@@ -89,7 +95,12 @@ def continued(draw: st.DrawFn, o: OpenObject) -> OpenObject:
             more = tuple(draw(st.lists(parts, max_size=2)))
             upload = o.upload or ("u3" if more else None)
             return msgspec.structs.replace(
-                o, last=o.last + 1, offsets=draw(checksums), upload=upload, parts=o.parts + more, blocks=draw(extents)
+                o,
+                state=msgspec.structs.replace(o.state, last=o.last + 1),
+                offsets=draw(checksums),
+                upload=upload,
+                parts=o.parts + more,
+                blocks=draw(extents),
             )
         case "rebuilt":
             return msgspec.structs.replace(o, upload="u9", parts=tuple(draw(st.lists(parts, max_size=3))))
@@ -155,17 +166,13 @@ def closed_object(first: int, last: int, *, path: str = "a", record: int = 0, se
 
 def at(next_offset: int, committable: int | None = None, *objects: OpenObject) -> PartitionDelta:
     committable = next_offset if committable is None else committable
-    state = PartitionState(next=next_offset, committable=committable, rotation_start=0, open=objects)
+    state = PartitionState(RotationState(next=next_offset, committable=committable), rotation_start=0, open=objects)
     return diff(None, state)
 
 
 def open_at(path: str, first: int, settings: int = 1) -> OpenObject:
     return OpenObject(
-        path=path,
-        first=first,
-        last=first,
-        size=1,
-        opened_at=0,
+        OpenObjectState(path=path, first=first, last=first, count=1, size=1, opened_at=0),
         settings=settings,
         offsets=OffsetChecksum(1, 0),
         upload=f"u{path}",
@@ -203,7 +210,9 @@ def test_a_delta_contains_no_recorded_part(data: st.DataObject) -> None:
 
 
 def test_a_path_that_was_closed_and_opened_again_moves_to_the_end() -> None:
-    old = PartitionState(next=9, committable=0, rotation_start=0, open=(open_at("a", 0), open_at("b", 1)))
+    old = PartitionState(
+        RotationState(next=9, committable=0), rotation_start=0, open=(open_at("a", 0), open_at("b", 1))
+    )
     new = msgspec.structs.replace(old, open=(open_at("b", 1), open_at("a", 5)))
     assert patch(old, diff(old, new)) == new
 
@@ -273,7 +282,7 @@ def test_settings_are_kept_while_an_object_uses_them(how: str) -> None:
     state = apply(apply(LedgerState(), first), _record(2, "claim", settings="new"))
     assert state.settings == {1: "{}", 2: "new"}
     assert state.current_settings() == 2
-    closed = diff(state.partition(TP), PartitionState(next=1, committable=1, rotation_start=1))
+    closed = diff(state.partition(TP), PartitionState(RotationState.start(1), rotation_start=1))
     done = {"partitions": {str(TP): closed}} if how == "open" else {"acknowledged": (closed_object(0, 1).key,)}
     assert apply(state, round_(3, **done)).settings == {2: "new"}
 
@@ -391,8 +400,14 @@ def test_a_new_partition_supersedes_no_staging_object() -> None:
 
 
 def test_a_delta_that_keeps_parts_of_a_missing_object_does_not_apply() -> None:
-    p = PartitionState(next=1, committable=0, rotation_start=0)
-    opened = OpenObject("a", 0, 0, 1, 0, 1, OffsetChecksum(1, 1), upload="u", parts=(Part(1, "e", 0, 1),))
+    p = PartitionState(RotationState(next=1, committable=0), rotation_start=0)
+    opened = OpenObject(
+        OpenObjectState(path="a", first=0, last=0, count=1, size=1, opened_at=0),
+        settings=1,
+        offsets=OffsetChecksum(1, 1),
+        upload="u",
+        parts=(Part(1, "e", 0, 1),),
+    )
     before = msgspec.structs.replace(p, open=(opened,))
     continued = msgspec.structs.replace(opened, parts=(*opened.parts, Part(2, "f", 0, 1)))
     delta = diff(before, msgspec.structs.replace(p, open=(continued,)))

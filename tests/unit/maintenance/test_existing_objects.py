@@ -8,6 +8,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import ClosedObject, LedgerState, OffsetChecksum, PartitionState
 from sink_job.maintenance.existing_objects import may_overlap
 from sink_job.partitioning.object_keys import ObjectName
+from sink_job.rotation.types import RotationState
 from sink_job.verify.audit_input import GenerationAudit
 
 TP = TopicPartition("log", 0)
@@ -48,6 +49,9 @@ def test_an_untracked_object_may_overlap_a_start_offset(
     untracked = {str(n): each for n, each in enumerate([name, *others])}
     objects = {"a/10": closed(10)}
     generation = GenerationAudit(
-        LedgerState(partitions={"log-0": PartitionState(20, 20, 20)}), list(objects.values()), [], {TP: 10}
+        LedgerState(partitions={"log-0": PartitionState(RotationState.start(20), rotation_start=20)}),
+        list(objects.values()),
+        [],
+        {TP: 10},
     )
     assert may_overlap(name, objects, untracked, [generation], {TP: start}) is overlaps

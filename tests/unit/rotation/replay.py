@@ -48,6 +48,7 @@ class Replay:
 
     settings: RotationPolicy
     state: RotationState = field(default_factory=lambda: RotationState.start(0))
+    objects: list[OpenObjectState] = field(default_factory=list)
     offsets: dict[str, list[int]] = field(default_factory=dict)
     closed: list[list[Cut]] = field(default_factory=list)
     rotation_ends: list[int] = field(default_factory=list)
@@ -58,13 +59,13 @@ class Replay:
     """All appended offsets, in the order of the steps."""
 
     def round(self, this: Round) -> None:
-        rotator = Rotator(self.settings, self.state, this.now)
+        rotator = Rotator(self.settings, self.state, self.objects, this.now)
         self.take(rotator.open_round())
         for batch in this.batches:
             rows = rows_of(batch)
             self.take(rotator.add(rows), rows)
         self.take(rotator.close_round(this.end))
-        self.state = rotator.state
+        self.state, self.objects = rotator.state, list(rotator.open.values())
 
     def take(self, steps: Iterable[Step], rows: Rows | None = None) -> None:
         for step in steps:
@@ -86,7 +87,7 @@ class Replay:
 
     @property
     def open(self) -> list[Cut]:
-        return [self.cut(cut, self.offsets[path]) for path, cut in self.state.open.items()]
+        return [self.cut(cut, self.offsets[cut.path]) for cut in self.objects]
 
 
 def naive(settings: RotationPolicy, rounds: Iterable[Round]) -> NaiveRotator:

@@ -276,7 +276,7 @@ def test_after_max_open_time_has_closed_all_the_schedule_counts_as_idle() -> Non
 @pytest.mark.parametrize("scope", ["Partition", "Object"])
 def test_closing_all_closes_what_is_open(scope: str) -> None:
     replay = run(RotationPolicy(flush_size=9, per_object=scope == "Object"), (0, [record(0), record(1, "b")]))
-    rotator = Rotator(replay.settings, replay.state, 0)
+    rotator = Rotator(replay.settings, replay.state, replay.objects, 0)
     assert [[cut.path for cut in close.objects] for close in rotator.close_all()] == [["a", "b"]]
     assert rotator.close_all() == []
     assert rotator.committable == 2
@@ -307,7 +307,7 @@ def test_offsets_refused_behind_a_close_are_not_committable_while_something_is_o
 
 def test_a_round_that_stops_before_its_end_closes_nothing() -> None:
     replay = run(RotationPolicy(schedule=HOURLY), (0, [record(0)]))
-    rotator = Rotator(replay.settings, replay.state, HOUR)
+    rotator = Rotator(replay.settings, replay.state, replay.objects, HOUR)
     rotator.open_round()
     rotator.stop_at(1)
     assert (rotator.state.next, rotator.state.open_records, rotator.committable) == (1, 1, 0)

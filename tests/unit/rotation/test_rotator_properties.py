@@ -115,7 +115,7 @@ def test_a_rotator_leaves_the_state_it_was_given_alone(settings: RotationPolicy,
     replay = Replay(settings)
     replay.round(rounds[0])
     before = repr(replay.state)
-    rotator = Rotator(settings, replay.state, rounds[-1].now)
+    rotator = Rotator(settings, replay.state, replay.objects, rounds[-1].now)
     rotator.open_round()
     rotator.close_all()
     assert repr(replay.state) == before

@@ -18,6 +18,7 @@ from sink_job.ledger.state import (
     PartitionState,
     RotationRange,
 )
+from sink_job.rotation.types import OpenObjectState, RotationState
 from sink_job.verify.audit import audit
 from sink_job.verify.audit_input import BucketState, GenerationAudit, KafkaOffsets
 from sink_job.verify.results import PartitionResult
@@ -49,7 +50,11 @@ def closed(offsets: Sequence[int], path: str = "a") -> ClosedObject:
 
 def opened(offsets: Sequence[int], path: str = "a") -> OpenObject:
     return OpenObject(
-        path=path, first=offsets[0], last=offsets[-1], size=1, opened_at=0, settings=1, offsets=checksum_of(offsets)
+        OpenObjectState(
+            path=path, first=offsets[0], last=offsets[-1], count=checksum_of(offsets).count, size=1, opened_at=0
+        ),
+        settings=1,
+        offsets=checksum_of(offsets),
     )
 
 
@@ -90,8 +95,7 @@ class AuditBuilder:
 
     def generation(self) -> GenerationAudit:
         state = PartitionState(
-            next=self.next,
-            committable=min((o.first for o in self.open), default=self.next),
+            RotationState(next=self.next, committable=min((o.first for o in self.open), default=self.next)),
             rotation_start=self.rotation_start,
             accepted=checksum_of(self.accepted),
             accepted_end=max(self.accepted, default=self.rotation_start - 1) + 1,

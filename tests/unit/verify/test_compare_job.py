@@ -16,6 +16,7 @@ from sink_job.engine.kafka_admin import KafkaAdmin, TopicInfo
 from sink_job.engine.types import Columns, ProcessorFactory, Range
 from sink_job.ledger.offset_checksum import checksum_range
 from sink_job.ledger.state import ClosedObject, LedgerState, PartitionState
+from sink_job.rotation.types import RotationState
 from sink_job.s3 import S3Settings
 from sink_job.verify import compare_job
 from sink_job.verify.audit_input import BucketState, GenerationAudit, KafkaOffsets
@@ -99,7 +100,10 @@ def compared(
     end: int | None = None,
 ) -> PartitionResult:
     committed = max(o.last for o in objects) + 1
-    state = LedgerState(partitions={str(TP): PartitionState(committed, committed, committed)}, settings={1: "{}"})
+    state = LedgerState(
+        partitions={str(TP): PartitionState(RotationState.start(committed), rotation_start=committed)},
+        settings={1: "{}"},
+    )
     evidence = Evidence(
         current=GenerationAudit(state, objects, []),
         bucket=BucketState(missing=missing),

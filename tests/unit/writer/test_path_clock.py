@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings, OnNullValue
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.topic_discovery import initial_state
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.offset_checksum import checksum
 from sink_job.ledger.staging import StagingReader, StagingWriter
@@ -64,7 +63,7 @@ class OnePartition:
 
     shaping: ObjectSettings
     number: int = 1
-    state: PartitionState = field(default_factory=lambda: initial_state(0))
+    state: PartitionState = field(default_factory=lambda: PartitionState.start(0))
     named: list[ClosedObject] = field(default_factory=list)
     changes: list[PartitionDelta] = field(default_factory=list)
     store: S3Client = field(default_factory=lambda: cast("S3Client", MemoryStore()))
@@ -187,7 +186,7 @@ def test_record_times_follow_the_round_clock_and_not_the_path_clock() -> None:
     one = OnePartition(by_the_clock({"type": "Daily", "timezone": "UTC"}, {"interval": "1h"}))
     one.round(NOON, ONE)
     one.round(NOON + 30 * MINUTE, ONE)
-    assert one.state.last_time == NOON + 30 * MINUTE
+    assert one.state.rotation.last_time == NOON + 30 * MINUTE
     result = one.round(NOON + HOUR, ONE)
     assert [(o.first, o.last) for o in result.closed] == [(0, 1)]
     assert one.seen() == [(SourceRange(0, 2, NOON),), (SourceRange(2, 3, NOON),)]
