@@ -89,8 +89,8 @@ class KafkaSpec(SpecModel):
     isolation_level: Annotated[IsolationLevel, description(key="consumer.override.isolation.level")] = (
         IsolationLevel.READ_COMMITTED
     )
-    """ReadCommitted: copy records of a transaction after its commit. ReadUncommitted: copy them before, also if the
-    transaction is aborted later."""
+    """ReadCommitted: copy records of a transaction after its commit. ReadUncommitted: copy them at once, including
+    those of aborted transactions."""
     properties: Annotated[dict[str, str], description(example={"security.protocol": "SASL_SSL"}, max_length=200)] = (
         Field(default_factory=dict)
     )
@@ -230,7 +230,7 @@ class S3Spec(KeySettings):
     credentials: Annotated[
         SecretRef | None, description(key="aws.access.key.id, aws.secret.access.key", example={"secret": "s3-keys"})
     ] = None
-    """Secret with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and optionally AWS_SESSION_TOKEN. Default: the default
+    """Secret with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and optionally AWS_SESSION_TOKEN. Default: the
     credential chain of AWS."""
     ca_secret: Annotated[SecretKey | None, description(example={"secret": "store-ca", "key": "ca.crt"})] = None
     """CA certificates (PEM) to verify the endpoint's certificate."""

@@ -44,8 +44,8 @@ class ExecutorSpec(SpecModel):
     memory: MemorySpec = MemorySpec()
     """Memory sizing of executors."""
     pod_template: PodTemplate = None
-    """Pod template of executors: node selectors, tolerations, volumes, labels and so on. Of the resources, only the CPU
-    request of the container s3sink is used. Default of the CPU request: one CPU for each concurrent task."""
+    """Pod template of executors. Of the resources, only the CPU request of the container s3sink is used; its default is
+    one CPU for each concurrent task."""
 
 
 class DriverSpec(SpecModel):
@@ -56,8 +56,8 @@ class DriverSpec(SpecModel):
     memory: Annotated[Annotated[int, Size(minimum=512 * MI)] | None, description(example="2Gi")] = None
     """Memory of the driver. Default: computed from the number of topic-partitions."""
     pod_template: PodTemplate = None
-    """Pod template of the driver and of operation pods: node selectors, tolerations, volumes, labels and so on. Of the
-    resources, only the CPU request of the container s3sink is used. Default of the CPU request: at least one CPU."""
+    """Pod template of the driver and of operation pods. Of the resources, only the CPU request of the container s3sink
+    is used; its default is at least one CPU."""
 
 
 class ServiceAccountSpec(SpecModel):
@@ -101,12 +101,10 @@ class OffsetResetSpec(SpecModel):
     """With Timestamp: start at the first record at or after this time, in milliseconds since 1970-01-01 UTC. Must not
     be in the future."""
     partitions: Annotated[list[PartitionOffset] | None, description(min_length=1, max_length=10000)] = None
-    """With Offsets: the start offset of each topic-partition. Topic-partitions that are not listed continue at their
-    current position."""
+    """With Offsets: the start offset of each topic-partition. Others continue at their current position."""
     on_existing: OnExisting = OnExisting.FAIL
-    """Handling of existing objects with records at or above the new offsets. Fail: change nothing and report the first
-    such object. NewPrefix: keep the objects and write new ones below topicsDir/generation=<n>/, where n is 2 after the
-    first reset."""
+    """Handling of existing objects with records at or above the new offsets. Fail: change nothing and report the first.
+    NewPrefix: keep them and write new objects below topicsDir/generation=<n>/, from 2 on."""
 
 
 class OffsetsSpec(SpecModel):

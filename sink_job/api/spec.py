@@ -115,7 +115,7 @@ class Spec(SpecModel):
     """Size of the rounds (micro-batches)."""
     on_data_loss: OnDataLoss = OnDataLoss.FAIL
     """Handling of records that Kafka has deleted before they were in S3. Fail: stop. Continue: report the number of
-    lost offsets and continue with the records that remain."""
+    lost offsets and continue."""
     sink_id: Annotated[SinkId | None, description(example="flights-archive")] = None
     """Name of the ledger under topicsDir. Default: <namespace>.<name>."""
     state: DesiredState = DesiredState.RUNNING
