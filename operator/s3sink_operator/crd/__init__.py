@@ -116,11 +116,11 @@ def _columns() -> list[Json]:
 
 def text() -> str:
     """The content of `FILE`."""
-    return _HEAD + yaml.dump(crd(), Dumper=_PlainDumper, sort_keys=False, width=100_000, allow_unicode=True)
+    return _HEAD + yaml.dump(crd(), Dumper=_PlainDumper, sort_keys=False, width=1000, allow_unicode=True)
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """YAML without anchors. A field without fields of its own is one line: indentation would be a sixth of the file."""
+    """YAML without anchors, with short lists and mappings in flow style."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -132,17 +132,8 @@ def _list(dumper: yaml.SafeDumper, items: list[Any]) -> yaml.Node:
 
 
 def _mapping(dumper: yaml.SafeDumper, items: Json) -> yaml.Node:
-    return dumper.represent_mapping("tag:yaml.org,2002:map", items, flow_style=not _is_nested(items))
-
-
-def _is_nested(value: Any) -> bool:
-    """Whether a mapping contains a schema with fields, or one of the outer sections of the definition."""
-    if isinstance(value, list):
-        return any(_is_nested(item) for item in value)
-    return isinstance(value, dict) and any(
-        (key in ("properties", "versions", "annotations") and isinstance(inner, dict | list)) or _is_nested(inner)
-        for key, inner in value.items()
-    )
+    in_a_line = "rule" not in items and not any(isinstance(item, dict | list) for item in items.values())
+    return dumper.represent_mapping("tag:yaml.org,2002:map", items, flow_style=in_a_line)
 
 
 _PlainDumper.add_representer(list, _list)
