@@ -100,6 +100,7 @@ def _event_handler(store: ObjectCache, queue: WorkQueue[SinkKey], kind: str) -> 
     generations: dict[SinkKey, int] = {}
 
     async def on_event(event: kopf.RawEvent, body: kopf.Body, **_: Any) -> None:
+        store.listed = True  # Kopf calls event handlers when all indexes are complete
         obj = _json(body, kind)
         is_gone = event["type"] == "DELETED"
         sink = store.on_delete(obj) if is_gone else store.on_event(obj)

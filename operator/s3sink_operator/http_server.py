@@ -13,6 +13,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from s3sink_operator.metrics import QUEUE_LENGTH, REGISTRY, SINKS
 from s3sink_operator.object_cache import ObjectCache, SinkKey
+from s3sink_operator.rollout_tracker import RolloutTracker
 from s3sink_operator.workqueue import WorkQueue
 
 HEARTBEAT_TIMEOUT_S = 120.0
@@ -38,13 +39,14 @@ class WorkerHeartbeat:
 
 @asynccontextmanager
 async def serve(
-    port: int, heartbeat: WorkerHeartbeat, store: ObjectCache, queue: WorkQueue[SinkKey]
+    port: int, heartbeat: WorkerHeartbeat, store: ObjectCache, queue: WorkQueue[SinkKey], rollout: RolloutTracker
 ) -> AsyncIterator[int]:
     """Serves within the context. Yields the port, a free one for 0."""
 
     async def metrics(_: web.Request) -> web.Response:
         QUEUE_LENGTH.set(len(queue))
         _count_sinks(store)
+        rollout.export()
         return web.Response(body=generate_latest(REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def healthz(_: web.Request) -> web.Response:

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Coroutine, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 import aiohttp
@@ -20,13 +21,16 @@ from kubernetes.aio.client import ApiClient
 
 from s3sink_operator import handlers, lease, logs, names
 from s3sink_operator.apply import DecisionApplier
+from s3sink_operator.decide.rollout import MaxUnavailable
 from s3sink_operator.http_server import WorkerHeartbeat, serve
 from s3sink_operator.kube_api import ApiError, KubeApi
 from s3sink_operator.object_cache import ObjectCache, SinkKey
+from s3sink_operator.objects import template_hash
 from s3sink_operator.observe import Observer, ReportClient
 from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.reconcile import Reconciler
 from s3sink_operator.report_client import DirectReportClient, ProxyReportClient
+from s3sink_operator.rollout_tracker import RolloutTracker
 from s3sink_operator.types import Settings
 from s3sink_operator.workqueue import WorkQueue
 from sink_job.api.quantities import parse_duration
@@ -70,7 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flag("node-lost-timeout", "5m", "time before a pod on a lost node is deleted by force")
     flag("resync", "5m", "full resync interval")
     flag("run-as-user", "10001", "uid and gid of the pods; Cluster: assigned by the cluster (OpenShift)")
-    flag("rollout", "10m", "period over which drivers are restarted after a change of the default image")
+    flag(
+        "rollout-max-unavailable",
+        "10%",
+        "sinks that a rollout of a new default image may make unavailable: a number, or a percentage of the sinks",
+    )
+    flag("rollout-pause", "30s", "time that a restarted sink must be Ready before the rollout continues")
     flag("workers", "16", "maximum number of concurrent reconciles")
     flag(
         "report-by",
@@ -89,23 +98,30 @@ def run(args: argparse.Namespace) -> int:
     try:
         resync_s = parse_duration(args.resync) / 1000
         node_lost_ms = parse_duration(args.node_lost_timeout)
-        rollout_ms = parse_duration(args.rollout)
+        pause_ms = parse_duration(args.rollout_pause)
         if resync_s < _MIN_RESYNC_S:
             raise ValueError(f"--resync {args.resync} is below {_MIN_RESYNC_S} s")
     except ValueError as error:
-        print(f"s3sink operator: --resync, --node-lost-timeout, --rollout: {error}", file=sys.stderr)
+        print(f"s3sink operator: --resync, --node-lost-timeout, --rollout-pause: {error}", file=sys.stderr)
+        return 2
+    try:
+        limit = MaxUnavailable.parse(args.rollout_max_unavailable)
+    except ValueError as error:
+        print(f"s3sink operator: --rollout-max-unavailable: {error}", file=sys.stderr)
         return 2
     if args.run_as_user != _ASSIGNED_BY_CLUSTER and not (args.run_as_user.isascii() and args.run_as_user.isdigit()):
         print(f"s3sink operator: --run-as-user: {args.run_as_user} is neither a uid nor Cluster", file=sys.stderr)
         return 2
     try:
-        return asyncio.run(_main(args, resync_s=resync_s, node_lost_ms=node_lost_ms, rollout_ms=rollout_ms))
+        return asyncio.run(_main(args, limit, resync_s=resync_s, node_lost_ms=node_lost_ms, pause_ms=pause_ms))
     except (ApiError, OSError, TimeoutError) as error:
         _log.error("request to the API server failed: %s", error)
         return EXIT_LEASE_LOST
 
 
-async def _main(args: argparse.Namespace, *, resync_s: float, node_lost_ms: int, rollout_ms: int) -> int:
+async def _main(
+    args: argparse.Namespace, limit: MaxUnavailable, *, resync_s: float, node_lost_ms: int, pause_ms: int
+) -> int:
     await _load_config()
     async with ApiClient() as client, aiohttp.ClientSession() as http:
         api = KubeApi(client)
@@ -120,17 +136,20 @@ async def _main(args: argparse.Namespace, *, resync_s: float, node_lost_ms: int,
             cluster_id=args.cluster_id or await _cluster_id(api),
             driver_cluster_role=args.driver_cluster_role,
             node_lost_timeout_ms=node_lost_ms,
-            start_time_ms=_now(),
-            rollout_ms=rollout_ms,
+            rollout_pause_ms=pause_ms,
+            version=_version(),
             run_as_user=None if args.run_as_user == _ASSIGNED_BY_CLUSTER else int(args.run_as_user),
             supports_resize="pods/resize" in await api.resources("v1"),
         )
         nodes = await _can_watch_nodes(api)
+        rollout = RolloutTracker(template_hash(settings), limit, store, _now)
+        store.on_sink = rollout.put
         reconciler = Reconciler(
             Observer(api, store, reports, PodEventReader(api)),
             DecisionApplier(api, store, _now),
             settings,
             _now,
+            rollout,
             resync_s=resync_s,
         )
         stop, started = asyncio.Event(), asyncio.Event()
@@ -148,7 +167,7 @@ async def _main(args: argparse.Namespace, *, resync_s: float, node_lost_ms: int,
             )
             await _run_workers(watching, started, int(args.workers), queue, reconciler, heartbeat, stop)
 
-        async with serve(int(args.port), heartbeat, store, queue) as port:
+        async with serve(int(args.port), heartbeat, store, queue, rollout) as port:
             _log.info("serving metrics and health on port %d", port)
             if args.lease_namespace:
                 heartbeat.waiting = True
@@ -212,6 +231,8 @@ async def _run_workers(
                 requeue_s = await reconciler.reconcile(key)
                 if requeue_s is not None:
                     queue.add(key, requeue_s)
+                for due in reconciler.due():
+                    queue.add(due)
 
     async def begin() -> None:
         await started.wait()
@@ -279,6 +300,13 @@ async def _cluster_id(api: KubeApi) -> str:
     if found is None:
         raise ApiError(404, "NotFound", "the namespace kube-system was not found: set --cluster-id")
     return str(found["metadata"]["uid"])
+
+
+def _version() -> str:
+    try:
+        return version("s3sink")
+    except PackageNotFoundError:  # runs from a source tree
+        return ""
 
 
 def _now() -> int:

@@ -18,4 +18,20 @@ API_WRITES = Counter(
     "s3sink_operator_api_writes", "Write requests to the API server.", ["kind", "verb"], registry=REGISTRY
 )
 SINKS = Gauge("s3sink_operator_sinks", "Sinks by condition and status.", ["condition", "status"], registry=REGISTRY)
+ROLLOUT_HALTED = Gauge(
+    "s3sink_operator_rollout_halted",
+    "1 while the rollout of new operator defaults is halted by sinks that are not Ready.",
+    registry=REGISTRY,
+)
+ROLLOUT_PENDING = Gauge(
+    "s3sink_operator_rollout_pending_sinks", "Sinks whose driver has previous operator defaults.", registry=REGISTRY
+)
+ROLLOUT_UPDATED = Gauge(
+    "s3sink_operator_rollout_updated_sinks",
+    "Sinks that should run and do not wait for new operator defaults.",
+    registry=REGISTRY,
+)
+ROLLOUT_UNAVAILABLE = Gauge(
+    "s3sink_operator_rollout_unavailable_sinks", "Sinks that the rollout has made unavailable.", registry=REGISTRY
+)
 LEADING = Gauge("s3sink_operator_leading", "1 while this process holds the Lease.", registry=REGISTRY)

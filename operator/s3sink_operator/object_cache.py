@@ -8,7 +8,7 @@ the uids of deleted objects are kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from s3sink_operator import names
@@ -39,6 +39,10 @@ class ObjectCache:
         self._changed: set[SinkKey] = set()
         self._conflicted: set[SinkKey] = set()
         self._versions: Counter[SinkKey] = Counter()
+        self.listed = False
+        """Whether the first lists of all watches are complete."""
+        self.on_sink: Callable[[SinkKey, Json | None], None] | None = None
+        """Called with each cached sink, and with None when it is removed."""
 
     def on_event(self, obj: Json) -> SinkKey | None:
         """Caches the object of a watch event, unless a newer version is cached. Returns its sink."""
@@ -109,6 +113,8 @@ class ObjectCache:
             self.bump(sink)
         if obj["kind"] == "S3Sink":
             self._changed.add(SinkKey(*place))
+            if self.on_sink is not None:
+                self.on_sink(SinkKey(*place), obj)
             if reason_of(obj.get("status") or {}, "Ready") == "Conflict":
                 self._conflicted.add(SinkKey(*place))
         elif obj["kind"] == "Pod" and sink is not None:
@@ -123,6 +129,8 @@ class ObjectCache:
             self.bump(sink)
         if kind == "S3Sink":
             self._changed.add(SinkKey(*place))
+            if self.on_sink is not None:
+                self.on_sink(SinkKey(*place), None)
             self._conflicted.discard(SinkKey(*place))
         elif kind == "Pod" and sink is not None:
             del self._pods[sink][place]

@@ -11,7 +11,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from s3sink_operator import status
 from s3sink_operator.apply import DecisionApplier
@@ -20,6 +20,7 @@ from s3sink_operator.kube_api import ApiError
 from s3sink_operator.metrics import RECONCILE_SECONDS, RECONCILES
 from s3sink_operator.object_cache import SinkKey
 from s3sink_operator.observe import CHILDREN, STATUS_ROLES, Observer, ReportFingerprint, report_fingerprint
+from s3sink_operator.rollout_tracker import RolloutTracker
 from s3sink_operator.types import Decision, Settings
 
 _log = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ class Reconciler:
     applier: DecisionApplier
     settings: Settings
     clock: Callable[[], int]
+    rollout: RolloutTracker
     resync_s: float = 300.0
     _failures: dict[SinkKey, int] = field(default_factory=dict)
     _refreshed: dict[SinkKey, float] = field(default_factory=dict)
@@ -76,6 +78,7 @@ class Reconciler:
         else:
             self._failures.pop(key, None)
             RECONCILES.labels(result="ok").inc()
+        self.rollout.confirm(key)
         RECONCILE_SECONDS.observe(time.monotonic() - started)
         return requeue_s
 
@@ -91,6 +94,7 @@ class Reconciler:
             if observed is None:
                 self._forget(key)
                 return None
+            observed = replace(observed, rollout=self.rollout.gate(key))
             decision = decide(observed, self.settings, self.clock())
             if not decision.has_writes:
                 fingerprint = report_fingerprint(observed.report)
@@ -101,8 +105,12 @@ class Reconciler:
             if refresh is not None and needed <= refresh:
                 break
             refresh = needed
+        if decision.starts_rollout:
+            self.rollout.reserve(key)  # before any other pass can ask: nothing was awaited since the gate was read
         outcome = await self.applier.apply(key, observed.sink, decision)
         self.observer.record_outcome(key, observed.sink, outcome.written, outcome.rejection)
+        if decision.starts_rollout and outcome.continues:
+            self._check_recorded(key)
         if outcome.rejection is not None:
             found = outcome.rejection
             _log.warning("%s: the API server rejected %s %s: %s", key, found.kind, found.name, found.message)
@@ -111,6 +119,23 @@ class Reconciler:
                 await self._report_error(key, f"the API server rejected the status: {found.message}{hint}")
             return 0.0
         return _STALE_RETRY_S if outcome.stale else self._requeue_after_s(key, decision.requeue_after_ms)
+
+    def _check_recorded(self, key: SinkKey) -> None:
+        """Logs that the status does not record a restart by the rollout, which then waits for this process's end."""
+        sink = self.observer.cache.get("S3Sink", *key)
+        if sink is not None and "rollout" not in (sink.get("status") or {}):
+            _log.error(
+                "%s: the API server dropped status.rollout, without which the rollout of new operator defaults does "
+                "not continue: apply the CustomResourceDefinition of this version",
+                key,
+            )
+
+    def due(self) -> list[SinkKey]:
+        """The sinks that need a pass because the rollout has come to them, or is halted."""
+        found = self.rollout.due()
+        for key in found:
+            self.observer.cache.bump(key)
+        return found
 
     async def _report_error(self, key: SinkKey, cause: str) -> None:
         """Reports a failed pass in the previous status. The rest of that status may be stale."""
@@ -160,3 +185,4 @@ class Reconciler:
         self._refreshed.pop(key, None)
         self._steady.pop(key, None)
         self.observer.forget(key)
+        self.rollout.forget(key)

@@ -280,6 +280,17 @@ class OffsetResetStatus(StatusModel):
     """Nonces of the completed requests."""
 
 
+class RolloutStatus(StatusModel):
+    """Last restart by a rollout of the operator's defaults."""
+
+    template: str
+    """Hash of these defaults."""
+    start_time: Time = None
+    """Time of the restart."""
+    available_time: Time = None
+    """Time since when the sink is available again; absent before."""
+
+
 class S3SinkStatus(StatusModel):
     """Observed state of the sink. Written by the operator; safe to delete."""
 
@@ -305,6 +316,8 @@ class S3SinkStatus(StatusModel):
     """State of the back-off after a failure."""
     offset_reset: OffsetResetStatus | None = None
     """Last completed offset reset."""
+    rollout: RolloutStatus | None = None
+    """Last restart by a rollout of the operator's defaults."""
     node_lost_time: Time = None
     """Time since when the node of the driver is not ready."""
     replicas: Annotated[int | None, Field(ge=0)] = None

@@ -100,6 +100,17 @@ class ParsedReset:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RolloutGate:
+    """Whether the rollout of new operator defaults may restart the driver of this sink now.
+
+    `halted_by`: the sinks and reasons that halt the rollout; None while it is not halted.
+    """
+
+    is_open: bool = True
+    halted_by: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Observed:
     """One sink and all objects that belong to it, in one reconcile pass.
 
@@ -121,6 +132,7 @@ class Observed:
     rejections: Sequence[Rejection] = ()
     nodes: Mapping[str, bool | None] = field(default_factory=dict)
     pod_event: PodEvent | None = None
+    rollout: RolloutGate = RolloutGate()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +176,7 @@ class Decision:
     Each write may be the last one: the next pass continues from there.
 
     `finalizers`: None leaves them unchanged. `status`: None leaves it unchanged. `requeue_after_ms`: the next pass at
-    the latest.
+    the latest. `starts_rollout`: the rollout of new operator defaults restarts this driver.
     """
 
     apply: Sequence[Json] = ()
@@ -175,6 +187,7 @@ class Decision:
     status: Json | None = None
     events: Sequence[Event] = ()
     requeue_after_ms: int | None = None
+    starts_rollout: bool = False
 
     @property
     def has_writes(self) -> bool:
@@ -215,9 +228,9 @@ class Settings:
     operation pod is terminated and retried. `start_timeout_ms`: after this time a pending driver is reported.
     `progress_interval_ms`: minimum time between two writes of progress alone. `status_poll_ms`, `start_poll_ms`: how
     often a running and a starting driver are polled. `rejected_retry_ms`: when a rejected write is retried.
-    `resize_timeout_ms`: how long a node may defer a resize before the driver is restarted. `start_time_ms`: start of
-    the operator in ms since the epoch; within `rollout_ms` from then it restarts drivers that have another default
-    image. `supports_resize`: the API server has pods/resize. `run_as_user`: uid and gid of the sinks' pods; None lets
+    `resize_timeout_ms`: how long a node may defer a resize before the driver is restarted. `rollout_pause_ms`: how
+    long a driver restarted by a rollout must be Ready before it counts as available. `version`: of the operator.
+    `supports_resize`: the API server has pods/resize. `run_as_user`: uid and gid of the sinks' pods; None lets
     the cluster assign them, as OpenShift does.
     """
 
@@ -235,8 +248,8 @@ class Settings:
     start_poll_ms: int = 2_000
     rejected_retry_ms: int = 60_000
     resize_timeout_ms: int = 5 * 60_000
-    start_time_ms: int = 0
-    rollout_ms: int = 0
+    rollout_pause_ms: int = 0
+    version: str = ""
     ephemeral_storage: str = "20Gi"
     supports_resize: bool = False
     image_pull_policy: str = "IfNotPresent"

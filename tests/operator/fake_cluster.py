@@ -24,6 +24,7 @@ from s3sink_operator.types import (
     Observed,
     Rejection,
     Resize,
+    RolloutGate,
     Settings,
     SinkResources,
     Unreachable,
@@ -112,6 +113,7 @@ class Cluster:
     refusals: Sequence[Rejection] = ()
     nodes: dict[str, bool | None] = field(default_factory=dict)
     executors: Sequence[Json] | None = None
+    rollout: RolloutGate = field(default_factory=RolloutGate)
     log: list[str] = field(default_factory=list)
     events: list[tuple[str, str]] = field(default_factory=list)
     gone: bool = False
@@ -163,6 +165,7 @@ class Cluster:
             competitors=self.others,
             rejections=self.refusals,
             nodes=self.nodes,
+            rollout=self.rollout,
         )
 
     def _usual_executors(self) -> Sequence[Json]:

@@ -11,10 +11,12 @@ import pytest
 
 from s3sink_operator import names, status
 from s3sink_operator.apply import ApplyResult, DecisionApplier
-from s3sink_operator.object_cache import SinkKey
+from s3sink_operator.decide.rollout import MaxUnavailable
+from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.objects.pods import EXECUTOR_MEMORY_ANNOTATION
 from s3sink_operator.observe import Observer
 from s3sink_operator.reconcile import Reconciler
+from s3sink_operator.rollout_tracker import RolloutTracker
 from s3sink_operator.spec_cache import parse
 from s3sink_operator.types import Decision, Json, Observed, Rejection, to_ms, to_timestamp
 from sink_job.api.report import MemoryReport, PartitionReport
@@ -116,8 +118,9 @@ def reconciled(look: Any, written: list[Decision], refusal: Rejection | None = N
         cache=store, observe=asked, has_unwatched_child=lambda _: False, record_outcome=lambda *_: None
     )
     executor = SimpleNamespace(apply=apply)
+    rollout = RolloutTracker("", MaxUnavailable(value=1), ObjectCache(), lambda: START + 5)
     reconciler = Reconciler(
-        cast("Observer", observer), cast("DecisionApplier", executor), SETTINGS, clock=lambda: START + 5
+        cast("Observer", observer), cast("DecisionApplier", executor), SETTINGS, lambda: START + 5, rollout
     )
     return asyncio.run(reconciler.reconcile(KEY))
 

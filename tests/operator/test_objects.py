@@ -17,7 +17,7 @@ from sink_job.api.spec import Sink, load_sink, parse_sink
 from tests.operator.fake_cluster import SETTINGS, SPEC, document
 
 OWNER = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "name": "flights", "uid": "u", "controller": True}
-SHAPE = PodShape(attempt=3, memory=2 * GI, spec_hash="abc")
+SHAPE = PodShape(attempt=3, memory=2 * GI, spec_hash="abc", source_hash="def", generation=2)
 SECRETS = {
     "kafka": SPEC["kafka"] | {"propertySecrets": [{"name": "sasl.jaas.config", "secret": "login", "key": "jaas"}]},
     "s3": {
@@ -107,7 +107,11 @@ def test_the_driver_pod_runs_the_sink_and_has_no_restart_policy() -> None:
     assert pod["metadata"]["name"] == "flights-s3sink-driver"
     assert pod["metadata"]["ownerReferences"] == [OWNER]
     assert pod["metadata"]["labels"][names.ATTEMPT_LABEL] == "3"
-    assert pod["metadata"]["annotations"] == {names.SPEC_HASH_ANNOTATION: "abc"}
+    assert pod["metadata"]["annotations"] == {
+        names.SPEC_HASH_ANNOTATION: "abc",
+        names.SOURCE_HASH_ANNOTATION: "def",
+        names.GENERATION_ANNOTATION: "2",
+    }
     assert pod["spec"]["restartPolicy"] == "Never"
     assert pod["spec"]["automountServiceAccountToken"] is False
     main = container(pod)

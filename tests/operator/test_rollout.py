@@ -1,73 +1,421 @@
-"""A new default image of the operator reaches drivers one after the other."""
+"""A rollout of new operator defaults restarts one Ready driver after the other, and stops at the first that fails."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
 
-from s3sink_operator.types import Settings
-from tests.operator.fake_cluster import MINUTE, SETTINGS, Cluster, actions, running
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-
-def after_an_update(cluster: Cluster) -> Settings:
-    """The settings of an operator that has just started, with another image."""
-    return replace(SETTINGS, image="job:2", start_time_ms=cluster.now, rollout_ms=10 * MINUTE)
-
-
-def updated() -> Cluster:
-    cluster = running()
-    cluster.settings = after_an_update(cluster)
-    return cluster
+from s3sink_operator import names
+from s3sink_operator.decide.rollout import MaxUnavailable
+from s3sink_operator.types import Rejection, Unreachable
+from sink_job.api.errors import BucketNotFound, TransientError
+from sink_job.api.report import MemoryReport, RunState
+from tests.operator.fake_cluster import MINUTE, Cluster, report
+from tests.operator.fleet import NEW, OLD, Fleet
 
 
-def test_a_driver_keeps_running_until_its_turn_in_a_rollout() -> None:
-    cluster = updated()
-    cluster.settle()
-    assert not actions(cluster)
+def broken_rollout(count: int = 3, **how: str) -> Fleet:
+    """A fleet whose operator was started with an image that cannot be pulled, after some minutes."""
+    fleet = Fleet(count, **how)  # type: ignore[arg-type]
+    fleet.broken = {NEW}
+    fleet.start_operator(NEW)
+    fleet.run(minutes=20)
+    return fleet
+
+
+def updated(fleet: Fleet) -> int:
+    return Counter(fleet.images().values())[NEW]
+
+
+# --- a rollout that succeeds
+
+
+def test_a_rollout_restarts_every_driver_and_only_one_at_a_time() -> None:
+    fleet = Fleet(5)
+    fleet.start_operator(NEW)
+    fleet.run(minutes=10)
+    assert set(fleet.images().values()) == {NEW}
+    assert fleet.worst == 1
+    assert not fleet.not_ready()
+    assert not fleet.with_condition("RolloutPending")
+
+
+def test_the_next_sink_starts_when_the_one_before_was_ready_for_the_pause() -> None:
+    fleet = Fleet(3)
+    fleet.start_operator(NEW)
+    fleet.run()
+    assert updated(fleet) == 1
+    fleet.run(minutes=20 / 60)
+    assert updated(fleet) == 1
+    fleet.run(minutes=20 / 60)
+    assert updated(fleet) == 2
+
+
+def test_the_first_sink_of_a_rollout_goes_alone_then_as_many_as_are_allowed() -> None:
+    fleet = Fleet(10, max_unavailable="4")
+    fleet.start_operator(NEW)
+    fleet.run()
+    assert updated(fleet) == 1
+    fleet.run(minutes=0.5)
+    assert updated(fleet) == 5
+
+
+def test_a_sink_that_waits_stays_ready_and_has_the_condition() -> None:
+    fleet = Fleet(2)
+    fleet.start_operator(NEW)
+    fleet.run()
+    (waiting,) = fleet.with_condition("RolloutPending")
+    cluster = fleet.sinks[waiting]
     assert cluster.ready == ("True", "Running")
-    assert "a restart for the new default image is scheduled" in cluster.condition("Ready")["message"]
-    cluster.wait(10 * MINUTE)
-    cluster.live()
-    assert cluster.driver
-    assert cluster.driver["spec"]["containers"][0]["image"] == "job:2"
+    assert "a restart for the new defaults of the operator is pending" in cluster.condition("Ready")["message"]
+    assert f"image {OLD}, new: {NEW}" in cluster.condition("RolloutPending")["message"]
 
 
-def test_an_edit_brings_the_new_image_at_once() -> None:
-    cluster = updated()
-    cluster.edit(rotation={"flushSize": 5})
-    cluster.live()
-    assert cluster.driver
-    assert cluster.driver["spec"]["containers"][0]["image"] == "job:2"
+def test_the_attempt_that_a_rollout_ends_has_the_reason() -> None:
+    fleet = Fleet(1)
+    fleet.start_operator(NEW)
+    fleet.run()
+    assert fleet.sinks["sink-0000"].status["attempts"][1]["reason"] == "DefaultsChanged"
 
 
-def test_a_driver_that_fails_gets_the_new_image_at_once() -> None:
-    cluster = updated()
-    cluster.fail(exit_code=7)
-    cluster.live()
-    assert cluster.driver
-    assert cluster.driver["spec"]["containers"][0]["image"] == "job:2"
+# --- a rollout that fails
 
 
-def test_turns_are_spread_over_the_rollout() -> None:
-    moments = set()
-    for number in range(20):
-        cluster = running()
-        cluster.sink["metadata"]["uid"] = f"sink-{number}"
-        for thing in cluster.things.values():
-            for owner in thing["metadata"].get("ownerReferences") or ():
-                owner["uid"] = f"sink-{number}"
-        cluster.settings = after_an_update(cluster)
-        minute = 0
-        while not cluster.decide().delete:
-            cluster.wait(MINUTE)
-            minute += 1
-        moments.add(minute)
-    assert max(moments) <= 10
-    assert len(moments) >= 5
+def test_a_broken_default_image_takes_down_one_sink() -> None:
+    fleet = broken_rollout(3)
+    assert len(fleet.not_ready()) == 1
+    assert Counter(fleet.images().values()) == {OLD: 2, NEW: 1}
 
 
-def test_an_image_of_the_sinks_own_does_not_wait_for_a_turn() -> None:
-    cluster = updated()
-    cluster.edit(image="mine:1")
-    cluster.live()
-    assert cluster.driver
-    assert cluster.driver["spec"]["containers"][0]["image"] == "mine:1"
+def test_a_broken_default_image_takes_down_one_sink_even_where_more_are_allowed() -> None:
+    fleet = broken_rollout(10, max_unavailable="50%")
+    assert len(fleet.not_ready()) == 1
+
+
+def test_a_halted_rollout_is_a_condition_and_an_event_with_the_sink_and_the_reason() -> None:
+    fleet = broken_rollout(3)
+    (down,) = fleet.not_ready()
+    waiting = fleet.with_condition("RolloutHalted")
+    assert sorted([*waiting, down]) == sorted(fleet.sinks)
+    for name in waiting:
+        message = fleet.sinks[name].condition("RolloutHalted")["message"]
+        assert f"data/{down} (ImagePullFailed)" in message
+        assert fleet.sinks[name].events.count(("Warning", "RolloutHalted")) == 1
+
+
+def test_a_halted_rollout_writes_nothing_more() -> None:
+    fleet = broken_rollout(3)
+    assert not any(fleet.look(name) for name in fleet.sinks)
+
+
+def test_a_restarted_operator_stays_halted() -> None:
+    fleet = broken_rollout(3)
+    for _ in range(3):
+        fleet.start_operator(NEW)
+        fleet.run(minutes=20)
+    assert len(fleet.not_ready()) == 1
+    assert fleet.state.halted_by is not None
+
+
+def test_a_restarted_operator_waits_until_it_has_observed_the_updated_sinks() -> None:
+    """The status of a sink whose driver failed meanwhile still says that it is Ready."""
+    fleet = Fleet(3)
+    fleet.start_operator(NEW)
+    fleet.run(minutes=0.5)
+    first = next(name for name, image in fleet.images().items() if image == NEW)
+    fleet.sinks[first].fail(BucketNotFound("gone"))
+    before = updated(fleet)
+    fleet.start_operator(NEW)
+    others = [name for name in fleet.sinks if name != first]
+    for name in [*others, first, *others]:
+        fleet.look(name)
+    assert updated(fleet) == before
+
+
+def test_a_rollout_continues_when_the_sink_that_halts_it_is_ready_again() -> None:
+    fleet = broken_rollout(3)
+    fleet.broken = set()
+    (down,) = fleet.not_ready()
+    fleet.sinks[down].run(name=down, sink_id=f"data.{down}")
+    fleet.run(minutes=10)
+    assert set(fleet.images().values()) == {NEW}
+    assert not fleet.with_condition("RolloutHalted")
+
+
+def test_a_rollout_continues_when_the_sink_that_halts_it_is_paused() -> None:
+    fleet = broken_rollout(3)
+    fleet.broken = set()
+    (down,) = fleet.not_ready()
+    fleet.sinks[down].edit(state="Paused")
+    fleet.run(minutes=10)
+    assert updated(fleet) == 2
+
+
+def test_a_sink_that_fails_after_its_turn_halts_the_rollout() -> None:
+    """Also where it was Ready for longer than the pause."""
+    fleet = Fleet(4)
+    fleet.start_operator(NEW)
+    fleet.run(minutes=0.5)
+    first, *_ = [name for name, image in fleet.images().items() if image == NEW]
+    fleet.sinks[first].fail(TransientError("slow"))
+    fleet.run(minutes=1)
+    assert updated(fleet) == 2
+    assert fleet.state.halted_by == f"not Ready after their restart: data/{first} (TransientError)"
+
+
+def test_a_driver_that_starts_for_longer_than_ten_minutes_halts_the_rollout() -> None:
+    fleet = Fleet(2)
+    fleet.start_operator(NEW)
+    while updated(fleet) == 0:
+        fleet.step()
+    (name,) = fleet.not_ready()
+    fleet.look(name)
+    fleet.sinks[name].run(RunState.RECOVERING, name=name, sink_id=f"data.{name}")
+    fleet.run(minutes=9)
+    assert fleet.state.halted_by is None
+    fleet.run(minutes=2)
+    assert fleet.state.halted_by == f"not Ready after their restart: data/{name} (Recovering)"
+
+
+# --- rollback, and drivers that are not Ready
+
+
+def test_a_rollback_recovers_at_once() -> None:
+    fleet = broken_rollout(3)
+    before = {name: cluster.driver for name, cluster in fleet.sinks.items()}
+    (down,) = fleet.not_ready()
+    fleet.start_operator(OLD)
+    fleet.run()
+    assert not fleet.not_ready()
+    assert set(fleet.images().values()) == {OLD}
+    assert not fleet.with_condition("RolloutPending") + fleet.with_condition("RolloutHalted")
+    restarted = [name for name, cluster in fleet.sinks.items() if cluster.driver != before[name]]
+    assert restarted == [down]
+
+
+def test_after_a_broken_image_the_next_one_is_tried_on_the_sink_that_is_down() -> None:
+    fleet = broken_rollout(3)
+    (down,) = fleet.not_ready()
+    fleet.broken = {NEW, "job:3"}
+    fleet.start_operator("job:3")
+    fleet.run(minutes=5)
+    assert fleet.not_ready() == [down]
+    assert fleet.images()[down] == "job:3"
+
+
+@pytest.mark.parametrize("state", [RunState.STARTING, RunState.RECOVERING, RunState.FAILED])
+def test_a_driver_that_is_not_ready_gets_the_new_image_at_once(state: RunState) -> None:
+    fleet = Fleet(4)
+    for cluster in fleet.sinks.values():
+        cluster.report = report(state)
+    fleet.run()
+    assert len(fleet.not_ready()) == 4
+    fleet.start_operator(NEW)
+    fleet.run()
+    assert set(fleet.images().values()) == {NEW}
+
+
+def test_a_driver_that_does_not_answer_waits_for_its_turn() -> None:
+    """It may well run, and without the network of the operator no driver answers."""
+    fleet = Fleet(3)
+    fleet.start_operator(NEW)
+    fleet.broken = {NEW}
+    fleet.run()
+    for name in fleet.with_condition("RolloutPending"):
+        fleet.sinks[name].report = Unreachable(message="timeout")
+    fleet.run(minutes=5)
+    assert updated(fleet) == 1
+
+
+def test_sinks_that_were_not_ready_before_do_not_hold_up_a_rollout() -> None:
+    fleet = Fleet(4)
+    fleet.sinks["sink-0001"].fail(BucketNotFound("gone"))
+    fleet.run()
+    fleet.start_operator(NEW)
+    for _ in range(30):
+        fleet.sinks["sink-0001"].fail(BucketNotFound("gone"))
+        fleet.run(minutes=0.5)
+    assert fleet.not_ready() == ["sink-0001"]
+    assert not fleet.with_condition("RolloutPending")
+    assert {image for name, image in fleet.images().items() if name != "sink-0001"} == {NEW}
+
+
+def test_a_sink_that_an_earlier_rollout_took_down_holds_up_the_next_one_for_ten_minutes() -> None:
+    fleet = broken_rollout(3)
+    (down,) = fleet.not_ready()
+    fleet.broken = {down}
+    fleet.start_operator("job:3")
+    fleet.run(minutes=9)
+    assert Counter(fleet.images().values()) == {OLD: 2, "job:3": 1}
+    fleet.run(minutes=5)
+    assert set(fleet.images().values()) == {"job:3"}
+    assert fleet.not_ready() == [down]
+
+
+# --- what users ask for
+
+
+def test_a_changed_spec_brings_the_new_image_at_once() -> None:
+    fleet = broken_rollout(4)
+    fleet.broken = set()
+    name = fleet.with_condition("RolloutPending")[0]
+    fleet.sinks[name].edit(rotation={"flushSize": 5})
+    fleet.run()
+    assert fleet.images()[name] == NEW
+
+
+def test_an_image_in_the_spec_does_not_wait_for_a_turn() -> None:
+    fleet = broken_rollout(4)
+    name = fleet.with_condition("RolloutPending")[0]
+    fleet.sinks[name].edit(image="mine:1")
+    fleet.run()
+    assert fleet.images()[name] == "mine:1"
+
+
+def test_a_requested_restart_does_not_wait_for_a_turn() -> None:
+    fleet = broken_rollout(4)
+    fleet.broken = set()
+    name = fleet.with_condition("RolloutPending")[0]
+    fleet.sinks[name].annotate({names.RESTART_ANNOTATION: "now"})
+    fleet.run()
+    assert fleet.images()[name] == NEW
+
+
+def test_a_changed_field_that_restarts_nothing_does_not_bring_the_new_image() -> None:
+    fleet = broken_rollout(4)
+    name = fleet.with_condition("RolloutPending")[0]
+    fleet.sinks[name].edit(deletionPolicy="Publish")
+    fleet.run(minutes=5)
+    assert fleet.images()[name] == OLD
+
+
+def test_a_sink_that_its_user_breaks_does_not_halt_the_rollout() -> None:
+    fleet = Fleet(4)
+    fleet.start_operator(NEW)
+    fleet.run(minutes=0.5)
+    first = next(name for name, image in fleet.images().items() if image == NEW)
+    fleet.sinks[first].edit(image="mine:1")
+    fleet.broken = {"mine:1"}
+    fleet.run(minutes=10)
+    assert fleet.not_ready() == [first]
+    assert {image for name, image in fleet.images().items() if name != first} == {NEW}
+
+
+def test_a_change_of_memory_does_not_bring_the_new_image_before_its_turn() -> None:
+    fleet = broken_rollout(3)
+    name = fleet.with_condition("RolloutPending")[0]
+    hungry = MemoryReport(buffered_bytes=2 << 30, max_open_objects=99)
+    fleet.sinks[name].report = report(name=name, sink_id=f"data.{name}", now=fleet.now, memory=hungry)
+    fleet.run(minutes=5)
+    assert fleet.images()[name] == OLD
+    assert fleet.sinks[name].ready == ("True", "Running")
+
+
+def test_a_sink_whose_operator_is_paused_neither_waits_nor_blocks() -> None:
+    fleet = Fleet(3)
+    fleet.sinks["sink-0000"].annotate({names.RECONCILE_PAUSED_ANNOTATION: "true"})
+    fleet.start_operator(NEW)
+    fleet.run(minutes=10)
+    assert fleet.images() == {"sink-0000": OLD, "sink-0001": NEW, "sink-0002": NEW}
+    assert fleet.state.pending == 0
+
+
+# --- changes of the operator that are not an image
+
+
+def test_another_version_of_the_operator_that_reads_the_spec_differently_waits_for_its_turns() -> None:
+    """The hash of an unchanged spec may change with the version; the generation does not."""
+    fleet = Fleet(3)
+    for cluster in fleet.sinks.values():
+        assert cluster.driver is not None
+        cluster.driver["metadata"]["annotations"] |= {
+            names.SPEC_HASH_ANNOTATION: "0" * 16,
+            names.SOURCE_HASH_ANNOTATION: "1" * 16,
+        }
+    fleet.run()
+    assert len(fleet.with_condition("RolloutPending")) == 2
+
+
+def test_a_driver_of_a_version_without_the_annotations_waits_for_its_turn() -> None:
+    fleet = Fleet(3)
+    for cluster in fleet.sinks.values():
+        assert cluster.driver is not None
+        annotations = cluster.driver["metadata"]["annotations"]
+        del annotations[names.SOURCE_HASH_ANNOTATION], annotations[names.GENERATION_ANNOTATION]
+    fleet.start_operator(NEW)
+    fleet.run()
+    assert updated(fleet) == 1
+
+
+def test_a_status_that_is_rejected_starts_no_restart() -> None:
+    """Without the record in the status, the next operator would not know of it."""
+    fleet = Fleet(1)
+    cluster = fleet.sinks["sink-0000"]
+    cluster.refusals = [Rejection(kind="S3Sink", name="sink-0000", status=422, reason="", message="", at_ms=fleet.now)]
+    fleet.start_operator(NEW)
+    fleet.run()
+    assert fleet.images() == {"sink-0000": OLD}
+    fleet.now += MINUTE
+    cluster.refusals = []
+    fleet.run()
+    assert fleet.images() == {"sink-0000": NEW}
+
+
+# --- the numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "sinks", "expected"), [("1", 1000, 1), ("10%", 1000, 100), ("10%", 3, 1), ("25%", 7, 1), ("100%", 7, 7)]
+)
+def test_the_number_of_sinks_that_may_be_unavailable(text: str, sinks: int, expected: int) -> None:
+    assert MaxUnavailable.parse(text).of(sinks) == expected
+
+
+@pytest.mark.parametrize("text", ["0", "0%", "-1", "101%", "", "%", "1.5", "ten"])
+def test_an_invalid_number_of_unavailable_sinks_is_rejected(text: str) -> None:
+    with pytest.raises(ValueError, match="neither a number of sinks"):
+        MaxUnavailable.parse(text)
+
+
+THINGS = ["step", "ten seconds", "restart", "roll back", "roll on", "crash", "killed", "edit"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(THINGS), st.integers(0, 4)), max_size=30), st.booleans())
+def test_never_more_ready_sinks_than_allowed_are_restarted_by_a_rollout(
+    things: list[tuple[str, int]], is_broken: bool
+) -> None:
+    """Whatever fails, and whenever the operator is killed."""
+    fleet = Fleet(5, max_unavailable="2")
+    fleet.broken = {NEW} if is_broken else set()
+    fleet.start_operator(NEW)
+    for thing, number in things:
+        name = f"sink-{number:04}"
+        match thing:
+            case "step":
+                fleet.step()
+            case "ten seconds":
+                fleet.now += 10_000
+            case "restart":
+                fleet.start_operator(fleet.settings.image)
+            case "roll back":
+                fleet.start_operator(OLD)
+            case "roll on":
+                fleet.start_operator(NEW)
+            case "crash":
+                fleet.sinks[name].fail(TransientError("slow"))
+            case "killed":
+                fleet.look(name, writes=1)
+                fleet.start_operator(fleet.settings.image)
+            case "edit":
+                fleet.sinks[name].edit(deletionPolicy="Retain")
+        down = [each for each in fleet.sinks.values() if _taken_down(each)]
+        assert len(down) <= 2
+
+
+def _taken_down(cluster: Cluster) -> bool:
+    """Whether the last restart was by a rollout, and the sink has not been available since."""
+    mark = cluster.status.get("rollout") or {}
+    return bool(mark) and "availableTime" not in mark

@@ -48,6 +48,10 @@ class DriverRevision:
         """Whether a driver with these needs no restart. A removed restart annotation requests no restart."""
         return spec_hash == self.spec_hash and self.restart in (None, restart)
 
+    def requests_restart(self, pod: Json) -> bool:
+        """Whether the restart annotation changed since the start of this driver."""
+        return self.restart not in (None, annotation(pod, RESTARTED_FOR_ANNOTATION))
+
     def matches_pod(self, pod: Json) -> bool:
         return self.matches(annotation(pod, names.SPEC_HASH_ANNOTATION), annotation(pod, RESTARTED_FOR_ANNOTATION))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from s3sink_operator import status
-from s3sink_operator.decide import driver_policies, lifecycle_policies
+from s3sink_operator.decide import driver_policies, lifecycle_policies, rollout
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.decide.status_builder import build_status
@@ -57,13 +57,15 @@ def decide(observed: Observed, settings: Settings, now: int) -> Decision:
         finalizers=finalizers,
         status=written,
         events=_events(ctx, result),
+        starts_rollout=result.starts_rollout,
     )
     decision, delays = _without_rejected(ctx, decision)
+    delays.append(rollout.availability_left_ms(ctx, result))
     due = [ms for ms in (delay, result.requeue_after_ms, *delays) if ms is not None]
     return replace(decision, requeue_after_ms=min(due, default=None))
 
 
-def _without_rejected(ctx: Context, decision: Decision) -> tuple[Decision, list[int]]:
+def _without_rejected(ctx: Context, decision: Decision) -> tuple[Decision, list[int | None]]:
     """The decision without recently rejected writes, and in how many ms each of those is retried."""
     if not ctx.observed.rejections:
         return decision, []
@@ -81,17 +83,22 @@ def _without_rejected(ctx: Context, decision: Decision) -> tuple[Decision, list[
         kept = replace(kept, status=None, events=())
         if ctx.published:
             kept = replace(kept, create=())  # a driver may open objects, and the status could not record it
+        if decision.starts_rollout:
+            kept = replace(kept, delete=(), starts_rollout=False)  # the status could not record who was restarted
     if of_finalizers is not None:
         kept = replace(kept, finalizers=None)
     return kept, [ms for ms in delays if ms is not None]
 
 
 def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
-    """One event for each change of the reason, and one for each resize."""
+    """One event for each change of the reason, for each resize, and when the rollout is halted."""
     found = []
     ready = ctx.previous_status.condition("Ready")
     if result.event is not None and (ready is None or ready.reason != status.sanitize_reason(result.reason)):
         found.append(Event(type=result.event, reason=result.reason, message=result.message))
     if result.resize and result.sizing is not None:
         found.append(Event(type=EventType.NORMAL, reason="MemoryResized", message=str(result.sizing.reason)))
+    halted = rollout.halted_condition(ctx, result)
+    if halted is not None and ctx.previous_status.condition(halted.type) is None:
+        found.append(Event(type=EventType.WARNING, reason=halted.type, message=halted.message))
     return tuple(found)

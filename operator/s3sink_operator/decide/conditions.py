@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from s3sink_operator import conflicts, names, pod_failures
-from s3sink_operator.decide import offset_reset
+from s3sink_operator.decide import offset_reset, rollout
 from s3sink_operator.decide.attempt_history import AttemptHistory
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
@@ -47,6 +47,7 @@ def compose(ctx: Context, result: PolicyResult, history: AttemptHistory) -> list
         *_annotations(ctx),
         *_possible_conflict(ctx),
         *_write_rejected(ctx),
+        *rollout.compose(ctx, result),
     ]
 
 

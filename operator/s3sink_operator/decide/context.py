@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from s3sink_operator import backoff, conflicts, memory_sizing, names, objects, pod_failures
+from s3sink_operator import conflicts, memory_sizing, names, objects, pod_failures
 from s3sink_operator.decide.attempt_history import AttemptHistory, DriverRevision, update_history
 from s3sink_operator.memory_sizing import Bounds, SizingInputs
 from s3sink_operator.objects import PodShape
@@ -20,6 +20,7 @@ from s3sink_operator.types import (
     annotation,
     desired_state,
     is_controlled,
+    is_terminating,
     label,
     to_ms,
 )
@@ -265,26 +266,30 @@ class Context:
         return DriverRevision(spec_hash=objects.spec_hash(self.sink, self.settings), restart=self.restart_requested)
 
     @cached_property
-    def _differs_by_image(self) -> bool:
-        """Whether the driver differs from the desired revision only by the default image of the operator."""
-        image = objects.image_of(self.driver) if self.driver is not None else None
-        if image is None or self.sink is None or self.revision is None or self.revision.matches_pod(self.driver or {}):
+    def is_rollout_pending(self) -> bool:
+        """Whether the driver differs from the desired revision only by what the operator adds to the spec: its default
+        image, or the result of another version. Such a restart is not requested by the user and waits for its turn.
+
+        A driver of a version that did not annotate the source counts as such.
+        """
+        driver, revision = self.driver, self.revision
+        if driver is None or self.sink is None or revision is None or is_terminating(driver):
             return False
-        spec_hash = objects.spec_hash(self.sink, replace(self.settings, image=image))
-        return replace(self.revision, spec_hash=spec_hash).matches_pod(self.driver or {})
+        if revision.matches_pod(driver) or revision.requests_restart(driver):
+            return False
+        source = annotation(driver, names.SOURCE_HASH_ANNOTATION)
+        is_same_generation = annotation(driver, names.GENERATION_ANNOTATION) == str(self.generation)
+        return source is None or is_same_generation or source == objects.source_hash(self.sink)
 
     @property
-    def keeps_image(self) -> bool:
-        """Whether the driver keeps the previous default image for now. A new default image restarts the drivers of a
-        cluster one after the other."""
-        turn = self.settings.start_time_ms + int(self.settings.rollout_ms * backoff.uid_fraction(self.uid))
-        return self.now < turn and self._differs_by_image
+    def has_current_driver(self) -> bool:
+        """Whether the driver was started with the current spec and the current defaults of the operator."""
+        return self.driver is not None and self.revision is not None and self.revision.matches_pod(self.driver)
 
     @property
     def is_up_to_date(self) -> bool:
         """Whether the driver was started with the current spec."""
-        matches = self.driver is not None and self.revision is not None and self.revision.matches_pod(self.driver)
-        return matches or self._differs_by_image
+        return self.has_current_driver or self.is_rollout_pending
 
     @property
     def is_local(self) -> bool:
@@ -347,5 +352,7 @@ class Context:
             memory=memory,
             executor_memory=None if self.is_local else self.start_size,
             spec_hash=revision.spec_hash,
+            source_hash=objects.source_hash(self.parsed_sink),
+            generation=self.generation,
             restarted_for=self.restart_requested,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from s3sink_operator import memory_sizing, names, objects, pod_failures
+from s3sink_operator.decide import rollout
 from s3sink_operator.decide.attempt_history import backoff_left_ms
 from s3sink_operator.decide.backing_off import backing_off
 from s3sink_operator.decide.builders import delete_pod, driver_pod, supporting_objects
@@ -94,13 +95,30 @@ def driver_terminated(ctx: Context) -> PolicyResult | None:
 
 
 def spec_changed(ctx: Context) -> PolicyResult | None:
-    """A driver of another revision: it is terminated and the next one follows."""
+    """A driver of another revision: it is terminated and the next one follows.
+
+    A change of the operator's defaults restarts a driver that is not Ready at once, since nothing is lost, and any
+    other driver when the rollout comes to it.
+    """
     driver, revision = ctx.driver, ctx.revision
-    if driver is None or revision is None or revision.matches_pod(driver) or is_terminating(driver) or ctx.keeps_image:
+    if driver is None or revision is None or revision.matches_pod(driver) or is_terminating(driver):
         return None
+    if ctx.is_rollout_pending:
+        result = _restart(ctx, driver, rollout.RESTART_REASON, "the defaults of the operator changed")
+        if _is_not_ready(ctx):
+            return result
+        return replace(result, starts_rollout=True) if ctx.observed.rollout.is_open else None
     if annotation(driver, names.SPEC_HASH_ANNOTATION) == revision.spec_hash:
         return _restart(ctx, driver, "RestartRequested", "a restart was requested")
     return _restart(ctx, driver, "SpecChanged", "its settings changed")
+
+
+def _is_not_ready(ctx: Context) -> bool:
+    """Whether the driver is not Ready for certain. The state of a driver that does not answer is unknown."""
+    if driver_not_starting(ctx) is not None:
+        return True
+    result = driver_running(ctx)
+    return result.ready is ConditionStatus.FALSE and not result.keep_status
 
 
 def driver_terminating(ctx: Context) -> PolicyResult | None:
@@ -159,7 +177,10 @@ def driver_not_starting(ctx: Context) -> PolicyResult | None:
 
 
 def memory_changed(ctx: Context) -> PolicyResult | None:
-    """A running driver: its memory is changed in place where that is possible, or else by a restart."""
+    """A running driver: its memory is changed in place where that is possible, or else by a restart.
+
+    A restart would also bring new defaults of the operator, so it waits for the turn in their rollout.
+    """
     driver, report, bounds = ctx.driver, ctx.report, ctx.bounds
     if driver is None or report is None or report.state is not RunState.RUNNING or bounds is None:
         return None
@@ -174,6 +195,8 @@ def memory_changed(ctx: Context) -> PolicyResult | None:
             return steady
         if left > 0:
             return replace(steady, requeue_after_ms=min(left, steady.requeue_after_ms or left))
+        if ctx.is_rollout_pending:
+            return steady
         cause = f"its node cannot resize it to {format_size(current)} ({error})"
         return replace(_restart(ctx, driver, "MemoryChanged", cause), sizing=plan)
     if _can_resize(ctx, driver, grows=plan.size > current):
@@ -182,6 +205,8 @@ def memory_changed(ctx: Context) -> PolicyResult | None:
             steady,
             resize=[Resize(pod=name, uid=uid_of(driver), container=objects.CONTAINER, memory=plan.size)],
         )
+    if ctx.is_rollout_pending:
+        return steady
     return replace(_restart(ctx, driver, "MemoryChanged", f"its memory changes ({plan.reason})"), sizing=plan)
 
 
@@ -236,7 +261,7 @@ def _copying(ctx: Context, report: Report, base: PolicyResult) -> PolicyResult:
     """A running driver is ready as soon as one executor runs."""
     count = report.assigned_partitions
     message = f"copying {count} topic-partition{'' if count == 1 else 's'}"
-    message += "; a restart for the new default image is scheduled" if ctx.keeps_image else ""
+    message += "; a restart for the new defaults of the operator is pending" if ctx.is_rollout_pending else ""
     executors = None if ctx.is_local else executor_state(ctx)
     if executors is None or not executors.is_incomplete:
         return replace(base, ready=ConditionStatus.TRUE, message=message, event=EventType.NORMAL)

@@ -15,8 +15,9 @@ class PolicyResult:
     """The result of one policy.
 
     `ready`: status of the condition Ready. `phase`: `progress.phase` of the status. `keep_status`: the status is not
-    written. `terminating_attempt`: the policy terminates the current attempt for `reason`. `published`: whether all
-    open objects are published now; None leaves it unchanged. `requeue_after_ms`: the next pass at the latest.
+    written. `terminating_attempt`: the policy terminates the current attempt for `reason`. `starts_rollout`: it does so
+    for the rollout of new operator defaults. `published`: whether all open objects are published now; None leaves it
+    unchanged. `requeue_after_ms`: the next pass at the latest.
     """
 
     ready: ConditionStatus = ConditionStatus.FALSE
@@ -27,6 +28,7 @@ class PolicyResult:
     stalled: bool = False
     keep_status: bool = False
     terminating_attempt: bool = False
+    starts_rollout: bool = False
     apply: Sequence[Json] = ()
     create: Sequence[Json] = ()
     delete: Sequence[Delete] = ()

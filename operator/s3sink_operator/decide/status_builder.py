@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from s3sink_operator import names, objects, pod_failures, status
-from s3sink_operator.decide import conditions, memory_status
+from s3sink_operator.decide import conditions, memory_status, rollout
 from s3sink_operator.decide.attempt_history import AttemptHistory
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.executors import executor_state
@@ -38,6 +38,7 @@ def build_status(ctx: Context, result: PolicyResult) -> S3SinkStatus:
         attempts=status.newest_attempts(history.attempts),
         retry=history.retry,
         offset_reset=result.offset_reset or ctx.previous_status.offset_reset,
+        rollout=rollout.status_after(ctx, result),
         node_lost_time=result.node_lost_time,
         replicas=_replicas(ctx),
         selector=names.selector(ctx.name, Component.EXECUTOR),

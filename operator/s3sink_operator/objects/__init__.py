@@ -4,7 +4,14 @@ A manifest has no fields that the API server sets, so it can be compared with th
 whether an apply would change it.
 """
 
-from s3sink_operator.objects.configmap import config_map, job_manifest, spec_hash, supporting_objects
+from s3sink_operator.objects.configmap import (
+    config_map,
+    job_manifest,
+    source_hash,
+    spec_hash,
+    supporting_objects,
+    template_hash,
+)
 from s3sink_operator.objects.diff import differs
 from s3sink_operator.objects.pod_template import CONTAINER, merge_template
 from s3sink_operator.objects.pods import (
@@ -45,7 +52,9 @@ __all__ = [
     "service_account",
     "service_account_of",
     "sized_memory",
+    "source_hash",
     "spark_properties",
     "spec_hash",
     "supporting_objects",
+    "template_hash",
 ]

@@ -38,11 +38,28 @@ def job_manifest(sink: Sink) -> Json:
 
 def spec_hash(sink: Sink, settings: Settings) -> str:
     """A digest of the settings that a driver is started with. Different spellings of a value have the same digest."""
+    return _digest(_started_with(sink) | {"image": sink.spec.image or settings.image})
+
+
+def source_hash(sink: Sink) -> str:
+    """A digest of the part of these settings that is in the spec of the sink, not in the operator's."""
+    return _digest(_started_with(sink))
+
+
+def template_hash(settings: Settings) -> str:
+    """A digest of what the operator adds to every sink. While it is unchanged, a rollout is the same rollout."""
+    return _digest({"image": settings.image, "version": settings.version})
+
+
+def _started_with(sink: Sink) -> Json:
     spec = {key: inner for key, inner in _spec(sink).items() if key not in _FIELDS_WITHOUT_RESTART}
     if sink.spec.executor.mode is ExecutorMode.LOCAL and "executor" in spec:
         spec["executor"].pop("instances", None)
-    started_with = {"id": [sink.namespace, sink.name], "spec": spec, "image": sink.spec.image or settings.image}
-    text = json.dumps(started_with, sort_keys=True, separators=(",", ":"))
+    return {"id": [sink.namespace, sink.name], "spec": spec}
+
+
+def _digest(document: Json) -> str:
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -49,12 +49,18 @@ class PodShape:
     memory: int
     executor_memory: int | None = None
     spec_hash: str
+    source_hash: str = ""
+    generation: int = 0
     restarted_for: str | None = None
 
 
 def driver_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape) -> Json:
     """The driver pod. In Local mode it also runs the tasks."""
-    annotations = {names.SPEC_HASH_ANNOTATION: shape.spec_hash}
+    annotations = {
+        names.SPEC_HASH_ANNOTATION: shape.spec_hash,
+        names.SOURCE_HASH_ANNOTATION: shape.source_hash,
+        names.GENERATION_ANNOTATION: str(shape.generation),
+    }
     if shape.restarted_for is not None:
         annotations[RESTARTED_FOR_ANNOTATION] = shape.restarted_for
     if shape.executor_memory is not None:
