@@ -7,6 +7,8 @@ be outdated.
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 _MAX_NAMED = 3
 """Sinks that the reason of a halt names."""
+_EXPIRY_MS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +39,10 @@ class RolloutState:
 
 @dataclass
 class RolloutTracker:
-    """`template`: hash of the current defaults. `clock` returns ms since the epoch."""
+    """`template`: hash of the current defaults. `clock` returns ms since the epoch.
+
+    The sets hold keys of sinks. `_failed` is a part of `_unavailable`, and so is `_overdue`; both are disjoint.
+    """
 
     template: str
     max_unavailable: MaxUnavailable
@@ -45,13 +51,16 @@ class RolloutTracker:
     _sinks: dict[SinkKey, SinkRollout] = field(default_factory=dict)
     _running: int = 0
     _pending: dict[SinkKey, None] = field(default_factory=dict)
-    _unavailable: set[SinkKey] = field(default_factory=set)
-    _inherited: set[SinkKey] = field(default_factory=set)
     _available: set[SinkKey] = field(default_factory=set)
-    _reserved: set[SinkKey] = field(default_factory=set)
-    _confirmed: set[SinkKey] = field(default_factory=set)
+    _unavailable: set[SinkKey] = field(default_factory=set)
+    _failed: set[SinkKey] = field(default_factory=set)
+    _overdue: set[SinkKey] = field(default_factory=set)
+    _inherited: set[SinkKey] = field(default_factory=set)
     _unconfirmed: set[SinkKey] = field(default_factory=set)
-    _started_ms: int = -1
+    _confirmed: set[SinkKey] = field(default_factory=set)
+    _reserved: set[SinkKey] = field(default_factory=set)
+    _started_ms: int = 0
+    _expired_ms: int = 0
     _acted_on: tuple[int, str | None] = (0, None)
     _changed: bool = True
 
@@ -60,28 +69,32 @@ class RolloutTracker:
 
     def put(self, key: SinkKey, sink: Json | None) -> None:
         """Updates a sink; None: it is gone."""
+        self._changed = True
         before = self._sinks.pop(key, None)
         if before is not None:
             self._running -= before.runs
-            for members in (self._unavailable, self._inherited, self._available, self._unconfirmed):
-                members.discard(key)
             self._pending.pop(key, None)
-        self._changed = True
+            for members in self._classes():
+                members.discard(key)
         if sink is None:
             return
-        now = self._sinks[key] = SinkRollout.of(sink)
-        self._running += now.runs
-        if now.pending:
+        found = self._sinks[key] = SinkRollout.of(sink)
+        self._running += found.runs
+        if found.pending:
             self._pending[key] = None
-        if now.is_available(self.template):
-            self._available.add(key)
-        if now.is_unavailable(self.template):
-            self._unavailable.add(key)
-            self._reserved.discard(key)
-        if now.is_inherited(self.template):
-            self._inherited.add(key)
-        if now.template == self.template and key not in self._confirmed:
+        if found.template == self.template and key not in self._confirmed:
             self._unconfirmed.add(key)
+        if found.is_available(self.template):
+            self._available.add(key)
+        elif found.is_unavailable(self.template):
+            self._reserved.discard(key)
+            self._unavailable.add(key)
+            if not found.in_progress:
+                self._failed.add(key)
+            elif self._is_overdue(key, self.clock()):
+                self._overdue.add(key)
+        elif found.is_inherited(self.template) and self.clock() < self._deadline(key):
+            self._inherited.add(key)
 
     def confirm(self, key: SinkKey) -> None:
         """Records that this process has observed the sink."""
@@ -109,22 +122,20 @@ class RolloutTracker:
         return RolloutGate(is_open=state.free > 0, halted_by=state.halted_by)
 
     def state(self) -> RolloutState:
-        """The state now. Its cost grows with the unavailable sinks, not with all of them."""
-        now = self.clock()
-        waiting = {key for key in self._inherited if now < self._deadline(key)}
-        blocking = self._unavailable | self._reserved | waiting
-        failed = [key for key in blocking if self._has_failed(key, now)]
-        limit = self.max_unavailable.of(self._running)
-        if not self._available:
-            limit = 1  # the first sink alone proves that the new defaults work
+        """The state now. Its cost does not grow with the number of sinks, except for the names in `halted_by`."""
+        self._expire(self.clock())
+        unavailable = len(self._unavailable) + len(self._inherited) + len(self._reserved)
+        failed = len(self._failed) + len(self._overdue)
+        # The first sink alone proves that the new defaults work.
+        limit = self.max_unavailable.of(self._running) if self._available else 1
         is_known = self.cache.listed and not self._unconfirmed
-        is_halted = bool(self._pending) and len(failed) >= limit
+        is_halted = bool(self._pending) and failed >= limit
         return RolloutState(
             pending=len(self._pending),
             updated=self._running - len(self._pending),
-            unavailable=len(blocking),
-            free=max(0, limit - len(blocking)) if is_known else 0,
-            halted_by=self._describe(sorted(failed)) if is_halted else None,
+            unavailable=unavailable,
+            free=max(0, limit - unavailable) if is_known else 0,
+            halted_by=self._describe_failed(failed) if is_halted else None,
         )
 
     def due(self) -> list[SinkKey]:
@@ -140,7 +151,7 @@ class RolloutTracker:
         if state.halted_by != before[1]:
             self._log_change(state)
             return list(self._pending)
-        return [key for key, _ in zip(self._pending, range(state.free), strict=False)]
+        return list(itertools.islice(self._pending, state.free))
 
     def export(self) -> None:
         """Sets the metrics."""
@@ -150,20 +161,32 @@ class RolloutTracker:
         ROLLOUT_UPDATED.set(state.updated)
         ROLLOUT_UNAVAILABLE.set(state.unavailable)
 
+    def _classes(self) -> tuple[set[SinkKey], ...]:
+        return (
+            self._available, self._unavailable, self._failed, self._overdue, self._inherited, self._unconfirmed,
+        )  # fmt: skip
+
+    def _expire(self, now: int) -> None:
+        """Updates what depends on the time, once a second."""
+        if now - self._expired_ms < _EXPIRY_MS:
+            return
+        self._expired_ms = now
+        starting = self._unavailable - self._failed - self._overdue
+        self._overdue |= {key for key in starting if self._is_overdue(key, now)}
+        self._inherited = {key for key in self._inherited if now < self._deadline(key)}
+
+    def _is_overdue(self, key: SinkKey, now: int) -> bool:
+        return now - self._sinks[key].start_ms >= PROGRESS_DEADLINE_MS
+
     def _deadline(self, key: SinkKey) -> int:
         """Until when the rollout waits for a sink that an earlier rollout made unavailable."""
         return max(self._started_ms, self._sinks[key].start_ms) + PROGRESS_DEADLINE_MS
 
-    def _has_failed(self, key: SinkKey, now: int) -> bool:
-        sink = self._sinks.get(key)
-        if sink is None or sink.pending or key in self._reserved:
-            return False
-        return not sink.in_progress or now - sink.start_ms >= PROGRESS_DEADLINE_MS
-
-    def _describe(self, failed: list[SinkKey]) -> str:
+    def _describe_failed(self, count: int) -> str:
         """Names the sinks and reasons of a halt. Constant while they are the same."""
-        named = [f"{key} ({self._sinks[key].cause})" for key in failed[:_MAX_NAMED]]
-        rest = [f"{len(failed) - _MAX_NAMED} more"] if len(failed) > _MAX_NAMED else []
+        first = heapq.nsmallest(_MAX_NAMED, itertools.chain(self._failed, self._overdue))
+        named = [f"{key} ({self._sinks[key].cause})" for key in first]
+        rest = [f"{count - len(first)} more"] if count > len(first) else []
         return f"not Ready after their restart: {', '.join(named + rest)}"
 
     def _log_change(self, state: RolloutState) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -18,9 +17,7 @@ from devtools.kube import node
 from devtools.processes import ServerFailedError
 from devtools.s3 import s3_server
 from devtools.topics import Topics
-from tests.e2e.node_fixture import NAMESPACE, RELEASE, Site
-
-CHART = Path(__file__).resolve().parents[2] / "charts" / "s3sink-operator"
+from tests.e2e.node_fixture import CHART, NAMESPACE, RELEASE, Site
 
 
 @pytest.fixture(scope="session")

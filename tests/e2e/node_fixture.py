@@ -28,6 +28,7 @@ from s3sink_operator import names
 from tests.support.operator_fixture import is_ready
 
 RELEASE, NAMESPACE = "s3sink", "s3sink-system"
+CHART = Path(__file__).resolve().parents[2] / "charts" / "s3sink-operator"
 STORE = "store"
 LANES = 10
 # A driver is Ready after ten seconds on an idle machine; what is shared with other work takes its time.
@@ -69,6 +70,18 @@ class Site:
         if done.returncode:
             raise ServerFailedError(f"helm {words[0]} failed: {done.stdout}{done.stderr}")
         return done.stdout
+
+    @contextlib.contextmanager
+    def upgraded(self, *values: str) -> Iterator[None]:
+        """The release with these further values, as `helm upgrade`; rolled back at the end, as `helm rollback`."""
+        here, wait = ("--namespace", NAMESPACE), ("--wait", "--timeout=90s")
+        sets = [word for value in values for word in ("--set", value)]
+        revision = json.loads(self.helm("history", RELEASE, *here, "--max=1", "-o", "json"))[0]["revision"]
+        try:
+            self.helm("upgrade", RELEASE, CHART, *here, "--reuse-values", *sets, *wait)
+            yield
+        finally:
+            self.helm("rollback", RELEASE, str(revision), *here, *wait)
 
     @contextlib.contextmanager
     def namespace(self) -> Iterator[str]:

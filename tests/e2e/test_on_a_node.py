@@ -21,7 +21,7 @@ from s3sink_operator import names
 from s3sink_operator.objects.pods import parse_quantity
 from sink_job.api.report import FinalReport
 from tests.e2e.node_fixture import NAMESPACE, RELEASE, PodSink, Shared, Site
-from tests.support.operator_fixture import reason_is
+from tests.support.operator_fixture import condition, reason_is
 
 pytestmark = pytest.mark.e2e
 
@@ -172,6 +172,38 @@ def test_a_sink_that_holds_more_grows_in_its_pod_without_a_restart(sink_of: Sink
     assert cluster.memory_limit_of(driver) == parse_quantity(changed["status"]["memory"]["current"])
     assert sink.driver["metadata"]["uid"] == driver["metadata"]["uid"]
     assert sink.driver["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_a_broken_default_image_takes_down_one_of_three_sinks_and_helm_rollback_recovers(
+    site: Site, sink_of: Sinks
+) -> None:
+    # The node has few processors, and a driver asks for one.
+    thin = {"podTemplate": {"spec": {"containers": [{"name": "s3sink", "resources": {"requests": {"cpu": "100m"}}}]}}}
+    sinks = [sink_of(name=name, partitions=1, settings={"driver": thin}) for name in ("one", "two", "three")]
+    for sink in sinks:
+        sink.produce(300)
+        sink.apply()
+    for sink in sinks:
+        sink.wait_ready()
+    before = [sink.driver for sink in sinks]
+    with site.upgraded("jobImage.tag=no-such-tag"):
+
+        def halted() -> bool:
+            return sum(bool(condition(sink.sink, "RolloutHalted")) for sink in sinks) == 2
+
+        wait_until(halted, "two sinks that wait in a halted rollout", seconds=120)
+        reasons = sorted(condition(sink.sink, "Ready")["reason"] for sink in sinks)
+        assert reasons == ["ImagePullFailed", "Running", "Running"]
+    for sink in sinks:
+        sink.wait_ready()
+    after = [sink.driver for sink in sinks]
+    restarted = [pod["metadata"]["uid"] != old["metadata"]["uid"] for pod, old in zip(after, before, strict=True)]
+    assert sum(restarted) == 1
+    assert {pod["spec"]["containers"][0]["image"] for pod in after} == {before[0]["spec"]["containers"][0]["image"]}
+    for sink in sinks:
+        sink.produce(300)
+        sink.wait_arrived()
+        sink.verify()
 
 
 def test_executors_run_in_pods_of_their_own_and_neither_their_loss_nor_the_drivers_loses_or_doubles_a_record(

@@ -43,6 +43,7 @@ class Fleet:
         self.tracker = RolloutTracker(template_hash(self.settings), limit, self.cache, lambda: self.now)
         self.cache.on_sink = self.tracker.put
         self.cache.listed = True
+        self.observed: set[str] = set()
         for name in self.sinks:
             self._put(name)
 
@@ -60,6 +61,7 @@ class Fleet:
         done = cluster.look(writes)
         self._put(name)
         self.tracker.confirm(key)
+        self.observed.add(name)
         return done
 
     def step(self) -> bool:
@@ -107,6 +109,16 @@ class Fleet:
 
     def with_condition(self, kind: str) -> list[str]:
         return [name for name, cluster in self.sinks.items() if cluster.condition(kind)]
+
+    def recounted(self) -> RolloutState:
+        """The state of a new tracker that has observed the same sinks."""
+        limit = MaxUnavailable.parse(self.max_unavailable)
+        tracker = RolloutTracker(template_hash(self.settings), limit, self.cache, lambda: self.now)
+        for name, cluster in self.sinks.items():
+            tracker.put(SinkKey("data", name), cluster.sink)
+        for name in self.observed:
+            tracker.confirm(SinkKey("data", name))
+        return tracker.state()
 
     @property
     def state(self) -> RolloutState:

@@ -22,7 +22,7 @@ def broken_rollout(count: int = 3, **how: str) -> Fleet:
     fleet = Fleet(count, **how)  # type: ignore[arg-type]
     fleet.broken = {NEW}
     fleet.start_operator(NEW)
-    fleet.run(minutes=20)
+    fleet.run(minutes=2)
     return fleet
 
 
@@ -113,9 +113,9 @@ def test_a_halted_rollout_writes_nothing_more() -> None:
 
 def test_a_restarted_operator_stays_halted() -> None:
     fleet = broken_rollout(3)
-    for _ in range(3):
+    for minutes in (0, 12, 1):
         fleet.start_operator(NEW)
-        fleet.run(minutes=20)
+        fleet.run(minutes=minutes)
     assert len(fleet.not_ready()) == 1
     assert fleet.state.halted_by is not None
 
@@ -367,6 +367,25 @@ def test_a_status_that_is_rejected_starts_no_restart() -> None:
 # --- the numbers
 
 
+def test_the_sinks_that_are_next_are_queued_once() -> None:
+    fleet = Fleet(6, max_unavailable="2", pause_ms=0)
+    fleet.start_operator(NEW)
+    fleet.step()
+    fleet.tracker.due()
+    while len(fleet.not_ready()) > 0:
+        fleet.step()
+    fleet.sinks["sink-0005"].edit(state="Paused")
+    fleet.run()
+    assert len(fleet.tracker.due()) <= 2
+    assert fleet.tracker.due() == []
+
+
+def test_a_halt_queues_all_sinks_that_wait() -> None:
+    fleet = broken_rollout(5)
+    assert sorted(key.name for key in fleet.tracker.due()) == fleet.with_condition("RolloutPending")
+    assert fleet.tracker.due() == []
+
+
 @pytest.mark.parametrize(
     ("text", "sinks", "expected"), [("1", 1000, 1), ("10%", 1000, 100), ("10%", 3, 1), ("25%", 7, 1), ("100%", 7, 7)]
 )
@@ -387,7 +406,7 @@ THINGS = ["step", "ten seconds", "restart", "roll back", "roll on", "crash", "ki
 def test_never_more_ready_sinks_than_allowed_are_restarted_by_a_rollout(
     things: list[tuple[str, int]], is_broken: bool
 ) -> None:
-    """Whatever fails, and whenever the operator is killed."""
+    """Whatever fails, and whenever the operator is killed. The counts of the tracker are those of a new one."""
     fleet = Fleet(5, max_unavailable="2")
     fleet.broken = {NEW} if is_broken else set()
     fleet.start_operator(NEW)
@@ -413,6 +432,7 @@ def test_never_more_ready_sinks_than_allowed_are_restarted_by_a_rollout(
                 fleet.sinks[name].edit(deletionPolicy="Retain")
         down = [each for each in fleet.sinks.values() if _taken_down(each)]
         assert len(down) <= 2
+        assert fleet.recounted() == fleet.state
 
 
 def _taken_down(cluster: Cluster) -> bool:
