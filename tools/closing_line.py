@@ -1,8 +1,8 @@
 """Adds the closing lines of several pytest runs to one: `python tools/closing_line.py LOG...` prints it last.
 
-Each log is the output of one run, followed by the line `exit code N`. A run that failed without a failure or an error in
-its closing line counts as an error: pytest was interrupted, crashed, or selected no test. The exit code is 1 when a log
-has no closing line, or one with failures or errors.
+Each log is the output of one run, and ends with the line `exit code N`. A run that failed without a failure or an error
+in its closing line counts as an error: pytest was interrupted, crashed, or selected no test. The exit code is 1 when a
+log has no closing line, or one with failures or errors.
 """
 
 from __future__ import annotations
