@@ -135,12 +135,27 @@ def main() -> int:
     steps = {name: known[name] for name in known if name in with_needed(parts or ["packages"])}
     try:
         run_steps("setup", steps)
-    except (StepFailedError, subprocess.SubprocessError) as error:
+    except (StepFailedError, subprocess.SubprocessError, OSError) as error:
         print(f"setup: {error}", file=sys.stderr)
+        if problem := _cache_problem():  # a read-only cache that has everything is no problem
+            print(f"setup: {problem}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _cache_problem() -> str | None:
+    """Why nothing can be written into the cache, and what to do; None if it can."""
+    from sink_job.spark.cache import cache_dir
+
+    folder = cache_dir()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        return f"the cache {folder} cannot be written ({error.strerror}): set S3SINK_CACHE to another directory"
+    return None
 
 
 def with_needed(parts: list[str]) -> set[str]:

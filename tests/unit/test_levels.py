@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -61,7 +63,38 @@ def test_the_fast_tests_are_a_part_of_make_test() -> None:
 
 def test_the_ci_run_has_both_levels() -> None:
     text = (ROOT / ".ci" / "run").read_text()
-    assert re.search(r"for level in test test-cluster; do\n +make ", text)
+    assert re.search(r"for level in test test-cluster; do\n +\{ make ", text)
+
+
+def ci_run(folder: Path, test: str, test_cluster: str) -> subprocess.CompletedProcess[str]:
+    """`.ci/run` in a checkout in `folder` whose `make` runs these commands as the two levels, and nothing else."""
+    for name in (".ci/run", "tools/closing_line.py"):
+        (folder / name).parent.mkdir(parents=True)
+        shutil.copy(ROOT / name, folder / name)
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    (folder / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    make = folder / "bin" / "make"
+    make.parent.mkdir()
+    make.write_text(f"#!/bin/sh\ncase $1 in test) {test};; test-cluster) {test_cluster};; esac\n")
+    make.chmod(0o755)
+    env = os.environ | {"PATH": f"{make.parent}:{os.environ['PATH']}", "S3SINK_CACHE": str(folder / "cache")}
+    return subprocess.run([folder / ".ci" / "run"], env=env, capture_output=True, text=True, check=False)
+
+
+GREEN = "echo '== 3 passed in 1.00s =='"
+
+
+def test_the_ci_run_succeeds_when_both_levels_do(tmp_path: Path) -> None:
+    done = ci_run(tmp_path, GREEN, GREEN)
+    assert (done.returncode, done.stdout.splitlines()[-1].strip("=")) == (0, " 6 passed in 2.00s ")
+
+
+@pytest.mark.parametrize("command", [f"{GREEN}; exit 2", "echo '== 9 deselected in 1.00s =='; exit 5", "exit 1"])
+@pytest.mark.parametrize("first", [True, False], ids=["test", "test-cluster"])
+def test_the_ci_run_fails_when_pytest_fails_without_a_failed_test(tmp_path: Path, command: str, first: bool) -> None:
+    done = ci_run(tmp_path, *((command, GREEN) if first else (GREEN, command)))
+    assert done.returncode == 1
+    assert re.search(r" 1 errors in | no closing line", done.stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize(
@@ -81,8 +114,8 @@ def test_a_test_that_starts_a_server_has_the_marker_of_that_server(
 
 
 def test_closing_lines_are_added_to_one_of_the_same_form() -> None:
-    first = "x\n=========== 2 failed, 5204 passed, 1 skipped, 1 warning in 3349.15s (0:55:49) ============\n"
-    second = "=== 467 passed, 1 skipped, 1 error in 12.5s ===\nmake: *** [test-cluster] Error 1\n"
+    first = "x\n=== 2 failed, 5204 passed, 1 skipped, 1 warning in 3349.15s (0:55:49) ===\nexit code 2\n"
+    second = "=== 467 passed, 1 skipped, 1 error in 12.5s ===\nmake: *** [test-cluster] Error 1\nexit code 2\n"
     assert closing_line([first, second]).strip("=") == (
         " 2 failed, 5671 passed, 2 skipped, 1 warnings, 1 errors in 3361.65s (0:56:01) "
     )
@@ -90,4 +123,14 @@ def test_closing_lines_are_added_to_one_of_the_same_form() -> None:
 
 def test_a_run_without_a_closing_line_is_an_error() -> None:
     with pytest.raises(ValueError, match="log 2 has no closing line"):
-        closing_line(["1 passed in 0.40s", "Killed"])
+        closing_line(["1 passed in 0.40s\nexit code 0", "Killed\nexit code 0"])
+
+
+def test_a_run_whose_exit_code_is_not_known_is_an_error() -> None:
+    with pytest.raises(ValueError, match="log 1 does not end with an exit code"):
+        closing_line(["1 passed in 0.40s\n"])
+
+
+def test_a_run_that_fails_without_a_failed_test_counts_as_one_error() -> None:
+    logs = ["!!!! KeyboardInterrupt !!!!\n== 3 passed in 2.00s ==\nexit code 2\n", "1 passed in 0.40s\nexit code 0\n"]
+    assert closing_line(logs).strip("=") == " 4 passed, 1 errors in 2.40s "

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,10 +16,18 @@ import pytest
 from demo.console import Show
 from devtools.processes import wait_until
 from sink_job.spark.cache import cache_dir
-from tools import pip_settings, steps
+from tools import pip_settings, setup, steps
 from tools.pip_settings import PipSettings
 from tools.setup import PARTS, with_needed
 from tools.steps import Report, Step, StepFailedError, command, run_steps
+
+
+@contextlib.contextmanager
+def restored_signal_handlers() -> Iterator[None]:
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 def nothing(report: Report) -> None:
@@ -113,6 +124,21 @@ def test_a_step_that_fails_ends_the_others_and_shows_its_output(tmp_path: Path) 
 def test_a_step_that_waits_for_a_missing_one_is_an_error() -> None:
     with pytest.raises(ValueError, match="lost wait for steps that are not there"):
         run_steps("setup", {"lost": Step(nothing, after=["missing"])}, out=io.StringIO())
+
+
+def test_a_step_that_fails_as_the_cache_cannot_be_written_is_reported_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("S3SINK_CACHE", str(tmp_path / "file" / "cache"))
+    monkeypatch.setattr(sys, "argv", ["setup", "s3-server"])
+    monkeypatch.setitem(PARTS, "s3-server", Step(lambda report: cache_dir().mkdir()))
+    with restored_signal_handlers():
+        assert setup.main() == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"setup: the cache {tmp_path}/file/cache cannot be written (Not a directory): "
+        "set S3SINK_CACHE to another directory"
+    )
 
 
 def test_each_part_of_the_setup_needs_only_packages_and_other_parts() -> None:
