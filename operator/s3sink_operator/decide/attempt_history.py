@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from s3sink_operator import backoff, memory_sizing, names, pod_failures
 from s3sink_operator.decide.memory_status import sizing_state
+from s3sink_operator.decide.resume_point import resume_point_of
 from s3sink_operator.memory_sizing import Bounds, SizingState
 from s3sink_operator.names import Component
 from s3sink_operator.objects import RESTARTED_FOR_ANNOTATION, has_executors, memory_limit, sized_memory
@@ -171,13 +172,14 @@ def _failed_attempt(attempt: Attempt) -> ObservedFailure:
 
 
 def _end_entry(failure: PodFailure, at: int, status: S3SinkStatus) -> Attempt:
-    last_round = failure.round if failure.round is not None else status.progress.round if status.progress else None
+    resume_point = resume_point_of(failure.report, status.progress)
     return Attempt(
         end_time=at,
         reason=failure.reason,
         message=failure.message,
         exit_code=failure.exit_code,
-        resumes_from=None if last_round is None else f"after round {last_round} of the ledger",
+        resumes_from=None if resume_point is None else resume_point.text,
+        positions=None if resume_point is None else resume_point.positions or None,
     )
 
 

@@ -32,6 +32,7 @@ DRIVER_TMP_VOLUME: Final = "tmp"
 EXECUTOR_TMP_VOLUME: Final = "spark-local-dir-tmp"
 """Spark uses a volume with this prefix for its local data, instead of adding one."""
 DRIVER_CORES: Final = 1
+_REPORT_PORT: Final = 8042
 
 RESTARTED_FOR_ANNOTATION: Final = f"{GROUP}/restarted-for"
 """Annotation of a driver pod: the restart annotation of the sink when it was created."""
@@ -108,6 +109,12 @@ def sized_memory(pod: Json) -> int | None:
     if text is not None:
         return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(1 << 63)) else None
     return memory_limit(pod)
+
+
+def report_port(pod: Json) -> int:
+    """The container port with the name `report`."""
+    ports = [port for container in pod["spec"]["containers"] for port in container.get("ports") or ()]
+    return next((int(port["containerPort"]) for port in ports if port.get("name") == "report"), _REPORT_PORT)
 
 
 def image_of(pod: Json) -> str | None:
