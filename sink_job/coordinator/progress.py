@@ -177,6 +177,12 @@ class Progress:
     # -- read by servers -----------------------------------------------------------------------------------------------
 
     @property
+    def state(self) -> RunState:
+        """The state of the driver."""
+        with self._lock:
+            return self._state
+
+    @property
     def requests(self) -> dict[str, int]:
         """S3 requests of the tasks, by operation."""
         with self._lock:

@@ -24,7 +24,7 @@ from rich.console import Console
 
 from sink_job.api import memory_budget
 from sink_job.api.errors import SinkError, TooManyExecutorFailures, TransientError
-from sink_job.api.report import Failure, Report
+from sink_job.api.report import Failure, Report, RunState
 from sink_job.api.spec import IsolationLevel, Sink
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
@@ -288,8 +288,9 @@ class _Run:
         return Answer(200, TEXT, b"ok\n")
 
     def _readiness(self) -> Answer:
-        state = self.progress.report().state
-        return Answer(200 if state == "Running" else 503, TEXT, f"{state.value}\n".encode())
+        state = self.progress.state
+        is_starting = state in (RunState.STARTING, RunState.RECOVERING)
+        return Answer(200 if state is RunState.RUNNING else 503, TEXT, f"{state.value}\n".encode(), is_starting)
 
     def _console(self) -> AbstractContextManager[None]:
         terminal = Console(stderr=True)
