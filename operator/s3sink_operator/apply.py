@@ -24,6 +24,7 @@ from s3sink_operator.types import (
     to_timestamp,
     uid_of,
 )
+from sink_job.api.quantities import format_size
 from sink_job.api.spec import GROUP, VERSION
 
 _log = logging.getLogger(__name__)
@@ -148,7 +149,7 @@ class DecisionApplier:
 
     def _resizing(self, key: SinkKey, resize: Resize) -> Write:
         async def write() -> None:
-            memory = {"memory": str(resize.memory)}
+            memory = {"memory": format_size(resize.memory)}
             container = {"name": resize.container, "resources": {"requests": memory, "limits": memory}}
             body: Json = {"metadata": {"uid": resize.uid}, "spec": {"containers": [container]}}
             found = await self.api.strategic_patch("Pod", key.namespace, resize.pod, body, subresource="resize")

@@ -151,7 +151,10 @@ class KubeApi:
     async def strategic_patch(self, kind: str, namespace: str, name: str, body: Json, *, subresource: str) -> Json:
         """A strategic merge patch, which merges containers by name."""
         content = "application/strategic-merge-patch+json"
-        return await self._call("PATCH", kind, namespace, name, subresource=subresource, body=body, content=content)
+        query = {"fieldManager": FIELD_MANAGER}
+        return await self._call(
+            "PATCH", kind, namespace, name, subresource=subresource, query=query, body=body, content=content
+        )
 
     async def raw(self, path: str, *, limit: int | None = None) -> bytes:
         """The content of a path; OSError if it is longer than `limit` bytes."""

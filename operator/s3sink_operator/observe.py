@@ -42,6 +42,8 @@ STATUS_ROLES: Final = frozenset({"driver"})
 sink and is corrected by the next pass, so the other children are not needed."""
 MAX_MISSED_POLLS: Final = 3
 """Consecutive failed polls of a report before it is reported: a busy driver may answer late once."""
+MAX_MISSED_POLLS_AT_END: Final = 30
+"""The same of a driver that reported its end: at least a minute, as its process may end late and the kubelet later."""
 
 ReportFingerprint = tuple[object, ...]
 """The part of a report whose change requires a reconcile pass. Changed figures alone do not."""
@@ -196,7 +198,7 @@ class Observer:
             self._missed_polls.pop(key, None)
             return report
         missed = self._missed_polls[key] = self._missed_polls.get(key, 0) + 1
-        return replace(report, persistent=missed >= MAX_MISSED_POLLS)
+        return replace(report, persistent=missed >= MAX_MISSED_POLLS, overdue=missed >= MAX_MISSED_POLLS_AT_END)
 
     async def _fetch_report(self, sink: Json, driver: Json | None) -> Report | Unreachable | None:
         if driver is None or is_terminating(driver) or not is_controlled(driver, uid_of(sink)):

@@ -55,15 +55,24 @@ _NODE_REASONS = ("NodeLost", "NodeShutdown", "Shutdown", "Terminated")
 
 @dataclass(frozen=True, kw_only=True)
 class PodFailure:
-    """Why a pod does not run. `epoch`, `round`: of the ledger, if known. `ended_ms`: end time in ms since the epoch."""
+    """Why a pod does not run. `report`: the final report of its process. `ended_ms`: end time in ms since the epoch."""
 
     category: FailureCategory
     reason: str
     message: str
     exit_code: int | None = None
-    epoch: int | None = None
-    round: int | None = None
+    report: FinalReport | None = None
     ended_ms: int | None = None
+
+    @property
+    def epoch(self) -> int | None:
+        """Epoch of the driver in the ledger, if known."""
+        return None if self.report is None else self.report.epoch
+
+    @property
+    def round(self) -> int | None:
+        """Last round of the driver in the ledger, if known."""
+        return None if self.report is None else self.report.round
 
 
 def termination_failure(pod: Json) -> PodFailure | None:
@@ -84,8 +93,7 @@ def termination_failure(pod: Json) -> PodFailure | None:
         reason=found.reason,
         message=found.message,
         exit_code=state.get("exitCode"),
-        epoch=report.epoch if report else None,
-        round=report.round if report else None,
+        report=report,
         ended_ms=to_ms(state.get("finishedAt")),
     )
 
@@ -182,6 +190,11 @@ def is_namespace_terminating(rejection: Rejection) -> bool:
 def final_report(pod: Json) -> FinalReport | None:
     """The final report that the process of the pod left in its termination message."""
     return _parse_final_report(_terminated(pod) or {})
+
+
+def ended_ms(pod: Json) -> int | None:
+    """Time in ms since the epoch at which the process of the pod terminated; None if unknown."""
+    return to_ms((_terminated(pod) or {}).get("finishedAt"))
 
 
 def termination_message(pod: Json) -> str | None:

@@ -8,12 +8,12 @@ from typing import Final
 import aiohttp
 
 from s3sink_operator.kube_api import KubeApi, path_of, read_limited
+from s3sink_operator.objects import report_port
 from s3sink_operator.types import Json
 
 REPORT_TIMEOUT_S: Final = 3.0
 MAX_REPORT_BYTES: Final = 32 << 20
 """Limit of a report: a topic-partition takes less than 0.5 KiB."""
-_DEFAULT_PORT = 8042
 
 
 class DirectReportClient:
@@ -24,7 +24,7 @@ class DirectReportClient:
 
     async def fetch(self, pod: Json) -> bytes:
         """See `observe.ReportClient`."""
-        url = f"http://{pod['status'].get('podIP', '')}:{_port(pod)}/report"
+        url = f"http://{pod['status'].get('podIP', '')}:{report_port(pod)}/report"
         try:
             async with self._http.get(
                 url, timeout=aiohttp.ClientTimeout(REPORT_TIMEOUT_S), allow_redirects=False
@@ -45,11 +45,5 @@ class ProxyReportClient:
     async def fetch(self, pod: Json) -> bytes:
         """See `observe.ReportClient`."""
         meta = pod["metadata"]
-        path = path_of("Pod", meta["namespace"], f"{meta['name']}:{_port(pod)}", "proxy/report")
+        path = path_of("Pod", meta["namespace"], f"{meta['name']}:{report_port(pod)}", "proxy/report")
         return await asyncio.wait_for(self._api.raw(path, limit=MAX_REPORT_BYTES), REPORT_TIMEOUT_S)
-
-
-def _port(pod: Json) -> int:
-    """The container port with the name `report`."""
-    ports = [port for container in pod["spec"]["containers"] for port in container.get("ports") or ()]
-    return next((int(port["containerPort"]) for port in ports if port.get("name") == "report"), _DEFAULT_PORT)

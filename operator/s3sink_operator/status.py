@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from s3sink_operator.status_model import (
     MAX_ATTEMPTS,
+    MAX_COMMITTED,
     MAX_MOST_LAGGING,
     MAX_TOPICS,
     AssignedPartitions,
@@ -32,7 +33,11 @@ from sink_job.api.report import FinalReport, PartitionReport, Report
 MAX_INTEGER: Final = 2**63 - 1
 """The largest integer that the API server accepts."""
 MAX_MESSAGE: Final = 4096
+LAG_INTERVAL_MS: Final = 5 * 60_000
+"""An unchanged lag is written again with its time after this many ms."""
 _UPDATE_TIME: Final = "updateTime"
+_LAG: Final = "lag"
+_LAG_TIME: Final = "time"
 _LOW_SINCE: Final = "lowSinceTime"
 _MEMORY_PROGRESS: Final = ("recommended", "inputs", _LOW_SINCE)
 
@@ -94,8 +99,6 @@ def reason_of(status: Json, kind: str) -> str | None:
 
 def progress(report: Report) -> SinkProgress:
     """The progress that a driver reports: sums, and the topic-partitions with the largest lag."""
-    lags = [each.lag for each in report.partitions if each.lag is not None]
-    ages = [each.lag_ms for each in report.partitions if each.lag_ms is not None]
     return SinkProgress(
         phase=report.state.value,
         partitions=AssignedPartitions(assigned=report.assigned_partitions, active=report.active_partitions),
@@ -103,7 +106,7 @@ def progress(report: Report) -> SinkProgress:
         objects=report.totals.objects,
         bytes=report.totals.bytes,
         last_publish_time=report.last_publish,
-        lag=Lag(records=min(sum(lags), MAX_INTEGER), seconds=max(ages, default=0) // 1000) if lags else None,
+        lag=_lag(report),
         topics=_topics(report.partitions),
         most_lagging=_most_lagging(report.partitions),
         open_objects=report.memory.open_objects,
@@ -113,14 +116,36 @@ def progress(report: Report) -> SinkProgress:
     )
 
 
-def progress_after_publish(previous: SinkProgress, report: FinalReport) -> SinkProgress:
-    """The progress after the pod that published the open objects has terminated and nothing runs."""
-    lag = None if report.lag is None else Lag(records=report.lag, seconds=None if report.lag else 0)
+def without_report(previous: SinkProgress) -> SinkProgress:
+    """The progress while no driver reports it: offsets in visible objects do not change, log ends do. The last lag is
+    kept with the time of its observation."""
+    topics = [each.model_copy(update={"lag": None, "lag_seconds": None}) for each in previous.topics or ()]
+    unknown = {"end": None, "lag": None, "lag_seconds": None}
+    partitions = [each.model_copy(update=unknown) for each in previous.most_lagging or ()]
+    lag = last_known_lag(previous)
+    return previous.model_copy(
+        update={"lag": None, "last_known_lag": lag, "topics": topics or None, "most_lagging": partitions or None}
+    )
+
+
+def last_known_lag(previous: SinkProgress) -> Lag | None:
+    """The last observed lag, with the time of its observation."""
+    if previous.lag is None:
+        return previous.last_known_lag
+    return previous.lag.model_copy(update={"time": previous.lag.time or previous.update_time})
+
+
+def progress_after_publish(previous: SinkProgress, report: FinalReport, at: int) -> SinkProgress:
+    """The progress after the pod that published the open objects has terminated, at `at`, and nothing runs."""
+    lag = last_known_lag(previous)
+    if report.lag is not None:
+        lag = Lag(records=report.lag, seconds=None if report.lag else 0, time=at)
     return previous.model_copy(
         update={
             "topics": None,
             "most_lagging": None,
-            "lag": lag,
+            "lag": None,
+            "last_known_lag": lag,
             "records": report.totals.records,
             "objects": report.totals.objects,
             "bytes": report.totals.bytes,
@@ -139,7 +164,7 @@ def newest_attempts(attempts: Sequence[Attempt]) -> list[Attempt]:
 def pending_write(old: Json, new: Json, *, now: int, interval_ms: int) -> tuple[Json | None, int | None]:
     """The status to write, None for none; and in how many ms delayed progress is due, None for none."""
     if _without_progress(old) == _without_progress(new) and not _ends_low(old, new):
-        if _without_update_time(old) == _without_update_time(new):
+        if _without_update_time(old) == _without_update_time(new) and not _is_lag_outdated(old, new):
             return None, None
         last = to_ms(_section(old, "progress").get(_UPDATE_TIME)) or 0
         if 0 <= now - last < interval_ms:  # a time in the future comes from a wrong clock
@@ -166,7 +191,15 @@ def _without_progress(status: Json) -> Json:
 
 def _without_update_time(status: Json) -> Json:
     section = {key: value for key, value in _section(status, "progress").items() if key != _UPDATE_TIME}
+    if isinstance(section.get(_LAG), dict):
+        section[_LAG] = {key: value for key, value in section[_LAG].items() if key != _LAG_TIME}
     return {**status, "progress": section}
+
+
+def _is_lag_outdated(old: Json, new: Json) -> bool:
+    """Whether an unchanged lag has to be written with the time of its last observation."""
+    written, observed = (to_ms(_section(_section(each, "progress"), _LAG).get(_LAG_TIME)) for each in (old, new))
+    return observed is not None and (written is None or abs(observed - written) >= LAG_INTERVAL_MS)
 
 
 def _section(status: Json, name: str) -> dict[str, Any]:
@@ -174,32 +207,70 @@ def _section(status: Json, name: str) -> dict[str, Any]:
     return section if isinstance(section, dict) else {}
 
 
+def _lag(report: Report) -> Lag | None:
+    """The lag of all topic-partitions whose log end is known."""
+    records = _records(report.partitions)
+    if records is None:
+        return None
+    return Lag(records=records, seconds=_seconds(report.partitions), time=report.log_ends_at or report.now)
+
+
+def _records(partitions: Sequence[PartitionReport]) -> int | None:
+    """The sum of the known lags; None if none is known, which is so for a deleted topic."""
+    lags = [each.lag for each in partitions if each.lag is not None]
+    return min(sum(lags), MAX_INTEGER) if lags else None
+
+
+def _seconds(partitions: Sequence[PartitionReport]) -> int | None:
+    """The age in s of the oldest record that is not visible: 0 without one, None if an age is unknown."""
+    ages = [each.lag_ms for each in partitions if each.lag]
+    known = [age for age in ages if age is not None]
+    return max(0, *known, 0) // 1000 if len(known) == len(ages) else None
+
+
 def _topics(partitions: Sequence[PartitionReport]) -> list[TopicProgress]:
     by_topic: dict[str, list[PartitionReport]] = {}
     for each in partitions:
         by_topic.setdefault(each.topic, []).append(each)
-    found = [
-        TopicProgress(
-            topic=topic,
-            partitions=len(members),
-            lag=min(sum(each.lag or 0 for each in members), MAX_INTEGER),
-            lag_seconds=max(0, *((each.lag_ms or 0) // 1000 for each in members)),
+    by_lag = sorted(by_topic.items(), key=lambda item: (-(_records(item[1]) or 0), item[0]))
+    found, left = [], MAX_COMMITTED
+    for topic, members in by_lag[:MAX_TOPICS]:
+        offsets = _committed(members, left)
+        left -= len(offsets or ())
+        found.append(
+            TopicProgress(
+                topic=topic,
+                partitions=len(members),
+                lag=_records(members),
+                lag_seconds=None if _records(members) is None else _seconds(members),
+                committed=offsets,
+            )
         )
-        for topic, members in by_topic.items()
-    ]
-    return sorted(found, key=lambda topic: (-(topic.lag or 0), topic.topic))[:MAX_TOPICS]
+    return found
+
+
+def _committed(partitions: Sequence[PartitionReport], most: int) -> list[int] | None:
+    """The committed offsets of one topic by partition number; None if they are more than `most`."""
+    count = max(each.partition for each in partitions) + 1
+    if count > most:
+        return None
+    by_number = {each.partition: each.committed for each in partitions}
+    return [by_number.get(number, -1) for number in range(count)]
 
 
 def _most_lagging(partitions: Sequence[PartitionReport]) -> list[PartitionProgress]:
     behind = sorted(partitions, key=lambda each: (-(each.lag or 0), each.topic, each.partition))[:MAX_MOST_LAGGING]
-    return [
-        PartitionProgress(
-            topic=each.topic,
-            partition=each.partition,
-            committed=each.committed,
-            end=each.end,
-            lag=each.lag,
-            lag_seconds=None if each.lag_ms is None else each.lag_ms // 1000,
-        )
-        for each in behind
-    ]
+    return [partition_progress(each) for each in behind]
+
+
+def partition_progress(report: PartitionReport) -> PartitionProgress:
+    """The progress of one topic-partition."""
+    return PartitionProgress(
+        topic=report.topic,
+        partition=report.partition,
+        committed=report.committed,
+        next=report.next,
+        end=report.end,
+        lag=report.lag,
+        lag_seconds=None if report.lag_ms is None else max(0, report.lag_ms) // 1000,
+    )

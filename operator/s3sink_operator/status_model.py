@@ -26,6 +26,8 @@ MAX_ATTEMPTS: Final = 5
 """Attempts that `attempts` lists."""
 MAX_TOPICS: Final = 1000
 """Topics that `progress.topics` lists."""
+MAX_COMMITTED: Final = 5000
+"""Topic-partitions of which `progress.topics` has the committed offset, in all topics."""
 MAX_CONDITIONS: Final = 32
 _MAX_PASSES: Final = 8
 
@@ -62,12 +64,14 @@ class PartitionProgress(StatusModel):
     """Partition."""
     committed: int | None = None
     """First offset that is not in a visible object."""
+    next: int | None = None
+    """First offset that has not been read."""
     end: int | None = None
     """End offset of the log (exclusive), up to the last committed record."""
     lag: int | None = None
     """Number of records that are not in a visible object."""
     lag_seconds: int | None = None
-    """Age of the oldest of these records in seconds."""
+    """Age of the first of these records in seconds; absent if unknown."""
 
 
 class TopicProgress(StatusModel):
@@ -80,7 +84,9 @@ class TopicProgress(StatusModel):
     lag: int | None = None
     """Number of records that are not in a visible object."""
     lag_seconds: int | None = None
-    """Age of the oldest of these records in seconds."""
+    """Age of the oldest of these records in seconds; absent if unknown."""
+    committed: Annotated[list[int] | None, Field(max_length=MAX_COMMITTED)] = None
+    """First offset that is not in a visible object, by partition number; -1: not read."""
 
 
 class AssignedPartitions(StatusModel):
@@ -93,12 +99,14 @@ class AssignedPartitions(StatusModel):
 
 
 class Lag(StatusModel):
-    """Lag of all topic-partitions."""
+    """Lag of all topic-partitions at a time."""
 
     records: int | None = None
     """Number of records that are not in a visible object."""
     seconds: int | None = None
-    """Age of the oldest of these records in seconds."""
+    """Age of the oldest of these records in seconds; absent if unknown."""
+    time: Time = None
+    """Time of the observation."""
 
 
 class SinkProgress(StatusModel):
@@ -117,7 +125,9 @@ class SinkProgress(StatusModel):
     last_publish_time: Time = None
     """Time when an object last became visible."""
     lag: Lag | None = None
-    """Lag of the sink."""
+    """Lag of the sink, while a driver reports it."""
+    last_known_lag: Lag | None = None
+    """Last observed lag, while no driver reports it."""
     topics: Annotated[list[TopicProgress] | None, Field(max_length=MAX_TOPICS)] = None
     """Sums by topic, largest lag first."""
     most_lagging: Annotated[list[PartitionProgress] | None, Field(max_length=MAX_MOST_LAGGING)] = None
@@ -185,6 +195,17 @@ class MemoryStatus(StatusModel):
     """Times of the changes within the last day."""
 
 
+class Position(StatusModel):
+    """Next offset of one topic-partition."""
+
+    topic: str
+    """Topic."""
+    partition: int
+    """Partition."""
+    offset: int | None = None
+    """First offset that has not been read."""
+
+
 class Attempt(StatusModel):
     """One attempt: one driver pod."""
 
@@ -201,7 +222,9 @@ class Attempt(StatusModel):
     exit_code: int | None = None
     """Exit code of the driver."""
     resumes_from: str | None = None
-    """Position from which the next attempt resumes: a round of the ledger."""
+    """Position from which the next attempt resumes: a round of the ledger, and offsets."""
+    positions: Annotated[list[Position] | None, Field(max_length=MAX_MOST_LAGGING)] = None
+    """Offsets from which the next attempt resumes, of some topic-partitions."""
 
     @property
     def has_ended(self) -> bool:

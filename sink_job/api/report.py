@@ -28,6 +28,8 @@ Moment = Annotated[int, Field(ge=0, le=253_402_300_799_999)]
 
 TERMINATION_MESSAGE_BYTES: Final = 4096
 """Maximum size of a termination message in Kubernetes."""
+MAX_POSITIONS: Final = 20
+"""Topic-partitions whose position a termination message has."""
 
 
 class ReportModel(BaseModel):
@@ -56,9 +58,9 @@ class PartitionReport(ReportModel):
     next: Annotated[Count, Field(description="First offset that has not been read.")]
     end: Annotated[Count | None, Field(description="Log end at the sink's isolation level; none: unknown.")] = None
     lag: Annotated[Count | None, Field(description="end - committed.")] = None
-    lag_ms: Annotated[Figure | None, Field(description="Age of the oldest record that is not visible, if known.")] = (
-        None
-    )
+    lag_ms: Annotated[
+        Figure | None, Field(description="Age of the first record that is not in a visible object; none: unknown.")
+    ] = None
     open_objects: Count = 0
 
 
@@ -136,6 +138,14 @@ class Failure(ReportModel):
         return failure
 
 
+class PositionReport(ReportModel):
+    """The offset from which the next driver reads one topic-partition."""
+
+    topic: Topic
+    partition: Partition
+    next: Annotated[Count, Field(description="First offset that has not been read.")]
+
+
 class FinalReport(ReportModel):
     """The final status of a driver: its termination message. The operator reads it after the end of the driver."""
 
@@ -144,17 +154,26 @@ class FinalReport(ReportModel):
     totals: Totals = Totals()
     lag: Annotated[Count | None, Field(description="Offsets in no visible object; none: unknown.")] = None
     open_objects: Count = 0
+    positions: Annotated[
+        list[PositionReport], Field(description="Positions of some topic-partitions: of the failure, then by lag.")
+    ] = []
+    partitions: Annotated[Count, Field(description="Number of topic-partitions.")] = 0
     failure: Failure | None = None
 
     def termination_message(self) -> str:
-        """JSON of at most 4 KiB, the limit of Kubernetes. The message of the failure is shortened to fit."""
-        text = self.model_dump_json(exclude_none=True)
-        excess = len(text.encode()) - TERMINATION_MESSAGE_BYTES
-        if excess <= 0 or self.failure is None:
+        """JSON of at most 4 KiB, the limit of Kubernetes: with as many positions as fit. If none fits, the message of
+        the failure is shortened."""
+        for kept in range(len(self.positions), -1, -1):
+            found = self.model_copy(update={"positions": self.positions[:kept]})
+            text = found.model_dump_json(exclude_none=True)
+            excess = len(text.encode()) - TERMINATION_MESSAGE_BYTES
+            if excess <= 0:
+                return text
+        if self.failure is None:
             return text
         kept = max(0, len(self.failure.message) - excess - len("…".encode()))
         shorter = self.failure.model_copy(update={"message": self.failure.message[:kept] + "…"})
-        return self.model_copy(update={"failure": shorter}).model_dump_json(exclude_none=True)
+        return found.model_copy(update={"failure": shorter}).model_dump_json(exclude_none=True)
 
 
 class StartReport(ReportModel):
@@ -204,6 +223,7 @@ class Report(ReportModel):
     assigned_partitions: Count = 0
     active_partitions: Annotated[Count, Field(description="Topic-partitions that the last round read.")] = 0
     partitions: list[PartitionReport] = []
+    log_ends_at: Annotated[Moment | None, Field(description="Time when the log ends were read.")] = None
     hanging_transactions: Annotated[
         list[HangingTransactionReport], Field(description="Topic-partitions with a hanging transaction.")
     ] = []
@@ -231,5 +251,18 @@ class Report(ReportModel):
             totals=self.totals,
             lag=sum(known) if known and len(known) == len(lags) else None,
             open_objects=self.memory.open_objects,
+            positions=self._positions(),
+            partitions=len(self.partitions),
             failure=self.failure,
         )
+
+    def _positions(self) -> list[PositionReport]:
+        failed = None if self.failure is None else (self.failure.topic, self.failure.partition)
+        ordered = sorted(
+            self.partitions,
+            key=lambda each: ((each.topic, each.partition) != failed, -(each.lag or 0), each.topic, each.partition),
+        )
+        return [
+            PositionReport(topic=each.topic, partition=each.partition, next=each.next)
+            for each in ordered[:MAX_POSITIONS]
+        ]

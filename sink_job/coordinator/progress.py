@@ -22,6 +22,7 @@ from sink_job.api.report import (
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.committer import Committer
+from sink_job.coordinator.lag_ages import LagAges, Lagging
 from sink_job.ledger.state import LedgerState, committable_offsets
 from sink_job.writer.partition_writer import TaskResult
 
@@ -44,6 +45,8 @@ class Progress:
         self._ledger = LedgerState()
         self._committed: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
+        self._ends_at: int | None = None
+        self._lag_ages = LagAges()
         self._hanging: list[HangingTransactionReport] = []
         self._active = 0
         self._totals = Totals()
@@ -73,9 +76,25 @@ class Progress:
 
     def log_ends(self, ends: Mapping[TopicPartition, int]) -> None:
         """Sets the current log ends."""
-        with self._lock:
-            self._ends = dict(ends)
+        self.observed_log_ends(ends)
         self._notify()
+
+    def observed_log_ends(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Sets the current log ends, observed beside the rounds: it is no progress of the driver."""
+        with self._lock:
+            self._ends, self._ends_at = dict(ends), self._clock()
+
+    def lag_sampled(
+        self,
+        partitions: Mapping[TopicPartition, Lagging],
+        requested: Mapping[TopicPartition, int],
+        times: Mapping[TopicPartition, int],
+        *,
+        now: int,
+    ) -> None:
+        """Records timestamps of records; see `LagAges.sampled`."""
+        with self._lock:
+            self._lag_ages.sampled(partitions, requested, times, now=now)
 
     def hanging(self, reports: Sequence[HangingTransactionReport]) -> None:
         """Sets the current hanging transactions."""
@@ -158,10 +177,31 @@ class Progress:
     # -- read by servers -----------------------------------------------------------------------------------------------
 
     @property
+    def state(self) -> RunState:
+        """The state of the driver."""
+        with self._lock:
+            return self._state
+
+    @property
     def requests(self) -> dict[str, int]:
         """S3 requests of the tasks, by operation."""
         with self._lock:
             return dict(self._requests)
+
+    @property
+    def log_ends_at(self) -> int | None:
+        """Time of the last observation of the log ends, in ms since 1970-01-01 UTC."""
+        with self._lock:
+            return self._ends_at
+
+    def unsampled_lag(self, limit: int) -> tuple[dict[TopicPartition, Lagging], dict[TopicPartition, int]]:
+        """The topic-partitions with a known log end, and the offsets whose timestamp is to be read; see
+        `LagAges.due`."""
+        with self._lock:
+            partitions = {
+                tp: Lagging(self._committed[tp], end) for tp, end in self._ends.items() if tp in self._committed
+            }
+            return partitions, self._lag_ages.due(partitions, limit)
 
     @property
     def lost_offsets(self) -> int:
@@ -171,6 +211,7 @@ class Progress:
     def report(self) -> Report:
         """The current `/report`."""
         with self._lock:
+            now = self._clock()
             return Report(
                 sink_id=self._sink.sink_id,
                 name=self._sink.name,
@@ -178,11 +219,12 @@ class Progress:
                 state=self._state,
                 epoch=self._ledger.epoch or None,
                 round=self._ledger.number or None,
-                now=self._clock(),
+                now=now,
                 started_at=self._started,
                 assigned_partitions=len(self._ledger.partitions),
                 active_partitions=self._active,
-                partitions=self._partitions(),
+                partitions=self._partitions(now),
+                log_ends_at=self._ends_at,
                 hanging_transactions=list(self._hanging),
                 totals=self._totals.model_copy(),
                 last_publish=self._last_publish,
@@ -192,11 +234,12 @@ class Progress:
                 failure=self._failure,
             )
 
-    def _partitions(self) -> list[PartitionReport]:
+    def _partitions(self, now: int) -> list[PartitionReport]:
         reports = []
         for name, p in self._ledger.partitions.items():
             tp = TopicPartition.parse(name)
             committed, end = self._committed.get(tp, p.committable), self._ends.get(tp)
+            lag = None if end is None else max(0, end - committed)
             reports.append(
                 PartitionReport(
                     topic=tp.topic,
@@ -204,7 +247,8 @@ class Progress:
                     committed=committed,
                     next=p.next,
                     end=end,
-                    lag=None if end is None else max(0, end - committed),
+                    lag=lag,
+                    lag_ms=None if lag is None else self._lag_ages.age_ms(tp, committed=committed, lag=lag, now=now),
                     open_objects=len(p.open),
                 )
             )

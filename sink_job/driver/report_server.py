@@ -1,5 +1,8 @@
 """HTTP server of the driver: `/report`, `/metrics`, `/healthz`, `/readyz`.
 
+With `?wait=SECONDS` a route that is not available yet (503) is repeated until it is, so a probe of a starting driver
+does not fail.
+
 It uses the standard library's server: responses are small and clients are few. It has no authentication and serves no
 secrets. Its default address is on loopback.
 """
@@ -8,10 +11,12 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import NamedTuple, Self
+from urllib.parse import parse_qs
 
 from sink_job.api.errors import ConfigurationError
 
@@ -19,14 +24,18 @@ _log = logging.getLogger(__name__)
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
+MAX_WAIT_S = 60.0
+"""Maximum time in s for which a request waits."""
+_POLL_S = 0.2
 
 
 class Answer(NamedTuple):
-    """A response: HTTP status, content type and body."""
+    """A response: HTTP status, content type and body. `may_change`: a later response may have another status."""
 
     status: int
     content_type: str
     body: bytes
+    may_change: bool = False
 
 
 Routes = Mapping[str, Callable[[], Answer]]
@@ -84,8 +93,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._serve(body=False)
 
     def _serve(self, *, body: bool = True) -> None:
-        route = self.answers.get(self.path.partition("?")[0])
-        answer = _called(route) if route else Answer(404, TEXT, f"try {', '.join(self.answers)}\n".encode())
+        path, _, query = self.path.partition("?")
+        route = self.answers.get(path)
+        answer = (
+            _awaited(route, _wait_s(query)) if route else Answer(404, TEXT, f"try {', '.join(self.answers)}\n".encode())
+        )
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.content_type)
         self.send_header("Content-Length", str(len(answer.body)))
@@ -95,6 +107,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, template: str, *args: object) -> None:
         _log.debug(template, *args)
+
+
+def _wait_s(query: str) -> float:
+    """The time in s for which a request waits, at most MAX_WAIT_S."""
+    text = parse_qs(query).get("wait", ["0"])[0]
+    return min(float(text), MAX_WAIT_S) if text.isascii() and text.isdigit() else 0.0
+
+
+def _awaited(route: Callable[[], Answer], wait_s: float) -> Answer:
+    """The answer of a route, as soon as it does not change any more or after `wait_s`."""
+    end = time.monotonic() + wait_s
+    while (answer := _called(route)).may_change and time.monotonic() < end:
+        time.sleep(_POLL_S)
+    return answer
 
 
 def _called(route: Callable[[], Answer]) -> Answer:

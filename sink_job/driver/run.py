@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,15 @@ from rich.console import Console
 
 from sink_job.api import memory_budget
 from sink_job.api.errors import SinkError, TooManyExecutorFailures, TransientError
-from sink_job.api.report import Failure, Report
-from sink_job.api.spec import Sink
+from sink_job.api.report import Failure, Report, RunState
+from sink_job.api.spec import IsolationLevel, Sink
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
 from sink_job.driver import console, logs, metrics, termination_message
 from sink_job.driver.broker_check import wait_for_broker
 from sink_job.driver.cgroup_memory import ContainerMemory
+from sink_job.driver.lag_sampler import LagSampler
 from sink_job.driver.liveness import HEARTBEAT_TIMEOUT_S, Heartbeat
 from sink_job.driver.process_memory import peak_rss
 from sink_job.driver.report_server import JSON, TEXT, Answer, ReportServer, Routes
@@ -38,6 +40,7 @@ from sink_job.driver.secret_registry import SECRETS
 from sink_job.driver.signals import StopSignals
 from sink_job.kafka.admin import JavaKafkaAdmin
 from sink_job.kafka.properties import KafkaProperties
+from sink_job.kafka.record_times import RecordTimes
 from sink_job.ledger.ownership import Owner
 from sink_job.s3 import S3Client, S3Settings, connect
 from sink_job.spark.conf import SparkSettings
@@ -204,6 +207,7 @@ class _Run:
         self.is_starting_spark = False
         admin = JavaKafkaAdmin(self.spark_context._gateway, self.properties, timeout_ms=KAFKA_TIMEOUT_MS)
         stack.callback(_quietly, admin.close)
+        stack.enter_context(self._lag_sampler(admin))
         self.heartbeat.beat()
         engine = SparkEngine(
             spark,
@@ -219,6 +223,11 @@ class _Run:
             return
         stack.enter_context(self._console())
         coordinator.run()
+
+    def _lag_sampler(self, admin: JavaKafkaAdmin) -> LagSampler:
+        committed = self.sink.spec.kafka.isolation_level is IsolationLevel.READ_COMMITTED
+        times = RecordTimes(self.spark_context._gateway, self.properties)
+        return LagSampler(self.progress, partial(admin.end_offsets, committed=committed), times, _clock)
 
     def _spark_settings(self, jars: list[Path]) -> SparkSettings:
         return SparkSettings(
@@ -279,8 +288,9 @@ class _Run:
         return Answer(200, TEXT, b"ok\n")
 
     def _readiness(self) -> Answer:
-        state = self.progress.report().state
-        return Answer(200 if state == "Running" else 503, TEXT, f"{state.value}\n".encode())
+        state = self.progress.state
+        is_starting = state in (RunState.STARTING, RunState.RECOVERING)
+        return Answer(200 if state is RunState.RUNNING else 503, TEXT, f"{state.value}\n".encode(), is_starting)
 
     def _console(self) -> AbstractContextManager[None]:
         terminal = Console(stderr=True)

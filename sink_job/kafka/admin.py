@@ -95,11 +95,11 @@ class JavaKafkaAdmin:
 
         With `metadata`: only offsets whose metadata is equal to it, or starts with it and a comma.
         """
-        requested = None if partitions is None else _format(dict.fromkeys(partitions))
+        requested = None if partitions is None else format_positions(dict.fromkeys(partitions))
         if requested == "":
             return {}
         answer = self._bridge.groupOffsets(group, requested or "", metadata)
-        return _parse(self._answer(answer, f"read the offsets of group {group}"))
+        return parse_offsets(self._answer(answer, f"read the offsets of group {group}"))
 
     def group_members(self, group: str) -> int:
         """The number of active members of the consumer group; 0 for a group that does not exist."""
@@ -107,7 +107,7 @@ class JavaKafkaAdmin:
 
     def group_metadata(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
         """The metadata of the group's committed offsets of these partitions."""
-        requested = _format(dict.fromkeys(partitions))
+        requested = format_positions(dict.fromkeys(partitions))
         if not requested:
             return {}
         found = {}
@@ -123,12 +123,14 @@ class JavaKafkaAdmin:
         Raises ConfigurationError if the group has active members.
         """
         if offsets:
-            self._answer(self._bridge.commit(group, _format(offsets), metadata), f"commit the offsets of group {group}")
+            self._answer(
+                self._bridge.commit(group, format_positions(offsets), metadata), f"commit the offsets of group {group}"
+            )
 
     def log_sizes(self, topics: Iterable[str]) -> dict[TopicPartition, int] | None:
         """The size in bytes of each partition's log on disk (compressed); None if the cluster does not report it."""
         try:
-            return _parse(self._answer(self._bridge.sizes("\n".join(topics)), "describe log directories"))
+            return parse_offsets(self._answer(self._bridge.sizes("\n".join(topics)), "describe log directories"))
         except (AccessDenied, ConfigurationError, TransientError):
             return None
 
@@ -151,7 +153,9 @@ class JavaKafkaAdmin:
         if not requested:
             return {}
         try:
-            return _parse(self._answer(self._bridge.offsets(_format(requested), spec, committed), doing))
+            return parse_offsets(
+                self._answer(self._bridge.offsets(format_positions(requested), spec, committed), doing)
+            )
         except (TopicNotFound, TransientError):
             # The client waits for a partition that does not exist, as during the election of a leader. Its message for
             # a deleted topic does not name the topic.
@@ -185,7 +189,7 @@ def _client_settings(properties: KafkaProperties, timeout_ms: int) -> dict[str, 
     }
 
 
-def _format(partitions: Mapping[TopicPartition, int | None]) -> str:
+def format_positions(partitions: Mapping[TopicPartition, int | None]) -> str:
     """The text format of AdminBridge.java: one line per topic, with partitions or pairs of partition and offset."""
     lines: dict[str, list[str]] = defaultdict(list)
     for (topic, partition), offset in partitions.items():
@@ -193,7 +197,8 @@ def _format(partitions: Mapping[TopicPartition, int | None]) -> str:
     return "\n".join(f"{topic} {' '.join(words)}" for topic, words in lines.items())
 
 
-def _parse(text: str) -> dict[TopicPartition, int]:
+def parse_offsets(text: str) -> dict[TopicPartition, int]:
+    """The pairs of partition and number in each line of an answer."""
     found = {}
     for line in text.splitlines():
         topic, *numbers = line.split(" ")

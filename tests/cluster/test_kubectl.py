@@ -15,10 +15,11 @@ import pytest
 from devtools.kube.build import control_plane_programs
 from devtools.kube.client import Kube
 from devtools.kube.control_plane import Cluster
+from devtools.kube.fake_driver_report import machine_address
 from devtools.kube.fake_kubelet import Harness
 from s3sink_operator import names
 from sink_job.api.errors import BucketNotFound, ExistingObjects
-from sink_job.api.report import Failure, FinalReport, ResetReport, StartReport
+from sink_job.api.report import Failure, FinalReport, PartitionReport, ResetReport, StartReport
 from tests.support.operator_fixture import DRIVER, SINK, TASK, Operated, report
 
 pytestmark = pytest.mark.cluster
@@ -84,6 +85,59 @@ def test_status_shows_lag_and_memory_of_one_sink_and_of_all(sink: Operated, kube
     (found,) = [each for each in everywhere if each["namespace"] == sink.kube.namespace]
     assert found["status"] == sink.status
     assert found["upToDate"] is True
+
+
+def partitions_of(text: str) -> list[list[str]]:
+    """Topic-partitions with their offsets, of the JSON of `status --all-partitions`."""
+    items = json.loads(text)["allPartitions"]["items"]
+    return [[each["topic"], each["partition"], each["committed"], each.get("end")] for each in items]
+
+
+def test_all_partitions_are_those_of_the_report_and_without_a_driver_those_of_the_status(
+    sink: Operated,
+    kubectl: KubectlS3Sink,
+    plugin: Callable[..., KubectlS3Sink],
+    control_plane: Cluster,
+    namespace: str,
+) -> None:
+    address = machine_address()
+    if address is None:
+        pytest.skip("this machine has no address that the API server would proxy to")
+    reads = [
+        PartitionReport(topic="flights", partition=n, committed=n, next=n, end=2 * n, lag=n, lag_ms=0)
+        for n in range(60)
+    ]
+    answer = report(partitions=reads, assigned_partitions=60)
+    sink.harness.at_start(DRIVER, lambda pod: sink.harness.run(pod, report=answer, address=address))
+    sink.started()
+    words = ("status", SINK, "--all-partitions", "-o", "json")
+    assert partitions_of(kubectl(*words).stdout) == [["flights", n, n, 2 * n] for n in range(60)]
+    grant(sink.kube, namespace, sinks=["get"], pods=["get"])
+    access = control_plane.service_account(namespace, "default")
+    limited = plugin(control_plane.kubeconfig(access, namespace=namespace))(*words)
+    assert [row[:3] for row in partitions_of(limited.stdout)] == [["flights", n, n] for n in range(60)]
+    assert 'you need the verb "get" on pods/proxy' in limited.stderr
+    kubectl("pause", SINK, "--wait")
+    paused = kubectl("status", SINK, "--all-partitions")
+    assert "no driver runs; these are the committed offsets in the status of 2" in paused.stderr
+    assert len([line for line in paused.stdout.splitlines() if line.startswith("flights")]) == 60
+
+
+def grant(kube: Kube, namespace: str, **verbs: list[str]) -> None:
+    """Gives the default service account verbs on S3Sinks (`sinks`) and pods (`pods`)."""
+    group = "rbac.authorization.k8s.io"
+    of = {"sinks": ("s3sink.io", "s3sinks"), "pods": ("", "pods")}
+    rules = [{"apiGroups": [of[name][0]], "resources": [of[name][1]], "verbs": each} for name, each in verbs.items()]
+    kube.apply({"apiVersion": f"{group}/v1", "kind": "Role", "metadata": {"name": "look"}, "rules": rules})
+    kube.apply(
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "look"},
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": "look"},
+            "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": namespace}],
+        }
+    )
 
 
 def test_a_sink_is_paused_resumed_restarted_and_stopped_and_each_waits_until_it_is_so(
@@ -189,18 +243,7 @@ def test_a_missing_verb_is_named_to_a_user_with_read_permission(
     harness: Harness,
 ) -> None:
     Operated(kube, harness).apply()
-    group = "rbac.authorization.k8s.io"
-    rules = [{"apiGroups": ["s3sink.io"], "resources": ["s3sinks"], "verbs": ["get", "list"]}]
-    kube.apply({"apiVersion": f"{group}/v1", "kind": "Role", "metadata": {"name": "look"}, "rules": rules})
-    kube.apply(
-        {
-            "apiVersion": f"{group}/v1",
-            "kind": "RoleBinding",
-            "metadata": {"name": "look"},
-            "roleRef": {"apiGroup": group, "kind": "Role", "name": "look"},
-            "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": namespace}],
-        }
-    )
+    grant(kube, namespace, sinks=["get", "list"])
     access = control_plane.service_account(namespace, "default")
     looks = plugin(control_plane.kubeconfig(access, namespace=namespace))
     assert looks("status", SINK).stdout

@@ -57,7 +57,7 @@ def test_a_sink_is_ready_once_its_driver_reports(sink: Operated) -> None:
     assert status["observedGeneration"] == found["metadata"]["generation"]
     assert condition(found, "Ready")["message"] == "copying 1 topic-partition"
     assert condition(found, "Stalled")["status"] == condition(found, "Reconciling")["status"] == "False"
-    assert status["progress"]["lag"] == {"records": 40, "seconds": 0}
+    assert {**status["progress"]["lag"], "time": ""} == {"records": 40, "seconds": 0, "time": ""}
     assert status["progress"]["partitions"] == {"assigned": 1, "active": 0}
     assert status["progress"]["mostLagging"][0]["end"] == 140
     assert status["desiredState"] == "Running"
@@ -185,10 +185,14 @@ def test_a_restart_is_requested_by(sink: Operated, way: str) -> None:
 
 def test_a_paused_sink_has_no_driver_and_resumes_on_request(sink: Operated) -> None:
     before = sink.started()
+    observed = sink.status["progress"]["lag"]
     sink.apply(state="Paused")
     assert sink.wait_reason("Paused")["status"] == "False"
     assert sink.kube.find("Pod", DRIVER) is None
     assert sink.kube.find("Pod", TASK) is None
+    progress = sink.status["progress"]
+    assert "lag" not in progress, "nothing observes it"
+    assert progress["lastKnownLag"] == observed
     sink.apply()
     sink.next_driver(before)
     sink.wait_ready()

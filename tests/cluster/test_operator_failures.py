@@ -5,11 +5,23 @@ The harness plays the kubelet's part, and the nodes'.
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
+from devtools.kube.client import Json
+from devtools.processes import wait_until
 from sink_job.api.quantities import parse_size
-from sink_job.api.report import Failure, FinalReport
-from tests.support.operator_fixture import DRIVER, Operated, StartOperator, condition, is_ready, report
+from sink_job.api.report import Failure, FinalReport, RunState
+from tests.support.operator_fixture import (
+    DRIVER,
+    Operated,
+    StartOperator,
+    condition,
+    is_ready,
+    reason_is,
+    report,
+)
 
 pytestmark = pytest.mark.cluster
 
@@ -43,6 +55,38 @@ def test_an_edit_ends_the_wait_after_a_failure(sink: Operated) -> None:
     sink.apply(rotation={"flushSize": 200})
     sink.next_driver(before)
     assert "retry" not in sink.wait_ready()["status"]
+
+
+def test_each_attempt_that_fails_after_its_report_has_one_warning_and_is_never_unreachable(sink: Operated) -> None:
+    """The report, the back-off and the attempt before have the same reason."""
+    failure = Failure(reason="BucketNotFound", message="no bucket archive", exit_code=7)
+    sink.harness.at_start(DRIVER, lambda pod: sink.runs(pod, report(RunState.FAILED, failure=failure)))
+    sink.apply()
+    for attempt in (1, 2):
+        sink.wait(partial(_reports_failure, attempt), "its report")
+        sink.harness.silence(DRIVER)
+        sink.annotate(look=f"again {attempt}")
+        sink.harness.fail(DRIVER, 7, ended(7, failure.reason, failure.message))
+        sink.wait(lambda found: found["status"].get("retry"), "the back-off")
+        wait_until(partial(_has_warnings, sink, attempt), "a warning for each attempt", seconds=10)
+        assert set(_warnings(sink)) == {failure.reason}
+        sink.annotate(restart=str(attempt))
+    assert _warnings(sink) == ["BucketNotFound", "BucketNotFound"]
+
+
+def _reports_failure(attempt: int, sink: Json) -> bool:
+    attempts = sink.get("status", {}).get("attempts") or [{}]
+    runs = attempts[0].get("number") == attempt and "endTime" not in attempts[0]
+    return runs and reason_is("BucketNotFound")(sink)
+
+
+def _has_warnings(sink: Operated, count: int) -> bool:
+    return len(_warnings(sink)) >= count
+
+
+def _warnings(sink: Operated) -> list[str]:
+    """The reasons of all warnings about the sink."""
+    return [each["reason"] for each in sink.events() if each["type"] == "Warning"]
 
 
 def test_a_driver_with_a_transient_failure_is_restarted_at_once(sink: Operated) -> None:

@@ -17,6 +17,7 @@ from devtools.kube.client import Json, Kube
 from devtools.kube.fake_kubelet import Harness
 from devtools.operator_process import operator
 from devtools.processes import wait_until
+from s3sink_operator import names
 from sink_job.api.quantities import parse_size
 from sink_job.api.report import MemoryReport
 from tests.support.operator_fixture import DRIVER, Operated, condition, is_ready, report
@@ -78,6 +79,9 @@ def test_a_running_driver_gets_more_memory_without_a_restart(sink: Operated, beg
     pod = sink.kube.wait("Pod", DRIVER, lambda pod: has(pod) > before, what="more memory in the container")
     assert pod["metadata"]["uid"] == driver["metadata"]["uid"]
     assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
+    assert pod["spec"]["containers"][0]["resources"]["limits"]["memory"].endswith("i")
+    managers = {each["manager"] for each in pod["metadata"]["managedFields"] if each.get("subresource") == "resize"}
+    assert managers == {names.FIELD_MANAGER}
     assert changed(found)["reason"].startswith("grow: ")
     assert parse_size(found["status"]["memory"]["current"]) == limit(pod) == has(pod)
     wait_until(lambda: event_count(sink, "MemoryResized") == 1, "one event", seconds=10)

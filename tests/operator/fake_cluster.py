@@ -66,9 +66,13 @@ def document(name: str = "flights", uid: str = "sink-uid", **spec: Any) -> Json:
     }
 
 
-def report(state: RunState = RunState.RUNNING, *, now: int = START, lag: int = 0, **changes: Any) -> Report:
+def report(
+    state: RunState = RunState.RUNNING, *, now: int = START, lag: int = 0, lag_ms: int | None = 0, **changes: Any
+) -> Report:
     """The report of a driver of one topic-partition."""
-    partition = PartitionReport(topic="flights", partition=0, committed=100, next=100, end=100 + lag, lag=lag, lag_ms=0)
+    partition = PartitionReport(
+        topic="flights", partition=0, committed=100, next=100, end=100 + lag, lag=lag, lag_ms=lag_ms
+    )
     given: dict[str, Any] = {
         "sink_id": "data.flights",
         "name": "flights",

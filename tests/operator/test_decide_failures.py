@@ -366,7 +366,10 @@ def test_a_driver_that_has_not_answered_yet_is_not_running() -> None:
     cluster = Cluster()
     cluster.settle()
     cluster.run()
-    cluster.report = Unreachable(message="timed out", persistent=False)
+    cluster.report = Unreachable(message="timed out", persistent=False, overdue=False)
+    cluster.settle()
+    assert cluster.ready == ("False", "Starting")
+    cluster.report = Unreachable(message="timed out", overdue=False)
     cluster.settle()
     assert cluster.ready == ("Unknown", "ReportUnreachable")
 

@@ -9,7 +9,7 @@ import pytest
 
 from s3sink_operator import names
 from s3sink_operator.objects import operation_of
-from s3sink_operator.types import Rejection
+from s3sink_operator.types import Rejection, to_timestamp
 from sink_job.api.errors import AccessDenied
 from sink_job.api.report import FinalReport, RunState, Totals
 from tests.operator.fake_cluster import MINUTE, SETTINGS, Cluster, actions, document, report, running
@@ -76,7 +76,8 @@ def test_a_stopped_sink_has_the_lag_at_the_end_of_its_last_pod() -> None:
     cluster.end(cluster.task, exit_code=0, message=ending.termination_message())
     cluster.settle()
     reported = cluster.status["progress"]
-    assert reported["lag"] == {"records": 0, "seconds": 0}
+    assert reported["lastKnownLag"] == {"records": 0, "seconds": 0, "time": to_timestamp(cluster.now)}
+    assert "lag" not in reported, "nothing observes it any more"
     assert (reported["round"], reported["records"], reported["openObjects"]) == (12, 500, 0)
     assert "mostLagging" not in reported
 
@@ -116,7 +117,7 @@ def test_a_sink_created_as_stopped_publishes_objects_that_a_previous_one_left_op
     assert actions(cluster).count("create flights-s3sink-operation") == 1
 
 
-def test_figures_stay_while_the_next_driver_starts_but_for_lags_of_what_may_no_longer_be_read() -> None:
+def test_figures_stay_while_the_next_driver_starts_but_for_those_of_what_may_no_longer_be_read() -> None:
     cluster = running()
     cluster.report = report(now=cluster.now, lag=5)
     cluster.wait(MINUTE)
@@ -124,7 +125,8 @@ def test_figures_stay_while_the_next_driver_starts_but_for_lags_of_what_may_no_l
     assert cluster.status["progress"]["lag"]["records"] == 5
     cluster.run(RunState.STARTING)
     cluster.settle()
-    assert cluster.status["progress"]["lag"]["records"] == 5
+    assert cluster.status["progress"]["lastKnownLag"]["records"] == 5
+    assert cluster.status["progress"]["topics"]
     cluster.edit(kafka={"bootstrapServers": "kafka:9092", "topics": ["other"]})
     cluster.settle()
     assert not {"lag", "topics", "mostLagging"} & cluster.status["progress"].keys()

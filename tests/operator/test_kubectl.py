@@ -44,8 +44,8 @@ def test_all_of_a_running_sink_names_the_partitions_that_are_furthest_behind() -
     text = view.detail(cluster.sink, cluster.now)
     assert text.startswith("data/flights: Running\n")
     assert "Ready:         True for 1m, Running: copying 1 topic-partition" in text
-    assert "Lag:           5 records\n" in text
-    assert "flights   0           100         105   5     0s" in text
+    assert "Lag:           5 records, the oldest is 0s old; observed 0s ago\n" in text
+    assert "flights   0           100         100    105   5     0s" in text
     assert "Last failure" not in text
 
 

@@ -134,6 +134,9 @@ def test_the_driver_pod_runs_the_sink_and_has_no_restart_policy() -> None:
     assert main["resources"]["limits"]["memory"] == main["resources"]["requests"]["memory"] == "2Gi"
     assert main["resources"]["limits"]["ephemeral-storage"] == "20Gi"
     assert main["livenessProbe"]["httpGet"] == main["startupProbe"]["httpGet"] == {"path": "/healthz", "port": "report"}
+    ready = main["readinessProbe"]
+    assert ready["httpGet"] == {"path": "/readyz?wait=55", "port": "report"}
+    assert ready["timeoutSeconds"] > 55, "the wait ends before the probe fails"
     assert main["resizePolicy"] == [{"resourceName": "memory", "restartPolicy": "NotRequired"}]
     assert {each["mountPath"] for each in main["volumeMounts"]} == {"/etc/s3sink/sink.yaml", "/tmp"}
 

@@ -13,7 +13,7 @@ from aiohttp import web
 from s3sink_operator import report_client
 from s3sink_operator.kube_api import KubeApi
 from s3sink_operator.object_cache import ObjectCache, SinkKey
-from s3sink_operator.observe import MAX_MISSED_POLLS, Observer, belongs_to
+from s3sink_operator.observe import MAX_MISSED_POLLS, MAX_MISSED_POLLS_AT_END, Observer, belongs_to
 from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.report_client import DirectReportClient
 from s3sink_operator.types import Json, Unreachable
@@ -98,7 +98,7 @@ def test_a_report_has_the_sink_id_of_the_spec() -> None:
 
 def test_an_unreachable_driver_is_persistent_after_several_missed_polls() -> None:
     cluster = running()
-    answers: list[str | None] = [None, "", None, *[None] * MAX_MISSED_POLLS]
+    answers: list[str | None] = [None, "", None, *[None] * (MAX_MISSED_POLLS_AT_END - 1)]
 
     class Answers:
         async def fetch(self, pod: Json) -> bytes:
@@ -115,12 +115,16 @@ def test_an_unreachable_driver_is_persistent_after_several_missed_polls() -> Non
         store.on_response(each)
     observer = Observer(cast("KubeApi", None), store, Answers(), cast("PodEventReader", NoWarnings()))
 
-    async def looks() -> list[bool | None]:
+    async def looks() -> list[tuple[bool, bool] | None]:
         found = []
         while answers:
             seen = await observer.observe(SinkKey("data", "flights"), refresh=None)
             assert seen is not None
-            found.append(seen.report.persistent if isinstance(seen.report, Unreachable) else None)
+            at = seen.report
+            found.append((at.persistent, at.overdue) if isinstance(at, Unreachable) else None)
         return found
 
-    assert asyncio.run(looks()) == [False, None, *[False] * (MAX_MISSED_POLLS - 1), True, True]
+    first, reported, *later = asyncio.run(looks())
+    assert (first, reported) == ((False, False), None)
+    assert [each and each[0] for each in later].index(True) == MAX_MISSED_POLLS - 1
+    assert [each and each[1] for each in later].index(True) == MAX_MISSED_POLLS_AT_END - 1

@@ -60,11 +60,11 @@ def test_the_twenty_most_lagging_partitions_are_listed_and_all_topics_summed() -
         report(partitions=partitions, assigned_partitions=100, totals=Totals(records=5))
     ).document()
     assert [each["partition"] for each in reported["mostLagging"]] == list(range(99, 79, -1))
-    assert reported["lag"] == {"records": 4950, "seconds": 99}
+    assert reported["lag"] == {"records": 4950, "seconds": 99, "time": to_timestamp(START)}
     assert sum(topic["lag"] for topic in reported["topics"]) == 4950
     assert [topic["partitions"] for topic in reported["topics"]] == [34, 33, 33]
     assert reported["mostLagging"][0] == {
-        "topic": "t0", "partition": 99, "committed": 99, "end": 198, "lag": 99, "lagSeconds": 99
+        "topic": "t0", "partition": 99, "committed": 99, "next": 99, "end": 198, "lag": 99, "lagSeconds": 99
     }  # fmt: skip
 
 

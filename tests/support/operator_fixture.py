@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -46,7 +47,7 @@ def report(state: RunState = RunState.RUNNING, *, lag: int = 0, **changes: Any) 
         "state": state,
         "epoch": 3,
         "round": 7,
-        "now": 1_760_000_000_000,
+        "now": time.time_ns() // 1_000_000,
         "started_at": 1_760_000_000_000,
         "assigned_partitions": 1,
         "partitions": [partition],

@@ -27,6 +27,7 @@ _LISTS: Final[dict[str, Json]] = {
     "status.conditions": _map_list("type"),
     "status.progress.topics": _map_list("topic"),
     "status.progress.mostLagging": _map_list("topic", "partition"),
+    "status.attempts[].positions": _map_list("topic", "partition"),
     "status.offsetReset.partitions": _map_list("topic", "partition"),
 }
 """Lists whose items are unique by a key. All other lists are atomic."""

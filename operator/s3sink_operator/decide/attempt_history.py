@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from s3sink_operator import backoff, memory_sizing, names, pod_failures
 from s3sink_operator.decide.memory_status import sizing_state
+from s3sink_operator.decide.resume_point import resume_point_of
 from s3sink_operator.memory_sizing import Bounds, SizingState
 from s3sink_operator.names import Component
 from s3sink_operator.objects import RESTARTED_FOR_ANNOTATION, has_executors, memory_limit, sized_memory
@@ -57,13 +58,27 @@ class DriverRevision:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ObservedFailure:
+    """A failure that the previous status does not have. `attempt`: number of the driver's attempt, None for others."""
+
+    reason: str
+    message: str
+    attempt: int | None = None
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class AttemptHistory:
-    """`attempts`, newest first, and `retry` as for the status; `sizing` of the memory; number of the next attempt."""
+    """`attempts`, newest first, and `retry` as for the status; `sizing` of the memory; number of the next attempt.
+
+    `new_failure`: the failure that this pass adds.
+    """
 
     attempts: Sequence[Attempt]
     retry: Retry | None
     sizing: SizingState
     next_attempt: int
+    new_failure: ObservedFailure | None = None
 
     @property
     def newest(self) -> Attempt | None:
@@ -82,7 +97,7 @@ def update_history(
     attempts: Sequence[Attempt] = tuple(status.attempts or ())
     retry = _current_retry(status.retry, revision)
     sizing = sizing_state(status.memory)
-    driver = observed.driver
+    driver, new_failure = observed.driver, None
     if driver is not None:
         known = attempts[0] if attempts else Attempt()
         is_counted = known.number == _number(driver) and known.has_ended
@@ -90,6 +105,7 @@ def update_history(
         failure = pod_failures.termination_failure(driver)
         if failure is not None and not is_terminating(driver) and not is_counted:
             attempts = _update_newest(attempts, _end_entry(failure, failure.ended_ms or now, status))
+            new_failure = _failed_attempt(attempts[0])
             if revision is not None and revision.matches_pod(driver):
                 retry = _driver_retry(retry, failure, driver, observed, revision, now)
             sizing = _learn_from_oom(sizing, driver, failure, bounds, now)
@@ -98,9 +114,19 @@ def update_history(
     elif attempts and not attempts[0].has_ended:
         message = "the driver pod was deleted for an unknown reason"
         attempts = _update_newest(attempts, Attempt(end_time=now, reason=POD_DISAPPEARED, message=message))
+        new_failure = _failed_attempt(attempts[0])
+    known_ids = {each.failure_id for each in (status.retry, retry) if each is not None}
     retry = _with_operation(retry, observed, revision, now)
     retry = _with_rejection(retry, observed, revision)
-    return AttemptHistory(attempts=attempts, retry=retry, sizing=sizing, next_attempt=_next_attempt(attempts, observed))
+    if retry is not None and retry.failure_id not in known_ids:
+        new_failure = ObservedFailure(reason=retry.reason, message=retry.message)
+    return AttemptHistory(
+        attempts=attempts,
+        retry=retry,
+        sizing=sizing,
+        next_attempt=_next_attempt(attempts, observed),
+        new_failure=new_failure,
+    )
 
 
 def backoff_left_ms(retry: Retry | None, component: Component, now: int) -> int | None:
@@ -140,14 +166,24 @@ def _update_newest(attempts: Sequence[Attempt], end: Attempt) -> Sequence[Attemp
     return (attempts[0].model_copy(update=known), *attempts[1:])
 
 
+def _failed_attempt(attempt: Attempt) -> ObservedFailure:
+    return ObservedFailure(
+        reason=attempt.reason or "Unknown",
+        message=attempt.message or "",
+        attempt=attempt.number,
+        exit_code=attempt.exit_code,
+    )
+
+
 def _end_entry(failure: PodFailure, at: int, status: S3SinkStatus) -> Attempt:
-    last_round = failure.round if failure.round is not None else status.progress.round if status.progress else None
+    resume_point = resume_point_of(failure.report, status.progress)
     return Attempt(
         end_time=at,
         reason=failure.reason,
         message=failure.message,
         exit_code=failure.exit_code,
-        resumes_from=None if last_round is None else f"after round {last_round} of the ledger",
+        resumes_from=None if resume_point is None else resume_point.text,
+        positions=None if resume_point is None else resume_point.positions or None,
     )
 
 

@@ -11,10 +11,11 @@ from dataclasses import replace
 
 from s3sink_operator import status
 from s3sink_operator.decide import driver_policies, lifecycle_policies, rollout
+from s3sink_operator.decide.attempt_history import ObservedFailure
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.decide.status_builder import build_status
-from s3sink_operator.types import FINALIZERS_KIND, Decision, Event, EventType, Observed, Settings
+from s3sink_operator.types import FINALIZERS_KIND, Decision, Event, EventType, Observed, Settings, to_timestamp
 
 Policy = Callable[[Context], PolicyResult | None]
 
@@ -91,10 +92,17 @@ def _without_rejected(ctx: Context, decision: Decision) -> tuple[Decision, list[
 
 
 def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
-    """One event for each change of the reason, for each resize, and when the rollout is halted."""
+    """A warning for each failure, an event for each other change of the reason and each resize, and one when the rollout
+    is halted."""
     found = []
+    failure = ctx.history.new_failure
+    if failure is not None:
+        reason = status.sanitize_reason(failure.reason)
+        found.append(Event(type=EventType.WARNING, reason=reason, message=_failure_message(ctx, failure)))
     ready = ctx.previous_status.condition("Ready")
-    if result.event is not None and (ready is None or ready.reason != status.sanitize_reason(result.reason)):
+    is_changed = ready is None or ready.reason != status.sanitize_reason(result.reason)
+    is_reported = failure is not None and result.event is EventType.WARNING
+    if result.event is not None and is_changed and not is_reported:
         found.append(Event(type=result.event, reason=result.reason, message=result.message))
     if result.resize and result.sizing is not None:
         found.append(Event(type=EventType.NORMAL, reason="MemoryResized", message=str(result.sizing.reason)))
@@ -102,3 +110,13 @@ def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
     if halted is not None and ctx.previous_status.condition(halted.type) is None:
         found.append(Event(type=EventType.WARNING, reason=halted.type, message=halted.message))
     return tuple(found)
+
+
+def _failure_message(ctx: Context, failure: ObservedFailure) -> str:
+    """The message of a failure, with its attempt and the time of the next one."""
+    code = "" if failure.exit_code is None else f" with exit code {failure.exit_code}"
+    attempt = "" if failure.attempt is None else f"attempt {failure.attempt} failed{code}: "
+    retry = ctx.history.retry
+    due = None if retry is None or retry.message != failure.message else retry.next_attempt_time
+    following = "" if due is None or due <= ctx.now else f". Next attempt at {to_timestamp(due)}"
+    return f"{attempt}{failure.message.rstrip('.')}{following}"

@@ -36,6 +36,8 @@ _RESIZE_FAILURES = {
     ("PodResizePending", "Deferred"),
     ("PodResizeInProgress", "Error"),
 }
+_ENDING = (RunState.STOPPING, RunState.ENDED, RunState.FAILED)
+"""A driver that reported one of these states may end before its pod has ended."""
 _STARTING = PolicyResult(reason="Starting", message="the driver is starting", phase="Starting", reconciling=True)
 
 
@@ -218,9 +220,10 @@ def driver_running(ctx: Context) -> PolicyResult:
     started = [each.get("started") for each in (ctx.driver or {}).get("status", {}).get("containerStatuses") or ()]
     if not isinstance(report, Unreachable) or False in started:
         return replace(_STARTING, apply=supporting_objects(ctx), requeue_after_ms=ctx.settings.start_poll_ms)
-    was_running = ctx.previous_progress.phase == RunState.RUNNING.value
-    is_current = ctx.previous_status.observed_generation == ctx.generation
-    if not report.persistent and was_running and is_current:
+    phase = ctx.previous_progress.phase
+    if not (report.overdue if phase in _ENDING else report.persistent):
+        if phase in (None, _STARTING.phase):
+            return replace(_STARTING, apply=supporting_objects(ctx), requeue_after_ms=ctx.settings.start_poll_ms)
         return replace(_STARTING, keep_status=True, requeue_after_ms=ctx.settings.start_poll_ms)
     return PolicyResult(
         ready=ConditionStatus.UNKNOWN,

@@ -76,14 +76,16 @@ def _progress(ctx: Context, result: PolicyResult) -> SinkProgress:
     report = ctx.report
     if report is not None and report.state is not RunState.STARTING:
         found = status.progress(report)
-    elif ctx.previous_status.observed_generation != ctx.generation:
-        outdated = {"topics": None, "most_lagging": None, "lag": None}
-        found = ctx.previous_progress.model_copy(update=outdated)
+        if found.lag is None:
+            found = found.model_copy(update={"last_known_lag": status.last_known_lag(ctx.previous_progress)})
     else:
-        found = ctx.previous_progress
+        found = status.without_report(ctx.previous_progress)
+        if ctx.previous_status.observed_generation != ctx.generation:
+            found = found.model_copy(update={"topics": None, "most_lagging": None})
     if result.published and ctx.operation is not None:
         final = pod_failures.final_report(ctx.operation)
-        found = found if final is None else status.progress_after_publish(found, final)
+        ended = pod_failures.ended_ms(ctx.operation) or ctx.now
+        found = found if final is None else status.progress_after_publish(found, final, ended)
     return found.model_copy(update={"phase": result.phase})
 
 

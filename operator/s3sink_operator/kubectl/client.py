@@ -57,6 +57,10 @@ class Kubectl:
         words = [*(["--all-namespaces"] if all_namespaces else []), *(["--selector", selector] if selector else [])]
         return list(self._json("get", RESOURCE, *words)["items"])
 
+    def raw(self, path: str) -> str:
+        """The content of a path of the API server."""
+        return self._text("get", "--raw", path)
+
     def annotate(self, sink: str, annotations: Mapping[str, str | None]) -> Json:
         """Sets annotations of a sink, None removes one. Returns the changed sink."""
         patch = json.dumps({"metadata": {"annotations": dict(annotations)}})

@@ -16,9 +16,11 @@ from s3sink_operator import names
 from s3sink_operator.kubectl import actions, view
 from s3sink_operator.kubectl.actions import Action, ActionNotAllowed
 from s3sink_operator.kubectl.client import RESOURCE, Kubectl, KubectlError
+from s3sink_operator.kubectl.partitions import all_partitions
 from s3sink_operator.kubectl.wait import WaitResult, wait_for
 from s3sink_operator.names import Component
 from s3sink_operator.objects import CONTAINER
+from s3sink_operator.status_model import SinkProgress
 from s3sink_operator.types import Json, is_terminating, to_timestamp
 from sink_job.api import unsupported
 from sink_job.api.enums import OnExisting, ResetTo
@@ -71,6 +73,11 @@ def parser() -> argparse.ArgumentParser:
     )
     status.add_argument("-A", "--all-namespaces", action="store_true", help="show the sinks of all namespaces")
     status.add_argument("-l", "--selector", metavar="LABELS", help="show the sinks with these labels")
+    status.add_argument(
+        "--all-partitions",
+        action="store_true",
+        help="with NAME: all topic-partitions, from the driver's report (requires get on pods/proxy) or the status",
+    )
     _output(status)
 
     for name, about in _ACTIONS.items():
@@ -187,9 +194,9 @@ def _status(kubectl: Kubectl, args: argparse.Namespace) -> int:
     if args.name is not None:
         if args.all_namespaces or args.selector:
             return _fail("NAME cannot be combined with -A or -l", code=2)
-        sink = kubectl.get(RESOURCE, args.name)
-        print(_json(view.as_data(sink)) if args.output == "json" else view.detail(sink, now))
-        return 0
+        return _status_of_one(kubectl, args, now)
+    if args.all_partitions:
+        return _fail("--all-partitions requires NAME", code=2)
     sinks = kubectl.sinks(all_namespaces=args.all_namespaces, selector=args.selector)
     if args.output == "json":
         print(_json({"items": [view.as_data(sink) for sink in sinks]}))
@@ -198,6 +205,18 @@ def _status(kubectl: Kubectl, args: argparse.Namespace) -> int:
     else:
         where = "" if args.all_namespaces else f" in namespace {args.namespace or kubectl.namespace()}"
         print(f"No S3Sinks found{where}.", file=sys.stderr)
+    return 0
+
+
+def _status_of_one(kubectl: Kubectl, args: argparse.Namespace, now: int) -> int:
+    sink = kubectl.get(RESOURCE, args.name)
+    data, shown = view.as_data(sink), None
+    if args.all_partitions:
+        found = all_partitions(kubectl, sink, view.status_of(sink).progress or SinkProgress())
+        data["allPartitions"], shown = found.as_data(), found.partitions
+        if found.note:
+            print(found.note, file=sys.stderr)
+    print(_json(data) if args.output == "json" else view.detail(sink, now, shown))
     return 0
 
 

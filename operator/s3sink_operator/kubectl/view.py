@@ -19,6 +19,7 @@ from s3sink_operator.kubectl.formatting import (
     format_until,
     pluralize,
 )
+from s3sink_operator.status import LAG_INTERVAL_MS
 from s3sink_operator.status_model import (
     AssignedPartitions,
     Attempt,
@@ -38,6 +39,8 @@ PLANNED_RESTARTS: Final = frozenset(
     {"SpecChanged", "RestartRequested", "MemoryChanged", "Pausing", "Stopping", "Deleting", "Restarting"}
 )
 """Reasons for which the operator itself terminates an attempt. They are not failures."""
+MAX_LAG_AGE_MS: Final = 2 * LAG_INTERVAL_MS
+"""Age of a lag in ms after which it is not shown as the current one: a running operator renews it earlier."""
 _ALWAYS: Final = ("Ready", "Reconciling", "Stalled")
 
 
@@ -101,7 +104,7 @@ def overview(sinks: Sequence[Json], now: int, *, all_namespaces: bool) -> str:
     for sink in sinks:
         meta, status = sink["metadata"], status_of(sink)
         progress, ready = status.progress or SinkProgress(), status.condition("Ready")
-        lag = progress.lag or Lag()
+        lag = _current_lag(progress, now) or Lag()
         row = [
             meta["name"],
             "Unknown" if ready is None else ready.status,
@@ -118,12 +121,12 @@ def overview(sinks: Sequence[Json], now: int, *, all_namespaces: bool) -> str:
     return format_table(["NAMESPACE", *head] if all_namespaces else head, rows)
 
 
-def detail(sink: Json, now: int) -> str:
-    """One sink in detail. `now` in ms since the epoch."""
-    return "\n\n".join(section for section in _sections(sink, now) if section)
+def detail(sink: Json, now: int, partitions: Sequence[PartitionProgress] | None = None) -> str:
+    """One sink in detail, with these topic-partitions or those with the largest lag. `now` in ms since the epoch."""
+    return "\n\n".join(section for section in _sections(sink, now, partitions) if section)
 
 
-def _sections(sink: Json, now: int) -> Iterator[str]:
+def _sections(sink: Json, now: int, shown: Sequence[PartitionProgress] | None) -> Iterator[str]:
     meta, status = sink["metadata"], status_of(sink)
     progress = status.progress or SinkProgress()
     title = f"{meta.get('namespace')}/{meta['name']}: {progress.phase or 'Unknown'}"
@@ -138,12 +141,13 @@ def _sections(sink: Json, now: int) -> Iterator[str]:
         [
             each.topic,
             str(each.partition),
-            *(format_count(number) for number in (each.committed, each.end, each.lag)),
+            *(NONE if number is None else str(number) for number in (each.committed, each.next, each.end)),
+            format_count(each.lag),
             _behind(each),
         ]
-        for each in progress.most_lagging or ()
+        for each in (progress.most_lagging or () if shown is None else shown)
     ]
-    yield _section(["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "BEHIND"], partitions)
+    yield _section(["TOPIC", "PARTITION", "COMMITTED", "NEXT", "END", "LAG", "BEHIND"], partitions)
     attempts = [
         [
             str(each.number or NONE),
@@ -183,7 +187,7 @@ def _facts(sink: Json, status: S3SinkStatus, now: int) -> Iterator[str]:
     progress = status.progress or SinkProgress()
     if progress.partitions is not None:
         yield fact("Partitions", _partitions(progress.partitions))
-        yield fact("Lag", _lag(progress.lag))
+        yield fact("Lag", _lag(progress, now))
         yield fact("Written", _written(progress, now))
     if status.memory is not None:
         yield fact("Memory", _memory(status.memory, now))
@@ -204,11 +208,23 @@ def _partitions(partitions: AssignedPartitions) -> str:
     return f"{format_count(partitions.assigned)} assigned, {active} active in the last round"
 
 
-def _lag(lag: Lag | None) -> str:
+def _current_lag(progress: SinkProgress, now: int) -> Lag | None:
+    """The lag, unless its observation is too old to be true: the operator or the driver does not renew it."""
+    lag = progress.lag
+    return None if lag is None or (lag.time is not None and now - lag.time > MAX_LAG_AGE_MS) else lag
+
+
+def _lag(progress: SinkProgress, now: int) -> str:
+    current = _current_lag(progress, now)
+    lag = current or progress.lag or progress.last_known_lag
     if lag is None or lag.records is None:
         return "unknown"
-    oldest = f", the oldest is {format_duration(lag.seconds)} old" if lag.records and lag.seconds else ""
-    return pluralize(lag.records, "record") + oldest
+    text = pluralize(lag.records, "record")
+    if lag.records and lag.seconds is not None:
+        text += f", the oldest {'is' if current else 'was'} {format_duration(lag.seconds)} old"
+    if lag.time is not None:
+        text += f"; observed {format_since(lag.time, now)} ago"
+    return text if current else f"unknown; last known: {text}"
 
 
 def _written(progress: SinkProgress, now: int) -> str:

@@ -26,6 +26,7 @@ from s3sink_operator.objects.pods import (
     memory_limit,
     operation_of,
     operation_pod,
+    report_port,
     sized_memory,
 )
 from s3sink_operator.objects.rbac import role_binding, service_account, service_account_of
@@ -48,6 +49,7 @@ __all__ = [
     "merge_template",
     "operation_of",
     "operation_pod",
+    "report_port",
     "role_binding",
     "service_account",
     "service_account_of",

@@ -32,6 +32,8 @@ DRIVER_TMP_VOLUME: Final = "tmp"
 EXECUTOR_TMP_VOLUME: Final = "spark-local-dir-tmp"
 """Spark uses a volume with this prefix for its local data, instead of adding one."""
 DRIVER_CORES: Final = 1
+_REPORT_PORT: Final = 8042
+_READY_WAIT_S: Final = 55
 
 RESTARTED_FOR_ANNOTATION: Final = f"{GROUP}/restarted-for"
 """Annotation of a driver pod: the restart annotation of the sink when it was created."""
@@ -67,9 +69,11 @@ def driver_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape) -> 
         annotations[EXECUTOR_MEMORY_ANNOTATION] = str(shape.executor_memory)
     container = _container(sink, settings, shape, _driver_args(sink, settings, shape)) | {
         "ports": _ports(sink, settings),
-        # Claim and recovery may take long. The liveness probe ends a driver that hangs.
-        "startupProbe": _probe(period_s=5, failures=60),
-        "livenessProbe": _probe(period_s=30, failures=4),
+        # Each failed probe is a warning. The port opens within seconds; /readyz answers when the driver is Running, or
+        # after its wait. Claim and recovery may take long. The liveness probe ends a driver that hangs.
+        "startupProbe": _probe("/healthz", period_s=10, failures=30) | {"initialDelaySeconds": 10},
+        "readinessProbe": _probe(f"/readyz?wait={_READY_WAIT_S}", period_s=10, failures=1, timeout_s=_READY_WAIT_S + 5),
+        "livenessProbe": _probe("/healthz", period_s=30, failures=4),
         "resizePolicy": [{"resourceName": "memory", "restartPolicy": "NotRequired"}],
     }
     pod = _pod(sink, owner, settings, shape, Component.DRIVER, container, annotations)
@@ -114,6 +118,12 @@ def sized_memory(pod: Json) -> int | None:
     if text is not None:
         return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(1 << 63)) else None
     return memory_limit(pod)
+
+
+def report_port(pod: Json) -> int:
+    """The container port with the name `report`."""
+    ports = [port for container in pod["spec"]["containers"] for port in container.get("ports") or ()]
+    return next((int(port["containerPort"]) for port in ports if port.get("name") == "report"), _REPORT_PORT)
 
 
 def image_of(pod: Json) -> str | None:
@@ -271,11 +281,11 @@ def _ports(sink: Sink, settings: Settings) -> list[Json]:
     return ports
 
 
-def _probe(*, period_s: int, failures: int) -> Json:
+def _probe(path: str, *, period_s: int, failures: int, timeout_s: int = 5) -> Json:
     return {
-        "httpGet": {"path": "/healthz", "port": "report"},
+        "httpGet": {"path": path, "port": "report"},
         "periodSeconds": period_s,
-        "timeoutSeconds": 5,
+        "timeoutSeconds": timeout_s,
         "failureThreshold": failures,
     }
 

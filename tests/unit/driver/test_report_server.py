@@ -83,3 +83,29 @@ def test_an_address_in_use_is_a_configuration_error(server: ReportServer) -> Non
 def test_an_address_of_another_host_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="cannot listen on"):
         ReportServer("192.0.2.1", 0, {})
+
+
+def starting(*answers: Answer) -> tuple[ReportServer, list[Answer]]:
+    """A server whose route gives one answer after the other, the last one for ever; and the answers that are left."""
+    left = list(answers)
+    return ReportServer("127.0.0.1", 0, {"/readyz": lambda: left.pop(0) if len(left) > 1 else left[0]}), left
+
+
+WAITS = Answer(503, TEXT, b"Starting\n", may_change=True)
+READY, FAILED = Answer(200, TEXT, b"Running\n"), Answer(503, TEXT, b"Failed\n")
+
+
+@pytest.mark.parametrize("last", [READY, FAILED])
+def test_a_request_with_a_wait_is_answered_as_soon_as_the_answer_is_final(last: Answer) -> None:
+    server, left = starting(WAITS, WAITS, last)
+    with server:
+        assert ask(server, "/readyz?wait=60") == (last.status, TEXT, last.body)
+    assert left == [last]
+
+
+@pytest.mark.parametrize("query", ["", "?wait=0", "?wait=soon", "?wait=-1"])
+def test_a_request_without_a_wait_is_answered_at_once(query: str) -> None:
+    server, left = starting(WAITS, READY)
+    with server:
+        assert ask(server, f"/readyz{query}")[0] == 503
+    assert left == [READY]

@@ -1,0 +1,193 @@
+"""The lag in the status: with the time of its observation, and never older or more precise than what is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from s3sink_operator import status
+from s3sink_operator.kubectl import view
+from s3sink_operator.kubectl.partitions import from_status
+from s3sink_operator.status_model import MAX_COMMITTED, S3SinkStatus, SinkProgress
+from s3sink_operator.types import Json, to_timestamp
+from sink_job.api.errors import BucketNotFound, DataError
+from sink_job.api.report import Failure, PartitionReport, Report, RunState
+from tests.operator.fake_cluster import MINUTE, Cluster, report, running
+
+
+def lagging(lag: int = 5, lag_ms: int | None = 90_000) -> Cluster:
+    """A sink with a written lag."""
+    cluster = running()
+    cluster.wait(MINUTE)
+    cluster.report = report(now=cluster.now, lag=lag, lag_ms=lag_ms)
+    cluster.settle()
+    return cluster
+
+
+def progress(cluster: Cluster) -> Json:
+    return dict(cluster.status["progress"])
+
+
+def test_a_lag_has_the_time_of_its_observation() -> None:
+    cluster = running()
+    cluster.wait(MINUTE)
+    cluster.report = report(now=cluster.now, log_ends_at=cluster.now - 20_000, lag=5, lag_ms=90_000)
+    cluster.settle()
+    observed = to_timestamp(cluster.now - 20_000)
+    assert progress(cluster)["lag"] == {"records": 5, "seconds": 90, "time": observed}
+
+
+def test_an_unknown_age_is_absent_and_not_zero() -> None:
+    cluster = lagging(lag_ms=None)
+    assert "seconds" not in progress(cluster)["lag"]
+    assert "lagSeconds" not in progress(cluster)["topics"][0].keys() | progress(cluster)["mostLagging"][0].keys()
+    assert view.overview([cluster.sink], cluster.now, all_namespaces=False).splitlines()[1].split()[4:6] == ["5", "-"]
+
+
+def test_the_age_of_the_sink_is_unknown_while_that_of_one_lagging_partition_is() -> None:
+    known = PartitionReport(topic="a", partition=0, committed=1, next=1, end=3, lag=2, lag_ms=7_000)
+    idle = PartitionReport(topic="a", partition=1, committed=1, next=1, end=1, lag=0)
+    unknown = PartitionReport(topic="b", partition=0, committed=1, next=1, end=3, lag=2)
+    found = status.progress(report(partitions=[known, idle, unknown]))
+    assert found.lag is not None
+    assert (found.lag.records, found.lag.seconds) == (4, None)
+    assert [(each.topic, each.lag_seconds) for each in found.topics or ()] == [("a", 7), ("b", None)]
+    without = status.progress(report(partitions=[known, idle])).lag
+    assert without is not None
+    assert without.seconds == 7
+
+
+def end_driver(cluster: Cluster) -> None:
+    cluster.fail(BucketNotFound("no bucket"))
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(lambda c: c.edit(state="Paused"), id="paused"),
+        pytest.param(lambda c: c.edit(state="Stopped"), id="stopped"),
+        pytest.param(end_driver, id="back-off"),
+        pytest.param(lambda c: c.run(RunState.STARTING), id="starting"),
+        pytest.param(lambda c: c.run(RunState.RECOVERING, partitions=[]), id="recovering"),
+    ],
+)
+def test_without_a_driver_that_reports_it_the_lag_is_the_last_known_one(end: Any) -> None:
+    cluster = lagging()
+    observed = to_timestamp(cluster.now)
+    cluster.wait(MINUTE)
+    end(cluster)
+    cluster.settle()
+    cluster.wait(MINUTE)
+    cluster.settle()
+    assert "lag" not in progress(cluster)
+    assert progress(cluster)["lastKnownLag"] == {"records": 5, "seconds": 90, "time": observed}
+    for section in ("topics", "mostLagging"):
+        for each in progress(cluster).get(section, ()):
+            assert not {"lag", "lagSeconds", "end"} & each.keys()
+    assert view.overview([cluster.sink], cluster.now, all_namespaces=False).splitlines()[1].split()[4:6] == ["-", "-"]
+    assert "Lag:           unknown; last known: 5 records, the oldest was 1m30s old; observed " in view.detail(
+        cluster.sink, cluster.now
+    )
+    assert not cluster.decide().has_writes
+
+
+def test_a_driver_that_reports_again_replaces_the_last_known_lag() -> None:
+    cluster = lagging()
+    cluster.run(RunState.STARTING)
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    assert "lastKnownLag" not in progress(cluster)
+    assert progress(cluster)["lag"]["records"] == 0
+
+
+def test_an_unchanged_lag_is_written_again_with_its_time_every_five_minutes() -> None:
+    cluster = lagging()
+    written = []
+    for _ in range(12):
+        cluster.wait(MINUTE)
+        cluster.report = report(now=cluster.now, lag=5, lag_ms=90_000)
+        cluster.settle()
+        written.append(progress(cluster)["lag"]["time"])
+    assert len(set(written)) == 3, written
+
+
+def test_a_lag_that_nothing_renews_is_not_shown_as_the_current_one() -> None:
+    cluster = lagging()
+    now = cluster.now + 11 * MINUTE
+    assert view.overview([cluster.sink], now, all_namespaces=False).splitlines()[1].split()[4:6] == ["-", "-"]
+    text = "unknown; last known: 5 records, the oldest was 1m30s old; observed 11m ago"
+    assert text in view.detail(cluster.sink, now)
+
+
+# -- offsets -----------------------------------------------------------------------------------------------------------
+
+
+def partitions(count: int, topic: str = "flights") -> list[PartitionReport]:
+    return [
+        PartitionReport(topic=topic, partition=n, committed=10 * n, next=10 * n + 5, end=10 * n + 9, lag=9)
+        for n in range(count)
+    ]
+
+
+def test_the_committed_offsets_of_all_partitions_are_kept_without_a_driver() -> None:
+    cluster = running()
+    cluster.wait(MINUTE)
+    cluster.report = report(now=cluster.now, partitions=partitions(50)[::-1], assigned_partitions=50)
+    cluster.settle()
+    cluster.edit(state="Paused")
+    cluster.live()
+    assert progress(cluster)["topics"] == [
+        {"topic": "flights", "partitions": 50, "committed": [10 * n for n in range(50)]}
+    ]
+    found = from_status(view.status_of(cluster.sink).progress or SinkProgress(), "no driver runs")
+    assert [(each.partition, each.committed) for each in found.partitions] == [(n, 10 * n) for n in range(50)]
+    assert found.note.startswith("no driver runs; these are the committed offsets in the status of 20")
+
+
+def test_a_partition_that_is_not_read_has_no_offset() -> None:
+    found = status.progress(report(partitions=[each for each in partitions(3) if each.partition != 1]))
+    assert found.topics
+    assert found.topics[0].committed == [0, -1, 20]
+    assert [each.partition for each in from_status(found, "").partitions] == [0, 2]
+
+
+def test_topics_whose_offsets_do_not_fit_are_counted() -> None:
+    found = status.progress(report(partitions=[*partitions(MAX_COMMITTED), *partitions(3, "more")]))
+    assert [len(each.committed or ()) for each in found.topics or ()] == [MAX_COMMITTED, 0]
+    assert "without 1 topics" in from_status(found, "no driver runs").note
+    assert S3SinkStatus.read({"progress": found.document()}).progress == found
+
+
+def failed(reported: Report | None) -> Json:
+    """The newest attempt of a sink whose driver ended with a final report, or was killed without one."""
+    cluster = running()
+    cluster.wait(MINUTE)
+    cluster.report = report(now=cluster.now, partitions=partitions(50), assigned_partitions=50)
+    cluster.settle()
+    assert cluster.driver
+    final = None if reported is None else reported.final()
+    message = None if final is None else final.termination_message()
+    cluster.end(cluster.driver, exit_code=137 if final is None else 4, message=message)
+    cluster.report = None
+    cluster.settle()
+    return dict(cluster.status["attempts"][0])
+
+
+def test_an_attempt_names_the_offsets_from_which_the_next_one_resumes() -> None:
+    error = DataError("flights", 33, 338, "no JSON")
+    found = failed(report(RunState.FAILED, round=9, partitions=partitions(50), failure=Failure.of(error)))
+    assert found["resumesFrom"] == (
+        "after round 9 of the ledger: flights-33 at offset 335, flights-0 at offset 5, flights-1 at offset 15, 47 more"
+    )
+    assert found["positions"][0] == {"topic": "flights", "partition": 33, "offset": 335}
+    assert len(found["positions"]) == 20
+
+
+def test_a_killed_attempt_names_the_last_known_offsets() -> None:
+    found = failed(None)
+    assert found["resumesFrom"] == (
+        "after round 7 of the ledger or a later one: flights-0 at offset 5, flights-1 at offset 15, "
+        "flights-2 at offset 25, 47 more, or later offsets"
+    )
