@@ -92,8 +92,8 @@ def _without_rejected(ctx: Context, decision: Decision) -> tuple[Decision, list[
 
 
 def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
-    """A warning for each failure, an event for each other change of the reason and each resize, and one when the rollout
-    is halted."""
+    """A warning for each failure, an event for each other change of the reason and for each resize, and one when the
+    rollout is halted."""
     found = []
     failure = ctx.history.new_failure
     if failure is not None:
