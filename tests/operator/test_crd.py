@@ -28,7 +28,7 @@ from sink_job.api.reserved_properties import (
     spark_complaint,
 )
 from sink_job.api.spec import Spec, parse_sink
-from tests.operator.rejected_manifests import CHANGED, REFUSED
+from tests.operator.rejected_manifests import CHANGED, REJECTED
 from tests.unit.api.manifests import HOURLY, TIME, accepted, document
 
 ROOT = Path(__file__).parents[2]
@@ -241,16 +241,16 @@ def test_a_kafka_property_that_the_job_rejects_is_in_a_rule(name: str) -> None:
 
 
 def test_every_rule_has_a_manifest_that_it_rejects() -> None:
-    shown = [case.values[-1] for case in (*REFUSED, *CHANGED)]
+    shown = [case.values[-1] for case in (*REJECTED, *CHANGED)]
     assert not [rule["message"] for _, rule in rules() if not any(said in rule["message"] for said in shown)]
 
 
-@pytest.mark.parametrize("said", sorted({case.values[-1] for case in (*REFUSED, *CHANGED)}))
+@pytest.mark.parametrize("said", sorted({case.values[-1] for case in (*REJECTED, *CHANGED)}))
 def test_the_expected_message_of_a_rejection_is_in_one_rule_only(said: str) -> None:
     assert sum(said in rule["message"] for _, rule in rules()) == 1
 
 
-@pytest.mark.parametrize(("manifest", "said"), [case for case in REFUSED if "40 characters" not in case.values[-1]])
+@pytest.mark.parametrize(("manifest", "said"), [case for case in REJECTED if "40 characters" not in case.values[-1]])
 def test_a_manifest_that_a_rule_rejects_is_rejected_by_the_parser(manifest: dict[str, Any], said: str) -> None:
     assert said
     with pytest.raises(InvalidSpec):

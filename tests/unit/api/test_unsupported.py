@@ -74,14 +74,14 @@ def test_every_value_is_either_supported_or_rejected() -> None:
         "spec.errors.onNullValue": OnNullValue,
         "spec.errors.tolerance": Tolerance,
     }
-    refused = {
+    rejected = {
         str(value)
         for field, kind in choices.items()
         for value in kind
         if (field, str(value)) not in _supported() and mistakes({field: str(value)})
     }
     built = {value for _, value in _supported()}
-    assert refused | built == {str(value) for kind in choices.values() for value in kind}
+    assert rejected | built == {str(value) for kind in choices.values() for value in kind}
 
 
 def _supported() -> set[tuple[str, str]]:
