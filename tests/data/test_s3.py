@@ -39,7 +39,7 @@ from sink_job.s3.request_body import Body
 pytestmark = pytest.mark.data
 
 MIN_PART = 5 << 20
-QUICK = RetryPolicy(patience_s=1.0, first_s=0.01, cap_s=0.2)
+QUICK = RetryPolicy(max_elapsed_s=1.0, first_s=0.01, cap_s=0.2)
 
 
 Server = TypeVar("Server", bound=VersityGW)
@@ -445,7 +445,7 @@ def test_denied_access_is_reported_with_the_required_permission(settings: S3Sett
 
 
 def test_a_short_outage_of_the_server_is_bridged_by_retries(settings: S3Settings, tmp_path: Path) -> None:
-    patient = RetryPolicy(patience_s=60, first_s=0.01, cap_s=0.1)
+    patient = RetryPolicy(max_elapsed_s=60, first_s=0.01, cap_s=0.1)
     with _running(VersityGW(tmp_path)) as server, ThreadPoolExecutor(1) as pool:
         s3 = S3Client(dataclasses.replace(settings, endpoint=server.endpoint, retry=patient))
         upload_id, parts = _upload(s3, "k", os.urandom(MIN_PART))
