@@ -13,7 +13,7 @@ TABLE = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").split("## Re
 UNCHECKED = {"share of a task", "try", "look (noun)"}
 """Words that are also English in their standard sense: a reader has to notice them."""
 WORDS = [
-    word.strip().replace("_x", "_RECORDS").replace("« »", "«")
+    word.strip().replace("_x", "_RECORDS").replace("« »", "«")  # words: allow
     for line in TABLE.splitlines()
     if line.startswith("| ") and not line.startswith("| not |")
     for word in line.split("|")[1].split(",")
