@@ -29,7 +29,7 @@ def main() -> int:
     results: list[Result] = []
     settings = {"command": "python -m bench " + " ".join(sys.argv[1:]), "date": time.strftime("%Y-%m-%d %H:%M")}
 
-    def tell(result: Result) -> None:
+    def report(result: Result) -> None:
         results.append({**result, "load": round(os.getloadavg()[0], 1)})
         print(line(results[-1]), file=sys.stderr, flush=True)
         save(args.out, results, settings)
@@ -40,7 +40,7 @@ def main() -> int:
             broker=server,
             repeat=1 if args.quick else args.repeat,
             cores=args.cores,
-            tell=tell,
+            report=report,
             scale=scale,
         )
         for name in args.suite or SUITES:

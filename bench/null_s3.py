@@ -206,8 +206,8 @@ def _delete(store: Store, request: Request) -> Answer:
 
 
 def _delete_many(store: Store, request: Request, body: bytes) -> Answer:
-    for piece in body.decode().split("<Key>")[1:]:
-        store.objects.pop(f"/{request.path.strip('/')}/{unescape(piece.split('</Key>')[0])}", None)
+    for entry in body.decode().split("<Key>")[1:]:
+        store.objects.pop(f"/{request.path.strip('/')}/{unescape(entry.split('</Key>')[0])}", None)
     return _xml("<DeleteResult></DeleteResult>")
 
 

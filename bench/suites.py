@@ -27,13 +27,13 @@ BY_FIELD = {"partitioner": {"type": "Field", "fields": ["path"]}}
 
 @dataclass(frozen=True)
 class Plan:
-    """The extent of a run: `repeat` warm passes each, `cores` concurrent tasks; `tell` is called with each result."""
+    """The extent of a run: `repeat` warm passes each, `cores` concurrent tasks; `report` is called with each result."""
 
     cases: Cases
     broker: KafkaBroker
     repeat: int
     cores: int
-    tell: Callable[[Result], None]
+    report: Callable[[Result], None]
     scale: float = 1.0
 
 
@@ -42,7 +42,7 @@ def cold(plan: Plan) -> None:
     with _bench(plan, "null") as (bench, folder):
         for case in plan.cases.values():
             document = bench.manifest(f"{case.name}-command", case, shape(case))
-            plan.tell({"settings": "json", **bench.command(folder, case, document)})
+            plan.report({"settings": "json", **bench.command(folder, case, document)})
 
 
 def stages(plan: Plan) -> None:
@@ -65,12 +65,12 @@ def _in_turn(plan: Plan, name: str, bare: Sequence[str], settings: Mapping[str, 
                 for turn in range(plan.repeat + 1):
                     state = {"pass": "warm" if turn else "first", "turn": turn}
                     for stage in bare:
-                        plan.tell({**state, **runner.run(case, stage)})
+                        plan.report({**state, **runner.run(case, stage)})
                     for key, sections in settings.items():
                         every = {**shape(case), **sections}
                         document = bench.manifest(f"{case.name}-{key}", case, every, number=turn)
                         result = runner.run(case, "sink", manifest=document)
-                        plan.tell({"settings": key, "target": bench.target, **state, **result})
+                        plan.report({"settings": key, "target": bench.target, **state, **result})
                         _clear(bench)
 
 
@@ -78,19 +78,19 @@ def rounds(plan: Plan) -> None:
     """The cost of a round with few records, and the additional cost of idle partitions."""
     with _bench(plan, "null") as (bench, folder):
         for result in overhead(bench, folder, repeat=max(3, plan.repeat)):
-            plan.tell(result)
+            plan.report(result)
 
 
 def limits(plan: Plan) -> None:
     """Memory with a backlog of 10 GB in a partition, and with 2,000 open paths in one task."""
     with _bench(plan, "null") as (bench, folder):
-        plan.tell(backlog(bench, folder, gigabytes=10 * plan.scale))
-        plan.tell(open_paths(bench, folder, gigabytes=2 * plan.scale))
+        plan.report(backlog(bench, folder, gigabytes=10 * plan.scale))
+        plan.report(open_paths(bench, folder, gigabytes=2 * plan.scale))
         case = plan.cases.get("1k")
         if case:
             sections = shape(case) | BY_FIELD | {"rotation": {"flushSize": 10_000_000}}
             document = bench.manifest("paths", case, sections)
-            plan.tell({**bench.command(folder, case, document), "settings": "2,000 paths, Spark"})
+            plan.report({**bench.command(folder, case, document), "settings": "2,000 paths, Spark"})
 
 
 SUITES: Mapping[str, Callable[[Plan], None]] = {each.__name__: each for each in (cold, stages, store, rounds, limits)}

@@ -75,7 +75,7 @@ def play(show: Show, folder: Path, given: Given | None, *, keep: bool = False) -
             flights = Flights()
             topics = servers.fill(show, flights)
             try:
-                good = _Story(show, kube, servers, topics, flights).tell()
+                good = _Scenario(show, kube, servers, topics, flights).run()
                 if keep:
                     _wait(show, kube, servers)
                 return good
@@ -111,7 +111,7 @@ def _tidy(kube: Kube) -> None:
     kube.run("delete", "namespace", DATA, OPERATIONS, "--ignore-not-found", "--wait=false")
 
 
-class _Story:
+class _Scenario:
     """The chart, the sink, the lost driver, the proof."""
 
     def __init__(self, show: Show, kube: Kube, servers: Servers, topics: Topics, flights: Flights) -> None:
@@ -119,7 +119,7 @@ class _Story:
         self.name = str(servers.manifest["metadata"]["name"])
         self.driver = f"{self.name}-s3sink-driver"
 
-    def tell(self) -> bool:
+    def run(self) -> bool:
         self.install()
         self.apply()
         self.lose_the_driver()

@@ -51,9 +51,9 @@ def clear(client: S3Client, bucket: str) -> None:
 
 
 def _gunzip(content: bytes) -> bytes:
-    pieces = []
+    chunks = []
     while content:
         member = zlib.decompressobj(wbits=31)
-        pieces.append(member.decompress(content))
+        chunks.append(member.decompress(content))
         content = member.unused_data
-    return b"".join(pieces)
+    return b"".join(chunks)

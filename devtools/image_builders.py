@@ -30,7 +30,7 @@ _BASE_PACKAGES = ("ca-certificates", "python3", "python3-venv")
 _UNWANTED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
 _MOUNTED = "/run/s3sink-build"
 _PROGRAMS = {"buildah": "buildah", "mmdebstrap": "mmdebstrap"}
-_TOLD_EVERY_S = 20.0
+_PROGRESS_INTERVAL_S = 20.0
 _REPOSITORY = "localhost/s3sink-"
 _STAGES = f"{_REPOSITORY}stage"
 _FROM = re.compile(r"FROM (\S+) AS (\S+)")
@@ -175,16 +175,16 @@ class Buildah(Builder):
 
 @contextlib.contextmanager
 def _progress(output: Sequence[str]) -> Iterator[None]:
-    """Says every now and then what the last line of `output` is, which grows meanwhile."""
+    """Logs the last line of `output` every few seconds. The list grows meanwhile."""
     done = threading.Event()
 
-    def tell() -> None:
-        while not done.wait(_TOLD_EVERY_S):
+    def log_progress() -> None:
+        while not done.wait(_PROGRESS_INTERVAL_S):
             steps = [line for line in output if line.startswith(("STEP", "[", "Step"))]
             words = [lines[-1].strip()[:100] for lines in (steps, list(output)) if lines]
-            say("  " + " … ".join(dict.fromkeys(words)) if words else "  still at it ...")
+            say("  " + " … ".join(dict.fromkeys(words)) if words else "  still running ...")
 
-    thread = threading.Thread(target=tell, name="progress", daemon=True)
+    thread = threading.Thread(target=log_progress, name="progress", daemon=True)
     thread.start()
     try:
         yield

@@ -22,7 +22,7 @@ from sink_job.ledger.session import changed
 from sink_job.ledger.state import LedgerState, PartitionState, Record
 
 Steps = Iterator[Step[ModelState]]
-AT_REST = ("requested", "reported", "refused", "fenced", "conflict", "killed")
+AT_REST = ("requested", "reported", "rejected", "fenced", "conflict", "killed")
 """The positions of a command before and after its work."""
 
 
@@ -50,7 +50,7 @@ def requested(case: Case, model: ModelState, d: Driver) -> Steps:
     known = _carried_out(case, model, state, command)
     if known is None:
         if generations.planned(case, model, state, d) is None:
-            yield Step(f"{label}: refuses", model.with_driver(Driver(d.name, at="refused")))
+            yield Step(f"{label}: rejects", model.with_driver(Driver(d.name, at="rejected")))
         else:
             yield Step(label, model.with_driver(takes))
         return
@@ -58,7 +58,7 @@ def requested(case: Case, model: ModelState, d: Driver) -> Steps:
     assert reset is not None, "it was carried out"
     if reset.request != generations.digest_of(command) and case.rules.enforce("reset.same-request"):
         yield Step(
-            f"{label}: the nonce was used by another request, refuses", model.with_driver(Driver(d.name, at="refused"))
+            f"{label}: the nonce was used by another request, rejects", model.with_driver(Driver(d.name, at="rejected"))
         )
     elif reset.generation == state.value.generation:
         yield Step(f"{label}: it was carried out", model.with_driver(takes._replace(then="repeat")))
@@ -83,7 +83,7 @@ def check_again(case: Case, model: ModelState, d: Driver) -> Steps:
     elif case.rules.enforce("reset.checks-again"):
         body = generations.planned(case, model, d.state, d)
         if body is None:
-            yield Step(f"{d.name} checks again: refuses", model.with_driver(Driver(d.name, at="refused")))
+            yield Step(f"{d.name} checks again: rejects", model.with_driver(Driver(d.name, at="rejected")))
             return
     else:
         body = generations.record(case, d.state, d)

@@ -46,7 +46,7 @@ PROGRAM: dict[str, Callable[[Case, ModelState, Driver], Iterator[Step[ModelState
 }
 """The next steps of a driver by its position.
 
-In any other position it has ended: fenced, conflict, refused, reported.
+In any other position it has ended: fenced, conflict, rejected, reported.
 """
 
 LIMIT = 400_000

@@ -192,14 +192,14 @@ def metadata_of(case: Case, d: Driver) -> str:
 def _leaves_to_driver(case: Case, model: ModelState, d: Driver, o: ClosedObject) -> Step[ModelState]:
     """A command reads no records, so it cannot rebuild an object."""
     if case.rules.enforce("reset.left-to-driver"):
-        return Step(f"{d.name} leaves {o.key} to a driver: refuses", model.with_driver(_refuses(d)))
+        return Step(f"{d.name} leaves {o.key} to a driver: rejects", model.with_driver(_rejects(d)))
     return Step(
         f"{d.name} assumes that {o.key} is done", model.with_driver(_observes(d, o)._replace(at="publish", key=""))
     )
 
 
-def _refuses(d: Driver) -> Driver:
-    return Driver(d.name, at="refused")
+def _rejects(d: Driver) -> Driver:
+    return Driver(d.name, at="rejected")
 
 
 def _continues(d: Driver) -> Driver:

@@ -220,7 +220,7 @@ def _takes(case: Case, d: Driver) -> Driver:
         return d._replace(at="clean", then="offsets of the group")
     is_other = d.state.value.generation != d.generation and case.command(d.name).kind == "reset"
     if is_other and case.rules.enforce("reset.concurrent-reset"):
-        return Driver(d.name, at="refused")
+        return Driver(d.name, at="rejected")
     published_first = case.rules.enforce("reset.published-first")
     return d._replace(at="publish" if published_first else "check again", then="check again")
 

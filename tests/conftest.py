@@ -59,7 +59,7 @@ def _fixtures(item: pytest.Item) -> set[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuses tests that would start a server at a level that has none, and puts the files that last longest first.
+    """Rejects tests that would start a server at a level that has none, and puts the files that last longest first.
 
     A file's tests stay with one worker, so a long file at the end would keep one worker busy alone. Raises UsageError
     with the names of unmarked tests.

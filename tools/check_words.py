@@ -16,8 +16,7 @@ SKIPPED = {"CHANGELOG.md", "requirements.lock", "tools/check_words.py", "docs/gl
 ALLOW = "words: allow"
 
 REPLACED = {
-    r"told|is told|are told|tells": "reported, logged",
-    r"tells? of|tells? (?:him|her|them|us|a person)": "reports, logs",
+    r"told|tells?|telling": "report, log",
     r"says so|said so|said by|what is said": "reports; message",
     r"mend|mends|mended|mending|mender": "fix, repair",
     r"anew": "again, re-created",
@@ -30,15 +29,21 @@ REPLACED = {
     r"left-?overs?": "staged remainder, remainder",
     r"stretch|stretches": "offset range",
     r"packs?|packer": "columnar batch",
+    r"pieces?": "row slice, chunk, element",
     r"bodies": "part buffers",
     r"begun": "started",
     r"holes?": "offset gaps",
+    r"refused|refuses|refusals?": "rejected; a connection is refused",
     r"litter": "orphaned uploads and files",
     r"not built|unbuilt": "not supported",
     r"want of memory": "out of memory",
     r"needs? a person|a person must|for a person": "user action required",
     r"wanted": "desired, requested, required, expected",
-    r"seam": "interface",
+    r"seam|floors?": "layer, interface; minimum",
+    r"patience": "timeout, maximum elapsed time",
+    r"complaints?": "error",
+    r"mistakes": "errors",
+    r"[«»]": '"',
     r"(?:MOST|LEAST|LONGEST|SHORTEST)_[A-Z_]+": "MAX_x, MIN_x",
     r"(?:PATIENCE|SILENCE)(?:_[A-Z]+)?|TRIES|LOOKS|MISSES|GRAVES|TOLD": "*_TIMEOUT_S, MAX_*_ATTEMPTS",
     r"made again": "rebuilt, re-created",
@@ -48,6 +53,12 @@ REPLACED = {
     r"whether it is so|not foreseen": "(a plain sentence)",
     r"heals|healed": "restarts, recovers",
 }
+
+STANDARD = re.compile(
+    r"(?i)connections?( was)? refused|refuses.connections|connection to the server was refused|s3.refused"
+    r"|ConnectionRefusedError(\(.*?\))?"
+)
+"""Phrases of Kafka, Kubernetes and TCP in which a replaced word has its standard sense."""
 
 _PATTERNS = [
     (re.compile(rf"(?<![\w.\-/])(?:{words})(?![\w\-])", 0 if words.startswith("(?:") else re.IGNORECASE), replacement)
@@ -75,8 +86,9 @@ def findings(path: Path) -> Iterator[str]:
     for number, line in enumerate(lines, 1):
         if ALLOW in line:
             continue
+        checked = STANDARD.sub("", line)
         for pattern, replacement in _PATTERNS:
-            if found := pattern.search(line) or pattern.search(split(line)):
+            if found := pattern.search(checked) or pattern.search(split(checked)):
                 yield f"{path}:{number}: {found.group()!r} -> {replacement}"
 
 

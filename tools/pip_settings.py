@@ -27,7 +27,7 @@ class PipSettings:
         """The options of `uv pip install` that have no variable."""
         options = ["--no-index"] if self.values.get("no-index", "").lower() in ("1", "true", "yes", "on") else []
         for place in self.words("find-links"):
-            if urlsplit(place).scheme or Path(place).expanduser().is_dir():  # uv refuses a folder that is not there
+            if urlsplit(place).scheme or Path(place).expanduser().is_dir():  # uv rejects a folder that is not there
                 options += ["--find-links", place]
         return options
 

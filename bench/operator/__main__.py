@@ -72,12 +72,12 @@ def main() -> int:
                         for _ in range(args.repeat):
                             results.append({})
 
-                            def tell(figures: Result) -> None:
+                            def report(figures: Result) -> None:
                                 print(figures, file=sys.stderr, flush=True)
                                 results[-1].update(figures, load=round(os.getloadavg()[0], 1))
                                 save(args.out, results, settings)
 
-                            await run(players, begin, count, rest_s=args.rest, tell=tell)
+                            await run(players, begin, count, rest_s=args.rest, report=report)
 
             asyncio.run(work())
     print(_table(results))

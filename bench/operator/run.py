@@ -64,21 +64,21 @@ class Watched:
 
 
 async def run(
-    players: Players, begin: Callable[[], Operator], count: int, *, rest_s: float, tell: Callable[[Result], None]
+    players: Players, begin: Callable[[], Operator], count: int, *, rest_s: float, report: Callable[[Result], None]
 ) -> None:
-    """All phases for `count` sinks; `tell` gets the figures of each: seconds, MB (10^6 bytes), shares of a core."""
+    """All phases for `count` sinks; `report` gets the figures of each: seconds, MB (10^6 bytes), shares of a core."""
     keys = [f"bench-{number % NAMESPACES}/sink-{number}" for number in range(count)]
     async with _operator(begin) as watched:
-        tell({"sinks": count, "memory_empty_mb": watched.memory_mb("VmRSS")})
-        tell(await _create(players, watched, keys))
-        tell(await _rest(watched, rest_s))
-        tell(await _one_more(players, count))
-        tell(await _lags(players, keys[:: max(1, count // SAMPLE)][:SAMPLE]))
-        tell(await _edit(players, watched, keys))
-        tell({"memory_peak_mb": watched.memory_mb("VmHWM")})
+        report({"sinks": count, "memory_empty_mb": watched.memory_mb("VmRSS")})
+        report(await _create(players, watched, keys))
+        report(await _rest(watched, rest_s))
+        report(await _one_more(players, count))
+        report(await _lags(players, keys[:: max(1, count // SAMPLE)][:SAMPLE]))
+        report(await _edit(players, watched, keys))
+        report({"memory_peak_mb": watched.memory_mb("VmHWM")})
     async with _operator(begin, wait=False) as watched:
-        tell(await _recover(watched, count))
-        tell(await _delete(players, watched, [*players.sinks]))
+        report(await _recover(watched, count))
+        report(await _delete(players, watched, [*players.sinks]))
 
 
 @asynccontextmanager
@@ -159,13 +159,13 @@ async def _lags(players: Players, keys: Sequence[str]) -> Result:
     players.forget()
     times, sent = players.times, dict[str, float]()
     for key in keys:
-        sent[key] = players.tell(key, RunState.RECOVERING)
+        sent[key] = players.report(key, RunState.RECOVERING)
         await asyncio.sleep(0.1)
     await _until(lambda: all(key in times.unready for key in keys), "all reports Recovering", seconds=90)
     report_lag = _spread(times.unready[key] - sent[key] for key in keys)
     times.ready.clear()
     for key in keys:
-        players.tell(key, RunState.RUNNING)
+        players.report(key, RunState.RUNNING)
     await _until(lambda: all(key in times.ready for key in keys), "all Ready again", seconds=90)
     players.forget()
     times, failed = players.times, dict[str, float]()

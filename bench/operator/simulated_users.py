@@ -103,7 +103,7 @@ class Players:
 
     # --- drivers
 
-    def tell(self, key: str, state: RunState) -> float:
+    def report(self, key: str, state: RunState) -> float:
         """From now on the sink's driver reports this state; returns the time."""
         _, address = self._addresses[key]
         self._reports.answer(address, REPORT_PORT, of_sink(report(state), *key.split("/")))
@@ -191,13 +191,13 @@ class Players:
     async def _events(self, path: str) -> AsyncIterator[Json]:
         async with self._http.get(path, timeout=aiohttp.ClientTimeout(total=None)) as answer:
             left = b""
-            async for piece in answer.content.iter_any():
-                *lines, left = (left + piece).split(b"\n")
+            async for chunk in answer.content.iter_any():
+                *lines, left = (left + chunk).split(b"\n")
                 for line in lines:
                     yield json.loads(line)
 
     async def call(self, method: str, path: str, body: Json | None = None, *, content: str = _JSON) -> Json:
-        """One call; LookupError for what is not there, RuntimeError with the server's words for other refusals."""
+        """One call; LookupError for what is not there, RuntimeError with the server's words for other rejections."""
         data = None if body is None else json.dumps(body)
         async with self._http.request(method, path, data=data, headers={"Content-Type": content}) as answer:
             text = await answer.text()

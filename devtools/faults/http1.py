@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-_PIECE = 256 << 10
+_CHUNK = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,19 @@ async def read_head(reader: asyncio.StreamReader) -> Head | None:
 async def body_of(reader: asyncio.StreamReader, head: Head, *, until_close: bool = False) -> AsyncIterator[bytes]:
     """The raw chunks of the body after `head`; with `until_close` a body without a length ends with the connection."""
     if (head.get("transfer-encoding") or "").lower() == "chunked":
-        async for piece in _chunks(reader):
-            yield piece
+        async for chunk in _chunks(reader):
+            yield chunk
     elif (length := head.get("content-length")) is not None:
         left = int(length)
         while left:
-            piece = await reader.read(min(left, _PIECE))
-            if not piece:
+            chunk = await reader.read(min(left, _CHUNK))
+            if not chunk:
                 raise ConnectionResetError("the body ended early")
-            left -= len(piece)
-            yield piece
+            left -= len(chunk)
+            yield chunk
     elif until_close:
-        while piece := await reader.read(_PIECE):
-            yield piece
+        while chunk := await reader.read(_CHUNK):
+            yield chunk
 
 
 async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from devtools.faults.http1 import Head
 from devtools.faults.proxy import Delay, Drop, Hold, Kill, Point, Relay, Reply, Rule
 
-__all__ = ["Call", "Delay", "Drop", "Hold", "Kill", "KubeFaults", "Point", "Refuse", "Rule", "call", "writes"]
+__all__ = ["Call", "Delay", "Drop", "Hold", "Kill", "KubeFaults", "Point", "Reject", "Rule", "call", "writes"]
 
 Json = dict[str, Any]
 _POLL_SECONDS = 0.02
@@ -113,8 +113,8 @@ def call(kind: str, *, name: str | None = None) -> Callable[[Call], bool]:
 
 
 @dataclass(frozen=True)
-class Refuse(Reply):
-    """Answer in the server's place with a Status: `Refuse(409)`, `Refuse(429, retry_after_s=1)`, `Refuse(500)`."""
+class Reject(Reply):
+    """Answer in the server's place with a Status: `Reject(409)`, `Reject(429, retry_after_s=1)`, `Reject(500)`."""
 
     status: int
     message: str = "by the test"
@@ -228,20 +228,20 @@ class KubeFaults(Relay[Call]):
         yield b"0\r\n\r\n"
 
     async def _unless_broken(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """The same pieces; `ConnectionResetError` once watches are broken or nothing passes any more."""
+        """The same chunks; `ConnectionResetError` once watches are broken or nothing passes any more."""
         breaks = self._breaks
         while True:
-            piece = asyncio.ensure_future(anext(body, b""))
+            chunk = asyncio.ensure_future(anext(body, b""))
             try:
-                while not piece.done():
-                    await asyncio.wait({piece}, timeout=_POLL_SECONDS)
+                while not chunk.done():
+                    await asyncio.wait({chunk}, timeout=_POLL_SECONDS)
                     if self._refusing or self._breaks != breaks:
                         raise ConnectionResetError("the watch is broken by the test")
             finally:
-                piece.cancel()
-            if not piece.result():
+                chunk.cancel()
+            if not chunk.result():
                 return
-            yield piece.result()
+            yield chunk.result()
 
 
 async def _chunk_data(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -290,15 +290,15 @@ class Relay(ABC, Generic[R]):
             has_body = head.first[0] != "HEAD" and answer.first[1] not in ("204", "304")
             whole = has_body and self._is_read_whole(request)
             if whole:
-                body = b"".join([piece async for piece in body_of(server_reader, answer)])
+                body = b"".join([chunk async for chunk in body_of(server_reader, answer)])
                 self._was_read(request, answer, body)
             self._was_answered(request, int(answer.first[1]))
             if not await self._fault(request, "after", writer):
                 return False
             writer.write(answer.encode() + body)
             if has_body and not whole:
-                async for piece in self._streamed(request, answer, body_of(server_reader, answer, until_close=True)):
-                    writer.write(piece)
+                async for chunk in self._streamed(request, answer, body_of(server_reader, answer, until_close=True)):
+                    writer.write(chunk)
                     await writer.drain()
             await writer.drain()
             await sending
@@ -408,16 +408,16 @@ class _Link:
 async def _send(head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Passes a request on. A body that its client does not finish ends the connection to the server too."""
     writer.write(head.encode())
-    pieces = body_of(reader, head)
+    chunks = body_of(reader, head)
     while True:
         try:
-            piece = await anext(pieces)
+            chunk = await anext(chunks)
         except StopAsyncIteration:
             break
         except (ConnectionError, asyncio.IncompleteReadError):
             writer.close()
             return
-        writer.write(piece)
+        writer.write(chunk)
         await writer.drain()
     await writer.drain()
 

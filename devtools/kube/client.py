@@ -27,7 +27,7 @@ _APPLY_PATCH = "application/apply-patch+yaml"
 
 
 class ApiError(Exception):
-    """The API server's refusal: HTTP status, its machine-readable reason, its message, and its whole Status."""
+    """The API server's rejection: HTTP status, its machine-readable reason, its message, and its whole Status."""
 
     def __init__(self, call: str, status: int, answer: Json) -> None:
         self.status = status
@@ -81,7 +81,7 @@ class Kube:
     """Calls to one API server. `namespace` is where namespaced objects are meant without a word on it.
 
     A kind is given by its name (`Pod`, `S3Sink`); other kinds are looked up on the server once.
-    Every call raises `ApiError` when the server refuses. Threads may share it.
+    Every call raises `ApiError` when the server rejects. Threads may share it.
     """
 
     access: Access
@@ -124,7 +124,7 @@ class Kube:
         return self.request("POST", self._path_of(manifest, named=False), manifest)
 
     def replace(self, manifest: Json) -> Json:
-        """PUT: with its resourceVersion where another's change in between is to be refused."""
+        """PUT: with its resourceVersion where another's change in between is to be rejected."""
         return self.request("PUT", self._path_of(manifest), manifest)
 
     def apply(self, manifest: Json, *, manager: str = FIELD_MANAGER, force: bool = True) -> Json:
@@ -185,8 +185,8 @@ class Kube:
         answer = self._http.request("GET", address, headers=self._headers(None), preload_content=False)
         try:
             left = b""
-            for piece in answer.stream(1 << 16):
-                *lines, left = (left + piece).split(b"\n")
+            for chunk in answer.stream(1 << 16):
+                *lines, left = (left + chunk).split(b"\n")
                 for line in lines:
                     if stop and stop.is_set():
                         return

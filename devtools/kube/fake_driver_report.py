@@ -2,7 +2,7 @@
 
 Every pod has an address of its own, 127.x.y.z (Linux takes all of 127.0.0.0/8 for this machine), so its port can be the
 one that the manifest says, and the operator finds the report just as in a cluster: at the pod's IP and port. The API
-server itself refuses to be a way to loopback addresses: one pod at a time may have `machine_address` for its pod proxy.
+server itself does not proxy to loopback addresses: one pod at a time may have `machine_address` for its pod proxy.
 """
 
 from __future__ import annotations

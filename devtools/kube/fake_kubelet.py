@@ -381,7 +381,7 @@ class Harness:
 
 @contextlib.contextmanager
 def _suppressed(*statuses: int) -> Iterator[None]:
-    """Lets those refusals of the API server pass."""
+    """Lets those rejections of the API server pass."""
     try:
         yield
     except ApiError as error:

@@ -1,7 +1,7 @@
 """JSON schemas for kubeconform, made from what a running API server publishes: nothing is fetched, and CRDs count too.
 
-Unknown fields are refused, as `kubectl apply --validate=strict` does; what an API server knows beyond its schemas (CEL,
-admission) it alone can tell.
+Unknown fields are rejected, as by `kubectl apply --validate=strict`; what an API server knows beyond its schemas (CEL,
+admission) is not checked.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def _spec(sink: Json, spec: Any) -> tuple[ParsedSpec, Sink | None]:
     try:
         found = parse_sink(document)
     except InvalidSpec as error:
-        return ParsedSpec(sink=None, error="; ".join(error.mistakes)), _readable(document)
+        return ParsedSpec(sink=None, error="; ".join(error.errors)), _readable(document)
     except RecursionError:
         return ParsedSpec(sink=None, error="the spec is nested too deeply"), None
     if len(found.name) > names.MAX_SINK_NAME:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from sink_job.api.enums import ConverterType, PartitionerType, ResetTo, TimestampExtractor, Tolerance
 from sink_job.api.field_errors import FieldError, Path, shown
 from sink_job.api.quantities import format_duration, format_size
-from sink_job.api.reserved_properties import kafka_complaint, login_complaint, spark_complaint
+from sink_job.api.reserved_properties import kafka_property_error, kafka_secret_error, spark_property_error
 from sink_job.api.s3_limits import MAX_PARTS
 
 if TYPE_CHECKING:
@@ -49,15 +49,15 @@ def _topics(spec: Spec) -> Iterator[FieldError]:
 
 def _kafka_properties(spec: Spec) -> Iterator[FieldError]:
     for name, value in spec.kafka.properties.items():
-        complaint = kafka_complaint(name) or login_complaint(name, value)
-        if complaint:
-            yield FieldError((*_KAFKA, "properties", name), complaint)
+        error = kafka_property_error(name) or kafka_secret_error(name, value)
+        if error:
+            yield FieldError((*_KAFKA, "properties", name), error)
     secrets = [each.name for each in spec.kafka.property_secrets]
     for at, name in enumerate(secrets):
         here: Path = (*_KAFKA, "propertySecrets", at, "name")
-        complaint = kafka_complaint(name)
-        if complaint:
-            yield FieldError(here, f"{name} {complaint}")
+        error = kafka_property_error(name)
+        if error:
+            yield FieldError(here, f"{name} {error}")
         elif name in spec.kafka.properties:
             yield FieldError(here, f"{name} is also set in spec.kafka.properties: set it in one place only")
         elif name in secrets[:at]:
@@ -66,9 +66,9 @@ def _kafka_properties(spec: Spec) -> Iterator[FieldError]:
 
 def _spark_properties(spec: Spec) -> Iterator[FieldError]:
     for name in spec.spark_conf:
-        complaint = spark_complaint(name)
-        if complaint:
-            yield FieldError(("spec", "sparkConf", name), complaint)
+        error = spark_property_error(name)
+        if error:
+            yield FieldError(("spec", "sparkConf", name), error)
 
 
 def _fields(spec: Spec) -> Iterator[FieldError]:

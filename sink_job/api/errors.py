@@ -34,12 +34,12 @@ class InvalidSpec(SinkError):
     exit_code = 2
     reason = "InvalidSpec"
 
-    def __init__(self, mistakes: Sequence[str]) -> None:
-        self.mistakes = tuple(mistakes)
-        super().__init__(self.mistakes)
+    def __init__(self, errors: Sequence[str]) -> None:
+        self.errors = tuple(errors)
+        super().__init__(self.errors)
 
     def __str__(self) -> str:
-        return "\n".join(self.mistakes)
+        return "\n".join(self.errors)
 
 
 class LedgerFenced(SinkError):

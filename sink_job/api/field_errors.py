@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from sink_job.api.reserved_properties import HIDDEN, is_secret, kafka_complaint, looks_secret, spark_complaint
+from sink_job.api.reserved_properties import HIDDEN, is_secret, kafka_property_error, looks_secret, spark_property_error
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -126,9 +126,9 @@ def _missing(field: FieldInfo | None) -> str:
 
 
 def _wrong_type(path: Path, kind: str, value: object) -> str:
-    complaint = _property_complaint(path)
-    if complaint:
-        return complaint
+    error = _property_error(path)
+    if error:
+        return error
     written = shown(path, value)
     if isinstance(value, str) and written != HIDDEN:
         written = _quoted(value)
@@ -138,10 +138,10 @@ def _wrong_type(path: Path, kind: str, value: object) -> str:
     return f"{written} {_WRONG_TYPE[kind]}{quote}"
 
 
-def _property_complaint(path: Path) -> str | None:
+def _property_error(path: Path) -> str | None:
     """The reason why a property is not allowed here. It takes precedence over an error in the value."""
     *_, section, name = ("", *path)
-    check = {"properties": kafka_complaint, "sparkConf": spark_complaint}.get(str(section))
+    check = {"properties": kafka_property_error, "sparkConf": spark_property_error}.get(str(section))
     return check(str(name)) if check else None
 
 

@@ -108,7 +108,7 @@ SPARK_OWNED_PREFIXES: Final[Mapping[str, str]] = {
 }
 
 
-def kafka_complaint(name: str) -> str | None:
+def kafka_property_error(name: str) -> str | None:
     """The reason why a manifest must not set the Kafka property `name`; None if it may."""
     if name.startswith("kafka."):
         return f"must not have the prefix kafka.: use {name.removeprefix('kafka.')}"
@@ -116,13 +116,13 @@ def kafka_complaint(name: str) -> str | None:
     return f"cannot be set here: {owner}" if owner else None
 
 
-def login_complaint(name: str, value: str) -> str | None:
+def kafka_secret_error(name: str, value: str) -> str | None:
     """The reason why a manifest must not contain the value of the Kafka property `name`; None if it may."""
     secret = re.search(SECRET_NAMES, name) or (name == LOGIN and re.search(LOGIN_SECRETS, value))
     return f"cannot be set here: {BY_SECRET}" if secret else None
 
 
-def spark_complaint(name: str) -> str | None:
+def spark_property_error(name: str) -> str | None:
     """The reason why a manifest must not set the Spark property `name`; None if it may."""
     if not name.startswith("spark."):
         return "is not a Spark property: the name must start with spark."

@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     from sink_job.s3 import RetryPolicy, S3Settings, connect
 
     settings = S3Settings.of(sink.spec.s3, secrets)
-    s3 = connect(dataclasses.replace(settings, retry=RetryPolicy(patience_s=ATTEMPTS_S)))
+    s3 = connect(dataclasses.replace(settings, retry=RetryPolicy(max_elapsed_s=ATTEMPTS_S)))
     prefix = ledger_root(sink.spec.s3.topics_dir, sink.sink_id)
     checks = check_store(s3, prefix, lambda: time.time_ns() // 1_000_000)
     where = f"{s3.url}/{prefix} at {settings.endpoint or 'Amazon S3'}"

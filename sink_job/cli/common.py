@@ -26,7 +26,7 @@ LOG_HELP = "log format (default: text)"
 
 EXIT_CODES = """\
 exit codes:
-   0  success; also after SIGTERM or Ctrl-C
+   0  success; for run also after SIGTERM or Ctrl-C
    1  unexpected error (use --debug for a stack trace)
    2  invalid manifest or command line
    3  fenced: another driver has claimed this sink
@@ -38,6 +38,7 @@ exit codes:
   11  too many executors failed (in a cluster)
   75  transient error, safe to retry: Kafka, S3 or the network did not
       respond in time
+ 130  interrupted by Ctrl-C (commands other than run)
 """
 
 
@@ -152,6 +153,6 @@ def reason_of(error: BaseException) -> str:
 def failure_message(error: BaseException) -> str:
     """The message of an error on one line. Several errors of a manifest have one line each."""
     if isinstance(error, InvalidSpec):
-        return "".join(f"\n  {each}" for each in error.mistakes) if len(error.mistakes) > 1 else str(error)
+        return "".join(f"\n  {each}" for each in error.errors) if len(error.errors) > 1 else str(error)
     text = " ".join(str(error).split())
     return text if isinstance(error, SinkError) else f"{type(error).__name__}: {text}".removesuffix(": ")

@@ -86,7 +86,7 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> StatusSummary:
         return status(state, {}, {})
     try:
         committed = sink.spec.kafka.isolation_level == "ReadCommitted"
-        with admin(properties, timeout_ms=KAFKA_TIMEOUT_MS, patience_s=0) as kafka:
+        with admin(properties, timeout_ms=KAFKA_TIMEOUT_MS, connect_timeout_s=0) as kafka:
 
             def read() -> StatusSummary:
                 state = ledger.load()

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from sink_job.converters.base import Converted, Mask, null_mask
 from sink_job.converters.json_fields import Extraction
-from sink_job.converters.text import is_utf8, utf8_complaint
+from sink_job.converters.text import is_utf8, utf8_error
 from sink_job.partitioning import arrow_columns
 from sink_job.partitioning.field_values import MISSING, Rejections
 
@@ -96,9 +96,9 @@ class JsonConverter:
 
     def _one(self, value: bytes) -> _ConvertedValue:
         """Converts one value. Raises ValueError with the reason if it is invalid."""
-        complaint = "the value is empty" if not value.strip(_SPACE) else utf8_complaint(value)
-        if complaint:
-            raise ValueError(complaint)
+        error = "the value is empty" if not value.strip(_SPACE) else utf8_error(value)
+        if error:
+            raise ValueError(error)
         record = self._extraction.read(value)
         if b"\n" in value or b"\r" in value:
             value = msgspec.json.format(value, indent=-1)

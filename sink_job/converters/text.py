@@ -37,7 +37,7 @@ def is_utf8(values: pa.BinaryArray, text: bytes) -> bool:
     return True
 
 
-def utf8_complaint(value: bytes) -> str | None:
+def utf8_error(value: bytes) -> str | None:
     """The reason why `value` is not UTF-8; None if it is."""
     try:
         value.decode()
@@ -47,5 +47,5 @@ def utf8_complaint(value: bytes) -> str | None:
 
 
 def _not_utf8(values: pa.BinaryArray) -> Rejections:
-    complaints = ((row, utf8_complaint(value)) for row, value in enumerate(values.to_pylist()))
-    return [(row, complaint) for row, complaint in complaints if complaint]
+    errors = ((row, utf8_error(value)) for row, value in enumerate(values.to_pylist()))
+    return [(row, error) for row, error in errors if error]

@@ -26,17 +26,17 @@ def wait_for_broker(
     servers: str,
     *,
     stop: threading.Event | None = None,
-    patience_s: float = BROKER_TIMEOUT_S,
+    timeout_s: float = BROKER_TIMEOUT_S,
     connect: Callable[[Address, float], socket.socket] = socket.create_connection,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Returns when one of `servers` (host:port, separated by commas) accepts a connection, or when `stop` is set.
 
-    Raises TransientError, with the reason of each server, if no server accepts a connection within `patience_s`.
+    Raises TransientError, with the reason of each server, if no server accepts a connection within `timeout_s`.
     """
     stop = stop or threading.Event()
     addresses = _addresses(servers)
-    end = clock() + patience_s
+    end = clock() + timeout_s
     while True:
         reasons = []
         for address in addresses:

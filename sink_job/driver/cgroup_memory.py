@@ -23,15 +23,15 @@ class ContainerMemory:
     """The memory of a run, and its current value after a resize of the container.
 
     The operator sets `--memory` to the limit of the container. If both are equal at the start, this class follows the
-    limit. If they differ, `--memory` applies for the whole run. `given`: the value of `--memory` in bytes.
+    limit. If they differ, `--memory` applies for the whole run. `requested`: the value of `--memory` in bytes.
     """
 
-    def __init__(self, given: int | None, root: Path = _CGROUPS) -> None:
-        self._given = given
+    def __init__(self, requested: int | None, root: Path = _CGROUPS) -> None:
+        self._requested = requested
         self._root = root
-        self._follows = given is not None and memory_limit(root) == given
+        self._follows = requested is not None and memory_limit(root) == requested
 
     def current(self) -> int | None:
         """The current limit of the container in bytes, if it is larger than at the start; else None."""
         limit = memory_limit(self._root) if self._follows else None
-        return limit if limit is not None and self._given is not None and limit > self._given else None
+        return limit if limit is not None and self._requested is not None and limit > self._requested else None

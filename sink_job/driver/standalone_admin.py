@@ -14,14 +14,15 @@ from sink_job.spark.jars import connector_jars
 
 @contextmanager
 def admin(
-    properties: KafkaProperties, *, timeout_ms: int = 30_000, patience_s: float = BROKER_TIMEOUT_S
+    properties: KafkaProperties, *, timeout_ms: int = 30_000, connect_timeout_s: float = BROKER_TIMEOUT_S
 ) -> Iterator[JavaKafkaAdmin]:
     """An admin client in its own JVM. Both end with the context.
 
-    `patience_s`: how long to wait for a broker to accept a connection. `timeout_ms`: timeout of one request. Raises the
-    errors of `wait_for_broker`, `JavaKafkaAdmin` and `connector_jars`, and ConfigurationError if Java is not installed.
+    `connect_timeout_s`: how long to wait for a broker to accept a connection. `timeout_ms`: timeout of one request.
+    Raises the errors of `wait_for_broker`, `JavaKafkaAdmin` and `connector_jars`, and ConfigurationError if
+    Java is not installed.
     """
-    wait_for_broker(properties.bootstrap_servers, patience_s=patience_s)
+    wait_for_broker(properties.bootstrap_servers, timeout_s=connect_timeout_s)
     gateway = plain_jvm(connector_jars())
     try:
         with JavaKafkaAdmin(gateway, properties, timeout_ms=timeout_ms) as client:

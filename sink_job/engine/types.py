@@ -27,7 +27,7 @@ empty.
 class TaskProcessor(Protocol):
     """Processes the topic-partitions of one task attempt, one after the other."""
 
-    def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch], /) -> bytes:
+    def __call__(self, tp: TopicPartition, task_input: bytes, batches: Iterator[pa.RecordBatch], /) -> bytes:
         """A `PartitionFunction`, called once for each topic-partition of the task."""
         ...
 
@@ -53,8 +53,8 @@ class _Stateless:
     def __init__(self, fn: PartitionFunction) -> None:
         self._fn = fn
 
-    def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch], /) -> bytes:
-        return self._fn(tp, given, batches)
+    def __call__(self, tp: TopicPartition, task_input: bytes, batches: Iterator[pa.RecordBatch], /) -> bytes:
+        return self._fn(tp, task_input, batches)
 
     def close(self) -> None:
         """There is no state to close."""

@@ -51,9 +51,9 @@ def checksum_range(start: int, end: int) -> OffsetChecksum:
     return total
 
 
-def gap_checksum(start: int, end: int, written: OffsetChecksum) -> OffsetChecksum:
-    """The checksum of the offsets in `[start, end)` without `written`, a subset of the range."""
-    return checksum_range(start, end) - written if written.count < end - start else OffsetChecksum()
+def gap_checksum(start: int, end: int, present: OffsetChecksum) -> OffsetChecksum:
+    """The checksum of the offsets in `[start, end)` without `present`, a subset of the range."""
+    return checksum_range(start, end) - present if present.count < end - start else OffsetChecksum()
 
 
 def total_checksum(objects: Sequence[CountedObject]) -> OffsetChecksum:

@@ -162,7 +162,7 @@ def check_no_other_ledger(url: str, group: str, metadata: Mapping[TopicPartition
         edits = [f"{field} was {old[field]} and is {new[field]}" for field in old if old[field] != new[field]]
         raise ConfigurationError(
             f"there is no ledger at {url}, and the offsets of consumer group {group} were committed with the ledger "
-            f"{other} (metadata of {tp}: «{text}»): {', '.join(edits)}. A new ledger would start at these offsets: it "
+            f"{other} (metadata of {tp}: {text}): {', '.join(edits)}. A new ledger would start at these offsets: it "
             "would copy records after these offsets that are already in closed objects again, and the open objects of "
             "the other ledger would never be removed. Nothing was written. Restore the old value. Or publish the open "
             "objects with the old value (s3sink run --publish-open), then start once with --start-new-ledger, which "

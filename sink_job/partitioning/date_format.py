@@ -1,7 +1,7 @@
 """The connector's date patterns (`path.format`): the letters and widths of Joda-Time.
 
-`sink_job.api.date_pattern` splits a pattern into elements. `compile_pieces` compiles them to a function from an instant
-to text. The calendar is the ISO calendar without a limit on the year: a time in microseconds that is read as
+`sink_job.api.date_pattern` splits a pattern into elements. `compile_elements` compiles them to a function from an
+instant to text. The calendar is the ISO calendar without a limit on the year: a time in microseconds that is read as
 milliseconds is in the year 50000, as in the connector. `YYYY` and `yyyy` are both the calendar year. `X` is the letter
 of Java's own patterns; Joda-Time does not have it.
 """
@@ -65,14 +65,16 @@ class Moment:
 Field = Callable[[Moment], str]
 
 
-def compile_pieces(pieces: Sequence[PatternElement], *, zone: Zone, locale: str) -> Callable[[int], str]:
+def compile_elements(elements: Sequence[PatternElement], *, zone: Zone, locale: str) -> Callable[[int], str]:
     """A function that formats an instant (ms since the epoch) with a pattern's elements, in `zone` and `locale`.
 
     Raises ValueError for an unknown pattern letter, and for an unknown locale.
     """
     fields = [
-        _literal(piece.text) if piece.literal else _field(piece.text[0], len(piece.text), zone=zone, locale=locale)
-        for piece in pieces
+        _literal(element.text)
+        if element.literal
+        else _field(element.text[0], len(element.text), zone=zone, locale=locale)
+        for element in elements
     ]
     return lambda instant: _print(fields, Moment(instant, zone))
 

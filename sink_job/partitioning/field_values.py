@@ -23,7 +23,7 @@ _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
 _COMPOUND: Final = {list, dict}
 
 
-def wrong_kind(kind: type, expected: str) -> str:
+def unexpected_type(kind: type, expected: str) -> str:
     """The reason for the rejection of a value of type `kind`, to follow the name of its field in a message."""
     if kind is type(MISSING):
         return "is missing"
@@ -81,7 +81,7 @@ def value_text(value: object, kind: type) -> str:
         return str(value)
     if value is None and kind is type(None):
         return "null"
-    raise ValueError(wrong_kind(kind, "text, an integer or a boolean"))
+    raise ValueError(unexpected_type(kind, "text, an integer or a boolean"))
 
 
 def safe(text: str, delimiter: str) -> str:

@@ -16,7 +16,7 @@ from sink_job.api.date_pattern import PatternElement, pattern_elements
 from sink_job.api.enums import PartitionerType, TimestampExtractor
 from sink_job.api.spec import ObjectSettings
 from sink_job.partitioning.batch import REJECTED, REJECTED_PATH
-from sink_job.partitioning.date_format import compile_pieces
+from sink_job.partitioning.date_format import compile_elements
 from sink_job.partitioning.field_values import Codes, Rejections, elements
 from sink_job.partitioning.time_zones import DAY, HOUR, Times, ranked, zone
 from sink_job.partitioning.timestamp_extractor import TimeBuckets, field_times, kafka_times
@@ -229,7 +229,7 @@ class TimePathFormatter:
                 if not (settings.duration and settings.path_format):
                     raise ValueError(f"partitioner {settings.type} needs duration and pathFormat")
                 duration, found = settings.duration, without_trailing(pattern_elements(settings.path_format), delimiter)
-        return cls(TimeBuckets(where, duration), compile_pieces(found, zone=where, locale=settings.locale))
+        return cls(TimeBuckets(where, duration), compile_elements(found, zone=where, locale=settings.locale))
 
     def of_times(self, times: Times) -> tuple[npt.NDArray[np.intp], list[str]]:
         """For each of `times` (ms since the epoch) the index of its text, and the texts of all time buckets."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sink_job.partitioning import arrow_columns, iso8601
-from sink_job.partitioning.field_values import Rejections, shortened, wrong_kind
+from sink_job.partitioning.field_values import Rejections, shortened, unexpected_type
 from sink_job.partitioning.time_zones import Times, Zone, ranked
 
 LIMIT: Final = 2**62
@@ -81,7 +81,7 @@ def _time(value: object) -> int:
     elif isinstance(value, int) and not isinstance(value, bool):
         time = value
     else:
-        raise ValueError(wrong_kind(type(value), "milliseconds or ISO 8601"))
+        raise ValueError(unexpected_type(type(value), "milliseconds or ISO 8601"))
     if abs(time) >= LIMIT:
         raise ValueError("holds a time out of range")
     return time

@@ -47,13 +47,13 @@ class _ObjectRotation:
 
     def steps(self) -> list[Step]:
         steps: list[Step] = []
-        rotation, written = self._rotation, self._accepted
-        if len(written) and rotation.state.open_records and rotation.due:
+        rotation, accepted = self._rotation, self._accepted
+        if len(accepted) and rotation.state.open_records and rotation.due:
             steps.append(rotation.close_all())
             rotation.renew_schedule()
-        at, window = 0, len(written)
-        while at < len(written):
-            end = min(at + window, len(written))
+        at, window = 0, len(accepted)
+        while at < len(accepted):
+            end = min(at + window, len(accepted))
             segments = self._segments(at, end)
             hit = self._first_over_cap(segments)
             if hit is not None:
@@ -63,8 +63,8 @@ class _ObjectRotation:
             if hit is not None:
                 steps.append(rotation.close_all())
             at, window = end, window * 2
-        if len(written):
-            rotation.state = replace(rotation.state, current_path=written.path(len(written) - 1))
+        if len(accepted):
+            rotation.state = replace(rotation.state, current_path=accepted.path(len(accepted) - 1))
         return steps
 
     def _segments(self, start: int, end: int) -> list[_Segment]:
@@ -158,18 +158,18 @@ class _ObjectRotation:
 class _PathRecords:
     """The records of one path in a window, numbered from 0."""
 
-    def __init__(self, written: AcceptedRows, group: PathGroup, interval: int | None) -> None:
+    def __init__(self, accepted: AcceptedRows, group: PathGroup, interval: int | None) -> None:
         self.path = group.path
         self.count = len(group.indices)
         self._indices = group.indices
         self._interval = interval
         start, end = int(group.indices[0]), int(group.indices[-1]) + 1
         picked: slice | Indices = slice(start, end) if isinstance(group.indices, range) else group.indices
-        self._offsets = written.offsets[picked]
-        self._times = None if written.times is None else written.times[picked]
+        self._offsets = accepted.offsets[picked]
+        self._times = None if accepted.times is None else accepted.times[picked]
         self._sums: npt.NDArray[np.int64] | None = None
-        if written.sizes is not None:
-            self._sums = np.concatenate(([0], np.cumsum(written.sizes[picked])))
+        if accepted.sizes is not None:
+            self._sums = np.concatenate(([0], np.cumsum(accepted.sizes[picked])))
 
     def index(self, number: int) -> int:
         return int(self._indices[number])

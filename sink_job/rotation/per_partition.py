@@ -53,18 +53,18 @@ class _PartitionRotation:
 
     def steps(self) -> list[Step]:
         steps: list[Step] = []
-        rotation, written = self._rotation, self._accepted
+        rotation, accepted = self._rotation, self._accepted
         at, why = 0, CloseReason.NOTHING
-        while at < len(written):
-            if rotation.state.interval_start is None and written.times is not None and self._starts is not None:
+        while at < len(accepted):
+            if rotation.state.interval_start is None and accepted.times is not None and self._starts is not None:
                 again = why in (CloseReason.TIME, CloseReason.CAP)
-                start = int(written.times[at] if again else self._starts[at])
+                start = int(accepted.times[at] if again else self._starts[at])
                 rotation.state = replace(rotation.state, interval_start=start)
             end, why = self._segment(at)
-            groups = list(written.groups(at, end)) if end > at else []
+            groups = list(accepted.groups(at, end)) if end > at else []
             steps += [self._append(group) for group in groups]
             if end > at:
-                rotation.state = replace(rotation.state, current_path=written.path(end - 1))
+                rotation.state = replace(rotation.state, current_path=accepted.path(end - 1))
             if why is not CloseReason.NOTHING:
                 steps.append(rotation.close_all())
                 self._forget_closed(groups)

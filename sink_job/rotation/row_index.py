@@ -139,12 +139,12 @@ def first_times(rows: Rows) -> tuple[Ints, int | None]:
     """For each accepted row the time of the first row with a time after the previous accepted row (itself, unless a
     row with a rejected path lies between), and that of the first such row after the last accepted one."""
     assert rows.times is not None
-    looked = np.flatnonzero(rows.codes != REJECTED)
-    written = np.flatnonzero(rows.codes >= 0)
-    since = np.concatenate(([0], written + 1))
-    found = np.searchsorted(looked, since)
-    behind = int(rows.times[looked[found[-1]]]) if found[-1] < len(looked) else None
-    return rows.times[looked[found[:-1]]], behind
+    candidates = np.flatnonzero(rows.codes != REJECTED)
+    accepted = np.flatnonzero(rows.codes >= 0)
+    since = np.concatenate(([0], accepted + 1))
+    found = np.searchsorted(candidates, since)
+    behind = int(rows.times[candidates[found[-1]]]) if found[-1] < len(candidates) else None
+    return rows.times[candidates[found[:-1]]], behind
 
 
 def first_true(start: int, end: int, test: Callable[[int, int], npt.NDArray[np.bool_]]) -> int:

@@ -67,18 +67,18 @@ class MultipartCalls:
         `crc` is the CRC64NVME of `body`, if known. Raises NoSuchUpload. Raises ChecksumMismatch if the bytes that the
         store received do not match `crc`.
         """
-        pieces = ChunkedBody(body)
-        crc = pieces.crc64nvme() if crc is None else crc
+        chunks = ChunkedBody(body)
+        crc = chunks.crc64nvme() if crc is None else crc
         answer = self._transport.call(
             "upload_part",
             key=key,
             expects="ETag",
-            body=pieces,
+            body=chunks,
             UploadId=upload_id,
             PartNumber=number,
             ChecksumCRC64NVME=checksums.b64(crc),
         )
-        return UploadedPart(number=number, etag=answer["ETag"], crc=crc, size=len(pieces))
+        return UploadedPart(number=number, etag=answer["ETag"], crc=crc, size=len(chunks))
 
     def complete(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int | None = None) -> str:
         """Completes the upload with `parts`, in the order of their numbers, and returns the object's ETag.

@@ -34,7 +34,7 @@ class Head:
     """The metadata of an object. `size` is in bytes; `crc64nvme` is of the whole object, None if the store has none.
 
     `last_modified_ms` is in ms since the epoch, by the store's clock and truncated to seconds, like an upload's
-    `initiated_ms`. Of two different times the smaller one was earlier. Equal times do not tell the order.
+    `initiated_ms`. Of two different times the smaller one was earlier. Equal times do not have an order.
     """
 
     size: int

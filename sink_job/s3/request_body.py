@@ -67,6 +67,6 @@ class ChunkedBody:
         self._next = 0 if whence == io.SEEK_SET else len(self._chunks)
         return self.tell()
 
-    def tell(self) -> int:
+    def tell(self) -> int:  # words: allow
         """The number of bytes read so far."""
         return sum(map(len, self._chunks[: self._next]))

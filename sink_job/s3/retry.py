@@ -18,26 +18,28 @@ __all__ = ["RetryPolicy"]
 class RetryPolicy:
     """The pauses between the attempts of one request. All times are in seconds.
 
-    `patience_s`: the maximum time from the first failure to the start of an attempt. The last attempt starts then.
+    `max_elapsed_s`: the maximum time from the first failure to the start of an attempt. The last attempt starts then.
     `first_s`, `cap_s`: the pause after the first failure, and its maximum. The pause doubles with each failure; its
     upper half is random.
     `conflicts`: the maximum number of retries after a 409, which reports another write of the key in progress.
     """
 
-    patience_s: float = 120.0
+    max_elapsed_s: float = 120.0
     first_s: float = 0.2
     cap_s: float = 15.0
     conflicts: int = 6
 
-    def pause(self, failures: int, since_first_s: float, jitter: random.Random, floor_s: float = 0.0) -> float | None:
+    def pause(
+        self, failures: int, since_first_s: float, jitter: random.Random, retry_after_s: float = 0.0
+    ) -> float | None:
         """The pause in seconds after the `failures`-th failure in a row (from 1); None if the retry time is over.
 
-        `since_first_s`: the time since the first failure. `floor_s`: the pause that the store requests (Retry-After),
-        honoured up to the cap.
+        `since_first_s`: the time since the first failure. `retry_after_s`: the pause that the store requests
+        (Retry-After), honoured up to the cap.
         """
-        remaining = self.patience_s - since_first_s
+        remaining = self.max_elapsed_s - since_first_s
         if remaining <= 0:
             return None
         longest = min(self.cap_s, self.first_s * 2 ** min(failures - 1, 30))
         pause: float = longest * jitter.uniform(0.5, 1.0)
-        return min(remaining, max(pause, min(floor_s, self.cap_s)))
+        return min(remaining, max(pause, min(retry_after_s, self.cap_s)))

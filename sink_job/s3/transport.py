@@ -137,7 +137,7 @@ class Transport:
                 self.settings.url,
                 self._names[operation],
                 failures,
-                policy.patience_s,
+                policy.max_elapsed_s,
                 failure.text,
             )
         return pause is not None and not self._cancelled.wait(pause)

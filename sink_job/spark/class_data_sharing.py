@@ -46,7 +46,7 @@ def build_cds_archive() -> Path:
     new = path.with_suffix(f".{os.getpid()}")
     option = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={new}"}
     settings = SparkSettings(app_name="s3sink-archive", jars=jars, cores=1, conf=option)
-    with session(settings, patience_s=300) as spark:
+    with session(settings, exit_timeout_s=300) as spark:
         unreachable = {"bootstrap.servers": "127.0.0.1:1"}
         engine = SparkEngine(spark, unreachable, group_id="archive", poll_timeout_ms=100)
         idle, read = TopicPartition("archive", 0), TopicPartition("archive", 1)
@@ -80,7 +80,7 @@ def _load_kubernetes_client(spark: SparkSession) -> None:
     client.close()
 
 
-def _discard(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
+def _discard(tp: TopicPartition, task_input: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
     for _ in batches:
         pass
     return b""

@@ -112,17 +112,17 @@ def spark_conf(settings: SparkSettings, folder: Path, sockets: Path, log4j: Path
     if owned:
         raise ConfigurationError(f"spec.sparkConf: {', '.join(owned)}: set by the sink; remove it from the spec")
     cluster = settings.cluster
-    given = {**settings.conf, **({} if cluster is None else cluster.properties)}
+    properties = {**settings.conf, **({} if cluster is None else cluster.properties)}
     return {
         **_DEFAULTS,
-        **given,
+        **properties,
         **_FIXED,
-        **(_local(settings, sockets) if cluster is None else _in_pods(settings, cluster, given, log4j)),
+        **(_local(settings, sockets) if cluster is None else _in_pods(settings, cluster, properties, log4j)),
         "spark.app.name": settings.app_name,
         "spark.driver.memory": f"{settings.heap >> 20}m",
-        _DRIVER_CLASSES: _class_path(settings, given.get(_DRIVER_CLASSES)),
+        _DRIVER_CLASSES: _class_path(settings, properties.get(_DRIVER_CLASSES)),
         _DRIVER_OPTIONS: _options(
-            given.get(_DRIVER_OPTIONS),
+            properties.get(_DRIVER_OPTIONS),
             *_archive(settings.jars),
             _logging(log4j),
             f"-Djava.io.tmpdir={folder}",
@@ -130,7 +130,7 @@ def spark_conf(settings: SparkSettings, folder: Path, sockets: Path, log4j: Path
         ),
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        _PYTHON_PATH: os.pathsep.join(filter(None, [_packages(), given.get(_PYTHON_PATH)])),
+        _PYTHON_PATH: os.pathsep.join(filter(None, [_packages(), properties.get(_PYTHON_PATH)])),
     }
 
 
@@ -145,14 +145,16 @@ def _local(settings: SparkSettings, sockets: Path) -> dict[str, str]:
     }
 
 
-def _in_pods(settings: SparkSettings, cluster: ExecutorConfig, given: Mapping[str, str], log4j: Path) -> dict[str, str]:
+def _in_pods(
+    settings: SparkSettings, cluster: ExecutorConfig, properties: Mapping[str, str], log4j: Path
+) -> dict[str, str]:
     return {
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.python.unix.domain.socket.dir": POD_SOCKETS,
-        _EXECUTOR_CLASSES: _class_path(settings, given.get(_EXECUTOR_CLASSES)),
+        _EXECUTOR_CLASSES: _class_path(settings, properties.get(_EXECUTOR_CLASSES)),
         # A container without a CPU limit has all CPUs of its node, and would use one collector thread for each.
         _EXECUTOR_OPTIONS: _options(
-            given.get(_EXECUTOR_OPTIONS),
+            properties.get(_EXECUTOR_OPTIONS),
             *_archive(settings.jars),
             f"-XX:ActiveProcessorCount={max(2, cluster.cores)}",
             _logging(log4j),

@@ -33,11 +33,11 @@ _PREFIX = "s3sink-spark-"
 
 
 @contextmanager
-def session(settings: SparkSettings, *, patience_s: float = 5) -> Iterator[SparkSession]:
+def session(settings: SparkSettings, *, exit_timeout_s: float = 5) -> Iterator[SparkSession]:
     """A Spark session. At its end the JVM, its workers and their files are removed. One session at a time per process.
 
-    The JVM is killed if it has not exited `patience_s` seconds after the end. Raises ConfigurationError for a property
-    in `settings.conf` that the sink sets, and if the JVM does not start.
+    The JVM is killed if it has not exited `exit_timeout_s` seconds after the end. Raises ConfigurationError for a
+    property in `settings.conf` that the sink sets, and if the JVM does not start.
     """
     with _work_dir(settings.temp_dir) as folder, _socket_dir(folder) as sockets, _log4j() as log4j:
         conf = SparkConf(loadDefaults=False).setAll(list(spark_conf(settings, folder, sockets, log4j).items()))
@@ -53,7 +53,7 @@ def session(settings: SparkSettings, *, patience_s: float = 5) -> Iterator[Spark
                 with suppress(Exception):  # the JVM may have exited; it is ended below in any case
                     spark.stop()
         finally:
-            _end(gateway, patience_s)
+            _end(gateway, exit_timeout_s)
 
 
 def _launch(conf: SparkConf) -> Any:
@@ -76,8 +76,8 @@ def _forward(stream: IO[bytes]) -> None:
         _log.log(level, "%s", line.decode(errors="replace").rstrip())
 
 
-def _end(gateway: Any, patience_s: float) -> None:
-    """Ends the JVM by closing its standard input, and kills it after `patience_s` seconds."""
+def _end(gateway: Any, exit_timeout_s: float) -> None:
+    """Ends the JVM by closing its standard input, and kills it after `exit_timeout_s` seconds."""
     with suppress(Exception):
         gateway.shutdown()
     SparkContext._gateway = None
@@ -85,7 +85,7 @@ def _end(gateway: Any, patience_s: float) -> None:
     process = gateway.proc
     process.stdin.close()
     try:
-        process.wait(patience_s)
+        process.wait(exit_timeout_s)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -70,10 +70,10 @@ class CompareInput(msgspec.Struct, frozen=True):
 
 
 def compare_range(
-    settings: CompareSettings, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]
+    settings: CompareSettings, tp: TopicPartition, task_input: bytes, batches: Iterator[pa.RecordBatch]
 ) -> bytes:
-    """Compares one chunk. `given` is a `CompareInput`, the return value a `ComparisonResult` (both msgpack)."""
-    chunk = msgspec.msgpack.decode(given, type=CompareInput)
+    """Compares one chunk. `task_input` is a `CompareInput`, the return value a `ComparisonResult` (both msgpack)."""
+    chunk = msgspec.msgpack.decode(task_input, type=CompareInput)
     return msgspec.msgpack.encode(_Comparer(settings, tp, chunk).run(batches))
 
 

@@ -83,8 +83,8 @@ class RebuildTask(TaskAttempt):
     """Rebuilds the objects of a task's topic-partitions: takes a `RebuildInput` for each and returns a `RebuildResult`,
     both as msgpack."""
 
-    def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
-        rebuild_input = msgspec.msgpack.decode(given, type=RebuildInput)
+    def __call__(self, tp: TopicPartition, task_input: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
+        rebuild_input = msgspec.msgpack.decode(task_input, type=RebuildInput)
         with SpillPool(self.settings.budget) as spill:
             rebuilder = _Rebuilder(self, tp, rebuild_input, spill)
             try:
@@ -128,10 +128,10 @@ class _Rebuilder:
         return self._attempt.pipeline.prepare(batch, clock, self._tp)
 
     def _finish_closed(self) -> tuple[ClosedObject, ...]:
-        written = [each for each in self._closed if each.writer is not None]
-        for each in written:
+        finished = [each for each in self._closed if each.writer is not None]
+        for each in finished:
             each.finish()
-        return tuple(map(_closed_object, written))
+        return tuple(map(_closed_object, finished))
 
     def _stage_open(self) -> tuple[OpenObject, ...]:
         staging = self._attempt.staging

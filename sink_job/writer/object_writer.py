@@ -70,12 +70,12 @@ class ObjectWriter:
         part_size: int,
         previous: OpenObject | None,
     ) -> None:
-        """`was` is the object as the ledger has it, None for one that this task opens.
+        """`previous` is the object as the ledger has it, None for one that this task opens.
 
-        Raises StagingLost for one whose bytes were given up.
+        Raises StagedDataLost for an object whose bytes were discarded after a data loss.
         """
         if previous and previous.size and not previous.parts and not previous.staged:
-            raise StagedDataLost(f"what s3://{uploads.s3.bucket}/{key} held was given up")
+            raise StagedDataLost(f"the bytes of s3://{uploads.s3.bucket}/{key} were discarded")
         self.key = key
         self.offsets = previous.offsets if previous else OffsetChecksum()
         self.start: int | None = None
@@ -97,13 +97,13 @@ class ObjectWriter:
         if previous and len(previous.staged) > MAX_STAGED_EXTENTS:
             self._assembler.compact()
 
-    def append(self, piece: RowSlice) -> None:
+    def append(self, rows: RowSlice) -> None:
         """Takes rows, and sends the parts that they fill."""
         if self.start is None:
-            self.start = int(piece.offsets[0])
-        self.last = int(piece.offsets[-1])
-        self.offsets += piece.checksum
-        for body in self._assembler.append(piece.data, piece.ends):
+            self.start = int(rows.offsets[0])
+        self.last = int(rows.offsets[-1])
+        self.offsets += rows.checksum
+        for body in self._assembler.append(rows.data, rows.ends):
             self._send(body)
 
     def _send(self, body: bytes) -> None:

@@ -82,8 +82,8 @@ class WriteTask(TaskAttempt):
     """Writes the ranges of a task's topic-partitions: takes a `TaskInput` for each and returns a `TaskResult`, both as
     msgpack."""
 
-    def __call__(self, tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
-        task = _INPUT.decode(given)
+    def __call__(self, tp: TopicPartition, task_input: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
+        task = _INPUT.decode(task_input)
         with SpillPool(self.settings.budget) as spill:
             writer = PartitionWriter(self, tp, task, spill)
             try:
@@ -169,12 +169,12 @@ class PartitionWriter:
             else:
                 self._append(step.path, next(taken))
 
-    def _append(self, path: str, piece: RowSlice) -> None:
-        self._writer(path, int(piece.offsets[0])).append(piece)
-        self._accepted += piece.checksum
-        self._accepted_end = max(self._accepted_end, int(piece.offsets[-1]) + 1)
-        self._counts.records += len(piece.offsets)
-        self._counts.bytes += len(piece.data)
+    def _append(self, path: str, rows: RowSlice) -> None:
+        self._writer(path, int(rows.offsets[0])).append(rows)
+        self._accepted += rows.checksum
+        self._accepted_end = max(self._accepted_end, int(rows.offsets[-1]) + 1)
+        self._counts.records += len(rows.offsets)
+        self._counts.bytes += len(rows.data)
 
     def _writer(self, path: str, first: int) -> ObjectWriter:
         if path not in self._writers:

@@ -59,7 +59,7 @@ def to_python(lua: Any, value: Any) -> Any:
     if lua51.lua_type(value) != "table":
         return value
     items = dict(value.items())
-    if list(items) == list(range(1, len(items) + 1)):  # an empty table too: Argo CD cannot tell it from a list
+    if list(items) == list(range(1, len(items) + 1)):  # an empty table too: Argo CD cannot distinguish it from a list
         return [to_python(lua, it) for it in items.values()]
     return {key: to_python(lua, it) for key, it in items.items()}
 

@@ -1,7 +1,7 @@
 """A control plane for all tests of this worker, and for each test a namespace of its own in it.
 
 Pods are not run here: `harness` says what becomes of them. Namespaces ask for the restricted profile, so a pod that a
-careful cluster would refuse is refused here too.
+careful cluster would reject is rejected here too.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from devtools.faults.kube_proxy import Delay, Drop, Hold, Kill, KubeFaults, Refuse, call, writes
+from devtools.faults.kube_proxy import Delay, Drop, Hold, Kill, KubeFaults, Reject, call, writes
 from devtools.kube.client import ApiError, Json, Kube
 from devtools.kube.control_plane import Cluster, ControlPlane
 from devtools.kube.fake_kubelet import Harness
@@ -321,7 +321,7 @@ def test_a_write_is_done_though_its_reply_is_lost(kube: Kube, faulty: Kube, faul
 def test_a_request_is_rejected_in_place_of_the_server(
     kube: Kube, faulty: Kube, faults: KubeFaults, status: int
 ) -> None:
-    faults.when(writes, Refuse(status, retry_after_s=1 if status == 429 else None))
+    faults.when(writes, Reject(status, retry_after_s=1 if status == 429 else None))
     with pytest.raises(ApiError, match="by the test") as caught:
         faulty.create(config_map("a"))
     assert caught.value.status == status

@@ -1,4 +1,4 @@
-"""The CRD on a real API server: what it takes, what it refuses and in which words, what it fills in, how it scales."""
+"""The CRD on a real API server: what it takes, what it rejects and in which words, what it fills in, how it scales."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from devtools.kube.control_plane import Cluster
 from s3sink_operator import crd
 from sink_job.api import unsupported
 from sink_job.api.spec import parse_sink
-from tests.operator.rejected_manifests import CHANGED, REFUSED
+from tests.operator.rejected_manifests import CHANGED, REJECTED
 from tests.support.sinks import causes, place_for_sinks, tried
 from tests.unit.api.manifests import HOURLY, TIME, document
 
@@ -144,13 +144,13 @@ def test_what_the_parser_takes_the_server_takes(sinks: Kube, changes: list[dict[
     tried(sinks, document(*changes))
 
 
-@pytest.mark.parametrize(("manifest", "said"), REFUSED)
+@pytest.mark.parametrize(("manifest", "said"), REJECTED)
 def test_a_rule_rejects_with_its_message(sinks: Kube, manifest: Json, said: str) -> None:
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as rejected:
         tried(sinks, manifest)
-    assert refused.value.status == 422
-    assert any(said in cause for cause in causes(refused.value)), causes(refused.value)
-    assert not [cause for cause in causes(refused.value) if "evaluating rule" in cause]
+    assert rejected.value.status == 422
+    assert any(said in cause for cause in causes(rejected.value)), causes(rejected.value)
+    assert not [cause for cause in causes(rejected.value) if "evaluating rule" in cause]
 
 
 @pytest.mark.parametrize(("before", "patch", "said"), CHANGED)
@@ -158,10 +158,10 @@ def test_what_names_a_sink_cannot_be_changed(
     sinks: Kube, unique_name: str, before: dict[str, object], patch: Json, said: str
 ) -> None:
     made = sinks.create(document(before, {"metadata.name": unique_name[-40:].strip("-")}))
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as rejected:
         sinks.patch("S3Sink", made["metadata"]["name"], patch)
-    assert refused.value.status == 422
-    assert [cause for cause in causes(refused.value) if said in cause]
+    assert rejected.value.status == 422
+    assert [cause for cause in causes(rejected.value) if said in cause]
 
 
 def test_what_does_not_name_a_sink_can_be_changed(sinks: Kube, sink: Json) -> None:
@@ -184,18 +184,18 @@ def test_what_does_not_name_a_sink_can_be_changed(sinks: Kube, sink: Json) -> No
     ],
 )
 def test_an_unknown_field_is_rejected_by_its_name(sinks: Kube, changes: dict[str, object], path: str) -> None:
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as rejected:
         tried(sinks, document(changes))
-    assert refused.value.status == 400
-    assert f'unknown field "{path}"' in refused.value.message
+    assert rejected.value.status == 400
+    assert f'unknown field "{path}"' in rejected.value.message
 
 
 @pytest.mark.parametrize("path", [".".join(map(str, path)) for path in unsupported.ABSENT])
 def test_a_field_that_is_not_supported_is_rejected_by_its_name(sinks: Kube, path: str) -> None:
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as rejected:
         tried(sinks, document({path: "Json"}))
-    assert refused.value.status == 400
-    assert f'unknown field "{path}"' in refused.value.message
+    assert rejected.value.status == 400
+    assert f'unknown field "{path}"' in rejected.value.message
 
 
 @pytest.mark.parametrize(("path", "value"), UNSUPPORTED)
@@ -203,17 +203,17 @@ def test_a_value_that_is_not_supported_is_rejected_with_the_supported_ones(sinks
     changes: dict[str, object] = {path: value}
     if path.startswith("spec.offsets"):
         changes = {"spec.offsets.reset": {"nonce": "1", "to": "Earliest", "onExisting": value}}
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as rejected:
         tried(sinks, document(changes))
-    assert f'{path}: Unsupported value: "{value}": supported values: ' in refused.value.message
+    assert f'{path}: Unsupported value: "{value}": supported values: ' in rejected.value.message
 
 
 def test_a_spec_is_required(sinks: Kube) -> None:
     manifest = document()
     del manifest["spec"]
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as rejected:
         tried(sinks, manifest)
-    assert [error for error in refused.value.answer["details"]["causes"] if error["field"] == "spec"]
+    assert [error for error in rejected.value.answer["details"]["causes"] if error["field"] == "spec"]
 
 
 @pytest.mark.parametrize(
@@ -237,9 +237,9 @@ def test_a_spec_is_required(sinks: Kube) -> None:
     ],
 )
 def test_what_has_a_name_cannot_be_listed_twice(sinks: Kube, changes: dict[str, object]) -> None:
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as rejected:
         tried(sinks, document(changes))
-    assert "Duplicate value" in refused.value.message
+    assert "Duplicate value" in rejected.value.message
 
 
 @pytest.mark.parametrize(
@@ -255,9 +255,9 @@ def test_what_has_a_name_cannot_be_listed_twice(sinks: Kube, changes: dict[str, 
     ],
 )
 def test_a_field_is_validated_against_its_schema(sinks: Kube, changes: dict[str, object]) -> None:
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as rejected:
         tried(sinks, document(changes))
-    assert refused.value.status == 422
+    assert rejected.value.status == 422
 
 
 def test_defaults_are_filled_in(sinks: Kube) -> None:
@@ -305,10 +305,10 @@ def test_scaling_changes_the_number_of_executors(sinks: Kube, sink: Json) -> Non
 
 
 def test_scaling_to_zero_is_rejected(sinks: Kube, sink: Json) -> None:
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as rejected:
         sinks.patch("S3Sink", sink["metadata"]["name"], {"spec": {"replicas": 0}}, subresource="scale")
-    assert refused.value.status == 422
-    assert "should be greater than or equal to 1" in refused.value.message
+    assert rejected.value.status == 422
+    assert "should be greater than or equal to 1" in rejected.value.message
 
 
 def test_an_autoscaler_sees_the_executors_that_are_there(sinks: Kube, sink: Json) -> None:
@@ -333,9 +333,9 @@ def test_a_status_does_not_change_the_generation_nor_an_edit_the_status(sinks: K
 
 def test_there_is_one_condition_of_each_type(sinks: Kube, sink: Json) -> None:
     twice = COMPLETE | {"conditions": COMPLETE["conditions"] * 2}
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as rejected:
         sinks.patch("S3Sink", sink["metadata"]["name"], {"status": twice}, subresource="status")
-    assert "Duplicate value" in refused.value.message
+    assert "Duplicate value" in rejected.value.message
 
 
 def test_the_columns_of_kubectl_get_are_filled(sinks: Kube, sink: Json) -> None:

@@ -267,5 +267,5 @@ def test_the_flags_of_kubectl_say_which_cluster_and_namespace(
     path = control_plane.kubeconfig()
     assert SINK in nowhere("status", f"--kubeconfig={path}", "-n", namespace).stdout
     assert "context" in nowhere("status", f"--kubeconfig={path}", "--context", "nosuch", may_fail=True).stderr
-    refused = nowhere("status", f"--kubeconfig={path}", "-n", namespace, "--as", "stranger", may_fail=True)
-    assert 'User "stranger" cannot list' in refused.stderr
+    rejected = nowhere("status", f"--kubeconfig={path}", "-n", namespace, "--as", "stranger", may_fail=True)
+    assert 'User "stranger" cannot list' in rejected.stderr

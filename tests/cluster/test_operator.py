@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from devtools.faults.kube_proxy import KubeFaults, Refuse
+from devtools.faults.kube_proxy import KubeFaults, Reject
 from devtools.operator_process import IMAGE, Operator
 from devtools.processes import wait_until
 from s3sink_operator import names
@@ -44,7 +44,7 @@ def test_a_sink_gets_its_objects_and_a_driver_pod_that_it_owns(sink: Operated) -
 
 
 def test_a_driver_fits_the_restricted_profile_without_a_warning(sink: Operated) -> None:
-    """The namespace refuses what does not."""
+    """The namespace rejects what does not."""
     sink.started()
     assert not condition(sink.sink, "WriteRejected")
 
@@ -252,7 +252,7 @@ def test_the_operator_has_metrics_of_its_work(sink: Operated, everywhere: Operat
 def test_an_operator_without_the_crd_reports_what_to_do(
     tmp_path: Path, namespace: str, operator_kubeconfig: Path, faults: KubeFaults
 ) -> None:
-    faults.when(lambda call: call.path == "/apis/s3sink.io/v1alpha1", Refuse(404))
+    faults.when(lambda call: call.path == "/apis/s3sink.io/v1alpha1", Reject(404))
     process = Operator(tmp_path, operator_kubeconfig, namespace)
     assert process.wait(30) == 75
     assert "apply the CustomResourceDefinition first" in process.troubles()[0]

@@ -1,4 +1,4 @@
-"""The operator's crash after every write, lost replies, busy servers, watches that tell nothing, and two at once.
+"""The operator's crash after every write, lost replies, busy servers, watches without events, and two at once.
 
 The measure is a run without faults: the same objects in the end, and as many creates, applies and deletes of each kind.
 Only the status may be written another time, where what happened in between was seen in another order.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from devtools.faults.kube_proxy import Delay, Drop, Kill, KubeFaults, Point, Refuse, call
+from devtools.faults.kube_proxy import Delay, Drop, Kill, KubeFaults, Point, Reject, call
 from devtools.kube.client import Json, Kube
 from devtools.kube.control_plane import Cluster
 from devtools.kube.fake_kubelet import Harness
@@ -169,13 +169,13 @@ def test_writes_whose_replies_are_lost_are_not_done_twice(
 
 
 @pytest.mark.parametrize(
-    "refusal", [Refuse(409), Refuse(429, retry_after_s=1), Refuse(500)], ids=["conflict", "too-many", "error"]
+    "rejection", [Reject(409), Reject(429, retry_after_s=1), Reject(500)], ids=["conflict", "too-many", "error"]
 )
 def test_a_server_that_rejects_every_second_write_only_takes_longer(
-    life: Life, begin: Callable[..., Operator], faults: KubeFaults, namespace: str, refusal: Refuse
+    life: Life, begin: Callable[..., Operator], faults: KubeFaults, namespace: str, rejection: Reject
 ) -> None:
     calls = iter(range(1_000_000))
-    every_second = faults.when(lambda each: within(namespace)(each) and next(calls) % 2 == 0, refusal, times=None)
+    every_second = faults.when(lambda each: within(namespace)(each) and next(calls) % 2 == 0, rejection, times=None)
     begin()
     life.live()
     assert every_second.fired
@@ -187,7 +187,7 @@ def test_a_server_that_rejects_every_second_write_only_takes_longer(
 def test_a_retry_after_header_is_honoured(
     life: Life, begin: Callable[..., Operator], faults: KubeFaults, namespace: str
 ) -> None:
-    busy = faults.when(within(namespace), Refuse(429, retry_after_s=3))
+    busy = faults.when(within(namespace), Reject(429, retry_after_s=3))
     begin()
     life.operated.apply()
     busy.wait()
@@ -289,7 +289,7 @@ def test_two_operators_at_once_create_one_driver_at_a_time(
     life: Life, begin: Callable[..., Operator], faults: KubeFaults, namespace: str
 ) -> None:
     """Without a Lease, which would not let them. Both may ask for the end of the same pod, each with its uid: it ends
-    once, and the pods that are made tell that no other was meant."""
+    once, and the number of created pods proves that no other pod ended."""
     plain = without_faults(life, begin, faults, namespace)
     for process in [begin(), begin()]:
         process.wait_ready()
@@ -339,5 +339,5 @@ def test_a_replica_that_cannot_renew_its_lease_ends(
 ) -> None:
     with operator(tmp_path, operator_kubeconfig, namespace, "--lease-namespace", namespace) as first:
         wait_until(lambda: "s3sink_operator_leading 1.0" in first.metrics(), "leads", seconds=10)
-        faults.when(call("update leases"), Refuse(500), times=None)
+        faults.when(call("update leases"), Reject(500), times=None)
         assert first.wait(30) == 75

@@ -1,4 +1,4 @@
-"""Refusals of the API server, others' objects, and the end of a sink, on a real API server.
+"""Rejections of the API server, others' objects, and the end of a sink, on a real API server.
 
 The harness plays the kubelet's part.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from devtools.faults.kube_proxy import KubeFaults, Refuse, call
+from devtools.faults.kube_proxy import KubeFaults, Reject, call
 from devtools.processes import wait_until
 from s3sink_operator import names
 from tests.support.operator_fixture import CHILD, DRIVER, SINK, TASK, Operated, StartOperator, condition
@@ -17,7 +17,7 @@ from tests.support.operator_fixture import CHILD, DRIVER, SINK, TASK, Operated, 
 pytestmark = pytest.mark.cluster
 
 
-# --- refusals and others' objects
+# --- rejections and others' objects
 
 
 def test_an_exceeded_quota_is_reported_with_the_message_of_the_api_server(
@@ -52,7 +52,7 @@ def test_an_older_crd_is_reported_and_drivers_run_all_the_same(
 ) -> None:
     """As an API server answers the apply of a field that its definition does not know."""
     words = "failed to create typed patch object: .status.memory: field not declared in schema"
-    faults.when(call("apply s3sinks/status"), Refuse(500, words))
+    faults.when(call("apply s3sinks/status"), Reject(500, words))
     start()
     alone.apply()
     ready = alone.wait_reason("OperatorError")

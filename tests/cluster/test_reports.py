@@ -27,7 +27,7 @@ def sink(kube: Kube, harness: Harness) -> Iterator[Operated]:
 def test_a_changed_state_in_a_report_is_observed_soon(
     sink: Operated, tmp_path: Path, operator_kubeconfig: Path, namespace: str
 ) -> None:
-    """Nothing but its report has changed: neither a pod nor the sink, of which watches would tell."""
+    """Nothing but its report has changed: neither a pod nor the sink, which have watches."""
     with operator(tmp_path, operator_kubeconfig, namespace):
         sink.started()
         sink.harness.report(DRIVER, report(RunState.RECOVERING))

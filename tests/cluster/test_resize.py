@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from devtools.faults.kube_proxy import KubeFaults, Refuse, Replay, call
+from devtools.faults.kube_proxy import KubeFaults, Reject, Replay, call
 from devtools.kube.client import Json, Kube
 from devtools.kube.fake_kubelet import Harness
 from devtools.operator_process import operator
@@ -126,7 +126,7 @@ def test_a_rejected_resize_restarts_the_driver_with_more_memory(
 ) -> None:
     """A quota, an admission plug-in, or pods of a kind that cannot be resized."""
     faults.when(
-        call("patch pods/resize"), Refuse(422, "Pod running on node without support for resize may not be updated")
+        call("patch pods/resize"), Reject(422, "Pod running on node without support for resize may not be updated")
     )
     begin()
     driver, before = hungers(sink)

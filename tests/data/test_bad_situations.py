@@ -75,7 +75,7 @@ def test_a_run_that_ends_after_repeated_store_failures_resumes_without_loss(
 ) -> None:
     spark_fixture.topics.create(topic)
     spark_fixture.topics.produce_values(topic, values(25))
-    impatient = replace(spark_fixture, endpoint=s3_proxy.endpoint, patience_s=0.5)
+    impatient = replace(spark_fixture, endpoint=s3_proxy.endpoint, max_elapsed_s=0.5)
     sink = impatient.sink([topic])
     with (
         s3_proxy.when(kind("UploadPart", key="+0+"), S3ErrorReply(503, "SlowDown"), times=None),

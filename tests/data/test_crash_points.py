@@ -33,7 +33,7 @@ GIVEN: dict[str, Any] = {"flush_size": 5, "max_records": 2, "part_size": "5Mi"}
 ALL = StopCondition(until_caught_up=True, publish_open=True)
 
 EFFECTS = {
-    "a try-out, an owner or the claim": lambda r: r.kind == "PutObject" and _is_start(r.key),
+    "a probe, an owner or the claim": lambda r: r.kind == "PutObject" and _is_start(r.key),
     "an intent": lambda r: r.kind == "PutObject" and "/intent/" in r.key,
     "the begin of an upload": lambda r: r.kind == "CreateMultipartUpload",
     "a part": lambda r: r.kind == "UploadPart",

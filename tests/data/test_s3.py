@@ -39,7 +39,7 @@ from sink_job.s3.request_body import Body
 pytestmark = pytest.mark.data
 
 MIN_PART = 5 << 20
-QUICK = RetryPolicy(patience_s=1.0, first_s=0.01, cap_s=0.2)
+QUICK = RetryPolicy(max_elapsed_s=1.0, first_s=0.01, cap_s=0.2)
 
 
 Server = TypeVar("Server", bound=VersityGW)
@@ -161,11 +161,11 @@ def test_an_object_is_streamed_in_chunks(s3: S3Client, key: str) -> None:
 
 def test_a_stream_does_not_mix_two_versions_of_an_object(s3: S3Client, key: str) -> None:
     s3.put(key, b"0123456789")
-    pieces = s3.stream(key, step=4)
-    assert next(pieces) == b"0123"
+    chunks = s3.stream(key, step=4)
+    assert next(chunks) == b"0123"
     s3.put(key, b"abcdefghij")
     with pytest.raises(PreconditionFailed):
-        next(pieces)
+        next(chunks)
 
 
 def test_objects_are_listed_in_order_over_pages(s3: S3Client, key: str) -> None:
@@ -197,7 +197,7 @@ def test_the_stores_clock_is_read(s3: S3Client, key: str) -> None:
 
 
 def test_parts_become_an_object_in_one_step(s3: S3Client, key: str) -> None:
-    contents: list[Body] = [os.urandom(MIN_PART), [os.urandom(MIN_PART), b"and a piece"], b"the tail"]
+    contents: list[Body] = [os.urandom(MIN_PART), [os.urandom(MIN_PART), b"and a rest"], b"the tail"]
     upload_id = s3.create_upload(key, content_type="application/json", content_encoding="gzip")
     parts = [s3.upload_part(key, upload_id, number, body) for number, body in enumerate(contents, start=1)]
     assert s3.head(key) is None
@@ -445,7 +445,7 @@ def test_denied_access_is_reported_with_the_required_permission(settings: S3Sett
 
 
 def test_a_short_outage_of_the_server_is_bridged_by_retries(settings: S3Settings, tmp_path: Path) -> None:
-    patient = RetryPolicy(patience_s=60, first_s=0.01, cap_s=0.1)
+    patient = RetryPolicy(max_elapsed_s=60, first_s=0.01, cap_s=0.1)
     with _running(VersityGW(tmp_path)) as server, ThreadPoolExecutor(1) as pool:
         s3 = S3Client(dataclasses.replace(settings, endpoint=server.endpoint, retry=patient))
         upload_id, parts = _upload(s3, "k", os.urandom(MIN_PART))

@@ -114,7 +114,7 @@ class Cluster:
     things: dict[tuple[str, str], Json] = field(default_factory=dict)
     report: Report | Unreachable | None = None
     others: Sequence[SinkResources] = ()
-    refusals: Sequence[Rejection] = ()
+    rejections: Sequence[Rejection] = ()
     nodes: dict[str, bool | None] = field(default_factory=dict)
     executors: Sequence[Json] | None = None
     rollout: RolloutGate = field(default_factory=RolloutGate)
@@ -167,7 +167,7 @@ class Cluster:
             executors=self.executors if self.executors is not None else self._usual_executors(),
             report=self.report if self.driver is not None else None,
             competitors=self.others,
-            rejections=self.refusals,
+            rejections=self.rejections,
             nodes=self.nodes,
             rollout=self.rollout,
         )

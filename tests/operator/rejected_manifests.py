@@ -1,4 +1,4 @@
-"""Manifests that the API server itself has to refuse: one for each rule of the CRD, with what its sentence says."""
+"""Manifests that the API server itself has to reject: one for each rule of the CRD, with what its sentence says."""
 
 from __future__ import annotations
 
@@ -193,11 +193,11 @@ def _owned() -> Iterator[tuple[str, Changes, str]]:
         yield f"Spark's {start}*, which the sink or its operator sets", {"spec.sparkConf": {f"{start}a": "1"}}, said
 
 
-REFUSED: Final[list[Any]] = [
+REJECTED: Final[list[Any]] = [
     *(pytest.param(document(*changes), said, id=sentence) for sentence, changes, said in _WRITTEN),
     *(pytest.param(document(changes), said, id=sentence) for sentence, changes, said in _owned()),
 ]
-"""A manifest, and what a sentence has that refuses it."""
+"""A manifest, and what a sentence has that rejects it."""
 
 CHANGED: Final[list[Any]] = [
     pytest.param({}, {"spec": {"s3": {"bucket": "other"}}}, "spec.s3.bucket is immutable", id="another bucket"),
@@ -218,4 +218,4 @@ CHANGED: Final[list[Any]] = [
     pytest.param({}, {"spec": {"sinkId": "a"}}, "spec.sinkId is immutable", id="a first ledger's name"),
     pytest.param({"spec.sinkId": "a"}, {"spec": {"sinkId": "b"}}, "spec.sinkId is immutable", id="another ledger"),
 ]
-"""Changes to a right manifest, a merge patch to it, and words of the sentence that refuses the patch."""
+"""Changes to a right manifest, a merge patch to it, and words of the sentence that rejects the patch."""

@@ -1,6 +1,6 @@
 """Specs at random, out of the CustomResourceDefinition's own schema: any field may take any value that fits its node.
 
-What the parser refuses is left out, one change at a time, so that many fields of a spec are unusual at once.
+What the parser rejects is left out, one change at a time, so that many fields of a spec are unusual at once.
 """
 
 from __future__ import annotations

@@ -101,14 +101,14 @@ def test_a_time_outside_of_the_calendar_is_clamped(ms: int) -> None:
     assert to_ms(to_timestamp(ms)) is not None
 
 
-def reconciled(look: Any, written: list[Decision], refusal: Rejection | None = None) -> float | None:
-    """One look by a reconciler whose look is `look`; what it writes is in `written`, and is refused once."""
+def reconciled(look: Any, written: list[Decision], rejection: Rejection | None = None) -> float | None:
+    """One look by a reconciler whose look is `look`; what it writes is in `written`, and is rejected once."""
     sink = running().sink
     store = SimpleNamespace(get=lambda *_: sink, version=lambda _: 1)
 
     async def apply(key: SinkKey, sink: Json, decision: Decision) -> ApplyResult:
         written.append(decision)
-        return ApplyResult(version="1", rejection=refusal if len(written) == 1 else None)
+        return ApplyResult(version="1", rejection=rejection if len(written) == 1 else None)
 
     async def asked(key: SinkKey, *, refresh: object) -> Observed:
         found: Observed = look(sink)
@@ -147,9 +147,9 @@ def test_a_rejected_status_is_reported_in_the_previous_one() -> None:
     def look(sink: Json) -> Observed:
         return Observed(sink=sink, spec=parse(sink).spec)
 
-    refusal = Rejection(kind="S3Sink", name="flights", status=422, reason="Invalid", message="lag: no", at_ms=START)
+    rejection = Rejection(kind="S3Sink", name="flights", status=422, reason="Invalid", message="lag: no", at_ms=START)
     written: list[Decision] = []
-    reconciled(look, written, refusal)
+    reconciled(look, written, rejection)
     reported = ready_of(written[1])
     assert (reported["status"], reported["reason"]) == ("Unknown", "OperatorError")
     assert "lag: no" in reported["message"]

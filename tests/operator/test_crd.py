@@ -24,11 +24,11 @@ from sink_job.api.reserved_properties import (
     KAFKA_OWNED,
     SPARK_OWNED,
     SPARK_OWNED_PREFIXES,
-    kafka_complaint,
-    spark_complaint,
+    kafka_property_error,
+    spark_property_error,
 )
 from sink_job.api.spec import Spec, parse_sink
-from tests.operator.rejected_manifests import CHANGED, REFUSED
+from tests.operator.rejected_manifests import CHANGED, REJECTED
 from tests.unit.api.manifests import HOURLY, TIME, accepted, document
 
 ROOT = Path(__file__).parents[2]
@@ -67,7 +67,7 @@ def rules() -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
             yield node, rule
 
 
-def complaints(manifest: Any) -> list[str]:
+def schema_errors(manifest: Any) -> list[str]:
     """What the schema alone says of a manifest."""
     return [error.message for error in jsonschema.Draft202012Validator(SCHEMA).iter_errors(manifest)]
 
@@ -188,13 +188,13 @@ def test_a_choice_has_the_supported_values_alone() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_fits_the_schema(example: Path) -> None:
-    assert complaints(yaml.safe_load(example.read_text(encoding="utf-8"))) == []
+    assert schema_errors(yaml.safe_load(example.read_text(encoding="utf-8"))) == []
 
 
 @pytest.mark.parametrize("changes", PARSED)
 def test_what_the_parser_takes_fits_the_schema(changes: list[dict[str, object]]) -> None:
     accepted(*changes)
-    assert complaints(document(*changes)) == []
+    assert schema_errors(document(*changes)) == []
 
 
 def test_each_rule_has_a_sentence_of_its_own() -> None:
@@ -229,28 +229,28 @@ def test_texts_and_lists_in_rules_are_bounded() -> None:
 
 @pytest.mark.parametrize("name", [*SPARK_OWNED, *SPARK_OWNED_PREFIXES])
 def test_a_spark_property_that_the_job_rejects_is_in_a_rule(name: str) -> None:
-    assert spark_complaint(name)
+    assert spark_property_error(name)
     assert any(json.dumps(name) in rule.cel for rule in RULES if rule.path == "spec.sparkConf")
 
 
 @pytest.mark.parametrize("name", list(KAFKA_OWNED))
 def test_a_kafka_property_that_the_job_rejects_is_in_a_rule(name: str) -> None:
-    assert kafka_complaint(name)
+    assert kafka_property_error(name)
     for path in ("spec.kafka.properties", "spec.kafka.propertySecrets"):
         assert any(json.dumps(name) in rule.cel for rule in RULES if rule.path == path)
 
 
 def test_every_rule_has_a_manifest_that_it_rejects() -> None:
-    shown = [case.values[-1] for case in (*REFUSED, *CHANGED)]
+    shown = [case.values[-1] for case in (*REJECTED, *CHANGED)]
     assert not [rule["message"] for _, rule in rules() if not any(said in rule["message"] for said in shown)]
 
 
-@pytest.mark.parametrize("said", sorted({case.values[-1] for case in (*REFUSED, *CHANGED)}))
+@pytest.mark.parametrize("said", sorted({case.values[-1] for case in (*REJECTED, *CHANGED)}))
 def test_the_expected_message_of_a_rejection_is_in_one_rule_only(said: str) -> None:
     assert sum(said in rule["message"] for _, rule in rules()) == 1
 
 
-@pytest.mark.parametrize(("manifest", "said"), [case for case in REFUSED if "40 characters" not in case.values[-1]])
+@pytest.mark.parametrize(("manifest", "said"), [case for case in REJECTED if "40 characters" not in case.values[-1]])
 def test_a_manifest_that_a_rule_rejects_is_rejected_by_the_parser(manifest: dict[str, Any], said: str) -> None:
     assert said
     with pytest.raises(InvalidSpec):

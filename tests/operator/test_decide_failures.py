@@ -27,7 +27,7 @@ def _evict(cluster: Cluster) -> None:
         ),
         pytest.param(lambda c: c.fail(DataLoss("gone")), "DataLoss", True, 2, id="data lost"),
         pytest.param(lambda c: c.fail(ObjectConflict("other")), "ObjectConflict", True, 2, id="an existing object"),
-        pytest.param(lambda c: c.fail(exit_code=2), "InvalidSpec", True, 2, id="a manifest that the job refuses"),
+        pytest.param(lambda c: c.fail(exit_code=2), "InvalidSpec", True, 2, id="a manifest that the job rejects"),
         pytest.param(lambda c: c.fail(exit_code=3), "LedgerFenced", True, 2, id="another driver"),
         pytest.param(
             lambda c: c.fail(TransientError("slow")), TransientError.reason, False, 0, id="Kafka that is away"
@@ -251,10 +251,10 @@ def test_a_rejection_is_reported_with_its_message_and_retried_later(status: int,
     cluster = Cluster()
     cluster.settle()
     cluster.remove("Pod", "flights-s3sink-driver")
-    refusal = Rejection(
+    rejection = Rejection(
         kind="Pod", name="flights-s3sink-driver", status=status, reason="x", message=message, at_ms=cluster.now
     )
-    cluster.refusals = [refusal]
+    cluster.rejections = [rejection]
     cluster.log.clear()
     cluster.settle()
     assert not actions(cluster)
@@ -272,11 +272,11 @@ def test_no_driver_is_created_while_the_status_cannot_clear_published() -> None:
     cluster.live()
     assert cluster.status["published"]
     cluster.edit(state="Running")
-    cluster.refusals = [
+    cluster.rejections = [
         Rejection(kind="S3Sink", name="flights", status=403, reason="Forbidden", message="no", at_ms=cluster.now)
     ]
     assert not cluster.decide().create
-    cluster.refusals = []
+    cluster.rejections = []
     cluster.live()
     assert cluster.ready == ("True", "Running")
     assert "published" not in cluster.status
@@ -290,8 +290,8 @@ def test_a_rejection_while_stopping_is_a_failure_of_the_operation_counted_once()
         cluster.kubelet()
     message = "denied by policy"
     for kind, name in (("ConfigMap", "flights-s3sink"), ("Pod", "flights-s3sink-operation")):
-        cluster.refusals = [
-            *cluster.refusals,
+        cluster.rejections = [
+            *cluster.rejections,
             Rejection(kind=kind, name=name, status=403, reason="Forbidden", message=message, at_ms=cluster.now),
         ]
         cluster.settle()
@@ -314,7 +314,7 @@ def test_any_rejected_write_is_reported_and_retried_after_a_minute(
     cluster = running()
     change(cluster)
     message = 'User "o" cannot patch resource "x" in API group ""'
-    cluster.refusals = [
+    cluster.rejections = [
         Rejection(kind=kind, name=name, status=403, reason="Forbidden", message=message, at_ms=cluster.now)
     ]
     cluster.settle()
@@ -327,7 +327,7 @@ def test_any_rejected_write_is_reported_and_retried_after_a_minute(
     assert waits <= MINUTE
     cluster.wait(MINUTE)
     assert cluster.decide().has_writes
-    cluster.refusals = []
+    cluster.rejections = []
     cluster.live()
     assert cluster.ready == ("True", "Running")
 

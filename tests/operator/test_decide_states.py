@@ -337,8 +337,8 @@ def test_a_deleted_sink_held_by_other_finalizers_is_not_ready() -> None:
 def test_the_rejection_of_a_pod_that_is_no_longer_needed_is_not_reported() -> None:
     cluster = running()
     task = names.operation_pod_name("flights")
-    refusal = Rejection(kind="Pod", name=task, status=403, reason="Forbidden", message="no quota", at_ms=cluster.now)
-    cluster.refusals = [refusal]
+    rejection = Rejection(kind="Pod", name=task, status=403, reason="Forbidden", message="no quota", at_ms=cluster.now)
+    cluster.rejections = [rejection]
     cluster.settle()
     assert not cluster.condition("WriteRejected")
     cluster.annotate({names.STATE_ANNOTATION: "Stopped"})

@@ -99,7 +99,7 @@ def test_further_conditions_are_shown_with_their_message() -> None:
 
 
 def test_a_status_with_next_to_nothing_in_it_can_be_shown() -> None:
-    """An older or newer operator may tell less."""
+    """An older or newer operator may report less."""
     for status in ({}, {"observedGeneration": 1}, {"progress": {"phase": "Running"}, "retry": {}, "attempts": [{}]}):
         sink = document() | {"status": status}
         assert view.detail(sink, START)
@@ -338,7 +338,7 @@ def test_offsets_are_reset_only_while_the_sink_is_stopped() -> None:
     }
 
 
-# -- refusals ----------------------------------------------------------------------------------------------------------
+# -- rejections --------------------------------------------------------------------------------------------------------
 
 
 def test_a_verb_that_is_missing_is_named() -> None:

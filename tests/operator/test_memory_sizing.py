@@ -74,9 +74,9 @@ def test_more_of_anything_never_needs_less(one: SizingInputs, other: SizingInput
 
 
 @given(inputs, st.integers(0, 1 << 40))
-def test_the_recommended_memory_covers_the_required_one_with_headroom(seen: SizingInputs, floor: int) -> None:
-    assert recommended(seen, minimum=floor) * 20 >= required(seen) * 23
-    assert recommended(seen, minimum=floor) >= floor
+def test_the_recommended_memory_covers_the_required_one_with_headroom(seen: SizingInputs, minimum: int) -> None:
+    assert recommended(seen, minimum=minimum) * 20 >= required(seen) * 23
+    assert recommended(seen, minimum=minimum) >= minimum
 
 
 @given(inputs, bounds)

@@ -148,7 +148,7 @@ def test_every_secret_is_mounted_in_a_folder_of_its_own() -> None:
     environment = {each["name"]: each.get("value") for each in main["env"]}
     assert environment["S3SINK_SECRETS_DIR"] == "/etc/s3sink/secrets"
     assert environment["S3SINK_CLUSTER"] == "c1"
-    assert "S3SINK_SECRETS_DIR" not in str(driver()["spec"]), "a folder that is not there would be refused"
+    assert "S3SINK_SECRETS_DIR" not in str(driver()["spec"]), "a folder that is not there would be rejected"
 
 
 def test_image_and_pull_secrets_of_the_spec_come_before_the_operators() -> None:
@@ -193,7 +193,7 @@ def test_a_pod_template_adds_and_never_takes_what_the_sink_depends_on() -> None:
 
 
 def test_a_volume_or_a_variable_of_a_pod_template_with_a_name_of_ours_gives_way_as_a_whole() -> None:
-    """Two sources merged into one would be refused, each time."""
+    """Two sources merged into one would be rejected, each time."""
     theirs = {
         "volumes": [{"name": "tmp", "persistentVolumeClaim": {"claimName": "big"}}],
         "containers": [
@@ -303,7 +303,7 @@ def test_an_account_of_the_users_own_is_what_all_pods_run_under() -> None:
 
 
 def test_a_cluster_that_assigns_uids_is_left_to_it() -> None:
-    """OpenShift refuses a uid outside of its namespace's range."""
+    """OpenShift rejects a uid outside of its namespace's range."""
     settings = replace(SETTINGS, run_as_user=None)
     made = sink(executor={"mode": "Cluster"})
     pods = [

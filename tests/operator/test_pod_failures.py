@@ -212,8 +212,8 @@ def test_a_rejection_keeps_the_message_of_the_api_server(
 
 
 def test_a_role_binding_with_another_role_has_the_action_to_take() -> None:
-    refusal = Rejection(kind="RoleBinding", name="f", status=422, reason="Invalid", message="roleRef", at_ms=0)
-    assert "delete it" in pod_failures.api_rejection(refusal).message
+    rejection = Rejection(kind="RoleBinding", name="f", status=422, reason="Invalid", message="roleRef", at_ms=0)
+    assert "delete it" in pod_failures.api_rejection(rejection).message
 
 
 @pytest.mark.parametrize(

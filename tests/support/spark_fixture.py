@@ -56,7 +56,7 @@ class SparkFixture:
     kafka_timeout_ms: int = KAFKA_TIMEOUT_MS
     discovery_interval_ms: int = 30_000
     hanging_after_ms: int = HANGING_AFTER_MS
-    patience_s: float = 5.0
+    max_elapsed_s: float = 5.0
 
     # -- running -----------------------------------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class SparkFixture:
             context = CoordinatorContext(
                 s3=replace(
                     S3Settings.of(sink.spec.s3, secrets),
-                    retry=RetryPolicy(patience_s=self.patience_s, first_s=0.02, cap_s=0.2),
+                    retry=RetryPolicy(max_elapsed_s=self.max_elapsed_s, first_s=0.02, cap_s=0.2),
                 ),
                 admin=admin,
                 engine=engine,

@@ -191,7 +191,7 @@ def loopback_settings(endpoint: str, bucket: str, credentials: Path) -> S3Settin
         endpoint=endpoint,
         path_style=True,
         credentials_dir=credentials,
-        retry=RetryPolicy(patience_s=5, first_s=0.02, cap_s=0.2),
+        retry=RetryPolicy(max_elapsed_s=5, first_s=0.02, cap_s=0.2),
     )
 
 

@@ -28,8 +28,8 @@ def received(connection: socket.socket) -> bytes:
     """All bytes up to the end of the connection."""
     connection.settimeout(_SECONDS)
     found = b""
-    while piece := connection.recv(1 << 16):
-        found += piece
+    while chunk := connection.recv(1 << 16):
+        found += chunk
     return found
 
 

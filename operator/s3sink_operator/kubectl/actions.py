@@ -179,7 +179,7 @@ def _request_errors(sink: Json, request: Json) -> list[str]:
     try:
         parse_sink({"apiVersion": sink["apiVersion"], "kind": sink["kind"], "metadata": meta, "spec": spec})
     except InvalidSpec as error:
-        return [each.removeprefix(f"{_RESET}.") for each in error.mistakes if each.startswith(_RESET)]
+        return [each.removeprefix(f"{_RESET}.") for each in error.errors if each.startswith(_RESET)]
     return []
 
 

@@ -309,8 +309,8 @@ def _not_found_message(kubectl: Kubectl, args: argparse.Namespace) -> str:
 
 
 def _flags(args: argparse.Namespace) -> list[str]:
-    given = {name: getattr(args, name.replace("-", "_")) for name in ("namespace", *_GLOBAL)}
-    flags = [f"--{name}={value}" for name, value in given.items() if value is not None]
+    options = {name: getattr(args, name.replace("-", "_")) for name in ("namespace", *_GLOBAL)}
+    flags = [f"--{name}={value}" for name, value in options.items() if value is not None]
     return [*flags, *(["--insecure-skip-tls-verify"] if args.insecure_skip_tls_verify else [])]
 
 

@@ -24,9 +24,9 @@ def service_account(sink: Sink, owner: Json) -> Json:
     """The ServiceAccount of the sink. It is created even if the spec names another one, so that an edited sink has the
     same objects as a new one."""
     made = child_object("v1", "ServiceAccount", names.service_account_name(sink.name), sink, owner)
-    if given := sink.spec.service_account.annotations:
-        digest = hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:16]
-        made["metadata"]["annotations"] = given | {ANNOTATIONS_HASH_ANNOTATION: digest}
+    if annotations := sink.spec.service_account.annotations:
+        digest = hashlib.sha256(json.dumps(annotations, sort_keys=True).encode()).hexdigest()[:16]
+        made["metadata"]["annotations"] = annotations | {ANNOTATIONS_HASH_ANNOTATION: digest}
     return made
 
 

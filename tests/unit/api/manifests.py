@@ -49,8 +49,8 @@ def accepted(*changes: Mapping[str, object], for_job: bool = True) -> Sink:
     return parse_sink(document(*changes), for_job=for_job)
 
 
-def mistakes(*changes: Mapping[str, object], for_job: bool = True) -> list[str]:
+def spec_errors(*changes: Mapping[str, object], for_job: bool = True) -> list[str]:
     """The errors of a manifest that must be invalid."""
     with pytest.raises(InvalidSpec) as raised:
         parse_sink(document(*changes), for_job=for_job)
-    return list(raised.value.mistakes)
+    return list(raised.value.errors)

@@ -56,7 +56,7 @@ def outcome(read: Callable[[], Sink]) -> Sink | tuple[str, ...]:
     try:
         return read()
     except InvalidSpec as error:
-        return error.mistakes
+        return error.errors
 
 
 @given(CHANGES)
@@ -68,7 +68,7 @@ def test_any_manifest_is_accepted_or_rejected_with_messages(
         assert parse_sink(found.model_dump(mode="json"), for_job=False) == found
     else:
         assert found
-        assert all(SENTENCE.fullmatch(mistake) for mistake in found)
+        assert all(SENTENCE.fullmatch(error) for error in found)
         assert len(set(found)) == len(found)
 
 
@@ -83,4 +83,4 @@ def test_text_and_plain_data_give_the_same_result(changes: list[tuple[tuple[int 
 def test_any_text_is_rejected_with_messages(text: str) -> None:
     found = outcome(lambda: load_sink(text))
     assert isinstance(found, tuple)
-    assert all(mistake and "\n" not in mistake for mistake in found)
+    assert all(error and "\n" not in error for error in found)

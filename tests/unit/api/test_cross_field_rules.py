@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.api.manifests import ABSENT, HOURLY, TIME, accepted, mistakes
+from tests.unit.api.manifests import ABSENT, HOURLY, TIME, accepted, spec_errors
 
 
 def case(sentence: str, changes: dict[str, object], *expected: str) -> Any:
@@ -162,7 +162,7 @@ INVALID = [
 
 @pytest.mark.parametrize(("changes", "expected"), INVALID)
 def test_an_invalid_combination_is_rejected(changes: dict[str, object], expected: list[str]) -> None:
-    assert mistakes(changes) == expected
+    assert spec_errors(changes) == expected
 
 
 VALID = [
@@ -196,14 +196,14 @@ def test_a_valid_combination_is_accepted(changes: dict[str, object], expected: l
 
 
 def test_a_dead_letter_topic_needs_tolerance() -> None:
-    assert mistakes({"spec.errors.deadLetterTopic": "rejected"}, for_job=False) == [
+    assert spec_errors({"spec.errors.deadLetterTopic": "rejected"}, for_job=False) == [
         "spec.errors.deadLetterTopic: rejected has no effect without spec.errors.tolerance: All"
     ]
 
 
 def test_the_dead_letter_topic_is_not_a_source_topic() -> None:
     errors = {"tolerance": "All", "deadLetterTopic": "flights"}
-    assert mistakes({"spec.errors": errors}, for_job=False) == [
+    assert spec_errors({"spec.errors": errors}, for_job=False) == [
         "spec.errors.deadLetterTopic: flights is also in spec.kafka.topics: the sink would read its own dead letters; "
         "use "
         "another topic"
@@ -226,19 +226,19 @@ def test_a_topics_pattern_matches_the_whole_name() -> None:
 
 
 def test_a_rule_ignores_a_field_with_an_invalid_value() -> None:
-    assert mistakes({"spec.rotation": {"flushSize": "many"}}) == [
+    assert spec_errors({"spec.rotation": {"flushSize": "many"}}) == [
         'spec.rotation.flushSize: "many" is not a whole number'
     ]
 
 
 def test_a_rule_ignores_a_misspelled_field() -> None:
-    assert mistakes({"spec.rotation": {"flushSiez": 90}}) == [
+    assert spec_errors({"spec.rotation": {"flushSiez": 90}}) == [
         "spec.rotation.flushSiez: is not a field of spec.rotation; did you mean flushSize?"
     ]
 
 
 def test_a_rule_applies_if_another_field_of_its_section_is_invalid() -> None:
-    assert mistakes({"spec.rotation": {"scope": "Everything"}}) == [
+    assert spec_errors({"spec.rotation": {"scope": "Everything"}}) == [
         "spec.rotation.scope: Everything is not one of Partition, Object",
         f"{NO_ROTATION}scheduleInterval, maxBytes",
     ]

@@ -47,5 +47,5 @@ def test_a_pattern_is_rejected_or_keeps_records_in_their_directory(pattern: str)
         check_path_format(pattern)
     except ValueError:
         return
-    printed = "".join(piece.text if piece.literal else "7" for piece in pattern_elements(pattern))
+    printed = "".join(element.text if element.literal else "7" for element in pattern_elements(pattern))
     assert not {"", ".", ".."} & set(printed.removesuffix("/").split("/"))

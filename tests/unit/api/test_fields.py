@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sink_job.api.reserved_properties import KAFKA_OWNED
-from tests.unit.api.manifests import ABSENT, HOURLY, TIME, accepted, mistakes
+from tests.unit.api.manifests import ABSENT, HOURLY, TIME, accepted, spec_errors
 
 
 def case(sentence: str, changes: dict[str, object], *expected: str) -> Any:
@@ -353,7 +353,7 @@ INVALID = [
 
 @pytest.mark.parametrize(("changes", "expected"), INVALID)
 def test_an_invalid_value_is_rejected(changes: dict[str, object], expected: list[str]) -> None:
-    assert mistakes(changes) == expected
+    assert spec_errors(changes) == expected
 
 
 VALID = [

@@ -8,7 +8,7 @@ import pytest
 
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.spec import Sink, load_sink
-from tests.unit.api.manifests import mistakes
+from tests.unit.api.manifests import spec_errors
 
 VALID = """
 apiVersion: s3sink.io/v1alpha1
@@ -25,7 +25,7 @@ spec:
 def errors_of(text: str) -> list[str]:
     with pytest.raises(InvalidSpec) as raised:
         load_sink(text)
-    return list(raised.value.mistakes)
+    return list(raised.value.errors)
 
 
 def valid_with(line: str) -> Sink:
@@ -59,19 +59,19 @@ def test_an_empty_field_gets_its_default() -> None:
 
 
 def test_an_empty_required_field_is_missing() -> None:
-    assert mistakes({"spec.s3.bucket": None}) == [
+    assert spec_errors({"spec.s3.bucket": None}) == [
         "spec.s3.bucket: is missing: bucket for the objects, for example flights-archive"
     ]
 
 
 def test_an_empty_property_is_an_error() -> None:
-    assert mistakes({"spec.kafka.properties": {"client.id": None}}) == [
+    assert spec_errors({"spec.kafka.properties": {"client.id": None}}) == [
         "spec.kafka.properties[client.id]: null is not text"
     ]
 
 
 def test_an_empty_list_item_is_an_error() -> None:
-    assert mistakes({"spec.kafka.topics": ["a", None]}) == ["spec.kafka.topics[1]: null is not text"]
+    assert spec_errors({"spec.kafka.topics": ["a", None]}) == ["spec.kafka.topics[1]: null is not text"]
 
 
 def test_anchors_and_merge_keys_are_supported() -> None:
@@ -154,32 +154,32 @@ def test_a_missing_version_and_kind_are_reported_with_their_values() -> None:
 
 
 def test_a_misspelled_field_gets_a_suggestion() -> None:
-    assert mistakes({"spec.s3.partsize": "6Mi"}) == [
+    assert spec_errors({"spec.s3.partsize": "6Mi"}) == [
         "spec.s3.partsize: is not a field of spec.s3; did you mean partSize?"
     ]
 
 
 def test_a_field_in_snake_case_gets_a_suggestion() -> None:
-    assert mistakes({"spec.s3.part_size": "6Mi"}) == [
+    assert spec_errors({"spec.s3.part_size": "6Mi"}) == [
         "spec.s3.part_size: is not a field of spec.s3; did you mean partSize?"
     ]
 
 
 def test_a_field_in_the_wrong_section_gets_a_suggestion() -> None:
-    assert mistakes({"spec.s3.maxOpenObjects": 5}) == [
+    assert spec_errors({"spec.s3.maxOpenObjects": 5}) == [
         "spec.s3.maxOpenObjects: is not a field of spec.s3; did you mean spec.rotation.maxOpenObjects?"
     ]
 
 
 def test_a_connector_key_gets_the_equivalent_field_as_suggestion() -> None:
     spec = {"kafka": {"bootstrapServers": "a:1", "topics": ["a"]}, "s3": {"bucket": "archive"}, "flush.size": 5}
-    assert mistakes({"spec": spec}) == [
+    assert spec_errors({"spec": spec}) == [
         "spec[flush.size]: is not a field of spec; did you mean spec.rotation.flushSize?"
     ]
 
 
 def test_an_unknown_field_without_a_similar_one_gets_no_suggestion() -> None:
-    assert mistakes({"spec.s3.zebra": 1}) == ["spec.s3.zebra: is not a field of spec.s3"]
+    assert spec_errors({"spec.s3.zebra": 1}) == ["spec.s3.zebra: is not a field of spec.s3"]
 
 
 def test_all_errors_are_reported_at_once() -> None:

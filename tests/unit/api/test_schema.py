@@ -22,7 +22,7 @@ FIELDS = list(every_field(Spec, ("spec",)))
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 
 
-def complaints(manifest: object) -> list[str]:
+def schema_errors(manifest: object) -> list[str]:
     """The errors of a JSON schema validator for a manifest."""
     validator = jsonschema.Draft202012Validator(SCHEMA)
     return [str(error.message) for error in validator.iter_errors(manifest)]
@@ -60,7 +60,7 @@ def _types(part: Any) -> list[Any]:
 
 @pytest.mark.parametrize("changes", [{}, HOURLY, TIME], ids=["small", "hourly", "by a pattern"])
 def test_the_schema_accepts_what_the_parser_accepts(changes: dict[str, object]) -> None:
-    assert complaints(document(changes)) == []
+    assert schema_errors(document(changes)) == []
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_schema_accepts_what_the_parser_accepts(changes: dict[str, object]) 
     ids=str,
 )
 def test_the_schema_rejects_what_it_can_express(changes: dict[str, object]) -> None:
-    assert complaints(document(changes))
+    assert schema_errors(document(changes))
 
 
 def test_a_dumped_manifest_parses_to_the_same_sink() -> None:
@@ -102,7 +102,7 @@ def test_the_field_reference_is_up_to_date() -> None:
 def test_an_example_is_accepted_by_parser_and_schema(example: Path) -> None:
     text = example.read_text(encoding="utf-8")
     load_sink(text)
-    assert complaints(yaml.safe_load(text)) == []
+    assert schema_errors(yaml.safe_load(text)) == []
 
 
 def test_there_are_examples() -> None:

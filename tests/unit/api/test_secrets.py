@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from sink_job.api.reserved_properties import is_secret
 from sink_job.api.spec import KafkaSpec, ObjectSettings
-from tests.unit.api.manifests import accepted, mistakes
+from tests.unit.api.manifests import accepted, spec_errors
 
 SECRET = "hunter2"
 CARRIERS = {
@@ -43,7 +43,7 @@ WRONG_PLACES = [
 
 @pytest.mark.parametrize("changes", WRONG_PLACES)
 def test_a_secret_in_the_wrong_place_is_not_shown(changes: dict[str, object]) -> None:
-    assert SECRET not in "\n".join(mistakes(changes))
+    assert SECRET not in "\n".join(spec_errors(changes))
 
 
 def test_the_repr_of_a_sink_has_no_secrets() -> None:

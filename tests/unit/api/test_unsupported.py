@@ -18,7 +18,7 @@ from sink_job.api.enums import (
     TimestampExtractor,
     Tolerance,
 )
-from tests.unit.api.manifests import accepted, mistakes
+from tests.unit.api.manifests import accepted, spec_errors
 
 UNSUPPORTED = [
     (
@@ -53,7 +53,7 @@ UNSUPPORTED = [
     ("changes", "sentence"), UNSUPPORTED, ids=[sentence.split(":")[0] for _, sentence in UNSUPPORTED]
 )
 def test_an_unsupported_setting_is_rejected_by_name(changes: dict[str, object], sentence: str) -> None:
-    assert mistakes(changes) == [sentence]
+    assert spec_errors(changes) == [sentence]
 
 
 @pytest.mark.parametrize(
@@ -74,14 +74,14 @@ def test_every_value_is_either_supported_or_rejected() -> None:
         "spec.errors.onNullValue": OnNullValue,
         "spec.errors.tolerance": Tolerance,
     }
-    refused = {
+    rejected = {
         str(value)
         for field, kind in choices.items()
         for value in kind
-        if (field, str(value)) not in _supported() and mistakes({field: str(value)})
+        if (field, str(value)) not in _supported() and spec_errors({field: str(value)})
     }
     built = {value for _, value in _supported()}
-    assert refused | built == {str(value) for kind in choices.values() for value in kind}
+    assert rejected | built == {str(value) for kind in choices.values() for value in kind}
 
 
 def _supported() -> set[tuple[str, str]]:

@@ -36,7 +36,7 @@ def test_valid_values_pass_through_byte_for_byte() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "complaint"),
+    ("value", "error"),
     [
         (b"", "the value is empty"),
         (b" \n", "the value is empty"),
@@ -51,9 +51,9 @@ def test_valid_values_pass_through_byte_for_byte() -> None:
         (b"[" * 100_000, "the value is JSON nested too deeply"),
     ],
 )
-def test_a_value_that_is_not_json_is_rejected(value: bytes, complaint: str) -> None:
+def test_a_value_that_is_not_json_is_rejected(value: bytes, error: str) -> None:
     found = convert([b"1", value, b'{"a":1}'])
-    assert found.rejected == [(1, complaint)]
+    assert found.rejected == [(1, error)]
     assert kept(found) == [b"1", None, b'{"a":1}']
 
 
@@ -124,9 +124,9 @@ def test_a_field_name_may_contain_any_character(name: str) -> None:
 def test_a_number_out_of_range_is_rejected_only_in_an_extracted_field() -> None:
     values: list[bytes | None] = [b'{"a":1e999}', b'{"b":1e999}']
     assert convert(values).rejected == []
-    ((row, complaint),) = convert(values, "a").rejected
+    ((row, error),) = convert(values, "a").rejected
     assert row == 0
-    assert complaint.startswith("a required field of the value cannot be read: Number out of range")
+    assert error.startswith("a required field of the value cannot be read: Number out of range")
 
 
 def test_a_slice_of_a_batch_is_converted_like_a_separate_batch() -> None:

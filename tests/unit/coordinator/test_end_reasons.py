@@ -244,7 +244,7 @@ def test_a_conflict_over_what_the_driver_has_written_itself_is_a_success(
     assert sink_fixture.offsets() == OBJECTS
 
 
-def test_a_conflict_over_the_place_of_another_sink_is_refused() -> None:
+def test_a_conflict_over_the_place_of_another_sink_is_rejected() -> None:
     store = MemoryS3()
     s3: Any = store
     claim_ledger(s3, "sink/", Owner("c", "n", "one", "id"))

@@ -60,7 +60,7 @@ class MemoryS3:
 
 
 class Interrupted(FileConsumerGroup):
-    """A Kafka that does something else between two questions for the log ends, and loses patience after many."""
+    """A Kafka that does something else between two questions for the log ends, and gives up after many."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(LOG, path)

@@ -67,14 +67,14 @@ def test_a_report_counts_what_the_recovery_has_published(tracker: Progress) -> N
     assert (report.totals.objects, report.last_publish, report.memory.max_open_objects) == (1, NOW, 2)
 
 
-def refused(offsets: range) -> TaskResult:
+def rejected(offsets: range) -> TaskResult:
     reported = tuple(RejectedRecord(offset, f"bad {offset}") for offset in offsets)
     return TaskResult(STATE.partitions[str(TP)], TaskCounters(rejected=len(offsets)), rejected=reported[:10])
 
 
 def test_dropped_records_are_a_warning_with_the_first_offsets_and_how_many(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        log_rejected({TP: refused(range(12, 1_300)), TopicPartition("flights", 1): refused(range(0))})
+        log_rejected({TP: rejected(range(12, 1_300)), TopicPartition("flights", 1): rejected(range(0))})
     assert [record.getMessage() for record in caplog.records] == [
         "flights-0: dropped 1,288 rejected records (spec.errors.tolerance: All): offset 12: bad 12; offset 13: bad "
         "13; offset 14: bad 14; and 1,285 more"
@@ -83,7 +83,7 @@ def test_dropped_records_are_a_warning_with_the_first_offsets_and_how_many(caplo
 
 def test_a_single_dropped_record_is_logged_completely(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        log_rejected({TP: refused(range(12, 13))})
+        log_rejected({TP: rejected(range(12, 13))})
     assert [record.getMessage() for record in caplog.records] == [
         "flights-0: dropped 1 rejected record (spec.errors.tolerance: All): offset 12: bad 12"
     ]

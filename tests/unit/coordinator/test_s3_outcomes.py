@@ -33,7 +33,7 @@ OUTCOMES = [
     PreconditionFailed, Conflict, NotFound, NoSuchUpload, InvalidPart, EntityTooSmall, ChecksumMismatch
 ]  # fmt: skip
 REQUESTS = {
-    "the put of a try-out": ("put", "/probe/"),
+    "the put of a probe": ("put", "/probe/"),
     "the put of an owner": ("put", "owner.json"),
     "the put of a topic's owner": ("put", "/topics/log/"),
     "the put of the first claim": ("put", f"/ledger/{1:020d}"),

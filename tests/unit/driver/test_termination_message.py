@@ -43,5 +43,5 @@ def test_without_a_file_of_the_kubelet_nothing_is_written(file: Path) -> None:
 def test_a_secret_is_redacted_in_the_termination_message(file: Path) -> None:
     file.touch()
     SECRETS.hide(["hunter2hunter2"])
-    termination_message.failed(AccessDenied("hunter2hunter2 is refused"))
+    termination_message.failed(AccessDenied("hunter2hunter2 is rejected"))
     assert "hunter2" not in file.read_text()

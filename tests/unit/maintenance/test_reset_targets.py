@@ -48,7 +48,7 @@ def test_all_errors_of_a_request_are_reported_together() -> None:
     ]
     with pytest.raises(InvalidSpec) as rejected:
         starts("Offsets", partitions=partitions)
-    assert rejected.value.mistakes == (
+    assert rejected.value.errors == (
         "spec.offsets.reset.partitions[0].topic: this sink does not read other; it reads log",
         "spec.offsets.reset.partitions[1].partition: 2 does not exist; log has partitions 0 to 1",
         "spec.offsets.reset.partitions[2].offset: 9 is not between 10 and 100, the bounds of the log of log-0",

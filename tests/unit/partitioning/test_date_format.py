@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sink_job.api.date_pattern import pattern_elements
-from sink_job.partitioning.date_format import compile_pieces
+from sink_job.partitioning.date_format import compile_elements
 from sink_job.partitioning.time_zones import zone
 from tests.unit.rotation.clocks import at
 
@@ -13,7 +13,7 @@ NOON = "2024-02-05T11:07:09.045"
 
 
 def text(pattern: str, instant: str = NOON, *, zone_name: str = "UTC", locale: str = "en") -> str:
-    return compile_pieces(pattern_elements(pattern), zone=zone(zone_name), locale=locale)(at(instant))
+    return compile_elements(pattern_elements(pattern), zone=zone(zone_name), locale=locale)(at(instant))
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_the_week_year_can_differ_from_the_year_of_the_day() -> None:
 
 
 def test_a_time_in_microseconds_that_is_read_as_milliseconds_is_in_a_distant_year() -> None:
-    far = compile_pieces(pattern_elements("'year'=YYYY/'month'=MM/'day'=dd"), zone=zone("Europe/Berlin"), locale="en")
+    far = compile_elements(pattern_elements("'year'=YYYY/'month'=MM/'day'=dd"), zone=zone("Europe/Berlin"), locale="en")
     assert far(1_700_000_000_000_000) == "year=55840/month=11/day=08"
 
 
 def test_a_year_before_the_common_era_is_negative_except_as_year_of_era() -> None:
-    ancient = compile_pieces(pattern_elements("yyyy YYYY yy"), zone=zone("UTC"), locale="en")
+    ancient = compile_elements(pattern_elements("yyyy YYYY yy"), zone=zone("UTC"), locale="en")
     assert ancient(-65_000_000_000_000) == "-0090 0091 90"
 
 

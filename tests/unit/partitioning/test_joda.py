@@ -18,7 +18,7 @@ import pytest
 
 from sink_job.api.date_pattern import pattern_elements
 from sink_job.partitioning import iso8601
-from sink_job.partitioning.date_format import compile_pieces
+from sink_job.partitioning.date_format import compile_elements
 from sink_job.partitioning.time_zones import DAY, HOUR, zone
 from sink_job.partitioning.timestamp_extractor import LIMIT, TimeBuckets
 from sink_job.rotation.schedule import Schedule
@@ -99,7 +99,7 @@ def test_time_paths_equal_those_of_joda_time(joda: Callable[[Sequence[str]], lis
     ours = []
     for (name, duration, pattern, locale), time in zip(asked, times, strict=True):
         _, (start,) = TimeBuckets(zone(name), duration).of(np.array([time], np.int64))
-        ours.append(compile_pieces(pattern_elements(pattern), zone=zone(name), locale=locale)(start))
+        ours.append(compile_elements(pattern_elements(pattern), zone=zone(name), locale=locale)(start))
     check(joda, questions, ours)
 
 
@@ -124,5 +124,5 @@ def _ours(text: str) -> str:
     try:
         time = iso8601.parse(text)
     except ValueError:
-        return "refused"
-    return str(time) if abs(time) < LIMIT else "refused"
+        return "rejected"
+    return str(time) if abs(time) < LIMIT else "rejected"

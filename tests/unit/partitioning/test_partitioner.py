@@ -126,7 +126,7 @@ def test_the_encoded_characters_depend_on_the_delimiter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "complaint"),
+    ("value", "error"),
     [
         (MISSING, 'field "f" is missing'),
         (1.0, 'field "f" holds a number with a fraction, not text, an integer or a boolean'),
@@ -134,11 +134,11 @@ def test_the_encoded_characters_depend_on_the_delimiter() -> None:
         ({}, 'field "f" holds an object, not text, an integer or a boolean'),
     ],
 )
-def test_a_field_that_cannot_be_in_a_path_is_rejected(value: object, complaint: str) -> None:
+def test_a_field_that_cannot_be_in_a_path_is_rejected(value: object, error: str) -> None:
     columns = partition(by_field("f"), fields={"f": ["x", value, "y", value]})
     assert paths(columns) == ["f=x", None, "f=y", None]
     assert columns.codes[1] == REJECTED_PATH
-    assert columns.rejected == [(1, complaint), (3, complaint)]
+    assert columns.rejected == [(1, error), (3, error)]
 
 
 def test_values_that_are_equal_in_python_have_different_paths() -> None:

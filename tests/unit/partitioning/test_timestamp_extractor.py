@@ -29,11 +29,11 @@ int64s = st.sampled_from([time for time in ENDS if -(2**63) <= time < 2**63]) | 
 def test_a_kafka_timestamp_is_rejected_if_and_only_if_it_is_out_of_range(column: list[int]) -> None:
     times, rejected = kafka_times(np.array(column, np.int64))
     assert times.tolist() == column
-    assert dict(rejected) == {row: complaint for row, time in enumerate(column) if (complaint := complaint_about(time))}
+    assert dict(rejected) == {row: error for row, time in enumerate(column) if (error := time_error(time))}
     assert [row for row, _ in rejected] == sorted(row for row, _ in rejected)
 
 
-def complaint_about(time: int) -> str | None:
+def time_error(time: int) -> str | None:
     if time == -1:
         return "the record has no Kafka timestamp"
     return "the Kafka timestamp is out of range" if abs(time) >= LIMIT else None
@@ -68,7 +68,7 @@ def test_a_field_is_converted_to_a_time(value: object, expected: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "complaint"),
+    ("value", "error"),
     [
         (MISSING, 'field "a.ts" is missing'),
         (None, 'field "a.ts" holds null, not milliseconds or ISO 8601'),
@@ -83,9 +83,9 @@ def test_a_field_is_converted_to_a_time(value: object, expected: int) -> None:
         ("99999999999999999999", "field \"a.ts\" holds '99999999999999999999': not an ISO 8601 time"),
     ],
 )
-def test_a_field_without_a_valid_time_is_rejected(value: object, complaint: str) -> None:
-    assert field_times("a.ts", [5, value, 6])[1] == [(1, complaint)]
-    assert field_times("a.ts", [value])[1] == [(0, complaint)]
+def test_a_field_without_a_valid_time_is_rejected(value: object, error: str) -> None:
+    assert field_times("a.ts", [5, value, 6])[1] == [(1, error)]
+    assert field_times("a.ts", [value])[1] == [(0, error)]
 
 
 texts = st.datetimes().map(lambda moment: moment.isoformat(timespec="seconds") + "Z")

@@ -15,13 +15,13 @@ TOMBSTONE = "tombstone"
 
 @dataclass(frozen=True)
 class OneRecord:
-    """A record as the rotator sees it: path None is rejected; `path_refused` distinguishes the two kinds."""
+    """A record as the rotator sees it: path None is rejected; `path_rejected` distinguishes the two kinds."""
 
     offset: int
     path: str | None
     time: int | None = None
     size: int = 0
-    path_refused: bool = False
+    path_rejected: bool = False
 
 
 @dataclass
@@ -79,7 +79,7 @@ class NaiveRotator:
 
     def record(self, record: OneRecord) -> None:
         self.next = record.offset + 1
-        if record.path is None and not record.path_refused:
+        if record.path is None and not record.path_rejected:
             return
         if record.time is not None:
             self.last_time = record.time

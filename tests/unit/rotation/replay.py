@@ -30,7 +30,7 @@ def rows_of(records: Sequence[OneRecord]) -> Rows:
     """The columns of `records`; times are there when any record has one."""
     paths = list(dict.fromkeys(r.path for r in records if r.path is not None))
     codes = [
-        (REJECTED_PATH if r.path_refused else REJECTED) if r.path is None else paths.index(r.path) for r in records
+        (REJECTED_PATH if r.path_rejected else REJECTED) if r.path is None else paths.index(r.path) for r in records
     ]
     timed = any(r.time is not None for r in records)
     return Rows(

@@ -40,7 +40,7 @@ DELAYS = [0, 0, 1, 1, 10, -15, 70]
 
 @st.composite
 def rounds(draw: st.DrawFn, *, most: int = 5) -> list[Round]:
-    """Rounds whose clock never goes back, with gaps in the offsets, refused records and late ones.
+    """Rounds whose clock never goes back, with gaps in the offsets, rejected records and late ones.
 
     A record is made of three drawn bytes: one draw for a batch is many times quicker than some for every record.
     """
@@ -60,8 +60,8 @@ def rounds(draw: st.DrawFn, *, most: int = 5) -> list[Round]:
                 time += DELAYS[two // len(GAPS) % len(DELAYS)]
                 which = one % (3 * len(paths) + 2)
                 path = paths[which % len(paths)] if which < 3 * len(paths) else None
-                refused = which == 3 * len(paths) + 1
-                batches[-1].append(OneRecord(offset, path, time if timed else None, three % 31, refused))
+                rejected = which == 3 * len(paths) + 1
+                batches[-1].append(OneRecord(offset, path, time if timed else None, three % 31, rejected))
                 offset += 1
         offset += pause % 2
         found.append(Round(now, batches, offset))

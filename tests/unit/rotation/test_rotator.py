@@ -23,13 +23,13 @@ def record(offset: int, path: str | None = "a", time: int | None = None, size: i
     return OneRecord(offset, path, time, size)
 
 
-def refused(offset: int) -> OneRecord:
-    """Refused by the converter or the null policy."""
+def rejected(offset: int) -> OneRecord:
+    """Rejected by the converter or the null policy."""
     return OneRecord(offset, None)
 
 
-def refused_path(offset: int, time: int) -> OneRecord:
-    return OneRecord(offset, None, time, path_refused=True)
+def rejected_path(offset: int, time: int) -> OneRecord:
+    return OneRecord(offset, None, time, path_rejected=True)
 
 
 def run(settings: RotationPolicy, *rounds: tuple[int, list[OneRecord]]) -> Replay:
@@ -224,30 +224,30 @@ def test_max_bytes_counts_over_rounds_and_starts_again_after_a_close() -> None:
     assert closed(replay) == [[("a", [0]), ("b", [1, 2])], [("a", [3, 4])]]
 
 
-def test_a_refused_record_triggers_no_rule_and_does_not_count() -> None:
+def test_a_rejected_record_triggers_no_rule_and_does_not_count() -> None:
     settings = RotationPolicy(flush_size=2, schedule=HOURLY)
-    replay = run(settings, (0, [record(0), refused(1), refused(2)]), (1, [record(3)]))
+    replay = run(settings, (0, [record(0), rejected(1), rejected(2)]), (1, [record(3)]))
     assert closed(replay) == [[("a", [0, 3])]]
 
 
-def test_a_round_of_refused_records_closes_by_the_schedule_only_at_its_end() -> None:
-    replay = run(RotationPolicy(schedule=HOURLY), (0, [record(0)]), (HOUR, [refused(1)]))
+def test_a_round_of_rejected_records_closes_by_the_schedule_only_at_its_end() -> None:
+    replay = run(RotationPolicy(schedule=HOURLY), (0, [record(0)]), (HOUR, [rejected(1)]))
     assert closed(replay) == [[("a", [0])]]
     assert replay.state.committable == 2
 
 
-def test_a_refused_path_can_set_the_base() -> None:
-    records = [refused_path(0, time=0), record(1, time=5), record(2, time=10)]
+def test_a_rejected_path_can_set_the_base() -> None:
+    records = [rejected_path(0, time=0), record(1, time=5), record(2, time=10)]
     assert closed(run(RotationPolicy(interval=10), (0, records))) == [[("a", [1])]]
 
 
-def test_a_refused_path_moves_the_last_time_and_closes_nothing() -> None:
-    replay = run(RotationPolicy(interval=10), (0, [record(0, time=0), refused_path(1, time=99)]))
+def test_a_rejected_path_moves_the_last_time_and_closes_nothing() -> None:
+    replay = run(RotationPolicy(interval=10), (0, [record(0, time=0), rejected_path(1, time=99)]))
     assert replay.state.last_time == 99
     assert closed(replay) == []
 
 
-def test_a_record_refused_by_its_converter_does_not_set_the_base() -> None:
+def test_a_record_rejected_by_its_converter_does_not_set_the_base() -> None:
     records = [OneRecord(0, None, time=0), record(1, time=5), record(2, time=10)]
     replay = run(RotationPolicy(interval=10), (0, records))
     assert closed(replay) == []
@@ -296,12 +296,12 @@ def test_a_close_moves_the_committable_offset_behind_the_last_written_record() -
 
 def test_with_nothing_open_the_committable_offset_is_the_next_one_to_read() -> None:
     replay = Replay(RotationPolicy(flush_size=2))
-    replay.round(Round(0, [[record(0), record(1), refused(2)]], 10))
+    replay.round(Round(0, [[record(0), record(1), rejected(2)]], 10))
     assert replay.state.committable == 10
 
 
-def test_offsets_refused_behind_a_close_are_not_committable_while_something_is_open() -> None:
-    replay = run(RotationPolicy(flush_size=2), (0, [record(0), record(1), refused(2), record(3)]))
+def test_offsets_rejected_behind_a_close_are_not_committable_while_something_is_open() -> None:
+    replay = run(RotationPolicy(flush_size=2), (0, [record(0), record(1), rejected(2), record(3)]))
     assert replay.state.committable == 2
 
 

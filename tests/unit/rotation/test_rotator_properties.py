@@ -51,7 +51,7 @@ def test_batches_do_not_matter(settings: RotationPolicy, rounds: list[Round], da
     for this in rounds:
         records = [record for batch in this.batches for record in batch]
         whole.round(Round(this.now, [records] if records else [], this.end))
-        split.round(Round(this.now, pieces(records, data), this.end))
+        split.round(Round(this.now, sublists(records, data), this.end))
     assert (split.closed, split.open, split.state) == (whole.closed, whole.open, whole.state)
 
 
@@ -61,9 +61,9 @@ def test_rounds_under_one_clock_cut_like_one_round(
 ) -> None:
     whole, split = Replay(settings), Replay(settings)
     for this in rounds:
-        records = [record for batch in this.batches for record in batch if not record.path_refused]
+        records = [record for batch in this.batches for record in batch if not record.path_rejected]
         whole.round(Round(this.now, [records] if records else [], this.end))
-        parts = pieces(records, data) or [[]]
+        parts = sublists(records, data) or [[]]
         for part in parts[:-1]:
             split.round(Round(this.now, [part], part[-1].offset + 1))
         split.round(Round(this.now, [parts[-1]] if parts[-1] else [], this.end))
@@ -131,8 +131,8 @@ def test_a_long_batch_is_cut_where_its_records_say() -> None:
     assert [sorted(path for path, *_ in group) for group in replay.closed] == [["a", "b"]] * 200
 
 
-def pieces(records: list[OneRecord], data: st.DataObject) -> list[list[OneRecord]]:
-    """`records` in pieces of random lengths, none of them empty."""
+def sublists(records: list[OneRecord], data: st.DataObject) -> list[list[OneRecord]]:
+    """`records` in sublists of random lengths, none of them empty."""
     found = []
     while records:
         length = data.draw(st.integers(1, len(records)))

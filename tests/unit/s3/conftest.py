@@ -127,8 +127,8 @@ def secret(tmp_path: Path) -> Path:
     return directory
 
 
-PATIENT = RetryPolicy(patience_s=60, first_s=0.002, cap_s=0.02, conflicts=3)
-IMPATIENT = dataclasses.replace(PATIENT, patience_s=0.1)
+PATIENT = RetryPolicy(max_elapsed_s=60, first_s=0.002, cap_s=0.02, conflicts=3)
+IMPATIENT = dataclasses.replace(PATIENT, max_elapsed_s=0.1)
 
 
 @pytest.fixture

@@ -227,7 +227,7 @@ def test_a_permanent_failure_is_not_retried(
 
 def test_cancel_retries_ends_a_pause_at_once(settings: S3Settings, store: ScriptedStore) -> None:
     store.otherwise = SLOW_DOWN
-    s3 = S3Client(dataclasses.replace(settings, retry=RetryPolicy(first_s=3600, cap_s=3600, patience_s=7200)))
+    s3 = S3Client(dataclasses.replace(settings, retry=RetryPolicy(first_s=3600, cap_s=3600, max_elapsed_s=7200)))
     with ThreadPoolExecutor(1) as pool:
         put = pool.submit(s3.put, "k", b"body")
         s3.cancel_retries()

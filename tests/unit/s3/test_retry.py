@@ -9,12 +9,12 @@ from sink_job.s3 import RetryPolicy
 DEFAULT = RetryPolicy()
 
 
-def _pauses(policy: RetryPolicy, seed: int, *, attempt_s: float = 0.0, floor_s: float = 0.0) -> list[float]:
+def _pauses(policy: RetryPolicy, seed: int, *, attempt_s: float = 0.0, retry_after_s: float = 0.0) -> list[float]:
     """The pauses of a request that never succeeds. Each attempt takes `attempt_s` seconds."""
     jitter, since_first = random.Random(seed), 0.0
     pauses: list[float] = []
     for failures in count(1):
-        pause = policy.pause(failures, since_first, jitter, floor_s)
+        pause = policy.pause(failures, since_first, jitter, retry_after_s)
         if pause is None:
             return pauses
         pauses.append(pause)
@@ -46,15 +46,15 @@ def test_two_clients_have_different_pauses() -> None:
 
 
 def test_the_last_attempt_starts_at_the_end_of_the_retry_time() -> None:
-    assert sum(_pauses(DEFAULT, 7)) == DEFAULT.patience_s
+    assert sum(_pauses(DEFAULT, 7)) == DEFAULT.max_elapsed_s
 
 
 def test_the_pause_that_the_store_requests_is_honoured() -> None:
-    assert DEFAULT.pause(1, 0.0, random.Random(1), floor_s=5.0) == 5.0
+    assert DEFAULT.pause(1, 0.0, random.Random(1), retry_after_s=5.0) == 5.0
 
 
 def test_the_pause_that_the_store_requests_is_limited_by_the_cap() -> None:
-    assert DEFAULT.pause(1, 0.0, random.Random(1), floor_s=3600.0) == DEFAULT.cap_s
+    assert DEFAULT.pause(1, 0.0, random.Random(1), retry_after_s=3600.0) == DEFAULT.cap_s
 
 
 def test_slow_attempts_do_not_extend_the_retry_time() -> None:

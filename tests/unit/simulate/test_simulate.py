@@ -225,7 +225,7 @@ def test_blank_lines_are_skipped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "complaint"),
+    ("line", "error"),
     [
         ("nope", "is not JSON: invalid character"),
         ("[]", "Expected `object`, got `array`"),
@@ -251,10 +251,10 @@ def test_blank_lines_are_skipped() -> None:
         ('{"write": [{"topic": "t", "partition": 0, "offset": 9, "value": 1, "value_base64": ""}]}', "set either"),
     ],
 )
-def test_an_invalid_line_is_reported_with_its_number(line: str, complaint: str) -> None:
+def test_an_invalid_line_is_reported_with_its_number(line: str, error: str) -> None:
     with pytest.raises(InvalidSpec, match=r"records, line 3: ") as raised:
         run(sink(), write(record(5)), "", line)
-    assert complaint in str(raised.value)
+    assert error in str(raised.value)
 
 
 def test_a_line_that_is_not_utf_8_is_reported() -> None:

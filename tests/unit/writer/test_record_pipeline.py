@@ -49,7 +49,7 @@ def test_rows_have_offsets_paths_and_the_sizes_of_their_lines() -> None:
     assert (prepared.errors, prepared.ignored) == ([], 0)
 
 
-def test_a_value_that_is_refused_is_an_error_and_has_no_effect() -> None:
+def test_a_value_that_is_rejected_is_an_error_and_has_no_effect() -> None:
     prepared = prepare(pipeline(), [b"1", b"nope", b"2"])
     assert prepared.rows.codes.tolist() == [0, REJECTED, 0]
     assert prepared.errors == [(1, 11, "the value is not JSON: invalid character (byte 1)")]
@@ -65,7 +65,7 @@ def test_a_null_is_an_error_or_ignored_as_the_policy_says(null: bytes | None) ->
     assert [error.row for error in ignored.errors] == [2]
 
 
-def test_a_path_that_is_refused_is_an_error_of_its_own_kind() -> None:
+def test_a_path_that_is_rejected_is_an_error_of_its_own_kind() -> None:
     found = pipeline(partitioner={"type": "Field", "fields": ["a.b"]})
     prepared = prepare(found, [b'{"a":{"b":"x"}}', b"{}", b"nope"])
     assert prepared.rows.codes.tolist() == [0, REJECTED_PATH, REJECTED]
@@ -108,7 +108,7 @@ def test_a_key_may_grow_too_long_with_its_offset() -> None:
     assert prepared.rows.codes.tolist() == [0, 0, REJECTED_PATH]
 
 
-def test_a_batch_may_be_refused_as_a_whole() -> None:
+def test_a_batch_may_be_rejected_as_a_whole() -> None:
     found = pipeline(partitioner={"type": "Field", "fields": ["f"]})
     prepared = prepare(found, [None, b"x"])
     assert prepared.rows.codes.tolist() == [REJECTED, REJECTED]

@@ -36,7 +36,7 @@ def test_an_object_gets_the_records_of_its_path_in_its_source_ranges() -> None:
     assert chosen([a, b], rows(10, [0, 0, 0, 1, 0, 0, 0]), 0) == {a: [10, 11, 14, 15], b: [13]}
 
 
-def test_refused_records_belong_to_nothing() -> None:
+def test_rejected_records_belong_to_nothing() -> None:
     a = Thing("a", (SourceRange(0, 9, 0),))
     assert chosen([a], rows(0, [REJECTED, 0, -2]), 0) == {a: [1]}
 

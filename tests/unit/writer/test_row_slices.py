@@ -41,9 +41,9 @@ def choices(draw: st.DrawFn) -> tuple[list[bytes], int, list[Chosen]]:
 def test_each_choice_gives_its_rows_and_nothing_else(given: tuple[list[bytes], int, list[Chosen]]) -> None:
     values, lead, made = given
     batch = prepared(values, lead)
-    for chosen, piece in zip(made, row_slices(batch, made), strict=True):
+    for chosen, row_slice in zip(made, row_slices(batch, made), strict=True):
         rows = list(range(len(values)))[chosen] if isinstance(chosen, slice) else chosen.tolist()
-        starts = [0, *piece.ends.tolist()]
-        assert [bytes(piece.data[a:b]) for a, b in pairwise(starts)] == [values[n] for n in rows]
-        assert piece.offsets.tolist() == batch.rows.offsets[rows].tolist()
-        assert piece.checksum == checksum(batch.rows.offsets[rows])
+        starts = [0, *row_slice.ends.tolist()]
+        assert [bytes(row_slice.data[a:b]) for a, b in pairwise(starts)] == [values[n] for n in rows]
+        assert row_slice.offsets.tolist() == batch.rows.offsets[rows].tolist()
+        assert row_slice.checksum == checksum(batch.rows.offsets[rows])

@@ -22,7 +22,7 @@ public class Joda {
             try {
                 answer = answer(line.split("\t", -1));
             } catch (IllegalArgumentException | ArithmeticException error) {
-                answer = "refused";
+                answer = "rejected";
             }
             out.println(answer);
         }
