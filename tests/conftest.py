@@ -18,6 +18,7 @@ from hypothesis import settings
 
 from devtools.faults.s3_proxy import FaultProxy
 from devtools.kafka import KafkaBroker, kafka_broker
+from devtools.prometheus import prometheus_programs
 from devtools.s3 import S3Server, s3_server
 from devtools.sink_process import LAUNCHER, SinkCommand, sink_command
 from devtools.topics import Topics
@@ -39,6 +40,7 @@ MARKER_OF_FIXTURE = {
     "tests.conftest.s3": "data",
     "tests.conftest.spark": "spark",
     "tests.chart.conftest.helm": "cluster",
+    "tests.conftest.promtool": "cluster",
     "tests.cluster.conftest.control_plane": "cluster",
 }
 
@@ -91,6 +93,12 @@ def s3() -> Iterator[S3Server]:
     """VersityGW, shared by all tests of this worker. Keep it running, and use only your own buckets."""
     with s3_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def promtool() -> Path:
+    """Prometheus' own tool for rules and metrics; built when it has never been."""
+    return prometheus_programs().promtool
 
 
 @pytest.fixture(scope="session")
