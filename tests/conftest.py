@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from devtools.argocd import argocd_customization
 from devtools.faults.s3_proxy import FaultProxy
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.prometheus import prometheus_programs
 from devtools.s3 import S3Server, s3_server
 from devtools.sink_process import LAUNCHER, SinkCommand, sink_command
 from devtools.topics import Topics
+from tests.support.argocd import ArgoCd
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +43,7 @@ MARKER_OF_FIXTURE = {
     "tests.conftest.spark": "spark",
     "tests.chart.conftest.helm": "cluster",
     "tests.conftest.promtool": "cluster",
+    "tests.conftest.argocd": "cluster",
     "tests.cluster.conftest.control_plane": "cluster",
 }
 
@@ -99,6 +102,12 @@ def s3() -> Iterator[S3Server]:
 def promtool() -> Path:
     """Prometheus' own tool for rules and metrics; built when it has never been."""
     return prometheus_programs().promtool
+
+
+@pytest.fixture(scope="session")
+def argocd() -> ArgoCd:
+    """Argo CD's own code for health checks and actions; built when it has never been."""
+    return ArgoCd(argocd_customization())
 
 
 @pytest.fixture(scope="session")

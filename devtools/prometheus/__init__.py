@@ -5,17 +5,13 @@ Only the standard library is imported here: the programs are built while package
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
-from devtools.go_tool import building, go_version, locked, run_go
-from sink_job.spark.cache import cache_dir
+from devtools.go_tool import built_programs
 
 _SOURCES = Path(__file__).parent / "src"
-_SOURCE_FILES = ("go.mod", "go.sum")
-_PACKAGE = "github.com/prometheus/prometheus/cmd/"
-_NAMES = ("promtool", "prometheus")
+_PACKAGE = "github.com/prometheus/prometheus/cmd"
 _TAGS = "remove_all_sd"  # targets come from the configuration and from files
 
 
@@ -27,23 +23,6 @@ class Programs(NamedTuple):
 
 
 def prometheus_programs() -> Programs:
-    """Both programs: from the cache, else built once by Go. Raises `ServerFailedError` where that is impossible."""
-    folder = _folder()
-    programs = Programs(*(folder / name for name in _NAMES))
-    with locked(folder):
-        if not all(program.exists() for program in programs):
-            with building(programs) as work:
-                packages = [_PACKAGE + name for name in _NAMES]
-                words = ["build", "-ldflags=-s -w", "-tags", _TAGS, "-o", f"{work}/"]
-                run_go([*words, *packages], work=work, cwd=_SOURCES)
-                for program in programs:
-                    (work / program.name).rename(program)
-    return programs
-
-
-def _folder() -> Path:
-    """The name contains a hash of the sources and of the Go version, so programs of other ones are elsewhere."""
-    digest = hashlib.sha256(f"{_TAGS} {go_version(_SOURCES)}".encode())
-    for name in _SOURCE_FILES:
-        digest.update((_SOURCES / name).read_bytes())
-    return cache_dir() / "bin" / f"prometheus-{digest.hexdigest()[:12]}"
+    """Both programs: from the cache, else built once. Raises `ServerFailedError` where that is impossible."""
+    packages = {name: f"{_PACKAGE}/{name}" for name in Programs._fields}
+    return Programs(**built_programs("prometheus", _SOURCES, packages, tags=_TAGS))
