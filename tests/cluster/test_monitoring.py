@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from devtools.operator_process import Operator
 from devtools.processes import wait_until
+from devtools.prometheus.browser import chromium, drawn_panels
 from devtools.prometheus.server import Json, Prometheus, Target, prometheus, scrape_configs
 from s3sink_operator import names
 from sink_job.api.report import MemoryReport, PartitionReport, Report, Timing, Totals
@@ -85,12 +87,16 @@ class Monitored:
     namespace: str
     prometheus: Prometheus
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """What Grafana puts into queries. The series are seconds old, so subqueries have finer steps."""
+        return {"$namespace": self.namespace, "$sink": ".*", "$__rate_interval": "10s", ":1m]": ":1s]"}
+
     def expression(self, query: str) -> str:
-        """A query of the dashboard as Grafana sends it. The series are seconds old, so subqueries have finer steps."""
-        everything = {"$namespace": self.namespace, "$sink": ".*", "$__rate_interval": "10s"}
-        for variable, value in everything.items():
+        """A query of the dashboard as Grafana sends it."""
+        for variable, value in self.variables.items():
             query = query.replace(variable, value)
-        return query.replace(":1m]", ":1s]")
+        return query
 
 
 @pytest.fixture
@@ -138,6 +144,14 @@ def test_the_variables_of_the_dashboard_list_the_namespace_and_the_sink(monitore
             values[variable["name"]] = monitored.prometheus.label_values(label, selector)
     assert monitored.namespace in values["namespace"]
     assert values["sink"] == [SINK]
+
+
+@pytest.mark.skipif(chromium() is None, reason="no chromium on PATH")
+def test_a_browser_draws_every_panel_of_the_dashboard(monitored: Monitored) -> None:
+    now = time.time()
+    url, variables = monitored.prometheus.url, monitored.variables
+    drawn = drawn_panels(DASHBOARD, url, start=now - 60, end=now, variables=variables)
+    assert drawn == len({title for title, _ in PANELS})
 
 
 def test_a_sink_whose_driver_is_killed_raises_an_alert_from_its_status_alone(monitored: Monitored) -> None:
