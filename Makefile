@@ -58,10 +58,10 @@ test-cluster: prepare-cluster ## the tests on a real Kubernetes API server, of t
 	@$(PYTEST) -m "$(CLUSTER)" $(ARGS)
 
 prepare-kubernetes: # the part of it that needs no packages
-	@$(SETUP) kubernetes
+	@$(SETUP) kubernetes prometheus argocd kube-state-metrics
 
-prepare-cluster: ## what test-cluster builds once a machine: Kubernetes, helm, kubeconform and the images
-	@$(SETUP) s3-server jars kubernetes images
+prepare-cluster: ## what test-cluster builds once a machine: Kubernetes and tools, Prometheus, Argo CD's health check, images
+	@$(SETUP) s3-server jars kubernetes prometheus argocd kube-state-metrics images
 
 coverage: setup ## branch coverage of the fast tests, with the minimum of pyproject.toml
 	@$(PYTEST) -m "$(FAST)" --hypothesis-profile=fast --cov --cov-report=term:skip-covered $(ARGS)

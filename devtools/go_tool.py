@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from devtools.processes import ServerFailedError
+from sink_job.spark.cache import cache_dir
 
 
 def go_version(folder: Path) -> str:
@@ -55,6 +57,28 @@ def run_go(arguments: Sequence[str], *, work: Path, cwd: Path, env: Mapping[str,
     if done.returncode:
         raise ServerFailedError(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}")
     return done.stdout
+
+
+def built_programs(name: str, sources: Path, packages: Mapping[str, str], *, tags: str = "") -> dict[str, Path]:
+    """Programs (name to package) of the module in `sources`: from the cache, else built once a machine.
+
+    The folder's name contains a hash of the sources and of the Go version, so programs of other ones are elsewhere.
+    Raises `ServerFailedError` where building is impossible.
+    """
+    digest = hashlib.sha256(f"{tags} {sorted(packages.items())} {go_version(sources)}".encode())
+    for path in sorted(sources.iterdir()):
+        digest.update(path.read_bytes())
+    folder = cache_dir() / "bin" / f"{name}-{digest.hexdigest()[:12]}"
+    programs = {program: folder / program for program in packages}
+    with locked(folder):
+        if not all(program.exists() for program in programs.values()):
+            with building([*programs.values()]) as work:
+                for program, package in packages.items():
+                    words = ["build", "-ldflags=-s -w", "-tags", tags, "-o", f"{work}/{program}", package]
+                    run_go(words, work=work, cwd=sources)
+                for program, path in programs.items():
+                    (work / program).rename(path)
+    return programs
 
 
 @contextlib.contextmanager

@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from devtools.argocd import argocd_customization
 from devtools.faults.s3_proxy import FaultProxy
 from devtools.kafka import KafkaBroker, kafka_broker
+from devtools.prometheus import prometheus_programs
 from devtools.s3 import S3Server, s3_server
 from devtools.sink_process import LAUNCHER, SinkCommand, sink_command
 from devtools.topics import Topics
+from tests.support.argocd import ArgoCd
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +42,8 @@ MARKER_OF_FIXTURE = {
     "tests.conftest.s3": "data",
     "tests.conftest.spark": "spark",
     "tests.chart.conftest.helm": "cluster",
+    "tests.conftest.promtool": "cluster",
+    "tests.conftest.argocd": "cluster",
     "tests.cluster.conftest.control_plane": "cluster",
 }
 
@@ -91,6 +96,18 @@ def s3() -> Iterator[S3Server]:
     """VersityGW, shared by all tests of this worker. Keep it running, and use only your own buckets."""
     with s3_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def promtool() -> Path:
+    """Prometheus' own tool for rules and metrics; built when it has never been."""
+    return prometheus_programs().promtool
+
+
+@pytest.fixture(scope="session")
+def argocd() -> ArgoCd:
+    """Argo CD's own code for health checks and actions; built when it has never been."""
+    return ArgoCd(argocd_customization())
 
 
 @pytest.fixture(scope="session")

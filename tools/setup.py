@@ -1,7 +1,8 @@
 """Prepares a checkout: `python -m tools.setup [PART...]` installs requirements.lock into .venv and makes the parts.
 
-Parts: s3-server, jars, class-archive, kubernetes, images. Steps that do not depend on each other run side by side. What
-is up to date costs a second. Only the standard library is imported here: no package is installed yet.
+Parts: s3-server, jars, class-archive, kubernetes, prometheus, argocd, kube-state-metrics, images. Steps that do not
+depend on each other run side by side. What is up to date costs a second. Only the standard library is imported here: no
+package is installed yet.
 
 Packages are installed by uv, which is itself installed by pip, with pip's own settings of indexes and certificates; by
 pip where uv cannot be had. The hashes of the lock file decide which files are accepted.
@@ -37,6 +38,11 @@ PARTS = {
     # No package is needed for programs that Go builds.
     "s3-server": Step(command([sys.executable, "-m", "devtools.versitygw"], cwd=ROOT)),
     "kubernetes": Step(command([sys.executable, "-m", "devtools.kube.build", "helm", "kubeconform"], cwd=ROOT)),
+    "prometheus": Step(command([sys.executable, "-m", "devtools.prometheus"], cwd=ROOT)),
+    "argocd": Step(command([sys.executable, "-m", "devtools.argocd"], cwd=ROOT), after=["prometheus"]),
+    "kube-state-metrics": Step(
+        command([sys.executable, "-m", "devtools.kube_state_metrics"], cwd=ROOT), after=["argocd"]
+    ),
     "jars": Step(command([PYTHON, "-m", "devtools.jars"], cwd=ROOT), after=["packages"]),
     "class-archive": Step(
         command([PYTHON, "-m", "sink_job.spark.class_data_sharing"], cwd=ROOT), after=["packages", "jars"]

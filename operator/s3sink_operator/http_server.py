@@ -9,11 +9,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from s3sink_operator.metrics import QUEUE_LENGTH, REGISTRY, SINKS
+from s3sink_operator.metrics import QUEUE_DEPTH, REGISTRY, SINKS
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.rollout_tracker import RolloutTracker
+from s3sink_operator.status_metrics import SinkStatusCollector
 from s3sink_operator.workqueue import WorkQueue
 
 HEARTBEAT_TIMEOUT_S = 120.0
@@ -43,11 +44,15 @@ async def serve(
 ) -> AsyncIterator[int]:
     """Serves within the context. Yields the port, a free one for 0."""
 
+    sinks = CollectorRegistry()
+    sinks.register(SinkStatusCollector(store))
+
     async def metrics(_: web.Request) -> web.Response:
-        QUEUE_LENGTH.set(len(queue))
+        QUEUE_DEPTH.set(len(queue))
         _count_sinks(store)
         rollout.export()
-        return web.Response(body=generate_latest(REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        body = generate_latest(REGISTRY) + generate_latest(sinks)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def healthz(_: web.Request) -> web.Response:
         silence = heartbeat.silence_s

@@ -17,7 +17,7 @@ from s3sink_operator import status
 from s3sink_operator.apply import DecisionApplier
 from s3sink_operator.decide.chain import decide
 from s3sink_operator.kube_api import ApiError
-from s3sink_operator.metrics import RECONCILE_SECONDS, RECONCILES
+from s3sink_operator.metrics import RECONCILE_DURATION, RECONCILES
 from s3sink_operator.object_cache import SinkKey
 from s3sink_operator.observe import CHILDREN, STATUS_ROLES, Observer, ReportFingerprint, report_fingerprint
 from s3sink_operator.rollout_tracker import RolloutTracker
@@ -79,7 +79,7 @@ class Reconciler:
             self._failures.pop(key, None)
             RECONCILES.labels(result="ok").inc()
         self.rollout.confirm(key)
-        RECONCILE_SECONDS.observe(time.monotonic() - started)
+        RECONCILE_DURATION.observe(time.monotonic() - started)
         return requeue_s
 
     async def _reconcile(self, key: SinkKey) -> float | None:

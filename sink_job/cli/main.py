@@ -11,10 +11,10 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from sink_job.api.errors import ConfigurationError
+from sink_job.api.version import package_version
 from sink_job.cli.common import EXIT_CODES, report_failure
 
 COMMANDS: Final = {
@@ -79,7 +79,7 @@ def _parser(command: str | None, module: Any) -> argparse.ArgumentParser:
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"s3sink {_version()}")
+    parser.add_argument("--version", action="version", version=f"s3sink {package_version()}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, about in COMMANDS.items():
         if name == command:
@@ -98,13 +98,6 @@ def _explained(error: Exception, command: str | None) -> Exception:
         extra = _MODULES[command][1] if command in _MODULES else "job"
         return ConfigurationError(f"the package {error.name} is not installed: pip install 's3sink[{extra}]'")
     return error
-
-
-def _version() -> str:
-    try:
-        return version("s3sink")
-    except PackageNotFoundError:
-        return "0"
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ The collector reads the report at each scrape. It has no counters of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
@@ -17,12 +18,15 @@ from prometheus_client.core import (
     SummaryMetricFamily,
 )
 from prometheus_client.exposition import generate_latest
+from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from sink_job.api.report import PartitionReport, Report, RunState
+from sink_job.api.version import package_version
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "s3sink_"
+PARTITION_PREFIX = f"{PREFIX}partition_"
 
 _TOTALS = {
     "records": "Records in recorded objects, open ones included",
@@ -53,7 +57,7 @@ _PARTITION: Mapping[str, tuple[str, Callable[[PartitionReport], int | None]]] = 
 
 
 class ReportCollector(Collector):
-    """Metrics of the report and of the requests to S3."""
+    """Metrics of the report and of the requests to S3, but for those of single topic-partitions."""
 
     def __init__(
         self,
@@ -78,13 +82,15 @@ class ReportCollector(Collector):
         yield self._s3()
         yield from self._durations(report)
         yield from self._sizes(report)
-        for name, (about, value) in _PARTITION.items():
-            yield _of_partitions(name, about, report.partitions, value)
+        yield from _progress(report.partitions)
 
     def _identity(self, report: Report) -> Iterator[Metric]:
         info = InfoMetricFamily(PREFIX.removesuffix("_"), "Identity of the sink")
         info.add_metric([], {"sink_id": report.sink_id, "name": report.name, "namespace": report.namespace})
         yield info
+        build = InfoMetricFamily(f"{PREFIX}build", "Versions of the job and of Python")
+        build.add_metric([], {"version": package_version(), "python_version": platform.python_version()})
+        yield build
         states = {state.value: state is report.state for state in RunState}
         yield StateSetMetricFamily(f"{PREFIX}state", "State of the driver", value=states)
         yield _gauge("epoch", "Number of this driver's claim in the ledger", report.epoch)
@@ -123,11 +129,43 @@ class ReportCollector(Collector):
         yield _gauge("python_worker_peak_bytes", "Peak resident memory of the largest worker", memory.python_bytes)
 
 
-def exposition(numbers: ReportCollector) -> bytes:
-    """All metrics in the text format."""
+class PartitionCollector(Collector):
+    """Metrics of each topic-partition. Their number is not limited."""
+
+    def __init__(self, report: Callable[[], Report]) -> None:
+        self._report = report
+
+    def collect(self) -> Iterator[Metric]:
+        partitions = self._report().partitions
+        for name, (about, value) in _PARTITION.items():
+            yield _of_partitions(name, about, partitions, value)
+
+
+def exposition(collectors: Iterable[Collector]) -> bytes:
+    """All metrics of these collectors in the text format."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(numbers)
+    for each in collectors:
+        registry.register(each)
     return generate_latest(registry)
+
+
+def process_collector() -> Collector:
+    """CPU time, memory and open files of the driver's own process (Linux)."""
+    return ProcessCollector(registry=None)
+
+
+def _progress(partitions: list[PartitionReport]) -> Iterator[Metric]:
+    """Sums over the topic-partitions. A sum of values of which none is known has no sample."""
+    yield _sum("lag_records", "Offsets between committed and end offsets", (each.lag for each in partitions))
+    unread = (None if each.end is None else max(0, each.end - each.next) for each in partitions)
+    yield _sum("unread_records", "Offsets between next and end offsets", unread)
+    yield _sum("read_offsets", "Sum of the next offsets: it grows with each read", (each.next for each in partitions))
+    yield _sum("open_objects", "Open objects", (each.open_objects for each in partitions))
+
+
+def _sum(name: str, about: str, values: Iterable[int | None]) -> Metric:
+    known = [each for each in values if each is not None]
+    return _gauge(name, about, sum(known) if known else None)
 
 
 def _gauge(name: str, about: str, value: float | None) -> Metric:
@@ -141,7 +179,7 @@ def _gauge(name: str, about: str, value: float | None) -> Metric:
 def _of_partitions(
     name: str, about: str, partitions: list[PartitionReport], value: Callable[[PartitionReport], int | None]
 ) -> Metric:
-    family = GaugeMetricFamily(PREFIX + name, about, labels=["topic", "partition"])
+    family = GaugeMetricFamily(PARTITION_PREFIX + name, about, labels=["topic", "partition"])
     for partition in partitions:
         number = value(partition)
         if number is not None:

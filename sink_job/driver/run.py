@@ -272,9 +272,12 @@ class _Run:
             lost=lambda: self.progress.lost_offsets,
             requests={"driver": lambda: s3.meter.snapshot().requests, "task": lambda: self.progress.requests},
         )
+        by_partition = metrics.PartitionCollector(self._report)
+        process = metrics.process_collector()
         return {
             "/report": lambda: Answer(200, JSON, self._report().model_dump_json().encode() + b"\n"),
-            "/metrics": lambda: Answer(200, metrics.CONTENT_TYPE, metrics.exposition(collector)),
+            "/metrics": lambda: Answer(200, metrics.CONTENT_TYPE, metrics.exposition([collector, process])),
+            "/metrics/partitions": lambda: Answer(200, metrics.CONTENT_TYPE, metrics.exposition([by_partition])),
             "/healthz": self._health,
             "/readyz": self._readiness,
         }

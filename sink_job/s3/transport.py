@@ -9,7 +9,6 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
 import botocore.session
@@ -18,6 +17,7 @@ from botocore.credentials import CredentialResolver
 from botocore.parsers import ResponseParserError
 
 from sink_job.api.errors import SecretNotFound
+from sink_job.api.version import package_version
 from sink_job.s3.credentials import DirectoryProvider
 from sink_job.s3.errors import FailureAction, S3Failure, failure_of, translate
 from sink_job.s3.request_body import ChunkedBody
@@ -167,7 +167,7 @@ def _client(settings: S3Settings) -> Any:
             read_timeout=settings.read_timeout_s,
             max_pool_connections=settings.max_connections,
             tcp_keepalive=True,
-            user_agent_extra=f"s3sink/{_version()}",
+            user_agent_extra=f"s3sink/{package_version()}",
             retries={"total_max_attempts": 1, "mode": "standard"},
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
@@ -183,10 +183,3 @@ def _client(settings: S3Settings) -> Any:
 
 def _without_expect(params: dict[str, Any], **_: object) -> None:
     params["headers"].pop("Expect", None)
-
-
-def _version() -> str:
-    try:
-        return version("s3sink")
-    except PackageNotFoundError:
-        return "0"

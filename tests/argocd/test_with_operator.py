@@ -8,8 +8,9 @@ import pytest
 
 from s3sink_operator import names
 from sink_job.api.errors import BucketNotFound, TransientError
+from sink_job.api.report import RunState
 from tests.argocd.test_customization import ACTIONS, FOLDER, run
-from tests.operator.fake_cluster import Cluster, document, running
+from tests.operator.fake_cluster import Cluster, attempt, document, running
 
 
 def health(cluster: Cluster) -> str:
@@ -75,6 +76,26 @@ def test_a_failure_that_is_worth_another_try_progresses() -> None:
     cluster.fail(TransientError("Kafka did not answer"))
     cluster.settle()
     assert health(cluster) == "Progressing"
+
+
+def test_the_third_failure_in_a_row_is_degraded_until_the_sink_is_ready() -> None:
+    cluster = running()
+    found = []
+    for _ in range(3):
+        failed = attempt(cluster)
+        cluster.fail(TransientError("Kafka did not answer"))
+        cluster.settle()
+        found.append(health(cluster))
+        while attempt(cluster) == failed:
+            cluster.wait(60_000)
+            cluster.settle()
+        cluster.run(RunState.RECOVERING)
+        cluster.settle()
+        found.append(health(cluster))
+    assert found == ["Progressing", "Progressing", "Progressing", "Progressing", "Degraded", "Degraded"]
+    cluster.run()
+    cluster.settle()
+    assert health(cluster) == "Healthy"
 
 
 def test_a_spec_that_cannot_be_read_is_degraded() -> None:

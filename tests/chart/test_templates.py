@@ -283,11 +283,22 @@ def test_the_pod_monitor_reads_the_port_that_drivers_have(template: Template) ->
     owner = {"metadata": {"name": "minimal", "uid": "1"}}
     driver = objects.driver_pod(parse_sink(manifest), owner, Settings(image="it", cluster_id="c"), shape)
     assert matches(spec["selector"], driver["metadata"]["labels"])
-    (endpoint,) = spec["podMetricsEndpoints"]
+    endpoint, partitions = spec["podMetricsEndpoints"]
+    assert partitions == endpoint | {"path": "/metrics/partitions"}
     assert endpoint["port"] in {port["name"] for port in driver["spec"]["containers"][0]["ports"]}
     label = endpoint["relabelings"][0]["sourceLabels"][0].removeprefix("__meta_kubernetes_pod_label_")
     assert label == names.SINK_LABEL.replace(".", "_").replace("/", "_")
     assert spec["namespaceSelector"] == {"matchNames": ["orders", "payments"]}
+
+
+def test_the_series_of_topic_partitions_can_be_switched_off(template: Template) -> None:
+    made = template(EVERYTHING, "podMonitor.partitionSeries=false")
+    assert [each["path"] for each in made.one("PodMonitor")["spec"]["podMetricsEndpoints"]] == ["/metrics"]
+
+
+def test_the_namespace_of_a_sink_is_not_replaced_by_that_of_the_operator(template: Template) -> None:
+    (endpoint,) = template(EVERYTHING).one("ServiceMonitor")["spec"]["endpoints"]
+    assert endpoint["honorLabels"] is True
 
 
 @pytest.mark.parametrize("what", ["serviceMonitor", "podMonitor", "prometheusRule"])

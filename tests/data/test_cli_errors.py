@@ -217,7 +217,7 @@ def test_a_running_job_serves_report_metrics_and_health(
     assert report["state"] == "Running"
     assert report["totals"]["records"] == 25
     assert report["memory"]["jvmBytes"] > report["memory"]["pythonBytes"] > 0
-    assert f's3sink_committed_offset{{partition="0",topic="{topic}"}} 20.0' in ask("/metrics")
+    assert f's3sink_partition_committed_offset{{partition="0",topic="{topic}"}} 20.0' in ask("/metrics/partitions")
     assert 's3sink_s3_requests_total{operation="UploadPart",process="task"} 2.0' in ask("/metrics")
     assert ask("/healthz") == "ok\n"
     assert ask("/readyz") == "Running\n"

@@ -8,9 +8,11 @@ from pathlib import Path
 from prometheus_client.metrics import MetricWrapperBase
 
 from s3sink_operator import metrics
+from s3sink_operator.status_metrics import sink_metrics
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
-ROW = re.compile(r"^\| `(s3sink_operator_\w+)` \| (\w+) \| ([^|]*)\|", re.MULTILINE)
+ROW = re.compile(r"^\| `(s3sink_(?:operator|status)_\w+)` \| (\w+)[^|]* \| ([^|]*)\|", re.MULTILINE)
+SUFFIXES = {"counter": "_total", "info": "_info"}
 
 
 def reported() -> dict[str, tuple[str, list[str]]]:
@@ -19,9 +21,11 @@ def reported() -> dict[str, tuple[str, list[str]]]:
     for each in vars(metrics).values():
         if isinstance(each, MetricWrapperBase):
             (family,) = each.describe()
-            name = family.name + ("_total" if family.type == "counter" else "")
-            found[name] = family.type, list(each._labelnames)
-    return found
+            labels = list(each._labelnames) or [label for sample in family.samples for label in sample.labels]
+            found[family.name + SUFFIXES.get(family.type, "")] = family.type, labels
+    labels = ["version", "python_version"]
+    found["s3sink_operator_build_info"] = "gauge", labels
+    return found | {family.name: ("gauge", [*family._labelnames]) for family in sink_metrics([])}
 
 
 def test_the_page_names_every_metric_of_the_operator_with_its_kind_and_labels() -> None:

@@ -1,5 +1,9 @@
 -- Health of an S3Sink: the status of the generation in Git, read as kstatus reads it. No Lua
 -- library is required.
+
+-- Failures in a row, of any category, after which the health is Degraded until the sink is Ready.
+local MAX_FAILURES = 3
+
 local status = obj.status or {}
 local annotations = obj.metadata.annotations or {}
 
@@ -41,5 +45,8 @@ end
 
 if ready.status == "True" and condition("Reconciling").status ~= "True" then
   return health("Healthy", message)
+end
+if ready.status ~= "True" and ((status.retry or {}).failures or 0) >= MAX_FAILURES then
+  return health("Degraded", message)
 end
 return health("Progressing", message)

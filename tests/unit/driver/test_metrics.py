@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from sink_job.api.report import Report
+from sink_job.api.report import PartitionReport, Report
 from sink_job.driver import metrics
 from tests.unit.driver.conftest import MakeReport
 
@@ -16,13 +16,19 @@ DOCS = Path(__file__).parents[3] / "docs" / "metrics.md"
 Sample = tuple[str, frozenset[tuple[str, str]]]
 
 
+def exposition(report: Report) -> list[str]:
+    """The lines of /metrics."""
+    collector = metrics.ReportCollector(report=lambda: report, lost=lambda: 6, requests={})
+    return metrics.exposition([collector]).decode().splitlines()
+
+
 def samples(report: Report) -> dict[Sample, float]:
     collector = metrics.ReportCollector(
         report=lambda: report,
         lost=lambda: 6,
         requests={"driver": lambda: {"GetObject": 2}, "task": lambda: {"UploadPart": 9, "CreateMultipartUpload": 1}},
     )
-    text = metrics.exposition(collector).decode()
+    text = metrics.exposition([collector, metrics.PartitionCollector(lambda: report)]).decode()
     families = text_string_to_metric_families(text)
     return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
 
@@ -44,8 +50,12 @@ def labels(**given: str) -> frozenset[tuple[str, str]]:
         ("round_duration_seconds_sum", labels(), 4.5),
         ("round_duration_seconds_count", labels(), 9),
         ("publish_duration_seconds_sum", labels(), 0.9),
-        ("lag_records", labels(topic="flights", partition="0"), 30),
-        ("open_objects", labels(topic="flights", partition="0"), 2),
+        ("lag_records", labels(), 30),
+        ("unread_records", labels(), 20),
+        ("read_offsets", labels(), 150),
+        ("open_objects", labels(), 2),
+        ("partition_lag_records", labels(topic="flights", partition="0"), 30),
+        ("partition_open_objects", labels(topic="flights", partition="0"), 2),
         ("active_partitions", labels(), 1),
         ("buffered_bytes", labels(), 70),
         ("spilled_bytes", labels(), 80),
@@ -65,8 +75,21 @@ def test_the_metrics_have_the_values_of_the_report(
 def test_an_unknown_value_has_no_sample(make_report: MakeReport) -> None:
     found = samples(make_report(last_publish=None))
     assert ("s3sink_last_publish_time_seconds", labels()) not in found
-    assert ("s3sink_lag_records", labels(topic="flights", partition="1")) not in found
-    assert ("s3sink_committed_offset", labels(topic="flights", partition="1")) in found
+    assert ("s3sink_partition_lag_records", labels(topic="flights", partition="1")) not in found
+    assert ("s3sink_partition_committed_offset", labels(topic="flights", partition="1")) in found
+
+
+def test_a_sum_of_unknown_values_has_no_sample(make_report: MakeReport) -> None:
+    found = samples(make_report(partitions=[PartitionReport(topic="flights", partition=1, committed=50, next=50)]))
+    assert not {("s3sink_lag_records", labels()), ("s3sink_unread_records", labels())} & found.keys()
+
+
+def test_the_number_of_series_of_a_sink_does_not_depend_on_its_topic_partitions(make_report: MakeReport) -> None:
+    def series(report: Report) -> list[str]:
+        return [line.split(" ")[0] for line in exposition(report) if not line.startswith("#")]
+
+    many = [PartitionReport(topic="t", partition=n, committed=0, next=0, end=1, lag=1) for n in range(99)]
+    assert series(make_report(partitions=many)) == series(make_report())
 
 
 def test_every_metric_is_documented(make_report: MakeReport) -> None:

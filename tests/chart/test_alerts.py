@@ -1,0 +1,56 @@
+"""The alerts of the chart in Prometheus' own rule engine: promtool checks the rules and runs the tests of alerts/."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.chart.conftest import EVERYTHING, Json, Rendered
+
+pytestmark = pytest.mark.cluster
+TESTS = sorted((Path(__file__).parent / "alerts").glob("*.yaml"))
+FIRES = re.compile(r'alertname="(\w+)", alertstate="firing"')
+
+
+@pytest.fixture(scope="module")
+def group(template: Callable[..., Rendered]) -> Json:
+    """The group of rules that the chart renders."""
+    (found,) = template(EVERYTHING, "serviceMonitor.enabled=true").one("PrometheusRule")["spec"]["groups"]
+    return dict(found)
+
+
+@pytest.fixture(scope="module")
+def rules(group: Json, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The rules as Prometheus reads them from a file."""
+    path = tmp_path_factory.mktemp("alerts") / "rules.yaml"
+    bare = [rule | {"labels": {"severity": rule["labels"]["severity"]}} for rule in group["rules"]]
+    path.write_text(yaml.safe_dump({"groups": [group | {"rules": bare}]}))
+    return path
+
+
+def run(promtool: Path, *arguments: str | Path) -> str:
+    """The output of promtool, which must find nothing."""
+    command = [str(promtool), *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_promtool_finds_nothing_wrong_in_the_alerts(promtool: Path, rules: Path, group: Json) -> None:
+    assert f"{len(group['rules'])} rules found" in run(promtool, "check", "rules", "--lint=all", "--lint-fatal", rules)
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: path.stem)
+def test_the_alerts_fire_when_they_should_and_at_no_other_time(promtool: Path, rules: Path, path: Path) -> None:
+    (rules.parent / path.name).write_text(path.read_text())
+    run(promtool, "test", "rules", rules.parent / path.name)
+
+
+def test_each_alert_has_a_test_in_which_it_fires(group: Json) -> None:
+    fired = {name for path in TESTS for name in FIRES.findall(path.read_text())}
+    assert fired == {rule["alert"] for rule in group["rules"]}
