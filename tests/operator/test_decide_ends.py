@@ -9,7 +9,7 @@ from sink_job.api.errors import BucketNotFound, TransientError
 from sink_job.api.report import Failure, RunState
 from tests.operator.fake_cluster import MINUTE, Cluster, running, stopping
 
-REFUSED = Unreachable(message="connection refused", persistent=True, overdue=False)
+CONNECTION_REFUSED = Unreachable(message="connection refused", persistent=True, overdue=False)
 
 
 def warnings(cluster: Cluster) -> list[Event]:
@@ -87,7 +87,7 @@ def test_a_driver_that_reported_its_end_is_not_unreachable_before_its_pod_has_en
     cluster.run(state)
     cluster.settle()
     before = cluster.status
-    cluster.report = REFUSED
+    cluster.report = CONNECTION_REFUSED
     assert cluster.settle() == 0
     assert cluster.status == before
     assert cluster.decide().requeue_after_ms == 2_000

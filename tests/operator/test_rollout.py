@@ -354,12 +354,14 @@ def test_a_status_that_is_rejected_starts_no_restart() -> None:
     """Without the record in the status, the next operator would not know of it."""
     fleet = Fleet(1)
     cluster = fleet.sinks["sink-0000"]
-    cluster.refusals = [Rejection(kind="S3Sink", name="sink-0000", status=422, reason="", message="", at_ms=fleet.now)]
+    cluster.rejections = [
+        Rejection(kind="S3Sink", name="sink-0000", status=422, reason="", message="", at_ms=fleet.now)
+    ]
     fleet.start_operator(NEW)
     fleet.run()
     assert fleet.images() == {"sink-0000": OLD}
     fleet.now += MINUTE
-    cluster.refusals = []
+    cluster.rejections = []
     fleet.run()
     assert fleet.images() == {"sink-0000": NEW}
 
