@@ -2,8 +2,11 @@
 
     required = heap + JVM overhead + slots × (Python + Arrow batches + parts in flight + bytes that open objects buffer)
 
-An open object buffers at most one part. What tasks buffered in the last round, spilled bytes included, is a second
-upper bound. The recommended memory is 15 % above the required memory. Memory grows early (required above 0.95 of the
+The bytes that the open objects of a slot buffer are the larger of two estimates. One is what the tasks of the last
+round buffered, spilled bytes included, and at most one part for each open object. The other is what a slot holds of its
+share of the active topic-partitions without spilling: the staged remainder expected of each, at most a part.
+
+The recommended memory is 15 % above the required memory. Memory grows early (required above 0.95 of the
 current size) and shrinks late (recommended below 0.70 of the current size for an hour). It changes at most four times a
 day and never below the minimum learned from an out-of-memory kill. The function is monotone: more of any input never
 lowers the result, so equal inputs converge to one size.
@@ -42,12 +45,30 @@ MIN_PARTITIONS = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class SizingInputs:
-    """The inputs of the required memory. `held_bytes`: bytes that all tasks of the last round buffered or spilled."""
+    """The inputs of the required memory.
+
+    `slots`: concurrent tasks of an executor. `executors`: executors that share the topic-partitions, 1 in Local mode.
+    `open_objects`: of the topic-partition that has most. `held_bytes`: bytes that all tasks of the last round buffered
+    or spilled. `active_partitions`: topic-partitions that had records recently. `remainder_bytes`: expected staged
+    remainder of one of them.
+    """
 
     slots: int
     part_size: int
+    executors: int = 1
     open_objects: int = 0
     held_bytes: int = 0
+    active_partitions: int = 0
+    remainder_bytes: int = 0
+
+    @property
+    def partitions_per_slot(self) -> int:
+        """The largest share of the active topic-partitions that a slot has."""
+        return -(-self.partitions_per_executor // max(1, self.slots))
+
+    @property
+    def partitions_per_executor(self) -> int:
+        return -(-self.active_partitions // max(1, self.executors))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +115,23 @@ def required(inputs: SizingInputs) -> int:
     """Bytes that an executor requires, or the whole sink in Local mode."""
     slots = max(1, inputs.slots)
     part = inputs.part_size
-    buffered = max(memory_budget.MIN_TASK_MEMORY, min(inputs.open_objects * part, -(-inputs.held_bytes // slots)))
+    buffered = max(
+        memory_budget.MIN_TASK_MEMORY,
+        min(inputs.open_objects * part, -(-inputs.held_bytes // slots)),
+        -(-_remainders(inputs) // slots),
+    )
     return memory_budget.beside_tasks(slots) + slots * (memory_budget.BATCHES + (PARTS_IN_FLIGHT + 1) * part + buffered)
+
+
+def _remainders(inputs: SizingInputs) -> int:
+    """Bytes that the slots of an executor hold of their active topic-partitions.
+
+    The division by the slots is rounded up to whole topic-partitions. As `slots - 1` more of them, and not with the
+    largest share for every slot, the result is monotone in the number of slots, too.
+    """
+    count = inputs.partitions_per_executor
+    shares = count + max(1, inputs.slots) - 1 if count else 0
+    return shares * min(inputs.remainder_bytes, inputs.part_size)
 
 
 def recommended(inputs: SizingInputs, *, minimum: int = 0) -> int:
@@ -112,7 +148,7 @@ def start_size(inputs: SizingInputs, bounds: Bounds, state: SizingState, now: in
     initial = _initial(inputs)
     if bounds.mode is MemoryMode.RECOMMEND:
         return _clamp(max(initial, state.minimum), bounds)
-    observed = inputs.open_objects or inputs.held_bytes
+    observed = inputs.open_objects or inputs.held_bytes or inputs.active_partitions
     size = recommended(inputs, minimum=state.minimum)
     return _clamp(size if observed else max(initial, size), bounds)
 
@@ -129,9 +165,9 @@ def plan(inputs: SizingInputs, bounds: Bounds, state: SizingState, *, current: i
     low = target * SHRINK_BELOW[1] < current * SHRINK_BELOW[0]
     state = replace(state, low_since=(now if state.low_since is None else state.low_since) if low else None)
     if _exceeds(required(inputs), current, GROW_ABOVE) and target > current:
-        reason = f"grow: {_mi(required(inputs))} required, {_mi(current)} available"
+        reason = f"grow: {_mi(required(inputs))} required, {_mi(current)} available{_activity(inputs)}"
     elif low and state.low_since is not None and now - state.low_since >= SHRINK_AFTER:
-        reason = f"shrink: {_mi(target)} sufficient for one hour, {_mi(current)} available"
+        reason = f"shrink: {_mi(target)} sufficient for one hour, {_mi(current)} available{_activity(inputs)}"
     else:
         return replace(unchanged, state=state)
     if len(state.changes) >= MAX_CHANGES:
@@ -185,6 +221,14 @@ def _initial(inputs: SizingInputs) -> int:
 
 def _clamp(size: int, bounds: Bounds) -> int:
     return min(max(size, bounds.min), bounds.max)
+
+
+def _activity(inputs: SizingInputs) -> str:
+    """The active topic-partitions, as a part of a reason; empty if none is known."""
+    count = inputs.active_partitions
+    if not count:
+        return ""
+    return f"; {count} active topic-partition{'' if count == 1 else 's'}, {inputs.partitions_per_slot} per slot"
 
 
 def _exceeds(part: int, whole: int, ratio: tuple[int, int]) -> bool:

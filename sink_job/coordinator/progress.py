@@ -21,6 +21,7 @@ from sink_job.api.report import (
 )
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.activity import WINDOW_MS, PartitionActivity
 from sink_job.coordinator.committer import Committer
 from sink_job.ledger.state import LedgerState, committable_offsets
 from sink_job.writer.partition_writer import TaskResult
@@ -46,6 +47,7 @@ class Progress:
         self._ends: dict[TopicPartition, int] = {}
         self._hanging: list[HangingTransactionReport] = []
         self._active = 0
+        self._activity = PartitionActivity(max(WINDOW_MS, 2 * sink.spec.rounds.max_delay))
         self._totals = Totals()
         self._rounds = Timing()
         self._publishes = Timing()
@@ -94,7 +96,9 @@ class Progress:
         """A round has been recorded and published; times are in ms."""
         with self._lock:
             self._set_state(commits.state, commits.committed)
-            self._active = sum(1 for r in results.values() if r.counts.records)
+            read = {tp: r.state for tp, r in results.items() if r.counts.records}
+            self._active = len(read)
+            self._activity.add(read, ended)
             self._count(results)
             self._rounds = _timed(self._rounds, recorded - started)
             self._publishes = _timed(self._publishes, ended - recorded)
@@ -188,9 +192,13 @@ class Progress:
                 last_publish=self._last_publish,
                 rounds=self._rounds,
                 publishes=self._publishes,
-                memory=self._memory.model_copy(),
+                memory=self._memory_report(),
                 failure=self._failure,
             )
+
+    def _memory_report(self) -> MemoryReport:
+        active, remainder = self._activity.observed(self._clock())
+        return self._memory.model_copy(update={"active_partitions": active, "remainder_bytes": remainder})
 
     def _partitions(self) -> list[PartitionReport]:
         reports = []

@@ -86,6 +86,20 @@ def test_a_running_driver_gets_more_memory_without_a_restart(sink: Operated, beg
     assert len(sink.status["memory"]["changeTimes"]) == 1
 
 
+def test_memory_follows_the_active_topic_partitions_and_the_status_shows_them(
+    sink: Operated, begin: Callable[[], None]
+) -> None:
+    begin()
+    before = limit(sink.started())
+    busy = MemoryReport(slots=1, part_size=25 << 20, active_partitions=48, remainder_bytes=20 << 20)
+    sink.harness.report(DRIVER, report(memory=busy))
+    found = sink.wait(changed, "a change of memory")
+    assert changed(found)["reason"].endswith("; 48 active topic-partitions, 48 per slot")
+    inputs = found["status"]["memory"]["inputs"]
+    assert (inputs["activePartitions"], inputs["remainderBytes"]) == (48, 20 << 20)
+    sink.kube.wait("Pod", DRIVER, lambda pod: has(pod) > before, what="more memory in the container")
+
+
 @pytest.mark.parametrize("how", ["infeasible", "error"])
 def test_an_infeasible_resize_restarts_the_driver_with_more_memory(
     sink: Operated, begin: Callable[[], None], how: str

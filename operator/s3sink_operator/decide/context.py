@@ -314,12 +314,20 @@ class Context:
             memory = self.report.memory
             opened = memory.max_open_objects
             held = min(memory.buffered_bytes + memory.spilled_bytes, MAX_INTEGER)
+            active, remainder = memory.active_partitions, memory.remainder_bytes
         else:
             section = self.previous_status.memory
             known = (section.inputs if section else None) or MemoryInputs()
             opened, held = known.open_objects or 0, known.held_bytes or 0
+            active, remainder = known.active_partitions or 0, known.remainder_bytes or 0
         return SizingInputs(
-            slots=spec.executor.cores, part_size=spec.s3.part_size, open_objects=opened, held_bytes=held
+            slots=spec.executor.cores,
+            executors=1 if self.is_local else spec.executor.instances,
+            part_size=spec.s3.part_size,
+            open_objects=opened,
+            held_bytes=held,
+            active_partitions=active,
+            remainder_bytes=remainder,
         )
 
     @cached_property
