@@ -114,6 +114,10 @@ class MemoryReport(ReportModel):
     ] = 0
     buffered_bytes: Annotated[Count, Field(description="Peak bytes in memory of the tasks of the last round.")] = 0
     spilled_bytes: Annotated[Count, Field(description="Bytes that tasks of the last round spilled to disk.")] = 0
+    applied_bytes: Annotated[
+        Count | None,
+        Field(description="Memory of a container that no running task exceeds; none: only a restart changes it."),
+    ] = None
     jvm_bytes: Annotated[Count | None, Field(description="Peak resident memory of the JVM.")] = None
     python_bytes: Annotated[Count | None, Field(description="Peak resident memory of the largest Python worker.")] = (
         None

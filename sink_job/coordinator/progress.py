@@ -30,11 +30,18 @@ from sink_job.writer.partition_writer import TaskResult
 class Progress:
     """Progress of one driver. `clock` returns ms since 1970-01-01 UTC.
 
-    `observer` is called after the claim, the recovery, each poll of log ends, each round, and at the end.
+    `window_ms` is the length of the windows in which topic-partitions count as active. `observer` is called after the
+    claim, the recovery, each poll of log ends, each round, and at the end.
     """
 
     def __init__(
-        self, sink: Sink, clock: Callable[[], int], *, slots: int = 1, observer: Callable[[], None] | None = None
+        self,
+        sink: Sink,
+        clock: Callable[[], int],
+        *,
+        slots: int = 1,
+        observer: Callable[[], None] | None = None,
+        window_ms: int = WINDOW_MS,
     ) -> None:
         self._sink = sink
         self._clock = clock
@@ -47,7 +54,7 @@ class Progress:
         self._ends: dict[TopicPartition, int] = {}
         self._hanging: list[HangingTransactionReport] = []
         self._active = 0
-        self._activity = PartitionActivity(max(WINDOW_MS, 2 * sink.spec.rounds.max_delay))
+        self._activity = PartitionActivity(max(window_ms, 2 * sink.spec.rounds.max_delay))
         self._totals = Totals()
         self._rounds = Timing()
         self._publishes = Timing()
@@ -130,6 +137,11 @@ class Progress:
             self._requests.update(c.requests)
         memory.buffered_bytes = sum(c.buffered_bytes for c in counts)
         memory.spilled_bytes = sum(c.spilled_bytes for c in counts)
+
+    def allocated(self, memory: int, slots: int) -> None:
+        """The tasks of the next rounds use `memory` bytes of each container, and `slots` of them run at a time."""
+        with self._lock:
+            self._memory.applied_bytes, self._memory.slots = memory, slots
 
     def add_rebuilt(self, objects: int) -> None:
         with self._lock:

@@ -65,7 +65,7 @@ def test_memory_grows_in_place_where_the_cluster_can() -> None:
     cluster.settings = Settings(image=SETTINGS.image, cluster_id=SETTINGS.cluster_id, supports_resize=True)
     cluster.report = report(memory=HUNGRY)
     cluster.settle()
-    assert actions(cluster) == ["resize"]
+    assert actions(cluster) == ["apply ConfigMap", "resize"]
     assert ("Normal", "MemoryResized") in cluster.events
     assert limit(cluster) == cluster.status["memory"]["current"]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from s3sink_operator import status
-from s3sink_operator.decide import driver_policies, lifecycle_policies, rollout
+from s3sink_operator.decide import driver_policies, lifecycle_policies, memory_policy, rollout
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.decide.status_builder import build_status
@@ -32,7 +32,7 @@ POLICIES: tuple[Policy, ...] = (
     driver_policies.driver_terminated,
     driver_policies.spec_changed,
     driver_policies.driver_not_starting,
-    driver_policies.memory_changed,
+    memory_policy.memory_changed,
     driver_policies.driver_running,
 )
 
@@ -91,12 +91,13 @@ def _without_rejected(ctx: Context, decision: Decision) -> tuple[Decision, list[
 
 
 def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
-    """One event for each change of the reason, for each resize, and when the rollout is halted."""
+    """One event for each change of the reason, for each change of the memory without a restart, and for a halted
+    rollout."""
     found = []
     ready = ctx.previous_status.condition("Ready")
     if result.event is not None and (ready is None or ready.reason != status.sanitize_reason(result.reason)):
         found.append(Event(type=result.event, reason=result.reason, message=result.message))
-    if result.resize and result.sizing is not None:
+    if result.sizing is not None and result.sizing.reason is not None and not result.terminating_attempt:
         found.append(Event(type=EventType.NORMAL, reason="MemoryResized", message=str(result.sizing.reason)))
     halted = rollout.halted_condition(ctx, result)
     if halted is not None and ctx.previous_status.condition(halted.type) is None:

@@ -24,6 +24,7 @@ from s3sink_operator.types import (
     label,
     to_ms,
 )
+from sink_job.api.allocation import Allocation
 from sink_job.api.enums import DeletionPolicy, DesiredState, ExecutorMode, MemoryMode
 from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.report import Report
@@ -329,6 +330,24 @@ class Context:
             active_partitions=active,
             remainder_bytes=remainder,
         )
+
+    @cached_property
+    def current_memory(self) -> int | None:
+        """Desired bytes of each running executor, or of the pod in Local mode; None without a driver."""
+        if self.driver is None:
+            return None
+        return self.allocation.memory if self.allocation is not None else objects.sized_memory(self.driver)
+
+    @cached_property
+    def allocation(self) -> Allocation | None:
+        """The allocation of the last driver."""
+        return objects.current_allocation(self.observed.config_map)
+
+    @property
+    def has_edited_bounds(self) -> bool:
+        """Whether the settings of the memory are others than those of the allocation."""
+        bounds = "" if self.allocation is None else self.allocation.bounds
+        return bounds not in ("", objects.memory_bounds(self.parsed_sink))
 
     @cached_property
     def start_size(self) -> int:
