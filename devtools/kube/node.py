@@ -232,6 +232,7 @@ class NodeCluster(ControlPlane):
             "imageGCLowThresholdPercent": 99,
             "evictionHard": {"memory.available": "100Mi", **disk},
             "nodeStatusUpdateFrequency": "5s",
+            "syncFrequency": "5s",  # how soon a changed ConfigMap reaches a pod
             "serializeImagePulls": False,
             "registryPullQPS": 0,
             "kubeAPIQPS": 100,

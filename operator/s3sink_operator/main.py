@@ -80,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sinks that a rollout of a new default image may make unavailable: a number, or a percentage of the sinks",
     )
     flag("rollout-pause", "30s", "time that a restarted sink must be Ready before the rollout continues")
+    flag("shrink-after", "10m", "time for which less memory has to suffice before it is decreased in place")
     flag("workers", "16", "maximum number of concurrent reconciles")
     flag(
         "report-by",
@@ -99,10 +100,12 @@ def run(args: argparse.Namespace) -> int:
         resync_s = parse_duration(args.resync) / 1000
         node_lost_ms = parse_duration(args.node_lost_timeout)
         pause_ms = parse_duration(args.rollout_pause)
+        shrink_after_ms = parse_duration(args.shrink_after)
         if resync_s < _MIN_RESYNC_S:
             raise ValueError(f"--resync {args.resync} is below {_MIN_RESYNC_S} s")
     except ValueError as error:
-        print(f"s3sink operator: --resync, --node-lost-timeout, --rollout-pause: {error}", file=sys.stderr)
+        flags = "--resync, --node-lost-timeout, --rollout-pause, --shrink-after"
+        print(f"s3sink operator: {flags}: {error}", file=sys.stderr)
         return 2
     try:
         limit = MaxUnavailable.parse(args.rollout_max_unavailable)
@@ -113,14 +116,29 @@ def run(args: argparse.Namespace) -> int:
         print(f"s3sink operator: --run-as-user: {args.run_as_user} is neither a uid nor Cluster", file=sys.stderr)
         return 2
     try:
-        return asyncio.run(_main(args, limit, resync_s=resync_s, node_lost_ms=node_lost_ms, pause_ms=pause_ms))
+        return asyncio.run(
+            _main(
+                args,
+                limit,
+                resync_s=resync_s,
+                node_lost_ms=node_lost_ms,
+                pause_ms=pause_ms,
+                shrink_after_ms=shrink_after_ms,
+            )
+        )
     except (ApiError, OSError, TimeoutError) as error:
         _log.error("request to the API server failed: %s", error)
         return EXIT_LEASE_LOST
 
 
 async def _main(
-    args: argparse.Namespace, limit: MaxUnavailable, *, resync_s: float, node_lost_ms: int, pause_ms: int
+    args: argparse.Namespace,
+    limit: MaxUnavailable,
+    *,
+    resync_s: float,
+    node_lost_ms: int,
+    pause_ms: int,
+    shrink_after_ms: int,
 ) -> int:
     await _load_config()
     async with ApiClient() as client, aiohttp.ClientSession() as http:
@@ -138,6 +156,7 @@ async def _main(
             node_lost_timeout_ms=node_lost_ms,
             rollout_pause_ms=pause_ms,
             version=_version(),
+            shrink_after_ms=shrink_after_ms,
             run_as_user=None if args.run_as_user == _ASSIGNED_BY_CLUSTER else int(args.run_as_user),
             supports_resize="pods/resize" in await api.resources("v1"),
         )

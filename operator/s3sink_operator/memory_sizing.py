@@ -2,11 +2,15 @@
 
     required = heap + JVM overhead + slots × (Python + Arrow batches + parts in flight + bytes that open objects buffer)
 
-An open object buffers at most one part. What tasks buffered in the last round, spilled bytes included, is a second
-upper bound. The recommended memory is 15 % above the required memory. Memory grows early (required above 0.95 of the
-current size) and shrinks late (recommended below 0.70 of the current size for an hour). It changes at most four times a
-day and never below the minimum learned from an out-of-memory kill. The function is monotone: more of any input never
-lowers the result, so equal inputs converge to one size.
+The bytes that the open objects of a slot buffer are the larger of two estimates. One is what the tasks of the last
+round buffered, spilled bytes included, and at most one part for each open object. The other is what a slot holds of its
+share of the active topic-partitions without spilling: the staged remainder expected of each, at most a part.
+
+The recommended memory is 15 % above the required memory. Memory grows early (required above 0.95 of the current size)
+and shrinks late (recommended below 0.70 of the current size for some time). A change that restarts the sink waits for
+an hour and happens at most four times a day; a change in place waits for ten minutes. Memory is never below the minimum
+learned from an out-of-memory kill. The function is monotone: more of any input, and fewer executors, never lower the
+result, so equal inputs converge to one size.
 
 The state is kept in `status.memory`. Losing it costs at most one restart.
 """
@@ -14,10 +18,11 @@ The state is kept in `status.memory`. Losing it costs at most one restart.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from sink_job.api import memory_budget
 from sink_job.api.enums import MemoryMode
-from sink_job.api.quantities import MI, format_size
+from sink_job.api.quantities import MI, format_duration, format_size
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
@@ -27,8 +32,6 @@ STEP = 64 * MI
 HEADROOM = (23, 20)
 GROW_ABOVE = (19, 20)
 SHRINK_BELOW = (7, 10)
-SHRINK_AFTER = HOUR
-MAX_CHANGES = 4
 MINIMUM_RETENTION = 7 * DAY
 PARTS_IN_FLIGHT = 3
 OOM_FACTOR = (3, 2)
@@ -42,12 +45,30 @@ MIN_PARTITIONS = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class SizingInputs:
-    """The inputs of the required memory. `held_bytes`: bytes that all tasks of the last round buffered or spilled."""
+    """The inputs of the required memory.
+
+    `slots`: concurrent tasks of an executor. `executors`: executors that share the topic-partitions, 1 in Local mode.
+    `open_objects`: of the topic-partition that has most. `held_bytes`: bytes that all tasks of the last round buffered
+    or spilled. `active_partitions`: topic-partitions that had records recently. `remainder_bytes`: expected staged
+    remainder of one of them.
+    """
 
     slots: int
     part_size: int
+    executors: int = 1
     open_objects: int = 0
     held_bytes: int = 0
+    active_partitions: int = 0
+    remainder_bytes: int = 0
+
+    @property
+    def partitions_per_slot(self) -> int:
+        """The largest share of the active topic-partitions that a slot has."""
+        return -(-self.partitions_per_executor // max(1, self.slots))
+
+    @property
+    def partitions_per_executor(self) -> int:
+        return -(-self.active_partitions // max(1, self.executors))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +78,26 @@ class Bounds:
     mode: MemoryMode = MemoryMode.AUTO
     min: int = 512 * MI
     max: int = 8192 * MI
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """How often memory changes.
+
+    `shrink_after`: ms for which less memory has to suffice. `changes`: the maximum within a day. `limits_growth`:
+    whether memory no longer grows after these changes, too.
+    """
+
+    shrink_after: int
+    changes: int
+    limits_growth: bool = True
+
+
+RESTART: Final = Pace(shrink_after=HOUR, changes=4)
+"""Changes that restart a sink, or replace its executors."""
+IN_PLACE: Final = Pace(shrink_after=10 * MINUTE, changes=24, limits_growth=False)
+"""Changes of running containers."""
+MAX_CHANGES = RESTART.changes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +135,23 @@ def required(inputs: SizingInputs) -> int:
     """Bytes that an executor requires, or the whole sink in Local mode."""
     slots = max(1, inputs.slots)
     part = inputs.part_size
-    buffered = max(memory_budget.MIN_TASK_MEMORY, min(inputs.open_objects * part, -(-inputs.held_bytes // slots)))
+    buffered = max(
+        memory_budget.MIN_TASK_MEMORY,
+        min(inputs.open_objects * part, -(-inputs.held_bytes // slots)),
+        -(-_remainders(inputs) // slots),
+    )
     return memory_budget.beside_tasks(slots) + slots * (memory_budget.BATCHES + (PARTS_IN_FLIGHT + 1) * part + buffered)
+
+
+def _remainders(inputs: SizingInputs) -> int:
+    """Bytes that the slots of an executor hold of their active topic-partitions.
+
+    The division by the slots is rounded up to whole topic-partitions. As `slots - 1` more of them, and not with the
+    largest share for every slot, the result is monotone in the number of slots, too.
+    """
+    count = inputs.partitions_per_executor
+    shares = count + max(1, inputs.slots) - 1 if count else 0
+    return shares * min(inputs.remainder_bytes, inputs.part_size)
 
 
 def recommended(inputs: SizingInputs, *, minimum: int = 0) -> int:
@@ -112,32 +168,49 @@ def start_size(inputs: SizingInputs, bounds: Bounds, state: SizingState, now: in
     initial = _initial(inputs)
     if bounds.mode is MemoryMode.RECOMMEND:
         return _clamp(max(initial, state.minimum), bounds)
-    observed = inputs.open_objects or inputs.held_bytes
+    observed = inputs.open_objects or inputs.held_bytes or inputs.active_partitions
     size = recommended(inputs, minimum=state.minimum)
     return _clamp(size if observed else max(initial, size), bounds)
 
 
-def plan(inputs: SizingInputs, bounds: Bounds, state: SizingState, *, current: int, now: int) -> SizingPlan:
+def plan(
+    inputs: SizingInputs, bounds: Bounds, state: SizingState, *, current: int, now: int, pace: Pace = RESTART
+) -> SizingPlan:
     """The plan for a sink that runs with `current` bytes."""
     state = _without_expired(state, now)
     size = recommended(inputs, minimum=state.minimum)
     target = _clamp(size, bounds)
     capped = bounds.mode is not MemoryMode.OFF and _exceeds(required(inputs), max(current, target), GROW_ABOVE)
     unchanged = SizingPlan(size=current, recommended=size, state=state, capped=capped)
+    if (edited := _edited_bounds(bounds, current)) is not None:
+        size, reason = edited
+        return replace(unchanged, size=size, state=replace(state, low_since=None), reason=reason)
     if bounds.mode is not MemoryMode.AUTO:
         return replace(unchanged, state=replace(state, low_since=None))
     low = target * SHRINK_BELOW[1] < current * SHRINK_BELOW[0]
     state = replace(state, low_since=(now if state.low_since is None else state.low_since) if low else None)
     if _exceeds(required(inputs), current, GROW_ABOVE) and target > current:
-        reason = f"grow: {_mi(required(inputs))} required, {_mi(current)} available"
-    elif low and state.low_since is not None and now - state.low_since >= SHRINK_AFTER:
-        reason = f"shrink: {_mi(target)} sufficient for one hour, {_mi(current)} available"
+        reason = f"grow: {_mi(required(inputs))} required, {_mi(current)} available{_activity(inputs)}"
+    elif low and state.low_since is not None and now - state.low_since >= pace.shrink_after:
+        period = format_duration(pace.shrink_after)
+        reason = f"shrink: {_mi(target)} sufficient for {period}, {_mi(current)} available{_activity(inputs)}"
     else:
         return replace(unchanged, state=state)
-    if len(state.changes) >= MAX_CHANGES:
-        return replace(unchanged, state=state, next_change=state.changes[-MAX_CHANGES] + DAY)
+    if len(state.changes) >= pace.changes and (pace.limits_growth or target < current):
+        return replace(unchanged, state=state, next_change=state.changes[-pace.changes] + DAY)
     changed = replace(state, low_since=None, changes=(*state.changes, now))
     return replace(unchanged, size=target, state=changed, reason=reason)
+
+
+def _edited_bounds(bounds: Bounds, current: int) -> tuple[int, str] | None:
+    """The size and the reason of a change that the bounds require at once, whatever the inputs are."""
+    if current > bounds.max:
+        return bounds.max, f"shrink: spec.executor.memory.max is {format_size(bounds.max)}"
+    if bounds.mode is MemoryMode.OFF and current < bounds.max:
+        return bounds.max, f"grow: spec.executor.memory.max is {format_size(bounds.max)}, and sizing is off"
+    if current < bounds.min:
+        return bounds.min, f"grow: spec.executor.memory.min is {format_size(bounds.min)}"
+    return None
 
 
 def after_oom(state: SizingState, *, current: int, bounds: Bounds, now: int) -> SizingState:
@@ -185,6 +258,14 @@ def _initial(inputs: SizingInputs) -> int:
 
 def _clamp(size: int, bounds: Bounds) -> int:
     return min(max(size, bounds.min), bounds.max)
+
+
+def _activity(inputs: SizingInputs) -> str:
+    """The active topic-partitions, as a part of a reason; empty if none is known."""
+    count = inputs.active_partitions
+    if not count:
+        return ""
+    return f"; {count} active topic-partition{'' if count == 1 else 's'}, {inputs.partitions_per_slot} per slot"
 
 
 def _exceeds(part: int, whole: int, ratio: tuple[int, int]) -> bool:

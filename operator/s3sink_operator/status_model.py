@@ -155,6 +155,12 @@ class MemoryInputs(StatusModel):
     """Open objects of the topic-partition that has most."""
     held_bytes: Annotated[int | None, Field(ge=0)] = None
     """Bytes that the tasks of the last round buffered or spilled."""
+    executors: int | None = None
+    """Number of executors that share the topic-partitions."""
+    active_partitions: Annotated[int | None, Field(ge=0)] = None
+    """Number of topic-partitions that had records recently."""
+    remainder_bytes: Annotated[int | None, Field(ge=0)] = None
+    """Expected staged bytes of an active topic-partition."""
 
 
 class MemoryChange(StatusModel):

@@ -230,10 +230,11 @@ class Settings:
     operation pod is terminated and retried. `start_timeout_ms`: after this time a pending driver is reported.
     `progress_interval_ms`: minimum time between two writes of progress alone. `status_poll_ms`, `start_poll_ms`: how
     often a running and a starting driver are polled. `rejected_retry_ms`: when a rejected write is retried.
-    `resize_timeout_ms`: how long a node may defer a resize before the driver is restarted. `rollout_pause_ms`: how
-    long a driver restarted by a rollout must be Ready before it counts as available. `version`: of the operator.
-    `supports_resize`: the API server has pods/resize. `run_as_user`: uid and gid of the sinks' pods; None lets
-    the cluster assign them, as OpenShift does.
+    `resize_timeout_ms`: how long a node may defer a resize before the pod is replaced. `shrink_after_ms`: how
+    long less memory has to suffice before it is decreased in place. `rollout_pause_ms`: how long a driver restarted by
+    a rollout must be Ready before it counts as available. `version`: of the operator. `supports_resize`: the API server
+    has pods/resize. `run_as_user`: uid and gid of the sinks' pods; None lets the cluster assign them, as OpenShift
+    does.
     """
 
     image: str
@@ -250,6 +251,7 @@ class Settings:
     start_poll_ms: int = 2_000
     rejected_retry_ms: int = 60_000
     resize_timeout_ms: int = 5 * 60_000
+    shrink_after_ms: int = 10 * 60_000
     rollout_pause_ms: int = 0
     version: str = ""
     ephemeral_storage: str = "20Gi"

@@ -40,6 +40,8 @@ MIN_TASK_MEMORY = 16 * MI
 MAX_PART_BUFFERS = 6
 """Maximum number of concurrent part uploads of one task. More do not increase the throughput of one server."""
 
+MIN_EXECUTOR_OVERHEAD = 384 * MI
+
 MAX_CORES = 4
 """Maximum of the default number of concurrent tasks on a laptop."""
 
@@ -90,6 +92,11 @@ def default_total(*, cores: int, part_size: int, least: int, most: int) -> int:
 def heap_of(cores: int) -> int:
     """The heap of the JVM, in bytes."""
     return HEAP + cores * HEAP_PER_CORE
+
+
+def executor_overhead(total: int, *, cores: int) -> int:
+    """The memory of an executor beside its heap, in bytes: whole MiB, and Spark's minimum at least."""
+    return max(MIN_EXECUTOR_OVERHEAD, total - heap_of(cores)) // MI * MI
 
 
 def heap_beside_executors(total: int | None) -> int:

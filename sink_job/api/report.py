@@ -108,8 +108,18 @@ class MemoryReport(ReportModel):
     open_objects: Annotated[Count, Field(description="Open objects of all topic-partitions.")] = 0
     max_open_objects: Annotated[Count, Field(description="Maximum number of open objects of a topic-partition.")] = 0
     part_size: Count = 0
+    active_partitions: Annotated[
+        Count, Field(description="Topic-partitions that had records within the last one to two minutes.")
+    ] = 0
+    remainder_bytes: Annotated[
+        Count, Field(description="Staged bytes that an active topic-partition holds between two rounds, on average.")
+    ] = 0
     buffered_bytes: Annotated[Count, Field(description="Peak bytes in memory of the tasks of the last round.")] = 0
     spilled_bytes: Annotated[Count, Field(description="Bytes that tasks of the last round spilled to disk.")] = 0
+    applied_bytes: Annotated[
+        Count | None,
+        Field(description="Memory of a container that no running task exceeds; none: only a restart changes it."),
+    ] = None
     jvm_bytes: Annotated[Count | None, Field(description="Peak resident memory of the JVM.")] = None
     python_bytes: Annotated[Count | None, Field(description="Peak resident memory of the largest Python worker.")] = (
         None

@@ -23,11 +23,13 @@ class CoordinatorContext:
 
     `clock` returns ms since the epoch; `attempt` is unique to this process. Per task: `budget` (bytes buffered before
     they are spilled), `threads` (uploads), `part_buffers` (part buffers in memory). `current_task_memory` returns
-    budget and part buffers after the container's memory has grown, else None; each round calls it. `snapshot_every` is
-    in records of the ledger. `discovery_interval_ms` is the interval of topic discovery, and of head checks while idle.
-    `hanging_after_ms` is the age at which an open transaction is reported as hanging. `store_clock` returns the store's
-    clock in ms as of its last response, None if the host's clock is not compared with it. `steady_clock` returns ms
-    from an arbitrary start; setting the host's clock does not affect it. `stop` is set when the driver has to end;
+    budget and part buffers after the container's memory has changed, else None; each round calls it. `container` is
+    the current memory of a container with tasks in bytes, and how many tasks share it; None if it is not limited.
+    `between_rounds` is called before each poll of log ends. `snapshot_every` is in records of the ledger.
+    `discovery_interval_ms` is the interval of topic discovery, and of head checks while idle. `hanging_after_ms` is the
+    age at which an open transaction is reported as hanging. `store_clock` returns the store's clock in ms as of its
+    last response, None if the host's clock is not compared with it. `steady_clock` returns ms from an arbitrary start;
+    setting the host's clock does not affect it. `stop` is set when the driver has to end;
     pauses wait on it.
     """
 
@@ -41,6 +43,8 @@ class CoordinatorContext:
     threads: int = 6
     part_buffers: int = 3
     current_task_memory: Callable[[], tuple[int, int] | None] = lambda: None
+    container: Callable[[], tuple[int, int] | None] = lambda: None
+    between_rounds: Callable[[], None] = lambda: None
     snapshot_every: int = SNAPSHOT_INTERVAL_RECORDS
     discovery_interval_ms: int = DISCOVERY_INTERVAL_MS
     hanging_after_ms: int = HANGING_AFTER_MS

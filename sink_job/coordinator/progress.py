@@ -21,6 +21,7 @@ from sink_job.api.report import (
 )
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.activity import WINDOW_MS, PartitionActivity
 from sink_job.coordinator.committer import Committer
 from sink_job.coordinator.lag_ages import LagAges, Lagging
 from sink_job.ledger.state import LedgerState, committable_offsets
@@ -30,11 +31,18 @@ from sink_job.writer.partition_writer import TaskResult
 class Progress:
     """Progress of one driver. `clock` returns ms since 1970-01-01 UTC.
 
-    `observer` is called after the claim, the recovery, each poll of log ends, each round, and at the end.
+    `window_ms` is the length of the windows in which topic-partitions count as active. `observer` is called after the
+    claim, the recovery, each poll of log ends, each round, and at the end.
     """
 
     def __init__(
-        self, sink: Sink, clock: Callable[[], int], *, slots: int = 1, observer: Callable[[], None] | None = None
+        self,
+        sink: Sink,
+        clock: Callable[[], int],
+        *,
+        slots: int = 1,
+        observer: Callable[[], None] | None = None,
+        window_ms: int = WINDOW_MS,
     ) -> None:
         self._sink = sink
         self._clock = clock
@@ -49,6 +57,7 @@ class Progress:
         self._lag_ages = LagAges()
         self._hanging: list[HangingTransactionReport] = []
         self._active = 0
+        self._activity = PartitionActivity(max(window_ms, 2 * sink.spec.rounds.max_delay))
         self._totals = Totals()
         self._rounds = Timing()
         self._publishes = Timing()
@@ -113,7 +122,9 @@ class Progress:
         """A round has been recorded and published; times are in ms."""
         with self._lock:
             self._set_state(commits.state, commits.committed)
-            self._active = sum(1 for r in results.values() if r.counts.records)
+            read = {tp: r.state for tp, r in results.items() if r.counts.records}
+            self._active = len(read)
+            self._activity.add(read, ended)
             self._count(results)
             self._rounds = _timed(self._rounds, recorded - started)
             self._publishes = _timed(self._publishes, ended - recorded)
@@ -145,6 +156,11 @@ class Progress:
             self._requests.update(c.requests)
         memory.buffered_bytes = sum(c.buffered_bytes for c in counts)
         memory.spilled_bytes = sum(c.spilled_bytes for c in counts)
+
+    def allocated(self, memory: int, slots: int) -> None:
+        """The tasks of the next rounds use `memory` bytes of each container, and `slots` of them run at a time."""
+        with self._lock:
+            self._memory.applied_bytes, self._memory.slots = memory, slots
 
     def add_rebuilt(self, objects: int) -> None:
         with self._lock:
@@ -230,9 +246,13 @@ class Progress:
                 last_publish=self._last_publish,
                 rounds=self._rounds,
                 publishes=self._publishes,
-                memory=self._memory.model_copy(),
+                memory=self._memory_report(),
                 failure=self._failure,
             )
+
+    def _memory_report(self) -> MemoryReport:
+        active, remainder = self._activity.observed(self._clock())
+        return self._memory.model_copy(update={"active_partitions": active, "remainder_bytes": remainder})
 
     def _partitions(self, now: int) -> list[PartitionReport]:
         reports = []

@@ -193,6 +193,7 @@ class RoundLoop:
     def run_once(self) -> bool:
         """Runs a round if one is due; returns whether it did."""
         now = self._advance_clock()
+        self.context.between_rounds()
         if self._is_check_due(self._topics_checked_ms):
             self._discover_topics(now)
         if self._is_check_due(self._group_checked_ms):
@@ -239,17 +240,16 @@ class RoundLoop:
         return ends
 
     def _partition_views(self, ends: Mapping[TopicPartition, int], now: int) -> dict[TopicPartition, PartitionView]:
-        views = {}
-        for tp, end in ends.items():
-            state = self._state_of(tp)
-            views[tp] = PartitionView(
-                next=state.next,
+        return {
+            tp: PartitionView(
+                next=(state := self._state_of(tp)).next,
                 end=min(end, self._targets.get(tp, 0)) if self.stop_condition.ends else end,
                 record_bytes=self._record_bytes.get(tp),
                 last_read_ms=self._last_read_ms.get(tp),
                 is_close_due=is_close_due(state, self.sink.spec.rotation, now),
             )
-        return views
+            for tp, end in ends.items()
+        }
 
     def _run_round(self, planned: RoundPlan, *, close: bool = False, settings: int | None = None) -> None:
         """One round: tasks, record, publish, commit."""

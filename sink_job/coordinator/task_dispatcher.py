@@ -202,6 +202,7 @@ class TaskDispatcher:
     def _parameters(self, state: LedgerState, now: int, settings: int) -> RoundParameters:
         world, errors = self._context, self._sink.spec.errors
         budget, part_buffers = world.current_task_memory() or (world.budget, world.part_buffers)
+        memory, slots = world.container() or (0, None)
         return RoundParameters(
             s3=world.s3,
             root=self._ledger.root,
@@ -215,6 +216,8 @@ class TaskDispatcher:
             budget=budget,
             threads=max(world.threads, part_buffers),
             part_buffers=part_buffers,
+            memory=memory,
+            slots=slots,
         )
 
     def _check_retention(self, starts: Mapping[TopicPartition, int]) -> None:

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_CGROUPS = Path("/sys/fs/cgroup")
-_FILES = ("memory.max", "memory/memory.limit_in_bytes")
-
-
-def memory_limit(root: Path = _CGROUPS) -> int | None:
-    """The limit in bytes, from cgroup v2 or v1; None if there is no limit or no cgroup."""
-    for name in _FILES:
-        try:
-            text = (root / name).read_text().strip()
-        except OSError:
-            continue
-        return int(text) if text.isdigit() else None
-    return None
+from sink_job.engine.container_memory import CGROUPS, memory_limit
 
 
 class ContainerMemory:
@@ -26,7 +14,7 @@ class ContainerMemory:
     limit. If they differ, `--memory` applies for the whole run. `requested`: the value of `--memory` in bytes.
     """
 
-    def __init__(self, requested: int | None, root: Path = _CGROUPS) -> None:
+    def __init__(self, requested: int | None, root: Path = CGROUPS) -> None:
         self._requested = requested
         self._root = root
         self._follows = requested is not None and memory_limit(root) == requested

@@ -23,9 +23,11 @@ from typing import Any
 from rich.console import Console
 
 from sink_job.api import memory_budget
+from sink_job.api.allocation import Allocation
 from sink_job.api.errors import SinkError, TooManyExecutorFailures, TransientError
 from sink_job.api.report import Failure, Report, RunState
 from sink_job.api.spec import IsolationLevel, Sink
+from sink_job.coordinator.activity import WINDOW_MS
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
@@ -33,6 +35,7 @@ from sink_job.driver import console, logs, metrics, termination_message
 from sink_job.driver.broker_check import wait_for_broker
 from sink_job.driver.cgroup_memory import ContainerMemory
 from sink_job.driver.lag_sampler import LagSampler
+from sink_job.driver.live_allocation import LiveAllocation, allocation_file
 from sink_job.driver.liveness import HEARTBEAT_TIMEOUT_S, Heartbeat
 from sink_job.driver.process_memory import peak_rss
 from sink_job.driver.report_server import JSON, TEXT, Answer, ReportServer, Routes
@@ -46,6 +49,7 @@ from sink_job.s3 import S3Client, S3Settings, connect
 from sink_job.spark.conf import SparkSettings
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.executor_pods import read_executor_config
+from sink_job.spark.executor_scaling import ExecutorScaler
 from sink_job.spark.jars import connector_jars
 from sink_job.spark.session import session
 
@@ -55,7 +59,12 @@ KAFKA_TIMEOUT_MS = 50_000
 JVM_ENDS_S = 3
 """How long to wait for the exit code of the JVM after an error, in s."""
 
+MAX_LOGGED_ERROR = 4000
+"""Characters of an error of the JVM that are logged: its message, its first causes, and no complete stack trace."""
+
 CLUSTER = "S3SINK_CLUSTER"
+ACTIVITY_WINDOW = "S3SINK_ACTIVITY_WINDOW_MS"
+"""Environment variable of tests: a shorter window than `activity.WINDOW_MS`."""
 
 _log = logging.getLogger(__name__)
 
@@ -107,7 +116,15 @@ class _Run:
         self.properties = KafkaProperties.of(sink.spec.kafka, options.secret_dirs)
         self.s3_settings = S3Settings.of(sink.spec.s3, options.secret_dirs)
         self.heartbeat = Heartbeat()
-        self.progress = Progress(sink, _clock, slots=self.cores, observer=self.heartbeat.beat)
+        window_ms = int(os.environ.get(ACTIVITY_WINDOW, WINDOW_MS))
+        self.progress = Progress(sink, _clock, slots=self.cores, observer=self.heartbeat.beat, window_ms=window_ms)
+        self.allocation = LiveAllocation(
+            allocation_file(),
+            Allocation(executors=self.cluster.instances if self.cluster else 1, memory=self.memory.total),
+            cores=self.cluster.cores if self.cluster else self.cores,
+            part_size=sink.spec.s3.part_size,
+            progress=self.progress,
+        )
         self.spark_context: Any = None  # None before the start of Spark
         self.is_starting_spark = False
 
@@ -135,6 +152,7 @@ class _Run:
         if named and not isinstance(error, TransientError):
             return error
         if not named and self.cluster is not None and self.is_starting_spark:
+            _log.error("Spark did not start: %s", str(error)[:MAX_LOGGED_ERROR])
             return TransientError(
                 "Spark could not start on Kubernetes: see the API server's error in the driver log. The driver's "
                 "service account needs the verbs get, list, watch, create and delete on pods, which the chart's "
@@ -169,10 +187,12 @@ class _Run:
         return memory_of(self.sink, cores=self.cluster.cores, total=self.cluster.memory)
 
     def _current_task_memory(self) -> tuple[int, int] | None:
-        """The budget (bytes) and part buffers of a task after an increase of the container's memory; else None.
+        """The budget (bytes) and part buffers of a task after a change of the container's memory; else None.
 
         The heap of the JVM does not change.
         """
+        if self.allocation.container() is not None:
+            return self.allocation.task_memory()
         total = self.container_memory.current()
         if total is None:
             return None
@@ -216,6 +236,8 @@ class _Run:
             redact=self.properties.redact,
             cores=self.cores,
         )
+        executors = None if self.cluster is None else ExecutorScaler(self.spark_context, self.cluster)
+        self.allocation.connect(engine, executors)
         coordinator = Coordinator(self.sink, self._context(engine, admin), self.options.goal, self.progress)
         self.signals.on_stop(coordinator.stop)
         self.signals.on_stop(admin.close, after_s=3)
@@ -251,6 +273,8 @@ class _Run:
             threads=self.memory.part_buffers,
             part_buffers=self.memory.part_buffers,
             current_task_memory=self._current_task_memory,
+            container=self.allocation.container,
+            between_rounds=self.allocation.apply,
             store_clock=connect(self.s3_settings).clock_ms,
             steady_clock=_steady_clock,
         )

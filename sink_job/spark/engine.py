@@ -88,6 +88,10 @@ class SparkEngine:
             sent.destroy()
         return self._results(outcomes, layout)
 
+    def set_slots(self, slots: int) -> None:
+        """Changes the number of concurrent tasks that the next runs are divided into."""
+        self._cores = slots
+
     def cancel(self) -> None:
         """See `sink_job.engine.types.Engine.cancel`."""
         self._cancelled.set()

@@ -3,10 +3,12 @@ share."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
+from sink_job.api import memory_budget
 from sink_job.api.spec import ErrorsSpec, ObjectSettings, OnNullValue, Tolerance
+from sink_job.engine.container_memory import memory_limit, release_free_memory
 from sink_job.ledger.staging import StagingReader, StagingWriter, new_prefix
 from sink_job.s3 import S3Settings, connect
 from sink_job.writer.record_pipeline import RecordPipeline
@@ -17,7 +19,9 @@ class RoundParameters:
     """Parameters of all tasks of a round. Picklable; contains no secret.
 
     `shaping_json` are the current settings and `settings_record` is the number of the claim that contains them. `root`
-    is the ledger's prefix. `now` is the round clock in ms; sizes are bytes.
+    is the ledger's prefix. `now` is the round clock in ms; sizes are bytes. `budget` and `part_buffers` are those of a
+    task if `slots` tasks share `memory` bytes; a container with less has a smaller budget. `slots` is None if the
+    budget does not depend on the container.
     """
 
     s3: S3Settings
@@ -32,6 +36,8 @@ class RoundParameters:
     budget: int
     threads: int
     part_buffers: int
+    memory: int = 0
+    slots: int | None = None
 
 
 class TaskAttempt:
@@ -39,8 +45,9 @@ class TaskAttempt:
     leaves at most a staging object that no record references; the clean-up deletes it."""
 
     def __init__(self, settings: RoundParameters) -> None:
-        self.settings = settings
         self.shaping, self.pipeline = parsed_shaping(settings)
+        self.settings = fit_container(settings, memory_limit(), part_size=self.shaping.s3.part_size)
+        _release_after_shrink(self.settings.budget)
         self.s3 = connect(settings.s3)
         self.staging = StagingWriter(self.s3, new_prefix(settings.root, settings.epoch, settings.round))
         self.staged = StagingReader(self.s3)
@@ -63,6 +70,29 @@ class TaskAttempt:
     def close(self) -> None:
         """Stages the remainders. Raises the errors of the store."""
         self.staging.flush()
+
+
+def fit_container(settings: RoundParameters, limit: int | None, *, part_size: int) -> RoundParameters:
+    """The parameters with the budget of a task in a container with `limit` bytes, if that is less than `memory`.
+
+    Containers are resized one after the other. The task has to fit into its own.
+    """
+    if settings.slots is None or limit is None or limit >= settings.memory:
+        return settings
+    total = max(limit, memory_budget.min_total(cores=settings.slots, part_size=part_size))
+    fitting = memory_budget.divide(total, cores=settings.slots, part_size=part_size)
+    return replace(settings, memory=limit, budget=fitting.budget, part_buffers=fitting.part_buffers)
+
+
+_last_budget = 0
+
+
+def _release_after_shrink(budget: int) -> None:
+    """Releases the memory of earlier tasks of this process if they had a larger budget."""
+    global _last_budget
+    if budget < _last_budget:
+        release_free_memory()
+    _last_budget = budget
 
 
 def parsed_shaping(settings: RoundParameters) -> tuple[ObjectSettings, RecordPipeline]:

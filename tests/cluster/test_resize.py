@@ -20,7 +20,7 @@ from devtools.processes import wait_until
 from s3sink_operator import names
 from sink_job.api.quantities import parse_size
 from sink_job.api.report import MemoryReport
-from tests.support.operator_fixture import DRIVER, Operated, condition, is_ready, report
+from tests.support.operator_fixture import DRIVER, Operated, StartOperator, condition, is_ready, report
 
 pytestmark = pytest.mark.cluster
 
@@ -67,6 +67,11 @@ def changed(found: Json) -> Json:
     return dict(found.get("status", {}).get("memory", {}).get("lastChange") or {})
 
 
+def current(found: Json) -> int:
+    """The memory in the status in bytes."""
+    return parse_size(found["status"]["memory"]["current"])
+
+
 def event_count(sink: Operated, reason: str) -> int:
     """How many events have this reason."""
     return sum(each["reason"] == reason for each in sink.events())
@@ -88,6 +93,35 @@ def test_a_running_driver_gets_more_memory_without_a_restart(sink: Operated, beg
     sink.annotate(look="again")
     sink.wait(is_ready, "Ready")
     assert len(sink.status["memory"]["changeTimes"]) == 1
+
+
+def test_memory_follows_the_active_topic_partitions_and_the_status_shows_them(
+    sink: Operated, begin: Callable[[], None]
+) -> None:
+    begin()
+    before = limit(sink.started())
+    busy = MemoryReport(slots=1, part_size=25 << 20, active_partitions=48, remainder_bytes=20 << 20)
+    sink.harness.report(DRIVER, report(memory=busy))
+    found = sink.wait(changed, "a change of memory")
+    assert changed(found)["reason"].endswith("; 48 active topic-partitions, 48 per slot")
+    inputs = found["status"]["memory"]["inputs"]
+    assert (inputs["activePartitions"], inputs["remainderBytes"]) == (48, 20 << 20)
+    sink.kube.wait("Pod", DRIVER, lambda pod: has(pod) > before, what="more memory in the container")
+
+
+def test_a_running_driver_gets_less_memory_once_its_tasks_use_less(sink: Operated, start: StartOperator) -> None:
+    start("--shrink-after", "1s")
+    driver, before = hungers(sink)
+    pod = sink.kube.wait("Pod", DRIVER, lambda pod: has(pod) > before, what="more memory in the container")
+    large = has(pod)
+    little = MemoryReport(slots=1, part_size=25 << 20, applied_bytes=large)
+    sink.harness.report(DRIVER, report(memory=little))
+    desired = current(sink.wait(lambda found: current(found) < large, "less memory"))
+    assert limit(sink.kube.get("Pod", DRIVER)) == large
+    sink.harness.report(DRIVER, report(memory=little.model_copy(update={"applied_bytes": desired})))
+    pod = sink.kube.wait("Pod", DRIVER, lambda pod: has(pod) == desired, what="less memory in the container")
+    assert pod["metadata"]["uid"] == driver["metadata"]["uid"]
+    assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
 @pytest.mark.parametrize("how", ["infeasible", "error"])

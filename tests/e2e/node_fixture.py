@@ -169,17 +169,23 @@ class PodSink:
         """Changes the spec of the sink that is there."""
         self.kube.patch("S3Sink", self.name, {"spec": spec})
 
-    def produce(self, count: int, *, value_bytes: int = 100) -> None:
-        """`count` more records for each partition."""
-        for partition in range(self.partitions):
+    def produce(self, count: int, *, value_bytes: int = 100, partitions: int | None = None) -> None:
+        """`count` more records for each partition, or for the first `partitions`."""
+        written = partitions or self.partitions
+        for partition in range(written):
             self.site.topics.produce(self.topic, self._records(partition, count, value_bytes))
-        self.produced += count * self.partitions
+        self.produced += count * written
 
     def _records(self, partition: int, count: int, value_bytes: int) -> Iterable[Record]:
         for number in range(count):
             at = self.produced + number
             text = {"partition": partition, "number": at, "lane": at % LANES, "pad": "x" * value_bytes}
             yield Record(value=json.dumps(text).encode(), partition=partition)
+
+    def scale(self, executors: int) -> None:
+        """As `kubectl scale`."""
+        what = ["scale", f"s3sink/{self.name}", f"--replicas={executors}", "--namespace", self.namespace]
+        self.site.kubectl(*what, check=True)
 
     @property
     def sink(self) -> Json:

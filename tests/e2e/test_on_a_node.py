@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -231,6 +233,59 @@ def test_executors_run_in_pods_of_their_own_and_neither_their_loss_nor_the_drive
         each["metadata"]["name"] for each in sink.executors()
     }
     sink.verify()
+
+
+def test_executors_follow_the_active_topic_partitions_in_both_directions_without_a_restart(sink_of: Sinks) -> None:
+    rotation = {"flushSize": 1_000_000, "maxOpenTime": "1h"}
+    window = {"name": "S3SINK_ACTIVITY_WINDOW_MS", "value": "20000"}
+    driver_template = {"spec": {"containers": [{"name": "s3sink", "env": [window]}]}}
+    thin = {"spec": {"containers": [{"name": "s3sink", "resources": {"requests": {"cpu": "100m"}}}]}}
+    sections = {
+        "rotation": rotation,
+        "s3": {"partSize": "25Mi"},
+        "driver": {"podTemplate": driver_template},
+        "executor": {"mode": "Cluster", "instances": 1, "podTemplate": thin},
+    }
+    sink = sink_of(partitions=48, sections=sections)
+    sink.produce(10, partitions=3)
+    sink.apply()
+    sink.wait_ready()
+    driver, executor = sink.driver, sink.executors()[0]
+    limit = partial(sink.site.cluster.memory_limit_of, executor)
+    small = limit()
+    # Less than a part of each topic-partition, so that its remainder is staged between two rounds.
+    sink.produce(180, value_bytes=100_000)
+
+    def is_settled(active: int) -> bool:
+        sink.produce(1, partitions=active)
+        memory = sink.sink["status"]["memory"]
+        return memory["inputs"]["activePartitions"] == active and limit() == parse_quantity(memory["current"])
+
+    wait_until(lambda: is_settled(48) and limit() > small, "more memory in the executor", seconds=300)
+    large = limit()
+    change = sink.sink["status"]["memory"]["lastChange"]["reason"]
+    assert re.search(r"^grow: .*; \d+ active topic-partitions, \d+ per slot$", change)
+    wait_until(lambda: is_settled(3) and limit() < large, "less memory in the executor", seconds=300)
+    change = sink.sink["status"]["memory"]["lastChange"]["reason"]
+    assert re.search(r"^shrink: .*; \d+ active topic-partitions, \d+ per slot$", change)
+    sink.scale(2)
+    wait_until(lambda: len(_running(sink.executors())) == 2, "a second executor", seconds=120)
+    new = next(pod for pod in sink.executors() if pod["metadata"]["uid"] != executor["metadata"]["uid"])
+    assert sink.site.cluster.memory_limit_of(new) == limit()
+    sink.scale(1)
+    wait_until(lambda: len(sink.executors()) == 1, "a single executor", seconds=120)
+    assert sink.driver["metadata"]["uid"] == driver["metadata"]["uid"]
+    pods = [sink.driver, *sink.executors()]
+    assert executor["metadata"]["uid"] == pods[1]["metadata"]["uid"]
+    assert not [each for pod in pods for each in pod["status"]["containerStatuses"] if each["restartCount"]]
+    sink.edit(state="Stopped")
+    sink.wait(reason_is("Stopped"), "Stopped")
+    sink.wait_arrived()
+    sink.verify()
+
+
+def _running(pods: list[Json]) -> list[Json]:
+    return [pod for pod in pods if pod["status"]["phase"] == "Running"]
 
 
 def _is_reset(sink: Json) -> bool:

@@ -180,14 +180,17 @@ class Cluster:
         count = self.sink["spec"]["executor"].get("instances", 1)
         return [self.executor(number) for number in range(1, count + 1)]
 
-    def executor(self, number: int, **status: Any) -> Json:
-        """An executor of the driver that is there."""
+    def executor(self, number: int, *, memory: int | None = None, **status: Any) -> Json:
+        """An executor of the driver that is there; with `memory` bytes, if they are given."""
         assert self.driver is not None
+        sizes = {} if memory is None else {"memory": format_size(memory)}
+        container = {"name": CONTAINER, "resources": {"requests": dict(sizes), "limits": dict(sizes)}}
         labels = {**self.driver["metadata"]["labels"], names.COMPONENT_LABEL: names.Component.EXECUTOR.value}
         name = f"{self.name}-{labels[names.ATTEMPT_LABEL]}-exec-{number}"
         owner = {"apiVersion": "v1", "kind": "Pod", "uid": self.driver["metadata"]["uid"], "controller": True}
         return {
-            "metadata": {"name": name, "namespace": "data", "labels": labels, "ownerReferences": [owner]},
+            "metadata": {"name": name, "namespace": "data", "uid": name, "labels": labels, "ownerReferences": [owner]},
+            "spec": {"containers": [container]},
             "status": {"phase": "Running"} | status,
         }
 
@@ -282,6 +285,10 @@ class Cluster:
 
     def _delete(self, gone: Delete) -> None:
         key = gone.kind, gone.name
+        if self._executor_named(gone.name) is not None:
+            self.executors = [each for each in self.executors or () if each["metadata"]["name"] != gone.name]
+            self.log.append(f"delete {gone.name}")
+            return
         there = self.things.get(key)
         assert there is not None, f"{key} is not there"
         assert there["metadata"]["uid"] == gone.uid
@@ -292,12 +299,16 @@ class Cluster:
             self.remove(*key)
 
     def _resize(self, size: Resize) -> None:
-        pod = self.things[("Pod", size.pod)]
+        executor = self._executor_named(size.pod)
+        pod = self.things[("Pod", size.pod)] if executor is None else executor
         assert pod["metadata"]["uid"] == size.uid
         container = next(each for each in pod["spec"]["containers"] if each["name"] == size.container)
         for kind in ("requests", "limits"):
             container["resources"][kind]["memory"] = format_size(size.memory)
-        self.log.append("resize")
+        self.log.append("resize" if executor is None else f"resize {size.pod}")
+
+    def _executor_named(self, name: str) -> Json | None:
+        return next((each for each in self.executors or () if each["metadata"]["name"] == name), None)
 
     # -- the kubelet, people and time ----------------------------------------------------------------------------------
 

@@ -34,12 +34,38 @@ def test_a_sink_that_needs_more_memory_is_restarted_with_more() -> None:
     assert cluster.status["memory"]["current"] == desired
 
 
+def test_the_status_has_the_active_topic_partitions_and_the_reason_names_them() -> None:
+    cluster = running(executor={"mode": "Local", "cores": 2})
+    cluster.report = report(memory=MemoryReport(slots=2, active_partitions=48, remainder_bytes=20 << 20))
+    cluster.look()
+    memory = cluster.status["memory"]
+    assert memory["lastChange"]["reason"].endswith("; 48 active topic-partitions, 24 per slot")
+    assert memory["inputs"] | {"activePartitions": 48, "remainderBytes": 20 << 20, "executors": 1} == memory["inputs"]
+
+
+def test_executors_share_the_active_topic_partitions() -> None:
+    cluster = running(executor={"mode": "Cluster", "instances": 3, "cores": 2})
+    cluster.report = report(memory=MemoryReport(slots=6, active_partitions=48, remainder_bytes=20 << 20))
+    cluster.look()
+    assert cluster.status["memory"]["lastChange"]["reason"].endswith("; 48 active topic-partitions, 8 per slot")
+
+
+def test_the_next_driver_starts_with_the_memory_for_the_active_topic_partitions() -> None:
+    cluster = running()
+    cluster.report = report(memory=MemoryReport(slots=1, active_partitions=48, remainder_bytes=20 << 20))
+    cluster.settle()
+    grown = limit(cluster)
+    cluster.remove("Pod", "flights-s3sink-driver")
+    cluster.look()
+    assert limit(cluster) == grown
+
+
 def test_memory_grows_in_place_where_the_cluster_can() -> None:
     cluster = running()
     cluster.settings = Settings(image=SETTINGS.image, cluster_id=SETTINGS.cluster_id, supports_resize=True)
     cluster.report = report(memory=HUNGRY)
     cluster.settle()
-    assert actions(cluster) == ["resize"]
+    assert actions(cluster) == ["apply ConfigMap", "resize"]
     assert ("Normal", "MemoryResized") in cluster.events
     assert limit(cluster) == cluster.status["memory"]["current"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import pytest
@@ -21,6 +22,7 @@ from s3sink_operator.memory_sizing import (
     required,
     start_size,
 )
+from sink_job.api import memory_budget
 from sink_job.api.enums import MemoryMode
 from sink_job.api.quantities import GI, MI
 
@@ -35,6 +37,9 @@ inputs = st.builds(
     part_size=st.integers(5 * MI, 256 * MI),
     open_objects=st.integers(0, 5000),
     held_bytes=st.integers(0, 64 * GI),
+    executors=st.integers(1, 8),
+    active_partitions=st.integers(0, 5000),
+    remainder_bytes=st.integers(0, 512 * MI),
 )
 bounds = st.builds(
     lambda mode, least, more: Bounds(mode=mode, min=least, max=least + more),
@@ -68,9 +73,65 @@ def test_more_of_anything_never_needs_less(one: SizingInputs, other: SizingInput
         part_size=max(one.part_size, other.part_size),
         open_objects=max(one.open_objects, other.open_objects),
         held_bytes=one.held_bytes * max(one.slots, other.slots) + other.held_bytes,
+        executors=min(one.executors, other.executors),
+        active_partitions=max(one.active_partitions, other.active_partitions),
+        remainder_bytes=max(one.remainder_bytes, other.remainder_bytes),
     )
     assert required(one) <= required(more)
     assert recommended(one) <= recommended(more)
+
+
+@pytest.mark.parametrize("name", ["slots", "part_size", "open_objects", "active_partitions", "remainder_bytes"])
+@given(seen=inputs, more=st.integers(1, 1000))
+def test_more_of_one_input_never_needs_less(name: str, seen: SizingInputs, more: int) -> None:
+    """With more slots, each holds less of `held_bytes`, the sum of all: it is left out there."""
+    seen = dataclasses.replace(seen, held_bytes=0) if name == "slots" else seen
+    assert required(seen) <= required(dataclasses.replace(seen, **{name: getattr(seen, name) + more}))
+
+
+@given(inputs)
+def test_more_executors_never_need_more_each(seen: SizingInputs) -> None:
+    assert required(dataclasses.replace(seen, executors=seen.executors + 1)) <= required(seen)
+
+
+@given(inputs)
+def test_a_slot_can_hold_its_share_of_the_active_topic_partitions(seen: SizingInputs) -> None:
+    idle = dataclasses.replace(seen, active_partitions=0, open_objects=0)
+    share = seen.partitions_per_slot * min(seen.remainder_bytes, seen.part_size)
+    beyond = max(0, share - memory_budget.MIN_TASK_MEMORY)
+    assert required(seen) - required(idle) >= seen.slots * beyond
+    assert seen.partitions_per_slot * seen.slots * seen.executors >= seen.active_partitions
+
+
+@given(inputs, st.lists(st.tuples(inputs, st.sampled_from([MINUTE, HOUR])), max_size=30), bounds, st.integers(0, 9))
+def test_memory_is_never_above_its_maximum_nor_below_its_minimum(
+    first: SizingInputs, seen: Sequence[tuple[SizingInputs, int]], allowed: Bounds, killed: int
+) -> None:
+    sink = Sink(first, allowed)
+    for number, (each, pause) in enumerate(seen):
+        if number == killed:
+            sink.state = memory_sizing.after_oom(sink.state, current=sink.current, bounds=allowed, now=sink.now)
+            sink.current = start_size(each, allowed, sink.state, sink.now)
+        sink.look(each, pause)
+        assert allowed.min <= sink.current <= allowed.max
+        assert sink.current >= sink.state.minimum or allowed.mode is not MemoryMode.AUTO
+
+
+def test_the_reason_of_a_change_names_the_active_topic_partitions_and_the_share_of_a_slot() -> None:
+    sink = Sink(SMALL)
+    many = dataclasses.replace(SMALL, active_partitions=48, remainder_bytes=20 * MI)
+    assert (sink.look(many).reason or "").endswith("available; 48 active topic-partitions, 24 per slot")
+    for _ in range(61):
+        made = sink.look(dataclasses.replace(SMALL, active_partitions=3, remainder_bytes=20 * MI))
+    assert (made.reason or "").endswith("available; 3 active topic-partitions, 2 per slot")
+
+
+def test_a_number_of_active_topic_partitions_that_varies_by_a_tenth_changes_nothing() -> None:
+    top = dataclasses.replace(SMALL, active_partitions=48, remainder_bytes=20 * MI)
+    sink = Sink(top)
+    for beat in range(500):
+        sink.look(dataclasses.replace(top, active_partitions=48 - 5 * (beat % 2)))
+    assert not sink.changes
 
 
 @given(inputs, st.integers(0, 1 << 40))
@@ -84,7 +145,7 @@ def test_equal_inputs_never_change_what_they_started_with(seen: SizingInputs, al
     sink = Sink(seen, allowed)
     for _ in range(40):
         sink.look(seen, 7 * MINUTE)
-    known = seen.open_objects or seen.held_bytes
+    known = seen.open_objects or seen.held_bytes or seen.active_partitions
     assert not sink.changes or not known
     assert len(sink.changes) <= 1
     if allowed.mode is not MemoryMode.OFF:
@@ -119,6 +180,7 @@ def test_a_square_wave_at_either_edge_changes_nothing(top: SizingInputs, minutes
         sink.look(top)
     settled = len(sink.changes)
     low = SizingInputs(slots=top.slots, part_size=top.part_size, open_objects=0 if shrinking else top.open_objects)
+    low = dataclasses.replace(low, executors=top.executors)
     for beat in range(200):
         sink.look(low if beat % 2 else top, minutes * MINUTE)
     assert settled - start <= 1

@@ -12,6 +12,7 @@ import yaml
 from s3sink_operator import names, objects
 from s3sink_operator.objects import PodShape
 from s3sink_operator.types import Json
+from sink_job.api.allocation import Allocation
 from sink_job.api.quantities import GI
 from sink_job.api.spec import Sink, load_sink, parse_sink
 from tests.operator.fake_cluster import SETTINGS, SPEC, document
@@ -138,7 +139,9 @@ def test_the_driver_pod_runs_the_sink_and_has_no_restart_policy() -> None:
     assert ready["httpGet"] == {"path": "/readyz?wait=55", "port": "report"}
     assert ready["timeoutSeconds"] > 55, "the wait ends before the probe fails"
     assert main["resizePolicy"] == [{"resourceName": "memory", "restartPolicy": "NotRequired"}]
-    assert {each["mountPath"] for each in main["volumeMounts"]} == {"/etc/s3sink/sink.yaml", "/tmp"}
+    mounts = {each["mountPath"]: each for each in main["volumeMounts"]}
+    assert mounts.keys() == {"/etc/s3sink/sink.yaml", "/tmp", "/etc/s3sink/allocation"}
+    assert "subPath" not in mounts["/etc/s3sink/allocation"], "the kubelet would not update it"
 
 
 def test_every_secret_is_mounted_in_a_folder_of_its_own() -> None:
@@ -232,8 +235,23 @@ def test_with_executors_the_driver_gets_sparks_properties_and_a_token() -> None:
     assert objects.sized_memory(pod) == 3 * GI
     mounts = {each["mountPath"] for each in container(pod)["volumeMounts"]}
     assert {"/etc/s3sink/sink.yaml", "/etc/s3sink/spark.properties", "/etc/s3sink/executor.yaml"} <= mounts
-    assert {"sink.yaml", "spark.properties", "executor.yaml"} == set(config(executor={"mode": "Cluster"}))
-    assert set(config()) == {"sink.yaml"}
+    own = {"sink.yaml", "allocation.json"}
+    assert {*own, "spark.properties", "executor.yaml"} == set(config(executor={"mode": "Cluster"}))
+    assert set(config()) == own
+
+
+def test_number_and_memory_of_executors_are_no_settings_of_the_driver() -> None:
+    few = sink(executor={"mode": "Cluster"})
+    many = sink(executor={"mode": "Cluster", "instances": 4, "memory": {"max": "2Gi"}})
+    assert objects.spec_hash(few, SETTINGS) == objects.spec_hash(many, SETTINGS)
+    made = objects.config_map(many, OWNER, SETTINGS, attempt=1, memory=3 * GI)["data"]["allocation.json"]
+    assert Allocation.parse(made) == Allocation(executors=4, memory=3 * GI, bounds="Auto, 512Mi to 2Gi")
+
+
+def test_a_sink_in_local_mode_is_allocated_one_container() -> None:
+    assert Allocation.parse(config(executor={"mode": "Local", "instances": 4})["allocation.json"]) == Allocation(
+        executors=1, memory=2 * GI, bounds="Auto, 512Mi to 8Gi"
+    )
 
 
 def test_sparks_properties_are_those_of_client_mode_in_a_pod() -> None:

@@ -31,6 +31,15 @@ def rows(name: str) -> Iterator[list[str]]:
             yield [cell.strip() for cell in line.strip("|").split("|")]
 
 
+def test_the_sample_for_scaling_by_lag_uses_metrics_of_the_driver_and_the_kind_of_the_sink() -> None:
+    made = yaml.safe_load(text("examples/kubernetes/scale-by-lag.yaml"))
+    target = made["spec"]["scaleTargetRef"]
+    assert (target["apiVersion"], target["kind"]) == ("s3sink.io/v1alpha1", "S3Sink")
+    documented = {row[0].strip("`") for row in rows("docs/metrics.md")}
+    (trigger,) = made["spec"]["triggers"]
+    assert set(re.findall(r"s3sink_\w+", trigger["metadata"]["query"])) <= documented
+
+
 def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 

@@ -14,7 +14,13 @@ from s3sink_operator.decide.memory_status import sizing_state
 from s3sink_operator.decide.resume_point import resume_point_of
 from s3sink_operator.memory_sizing import Bounds, SizingState
 from s3sink_operator.names import Component
-from s3sink_operator.objects import RESTARTED_FOR_ANNOTATION, has_executors, memory_limit, sized_memory
+from s3sink_operator.objects import (
+    RESTARTED_FOR_ANNOTATION,
+    current_allocation,
+    has_executors,
+    memory_limit,
+    sized_memory,
+)
 from s3sink_operator.pod_failures import OOM_KILLED, PodFailure
 from s3sink_operator.status_model import Attempt, Retry, S3SinkStatus
 from s3sink_operator.types import (
@@ -108,7 +114,9 @@ def update_history(
             new_failure = _failed_attempt(attempts[0])
             if revision is not None and revision.matches_pod(driver):
                 retry = _driver_retry(retry, failure, driver, observed, revision, now)
-            sizing = _learn_from_oom(sizing, driver, failure, bounds, now)
+            allocation = current_allocation(observed.config_map)
+            current = allocation.memory if allocation is not None else sized_memory(driver) or 0
+            sizing = _learn_from_oom(sizing, driver, failure, bounds, now, current=current)
         elif failure is None and retry is not None and _is_stable(driver, retry, observed, now):
             retry = None
     elif attempts and not attempts[0].has_ended:
@@ -188,13 +196,13 @@ def _end_entry(failure: PodFailure, at: int, status: S3SinkStatus) -> Attempt:
 
 
 def _learn_from_oom(
-    state: SizingState, driver: Json, failure: PodFailure, bounds: Bounds | None, now: int
+    state: SizingState, driver: Json, failure: PodFailure, bounds: Bounds | None, now: int, *, current: int
 ) -> SizingState:
-    """The state after an out-of-memory kill of the driver, or of the process that runs tasks."""
+    """The state after an out-of-memory kill of the driver, or of the process that runs tasks with `current` bytes."""
     if failure.reason == OOM_KILLED and has_executors(driver):
         return memory_sizing.driver_after_oom(state, current=memory_limit(driver) or 0, now=now)
     if failure.reason in (OOM_KILLED, OutOfMemory.reason) and bounds is not None:
-        return memory_sizing.after_oom(state, current=sized_memory(driver) or 0, bounds=bounds, now=now)
+        return memory_sizing.after_oom(state, current=current, bounds=bounds, now=now)
     return state
 
 

@@ -21,18 +21,22 @@ def operation_pod(ctx: Context, operation: str, digest: str) -> Json:
     return objects.operation_pod(ctx.parsed_sink, ctx.owner_reference, ctx.settings, shape, operation)
 
 
-def supporting_objects(ctx: Context) -> Sequence[Json]:
+def supporting_objects(ctx: Context, *, memory: int | None = None) -> Sequence[Json]:
     """The manifests of the ConfigMap, ServiceAccount and RoleBinding that differ from the objects in the cluster.
 
-    None while the driver runs with previous settings: it keeps the objects that it was started with.
+    None while the driver runs with previous settings: it keeps the objects that it was started with. `memory`: the
+    desired bytes of a running sink, None for the current ones; then edited settings of the memory are not applied yet.
     """
-    driver, attempt, size = ctx.driver, ctx.history.next_attempt, ctx.start_size
+    driver, settings, attempt, size = ctx.driver, ctx.settings, ctx.history.next_attempt, ctx.start_size
+    bounds = None
     if driver is not None:
-        if ctx.revision is None or not ctx.revision.matches_pod(driver):
+        if not ctx.is_up_to_date:
             return ()
-        attempt, size = attempt_number(driver, names.ATTEMPT_LABEL), objects.sized_memory(driver) or size
+        settings = replace(settings, image=objects.image_of(driver) or settings.image)
+        attempt, size = attempt_number(driver, names.ATTEMPT_LABEL), memory or ctx.current_memory or size
+        bounds = ctx.allocation.bounds if memory is None and ctx.allocation is not None else None
     desired = objects.supporting_objects(
-        ctx.parsed_sink, ctx.owner_reference, ctx.settings, attempt=attempt, memory=size
+        ctx.parsed_sink, ctx.owner_reference, settings, attempt=attempt, memory=size, bounds=bounds
     )
     current = (ctx.observed.config_map, ctx.observed.service_account, ctx.observed.role_binding)
     return tuple(each for before, each in zip(current, desired, strict=True) if objects.differs(before, each))

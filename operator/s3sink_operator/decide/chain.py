@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from s3sink_operator import status
-from s3sink_operator.decide import driver_policies, lifecycle_policies, rollout
+from s3sink_operator.decide import driver_policies, lifecycle_policies, memory_policy, rollout
 from s3sink_operator.decide.attempt_history import ObservedFailure
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
@@ -33,7 +33,7 @@ POLICIES: tuple[Policy, ...] = (
     driver_policies.driver_terminated,
     driver_policies.spec_changed,
     driver_policies.driver_not_starting,
-    driver_policies.memory_changed,
+    memory_policy.memory_changed,
     driver_policies.driver_running,
 )
 
@@ -92,8 +92,8 @@ def _without_rejected(ctx: Context, decision: Decision) -> tuple[Decision, list[
 
 
 def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
-    """A warning for each failure, an event for each other change of the reason and for each resize, and one when the
-    rollout is halted."""
+    """A warning for each failure; an event for each other change of the reason, for each change of the memory without a
+    restart, and when the rollout is halted."""
     found = []
     failure = ctx.history.new_failure
     if failure is not None:
@@ -104,7 +104,7 @@ def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
     is_reported = failure is not None and result.event is EventType.WARNING
     if result.event is not None and is_changed and not is_reported:
         found.append(Event(type=result.event, reason=result.reason, message=result.message))
-    if result.resize and result.sizing is not None:
+    if result.sizing is not None and result.sizing.reason is not None and not result.terminating_attempt:
         found.append(Event(type=EventType.NORMAL, reason="MemoryResized", message=str(result.sizing.reason)))
     halted = rollout.halted_condition(ctx, result)
     if halted is not None and ctx.previous_status.condition(halted.type) is None:

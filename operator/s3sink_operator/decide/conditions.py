@@ -13,7 +13,7 @@ from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.memory_sizing import MAX_DRIVER
 from s3sink_operator.status import Condition
 from s3sink_operator.status_model import ConditionStatus
-from s3sink_operator.types import annotation, is_terminating, to_timestamp
+from s3sink_operator.types import Rejection, annotation, is_terminating, to_timestamp
 from sink_job.api.enums import DesiredState
 from sink_job.api.quantities import format_size
 from sink_job.api.report import HangingTransactionReport
@@ -139,11 +139,23 @@ def _possible_conflict(ctx: Context) -> Iterator[Condition]:
 
 def _write_rejected(ctx: Context) -> Iterator[Condition]:
     """The last write that the API server rejected, unless it is no longer needed."""
-    needed = [each for each in ctx.observed.rejections if (each.kind, each.name) not in _unneeded_pods(ctx)]
+    needed = [
+        each
+        for each in ctx.observed.rejections
+        if (each.kind, each.name) not in _unneeded_pods(ctx) and not _is_of_removed_executor(ctx, each)
+    ]
     if needed:
         last = max(needed, key=lambda each: (each.at_ms, each.kind, each.name))
         failure = pod_failures.api_rejection(last)
         yield _true("WriteRejected", failure.message, failure.reason)
+
+
+def _is_of_removed_executor(ctx: Context, rejection: Rejection) -> bool:
+    """Whether a resize of an executor pod was rejected that no longer exists."""
+    own = (names.driver_pod_name(ctx.name), names.operation_pod_name(ctx.name))
+    if rejection.kind not in ("Pod", "pods/resize") or rejection.name in own:
+        return False
+    return rejection.name not in {pod["metadata"]["name"] for pod in ctx.observed.executors}
 
 
 def _unneeded_pods(ctx: Context) -> list[tuple[str, str]]:

@@ -24,6 +24,7 @@ from s3sink_operator.types import (
     label,
     to_ms,
 )
+from sink_job.api.allocation import Allocation
 from sink_job.api.enums import DeletionPolicy, DesiredState, ExecutorMode, MemoryMode
 from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.report import Report
@@ -314,13 +315,39 @@ class Context:
             memory = self.report.memory
             opened = memory.max_open_objects
             held = min(memory.buffered_bytes + memory.spilled_bytes, MAX_INTEGER)
+            active, remainder = memory.active_partitions, memory.remainder_bytes
         else:
             section = self.previous_status.memory
             known = (section.inputs if section else None) or MemoryInputs()
             opened, held = known.open_objects or 0, known.held_bytes or 0
+            active, remainder = known.active_partitions or 0, known.remainder_bytes or 0
         return SizingInputs(
-            slots=spec.executor.cores, part_size=spec.s3.part_size, open_objects=opened, held_bytes=held
+            slots=spec.executor.cores,
+            executors=1 if self.is_local else spec.executor.instances,
+            part_size=spec.s3.part_size,
+            open_objects=opened,
+            held_bytes=held,
+            active_partitions=active,
+            remainder_bytes=remainder,
         )
+
+    @cached_property
+    def current_memory(self) -> int | None:
+        """Desired bytes of each running executor, or of the pod in Local mode; None without a driver."""
+        if self.driver is None:
+            return None
+        return self.allocation.memory if self.allocation is not None else objects.sized_memory(self.driver)
+
+    @cached_property
+    def allocation(self) -> Allocation | None:
+        """The allocation of the last driver."""
+        return objects.current_allocation(self.observed.config_map)
+
+    @property
+    def has_edited_bounds(self) -> bool:
+        """Whether the settings of the memory are others than those of the allocation."""
+        bounds = "" if self.allocation is None else self.allocation.bounds
+        return bounds not in ("", objects.memory_bounds(self.parsed_sink))
 
     @cached_property
     def start_size(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from s3sink_operator import memory_sizing, names, objects, pod_failures
+from s3sink_operator import names, pod_failures
 from s3sink_operator.decide import rollout
 from s3sink_operator.decide.attempt_history import backoff_left_ms
 from s3sink_operator.decide.backing_off import backing_off
@@ -19,23 +19,16 @@ from s3sink_operator.types import (
     EventType,
     FailureCategory,
     Json,
-    Resize,
     Unreachable,
     annotation,
     is_terminating,
     to_ms,
-    uid_of,
 )
-from sink_job.api.quantities import format_duration, format_size
+from sink_job.api.quantities import format_duration
 from sink_job.api.report import Report, RunState
 
 _NOT_STARTED_POLL_MS = 10_000
 """Poll interval of a pod that does not start. Its cause may be in events, which are not watched."""
-_RESIZE_FAILURES = {
-    ("PodResizePending", "Infeasible"),
-    ("PodResizePending", "Deferred"),
-    ("PodResizeInProgress", "Error"),
-}
 _ENDING = (RunState.STOPPING, RunState.ENDED, RunState.FAILED)
 """A driver that reported one of these states may end before its pod has ended."""
 _STARTING = PolicyResult(reason="Starting", message="the driver is starting", phase="Starting", reconciling=True)
@@ -106,13 +99,13 @@ def spec_changed(ctx: Context) -> PolicyResult | None:
     if driver is None or revision is None or revision.matches_pod(driver) or is_terminating(driver):
         return None
     if ctx.is_rollout_pending:
-        result = _restart(ctx, driver, rollout.RESTART_REASON, "the defaults of the operator changed")
+        result = restart(ctx, driver, rollout.RESTART_REASON, "the defaults of the operator changed")
         if _is_not_ready(ctx):
             return result
         return replace(result, starts_rollout=True) if ctx.observed.rollout.is_open else None
     if annotation(driver, names.SPEC_HASH_ANNOTATION) == revision.spec_hash:
-        return _restart(ctx, driver, "RestartRequested", "a restart was requested")
-    return _restart(ctx, driver, "SpecChanged", "its settings changed")
+        return restart(ctx, driver, "RestartRequested", "a restart was requested")
+    return restart(ctx, driver, "SpecChanged", "its settings changed")
 
 
 def _is_not_ready(ctx: Context) -> bool:
@@ -178,45 +171,11 @@ def driver_not_starting(ctx: Context) -> PolicyResult | None:
     return replace(base, reason="SlowStart", message=message, event=EventType.WARNING)
 
 
-def memory_changed(ctx: Context) -> PolicyResult | None:
-    """A running driver: its memory is changed in place where that is possible, or else by a restart.
-
-    A restart would also bring new defaults of the operator, so it waits for the turn in their rollout.
-    """
-    driver, report, bounds = ctx.driver, ctx.report, ctx.bounds
-    if driver is None or report is None or report.state is not RunState.RUNNING or bounds is None:
-        return None
-    current = objects.sized_memory(driver)
-    if current is None:
-        return None
-    plan = memory_sizing.plan(ctx.inputs, bounds, ctx.history.sizing, current=current, now=ctx.now)
-    steady = replace(_from_report(ctx, report), sizing=plan)
-    if plan.reason is None:
-        error, left = _resize_failure(ctx, driver)
-        if error is None:
-            return steady
-        if left > 0:
-            return replace(steady, requeue_after_ms=min(left, steady.requeue_after_ms or left))
-        if ctx.is_rollout_pending:
-            return steady
-        cause = f"its node cannot resize it to {format_size(current)} ({error})"
-        return replace(_restart(ctx, driver, "MemoryChanged", cause), sizing=plan)
-    if _can_resize(ctx, driver, grows=plan.size > current):
-        name = driver["metadata"]["name"]
-        return replace(
-            steady,
-            resize=[Resize(pod=name, uid=uid_of(driver), container=objects.CONTAINER, memory=plan.size)],
-        )
-    if ctx.is_rollout_pending:
-        return steady
-    return replace(_restart(ctx, driver, "MemoryChanged", f"its memory changes ({plan.reason})"), sizing=plan)
-
-
 def driver_running(ctx: Context) -> PolicyResult:
     """A running driver, as it reports itself."""
     report = ctx.observed.report
     if isinstance(report, Report):
-        return _from_report(ctx, report)
+        return running(ctx, report)
     started = [each.get("started") for each in (ctx.driver or {}).get("status", {}).get("containerStatuses") or ()]
     if not isinstance(report, Unreachable) or False in started:
         return replace(_STARTING, apply=supporting_objects(ctx), requeue_after_ms=ctx.settings.start_poll_ms)
@@ -236,7 +195,8 @@ def driver_running(ctx: Context) -> PolicyResult:
     )
 
 
-def _from_report(ctx: Context, report: Report) -> PolicyResult:
+def running(ctx: Context, report: Report) -> PolicyResult:
+    """The result for a driver that reports this."""
     state, settings = report.state, ctx.settings
     base = PolicyResult(
         reason=state.value,
@@ -290,7 +250,8 @@ def _copying(ctx: Context, report: Report, base: PolicyResult) -> PolicyResult:
     )
 
 
-def _restart(ctx: Context, driver: Json, reason: str, cause: str) -> PolicyResult:
+def restart(ctx: Context, driver: Json, reason: str, cause: str) -> PolicyResult:
+    """Terminates the driver; the next one follows."""
     return PolicyResult(
         reason=reason,
         message=f"restarting the driver: {cause}; it resumes after its last round",
@@ -300,28 +261,3 @@ def _restart(ctx: Context, driver: Json, reason: str, cause: str) -> PolicyResul
         delete=delete_pod(ctx, driver),
         event=EventType.NORMAL,
     )
-
-
-def _can_resize(ctx: Context, driver: Json, *, grows: bool) -> bool:
-    """Only to grow, in Local mode, where the cluster supports it and neither API server nor node rejected it."""
-    if not (grows and ctx.is_local and ctx.settings.supports_resize):
-        return False
-    name = driver["metadata"]["name"]
-    if any(each.kind == "pods/resize" or (each.kind, each.name) == ("Pod", name) for each in ctx.observed.rejections):
-        return False  # for an existing pod only a resize can have been rejected
-    return _resize_failure(ctx, driver)[0] is None
-
-
-def _resize_failure(ctx: Context, driver: Json) -> tuple[str | None, int]:
-    """Why the node did not resize the pod, None without a failure; and for how many milliseconds that may change.
-
-    A node without free memory may have it later. A node that is too small, or that failed, will not.
-    """
-    for each in (driver.get("status") or {}).get("conditions") or ():
-        kind, reason = each.get("type"), each.get("reason")
-        if each.get("status") != "True" or (kind, reason) not in _RESIZE_FAILURES:
-            continue
-        message = f"{reason}: {each.get('message') or 'no message'}"
-        since = to_ms(each.get("lastTransitionTime")) or ctx.now
-        return message, since + ctx.settings.resize_timeout_ms - ctx.now if reason == "Deferred" else 0
-    return None, 0

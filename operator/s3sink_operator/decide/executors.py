@@ -31,14 +31,15 @@ class ExecutorState:
 
 def executor_state(ctx: Context) -> ExecutorState:
     """The executors of the current driver. Those of previous attempts are terminating."""
-    pods = _owned_executors(ctx)
+    pods = owned_executors(ctx)
     running = [pod for pod in pods if _phase(pod) == "Running"]
     waiting = (pod_failures.startup_failure(pod) for pod in pods if _phase(pod) != "Running")
     failure = next((each for each in waiting if each is not None), None)
     return ExecutorState(running=len(running), desired=ctx.parsed_sink.spec.executor.instances, failure=failure)
 
 
-def _owned_executors(ctx: Context) -> Sequence[Json]:
+def owned_executors(ctx: Context) -> Sequence[Json]:
+    """The executor pods of the current driver."""
     if ctx.driver is None:
         return ()
     attempt, driver = attempt_number(ctx.driver, names.ATTEMPT_LABEL), uid_of(ctx.driver)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from s3sink_operator import names, objects, pod_failures, status
+from s3sink_operator import names, pod_failures, status
 from s3sink_operator.decide import conditions, memory_status, rollout
 from s3sink_operator.decide.attempt_history import AttemptHistory
 from s3sink_operator.decide.context import Context
@@ -94,7 +94,7 @@ def _memory(ctx: Context, result: PolicyResult) -> MemoryStatus | None:
     if ctx.sink is None:
         return previous
     previous = previous or MemoryStatus()
-    current = (objects.sized_memory(ctx.driver) if ctx.driver is not None else None) or ctx.start_size
+    current = ctx.current_memory or ctx.start_size
     if result.sizing is not None:
         return memory_status.memory_section(previous, result.sizing, ctx.inputs, current=current, now=ctx.now)
     unchanged = previous.model_copy(update={"current": current})

@@ -242,6 +242,8 @@ def _memory(memory: MemoryStatus, now: int) -> str:
     parts = [_size(memory.current)]
     if memory.recommended not in (None, memory.current):
         parts.append(f"{_size(memory.recommended)} recommended")
+    if memory.inputs is not None and memory.inputs.active_partitions:
+        parts.append(pluralize(memory.inputs.active_partitions, "active topic-partition"))
     if (change := memory.last_change) is not None:
         sizes = f"{_size(change.from_)} to {_size(change.to)}"
         parts.append(f"changed {format_since(change.time, now)} ago: {sizes}, {change.reason}")

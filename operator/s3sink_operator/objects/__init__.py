@@ -4,6 +4,7 @@ A manifest has no fields that the API server sets, so it can be compared with th
 whether an apply would change it.
 """
 
+from s3sink_operator.objects.allocation import current_allocation, memory_bounds
 from s3sink_operator.objects.configmap import (
     config_map,
     job_manifest,
@@ -39,12 +40,14 @@ __all__ = [
     "RESTARTED_FOR_ANNOTATION",
     "PodShape",
     "config_map",
+    "current_allocation",
     "differs",
     "driver_pod",
     "executor_template",
     "has_executors",
     "image_of",
     "job_manifest",
+    "memory_bounds",
     "memory_limit",
     "merge_template",
     "operation_of",

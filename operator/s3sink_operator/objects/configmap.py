@@ -11,6 +11,7 @@ from typing import Final
 import yaml
 
 from s3sink_operator import names
+from s3sink_operator.objects.allocation import ALLOCATION, allocation_of
 from s3sink_operator.objects.pods import executor_template
 from s3sink_operator.objects.rbac import child_object, role_binding, service_account
 from s3sink_operator.objects.spark_properties import EXECUTOR_TEMPLATE, PROPERTIES, properties_file, spark_properties
@@ -23,6 +24,7 @@ _OPERATOR_FIELDS: Final = (
     "serviceAccount",
 )  # fmt: skip
 _FIELDS_WITHOUT_RESTART: Final = ("state", "offsets", "deletionPolicy")
+_EXECUTOR_FIELDS_WITHOUT_RESTART: Final = ("instances", "memory")
 
 
 def job_manifest(sink: Sink) -> Json:
@@ -53,8 +55,9 @@ def template_hash(settings: Settings) -> str:
 
 def _started_with(sink: Sink) -> Json:
     spec = {key: inner for key, inner in _spec(sink).items() if key not in _FIELDS_WITHOUT_RESTART}
-    if sink.spec.executor.mode is ExecutorMode.LOCAL and "executor" in spec:
-        spec["executor"].pop("instances", None)
+    executor = {k: inner for k, inner in spec.pop("executor", {}).items() if k not in _EXECUTOR_FIELDS_WITHOUT_RESTART}
+    if executor:
+        spec["executor"] = executor
     return {"id": [sink.namespace, sink.name], "spec": spec}
 
 
@@ -63,9 +66,15 @@ def _digest(document: Json) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def config_map(sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int) -> Json:
-    """The ConfigMap with the input of the job. In Cluster mode also the Spark properties of this attempt."""
-    data = {"sink.yaml": _yaml(job_manifest(sink))}
+def config_map(
+    sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int, bounds: str | None = None
+) -> Json:
+    """The ConfigMap with the input of the job. In Cluster mode also the Spark properties of this attempt. `bounds`: see
+    `allocation_of`."""
+    data = {
+        "sink.yaml": _yaml(job_manifest(sink)),
+        ALLOCATION: allocation_of(sink, memory=memory, bounds=bounds).text(),
+    }
     if sink.spec.executor.mode is ExecutorMode.CLUSTER:
         data[PROPERTIES] = properties_file(spark_properties(sink, settings, attempt=attempt, memory=memory))
         template = executor_template(sink, settings, attempt=attempt)
@@ -73,10 +82,12 @@ def config_map(sink: Sink, owner: Json, settings: Settings, *, attempt: int, mem
     return child_object("v1", "ConfigMap", names.config_map_name(sink.name), sink, owner) | {"data": data}
 
 
-def supporting_objects(sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int) -> Sequence[Json]:
+def supporting_objects(
+    sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int, bounds: str | None = None
+) -> Sequence[Json]:
     """All objects beside the pods, in the order in which a driver requires them."""
     return (
-        config_map(sink, owner, settings, attempt=attempt, memory=memory),
+        config_map(sink, owner, settings, attempt=attempt, memory=memory, bounds=bounds),
         service_account(sink, owner),
         role_binding(sink, owner, settings),
     )

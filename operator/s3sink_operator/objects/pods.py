@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from s3sink_operator import names
 from s3sink_operator.names import Component
+from s3sink_operator.objects.allocation import ALLOCATION, ALLOCATION_DIR, VOLUME
 from s3sink_operator.objects.pod_template import CONTAINER, merge_template, requested_cpu
 from s3sink_operator.objects.rbac import service_account_of
 from s3sink_operator.objects.spark_properties import (
@@ -41,6 +42,8 @@ EXECUTOR_MEMORY_ANNOTATION: Final = f"{GROUP}/executor-memory"
 """Annotation of a driver pod in Cluster mode: memory of each executor in bytes."""
 OPERATION_ANNOTATION: Final = f"{GROUP}/operation"
 """Annotation of an operation pod: its operation."""
+
+_RESIZE_POLICY: Final = [{"resourceName": "memory", "restartPolicy": "NotRequired"}]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +77,14 @@ def driver_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape) -> 
         "startupProbe": _probe("/healthz", period_s=10, failures=30) | {"initialDelaySeconds": 10},
         "readinessProbe": _probe(f"/readyz?wait={_READY_WAIT_S}", period_s=10, failures=1, timeout_s=_READY_WAIT_S + 5),
         "livenessProbe": _probe("/healthz", period_s=30, failures=4),
-        "resizePolicy": [{"resourceName": "memory", "restartPolicy": "NotRequired"}],
+        "resizePolicy": _RESIZE_POLICY,
     }
+    container["env"].append({"name": "S3SINK_ALLOCATION", "value": f"{ALLOCATION_DIR}/{ALLOCATION}"})
+    container["volumeMounts"].append({"name": VOLUME, "mountPath": ALLOCATION_DIR, "readOnly": True})
     pod = _pod(sink, owner, settings, shape, Component.DRIVER, container, annotations)
+    items = [{"key": ALLOCATION, "path": ALLOCATION}]
+    source = {"name": names.config_map_name(sink.name), "items": items}
+    pod["spec"]["volumes"].append({"name": VOLUME, "configMap": source})
     return merge_template(sink.spec.driver.pod_template, pod)
 
 
@@ -102,6 +110,7 @@ def executor_template(sink: Sink, settings: Settings, *, attempt: int) -> Json:
                 {
                     "name": CONTAINER,
                     "resources": _disk(settings),
+                    "resizePolicy": _RESIZE_POLICY,
                     "securityContext": _security(),
                     "volumeMounts": _mounts(sink, EXECUTOR_TMP_VOLUME),
                 }
@@ -113,7 +122,7 @@ def executor_template(sink: Sink, settings: Settings, *, attempt: int) -> Json:
 
 
 def sized_memory(pod: Json) -> int | None:
-    """The sized memory in bytes: of each executor, or in Local mode of the container of the pod."""
+    """The sized memory in bytes at the start of a driver: of each executor, or in Local mode of its own container."""
     text = annotation(pod, EXECUTOR_MEMORY_ANNOTATION)
     if text is not None:
         return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(1 << 63)) else None
@@ -144,6 +153,14 @@ def memory_limit(pod: Json) -> int | None:
     for container in (pod.get("spec") or {}).get("containers") or ():
         if container.get("name") == CONTAINER:
             return parse_quantity((container.get("resources") or {}).get("limits", {}).get("memory"))
+    return None
+
+
+def actual_memory(pod: Json) -> int | None:
+    """The memory limit in bytes that the running container has; None if the kubelet does not report it."""
+    for each in (pod.get("status") or {}).get("containerStatuses") or ():
+        if each.get("name") == CONTAINER:
+            return parse_quantity(((each.get("resources") or {}).get("limits") or {}).get("memory"))
     return None
 
 

@@ -29,6 +29,7 @@ def spark_properties(sink: Sink, settings: Settings, *, attempt: int, memory: in
     """
     spec = sink.spec
     heap = memory_budget.heap_of(spec.executor.cores)
+    overhead = memory_budget.executor_overhead(memory, cores=spec.executor.cores)
     name = names.attempt_name(sink.name, attempt)
     ours = {
         "spark.master": f"k8s://{API_SERVER}",
@@ -43,7 +44,7 @@ def spark_properties(sink: Sink, settings: Settings, *, attempt: int, memory: in
         "spark.executor.instances": str(spec.executor.instances),
         "spark.executor.cores": str(spec.executor.cores),
         "spark.executor.memory": f"{heap // MI}m",
-        "spark.executor.memoryOverhead": f"{max(384 * MI, memory - heap) // MI}m",
+        "spark.executor.memoryOverhead": f"{overhead // MI}m",
         "spark.kubernetes.namespace": sink.namespace,
         "spark.kubernetes.driver.pod.name": names.driver_pod_name(sink.name),
         "spark.kubernetes.executor.podNamePrefix": name,

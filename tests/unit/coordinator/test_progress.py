@@ -13,7 +13,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.committer import Committer
 from sink_job.coordinator.progress import Progress
 from sink_job.coordinator.rejections import log_rejected
-from sink_job.ledger.state import ClosedObject, LedgerState, OffsetChecksum, OpenObject, PartitionState
+from sink_job.ledger.state import ClosedObject, Extent, LedgerState, OffsetChecksum, OpenObject, PartitionState
 from sink_job.rotation.types import OpenObjectState, RotationState
 from sink_job.writer.partition_writer import RejectedRecord, TaskCounters, TaskResult
 from tests.unit.api.manifests import accepted
@@ -65,6 +65,23 @@ def test_a_report_counts_what_the_recovery_has_published(tracker: Progress) -> N
     report = tracker.report()
     assert [p.committed for p in report.partitions] == [90]
     assert (report.totals.objects, report.last_publish, report.memory.max_open_objects) == (1, NOW, 2)
+
+
+def test_a_report_has_the_active_topic_partitions_and_their_expected_remainder(tracker: Progress) -> None:
+    staged = msgspec.structs.replace(open_object("a"), blocks=(Extent("staging/1", 0, 500, 0),))
+    state = msgspec.structs.replace(STATE.partitions[str(TP)], open=(staged,))
+    anything: Any = None
+    commits = Committer(
+        ledger=anything, s3=anything, offsets=anything, group="g", state=STATE, rebuild=anything, clock=lambda: NOW
+    )
+    results = {
+        TP: TaskResult(state, TaskCounters(records=5)),
+        TopicPartition("idle", 0): TaskResult(state, TaskCounters()),
+    }
+    tracker.round_completed(results, commits, started=NOW, recorded=NOW, ended=NOW)
+    tracker.round_completed({}, commits, started=NOW, recorded=NOW, ended=NOW)
+    report = tracker.report()
+    assert (report.memory.active_partitions, report.memory.remainder_bytes, report.active_partitions) == (1, 500, 0)
 
 
 def rejected(offsets: range) -> TaskResult:

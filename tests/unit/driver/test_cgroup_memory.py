@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sink_job.driver.cgroup_memory import ContainerMemory, memory_limit
+from sink_job.driver.cgroup_memory import ContainerMemory
+from sink_job.engine.container_memory import memory_limit
 
 V1, V2 = "memory/memory.limit_in_bytes", "memory.max"
 

@@ -1,0 +1,208 @@
+"""The policy about the memory of a running sink: in place where that is possible, or else by replacing pods.
+
+A change is first recorded in the allocation, which the driver reads between two rounds. Containers follow it one by
+one: they grow at once, and shrink after the driver has reported that its tasks use no more than the new size. An
+executor that cannot be resized is replaced: Spark creates the next one with the new size. Only a sink in Local mode,
+and a driver that does not report what it has applied, are restarted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from s3sink_operator import memory_sizing, objects
+from s3sink_operator.decide import driver_policies
+from s3sink_operator.decide.builders import delete_pod, supporting_objects
+from s3sink_operator.decide.context import Context
+from s3sink_operator.decide.executors import owned_executors
+from s3sink_operator.decide.policy_result import PolicyResult
+from s3sink_operator.memory_sizing import Pace
+from s3sink_operator.objects.pods import actual_memory
+from s3sink_operator.types import Json, Rejection, Resize, is_terminating, to_ms, uid_of
+from sink_job.api import memory_budget
+from sink_job.api.quantities import format_size
+from sink_job.api.report import RunState
+
+_UNPROCESSABLE = 422
+_RESIZE_FAILURES = {
+    ("PodResizePending", "Infeasible"),
+    ("PodResizePending", "Deferred"),
+    ("PodResizeInProgress", "Error"),
+}
+
+
+def memory_changed(ctx: Context) -> PolicyResult | None:
+    """A running driver: the memory of its tasks follows the plan."""
+    driver, report, bounds, current = ctx.driver, ctx.report, ctx.bounds, ctx.current_memory
+    if driver is None or report is None or report.state is not RunState.RUNNING or bounds is None or current is None:
+        return None
+    plan = memory_sizing.plan(ctx.inputs, bounds, ctx.history.sizing, current=current, now=ctx.now, pace=_pace(ctx))
+    if ctx.has_edited_bounds and ctx.start_size != current:
+        reason = f"{'grow' if ctx.start_size > current else 'shrink'}: spec.executor.memory is {_bounds(ctx)}"
+        plan = replace(plan, size=ctx.start_size, reason=reason, state=replace(plan.state, low_since=None))
+    steady = replace(driver_policies.running(ctx, report), sizing=plan)
+    follows = report.memory.applied_bytes is not None
+    if plan.reason is not None:
+        in_place = _can_resize(ctx, driver, grows=plan.size > current) if ctx.is_local else follows
+        if not in_place:
+            cause = f"its memory changes ({plan.reason})"
+            return _restart(ctx, driver, cause, replace(steady, sizing=plan))
+    if plan.reason is not None or ctx.has_edited_bounds:
+        steady = replace(steady, apply=supporting_objects(ctx, memory=plan.size))
+    if ctx.is_local:
+        return _of_driver(ctx, driver, steady, plan.size)
+    return _of_executors(ctx, steady, plan.size) if follows else steady
+
+
+def _restart(ctx: Context, driver: Json, cause: str, steady: PolicyResult) -> PolicyResult:
+    """A restart would also bring new defaults of the operator, so it waits for the turn in their rollout."""
+    if ctx.is_rollout_pending:
+        return replace(steady, sizing=None)
+    return replace(driver_policies.restart(ctx, driver, "MemoryChanged", cause), sizing=steady.sizing)
+
+
+def _bounds(ctx: Context) -> str:
+    return objects.memory_bounds(ctx.parsed_sink)
+
+
+def _pace(ctx: Context) -> Pace:
+    """In place if API server and driver support it, and the API server rejected no resize of this sink."""
+    follows = ctx.report is not None and ctx.report.memory.applied_bytes is not None
+    if not (follows and ctx.settings.supports_resize) or any(map(_is_of_pod, ctx.observed.rejections)):
+        return memory_sizing.RESTART
+    return replace(memory_sizing.IN_PLACE, shrink_after=ctx.settings.shrink_after_ms)
+
+
+# -- Local mode --------------------------------------------------------------------------------------------------------
+
+
+def _of_driver(ctx: Context, driver: Json, steady: PolicyResult, size: int) -> PolicyResult:
+    """Resizes the driver pod. A node that cannot increase its memory is left by a restart."""
+    limit = objects.memory_limit(driver) or size
+    if limit != size:
+        rejection = _rejection(ctx, driver)
+        if rejection is None or rejection.status != _UNPROCESSABLE:
+            return replace(steady, resize=_resizes(ctx, [driver], size))
+        left = 0 if size > limit else _until_restart(ctx)
+        if left > 0:
+            return _requeued(steady, left)
+        cause = f"it cannot be resized to {format_size(size)} ({rejection.message})"
+        return _restart(ctx, driver, cause, steady)
+    failure = _resize_failure(ctx, driver)
+    if failure is None or _shrinks(driver, size):
+        return steady
+    if failure.left_ms > 0:
+        return _requeued(steady, failure.left_ms)
+    cause = f"its node cannot resize it to {format_size(size)} ({failure.message})"
+    return _restart(ctx, driver, cause, steady)
+
+
+def _can_resize(ctx: Context, driver: Json, *, grows: bool) -> bool:
+    """Whether API server and node support it, and neither rejected it. A pod shrinks after its tasks, which the driver
+    has to report."""
+    rejection = _rejection(ctx, driver)
+    if not ctx.settings.supports_resize or (rejection is not None and rejection.status == _UNPROCESSABLE):
+        return False
+    return _resize_failure(ctx, driver) is None if grows else _applied(ctx) is not None
+
+
+def _until_restart(ctx: Context) -> int:
+    """Milliseconds until a restart is worth less memory."""
+    changed = ctx.history.sizing.changes
+    return changed[-1] + memory_sizing.RESTART.shrink_after - ctx.now if changed else 0
+
+
+# -- Cluster mode ------------------------------------------------------------------------------------------------------
+
+
+def _of_executors(ctx: Context, steady: PolicyResult, allocated: int) -> PolicyResult:
+    """Resizes the executors, and replaces those that cannot be resized, one at a time."""
+    cores = ctx.parsed_sink.spec.executor.cores
+    size = memory_budget.heap_of(cores) + memory_budget.executor_overhead(allocated, cores=cores)
+    pods = [pod for pod in owned_executors(ctx) if not is_terminating(pod) and _is_running(pod)]
+    different = [pod for pod in pods if (objects.memory_limit(pod) or size) != size]
+    resizable = [pod for pod in different if ctx.settings.supports_resize and not _is_unprocessable(ctx, pod)]
+    replaced = [pod for pod in different if pod not in resizable]
+    waits = []
+    for pod in pods:
+        failure = None if pod in different or _shrinks(pod, size) else _resize_failure(ctx, pod)
+        if failure is not None and failure.left_ms > 0:
+            waits.append(failure.left_ms)
+        elif failure is not None:
+            replaced.append(pod)
+    result = replace(steady, resize=_resizes(ctx, resizable, size))
+    has_all = len(pods) >= ctx.parsed_sink.spec.executor.instances
+    if replaced and has_all and _applied(ctx) == allocated:
+        result = replace(result, delete=delete_pod(ctx, replaced[0]))
+    return _requeued(result, min(waits)) if waits else result
+
+
+def _is_unprocessable(ctx: Context, pod: Json) -> bool:
+    """Whether the pod cannot be resized. A quota or an admission plug-in would reject a new pod, too."""
+    rejection = _rejection(ctx, pod)
+    return rejection is not None and rejection.status == _UNPROCESSABLE
+
+
+def _is_running(pod: Json) -> bool:
+    return (pod.get("status") or {}).get("phase") == "Running"
+
+
+# -- both --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ResizeFailure:
+    """Why a node did not resize a pod; and for how many ms that may change, 0 if it will not."""
+
+    message: str
+    left_ms: int
+
+
+def _resize_failure(ctx: Context, pod: Json) -> _ResizeFailure | None:
+    """A node without free memory may have it later. A node that is too small, or that failed, will not."""
+    for each in (pod.get("status") or {}).get("conditions") or ():
+        kind, reason = each.get("type"), each.get("reason")
+        if each.get("status") != "True" or (kind, reason) not in _RESIZE_FAILURES:
+            continue
+        message = f"{reason}: {each.get('message') or 'no message'}"
+        since = to_ms(each.get("lastTransitionTime")) or ctx.now
+        left = since + ctx.settings.resize_timeout_ms - ctx.now if reason == "Deferred" else 0
+        return _ResizeFailure(message=message, left_ms=max(0, left))
+    return None
+
+
+def _resizes(ctx: Context, pods: Sequence[Json], size: int) -> Sequence[Resize]:
+    """The resizes to `size` bytes. Smaller ones only after the driver has applied that size: no task has more then.
+    A rejected one is retried after a while."""
+    applied = _applied(ctx)
+    return [
+        Resize(pod=pod["metadata"]["name"], uid=uid_of(pod), container=objects.CONTAINER, memory=size)
+        for pod in pods
+        if (objects.memory_limit(pod) or 0) < size or (applied is not None and applied <= size)
+        if ctx.rejected_for_ms("pods/resize", pod["metadata"]["name"]) is None
+    ]
+
+
+def _applied(ctx: Context) -> int | None:
+    return None if ctx.report is None else ctx.report.memory.applied_bytes
+
+
+def _shrinks(pod: Json, size: int) -> bool:
+    """Whether the container still has more than `size`. The kubelet retries until its processes use less."""
+    actual = actual_memory(pod)
+    return actual is not None and actual > size
+
+
+def _is_of_pod(rejection: Rejection) -> bool:
+    """Whether a resize was rejected: of an existing pod nothing else is written."""
+    return rejection.kind in ("Pod", "pods/resize")
+
+
+def _rejection(ctx: Context, pod: Json) -> Rejection | None:
+    name = pod["metadata"]["name"]
+    return next((each for each in ctx.observed.rejections if _is_of_pod(each) and each.name == name), None)
+
+
+def _requeued(result: PolicyResult, ms: int) -> PolicyResult:
+    return replace(result, requeue_after_ms=min(ms, result.requeue_after_ms or ms))
