@@ -61,6 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     flag("selector", None, "label selector of the S3Sinks to manage")
     flag("image", None, "default image of jobs")
+    flag(
+        "image-pull-policy",
+        "IfNotPresent",
+        "image pull policy of drivers and executors",
+        choices=["Always", "IfNotPresent", "Never"],
+    )
     flag("driver-cluster-role", "s3sink-driver", "ClusterRole that drivers are bound to in their namespace")
     flag(
         "cluster-id",
@@ -133,6 +139,7 @@ async def _main(
         reports: ReportClient = ProxyReportClient(api) if args.report_by == "Proxy" else DirectReportClient(http)
         settings = Settings(
             image=args.image,
+            image_pull_policy=args.image_pull_policy,
             cluster_id=args.cluster_id or await _cluster_id(api),
             driver_cluster_role=args.driver_cluster_role,
             node_lost_timeout_ms=node_lost_ms,

@@ -53,7 +53,7 @@ def report_fingerprint(report: Report | Unreachable | None) -> ReportFingerprint
     """None without a report."""
     if not isinstance(report, Report):
         return None
-    return report.state, report.failure, report.epoch, report.assigned_partitions
+    return report.state, report.failure, report.epoch, report.assigned_partitions, report.executor_denial
 
 
 def belongs_to(report: Report, sink: Json) -> bool:

@@ -232,6 +232,10 @@ class Report(ReportModel):
     rounds: Timing = Timing()
     publishes: Timing = Timing()
     memory: MemoryReport = MemoryReport()
+    executor_denial: Annotated[
+        str | None,
+        Field(max_length=1024, description="Why the driver may not create executors; none: it may."),
+    ] = None
     failure: Failure | None = None
 
     @field_validator("partitions")

@@ -32,6 +32,7 @@ from sink_job.coordinator.progress import Progress
 from sink_job.driver import console, logs, metrics, termination_message
 from sink_job.driver.broker_check import wait_for_broker
 from sink_job.driver.cgroup_memory import ContainerMemory
+from sink_job.driver.executor_permission import ExecutorPermission
 from sink_job.driver.lag_sampler import LagSampler
 from sink_job.driver.liveness import HEARTBEAT_TIMEOUT_S, Heartbeat
 from sink_job.driver.process_memory import peak_rss
@@ -110,6 +111,7 @@ class _Run:
         self.progress = Progress(sink, _clock, slots=self.cores, observer=self.heartbeat.beat)
         self.spark_context: Any = None  # None before the start of Spark
         self.is_starting_spark = False
+        self.permission: ExecutorPermission | None = None  # with executor pods, after the start of Spark
 
     def run(self) -> Report:
         failure: Exception | None = None
@@ -205,6 +207,8 @@ class _Run:
         spark = stack.enter_context(session(self._spark_settings(jars)))
         self.spark_context = spark.sparkContext
         self.is_starting_spark = False
+        if self.cluster is not None:
+            self.permission = stack.enter_context(ExecutorPermission(self.cluster.properties))
         admin = JavaKafkaAdmin(self.spark_context._gateway, self.properties, timeout_ms=KAFKA_TIMEOUT_MS)
         stack.callback(_quietly, admin.close)
         stack.enter_context(self._lag_sampler(admin))
@@ -260,6 +264,7 @@ class _Run:
     def _report(self) -> Report:
         report = self.progress.report()
         report.memory.jvm_bytes, report.memory.python_bytes = peak_rss()
+        report.executor_denial = None if self.permission is None else self.permission.denial
         return report
 
     def _serve(self, stack: ExitStack, s3: S3Client) -> None:

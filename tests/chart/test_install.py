@@ -85,6 +85,8 @@ def release(helm: Helm, control_plane: Cluster) -> Iterator[Release]:
     made = Release(helm, control_plane, name)
     yield made
     made.uninstall()
+    if kube.find("ClusterRole", name):
+        kube.delete("ClusterRole", name)
     kube.delete("Namespace", name)
 
 
@@ -134,6 +136,14 @@ def test_a_crd_that_is_not_kept_goes_with_the_release(release: Release) -> None:
     assert "deletes every S3Sink of the cluster" in release.install("--set", "crd.keep=false")
     release.uninstall()
     release.kube.wait_gone("CustomResourceDefinition", CRD_NAME)
+
+
+def test_the_role_of_drivers_stays_after_the_release_and_is_adopted_by_the_next(release: Release) -> None:
+    assert f"kubectl delete clusterrole {release.namespace}" in release.install(*OFF)
+    release.uninstall()
+    assert release.kube.find("ClusterRole", release.namespace)
+    assert not release.kube.find("ClusterRole", f"{release.namespace}-s3sink-operator")
+    release.install(*OFF)
 
 
 def test_the_operator_may_make_what_sinks_need_everywhere_and_read_no_secret(release: Release) -> None:

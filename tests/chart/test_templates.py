@@ -25,7 +25,7 @@ OPERATOR = {
     ("s3sink.io", "s3sinks/status", "", "patch"),
     ("", "configmaps", "", "get list watch create patch"),
     ("", "serviceaccounts", "", "get list watch create patch"),
-    ("rbac.authorization.k8s.io", "rolebindings", "", "get list watch create patch"),
+    ("rbac.authorization.k8s.io", "rolebindings", "", "get list watch create patch delete"),
     ("rbac.authorization.k8s.io", "clusterroles", "s3sink-driver", "bind"),
     ("", "pods", "", "get list watch create delete"),
     ("", "pods/resize", "", "patch"),
@@ -101,6 +101,7 @@ def test_the_operator_is_started_with_flags_that_it_knows(template: Template) ->
     assert flags.cluster_id == "production"
     assert (flags.lease_namespace, flags.lease_name) == ("ops", "s3sink-operator")
     assert (flags.report_by, flags.log, flags.resync) == ("Proxy", "text", "1m")
+    assert flags.image_pull_policy == "Always"
 
 
 OPENSHIFT = (*PROMETHEUS, "--api-versions", "security.openshift.io/v1")
@@ -225,8 +226,39 @@ def test_a_disruption_budget_comes_with_the_second_replica(template: Template) -
     assert not template().of("PodDisruptionBudget")
     made = template(MINIMAL, "replicas=2")
     budget, pod = made.one("PodDisruptionBudget")["spec"], made.one("Deployment")["spec"]["template"]
-    assert budget["minAvailable"] == 1
+    assert (budget["minAvailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
     assert matches(budget["selector"], pod["metadata"]["labels"])
+
+
+def test_several_replicas_are_spread_over_zones_and_nodes_where_that_is_possible(template: Template) -> None:
+    def spread(*sets: str) -> Any:
+        made = template(MINIMAL, *sets).one("Deployment")["spec"]["template"]
+        found = made["spec"].get("topologySpreadConstraints", [])
+        assert all(matches(each["labelSelector"], made["metadata"]["labels"]) for each in found)
+        return [(each["topologyKey"], each["whenUnsatisfiable"]) for each in found]
+
+    assert spread() == []
+    assert spread("replicas=2") == [
+        ("topology.kubernetes.io/zone", "ScheduleAnyway"),
+        ("kubernetes.io/hostname", "ScheduleAnyway"),
+    ]
+
+
+def test_own_spread_constraints_replace_those_of_the_chart(template: Template) -> None:
+    own = "topologySpreadConstraints[0].topologyKey=rack"
+    made = template(MINIMAL, "replicas=2", own).one("Deployment")["spec"]["template"]["spec"]
+    assert made["topologySpreadConstraints"] == [{"topologyKey": "rack"}]
+
+
+def test_the_role_of_drivers_outlives_the_release_unless_it_shall_not(template: Template) -> None:
+    role = template().one("ClusterRole", "s3sink-driver")
+    assert role["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    given_up = template(MINIMAL, "driverClusterRole.keep=false").one("ClusterRole", "s3sink-driver")
+    assert "annotations" not in given_up["metadata"]
+
+
+def test_the_operator_requests_the_memory_of_a_thousand_sinks(template: Template) -> None:
+    assert container(template())["resources"]["requests"]["memory"] == "320Mi"
 
 
 def test_what_selects_the_operator_selects_its_pod_and_no_sinks(template: Template) -> None:

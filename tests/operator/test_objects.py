@@ -236,6 +236,13 @@ def test_with_executors_the_driver_gets_sparks_properties_and_a_token() -> None:
     assert set(config()) == {"sink.yaml"}
 
 
+def test_only_a_driver_that_creates_executors_gets_a_token() -> None:
+    for mode, expected in (("Local", False), ("Cluster", True)):
+        assert driver(executor={"mode": mode})["spec"]["automountServiceAccountToken"] is expected
+        operation = objects.operation_pod(sink(executor={"mode": mode}), OWNER, SETTINGS, SHAPE, "Publish")
+        assert operation["spec"]["automountServiceAccountToken"] is False
+
+
 def test_sparks_properties_are_those_of_client_mode_in_a_pod() -> None:
     desired = sink(executor={"mode": "Cluster", "instances": 4, "cores": 2}, sparkConf={"spark.foo": "1"})
     made = objects.spark_properties(desired, SETTINGS, attempt=12, memory=3 * GI)

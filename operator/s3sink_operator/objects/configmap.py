@@ -74,12 +74,12 @@ def config_map(sink: Sink, owner: Json, settings: Settings, *, attempt: int, mem
 
 
 def supporting_objects(sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int) -> Sequence[Json]:
-    """All objects beside the pods, in the order in which a driver requires them."""
-    return (
-        config_map(sink, owner, settings, attempt=attempt, memory=memory),
-        service_account(sink, owner),
-        role_binding(sink, owner, settings),
-    )
+    """All objects beside the pods, in the order in which a driver requires them. In Local mode no RoleBinding: the
+    driver calls no API server."""
+    of_all = (config_map(sink, owner, settings, attempt=attempt, memory=memory), service_account(sink, owner))
+    if sink.spec.executor.mode is ExecutorMode.LOCAL:
+        return of_all
+    return (*of_all, role_binding(sink, owner, settings))
 
 
 def _spec(sink: Sink) -> Json:

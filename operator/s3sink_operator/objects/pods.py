@@ -173,7 +173,7 @@ def _pod(
     spec: Json = {
         "restartPolicy": "Never",
         "serviceAccountName": service_account_of(sink),
-        "automountServiceAccountToken": sink.spec.executor.mode is ExecutorMode.CLUSTER,
+        "automountServiceAccountToken": _creates_executors(sink, component),
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": settings.termination_grace_s,
         "securityContext": _pod_security(settings),
@@ -197,6 +197,11 @@ def _pod(
         },
         "spec": spec,
     }
+
+
+def _creates_executors(sink: Sink, component: Component) -> bool:
+    """Whether the pod calls the API server. Operations run in one process."""
+    return component is Component.DRIVER and sink.spec.executor.mode is ExecutorMode.CLUSTER
 
 
 def _container(sink: Sink, settings: Settings, shape: PodShape, command: Sequence[str]) -> Json:
