@@ -233,7 +233,7 @@ class Settings:
     `resize_timeout_ms`: how long a node may defer a resize before the driver is restarted. `rollout_pause_ms`: how
     long a driver restarted by a rollout must be Ready before it counts as available. `version`: of the operator.
     `supports_resize`: the API server has pods/resize. `run_as_user`: uid and gid of the sinks' pods; None lets
-    the cluster assign them, as OpenShift does.
+    the cluster assign them, as OpenShift does. `spill_size`: size limit of the volume for spilled data.
     """
 
     image: str
@@ -252,7 +252,7 @@ class Settings:
     resize_timeout_ms: int = 5 * 60_000
     rollout_pause_ms: int = 0
     version: str = ""
-    ephemeral_storage: str = "20Gi"
+    spill_size: str = "20Gi"
     supports_resize: bool = False
     image_pull_policy: str = "IfNotPresent"
     run_as_user: int | None = 10001

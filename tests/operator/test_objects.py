@@ -132,7 +132,11 @@ def test_the_driver_pod_runs_the_sink_and_has_no_restart_policy() -> None:
         ]
     )
     assert main["resources"]["limits"]["memory"] == main["resources"]["requests"]["memory"] == "2Gi"
-    assert main["resources"]["limits"]["ephemeral-storage"] == "20Gi"
+    assert {key: set(found) for key, found in main["resources"].items()} == {
+        "requests": {"cpu", "memory"},
+        "limits": {"memory"},
+    }, "a LimitRange for ephemeral storage accepts it"
+    assert {"name": "tmp", "emptyDir": {"sizeLimit": "20Gi"}} in pod["spec"]["volumes"]
     assert main["livenessProbe"]["httpGet"] == main["startupProbe"]["httpGet"] == {"path": "/healthz", "port": "report"}
     ready = main["readinessProbe"]
     assert ready["httpGet"] == {"path": "/readyz?wait=55", "port": "report"}
@@ -195,13 +199,13 @@ def test_a_pod_template_adds_and_never_takes_what_the_sink_depends_on() -> None:
 def test_a_volume_or_a_variable_of_a_pod_template_with_a_name_of_ours_gives_way_as_a_whole() -> None:
     """Two sources merged into one would be rejected, each time."""
     theirs = {
-        "volumes": [{"name": "tmp", "persistentVolumeClaim": {"claimName": "big"}}],
+        "volumes": [{"name": "config", "persistentVolumeClaim": {"claimName": "big"}}],
         "containers": [
             {"name": "s3sink", "env": [{"name": "S3SINK_CLUSTER", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]}
         ],
     }
     pod = driver(driver={"podTemplate": {"spec": theirs}})
-    assert next(each for each in pod["spec"]["volumes"] if each["name"] == "tmp").keys() == {"name", "emptyDir"}
+    assert next(each for each in pod["spec"]["volumes"] if each["name"] == "config").keys() == {"name", "configMap"}
     variables = {each["name"]: each for each in container(pod)["env"]}
     assert variables["S3SINK_CLUSTER"].keys() == {"name", "value"}
 

@@ -1,6 +1,7 @@
 """Merges the pod template of the user into a pod, as a strategic merge: lists of named items are merged by name.
 
-If both set a field, that of the operator wins. Additions of the user are kept.
+Additions of the user are kept. If both set a field, that of the operator wins, except for its defaults: grace period,
+security contexts, image pull policy, the volume for spilled data, and all resources but memory.
 """
 
 from __future__ import annotations
@@ -25,25 +26,90 @@ _KEYS: Final = {
 _REPLACED: Final = ("volumes", "volumeMounts", "env")
 """Lists whose items have one source each: the API server rejects a merge of two of them."""
 
+DRIVER_SPILL_VOLUME: Final = "tmp"
+EXECUTOR_SPILL_VOLUME: Final = "spark-local-dir-tmp"
+"""Spark uses a volume with this prefix for its local data, instead of adding one."""
+_SPILL_VOLUMES: Final = (DRIVER_SPILL_VOLUME, EXECUTOR_SPILL_VOLUME)
+_POD_DEFAULTS: Final = ("terminationGracePeriodSeconds", "securityContext")
+_CONTAINER_DEFAULTS: Final = ("imagePullPolicy", "securityContext")
+
 
 def merge_template(template: Json | None, ours: Json) -> Json:
-    """The pod `ours` with the labels, annotations and spec fields that `template` adds."""
+    """The pod `ours` with the labels, annotations and spec fields of `template`."""
     metadata = _section(template, "metadata")
     added = {key: found for key in ("labels", "annotations") if (found := _section(metadata, key))}
-    kept = {"metadata": added, "spec": _section(template, "spec")}
-    result = _merge(kept, ours)
+    theirs = _section(template, "spec")
+    result = _merge({"metadata": added, "spec": theirs}, ours)
     assert isinstance(result, dict)
+    _override_defaults(theirs, result["spec"])
     return result
 
 
 def requested_cpu(template: Json | None) -> str | None:
-    """The CPU request of the container `s3sink` in the template: the only resource that the user sets."""
+    """The CPU request of the container `s3sink` in the template, or else its limit, as Kubernetes defaults it."""
+    resources = _section(own_container(template), "resources")
+    for kind in ("requests", "limits"):
+        cpu = _section(resources, kind).get("cpu")
+        if cpu is not None:
+            return str(cpu)
+    return None
+
+
+def is_own(container: Any) -> bool:
+    """Whether this is the container `s3sink`."""
+    return bool(_key(container, "name") == CONTAINER)
+
+
+def own_container(template: Json | None) -> Json:
+    """The container `s3sink` of the template; empty without one."""
     containers = _section(template, "spec").get("containers")
     for container in containers if isinstance(containers, list) else ():
-        if isinstance(container, dict) and container.get("name") == CONTAINER:
-            cpu = _section(_section(container, "resources"), "requests").get("cpu")
-            return None if cpu is None else str(cpu)
-    return None
+        if is_own(container):
+            return dict(container)
+    return {}
+
+
+def without_memory(container: Json) -> Json:
+    """The container with all resources of the template but memory, which the operator or Spark sets."""
+    resources = {
+        kind: {name: value for name, value in found.items() if name != "memory"} if isinstance(found, dict) else found
+        for kind, found in _section(container, "resources").items()
+    }
+    return container | {"resources": resources} if resources else container
+
+
+def _override_defaults(theirs: Json, spec: Json) -> None:
+    """Replaces in `spec`, the merged one, the defaults that the template sets too."""
+    _replace_fields(theirs, spec, _POD_DEFAULTS)
+    for container in spec["containers"]:
+        if is_own(container):
+            _replace_fields(own_container({"spec": theirs}), container, _CONTAINER_DEFAULTS)
+    own = _named(theirs.get("volumes"), _SPILL_VOLUMES)
+    spec["volumes"] = [own.get(_text(each), each) for each in spec["volumes"]]
+
+
+def _replace_fields(theirs: Json, ours: Json, fields: tuple[str, ...]) -> None:
+    for name in fields:
+        if name in theirs and name in ours:
+            ours[name] = _override(theirs[name], ours[name])
+
+
+def _override(theirs: Any, ours: Any) -> Any:
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        return {**ours, **{name: _override(inner, ours.get(name)) for name, inner in theirs.items()}}
+    return theirs
+
+
+def _named(items: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """The items of a list with one of these names."""
+    found = items if isinstance(items, list) else ()
+    return {name: each for each in found if (name := _text(each)) in names}
+
+
+def _text(item: Any) -> str:
+    """The name of a list item; empty without one."""
+    name = _key(item, "name")
+    return name if isinstance(name, str) else ""
 
 
 def _section(of: Any, key: str) -> Json:

@@ -11,7 +11,15 @@ from typing import Any, Final
 
 from s3sink_operator import names
 from s3sink_operator.names import Component
-from s3sink_operator.objects.pod_template import CONTAINER, merge_template, requested_cpu
+from s3sink_operator.objects.pod_template import (
+    CONTAINER,
+    DRIVER_SPILL_VOLUME,
+    EXECUTOR_SPILL_VOLUME,
+    is_own,
+    merge_template,
+    requested_cpu,
+    without_memory,
+)
 from s3sink_operator.objects.rbac import service_account_of
 from s3sink_operator.objects.spark_properties import (
     BLOCK_MANAGER_PORT,
@@ -28,9 +36,6 @@ from sink_job.api.spec import GROUP, Sink
 
 SECRETS_DIR: Final = f"{CONFIG_DIR}/secrets"
 TMP_DIR: Final = "/tmp"
-DRIVER_TMP_VOLUME: Final = "tmp"
-EXECUTOR_TMP_VOLUME: Final = "spark-local-dir-tmp"
-"""Spark uses a volume with this prefix for its local data, instead of adding one."""
 DRIVER_CORES: Final = 1
 _REPORT_PORT: Final = 8042
 _READY_WAIT_S: Final = 55
@@ -101,15 +106,17 @@ def executor_template(sink: Sink, settings: Settings, *, attempt: int) -> Json:
             "containers": [
                 {
                     "name": CONTAINER,
-                    "resources": _disk(settings),
                     "securityContext": _security(),
-                    "volumeMounts": _mounts(sink, EXECUTOR_TMP_VOLUME),
+                    "volumeMounts": _mounts(sink, EXECUTOR_SPILL_VOLUME),
                 }
             ],
-            "volumes": _volumes(sink, settings, EXECUTOR_TMP_VOLUME),
+            "volumes": _volumes(sink, settings, EXECUTOR_SPILL_VOLUME),
         },
     }
-    return merge_template(sink.spec.executor.pod_template, pod)
+    made = merge_template(sink.spec.executor.pod_template, pod)
+    containers = made["spec"]["containers"]
+    made["spec"]["containers"] = [without_memory(each) if is_own(each) else each for each in containers]
+    return made
 
 
 def sized_memory(pod: Json) -> int | None:
@@ -216,7 +223,7 @@ def _container(sink: Sink, settings: Settings, shape: PodShape, command: Sequenc
             {"name": "S3SINK_CLUSTER", "value": settings.cluster_id},
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}},
         ],
-        "resources": _resources(sink, settings, shape),
+        "resources": _resources(sink, shape),
         "securityContext": _security(),
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
@@ -259,21 +266,14 @@ def _run_args(sink: Sink, shape: PodShape) -> list[str]:
     return ["run", f"{CONFIG_DIR}/sink.yaml", "--log", "json", "--memory", str(shape.memory), "--cores", cores]
 
 
-def _resources(sink: Sink, settings: Settings, shape: PodShape) -> Json:
-    """The memory request equals the limit; CPU has no limit."""
+def _resources(sink: Sink, shape: PodShape) -> Json:
+    """The memory request equals the limit. CPU has no limit, and local disk neither request nor limit: the volume for
+    spilled data has a size limit, and a LimitRange may allow less than any default of the operator."""
     local = sink.spec.executor.mode is ExecutorMode.LOCAL
     cores = max(sink.spec.executor.cores if local else DRIVER_CORES, sink.spec.driver.cores)
     cpu = requested_cpu(sink.spec.driver.pod_template) or str(cores)
     memory = format_size(shape.memory)
-    disk = _disk(settings)
-    return {
-        "requests": {"cpu": cpu, "memory": memory} | disk["requests"],
-        "limits": {"memory": memory} | disk["limits"],
-    }
-
-
-def _disk(settings: Settings) -> Json:
-    return {"requests": {"ephemeral-storage": "1Gi"}, "limits": {"ephemeral-storage": settings.ephemeral_storage}}
+    return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}}
 
 
 def _ports(sink: Sink, settings: Settings) -> list[Json]:
@@ -320,14 +320,14 @@ def secret_names(sink: Sink) -> Sequence[str]:
     return sorted(set(found))
 
 
-def _volumes(sink: Sink, settings: Settings, tmp: str = DRIVER_TMP_VOLUME) -> list[Json]:
+def _volumes(sink: Sink, settings: Settings, tmp: str = DRIVER_SPILL_VOLUME) -> list[Json]:
     return [
-        {"name": tmp, "emptyDir": {"sizeLimit": settings.ephemeral_storage}},
+        {"name": tmp, "emptyDir": {"sizeLimit": settings.spill_size}},
         *({"name": f"secret-{at}", "secret": {"secretName": name}} for at, name in enumerate(secret_names(sink))),
     ]
 
 
-def _mounts(sink: Sink, tmp: str = DRIVER_TMP_VOLUME) -> list[Json]:
+def _mounts(sink: Sink, tmp: str = DRIVER_SPILL_VOLUME) -> list[Json]:
     return [
         {"name": tmp, "mountPath": TMP_DIR},
         *(
