@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
@@ -31,6 +32,7 @@ from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.reconcile import Reconciler
 from s3sink_operator.report_client import DirectReportClient, ProxyReportClient
 from s3sink_operator.rollout_tracker import RolloutTracker
+from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults, read_config
 from s3sink_operator.types import Settings
 from s3sink_operator.workqueue import WorkQueue
 from sink_job.api.quantities import parse_duration
@@ -67,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "image pull policy of drivers and executors",
         choices=["Always", "IfNotPresent", "Never"],
     )
+    flag("config", None, "YAML file with defaults for sinks (sinkDefaults)")
     flag("driver-cluster-role", "s3sink-driver", "ClusterRole that drivers are bound to in their namespace")
     flag(
         "cluster-id",
@@ -115,18 +118,30 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         print(f"s3sink operator: --rollout-max-unavailable: {error}", file=sys.stderr)
         return 2
+    try:
+        defaults = NO_DEFAULTS if args.config is None else read_config(Path(args.config).read_text())
+    except (OSError, ValueError) as error:
+        cause = error.strerror if isinstance(error, OSError) else error
+        print(f"s3sink operator: --config {args.config}: {cause}", file=sys.stderr)
+        return 2
     if args.run_as_user != _ASSIGNED_BY_CLUSTER and not (args.run_as_user.isascii() and args.run_as_user.isdigit()):
         print(f"s3sink operator: --run-as-user: {args.run_as_user} is neither a uid nor Cluster", file=sys.stderr)
         return 2
     try:
-        return asyncio.run(_main(args, limit, resync_s=resync_s, node_lost_ms=node_lost_ms, pause_ms=pause_ms))
+        return asyncio.run(_main(args, limit, defaults, resync_s=resync_s, node_lost_ms=node_lost_ms, pause_ms=pause_ms))
     except (ApiError, OSError, TimeoutError) as error:
         _log.error("request to the API server failed: %s", error)
         return EXIT_LEASE_LOST
 
 
 async def _main(
-    args: argparse.Namespace, limit: MaxUnavailable, *, resync_s: float, node_lost_ms: int, pause_ms: int
+    args: argparse.Namespace,
+    limit: MaxUnavailable,
+    defaults: SinkDefaults,
+    *,
+    resync_s: float,
+    node_lost_ms: int,
+    pause_ms: int,
 ) -> int:
     await _load_config()
     async with ApiClient() as client, aiohttp.ClientSession() as http:
@@ -140,6 +155,7 @@ async def _main(
         settings = Settings(
             image=args.image,
             image_pull_policy=args.image_pull_policy,
+            sink_defaults=defaults,
             cluster_id=args.cluster_id or await _cluster_id(api),
             driver_cluster_role=args.driver_cluster_role,
             node_lost_timeout_ms=node_lost_ms,
@@ -152,7 +168,7 @@ async def _main(
         rollout = RolloutTracker(template_hash(settings), limit, store, _now)
         store.on_sink = rollout.put
         reconciler = Reconciler(
-            Observer(api, store, reports, PodEventReader(api)),
+            Observer(api, store, reports, PodEventReader(api), settings.sink_defaults),
             DecisionApplier(api, store, _now),
             settings,
             _now,

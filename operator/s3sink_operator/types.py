@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from s3sink_operator import names
+from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
 from sink_job.api.enums import DesiredState
 from sink_job.api.report import Report
 from sink_job.api.spec import Sink
@@ -253,6 +254,7 @@ class Settings:
     rollout_pause_ms: int = 0
     version: str = ""
     spill_size: str = "20Gi"
+    sink_defaults: SinkDefaults = NO_DEFAULTS
     supports_resize: bool = False
     image_pull_policy: str = "IfNotPresent"
     run_as_user: int | None = 10001

@@ -210,7 +210,10 @@ def test_the_operator_runs_a_sink_with_arguments_and_permissions_of_the_chart(
     pod = kube.get("Deployment", "s3sink-operator")["spec"]["template"]["spec"]
     account = control_plane.service_account(release.namespace, pod["serviceAccountName"])
     sink = yaml.safe_load((ROOT / "examples" / "minimal.yaml").read_text())
-    with operator(pod["containers"][0]["args"], control_plane.kubeconfig(account), tmp_path / "log"):
+    (tmp_path / "config.yaml").write_text(kube.get("ConfigMap", "s3sink-operator-config")["data"]["config.yaml"])
+    mounted = "/etc/s3sink-operator/config.yaml"
+    arguments = [word.replace(mounted, str(tmp_path / "config.yaml")) for word in pod["containers"][0]["args"]]
+    with operator(arguments, control_plane.kubeconfig(account), tmp_path / "log"):
         kube.create(sink)
         kube.wait("Pod", "minimal-s3sink-driver", lambda _: True, seconds=60, what=(tmp_path / "log").read_text())
         kube.wait("S3Sink", "minimal", lambda sink: sink.get("status", {}).get("observedGeneration"))

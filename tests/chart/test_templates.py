@@ -11,6 +11,7 @@ import yaml
 
 from s3sink_operator import main, names, objects
 from s3sink_operator.names import Component
+from s3sink_operator.sink_defaults import read_config
 from s3sink_operator.types import Settings
 from sink_job.api.spec import parse_sink
 from tests.chart.conftest import EVERYTHING, MINIMAL, PROMETHEUS, Helm, Json, Rendered
@@ -259,6 +260,32 @@ def test_the_role_of_drivers_outlives_the_release_unless_it_shall_not(template: 
 
 def test_the_operator_requests_the_memory_of_a_thousand_sinks(template: Template) -> None:
     assert container(template())["resources"]["requests"]["memory"] == "320Mi"
+
+
+def config(made: Rendered) -> Any:
+    return yaml.safe_load(made.one("ConfigMap", "s3sink-operator-config")["data"]["config.yaml"])
+
+
+def test_the_operator_reads_the_defaults_of_sinks_and_only_those_that_are_set(template: Template) -> None:
+    assert config(template()) == {"sinkDefaults": {}}
+    made = template(EVERYTHING)
+    values = yaml.safe_load(EVERYTHING.read_text())["sinkDefaults"]
+    assert config(made) == {"sinkDefaults": values}
+    found = read_config(made.one("ConfigMap", "s3sink-operator-config")["data"]["config.yaml"])
+    assert found.document() == values
+    pod = made.one("Deployment")["spec"]["template"]["spec"]
+    (volume,) = [each for each in pod["volumes"] if each["name"] == "config"]
+    assert volume["configMap"]["name"] == "s3sink-operator-config"
+    (mount,) = [each for each in container(made)["volumeMounts"] if each["name"] == "config"]
+    assert f"--config={mount['mountPath']}/config.yaml" in container(made)["args"]
+
+
+def test_other_defaults_of_sinks_restart_the_operator(template: Template) -> None:
+    def annotations(*sets: str) -> Any:
+        return template(MINIMAL, *sets).one("Deployment")["spec"]["template"]["metadata"]["annotations"]
+
+    assert annotations() == annotations()
+    assert annotations() != annotations("sinkDefaults.nodeSelector.disk=ssd")
 
 
 def test_what_selects_the_operator_selects_its_pod_and_no_sinks(template: Template) -> None:

@@ -111,6 +111,20 @@ app.kubernetes.io/managed-by: s3sink-operator
   verbs: [list, create]
 {{- end -}}
 
+{{/* The configuration file of the operator: the defaults of sinks that are set. */}}
+{{- define "s3sink.config" -}}
+{{- $set := dict -}}
+{{- range $name, $value := omit .Values.sinkDefaults "s3" -}}
+{{- if $value }}{{ $_ := set $set $name $value }}{{ end -}}
+{{- end -}}
+{{- $s3 := dict -}}
+{{- range $name, $value := .Values.sinkDefaults.s3 -}}
+{{- if $value }}{{ $_ := set $s3 $name $value }}{{ end -}}
+{{- end -}}
+{{- if $s3 }}{{ $_ := set $set "s3" $s3 }}{{ end -}}
+{{- toYaml (dict "sinkDefaults" $set) -}}
+{{- end -}}
+
 {{/* "true" if the cluster assigns uids and rejects others. */}}
 {{- define "s3sink.openshift" -}}
 {{- if or (eq .Values.openshift "Enabled") (and (eq .Values.openshift "Auto") (.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}

@@ -144,10 +144,15 @@ class Context:
         return self.previous_status.progress or SinkProgress()
 
     @property
-    def spec(self) -> Json:
+    def written_spec(self) -> Json:
         """The spec as it is written, valid or not."""
         spec = self.observed.sink.get("spec")
         return spec if isinstance(spec, dict) else {}
+
+    @cached_property
+    def spec(self) -> Json:
+        """The spec with the defaults of the operator, valid or not."""
+        return dict(self.settings.sink_defaults.apply(self.written_spec))
 
     @property
     def deletion_policy(self) -> DeletionPolicy:

@@ -48,7 +48,8 @@ def source_hash(sink: Sink) -> str:
 
 def template_hash(settings: Settings) -> str:
     """A digest of what the operator adds to every sink. While it is unchanged, a rollout is the same rollout."""
-    return _digest({"image": settings.image, "version": settings.version})
+    defaults = settings.sink_defaults.document()
+    return _digest({"image": settings.image, "version": settings.version, "defaults": defaults})
 
 
 def _started_with(sink: Sink) -> Json:
