@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import secrets
 import signal
 import sys
 import time
@@ -156,6 +157,7 @@ async def _main(
             image=args.image,
             image_pull_policy=args.image_pull_policy,
             sink_defaults=defaults,
+            report_salt=secrets.token_hex(32),
             cluster_id=args.cluster_id or await _cluster_id(api),
             driver_cluster_role=args.driver_cluster_role,
             node_lost_timeout_ms=node_lost_ms,

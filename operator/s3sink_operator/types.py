@@ -235,6 +235,7 @@ class Settings:
     long a driver restarted by a rollout must be Ready before it counts as available. `version`: of the operator.
     `supports_resize`: the API server has pods/resize. `run_as_user`: uid and gid of the sinks' pods; None lets
     the cluster assign them, as OpenShift does. `spill_size`: size limit of the volume for spilled data.
+    `report_salt`: random text of this process, from which it derives the tokens of reports.
     """
 
     image: str
@@ -255,6 +256,7 @@ class Settings:
     version: str = ""
     spill_size: str = "20Gi"
     sink_defaults: SinkDefaults = NO_DEFAULTS
+    report_salt: str = field(default="", repr=False)
     supports_resize: bool = False
     image_pull_policy: str = "IfNotPresent"
     run_as_user: int | None = 10001

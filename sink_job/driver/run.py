@@ -24,7 +24,7 @@ from rich.console import Console
 
 from sink_job.api import memory_budget
 from sink_job.api.errors import SinkError, TooManyExecutorFailures, TransientError
-from sink_job.api.report import Failure, Report, RunState
+from sink_job.api.report import REPORT_TOKEN_VARIABLE, Failure, Report, RunState
 from sink_job.api.spec import IsolationLevel, Sink
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
@@ -269,7 +269,8 @@ class _Run:
 
     def _serve(self, stack: ExitStack, s3: S3Client) -> None:
         if self.options.http is not None:
-            stack.enter_context(ReportServer(*self.options.http, self._routes(s3)))
+            token = os.environ.get(REPORT_TOKEN_VARIABLE) or None
+            stack.enter_context(ReportServer(*self.options.http, self._routes(s3), token=token))
 
     def _routes(self, s3: S3Client) -> Routes:
         collector = metrics.ReportCollector(

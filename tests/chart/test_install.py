@@ -204,7 +204,7 @@ def test_the_operator_runs_a_sink_with_arguments_and_permissions_of_the_chart(
     release: Release, control_plane: Cluster, tmp_path: Path, everywhere: bool
 ) -> None:
     kube, where = release.kube, [] if everywhere else ["--set", f"watch.namespaces={{{release.namespace}}}"]
-    release.install("--set", "operator.extraArgs={--port=0}", *where)
+    release.install("--set", "operator.extraArgs={--port=0}", "--set", "sinkDefaults.labels.team=lake", *where)
     kube.wait("CustomResourceDefinition", CRD_NAME, is_established)
     kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
     pod = kube.get("Deployment", "s3sink-operator")["spec"]["template"]["spec"]
@@ -215,7 +215,13 @@ def test_the_operator_runs_a_sink_with_arguments_and_permissions_of_the_chart(
     arguments = [word.replace(mounted, str(tmp_path / "config.yaml")) for word in pod["containers"][0]["args"]]
     with operator(arguments, control_plane.kubeconfig(account), tmp_path / "log"):
         kube.create(sink)
-        kube.wait("Pod", "minimal-s3sink-driver", lambda _: True, seconds=60, what=(tmp_path / "log").read_text())
+        kube.wait(
+            "Pod",
+            "minimal-s3sink-driver",
+            lambda pod: pod["metadata"]["labels"]["team"] == "lake",
+            seconds=60,
+            what=(tmp_path / "log").read_text(),
+        )
         kube.wait("S3Sink", "minimal", lambda sink: sink.get("status", {}).get("observedGeneration"))
     binding = kube.get("RoleBinding", "minimal-s3sink")
     assert binding["roleRef"]["name"] == release.namespace

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +12,6 @@ import yaml
 
 from s3sink_operator import main, names, objects
 from s3sink_operator.names import Component
-from s3sink_operator.sink_defaults import read_config
 from s3sink_operator.types import Settings
 from sink_job.api.spec import parse_sink
 from tests.chart.conftest import EVERYTHING, MINIMAL, PROMETHEUS, Helm, Json, Rendered
@@ -231,63 +231,6 @@ def test_a_disruption_budget_comes_with_the_second_replica(template: Template) -
     assert matches(budget["selector"], pod["metadata"]["labels"])
 
 
-def test_several_replicas_are_spread_over_zones_and_nodes_where_that_is_possible(template: Template) -> None:
-    def spread(*sets: str) -> Any:
-        made = template(MINIMAL, *sets).one("Deployment")["spec"]["template"]
-        found = made["spec"].get("topologySpreadConstraints", [])
-        assert all(matches(each["labelSelector"], made["metadata"]["labels"]) for each in found)
-        return [(each["topologyKey"], each["whenUnsatisfiable"]) for each in found]
-
-    assert spread() == []
-    assert spread("replicas=2") == [
-        ("topology.kubernetes.io/zone", "ScheduleAnyway"),
-        ("kubernetes.io/hostname", "ScheduleAnyway"),
-    ]
-
-
-def test_own_spread_constraints_replace_those_of_the_chart(template: Template) -> None:
-    own = "topologySpreadConstraints[0].topologyKey=rack"
-    made = template(MINIMAL, "replicas=2", own).one("Deployment")["spec"]["template"]["spec"]
-    assert made["topologySpreadConstraints"] == [{"topologyKey": "rack"}]
-
-
-def test_the_role_of_drivers_outlives_the_release_unless_it_shall_not(template: Template) -> None:
-    role = template().one("ClusterRole", "s3sink-driver")
-    assert role["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
-    given_up = template(MINIMAL, "driverClusterRole.keep=false").one("ClusterRole", "s3sink-driver")
-    assert "annotations" not in given_up["metadata"]
-
-
-def test_the_operator_requests_the_memory_of_a_thousand_sinks(template: Template) -> None:
-    assert container(template())["resources"]["requests"]["memory"] == "320Mi"
-
-
-def config(made: Rendered) -> Any:
-    return yaml.safe_load(made.one("ConfigMap", "s3sink-operator-config")["data"]["config.yaml"])
-
-
-def test_the_operator_reads_the_defaults_of_sinks_and_only_those_that_are_set(template: Template) -> None:
-    assert config(template()) == {"sinkDefaults": {}}
-    made = template(EVERYTHING)
-    values = yaml.safe_load(EVERYTHING.read_text())["sinkDefaults"]
-    assert config(made) == {"sinkDefaults": values}
-    found = read_config(made.one("ConfigMap", "s3sink-operator-config")["data"]["config.yaml"])
-    assert found.document() == values
-    pod = made.one("Deployment")["spec"]["template"]["spec"]
-    (volume,) = [each for each in pod["volumes"] if each["name"] == "config"]
-    assert volume["configMap"]["name"] == "s3sink-operator-config"
-    (mount,) = [each for each in container(made)["volumeMounts"] if each["name"] == "config"]
-    assert f"--config={mount['mountPath']}/config.yaml" in container(made)["args"]
-
-
-def test_other_defaults_of_sinks_restart_the_operator(template: Template) -> None:
-    def annotations(*sets: str) -> Any:
-        return template(MINIMAL, *sets).one("Deployment")["spec"]["template"]["metadata"]["annotations"]
-
-    assert annotations() == annotations()
-    assert annotations() != annotations("sinkDefaults.nodeSelector.disk=ssd")
-
-
 def test_what_selects_the_operator_selects_its_pod_and_no_sinks(template: Template) -> None:
     made = template(EVERYTHING, "podLabels.team=lake")
     labels = made.one("Deployment")["spec"]["template"]["metadata"]["labels"]
@@ -339,7 +282,7 @@ def test_the_pod_monitor_reads_the_port_that_drivers_have(template: Template) ->
     manifest = yaml.safe_load((ROOT / "examples" / "minimal.yaml").read_text())
     manifest["metadata"]["namespace"] = "orders"
     shape = objects.PodShape(attempt=1, memory=1 << 30, spec_hash="")
-    owner = {"metadata": {"name": "minimal", "uid": "1"}}
+    owner = {"name": "minimal", "uid": "1"}
     driver = objects.driver_pod(parse_sink(manifest), owner, Settings(image="it", cluster_id="c"), shape)
     assert matches(spec["selector"], driver["metadata"]["labels"])
     endpoint, partitions = spec["podMetricsEndpoints"]
@@ -347,6 +290,10 @@ def test_the_pod_monitor_reads_the_port_that_drivers_have(template: Template) ->
     assert endpoint["port"] in {port["name"] for port in driver["spec"]["containers"][0]["ports"]}
     label = endpoint["relabelings"][0]["sourceLabels"][0].removeprefix("__meta_kubernetes_pod_label_")
     assert label == names.SINK_LABEL.replace(".", "_").replace("/", "_")
+    token = endpoint["relabelings"][1]
+    assert token["targetLabel"] == "__param_token"
+    annotation = token["sourceLabels"][0].removeprefix("__meta_kubernetes_pod_annotation_")
+    assert annotation == re.sub("[^a-z0-9]", "_", names.REPORT_TOKEN_ANNOTATION)
     assert spec["namespaceSelector"] == {"matchNames": ["orders", "payments"]}
 
 
@@ -386,7 +333,7 @@ def test_alerts_about_the_operator_need_its_metrics(template: Template) -> None:
 
 
 def test_the_dashboard_is_unchanged_and_has_the_label_of_grafana(template: Template) -> None:
-    found = template(EVERYTHING).one("ConfigMap")
+    found = template(EVERYTHING).one("ConfigMap", "s3sink-operator-dashboard")
     assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert found["data"]["s3sink.json"] == (CHART / "files" / "dashboard.json").read_text().strip()
 

@@ -107,7 +107,9 @@ def test_the_driver_pod_runs_the_sink_and_has_no_restart_policy() -> None:
     assert pod["metadata"]["name"] == "flights-s3sink-driver"
     assert pod["metadata"]["ownerReferences"] == [OWNER]
     assert pod["metadata"]["labels"][names.ATTEMPT_LABEL] == "3"
-    assert pod["metadata"]["annotations"] == {
+    annotations = pod["metadata"]["annotations"]
+    assert annotations.pop(names.REPORT_TOKEN_ANNOTATION)
+    assert annotations == {
         names.SPEC_HASH_ANNOTATION: "abc",
         names.SOURCE_HASH_ANNOTATION: "def",
         names.GENERATION_ANNOTATION: "2",
@@ -153,6 +155,24 @@ def test_every_secret_is_mounted_in_a_folder_of_its_own() -> None:
     assert environment["S3SINK_SECRETS_DIR"] == "/etc/s3sink/secrets"
     assert environment["S3SINK_CLUSTER"] == "c1"
     assert "S3SINK_SECRETS_DIR" not in str(driver()["spec"]), "a folder that is not there would be rejected"
+
+
+def test_each_driver_gets_a_token_for_its_report_that_its_pod_alone_has() -> None:
+    def token(uid: str = "u", attempt: int = 3, salt: str = "s") -> str:
+        shape, settings = replace(SHAPE, attempt=attempt), replace(SETTINGS, report_salt=salt)
+        pod = objects.driver_pod(sink(), OWNER | {"uid": uid}, settings, shape)
+        (variable,) = [each for each in container(pod)["env"] if each["name"] == "S3SINK_REPORT_TOKEN"]
+        field = variable["valueFrom"]["fieldRef"]["fieldPath"]
+        assert field == f"metadata.annotations['{names.REPORT_TOKEN_ANNOTATION}']"
+        return str(pod["metadata"]["annotations"][names.REPORT_TOKEN_ANNOTATION])
+
+    assert token() == token()
+    assert len({token(), token(uid="v"), token(attempt=4), token(salt="t")}) == 4
+    assert len(token()) == 32
+
+
+def test_the_salt_of_the_tokens_is_never_printed() -> None:
+    assert "geheim" not in repr(replace(SETTINGS, report_salt="geheim"))
 
 
 def test_image_and_pull_secrets_of_the_spec_come_before_the_operators() -> None:

@@ -111,7 +111,7 @@ app.kubernetes.io/managed-by: s3sink-operator
   verbs: [list, create]
 {{- end -}}
 
-{{/* The configuration file of the operator: the defaults of sinks that are set. */}}
+{{/* The configuration file of the operator: the defaults of sinks that are set. Empty without any. */}}
 {{- define "s3sink.config" -}}
 {{- $set := dict -}}
 {{- range $name, $value := omit .Values.sinkDefaults "s3" -}}
@@ -122,7 +122,7 @@ app.kubernetes.io/managed-by: s3sink-operator
 {{- if $value }}{{ $_ := set $s3 $name $value }}{{ end -}}
 {{- end -}}
 {{- if $s3 }}{{ $_ := set $set "s3" $s3 }}{{ end -}}
-{{- toYaml (dict "sinkDefaults" $set) -}}
+{{- if $set }}{{ toYaml (dict "sinkDefaults" $set) }}{{ end -}}
 {{- end -}}
 
 {{/* "true" if the cluster assigns uids and rejects others. */}}

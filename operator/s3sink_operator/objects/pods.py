@@ -5,6 +5,8 @@ All comply with the restricted Pod Security Standard: no root, no privileges, a 
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -32,6 +34,7 @@ from s3sink_operator.objects.spark_properties import (
 from s3sink_operator.types import Json, Operation, Settings, annotation
 from sink_job.api.enums import ExecutorMode
 from sink_job.api.quantities import format_size, parse_size
+from sink_job.api.report import REPORT_TOKEN_VARIABLE
 from sink_job.api.spec import GROUP, Sink
 
 SECRETS_DIR: Final = f"{CONFIG_DIR}/secrets"
@@ -67,13 +70,17 @@ def driver_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape) -> 
         names.SPEC_HASH_ANNOTATION: shape.spec_hash,
         names.SOURCE_HASH_ANNOTATION: shape.source_hash,
         names.GENERATION_ANNOTATION: str(shape.generation),
+        names.REPORT_TOKEN_ANNOTATION: _report_token(settings, str(owner["uid"]), shape.attempt),
     }
     if shape.restarted_for is not None:
         annotations[RESTARTED_FOR_ANNOTATION] = shape.restarted_for
     if shape.executor_memory is not None:
         annotations[EXECUTOR_MEMORY_ANNOTATION] = str(shape.executor_memory)
-    container = _container(sink, settings, shape, _driver_args(sink, settings, shape)) | {
+    container = _container(sink, settings, shape, _driver_args(sink, settings, shape))
+    env = container["env"]
+    container |= {
         "ports": _ports(sink, settings),
+        "env": [*env, _from_annotation(REPORT_TOKEN_VARIABLE, names.REPORT_TOKEN_ANNOTATION)],
         # Each failed probe is a warning. The port opens within seconds; /readyz answers when the driver is Running, or
         # after its wait. Claim and recovery may take long. The liveness probe ends a driver that hangs.
         "startupProbe": _probe("/healthz", period_s=10, failures=30) | {"initialDelaySeconds": 10},
@@ -204,6 +211,16 @@ def _pod(
         },
         "spec": spec,
     }
+
+
+def _report_token(settings: Settings, uid: str, attempt: int) -> str:
+    """The token of one driver: known to whoever may read its pod, and to no other driver."""
+    return hmac.new(settings.report_salt.encode(), f"{uid}/{attempt}".encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def _from_annotation(variable: str, name: str) -> Json:
+    source = {"apiVersion": "v1", "fieldPath": f"metadata.annotations['{name}']"}
+    return {"name": variable, "valueFrom": {"fieldRef": source}}
 
 
 def _creates_executors(sink: Sink, component: Component) -> bool:
