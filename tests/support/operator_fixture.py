@@ -167,6 +167,7 @@ class Operated:
         for kind, name in [("Pod", DRIVER), *((kind, CHILD) for kind in (*CHILDREN, "RoleBinding"))]:
             if obj := self.kube.find(kind, name):
                 meta = obj["metadata"]
+                meta.get("annotations", {}).pop(names.REPORT_TOKEN_ANNOTATION, None)  # another one for each attempt
                 kept = {key: meta.get(key) for key in ("name", "labels", "annotations")}
                 body = {key: obj[key] for key in ("data", "spec", "roleRef") if key in obj}
                 body.get("spec", {}).pop("nodeName", None)
