@@ -129,7 +129,9 @@ def run(args: argparse.Namespace) -> int:
         print(f"s3sink operator: --run-as-user: {args.run_as_user} is neither a uid nor Cluster", file=sys.stderr)
         return 2
     try:
-        return asyncio.run(_main(args, limit, defaults, resync_s=resync_s, node_lost_ms=node_lost_ms, pause_ms=pause_ms))
+        return asyncio.run(
+            _main(args, limit, defaults, resync_s=resync_s, node_lost_ms=node_lost_ms, pause_ms=pause_ms)
+        )
     except (ApiError, OSError, TimeoutError) as error:
         _log.error("request to the API server failed: %s", error)
         return EXIT_LEASE_LOST

@@ -49,9 +49,10 @@ def parse(sink: Json, defaults: SinkDefaults = NO_DEFAULTS) -> ParsedSink:
     written = sink.get("spec")
     sink = sink | {"spec": defaults.apply(written)}
     spec, readable = _spec(sink, sink["spec"])
-    if spec.error and (applied := defaults.applied(written)):
+    if applied := defaults.applied(written):
         fields = ", ".join(each.field for each in applied)
-        spec = replace(spec, error=f"{spec.error} (defaults of the operator apply to: {fields})")
+        error = f"{spec.error} (defaults of the operator apply to: {fields})" if spec.error else ""
+        spec = replace(spec, error=error, written=_spec(sink, written)[0].sink)
     return ParsedSink(spec=spec, readable=readable, reset=_reset(sink) if spec.sink is not None else None)
 
 

@@ -87,10 +87,12 @@ class PodEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedSpec:
-    """The parsed spec of a sink. `sink` is None if the spec is invalid, for the reason in `error`."""
+    """The parsed spec of a sink, with the defaults of the operator. `sink` is None if the spec is invalid, for the
+    reason in `error`. `written`: the sink without these defaults, None if it is the same."""
 
     sink: Sink | None
     error: str = ""
+    written: Sink | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
