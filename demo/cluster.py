@@ -31,6 +31,7 @@ from devtools.processes import ServerFailedError, wait_until
 from devtools.s3 import ACCESS_KEY, SECRET_KEY
 from devtools.sink_process import SinkCommand
 from devtools.topics import Topics
+from s3sink_operator.names import REPORT_TOKEN_ANNOTATION
 from sink_job.api.report import Report
 
 MANIFEST = ROOT / "examples" / "cluster.yaml"
@@ -204,8 +205,10 @@ class _Scenario:
 
     def _has_read_all(self) -> bool:
         """Whether every partition is read to its end, according to the driver's report."""
-        address = f"/api/v1/namespaces/{DATA}/pods/{self.driver}:{REPORT_PORT}/proxy/report"
         try:
+            pod = json.loads(self._kubectl("get", "pod", self.driver, "--output", "json"))
+            token = pod["metadata"]["annotations"][REPORT_TOKEN_ANNOTATION]
+            address = f"/api/v1/namespaces/{DATA}/pods/{self.driver}:{REPORT_PORT}/proxy/report?token={token}"
             found = Report.model_validate_json(self.kube.run("get", "--raw", address))
         except (ServerFailedError, ValidationError):
             return False  # between two drivers

@@ -30,6 +30,7 @@ class ReportServer:
         self._thread = threading.Thread(target=self._loop.run_forever, name="reports", daemon=True)
         self._servers: dict[str, asyncio.Server] = {}
         self._bodies: dict[str, bytes | None] = {}
+        self._tokens: dict[str, str | None] = {}
         self._open: dict[str, set[asyncio.StreamWriter]] = {}
         self._reservation, self._net = _reserved_net()
         self._hosts = itertools.count(1)
@@ -39,8 +40,14 @@ class ReportServer:
         host = next(self._hosts)
         return f"127.{self._net}.{host >> 8}.{host & 255}"
 
-    def answer(self, address: str, port: int, report: Report | Mapping[str, Any] | None) -> None:
-        """From now on `report` is what `address` answers; None: connections are accepted and stay without an answer."""
+    def answer(
+        self, address: str, port: int, report: Report | Mapping[str, Any] | None, *, token: str | None = None
+    ) -> None:
+        """From now on `report` is what `address` answers; None: connections are accepted and stay without an answer.
+
+        `token`: what a request has to have, as with a driver of the job.
+        """
+        self._tokens[address] = token
         body = report.model_dump_json().encode() if isinstance(report, Report) else json.dumps(report).encode()
         self._bodies[address] = None if report is None else body
         if address not in self._servers:
@@ -89,8 +96,11 @@ class ReportServer:
                 while self._bodies[address] is None:
                     await asyncio.sleep(0.02)
                 body = self._bodies[address] or b""
-                path = head.first[1].split("?")[0]
+                path, _, query = head.first[1].partition("?")
                 status = "200 OK" if path == "/report" else "404 Not Found"
+                token = self._tokens[address]
+                if token and (head.get("authorization"), query) not in _given(token):
+                    status, body = "401 Unauthorized", b""
                 lines = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
                 writer.write(lines.encode() + body)
                 await writer.drain()
@@ -99,6 +109,11 @@ class ReportServer:
         finally:
             self._open.get(address, set()).discard(writer)
             writer.close()
+
+
+def _given(token: str) -> tuple[tuple[str | None, str], ...]:
+    """The header Authorization and the query of a request with the token."""
+    return (f"Bearer {token}", ""), (None, f"token={token}")
 
 
 def of_sink(report: Report, namespace: str, name: str) -> Report:

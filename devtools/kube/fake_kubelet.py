@@ -164,7 +164,8 @@ class Harness:
         owners = [each["name"] for each in found["metadata"].get("ownerReferences") or () if each["kind"] == "S3Sink"]
         if owners and isinstance(report, Report):
             report = of_sink(report, found["metadata"]["namespace"], owners[0])
-        self._reports.answer(found["status"]["podIP"], report_port(found), report)
+        token = (found["metadata"].get("annotations") or {}).get("s3sink.io/report-token")
+        self._reports.answer(found["status"]["podIP"], report_port(found), report, token=token)
 
     def silence(self, pod: str) -> None:
         """From now on nothing listens at the pod's address."""

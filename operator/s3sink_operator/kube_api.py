@@ -191,12 +191,17 @@ class KubeApi:
             )
             answer: bytes = await (response.read() if limit is None else read_limited(response.response, limit))
         except aiohttp.ClientError as error:  # not all of them are an OSError
-            raise ConnectionError(f"{method} {path}: {str(error) or type(error).__name__}") from error
+            raise ConnectionError(f"{method} {_without_query(path)}: {str(error) or type(error).__name__}") from error
         except TimeoutError:
-            raise TimeoutError(f"{method} {path}: no answer within {_TIMEOUT.total:g} s") from None
+            raise TimeoutError(f"{method} {_without_query(path)}: no answer within {_TIMEOUT.total:g} s") from None
         if response.status >= 300:
             raise _api_error(response.status, answer, response.getheaders().get("Retry-After"))
         return answer
+
+
+def _without_query(path: str) -> str:
+    """A path for messages. A query may contain the token of a report."""
+    return path.partition("?")[0]
 
 
 async def read_limited(response: aiohttp.ClientResponse, limit: int) -> bytes:

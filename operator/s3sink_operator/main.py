@@ -7,11 +7,13 @@ import asyncio
 import contextlib
 import logging
 import os
+import secrets
 import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
@@ -31,6 +33,7 @@ from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.reconcile import Reconciler
 from s3sink_operator.report_client import DirectReportClient, ProxyReportClient
 from s3sink_operator.rollout_tracker import RolloutTracker
+from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults, read_config
 from s3sink_operator.types import Settings
 from s3sink_operator.workqueue import WorkQueue
 from sink_job.api.quantities import parse_duration
@@ -61,6 +64,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     flag("selector", None, "label selector of the S3Sinks to manage")
     flag("image", None, "default image of jobs")
+    flag(
+        "image-pull-policy",
+        "IfNotPresent",
+        "image pull policy of drivers and executors",
+        choices=["Always", "IfNotPresent", "Never"],
+    )
+    flag("config", None, "YAML file with defaults for sinks (sinkDefaults)")
     flag("driver-cluster-role", "s3sink-driver", "ClusterRole that drivers are bound to in their namespace")
     flag(
         "cluster-id",
@@ -112,6 +122,12 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         print(f"s3sink operator: --rollout-max-unavailable: {error}", file=sys.stderr)
         return 2
+    try:
+        defaults = NO_DEFAULTS if args.config is None else read_config(Path(args.config).read_text())
+    except (OSError, ValueError) as error:
+        cause = error.strerror if isinstance(error, OSError) else error
+        print(f"s3sink operator: --config {args.config}: {cause}", file=sys.stderr)
+        return 2
     if args.run_as_user != _ASSIGNED_BY_CLUSTER and not (args.run_as_user.isascii() and args.run_as_user.isdigit()):
         print(f"s3sink operator: --run-as-user: {args.run_as_user} is neither a uid nor Cluster", file=sys.stderr)
         return 2
@@ -120,6 +136,7 @@ def run(args: argparse.Namespace) -> int:
             _main(
                 args,
                 limit,
+                defaults,
                 resync_s=resync_s,
                 node_lost_ms=node_lost_ms,
                 pause_ms=pause_ms,
@@ -134,6 +151,7 @@ def run(args: argparse.Namespace) -> int:
 async def _main(
     args: argparse.Namespace,
     limit: MaxUnavailable,
+    defaults: SinkDefaults,
     *,
     resync_s: float,
     node_lost_ms: int,
@@ -151,6 +169,9 @@ async def _main(
         reports: ReportClient = ProxyReportClient(api) if args.report_by == "Proxy" else DirectReportClient(http)
         settings = Settings(
             image=args.image,
+            image_pull_policy=args.image_pull_policy,
+            sink_defaults=defaults,
+            report_salt=secrets.token_hex(32),
             cluster_id=args.cluster_id or await _cluster_id(api),
             driver_cluster_role=args.driver_cluster_role,
             node_lost_timeout_ms=node_lost_ms,
@@ -164,7 +185,7 @@ async def _main(
         rollout = RolloutTracker(template_hash(settings), limit, store, _now)
         store.on_sink = rollout.put
         reconciler = Reconciler(
-            Observer(api, store, reports, PodEventReader(api)),
+            Observer(api, store, reports, PodEventReader(api), settings.sink_defaults),
             DecisionApplier(api, store, _now),
             settings,
             _now,

@@ -38,6 +38,9 @@ SOURCE_HASH_ANNOTATION: Final = f"{GROUP}/source-hash"
 GENERATION_ANNOTATION: Final = f"{GROUP}/generation"
 """Annotation of driver pods: the generation of the sink that the job was started with."""
 
+REPORT_TOKEN_ANNOTATION: Final = f"{GROUP}/report-token"
+"""Annotation of driver pods: the token for its report and its metrics."""
+
 SINK_LABEL: Final = f"{GROUP}/sink"
 ATTEMPT_LABEL: Final = f"{GROUP}/attempt"
 NAME_LABEL: Final = "app.kubernetes.io/name"

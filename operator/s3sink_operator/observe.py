@@ -14,6 +14,7 @@ from s3sink_operator.conflicts import ResourceIndex, resources_of
 from s3sink_operator.kube_api import ApiError, KubeApi
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.pod_events import PodEventReader
+from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
 from s3sink_operator.spec_cache import SpecCache
 from s3sink_operator.types import (
     Json,
@@ -53,7 +54,14 @@ def report_fingerprint(report: Report | Unreachable | None) -> ReportFingerprint
     """None without a report."""
     if not isinstance(report, Report):
         return None
-    return report.state, report.failure, report.epoch, report.assigned_partitions, report.memory.applied_bytes
+    return (
+        report.state,
+        report.failure,
+        report.epoch,
+        report.assigned_partitions,
+        report.executor_denial,
+        report.memory.applied_bytes,
+    )
 
 
 def belongs_to(report: Report, sink: Json) -> bool:
@@ -80,10 +88,14 @@ class Observer:
     cache: ObjectCache
     report_client: ReportClient
     pod_events: PodEventReader
+    defaults: SinkDefaults = NO_DEFAULTS
     _rejections: dict[SinkKey, tuple[int, dict[tuple[str, str], Rejection]]] = field(default_factory=dict)
     _resources: ResourceIndex = field(default_factory=ResourceIndex)
-    _specs: SpecCache = field(default_factory=SpecCache)
+    _specs: SpecCache = field(init=False)
     _missed_polls: dict[SinkKey, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._specs = SpecCache(self.defaults)
 
     async def observe(self, key: SinkKey, *, refresh: Collection[str] | None) -> Observed | None:
         """The state of a sink; None if it is gone. `refresh`: roles of CHILDREN to read from the API server together

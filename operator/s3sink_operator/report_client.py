@@ -1,15 +1,20 @@
-"""Fetches the report of a driver. Any process may answer at the address of a pod, so the response is only bytes."""
+"""Fetches the report of a driver. Any process may answer at the address of a pod, so the response is only bytes.
+
+A driver answers a client that knows its token, an annotation of its pod.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Final
+from urllib.parse import urlencode
 
 import aiohttp
 
 from s3sink_operator.kube_api import KubeApi, path_of, read_limited
+from s3sink_operator.names import REPORT_TOKEN_ANNOTATION
 from s3sink_operator.objects import report_port
-from s3sink_operator.types import Json
+from s3sink_operator.types import Json, annotation
 
 REPORT_TIMEOUT_S: Final = 3.0
 MAX_REPORT_BYTES: Final = 32 << 20
@@ -26,8 +31,10 @@ class DirectReportClient:
         """See `observe.ReportClient`."""
         url = f"http://{pod['status'].get('podIP', '')}:{report_port(pod)}/report"
         try:
+            token = annotation(pod, REPORT_TOKEN_ANNOTATION)
+            headers = {} if token is None else {"Authorization": f"Bearer {token}"}
             async with self._http.get(
-                url, timeout=aiohttp.ClientTimeout(REPORT_TIMEOUT_S), allow_redirects=False
+                url, headers=headers, timeout=aiohttp.ClientTimeout(REPORT_TIMEOUT_S), allow_redirects=False
             ) as answer:
                 if answer.status != 200:
                     raise OSError(f"{url}: {answer.status} {answer.reason}")
@@ -46,4 +53,6 @@ class ProxyReportClient:
         """See `observe.ReportClient`."""
         meta = pod["metadata"]
         path = path_of("Pod", meta["namespace"], f"{meta['name']}:{report_port(pod)}", "proxy/report")
+        if (token := annotation(pod, REPORT_TOKEN_ANNOTATION)) is not None:
+            path += f"?{urlencode({'token': token})}"  # the API server removes the header Authorization
         return await asyncio.wait_for(self._api.raw(path, limit=MAX_REPORT_BYTES), REPORT_TIMEOUT_S)

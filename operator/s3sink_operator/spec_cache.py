@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from s3sink_operator import names
+from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
 from s3sink_operator.types import Json, ParsedReset, ParsedSpec, annotation, uid_of
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.spec import GROUP, KIND, VERSION, Sink, parse_sink
@@ -25,6 +26,7 @@ class ParsedSink:
 class SpecCache:
     """The parsed sinks by namespace and name. An entry is valid for one uid, generation and annotation text."""
 
+    defaults: SinkDefaults = NO_DEFAULTS
     _parsed: dict[tuple[str, str], tuple[tuple[str, object, str | None], ParsedSink]] = field(default_factory=dict)
 
     def parse(self, sink: Json) -> ParsedSink:
@@ -34,7 +36,7 @@ class SpecCache:
         version = uid_of(sink), metadata.get("generation"), annotation(sink, names.RESET_OFFSETS_ANNOTATION)
         cached = self._parsed.get(key)
         if cached is None or cached[0] != version:
-            cached = self._parsed[key] = version, parse(sink)
+            cached = self._parsed[key] = version, parse(sink, self.defaults)
         return cached[1]
 
     def forget(self, namespace: str, name: str) -> None:
@@ -42,9 +44,15 @@ class SpecCache:
         self._parsed.pop((namespace, name), None)
 
 
-def parse(sink: Json) -> ParsedSink:
-    """The parsed sink, not cached."""
-    spec, readable = _spec(sink, sink.get("spec"))
+def parse(sink: Json, defaults: SinkDefaults = NO_DEFAULTS) -> ParsedSink:
+    """The parsed sink with the defaults of the operator, not cached."""
+    written = sink.get("spec")
+    sink = sink | {"spec": defaults.apply(written)}
+    spec, readable = _spec(sink, sink["spec"])
+    if applied := defaults.applied(written):
+        fields = ", ".join(each.field for each in applied)
+        error = f"{spec.error} (defaults of the operator apply to: {fields})" if spec.error else ""
+        spec = replace(spec, error=error, written=_spec(sink, written)[0].sink)
     return ParsedSink(spec=spec, readable=readable, reset=_reset(sink) if spec.sink is not None else None)
 
 

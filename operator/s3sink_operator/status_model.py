@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, ValidationError
 
+from s3sink_operator.sink_defaults import MAX_APPLIED
 from s3sink_operator.status_fields import PastTimes, Quantity, StatusModel, Time
 from s3sink_operator.types import FailureCategory
 from sink_job.api.enums import DesiredState, ResetTo
@@ -320,6 +321,15 @@ class RolloutStatus(StatusModel):
     """Time since when the sink is available again; absent before."""
 
 
+class AppliedDefaultStatus(StatusModel):
+    """A field that has its value from the operator."""
+
+    field: str
+    """Field of the S3Sink."""
+    value: str
+    """Its value."""
+
+
 class S3SinkStatus(StatusModel):
     """Observed state of the sink. Written by the operator; safe to delete."""
 
@@ -347,6 +357,8 @@ class S3SinkStatus(StatusModel):
     """Last completed offset reset."""
     rollout: RolloutStatus | None = None
     """Last restart by a rollout of the operator's defaults."""
+    applied_defaults: Annotated[list[AppliedDefaultStatus] | None, Field(max_length=MAX_APPLIED)] = None
+    """Fields that the spec does not set and that have defaults of the operator (sinkDefaults of the chart)."""
     node_lost_time: Time = None
     """Time since when the node of the driver is not ready."""
     replicas: Annotated[int | None, Field(ge=0)] = None

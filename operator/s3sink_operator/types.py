@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from s3sink_operator import names
+from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
 from sink_job.api.enums import DesiredState
 from sink_job.api.report import Report
 from sink_job.api.spec import Sink
@@ -86,10 +87,12 @@ class PodEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedSpec:
-    """The parsed spec of a sink. `sink` is None if the spec is invalid, for the reason in `error`."""
+    """The parsed spec of a sink, with the defaults of the operator. `sink` is None if the spec is invalid, for the
+    reason in `error`. `written`: the sink without these defaults, None if it is the same."""
 
     sink: Sink | None
     error: str = ""
+    written: Sink | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,7 +237,8 @@ class Settings:
     long less memory has to suffice before it is decreased in place. `rollout_pause_ms`: how long a driver restarted by
     a rollout must be Ready before it counts as available. `version`: of the operator. `supports_resize`: the API server
     has pods/resize. `run_as_user`: uid and gid of the sinks' pods; None lets the cluster assign them, as OpenShift
-    does.
+    does. `spill_size`: size limit of the volume for spilled data. `report_salt`: random text of this process, from
+    which it derives the tokens of reports.
     """
 
     image: str
@@ -254,7 +258,9 @@ class Settings:
     shrink_after_ms: int = 10 * 60_000
     rollout_pause_ms: int = 0
     version: str = ""
-    ephemeral_storage: str = "20Gi"
+    spill_size: str = "20Gi"
+    sink_defaults: SinkDefaults = NO_DEFAULTS
+    report_salt: str = field(default="", repr=False)
     supports_resize: bool = False
     image_pull_policy: str = "IfNotPresent"
     run_as_user: int | None = 10001

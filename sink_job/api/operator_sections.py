@@ -44,8 +44,8 @@ class ExecutorSpec(SpecModel):
     memory: MemorySpec = MemorySpec()
     """Memory sizing of executors."""
     pod_template: PodTemplate = None
-    """Pod template of executors. Of the resources, only the CPU request of the container s3sink is used; its default is
-    one CPU for each concurrent task."""
+    """Pod template of executors. Memory is set by the operator. Default of the CPU request of the container s3sink: one
+    CPU for each concurrent task. Volume of spilled data: spark-local-dir-tmp."""
 
 
 class DriverSpec(SpecModel):
@@ -56,8 +56,8 @@ class DriverSpec(SpecModel):
     memory: Annotated[Annotated[int, Size(minimum=512 * MI)] | None, description(example="2Gi")] = None
     """Memory of the driver. Default: computed from the number of topic-partitions."""
     pod_template: PodTemplate = None
-    """Pod template of the driver and of operation pods. Of the resources, only the CPU request of the container s3sink
-    is used; its default is at least one CPU."""
+    """Pod template of the driver and of operation pods. Memory is set by the operator. Default of the CPU request of
+    the container s3sink: at least one CPU. Volume of spilled data: tmp."""
 
 
 class ServiceAccountSpec(SpecModel):

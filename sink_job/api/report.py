@@ -26,6 +26,9 @@ Figure = Annotated[int, Field(ge=-_MAX_COUNT, le=_MAX_COUNT)]
 Moment = Annotated[int, Field(ge=0, le=253_402_300_799_999)]
 """A time before the year 10000, the limit of the date format."""
 
+REPORT_TOKEN_VARIABLE: Final = "S3SINK_REPORT_TOKEN"
+"""Environment variable of a driver: the token that `/report` and `/metrics` require; without it they require none."""
+
 TERMINATION_MESSAGE_BYTES: Final = 4096
 """Maximum size of a termination message in Kubernetes."""
 MAX_POSITIONS: Final = 20
@@ -242,6 +245,10 @@ class Report(ReportModel):
     rounds: Timing = Timing()
     publishes: Timing = Timing()
     memory: MemoryReport = MemoryReport()
+    executor_denial: Annotated[
+        str | None,
+        Field(max_length=1024, description="Why the driver may not create executors; none: it may."),
+    ] = None
     failure: Failure | None = None
 
     @field_validator("partitions")

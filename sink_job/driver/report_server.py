@@ -3,19 +3,21 @@
 With `?wait=SECONDS` a route that is not available yet (503) is repeated until it is, so a probe of a starting driver
 does not fail.
 
-It uses the standard library's server: responses are small and clients are few. It has no authentication and serves no
-secrets. Its default address is on loopback.
+It uses the standard library's server: responses are small and clients are few. It serves no secrets. On Kubernetes
+all but `/healthz` and `/readyz` require a token, as `Authorization: Bearer TOKEN` or `?token=TOKEN`. Elsewhere there is
+none, and the default address is on loopback.
 """
 
 from __future__ import annotations
 
+import hmac
 import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 from urllib.parse import parse_qs
 
 from sink_job.api.errors import ConfigurationError
@@ -27,6 +29,8 @@ TEXT = "text/plain; charset=utf-8"
 MAX_WAIT_S = 60.0
 """Maximum time in s for which a request waits."""
 _POLL_S = 0.2
+OPEN: Final = ("/healthz", "/readyz")
+"""The paths that require no token."""
 
 
 class Answer(NamedTuple):
@@ -44,11 +48,15 @@ Routes = Mapping[str, Callable[[], Answer]]
 class ReportServer:
     """Listens while the context is active. Each route is called in its own thread."""
 
-    def __init__(self, host: str, port: int, routes: Routes) -> None:
-        """`port` 0: any free port, see `address`. Raises ConfigurationError if it cannot listen on the address."""
+    def __init__(self, host: str, port: int, routes: Routes, *, token: str | None = None) -> None:
+        """`port` 0: any free port, see `address`. `token`: what all paths but OPEN require; None: nothing.
+
+        Raises ConfigurationError if it cannot listen on the address.
+        """
 
         class Handler(_Handler):
             answers = routes
+            required = token
 
         try:
             self._server = _Server((host, port), Handler)
@@ -82,6 +90,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     answers: Routes
+    required: str | None
     timeout = 10  # s without data until the connection is closed
     server_version = "s3sink"
     sys_version = ""
@@ -95,15 +104,26 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self, *, body: bool = True) -> None:
         path, _, query = self.path.partition("?")
         route = self.answers.get(path)
-        answer = (
-            _awaited(route, _wait_s(query)) if route else Answer(404, TEXT, f"try {', '.join(self.answers)}\n".encode())
-        )
+        if route is not None and path not in OPEN and not self._is_authorized(query):
+            answer = Answer(401, TEXT, b"the token of this driver is required; see docs/metrics.md\n")
+        elif route is not None:
+            answer = _awaited(route, _wait_s(query))
+        else:
+            answer = Answer(404, TEXT, f"try {', '.join(self.answers)}\n".encode())
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.content_type)
         self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()
         if body:
             self.wfile.write(answer.body)
+
+    def _is_authorized(self, query: str) -> bool:
+        """Whether the request has the token."""
+        if self.required is None:
+            return True
+        scheme, _, token = self.headers.get("Authorization", "").partition(" ")
+        given = [*parse_qs(query).get("token", ()), *([token.strip()] if scheme.lower() == "bearer" else ())]
+        return any(hmac.compare_digest(each.encode(), self.required.encode()) for each in given)
 
     def log_message(self, template: str, *args: object) -> None:
         _log.debug(template, *args)

@@ -25,7 +25,7 @@ from rich.console import Console
 from sink_job.api import memory_budget
 from sink_job.api.allocation import Allocation
 from sink_job.api.errors import SinkError, TooManyExecutorFailures, TransientError
-from sink_job.api.report import Failure, Report, RunState
+from sink_job.api.report import REPORT_TOKEN_VARIABLE, Failure, Report, RunState
 from sink_job.api.spec import IsolationLevel, Sink
 from sink_job.coordinator.activity import WINDOW_MS
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
@@ -34,6 +34,7 @@ from sink_job.coordinator.progress import Progress
 from sink_job.driver import console, logs, metrics, termination_message
 from sink_job.driver.broker_check import wait_for_broker
 from sink_job.driver.cgroup_memory import ContainerMemory
+from sink_job.driver.executor_permission import ExecutorPermission
 from sink_job.driver.lag_sampler import LagSampler
 from sink_job.driver.live_allocation import LiveAllocation, allocation_file
 from sink_job.driver.liveness import HEARTBEAT_TIMEOUT_S, Heartbeat
@@ -127,6 +128,7 @@ class _Run:
         )
         self.spark_context: Any = None  # None before the start of Spark
         self.is_starting_spark = False
+        self.permission: ExecutorPermission | None = None  # with executor pods, after the start of Spark
 
     def run(self) -> Report:
         failure: Exception | None = None
@@ -225,6 +227,8 @@ class _Run:
         spark = stack.enter_context(session(self._spark_settings(jars)))
         self.spark_context = spark.sparkContext
         self.is_starting_spark = False
+        if self.cluster is not None:
+            self.permission = stack.enter_context(ExecutorPermission(self.cluster.properties))
         admin = JavaKafkaAdmin(self.spark_context._gateway, self.properties, timeout_ms=KAFKA_TIMEOUT_MS)
         stack.callback(_quietly, admin.close)
         stack.enter_context(self._lag_sampler(admin))
@@ -284,11 +288,13 @@ class _Run:
     def _report(self) -> Report:
         report = self.progress.report()
         report.memory.jvm_bytes, report.memory.python_bytes = peak_rss()
+        report.executor_denial = None if self.permission is None else self.permission.denial
         return report
 
     def _serve(self, stack: ExitStack, s3: S3Client) -> None:
         if self.options.http is not None:
-            stack.enter_context(ReportServer(*self.options.http, self._routes(s3)))
+            token = os.environ.get(REPORT_TOKEN_VARIABLE) or None
+            stack.enter_context(ReportServer(*self.options.http, self._routes(s3), token=token))
 
     def _routes(self, s3: S3Client) -> Routes:
         collector = metrics.ReportCollector(

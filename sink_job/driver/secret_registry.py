@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sink_job.api.redaction import named_secrets, redacted
+from sink_job.api.report import REPORT_TOKEN_VARIABLE
 from sink_job.api.reserved_properties import HIDDEN, is_secret
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _MIN_LENGTH = 4  # shorter texts occur in ordinary lines
 _AWS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+_VARIABLES = (*_AWS, REPORT_TOKEN_VARIABLE)
 
 
 class Redactor:
@@ -47,7 +49,7 @@ def secrets_of(sink: Sink, directories: Mapping[str, Path], environ: Mapping[str
     `directories` maps the names of secrets to their directories.
     """
     kafka, s3 = sink.spec.kafka, sink.spec.s3
-    found = [environ[name] for name in _AWS if environ.get(name)]
+    found = [environ[name] for name in _VARIABLES if environ.get(name)]
     for name, value in [*kafka.properties.items(), *sink.spec.spark_conf.items()]:
         found += _secret_parts(name, value, is_secret(name))
     for secret in kafka.property_secrets:

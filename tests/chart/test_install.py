@@ -85,6 +85,8 @@ def release(helm: Helm, control_plane: Cluster) -> Iterator[Release]:
     made = Release(helm, control_plane, name)
     yield made
     made.uninstall()
+    if kube.find("ClusterRole", name):
+        kube.delete("ClusterRole", name)
     kube.delete("Namespace", name)
 
 
@@ -134,6 +136,14 @@ def test_a_crd_that_is_not_kept_goes_with_the_release(release: Release) -> None:
     assert "deletes every S3Sink of the cluster" in release.install("--set", "crd.keep=false")
     release.uninstall()
     release.kube.wait_gone("CustomResourceDefinition", CRD_NAME)
+
+
+def test_the_role_of_drivers_stays_after_the_release_and_is_adopted_by_the_next(release: Release) -> None:
+    assert f"kubectl delete clusterrole {release.namespace}" in release.install(*OFF)
+    release.uninstall()
+    assert release.kube.find("ClusterRole", release.namespace)
+    assert not release.kube.find("ClusterRole", f"{release.namespace}-s3sink-operator")
+    release.install(*OFF)
 
 
 def test_the_operator_may_make_what_sinks_need_everywhere_and_read_no_secret(release: Release) -> None:
@@ -194,15 +204,24 @@ def test_the_operator_runs_a_sink_with_arguments_and_permissions_of_the_chart(
     release: Release, control_plane: Cluster, tmp_path: Path, everywhere: bool
 ) -> None:
     kube, where = release.kube, [] if everywhere else ["--set", f"watch.namespaces={{{release.namespace}}}"]
-    release.install("--set", "operator.extraArgs={--port=0}", *where)
+    release.install("--set", "operator.extraArgs={--port=0}", "--set", "sinkDefaults.labels.team=lake", *where)
     kube.wait("CustomResourceDefinition", CRD_NAME, is_established)
     kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
     pod = kube.get("Deployment", "s3sink-operator")["spec"]["template"]["spec"]
     account = control_plane.service_account(release.namespace, pod["serviceAccountName"])
     sink = yaml.safe_load((ROOT / "examples" / "minimal.yaml").read_text())
-    with operator(pod["containers"][0]["args"], control_plane.kubeconfig(account), tmp_path / "log"):
+    (tmp_path / "config.yaml").write_text(kube.get("ConfigMap", "s3sink-operator-config")["data"]["config.yaml"])
+    mounted = "/etc/s3sink-operator/config.yaml"
+    arguments = [word.replace(mounted, str(tmp_path / "config.yaml")) for word in pod["containers"][0]["args"]]
+    with operator(arguments, control_plane.kubeconfig(account), tmp_path / "log"):
         kube.create(sink)
-        kube.wait("Pod", "minimal-s3sink-driver", lambda _: True, seconds=60, what=(tmp_path / "log").read_text())
+        kube.wait(
+            "Pod",
+            "minimal-s3sink-driver",
+            lambda pod: pod["metadata"]["labels"]["team"] == "lake",
+            seconds=60,
+            what=(tmp_path / "log").read_text(),
+        )
         kube.wait("S3Sink", "minimal", lambda sink: sink.get("status", {}).get("observedGeneration"))
     binding = kube.get("RoleBinding", "minimal-s3sink")
     assert binding["roleRef"]["name"] == release.namespace

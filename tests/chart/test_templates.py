@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,7 +26,7 @@ OPERATOR = {
     ("s3sink.io", "s3sinks/status", "", "patch"),
     ("", "configmaps", "", "get list watch create patch"),
     ("", "serviceaccounts", "", "get list watch create patch"),
-    ("rbac.authorization.k8s.io", "rolebindings", "", "get list watch create patch"),
+    ("rbac.authorization.k8s.io", "rolebindings", "", "get list watch create patch delete"),
     ("rbac.authorization.k8s.io", "clusterroles", "s3sink-driver", "bind"),
     ("", "pods", "", "get list watch create delete"),
     ("", "pods/resize", "", "patch"),
@@ -101,6 +102,7 @@ def test_the_operator_is_started_with_flags_that_it_knows(template: Template) ->
     assert flags.cluster_id == "production"
     assert (flags.lease_namespace, flags.lease_name) == ("ops", "s3sink-operator")
     assert (flags.report_by, flags.log, flags.resync) == ("Proxy", "text", "1m")
+    assert flags.image_pull_policy == "Always"
 
 
 OPENSHIFT = (*PROMETHEUS, "--api-versions", "security.openshift.io/v1")
@@ -225,7 +227,7 @@ def test_a_disruption_budget_comes_with_the_second_replica(template: Template) -
     assert not template().of("PodDisruptionBudget")
     made = template(MINIMAL, "replicas=2")
     budget, pod = made.one("PodDisruptionBudget")["spec"], made.one("Deployment")["spec"]["template"]
-    assert budget["minAvailable"] == 1
+    assert (budget["minAvailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
     assert matches(budget["selector"], pod["metadata"]["labels"])
 
 
@@ -280,7 +282,7 @@ def test_the_pod_monitor_reads_the_port_that_drivers_have(template: Template) ->
     manifest = yaml.safe_load((ROOT / "examples" / "minimal.yaml").read_text())
     manifest["metadata"]["namespace"] = "orders"
     shape = objects.PodShape(attempt=1, memory=1 << 30, spec_hash="")
-    owner = {"metadata": {"name": "minimal", "uid": "1"}}
+    owner = {"name": "minimal", "uid": "1"}
     driver = objects.driver_pod(parse_sink(manifest), owner, Settings(image="it", cluster_id="c"), shape)
     assert matches(spec["selector"], driver["metadata"]["labels"])
     endpoint, partitions = spec["podMetricsEndpoints"]
@@ -288,6 +290,10 @@ def test_the_pod_monitor_reads_the_port_that_drivers_have(template: Template) ->
     assert endpoint["port"] in {port["name"] for port in driver["spec"]["containers"][0]["ports"]}
     label = endpoint["relabelings"][0]["sourceLabels"][0].removeprefix("__meta_kubernetes_pod_label_")
     assert label == names.SINK_LABEL.replace(".", "_").replace("/", "_")
+    token = endpoint["relabelings"][1]
+    assert token["targetLabel"] == "__param_token"
+    annotation = token["sourceLabels"][0].removeprefix("__meta_kubernetes_pod_annotation_")
+    assert annotation == re.sub("[^a-z0-9]", "_", names.REPORT_TOKEN_ANNOTATION)
     assert spec["namespaceSelector"] == {"matchNames": ["orders", "payments"]}
 
 
@@ -327,7 +333,7 @@ def test_alerts_about_the_operator_need_its_metrics(template: Template) -> None:
 
 
 def test_the_dashboard_is_unchanged_and_has_the_label_of_grafana(template: Template) -> None:
-    found = template(EVERYTHING).one("ConfigMap")
+    found = template(EVERYTHING).one("ConfigMap", "s3sink-operator-dashboard")
     assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert found["data"]["s3sink.json"] == (CHART / "files" / "dashboard.json").read_text().strip()
 

@@ -7,7 +7,11 @@ careful cluster would reject is rejected here too.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,6 +19,7 @@ import pytest
 import yaml
 
 from devtools.faults.kube_proxy import KubeFaults
+from devtools.kube.build import control_plane_programs
 from devtools.kube.client import ApiError, Json, Kube
 from devtools.kube.control_plane import Cluster, ExistingCluster, cluster
 from devtools.kube.fake_driver_report import ReportServer
@@ -22,6 +27,8 @@ from devtools.kube.fake_kubelet import Harness
 from devtools.operator_process import Operator, operator
 from tests.support.operator_fixture import Operated, StartOperator
 
+Ran = subprocess.CompletedProcess[str]
+KubectlS3Sink = Callable[..., Ran]
 CRDS = Path(__file__).resolve().parents[2] / "crds"
 
 
@@ -137,3 +144,35 @@ def sink(alone: Operated, everywhere: Operator) -> Operated:
     assert everywhere.running()
     alone.labels = {"shared": "yes"}
     return alone
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Callable[..., KubectlS3Sink]:
+    """`kubectl s3sink` with a kubeconfig: kubectl finds the program on PATH, which holds nothing else of ours."""
+    program = control_plane_programs().kubectl or shutil.which("kubectl")
+    if program is None:
+        pytest.skip("there is no kubectl")
+    script = Path(sys.executable).parent / "kubectl-s3sink"
+    assert script.exists(), "run `make setup`"
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "kubectl").symlink_to(program)
+    (folder / script.name).symlink_to(script)
+
+    def of(kubeconfig: Path) -> KubectlS3Sink:
+        environment = os.environ | {
+            "PATH": f"{folder}:/usr/bin:/bin",
+            "KUBECONFIG": str(kubeconfig),
+            "HOME": str(tmp_path),
+        }
+        environment.pop("KUBECTL", None)
+
+        def run(*words: str, may_fail: bool = False) -> Ran:
+            command = [str(folder / "kubectl"), "s3sink", *words]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+            assert may_fail or done.returncode == 0, done.stderr
+            return done
+
+        return run
+
+    return of

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from devtools.kube.build import control_plane_programs
 from devtools.kube.client import Kube
 from devtools.kube.control_plane import Cluster
 from devtools.kube.fake_driver_report import machine_address
@@ -20,44 +15,10 @@ from devtools.kube.fake_kubelet import Harness
 from s3sink_operator import names
 from sink_job.api.errors import BucketNotFound, ExistingObjects
 from sink_job.api.report import Failure, FinalReport, PartitionReport, ResetReport, StartReport
+from tests.cluster.conftest import KubectlS3Sink
 from tests.support.operator_fixture import DRIVER, SINK, TASK, Operated, report
 
 pytestmark = pytest.mark.cluster
-
-Ran = subprocess.CompletedProcess[str]
-KubectlS3Sink = Callable[..., Ran]
-
-
-@pytest.fixture
-def plugin(tmp_path: Path) -> Callable[..., KubectlS3Sink]:
-    """`kubectl s3sink` with a kubeconfig: kubectl finds the program on PATH, which holds nothing else of ours."""
-    program = control_plane_programs().kubectl or shutil.which("kubectl")
-    if program is None:
-        pytest.skip("there is no kubectl")
-    script = Path(sys.executable).parent / "kubectl-s3sink"
-    assert script.exists(), "run `make setup`"
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "kubectl").symlink_to(program)
-    (folder / script.name).symlink_to(script)
-
-    def of(kubeconfig: Path) -> KubectlS3Sink:
-        environment = os.environ | {
-            "PATH": f"{folder}:/usr/bin:/bin",
-            "KUBECONFIG": str(kubeconfig),
-            "HOME": str(tmp_path),
-        }
-        environment.pop("KUBECTL", None)
-
-        def run(*words: str, may_fail: bool = False) -> Ran:
-            command = [str(folder / "kubectl"), "s3sink", *words]
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
-            assert may_fail or done.returncode == 0, done.stderr
-            return done
-
-        return run
-
-    return of
 
 
 @pytest.fixture

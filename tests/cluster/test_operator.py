@@ -37,10 +37,10 @@ def test_a_sink_gets_its_objects_and_a_driver_pod_that_it_owns(sink: Operated) -
     pod = sink.kube.wait("Pod", DRIVER, bool)
     children = [pod, *(sink.kube.get(kind, CHILD) for kind in CHILDREN)]
     owner = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "name": SINK, "uid": uid, "controller": True}
-    assert [child["metadata"]["ownerReferences"] for child in children] == [[owner]] * 4
+    assert [child["metadata"]["ownerReferences"] for child in children] == [[owner]] * 3
     assert {child["metadata"]["labels"]["s3sink.io/sink"] for child in children} == {SINK}
     assert pod["spec"]["containers"][0]["image"] == IMAGE
-    assert sink.kube.get("RoleBinding", CHILD)["roleRef"]["name"] == "s3sink-driver"
+    assert sink.kube.find("RoleBinding", CHILD) is None
 
 
 def test_a_driver_fits_the_restricted_profile_without_a_warning(sink: Operated) -> None:
@@ -73,14 +73,13 @@ def test_a_sink_whose_driver_does_not_report_yet_is_not_ready(sink: Operated) ->
 
 
 def test_creating_a_ready_sink_takes_few_writes(sink: Operated, shared_faults: KubeFaults) -> None:
-    """Three children, the pod, and the status: that it starts, and that it is ready."""
+    """Two children, the pod, and the status: that it starts, and that it is ready."""
     sink.started()
     made = changes(shared_faults, str(sink.kube.namespace))
     assert made.pop("apply s3sinks/status") <= 4
     assert made == {
         "apply configmaps": 1,
         "apply serviceaccounts": 1,
-        "apply rolebindings": 1,
         "create pods": 1,
     }
 

@@ -81,7 +81,6 @@ def test_edited_or_deleted_children_are_restored(sink: Operated) -> None:
     before = sink.snapshot()
     sink.kube.patch("ConfigMap", CHILD, {"data": {"sink.yaml": "nothing"}})
     sink.kube.delete("ServiceAccount", CHILD)
-    sink.kube.delete("RoleBinding", CHILD)
     wait_until(lambda: sink.snapshot() == before, "the children are as they were", seconds=20)
 
 

@@ -22,7 +22,7 @@ from devtools.kube.fake_kubelet import Harness
 from devtools.operator_process import Operator
 from devtools.processes import wait_until
 from sink_job.api.report import MemoryReport
-from tests.support.operator_fixture import DRIVER, SINK, Operated, condition, report
+from tests.support.operator_fixture import CHILD, DRIVER, SINK, Operated, condition, report
 from tools.chart import CHART
 
 pytestmark = pytest.mark.cluster
@@ -175,6 +175,21 @@ def starts(place: Place) -> Operator:
     return process
 
 
+def starts_executors(place: Place) -> Operator:
+    """A sink whose driver creates executors."""
+    process = place.begin()
+    place.operated.apply(executor={"mode": "Cluster"})
+    return process
+
+
+def gives_up_executors(place: Place) -> Operator:
+    """A sink that changes to Local mode."""
+    process = starts_executors(place)
+    place.operated.kube.wait("RoleBinding", CHILD, bool)
+    place.operated.apply()
+    return process
+
+
 def starts_unnamed(place: Place) -> Operator:
     """An operator without a cluster id."""
     return place.begin("--cluster-id", "")
@@ -261,8 +276,16 @@ CASES = [
     *(_log("", kind, verb) for kind in ("configmaps", "serviceaccounts") for verb in ("get", "list", "watch")),
     *(_told("", kind, verb) for kind in ("configmaps", "serviceaccounts") for verb in ("create", "patch")),
     *(_log(RBAC_GROUP, "rolebindings", verb) for verb in ("get", "list", "watch")),
-    *(_told(RBAC_GROUP, "rolebindings", verb) for verb in ("create", "patch")),
-    _told(RBAC_GROUP, "clusterroles", "bind", name="s3sink-driver", says="attempting to grant RBAC permissions"),
+    *(_told(RBAC_GROUP, "rolebindings", verb, starts_executors) for verb in ("create", "patch")),
+    _told(RBAC_GROUP, "rolebindings", "delete", gives_up_executors, kind="WriteRejected"),
+    _told(
+        RBAC_GROUP,
+        "clusterroles",
+        "bind",
+        starts_executors,
+        name="s3sink-driver",
+        says="attempting to grant RBAC permissions",
+    ),
     *(_log("", "pods", verb) for verb in ("get", "list", "watch")),
     _told("", "pods", "create"),
     _told("", "pods", "delete", restarts, kind="WriteRejected"),
@@ -309,6 +332,10 @@ def test_the_permissions_of_the_chart_suffice_for_the_whole_life_of_a_sink(place
     operated.wait(lambda sink: "lastChange" in sink["status"]["memory"], "more memory")
     operated.apply(deletionPolicy="Publish", rotation={"flushSize": 200}, state="Stopped")
     operated.wait_reason("Stopped")
+    operated.apply(deletionPolicy="Publish", executor={"mode": "Cluster"})
+    operated.kube.wait("RoleBinding", CHILD, bool)
+    operated.started(deletionPolicy="Publish")
+    operated.kube.wait_gone("RoleBinding", CHILD)
     operated.kube.delete("S3Sink", SINK)
     operated.wait_gone()
     assert process.running()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import urllib3
 
 from devtools.faults.kube_proxy import KubeFaults, call
 from devtools.kube.client import Kube
@@ -34,6 +35,32 @@ def test_a_changed_state_in_a_report_is_observed_soon(
         sink.wait_reason("Recovering")
         sink.harness.report(DRIVER, report())
         sink.wait_ready()
+
+
+def test_a_driver_answers_the_operator_and_no_pod_that_cannot_read_its_token(
+    sink: Operated, tmp_path: Path, operator_kubeconfig: Path, namespace: str
+) -> None:
+    with operator(tmp_path, operator_kubeconfig, namespace):
+        pod = sink.started()
+        url = f"http://{pod['status']['podIP']}:8042/report"
+        token = pod["metadata"]["annotations"]["s3sink.io/report-token"]
+        assert urllib3.request("GET", url, retries=False).status == 401
+        assert urllib3.request("GET", f"{url}?token={token}", retries=False).status == 200
+        sink.annotate(restart="1")
+        sink.next_driver(pod)
+        sink.wait_ready()
+        assert sink.driver["metadata"]["annotations"]["s3sink.io/report-token"] != token
+
+
+def test_an_operator_that_is_restarted_reads_the_reports_of_running_drivers(
+    sink: Operated, tmp_path: Path, operator_kubeconfig: Path, namespace: str
+) -> None:
+    with operator(tmp_path / "first", operator_kubeconfig, namespace):
+        before = sink.started()
+    sink.harness.report(DRIVER, report(RunState.RECOVERING))
+    with operator(tmp_path / "second", operator_kubeconfig, namespace):
+        sink.wait_reason("Recovering")
+    assert sink.driver["metadata"]["uid"] == before["metadata"]["uid"]
 
 
 @pytest.mark.parametrize(

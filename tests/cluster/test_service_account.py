@@ -14,7 +14,7 @@ from devtools.kube.client import Json, Kube
 from devtools.kube.control_plane import Cluster
 from devtools.kube.fake_kubelet import Harness
 from devtools.operator_process import operator
-from tests.support.operator_fixture import CHILD, Operated
+from tests.support.operator_fixture import CHILD, DRIVER, Operated
 
 pytestmark = pytest.mark.cluster
 ROLE = {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/lake"}
@@ -46,7 +46,8 @@ def test_annotations_come_and_go_with_the_spec_and_those_of_others_stay(sink: Op
 
 def test_pods_run_under_an_account_of_the_users_own_which_gets_the_drivers_role(sink: Operated) -> None:
     sink.kube.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "lake-writer"}})
-    pod = sink.started(serviceAccount={"name": "lake-writer"})
+    sink.apply(serviceAccount={"name": "lake-writer"}, executor={"mode": "Cluster"})
+    pod = sink.kube.wait("Pod", DRIVER, bool)
     assert pod["spec"]["serviceAccountName"] == "lake-writer"
     (subject,) = sink.kube.get("RoleBinding", CHILD)["subjects"]
     assert (subject["kind"], subject["name"]) == ("ServiceAccount", "lake-writer")

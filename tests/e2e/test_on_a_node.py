@@ -232,6 +232,9 @@ def test_executors_run_in_pods_of_their_own_and_neither_their_loss_nor_the_drive
     assert not {each["metadata"]["name"] for each in executors} & {
         each["metadata"]["name"] for each in sink.executors()
     }
+    with _without_driver_role(sink):
+        sink.wait(reason_is("ExecutorsDenied"), "a driver that may not create executors")
+    sink.wait(reason_is("Running"), "a driver that may")
     sink.verify()
 
 
@@ -286,6 +289,20 @@ def test_executors_follow_the_active_topic_partitions_in_both_directions_without
 
 def _running(pods: list[Json]) -> list[Json]:
     return [pod for pod in pods if pod["status"]["phase"] == "Running"]
+
+
+@contextlib.contextmanager
+def _without_driver_role(sink: PodSink) -> Iterator[None]:
+    """As after an uninstall that does not keep the ClusterRole of drivers."""
+    role = sink.kube.get("ClusterRole", "s3sink-driver")
+    sink.kube.delete("ClusterRole", "s3sink-driver")
+    try:
+        yield
+    finally:
+        meta = {key: role["metadata"][key] for key in ("name", "labels", "annotations")}
+        sink.kube.create(
+            {**role, "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": meta}
+        )
 
 
 def _is_reset(sink: Json) -> bool:

@@ -154,7 +154,8 @@ class Cluster:
         return found["status"], found["reason"]
 
     def observe(self) -> Observed:
-        parsed = parse_again(self.sink)
+        defaults = self.settings.sink_defaults
+        parsed = parse_again(self.sink) if defaults.is_empty else parse(self.sink, defaults)
         return Observed(
             sink=copy.deepcopy(self.sink),
             spec=parsed.spec,

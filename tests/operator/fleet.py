@@ -10,6 +10,7 @@ from s3sink_operator.decide.rollout import MaxUnavailable
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.objects import template_hash
 from s3sink_operator.rollout_tracker import RolloutState, RolloutTracker
+from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
 from s3sink_operator.types import Json
 from tests.operator.fake_cluster import SETTINGS, START, Cluster, document
 
@@ -35,9 +36,9 @@ class Fleet:
         sink = document(name, uid=f"uid-of-{name}", kafka={"bootstrapServers": "kafka:9092", "topics": [name]})
         return Cluster(sink=sink)
 
-    def start_operator(self, image: str) -> None:
+    def start_operator(self, image: str, defaults: SinkDefaults = NO_DEFAULTS) -> None:
         """A new process: it knows what is in the cluster, and nothing else."""
-        self.settings = replace(self.settings, image=image)
+        self.settings = replace(self.settings, image=image, sink_defaults=defaults)
         self.cache = ObjectCache()
         limit = MaxUnavailable.parse(self.max_unavailable)
         self.tracker = RolloutTracker(template_hash(self.settings), limit, self.cache, lambda: self.now)

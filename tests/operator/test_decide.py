@@ -21,7 +21,7 @@ from tests.operator.fake_cluster import (
     running,
 )
 
-CREATED = ["status", "apply ConfigMap", "apply ServiceAccount", "apply RoleBinding", "create flights-s3sink-driver"]
+CREATED = ["status", "apply ConfigMap", "apply ServiceAccount", "create flights-s3sink-driver"]
 
 
 def test_a_new_sink_gets_its_objects_and_a_driver_with_few_writes() -> None:
@@ -151,10 +151,40 @@ def test_a_deleted_driver_is_re_created_at_once() -> None:
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "ServiceAccount", "RoleBinding"])
 def test_a_deleted_child_is_re_created(kind: str) -> None:
-    cluster = running()
+    cluster = running(executor={"mode": "Cluster"})
     cluster.remove(kind, "flights-s3sink")
     cluster.settle()
     assert actions(cluster) == [f"apply {kind}"]
+
+
+def test_a_sink_in_local_mode_has_no_role_binding() -> None:
+    assert running().get("RoleBinding", "flights-s3sink") is None
+    assert running(executor={"mode": "Cluster"}).get("RoleBinding", "flights-s3sink")
+
+
+def test_a_sink_that_changes_to_local_mode_loses_its_permissions_and_gets_them_back() -> None:
+    cluster = running(executor={"mode": "Cluster"})
+    cluster.edit(executor={"mode": "Local"})
+    cluster.live()
+    assert cluster.get("RoleBinding", "flights-s3sink") is None
+    assert not cluster.decide().has_writes
+    cluster.edit(executor={"mode": "Cluster"})
+    cluster.live()
+    assert cluster.get("RoleBinding", "flights-s3sink")
+
+
+def test_the_permissions_are_kept_until_the_driver_that_uses_them_is_gone() -> None:
+    cluster = running(executor={"mode": "Cluster"})
+    cluster.lingers = True
+    cluster.edit(executor={"mode": "Local"})
+    cluster.settle()
+    assert cluster.driver
+    assert "deletionTimestamp" in cluster.driver["metadata"]
+    assert cluster.get("RoleBinding", "flights-s3sink")
+    cluster.remove("Pod", "flights-s3sink-driver")
+    cluster.lingers = False
+    cluster.settle()
+    assert cluster.get("RoleBinding", "flights-s3sink") is None
 
 
 def test_an_edited_config_map_is_restored_and_fields_of_others_are_kept() -> None:

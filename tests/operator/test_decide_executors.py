@@ -78,3 +78,29 @@ def test_pods_of_others_with_the_labels_of_executors_do_not_count() -> None:
     cluster.settle()
     assert cluster.ready == ("False", "ExecutorsStarting")
     assert cluster.status["replicas"] == 0
+
+
+DENIAL = 'the API server denies the driver to create pods in namespace data: clusterrole "s3sink-driver" not found'
+
+
+def test_a_driver_that_may_not_create_executors_is_not_ready_although_all_of_them_run() -> None:
+    cluster = running(executor={"mode": "Cluster", "instances": 1})
+    cluster.run(executor_denial=DENIAL)
+    cluster.settle()
+    assert cluster.ready == ("False", "ExecutorsDenied")
+    message = cluster.condition("Ready")["message"]
+    assert "1 of 1 executors are running" in message
+    assert DENIAL in message
+    assert "Restore the ClusterRole s3sink-driver" in message
+    assert cluster.condition("Stalled")["status"] == "True"
+    assert ("Warning", "ExecutorsDenied") in cluster.events
+    assert not actions(cluster), "the executors that run are kept"
+
+
+def test_a_driver_is_ready_again_as_soon_as_it_may_create_executors() -> None:
+    cluster = running(executor={"mode": "Cluster", "instances": 1})
+    cluster.run(executor_denial=DENIAL)
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    assert cluster.ready == ("True", "Running")

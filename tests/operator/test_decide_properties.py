@@ -65,6 +65,7 @@ def shown(cluster: Cluster) -> Json:
             kept["metadata"].pop(key, None)
         kept["metadata"].get("labels", {}).pop(names.ATTEMPT_LABEL, None)
         kept["metadata"].get("annotations", {}).pop(names.GENERATION_ANNOTATION, None)
+        kept["metadata"].get("annotations", {}).pop(names.REPORT_TOKEN_ANNOTATION, None)
         kept.pop("status", None)
         text = json.dumps(kept, sort_keys=True)
         text = re.sub(r"(flights-|s3sink.io/attempt: ')\d+", r"\1N", text)

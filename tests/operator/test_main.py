@@ -13,6 +13,7 @@ from s3sink_operator.main import main
         ([], "--image is required"),
         (["--image", "job", "--resync", "0s"], "--resync 0s is below 0.1 s"),
         (["--image", "job", "--node-lost-timeout", "soon"], "--node-lost-timeout"),
+        (["--image", "job", "--config", "/nosuch"], "--config /nosuch: No such file or directory"),
         (["--image", "job", "--run-as-user", "root"], "root is neither a uid nor Cluster"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

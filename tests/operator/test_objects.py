@@ -108,7 +108,9 @@ def test_the_driver_pod_runs_the_sink_and_has_no_restart_policy() -> None:
     assert pod["metadata"]["name"] == "flights-s3sink-driver"
     assert pod["metadata"]["ownerReferences"] == [OWNER]
     assert pod["metadata"]["labels"][names.ATTEMPT_LABEL] == "3"
-    assert pod["metadata"]["annotations"] == {
+    annotations = pod["metadata"]["annotations"]
+    assert annotations.pop(names.REPORT_TOKEN_ANNOTATION)
+    assert annotations == {
         names.SPEC_HASH_ANNOTATION: "abc",
         names.SOURCE_HASH_ANNOTATION: "def",
         names.GENERATION_ANNOTATION: "2",
@@ -133,7 +135,11 @@ def test_the_driver_pod_runs_the_sink_and_has_no_restart_policy() -> None:
         ]
     )
     assert main["resources"]["limits"]["memory"] == main["resources"]["requests"]["memory"] == "2Gi"
-    assert main["resources"]["limits"]["ephemeral-storage"] == "20Gi"
+    assert {key: set(found) for key, found in main["resources"].items()} == {
+        "requests": {"cpu", "memory"},
+        "limits": {"memory"},
+    }, "a LimitRange for ephemeral storage accepts it"
+    assert {"name": "tmp", "emptyDir": {"sizeLimit": "20Gi"}} in pod["spec"]["volumes"]
     assert main["livenessProbe"]["httpGet"] == main["startupProbe"]["httpGet"] == {"path": "/healthz", "port": "report"}
     ready = main["readinessProbe"]
     assert ready["httpGet"] == {"path": "/readyz?wait=55", "port": "report"}
@@ -152,6 +158,24 @@ def test_every_secret_is_mounted_in_a_folder_of_its_own() -> None:
     assert environment["S3SINK_SECRETS_DIR"] == "/etc/s3sink/secrets"
     assert environment["S3SINK_CLUSTER"] == "c1"
     assert "S3SINK_SECRETS_DIR" not in str(driver()["spec"]), "a folder that is not there would be rejected"
+
+
+def test_each_driver_gets_a_token_for_its_report_that_its_pod_alone_has() -> None:
+    def token(uid: str = "u", attempt: int = 3, salt: str = "s") -> str:
+        shape, settings = replace(SHAPE, attempt=attempt), replace(SETTINGS, report_salt=salt)
+        pod = objects.driver_pod(sink(), OWNER | {"uid": uid}, settings, shape)
+        (variable,) = [each for each in container(pod)["env"] if each["name"] == "S3SINK_REPORT_TOKEN"]
+        field = variable["valueFrom"]["fieldRef"]["fieldPath"]
+        assert field == f"metadata.annotations['{names.REPORT_TOKEN_ANNOTATION}']"
+        return str(pod["metadata"]["annotations"][names.REPORT_TOKEN_ANNOTATION])
+
+    assert token() == token()
+    assert len({token(), token(uid="v"), token(attempt=4), token(salt="t")}) == 4
+    assert len(token()) == 32
+
+
+def test_the_salt_of_the_tokens_is_never_printed() -> None:
+    assert "geheim" not in repr(replace(SETTINGS, report_salt="geheim"))
 
 
 def test_image_and_pull_secrets_of_the_spec_come_before_the_operators() -> None:
@@ -198,13 +222,13 @@ def test_a_pod_template_adds_and_never_takes_what_the_sink_depends_on() -> None:
 def test_a_volume_or_a_variable_of_a_pod_template_with_a_name_of_ours_gives_way_as_a_whole() -> None:
     """Two sources merged into one would be rejected, each time."""
     theirs = {
-        "volumes": [{"name": "tmp", "persistentVolumeClaim": {"claimName": "big"}}],
+        "volumes": [{"name": "config", "persistentVolumeClaim": {"claimName": "big"}}],
         "containers": [
             {"name": "s3sink", "env": [{"name": "S3SINK_CLUSTER", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]}
         ],
     }
     pod = driver(driver={"podTemplate": {"spec": theirs}})
-    assert next(each for each in pod["spec"]["volumes"] if each["name"] == "tmp").keys() == {"name", "emptyDir"}
+    assert next(each for each in pod["spec"]["volumes"] if each["name"] == "config").keys() == {"name", "configMap"}
     variables = {each["name"]: each for each in container(pod)["env"]}
     assert variables["S3SINK_CLUSTER"].keys() == {"name", "value"}
 
@@ -252,6 +276,13 @@ def test_a_sink_in_local_mode_is_allocated_one_container() -> None:
     assert Allocation.parse(config(executor={"mode": "Local", "instances": 4})["allocation.json"]) == Allocation(
         executors=1, memory=2 * GI, bounds="Auto, 512Mi to 8Gi"
     )
+
+
+def test_only_a_driver_that_creates_executors_gets_a_token() -> None:
+    for mode, expected in (("Local", False), ("Cluster", True)):
+        assert driver(executor={"mode": mode})["spec"]["automountServiceAccountToken"] is expected
+        operation = objects.operation_pod(sink(executor={"mode": mode}), OWNER, SETTINGS, SHAPE, "Publish")
+        assert operation["spec"]["automountServiceAccountToken"] is False
 
 
 def test_sparks_properties_are_those_of_client_mode_in_a_pod() -> None:

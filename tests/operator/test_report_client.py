@@ -12,6 +12,7 @@ from aiohttp import web
 
 from s3sink_operator import report_client
 from s3sink_operator.kube_api import KubeApi
+from s3sink_operator.names import REPORT_TOKEN_ANNOTATION
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.observe import MAX_MISSED_POLLS, MAX_MISSED_POLLS_AT_END, Observer, belongs_to
 from s3sink_operator.pod_events import PodEventReader
@@ -22,7 +23,7 @@ from tests.operator.fake_cluster import document, report, running
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def fetched(handler: Handler) -> bytes:
+def fetched(handler: Handler, annotations: dict[str, str] | None = None) -> bytes:
     """What a driver that answers so is heard to say."""
 
     async def ask() -> bytes:
@@ -35,13 +36,29 @@ def fetched(handler: Handler) -> bytes:
             await web.TCPSite(runner, "127.0.0.1", 0).start()
             port = runner.addresses[0][1]
             ports = [{"name": "report", "containerPort": port}]
-            pod: Json = {"status": {"podIP": "127.0.0.1"}, "spec": {"containers": [{"ports": ports}]}}
+            pod: Json = {
+                "metadata": {"annotations": annotations},
+                "status": {"podIP": "127.0.0.1"},
+                "spec": {"containers": [{"ports": ports}]},
+            }
             async with aiohttp.ClientSession() as http:
                 return await DirectReportClient(http).fetch(pod)
         finally:
             await runner.cleanup()
 
     return asyncio.run(ask())
+
+
+def test_the_operator_sends_the_token_of_the_pod_and_none_without_one() -> None:
+    seen: list[str | None] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("Authorization"))
+        return web.Response(body=b"{}")
+
+    fetched(answer, {REPORT_TOKEN_ANNOTATION: "right"})
+    fetched(answer)
+    assert seen == ["Bearer right", None]
 
 
 async def _elsewhere(_: web.Request) -> web.Response:

@@ -29,7 +29,8 @@ SPEC: Json = {
     "s3": {"bucket": "archive", "region": "eu-central-1"},
     "executor": {"mode": "Local"},
 }
-CHILDREN = ("ConfigMap", "ServiceAccount", "RoleBinding")
+CHILDREN = ("ConfigMap", "ServiceAccount")
+"""The objects beside the pods in Local mode."""
 
 
 def manifest(name: str = SINK, **spec: Any) -> Json:
@@ -148,7 +149,12 @@ class Operated:
 
     def left(self) -> list[str]:
         """What there is of the sink and its children, as kind/name."""
-        found = [("S3Sink", SINK), ("Pod", DRIVER), ("Pod", TASK), *((kind, CHILD) for kind in CHILDREN)]
+        found = [
+            ("S3Sink", SINK),
+            ("Pod", DRIVER),
+            ("Pod", TASK),
+            *((kind, CHILD) for kind in (*CHILDREN, "RoleBinding")),
+        ]
         return [f"{kind}/{name}" for kind, name in found if self.kube.find(kind, name)]
 
     def wait_gone(self, *, seconds: float = 30) -> None:
@@ -158,9 +164,10 @@ class Operated:
     def snapshot(self) -> Json:
         """The children as they are, without what differs from one run to the next."""
         found: Json = {}
-        for kind, name in [("Pod", DRIVER), *((kind, CHILD) for kind in CHILDREN)]:
+        for kind, name in [("Pod", DRIVER), *((kind, CHILD) for kind in (*CHILDREN, "RoleBinding"))]:
             if obj := self.kube.find(kind, name):
                 meta = obj["metadata"]
+                meta.get("annotations", {}).pop(names.REPORT_TOKEN_ANNOTATION, None)  # another one for each attempt
                 kept = {key: meta.get(key) for key in ("name", "labels", "annotations")}
                 body = {key: obj[key] for key in ("data", "spec", "roleRef") if key in obj}
                 body.get("spec", {}).pop("nodeName", None)

@@ -90,7 +90,7 @@ app.kubernetes.io/managed-by: s3sink-operator
   verbs: [get, list, watch, create, patch]
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [rolebindings]
-  verbs: [get, list, watch, create, patch]
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [clusterroles]
   resourceNames: [{{ .Values.driverClusterRole.name }}]
@@ -109,6 +109,20 @@ app.kubernetes.io/managed-by: s3sink-operator
 - apiGroups: [""]
   resources: [events]
   verbs: [list, create]
+{{- end -}}
+
+{{/* The configuration file of the operator: the defaults of sinks that are set. Empty without any. */}}
+{{- define "s3sink.config" -}}
+{{- $set := dict -}}
+{{- range $name, $value := omit .Values.sinkDefaults "s3" -}}
+{{- if $value }}{{ $_ := set $set $name $value }}{{ end -}}
+{{- end -}}
+{{- $s3 := dict -}}
+{{- range $name, $value := .Values.sinkDefaults.s3 -}}
+{{- if $value }}{{ $_ := set $s3 $name $value }}{{ end -}}
+{{- end -}}
+{{- if $s3 }}{{ $_ := set $set "s3" $s3 }}{{ end -}}
+{{- if $set }}{{ toYaml (dict "sinkDefaults" $set) }}{{ end -}}
 {{- end -}}
 
 {{/* "true" if the cluster assigns uids and rejects others. */}}

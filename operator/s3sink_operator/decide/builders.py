@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from s3sink_operator import names, objects
 from s3sink_operator.decide.context import Context
-from s3sink_operator.types import Delete, Json, attempt_number, is_terminating, to_ms, uid_of
+from s3sink_operator.types import Delete, Json, attempt_number, is_controlled, is_terminating, to_ms, uid_of
 
 
 def driver_pod(ctx: Context) -> Json:
@@ -39,7 +39,19 @@ def supporting_objects(ctx: Context, *, memory: int | None = None) -> Sequence[J
         ctx.parsed_sink, ctx.owner_reference, settings, attempt=attempt, memory=size, bounds=bounds
     )
     current = (ctx.observed.config_map, ctx.observed.service_account, ctx.observed.role_binding)
-    return tuple(each for before, each in zip(current, desired, strict=True) if objects.differs(before, each))
+    return tuple(each for before, each in zip(current, desired, strict=False) if objects.differs(before, each))
+
+
+def delete_obsolete(ctx: Context) -> tuple[Delete, ...]:
+    """The deletion of the RoleBinding of a sink that changed to Local mode, after its previous driver is gone."""
+    found, driver = ctx.observed.role_binding, ctx.driver
+    if found is None or ctx.sink is None or not ctx.is_local or not is_controlled(found, ctx.uid):
+        return ()
+    if is_terminating(found) or ctx.deletion_ms is not None:
+        return ()
+    if driver is not None and (ctx.revision is None or not ctx.revision.matches_pod(driver)):
+        return ()
+    return (Delete(kind="RoleBinding", name=found["metadata"]["name"], uid=uid_of(found)),)
 
 
 def delete_pod(ctx: Context, pod: Json | None, *, force: bool = False) -> tuple[Delete, ...]:

@@ -12,10 +12,11 @@ from dataclasses import replace
 from s3sink_operator import status
 from s3sink_operator.decide import driver_policies, lifecycle_policies, memory_policy, rollout
 from s3sink_operator.decide.attempt_history import ObservedFailure
+from s3sink_operator.decide.builders import delete_obsolete
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.decide.status_builder import build_status
-from s3sink_operator.types import FINALIZERS_KIND, Decision, Event, EventType, Observed, Settings, to_timestamp
+from s3sink_operator.types import FINALIZERS_KIND, Decision, Delete, Event, EventType, Observed, Settings, to_timestamp
 
 Policy = Callable[[Context], PolicyResult | None]
 
@@ -48,12 +49,15 @@ def decide(observed: Observed, settings: Settings, now: int) -> Decision:
         ctx.previous_document, build_status(ctx, result).document(), now=now, interval_ms=settings.progress_interval_ms
     )
     finalizers = result.finalizers
-    if finalizers is None and ctx.deletion_ms is None and result.reason != "ReconcilePaused":
-        finalizers = lifecycle_policies.changed_finalizers(ctx)
+    obsolete: tuple[Delete, ...] = ()
+    if result.reason != "ReconcilePaused":
+        obsolete = delete_obsolete(ctx)
+        if finalizers is None and ctx.deletion_ms is None:
+            finalizers = lifecycle_policies.changed_finalizers(ctx)
     decision = Decision(
         apply=tuple(result.apply),
         create=tuple(result.create),
-        delete=tuple(result.delete),
+        delete=(*result.delete, *obsolete),
         resize=tuple(result.resize),
         finalizers=finalizers,
         status=written,

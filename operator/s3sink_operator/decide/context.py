@@ -145,10 +145,15 @@ class Context:
         return self.previous_status.progress or SinkProgress()
 
     @property
-    def spec(self) -> Json:
+    def written_spec(self) -> Json:
         """The spec as it is written, valid or not."""
         spec = self.observed.sink.get("spec")
         return spec if isinstance(spec, dict) else {}
+
+    @cached_property
+    def spec(self) -> Json:
+        """The spec with the defaults of the operator, valid or not."""
+        return dict(self.settings.sink_defaults.apply(self.written_spec))
 
     @property
     def deletion_policy(self) -> DeletionPolicy:
@@ -266,6 +271,11 @@ class Context:
             return None
         return DriverRevision(spec_hash=objects.spec_hash(self.sink, self.settings), restart=self.restart_requested)
 
+    @property
+    def source_hash(self) -> str:
+        """A digest of the settings in the spec of the sink, without the defaults of the operator."""
+        return objects.source_hash(self.observed.spec.written or self.parsed_sink)
+
     @cached_property
     def is_rollout_pending(self) -> bool:
         """Whether the driver differs from the desired revision only by what the operator adds to the spec: its default
@@ -280,7 +290,7 @@ class Context:
             return False
         source = annotation(driver, names.SOURCE_HASH_ANNOTATION)
         is_same_generation = annotation(driver, names.GENERATION_ANNOTATION) == str(self.generation)
-        return source is None or is_same_generation or source == objects.source_hash(self.sink)
+        return source is None or is_same_generation or source == self.source_hash
 
     @property
     def has_current_driver(self) -> bool:
@@ -379,7 +389,7 @@ class Context:
             memory=memory,
             executor_memory=None if self.is_local else self.start_size,
             spec_hash=revision.spec_hash,
-            source_hash=objects.source_hash(self.parsed_sink),
+            source_hash=self.source_hash,
             generation=self.generation,
             restarted_for=self.restart_requested,
         )

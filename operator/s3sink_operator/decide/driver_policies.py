@@ -226,6 +226,16 @@ def _copying(ctx: Context, report: Report, base: PolicyResult) -> PolicyResult:
     message = f"copying {count} topic-partition{'' if count == 1 else 's'}"
     message += "; a restart for the new defaults of the operator is pending" if ctx.is_rollout_pending else ""
     executors = None if ctx.is_local else executor_state(ctx)
+    if executors is not None and report.executor_denial is not None:
+        return replace(
+            base,
+            reason="ExecutorsDenied",
+            message=f"{executors.running} of {executors.desired} executors are running, and no other can be created: "
+            f"{report.executor_denial}. Restore the ClusterRole {ctx.settings.driver_cluster_role} and the RoleBinding "
+            f"{names.role_binding_name(ctx.name)}; the chart and the operator create them",
+            stalled=True,
+            event=EventType.WARNING,
+        )
     if executors is None or not executors.is_incomplete:
         return replace(base, ready=ConditionStatus.TRUE, message=message, event=EventType.NORMAL)
     failure = executors.failure

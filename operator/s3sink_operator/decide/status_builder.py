@@ -11,7 +11,7 @@ from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.executors import executor_state
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.names import Component
-from s3sink_operator.status_model import Attempt, MemoryStatus, S3SinkStatus, SinkProgress
+from s3sink_operator.status_model import AppliedDefaultStatus, Attempt, MemoryStatus, S3SinkStatus, SinkProgress
 from s3sink_operator.types import is_terminating
 from sink_job.api.report import RunState
 
@@ -39,10 +39,16 @@ def build_status(ctx: Context, result: PolicyResult) -> S3SinkStatus:
         retry=history.retry,
         offset_reset=result.offset_reset or ctx.previous_status.offset_reset,
         rollout=rollout.status_after(ctx, result),
+        applied_defaults=_applied_defaults(ctx),
         node_lost_time=result.node_lost_time,
         replicas=_replicas(ctx),
         selector=names.selector(ctx.name, Component.EXECUTOR),
     )
+
+
+def _applied_defaults(ctx: Context) -> list[AppliedDefaultStatus] | None:
+    applied = ctx.settings.sink_defaults.applied(ctx.written_spec)
+    return [AppliedDefaultStatus(field=each.field, value=each.value) for each in applied] or None
 
 
 def _history_with_end(ctx: Context, result: PolicyResult) -> AttemptHistory:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from s3sink_operator import names
-from s3sink_operator.kubectl import actions, view
+from s3sink_operator.kubectl import actions, explain, view
 from s3sink_operator.kubectl.actions import Action, ActionNotAllowed
 from s3sink_operator.kubectl.client import RESOURCE, Kubectl, KubectlError
 from s3sink_operator.kubectl.partitions import all_partitions
@@ -24,6 +24,7 @@ from s3sink_operator.status_model import SinkProgress
 from s3sink_operator.types import Json, is_terminating, to_timestamp
 from sink_job.api import unsupported
 from sink_job.api.enums import OnExisting, ResetTo
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.quantities import parse_duration
 
 EXIT_CODES: Final = """\
@@ -79,6 +80,12 @@ def parser() -> argparse.ArgumentParser:
         help="with NAME: all topic-partitions, from the driver's report (requires get on pods/proxy) or the status",
     )
     _output(status)
+
+    explained = commands.add_parser(
+        "explain", parents=[common], help="show the settings of a sink and whether its spec or the operator sets them"
+    )
+    explained.add_argument("name", metavar="NAME")
+    _output(explained)
 
     for name, about in _ACTIONS.items():
         _action(commands.add_parser(name, parents=[common], help=about, description=f"{about[0].upper()}{about[1:]}."))
@@ -177,6 +184,8 @@ def _run(kubectl: Kubectl, args: argparse.Namespace) -> int:
             return _status(kubectl, args)
         case "logs":
             return _logs(kubectl, args)
+        case "explain":
+            return _explain(kubectl, args)
         case "reset-offsets":
             return _reset(kubectl, args)
     sink = kubectl.get(RESOURCE, args.name)
@@ -217,6 +226,15 @@ def _status_of_one(kubectl: Kubectl, args: argparse.Namespace, now: int) -> int:
         if found.note:
             print(found.note, file=sys.stderr)
     print(_json(data) if args.output == "json" else view.detail(sink, now, shown))
+    return 0
+
+
+def _explain(kubectl: Kubectl, args: argparse.Namespace) -> int:
+    sink = kubectl.get(RESOURCE, args.name)
+    try:
+        print(_json(explain.as_data(sink)) if args.output == "json" else explain.explanation(sink))
+    except InvalidSpec as error:
+        return _fail(f"{args.name}: the spec is invalid: {error}")
     return 0
 
 

@@ -1,13 +1,15 @@
 """All topic-partitions of a sink: from the report of its driver, or the committed offsets in the status.
 
-The report is read through the API server's pod proxy, which requires `get` on `pods/proxy`. The status has the
-committed offset of each topic-partition for every user who may read the sink, also while no driver runs.
+The report is read through the API server's pod proxy, which requires `get` on `pods/proxy`, with the token of the pod.
+The status has the committed offset of each topic-partition for every user who may read the sink, also while no driver
+runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from pydantic import ValidationError
 
@@ -16,7 +18,7 @@ from s3sink_operator.kubectl.client import Kubectl, KubectlError
 from s3sink_operator.objects import report_port
 from s3sink_operator.status import partition_progress
 from s3sink_operator.status_model import PartitionProgress, SinkProgress
-from s3sink_operator.types import Json, to_timestamp
+from s3sink_operator.types import Json, annotation, to_timestamp
 from sink_job.api.report import Report
 
 
@@ -47,6 +49,8 @@ def all_partitions(kubectl: Kubectl, sink: Json, progress: SinkProgress) -> Part
         if pod is None:
             return from_status(progress, "no driver runs")
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{pod['metadata']['name']}:{report_port(pod)}/proxy/report"
+        if (token := annotation(pod, names.REPORT_TOKEN_ANNOTATION)) is not None:
+            path += f"?{urlencode({'token': token})}"
         report = Report.model_validate_json(kubectl.raw(path))
     except KubectlError as error:
         return from_status(progress, f"the driver's report cannot be read: {error}")

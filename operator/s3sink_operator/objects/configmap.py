@@ -50,7 +50,8 @@ def source_hash(sink: Sink) -> str:
 
 def template_hash(settings: Settings) -> str:
     """A digest of what the operator adds to every sink. While it is unchanged, a rollout is the same rollout."""
-    return _digest({"image": settings.image, "version": settings.version})
+    defaults = settings.sink_defaults.document()
+    return _digest({"image": settings.image, "version": settings.version, "defaults": defaults})
 
 
 def _started_with(sink: Sink) -> Json:
@@ -85,12 +86,15 @@ def config_map(
 def supporting_objects(
     sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int, bounds: str | None = None
 ) -> Sequence[Json]:
-    """All objects beside the pods, in the order in which a driver requires them."""
-    return (
+    """All objects beside the pods, in the order in which a driver requires them. In Local mode no RoleBinding: the
+    driver calls no API server."""
+    of_all = (
         config_map(sink, owner, settings, attempt=attempt, memory=memory, bounds=bounds),
         service_account(sink, owner),
-        role_binding(sink, owner, settings),
     )
+    if sink.spec.executor.mode is ExecutorMode.LOCAL:
+        return of_all
+    return (*of_all, role_binding(sink, owner, settings))
 
 
 def _spec(sink: Sink) -> Json:

@@ -1,77 +1,100 @@
 """Merges the pod template of the user into a pod, as a strategic merge: lists of named items are merged by name.
 
-If both set a field, that of the operator wins. Additions of the user are kept.
+Additions of the user are kept. If both set a field, that of the operator wins, except for its defaults: grace period,
+security contexts, image pull policy, the volume for spilled data, and all resources but memory.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from s3sink_operator.template_merge import (
+    CONTAINER,
+    DRIVER_SPILL_VOLUME,
+    EXECUTOR_SPILL_VOLUME,
+    is_own,
+    item_key,
+    merge,
+    own_container,
+    section,
+)
 from s3sink_operator.types import Json
 
-CONTAINER: Final = "s3sink"
-"""Name of the sink's container in all of its pods."""
+__all__ = [
+    "CONTAINER",
+    "DRIVER_SPILL_VOLUME",
+    "EXECUTOR_SPILL_VOLUME",
+    "is_own",
+    "merge_template",
+    "own_container",
+    "requested_cpu",
+    "without_memory",
+]
 
-_KEYS: Final = {
-    "containers": "name",
-    "initContainers": "name",
-    "volumes": "name",
-    "env": "name",
-    "volumeMounts": "mountPath",
-    "ports": "containerPort",
-    "imagePullSecrets": "name",
-    "topologySpreadConstraints": "topologyKey",
-}
-_REPLACED: Final = ("volumes", "volumeMounts", "env")
-"""Lists whose items have one source each: the API server rejects a merge of two of them."""
+_SPILL_VOLUMES: Final = (DRIVER_SPILL_VOLUME, EXECUTOR_SPILL_VOLUME)
+_POD_DEFAULTS: Final = ("terminationGracePeriodSeconds", "securityContext")
+_CONTAINER_DEFAULTS: Final = ("imagePullPolicy", "securityContext")
 
 
 def merge_template(template: Json | None, ours: Json) -> Json:
-    """The pod `ours` with the labels, annotations and spec fields that `template` adds."""
-    metadata = _section(template, "metadata")
-    added = {key: found for key in ("labels", "annotations") if (found := _section(metadata, key))}
-    kept = {"metadata": added, "spec": _section(template, "spec")}
-    result = _merge(kept, ours)
+    """The pod `ours` with the labels, annotations and spec fields of `template`."""
+    metadata = section(template, "metadata")
+    added = {key: found for key in ("labels", "annotations") if (found := section(metadata, key))}
+    theirs = section(template, "spec")
+    result = merge({"metadata": added, "spec": theirs}, ours)
     assert isinstance(result, dict)
+    _override_defaults(theirs, result["spec"])
     return result
 
 
 def requested_cpu(template: Json | None) -> str | None:
-    """The CPU request of the container `s3sink` in the template: the only resource that the user sets."""
-    containers = _section(template, "spec").get("containers")
-    for container in containers if isinstance(containers, list) else ():
-        if isinstance(container, dict) and container.get("name") == CONTAINER:
-            cpu = _section(_section(container, "resources"), "requests").get("cpu")
-            return None if cpu is None else str(cpu)
+    """The CPU request of the container `s3sink` in the template, or else its limit, as Kubernetes defaults it."""
+    resources = section(own_container(template), "resources")
+    for kind in ("requests", "limits"):
+        cpu = section(resources, kind).get("cpu")
+        if cpu is not None:
+            return str(cpu)
     return None
 
 
-def _section(of: Any, key: str) -> Json:
-    """A section of a template, which the CRD does not validate; empty if it is not a mapping."""
-    found = of.get(key) if isinstance(of, dict) else None
-    return dict(found) if isinstance(found, dict) else {}
+def without_memory(container: Json) -> Json:
+    """The container with all resources of the template but memory, which the operator or Spark sets."""
+    resources = {
+        kind: {name: value for name, value in found.items() if name != "memory"} if isinstance(found, dict) else found
+        for kind, found in section(container, "resources").items()
+    }
+    return container | {"resources": resources} if resources else container
 
 
-def _merge(theirs: Any, ours: Any, key: str = "") -> Any:
+def _override_defaults(theirs: Json, spec: Json) -> None:
+    """Replaces in `spec`, the merged one, the defaults that the template sets too."""
+    _replace_fields(theirs, spec, _POD_DEFAULTS)
+    for container in spec["containers"]:
+        if is_own(container):
+            _replace_fields(own_container({"spec": theirs}), container, _CONTAINER_DEFAULTS)
+    own = _named(theirs.get("volumes"), _SPILL_VOLUMES)
+    spec["volumes"] = [own.get(_text(each), each) for each in spec["volumes"]]
+
+
+def _replace_fields(theirs: Json, ours: Json, fields: tuple[str, ...]) -> None:
+    for name in fields:
+        if name in theirs and name in ours:
+            ours[name] = _override(theirs[name], ours[name])
+
+
+def _override(theirs: Any, ours: Any) -> Any:
     if isinstance(theirs, dict) and isinstance(ours, dict):
-        return {
-            **{name: inner for name, inner in theirs.items() if name not in ours},
-            **{name: _merge(theirs[name], inner, name) if name in theirs else inner for name, inner in ours.items()},
-        }
-    if isinstance(theirs, list) and isinstance(ours, list) and key in _KEYS:
-        return _merge_named(theirs, ours, key)
-    return ours
+        return {**ours, **{name: _override(inner, ours.get(name)) for name, inner in theirs.items()}}
+    return theirs
 
 
-def _merge_named(theirs: list[Any], ours: list[Any], key: str) -> list[Any]:
-    by = _KEYS[key]
-    known = {_key(each, by): each for each in theirs if isinstance(_key(each, by), str | int)}
-    if key in _REPLACED:
-        known = {}
-    mine = [_merge(known[each[by]], each) if each[by] in known else each for each in ours]
-    taken = [each[by] for each in ours]
-    return [*mine, *(each for each in theirs if _key(each, by) not in taken)]
+def _named(items: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """The items of a list with one of these names."""
+    found = items if isinstance(items, list) else ()
+    return {name: each for each in found if (name := _text(each)) in names}
 
 
-def _key(each: Any, by: str) -> Any:
-    return each.get(by) if isinstance(each, dict) else None
+def _text(item: Any) -> str:
+    """The name of a list item; empty without one."""
+    name = item_key(item, "name")
+    return name if isinstance(name, str) else ""

@@ -5,6 +5,8 @@ All comply with the restricted Pod Security Standard: no root, no privileges, a 
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,7 +14,15 @@ from typing import Any, Final
 from s3sink_operator import names
 from s3sink_operator.names import Component
 from s3sink_operator.objects.allocation import ALLOCATION, ALLOCATION_DIR, VOLUME
-from s3sink_operator.objects.pod_template import CONTAINER, merge_template, requested_cpu
+from s3sink_operator.objects.pod_template import (
+    CONTAINER,
+    DRIVER_SPILL_VOLUME,
+    EXECUTOR_SPILL_VOLUME,
+    is_own,
+    merge_template,
+    requested_cpu,
+    without_memory,
+)
 from s3sink_operator.objects.rbac import service_account_of
 from s3sink_operator.objects.spark_properties import (
     BLOCK_MANAGER_PORT,
@@ -25,13 +35,11 @@ from s3sink_operator.objects.spark_properties import (
 from s3sink_operator.types import Json, Operation, Settings, annotation
 from sink_job.api.enums import ExecutorMode
 from sink_job.api.quantities import format_size, parse_size
+from sink_job.api.report import REPORT_TOKEN_VARIABLE
 from sink_job.api.spec import GROUP, Sink
 
 SECRETS_DIR: Final = f"{CONFIG_DIR}/secrets"
 TMP_DIR: Final = "/tmp"
-DRIVER_TMP_VOLUME: Final = "tmp"
-EXECUTOR_TMP_VOLUME: Final = "spark-local-dir-tmp"
-"""Spark uses a volume with this prefix for its local data, instead of adding one."""
 DRIVER_CORES: Final = 1
 _REPORT_PORT: Final = 8042
 _READY_WAIT_S: Final = 55
@@ -65,13 +73,17 @@ def driver_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape) -> 
         names.SPEC_HASH_ANNOTATION: shape.spec_hash,
         names.SOURCE_HASH_ANNOTATION: shape.source_hash,
         names.GENERATION_ANNOTATION: str(shape.generation),
+        names.REPORT_TOKEN_ANNOTATION: _report_token(settings, str(owner["uid"]), shape.attempt),
     }
     if shape.restarted_for is not None:
         annotations[RESTARTED_FOR_ANNOTATION] = shape.restarted_for
     if shape.executor_memory is not None:
         annotations[EXECUTOR_MEMORY_ANNOTATION] = str(shape.executor_memory)
-    container = _container(sink, settings, shape, _driver_args(sink, settings, shape)) | {
+    container = _container(sink, settings, shape, _driver_args(sink, settings, shape))
+    env = container["env"]
+    container |= {
         "ports": _ports(sink, settings),
+        "env": [*env, _from_annotation(REPORT_TOKEN_VARIABLE, names.REPORT_TOKEN_ANNOTATION)],
         # Each failed probe is a warning. The port opens within seconds; /readyz answers when the driver is Running, or
         # after its wait. Claim and recovery may take long. The liveness probe ends a driver that hangs.
         "startupProbe": _probe("/healthz", period_s=10, failures=30) | {"initialDelaySeconds": 10},
@@ -109,16 +121,18 @@ def executor_template(sink: Sink, settings: Settings, *, attempt: int) -> Json:
             "containers": [
                 {
                     "name": CONTAINER,
-                    "resources": _disk(settings),
                     "resizePolicy": _RESIZE_POLICY,
                     "securityContext": _security(),
-                    "volumeMounts": _mounts(sink, EXECUTOR_TMP_VOLUME),
+                    "volumeMounts": _mounts(sink, EXECUTOR_SPILL_VOLUME),
                 }
             ],
-            "volumes": _volumes(sink, settings, EXECUTOR_TMP_VOLUME),
+            "volumes": _volumes(sink, settings, EXECUTOR_SPILL_VOLUME),
         },
     }
-    return merge_template(sink.spec.executor.pod_template, pod)
+    made = merge_template(sink.spec.executor.pod_template, pod)
+    containers = made["spec"]["containers"]
+    made["spec"]["containers"] = [without_memory(each) if is_own(each) else each for each in containers]
+    return made
 
 
 def sized_memory(pod: Json) -> int | None:
@@ -190,7 +204,7 @@ def _pod(
     spec: Json = {
         "restartPolicy": "Never",
         "serviceAccountName": service_account_of(sink),
-        "automountServiceAccountToken": sink.spec.executor.mode is ExecutorMode.CLUSTER,
+        "automountServiceAccountToken": _creates_executors(sink, component),
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": settings.termination_grace_s,
         "securityContext": _pod_security(settings),
@@ -216,6 +230,21 @@ def _pod(
     }
 
 
+def _report_token(settings: Settings, uid: str, attempt: int) -> str:
+    """The token of one driver: known to whoever may read its pod, and to no other driver."""
+    return hmac.new(settings.report_salt.encode(), f"{uid}/{attempt}".encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def _from_annotation(variable: str, name: str) -> Json:
+    source = {"apiVersion": "v1", "fieldPath": f"metadata.annotations['{name}']"}
+    return {"name": variable, "valueFrom": {"fieldRef": source}}
+
+
+def _creates_executors(sink: Sink, component: Component) -> bool:
+    """Whether the pod calls the API server. Operations run in one process."""
+    return component is Component.DRIVER and sink.spec.executor.mode is ExecutorMode.CLUSTER
+
+
 def _container(sink: Sink, settings: Settings, shape: PodShape, command: Sequence[str]) -> Json:
     return {
         "name": CONTAINER,
@@ -228,7 +257,7 @@ def _container(sink: Sink, settings: Settings, shape: PodShape, command: Sequenc
             {"name": "S3SINK_CLUSTER", "value": settings.cluster_id},
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}},
         ],
-        "resources": _resources(sink, settings, shape),
+        "resources": _resources(sink, shape),
         "securityContext": _security(),
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
@@ -271,21 +300,14 @@ def _run_args(sink: Sink, shape: PodShape) -> list[str]:
     return ["run", f"{CONFIG_DIR}/sink.yaml", "--log", "json", "--memory", str(shape.memory), "--cores", cores]
 
 
-def _resources(sink: Sink, settings: Settings, shape: PodShape) -> Json:
-    """The memory request equals the limit; CPU has no limit."""
+def _resources(sink: Sink, shape: PodShape) -> Json:
+    """The memory request equals the limit. CPU has no limit, and local disk neither request nor limit: the volume for
+    spilled data has a size limit, and a LimitRange may allow less than any default of the operator."""
     local = sink.spec.executor.mode is ExecutorMode.LOCAL
     cores = max(sink.spec.executor.cores if local else DRIVER_CORES, sink.spec.driver.cores)
     cpu = requested_cpu(sink.spec.driver.pod_template) or str(cores)
     memory = format_size(shape.memory)
-    disk = _disk(settings)
-    return {
-        "requests": {"cpu": cpu, "memory": memory} | disk["requests"],
-        "limits": {"memory": memory} | disk["limits"],
-    }
-
-
-def _disk(settings: Settings) -> Json:
-    return {"requests": {"ephemeral-storage": "1Gi"}, "limits": {"ephemeral-storage": settings.ephemeral_storage}}
+    return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}}
 
 
 def _ports(sink: Sink, settings: Settings) -> list[Json]:
@@ -332,14 +354,14 @@ def secret_names(sink: Sink) -> Sequence[str]:
     return sorted(set(found))
 
 
-def _volumes(sink: Sink, settings: Settings, tmp: str = DRIVER_TMP_VOLUME) -> list[Json]:
+def _volumes(sink: Sink, settings: Settings, tmp: str = DRIVER_SPILL_VOLUME) -> list[Json]:
     return [
-        {"name": tmp, "emptyDir": {"sizeLimit": settings.ephemeral_storage}},
+        {"name": tmp, "emptyDir": {"sizeLimit": settings.spill_size}},
         *({"name": f"secret-{at}", "secret": {"secretName": name}} for at, name in enumerate(secret_names(sink))),
     ]
 
 
-def _mounts(sink: Sink, tmp: str = DRIVER_TMP_VOLUME) -> list[Json]:
+def _mounts(sink: Sink, tmp: str = DRIVER_SPILL_VOLUME) -> list[Json]:
     return [
         {"name": tmp, "mountPath": TMP_DIR},
         *(

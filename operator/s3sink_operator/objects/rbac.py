@@ -31,7 +31,7 @@ def service_account(sink: Sink, owner: Json) -> Json:
 
 
 def role_binding(sink: Sink, owner: Json, settings: Settings) -> Json:
-    """The RoleBinding of the driver to the ClusterRole of the chart, in its own namespace."""
+    """The RoleBinding of the driver to the ClusterRole of the chart, in its own namespace. For Cluster mode only."""
     group = "rbac.authorization.k8s.io"
     return child_object(f"{group}/v1", "RoleBinding", names.role_binding_name(sink.name), sink, owner) | {
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": settings.driver_cluster_role},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from s3sink_operator import names
-from s3sink_operator.objects.pod_template import requested_cpu
+from s3sink_operator.objects.pod_template import own_container, requested_cpu
 from s3sink_operator.objects.rbac import service_account_of
 from s3sink_operator.types import Settings
 from sink_job.api import memory_budget
@@ -51,7 +51,7 @@ def spark_properties(sink: Sink, settings: Settings, *, attempt: int, memory: in
         "spark.kubernetes.executor.podTemplateFile": EXECUTOR_TEMPLATE_FILE,
         "spark.kubernetes.executor.podTemplateContainerName": "s3sink",
         "spark.kubernetes.container.image": spec.image or settings.image,
-        "spark.kubernetes.container.image.pullPolicy": settings.image_pull_policy,
+        "spark.kubernetes.container.image.pullPolicy": _pull_policy(sink, settings),
         "spark.kubernetes.authenticate.executor.serviceAccountName": service_account_of(sink),
         "spark.kubernetes.authenticate.oauthTokenFile": f"{ACCOUNT_DIR}/token",
         "spark.kubernetes.authenticate.caCertFile": f"{ACCOUNT_DIR}/ca.crt",
@@ -70,6 +70,11 @@ def spark_properties(sink: Sink, settings: Settings, *, attempt: int, memory: in
     if spec.image_pull_secrets:
         ours["spark.kubernetes.container.image.pullSecrets"] = ",".join(ref.name for ref in spec.image_pull_secrets)
     return dict(sorted((spec.spark_conf | ours).items()))
+
+
+def _pull_policy(sink: Sink, settings: Settings) -> str:
+    """That of the pod template, which Spark would replace."""
+    return str(own_container(sink.spec.executor.pod_template).get("imagePullPolicy") or settings.image_pull_policy)
 
 
 def properties_file(properties: dict[str, str]) -> str:

@@ -109,3 +109,49 @@ def test_a_request_without_a_wait_is_answered_at_once(query: str) -> None:
     with server:
         assert ask(server, f"/readyz{query}")[0] == 503
     assert left == [READY]
+
+
+# -- the token ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def protected() -> Iterator[ReportServer]:
+    routes = {
+        "/report": lambda: Answer(200, JSON, b"{}\n"),
+        "/metrics": lambda: Answer(200, TEXT, b"up 1\n"),
+        "/metrics/partitions": lambda: Answer(200, TEXT, b"up 1\n"),
+        "/healthz": lambda: Answer(200, TEXT, b"ok\n"),
+    }
+    with ReportServer("127.0.0.1", 0, routes, token="right") as running:
+        yield running
+
+
+def status(server: ReportServer, path: str, authorization: str | None = None) -> int:
+    connection = http.client.HTTPConnection(server.address, timeout=20)
+    connection.request("GET", path, headers={} if authorization is None else {"Authorization": authorization})
+    return connection.getresponse().status
+
+
+@pytest.mark.parametrize("path", ["/report", "/metrics", "/metrics/partitions"])
+def test_report_and_metrics_require_the_token(protected: ReportServer, path: str) -> None:
+    assert status(protected, path) == 401
+    assert status(protected, f"{path}?token=wrong") == 401
+    assert status(protected, f"{path}?token=") == 401
+    assert status(protected, path, "Bearer wrong") == 401
+    assert status(protected, path, "Basic right") == 401
+    assert status(protected, path, "Bearer ä") == 401
+    assert status(protected, f"{path}?token=right") == 200
+    assert status(protected, path, "Bearer right") == 200
+    assert status(protected, path, "bearer right") == 200
+
+
+def test_a_rejected_request_gets_no_content(protected: ReportServer) -> None:
+    assert b"up" not in ask(protected, "/metrics")[2]
+
+
+def test_health_requires_no_token(protected: ReportServer) -> None:
+    assert status(protected, "/healthz") == 200
+
+
+def test_without_a_token_nothing_requires_one(server: ReportServer) -> None:
+    assert status(server, "/report") == 200

@@ -1,0 +1,69 @@
+"""The effective settings of a sink and where each comes from: its spec, or the defaults of the operator. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from s3sink_operator.kubectl.formatting import format_table
+from s3sink_operator.kubectl.view import stale_reason, status_of
+from s3sink_operator.sink_defaults import leaves, path_text, shown
+from s3sink_operator.types import Json
+from sink_job.api.reserved_properties import redacted
+from sink_job.api.spec import Sink, parse_sink
+
+OF_SPEC: Final = "spec"
+OF_OPERATOR: Final = "operator"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One field with its value. `source`: OF_SPEC or OF_OPERATOR."""
+
+    field: str
+    value: str
+    source: str
+
+
+def settings_of(sink: Json) -> list[Setting]:
+    """The settings that differ from the defaults of this version, by field. Those of the operator are in the status.
+
+    Raises InvalidSpec for an invalid spec.
+    """
+    document = {name: sink.get(name) for name in ("apiVersion", "kind", "spec")}
+    meta = {name: sink["metadata"].get(name) for name in ("name", "namespace")}
+    parsed = parse_sink({**document, "metadata": meta}, for_job=False)
+    found = [
+        Setting(field=path_text(("spec", *path)), value=shown(path, value), source=OF_SPEC)
+        for path, value in leaves(_without_secrets(parsed))
+    ]
+    applied = status_of(sink).applied_defaults or ()
+    found += [Setting(field=each.field, value=each.value, source=OF_OPERATOR) for each in applied]
+    return sorted(found, key=lambda each: each.field)
+
+
+def explanation(sink: Json) -> str:
+    """A table of the settings."""
+    rows = [[each.field, each.value, each.source] for each in settings_of(sink)]
+    stale = stale_reason(sink)
+    notes = [] if stale is None else ["", f"The defaults of the operator may be outdated: {stale}."]
+    return "\n".join([format_table(["FIELD", "VALUE", "SOURCE"], rows), *notes])
+
+
+def as_data(sink: Json) -> Json:
+    """The JSON of the settings."""
+    return {
+        "namespace": sink["metadata"].get("namespace"),
+        "name": sink["metadata"]["name"],
+        "settings": [{"field": each.field, "value": each.value, "source": each.source} for each in settings_of(sink)],
+    }
+
+
+def _without_secrets(sink: Sink) -> Json:
+    """The spec without defaults, with placeholders for properties whose values may be secrets."""
+    spec: dict[str, Any] = sink.model_dump(mode="json", by_alias=True, exclude_defaults=True)["spec"]
+    if sink.spec.kafka.properties:
+        spec["kafka"]["properties"] = redacted(sink.spec.kafka.properties)
+    if sink.spec.spark_conf:
+        spec["sparkConf"] = redacted(sink.spec.spark_conf)
+    return spec
