@@ -141,6 +141,30 @@ def test_a_step_that_fails_as_the_cache_cannot_be_written_is_reported_with_what_
     )
 
 
+@pytest.mark.parametrize("python", ["#!/bin/sh\nexit 1\n", None], ids=["no pip", "no Python"])
+def test_an_environment_whose_creation_was_interrupted_is_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str | None
+) -> None:
+    """Installation stops here, after .venv is created: no program installs packages in this test."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(tmp_path / "target")
+    if python is not None:
+        (tmp_path / "target").write_text(python)
+        (tmp_path / "target").chmod(0o755)
+    for name, path in (("VENV", tmp_path), ("PYTHON", tmp_path / "bin" / "python"), ("STAMP", tmp_path / "stamp")):
+        monkeypatch.setattr(setup, name, path)
+    created: list[list[str]] = []
+
+    def create(folder: Path, *, with_pip: bool) -> None:
+        created.append(sorted(path.name for path in folder.iterdir()))
+        raise InterruptedError
+
+    monkeypatch.setattr("venv.create", create)
+    with pytest.raises(InterruptedError):
+        setup.install(lambda text: None)
+    assert created == [[".setup-lock"]]
+
+
 def test_each_part_of_the_setup_needs_only_packages_and_other_parts() -> None:
     assert {name for part in PARTS.values() for name in part.after} <= {"packages", *PARTS}
 
