@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools import pip_settings
-from tools.steps import Report, Step, StepFailedError, command, run_process, run_steps
+from tools.steps import Report, Step, StepFailedError, command, ending, run_process, run_steps
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -86,6 +86,8 @@ def install(report: Report) -> None:
             words: list[str | Path] = [uv, "pip", "install", "--python", PYTHON, *_STORED, *settings.uv_options()]
             _install(words, report, settings.uv_environment(os.environ))
         except StepFailedError as error:
+            if ending():
+                raise
             print(f"setup: pip installs the packages, as uv did not: {error}", file=sys.stderr, flush=True)
             _install(_PIP, report, {})
         STAMP.write_text(expected_stamp() + "\n")

@@ -165,6 +165,22 @@ def test_an_environment_whose_creation_was_interrupted_is_created_again(
     assert created == [[".setup-lock"]]
 
 
+def test_pip_does_not_replace_a_uv_that_was_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(report: Report) -> Path:
+        steps.end_processes()
+        raise StepFailedError("uv ended with exit code -2")
+
+    monkeypatch.setattr(setup, "VENV", tmp_path)
+    monkeypatch.setattr(setup, "up_to_date", lambda: False)
+    monkeypatch.setattr(setup, "_has_pip", lambda: True)
+    monkeypatch.setattr(setup, "_uv", interrupted)
+    with pytest.raises(StepFailedError, match="exit code -2"):
+        run_steps("setup", {"packages": Step(setup.install)}, out=io.StringIO())
+    assert capsys.readouterr().err == ""
+
+
 def test_each_part_of_the_setup_needs_only_packages_and_other_parts() -> None:
     assert {name for part in PARTS.values() for name in part.after} <= {"packages", *PARTS}
 
