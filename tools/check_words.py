@@ -67,8 +67,12 @@ _PATTERNS = [
 
 
 def tracked(paths: list[str]) -> Iterator[Path]:
-    """The tracked files below `paths` (none: the whole repository)."""
-    listed = subprocess.run(["git", "ls-files", "-z", "--", *paths], check=True, capture_output=True, text=True).stdout
+    """The tracked files below `paths` (none: the whole repository). Ends the process when a path has none."""
+    words = ["git", "ls-files", "-z", *(["--error-unmatch"] if paths else []), "--", *paths]
+    done = subprocess.run(words, check=False, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit(done.returncode)
+    listed = done.stdout
     yield from (Path(name) for name in listed.split("\0") if name and name not in SKIPPED)
 
 

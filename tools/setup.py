@@ -16,6 +16,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,12 +26,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools import pip_settings
-from tools.steps import Report, Step, StepFailedError, command, run_process, run_steps
+from tools.steps import Report, Step, StepFailedError, command, ending, run_process, run_steps
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / ".installed"
+LOCK_NAME = ".setup-lock"  # not .lock, which uv itself locks
 UV_LOCK = ROOT / "tools" / "uv.lock"
 OLDEST_PYTHON = (3, 11)
 _PIP: list[str | Path] = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--progress-bar", "off"]
@@ -74,9 +76,9 @@ def install(report: Report) -> None:
     with _locked(report):
         if up_to_date():
             return
-        if not PYTHON.exists():
+        if not _has_pip():
             report("creating .venv")
-            venv.create(VENV, with_pip=True)
+            _create()
         report("installing uv")
         settings = pip_settings.read(PYTHON)
         try:
@@ -84,9 +86,29 @@ def install(report: Report) -> None:
             words: list[str | Path] = [uv, "pip", "install", "--python", PYTHON, *_STORED, *settings.uv_options()]
             _install(words, report, settings.uv_environment(os.environ))
         except StepFailedError as error:
+            if ending():
+                raise
             print(f"setup: pip installs the packages, as uv did not: {error}", file=sys.stderr, flush=True)
             _install(_PIP, report, {})
         STAMP.write_text(expected_stamp() + "\n")
+
+
+def _has_pip() -> bool:
+    """Whether .venv is complete: its Python still exists, and its creation was not interrupted."""
+    if not PYTHON.exists():
+        return False
+    words: list[str | Path] = [PYTHON, "-m", "pip", "--version"]
+    return subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def _create() -> None:
+    """Creates .venv in place of an incomplete one. Keeps the lock, which this process holds."""
+    for path in VENV.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != LOCK_NAME:
+            path.unlink()
+    venv.create(VENV, with_pip=True)
 
 
 def _install(words: list[str | Path], report: Report, env: dict[str, str]) -> None:
@@ -114,8 +136,7 @@ def _uv(report: Report) -> Path:
 @contextlib.contextmanager
 def _locked(report: Report) -> Iterator[None]:
     VENV.mkdir(exist_ok=True)
-    # Not .venv/.lock, which uv itself locks.
-    with (VENV / ".setup-lock").open("w") as lock:
+    with (VENV / LOCK_NAME).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

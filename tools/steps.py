@@ -176,6 +176,11 @@ def _running(process: subprocess.Popen[str]) -> Iterator[None]:
             _processes.discard(process)
 
 
+def ending() -> bool:
+    """Whether the steps are being ended, after an interrupt or the failure of one."""
+    return _ending.is_set()
+
+
 def end_processes() -> None:
     """Interrupts the processes of all steps, so that they remove their temporary files, and then kills them."""
     _ending.set()

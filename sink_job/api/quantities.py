@@ -99,7 +99,7 @@ def _bare_hint(text: str) -> str | None:
 
 
 def _byte_hint(text: str) -> str | None:
-    found = re.fullmatch(r"([0-9.]+)\s*([kKmMgGtT])(i?)[bB]?", text)
+    found = re.fullmatch(r"([0-9]{1,19}(?:\.[0-9]{1,9})?)\s*([kKmMgGtT])(i?)[bB]?", text)
     if not found:
         return None
     number, letter, binary = found.groups()

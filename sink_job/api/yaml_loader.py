@@ -5,6 +5,7 @@
 - A duplicate key is an error.
 - A field with an empty value is treated like a field that is not set, as in the API server, except in mappings with
   keys of the user.
+- Aliases may repeat a part of the text, but not multiply the manifest beyond `MAX_NODES`.
 - Messages contain line numbers and never the text, because it may be a secret.
 """
 
@@ -20,6 +21,8 @@ from sink_job.api.errors import InvalidSpec
 from sink_job.api.field_errors import in_a_line
 
 TOO_DEEP: Final = "the manifest is nested too deeply"
+MAX_NODES: Final = 1_000_000
+"""Maximum number of keys and values of a manifest, with each alias (*) replaced by its value."""
 
 _OPEN_MAPPINGS: Final = ("properties", "sparkConf", "podTemplate", "status")
 _FIRST_CHARACTERS: Final = {
@@ -37,6 +40,12 @@ class _Loader(yaml.SafeLoader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.errors: list[str] = []
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ValueError, KeyError):  # `!!bool x`, or a number with more digits than Python reads
+            raise yaml.constructor.ConstructorError(None, None, None, node.start_mark) from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         lines: dict[str, int] = {}
@@ -83,7 +92,19 @@ def _documents(loader: _Loader) -> Iterator[object]:
     while loader.check_node():
         node = loader.get_node()
         if node is not None:
+            if _nodes(node, {}) > MAX_NODES:
+                raise InvalidSpec([f"the aliases (*) make the manifest larger than {MAX_NODES:,} keys and values"])
             yield loader.construct_document(node)
+
+
+def _nodes(node: yaml.Node, known: dict[int, int]) -> int:
+    """The number of nodes below and including `node`, with aliases replaced. `known`: the results by the node's id."""
+    if id(node) not in known:
+        known[id(node)] = 1  # for an anchor that contains itself, which is rejected later
+        inner = [each for pair in node.value for each in pair] if isinstance(node, yaml.MappingNode) else node.value
+        if isinstance(node, yaml.CollectionNode):
+            known[id(node)] += sum(_nodes(each, known) for each in inner)
+    return known[id(node)]
 
 
 def without_nulls(section: dict[str, Any]) -> dict[str, Any]:

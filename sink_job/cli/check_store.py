@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sink_job.api.errors import InvalidSpec
+from sink_job.api.errors import InvalidSpec, SecretNotFound
 from sink_job.cli.common import OUTPUT_HELP, add_sink, read_sink, secret_dirs
 from sink_job.driver.secret_registry import SECRETS
 
@@ -156,9 +156,13 @@ def _of_bucket(args: argparse.Namespace) -> Sink:
     optional: Mapping[str, Any] = {"endpoint": args.endpoint, "region": args.region, "topicsDir": args.topics_dir}
     s3 |= {name: value for name, value in optional.items() if value is not None}
     if args.credentials is not None:
+        if not args.credentials.is_dir():
+            raise SecretNotFound(f"--credentials {args.credentials} is not a directory")
         s3["credentials"] = {"secret": _KEYS}
         args.secrets.append((_KEYS, args.credentials))
     if args.ca_file is not None:
+        if not args.ca_file.is_file():
+            raise SecretNotFound(f"--ca-file {args.ca_file} is not a file")
         s3["caSecret"] = {"secret": _CA, "key": args.ca_file.name}
         args.secrets.append((_CA, args.ca_file.parent))
     spec = {

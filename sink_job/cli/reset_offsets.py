@@ -88,9 +88,15 @@ def _requested(sink: Sink, args: argparse.Namespace) -> tuple[Sink, OffsetResetS
     """The sink with the request of the command line, validated like a request of the manifest."""
     options = {"onExisting": args.on_existing, "timestamp": args.timestamp, "partitions": args.offsets}
     if args.to is None:
-        unused = [name for name, value in options.items() if value is not None]
+        flags = {
+            "--on-existing": args.on_existing,
+            "--timestamp": args.timestamp,
+            "--offset": args.offsets,
+            "--nonce": args.nonce,
+        }
+        unused = [flag for flag, value in flags.items() if value is not None]
         if unused:
-            raise InvalidSpec([f"--to is missing: {', '.join(unused)} needs it"])
+            raise InvalidSpec([f"--to is missing: {', '.join(unused)} has no effect without it"])
         if sink.spec.offsets.reset is None:
             raise InvalidSpec(["--to is missing, and the manifest has no spec.offsets.reset: set one of them"])
         return sink, sink.spec.offsets.reset

@@ -17,6 +17,7 @@ import msgspec
 
 from sink_job.api.enums import ConverterType
 from sink_job.api.errors import InvalidSpec
+from sink_job.api.field_types import check_topic
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.cli.common import EXIT_CODES, add_sink, read_sink
 
@@ -52,6 +53,7 @@ first commit), and "errors". With errors.tolerance None, a topic-partition stops
 at its first error, and later records of it are ignored."""
 
 _MAX_INTEGER: Final = 2**63 - 2
+_MAX_CLOCK: Final = 253_402_300_799_999  # the end of the year 9999
 _Offset = Annotated[int, msgspec.Meta(ge=0, le=_MAX_INTEGER)]
 
 
@@ -89,7 +91,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--clock-start-ms",
         metavar="N",
-        type=int,
+        type=_clock,
         default=0,
         help="start time of the clock, in milliseconds since 1970-01-01 UTC (default: 0)",
     )
@@ -97,11 +99,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Prints the reports. Raises InvalidSpec for an invalid manifest or step."""
+    if args.manifest == args.records == "-":
+        raise InvalidSpec(["standard input cannot be both SINK.yaml and the records: use a file for one of them"])
     sink = read_sink(args.manifest)
     steps = _lines(args.records)
-    for report in simulate(sink, steps, clock_start_ms=args.clock_start_ms, offsets=not args.brief, name=args.records):
+    name = "standard input" if args.records == "-" else args.records
+    for report in simulate(sink, steps, clock_start_ms=args.clock_start_ms, offsets=not args.brief, name=name):
         print(msgspec.json.encode(report).decode())
     return 0
+
+
+def _clock(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(_MAX_CLOCK)) and int(text) <= _MAX_CLOCK):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time in ms from 0 to {_MAX_CLOCK} (the end of year 9999)")
+    return int(text)
 
 
 def simulate(
@@ -121,12 +132,20 @@ def simulate(
         try:
             step = _step(line)
             if step.write is None:
-                clock += step.advance or 0
+                clock = _advanced(clock, step.advance or 0)
                 continue
             delivered = _delivered(step.write, sink.spec.format.converter, simulation.next_offset)
-        except (ValueError, RecursionError) as error:
+        except RecursionError:
+            raise InvalidSpec([f"{name}, line {number}: is nested too deeply"]) from None
+        except ValueError as error:
             raise InvalidSpec([f"{name}, line {number}: {error}"]) from None
         yield simulation.write(delivered, clock)
+
+
+def _advanced(clock: int, by: int) -> int:
+    if clock + by > _MAX_CLOCK:
+        raise ValueError(f"advances the clock beyond {_MAX_CLOCK} (the end of year 9999)")
+    return clock + by
 
 
 def _lines(file: str) -> Iterator[bytes]:
@@ -163,6 +182,10 @@ def _delivered(
     found: dict[TopicPartition, list[Delivered]] = {}
     for record in records:
         tp = TopicPartition(record.topic, record.partition)
+        try:
+            check_topic(record.topic)
+        except ValueError as error:
+            raise ValueError(f'"topic": {record.topic!r} {error}') from None
         previous = found.setdefault(tp, [])
         minimum = previous[-1].offset + 1 if previous else next_offset(tp)
         if record.offset < minimum:

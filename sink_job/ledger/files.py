@@ -32,7 +32,7 @@ NAMES: Final = {
 """The folders of a ledger, and the pattern of the file names in each."""
 
 RESTORE: Final = "Restore that object (an earlier version of it, or a backup), or delete it if no sink wrote it"
-_DECODE_ERRORS: Final = (OSError, EOFError, zlib.error, ValueError, msgspec.MsgspecError)
+_DECODE_ERRORS: Final = (OSError, EOFError, zlib.error, ValueError, RecursionError, msgspec.MsgspecError)
 
 _decoders_lock: Final = threading.Lock()
 _decoders: Final[dict[type, Any]] = {}

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from sink_job.api.errors import ConfigurationError, LedgerFenced, TransientError
+from sink_job.api.errors import ConfigurationError, LedgerFenced, LedgerUnreadable, TransientError
 from sink_job.engine.thread_pools import pool
 from sink_job.ledger import files, sequence
 from sink_job.ledger.state import (
@@ -121,7 +121,7 @@ class Ledger:
             state = self._snapshot(chain.snapshot) if chain.snapshot else LedgerState()
             with pool(READERS, "s3sink-records") as readers:
                 for record in readers.map(self.record, chain.records):
-                    state = apply(state, record)
+                    state = self._apply(state, record)
         except (NotFound, KeyError):  # deleted meanwhile, or replaced by a claim of another driver
             return None
         return state
@@ -136,11 +136,17 @@ class Ledger:
         start = state.number
         try:
             while True:
-                state = apply(state, self.record(state.number + 1))
+                state = self._apply(state, self.record(state.number + 1))
         except NotFound:
             return state if state.number > start else self.load()
         except KeyError:
             return self.load()
+
+    def _apply(self, state: LedgerState, record: Record) -> LedgerState:
+        try:
+            return apply(state, record)
+        except ValueError:
+            raise files.unreadable(self.s3, self.key_of(record.number), "it does not fit the previous one") from None
 
     def record(self, number: int) -> Record:
         """Record `number`. Raises NotFound, LedgerUnreadable and ConfigurationError (format)."""
@@ -223,11 +229,16 @@ class Ledger:
                 )
 
     def _stored(self, number: int) -> Record | None:
-        """Record `number` of any format; None if another driver has deleted it."""
+        """Record `number`; None if another driver has deleted it. Raises LedgerFenced for a record of another format,
+        which another version of s3sink has written, and LedgerUnreadable."""
         try:
-            return files.read(self.s3, self.root + self._record_name(number), Record)
+            return self._get(self._record_name(number), Record)
         except NotFound:
             return None
+        except LedgerUnreadable:
+            raise
+        except ConfigurationError as other_format:
+            raise LedgerFenced(f"another version of s3sink has taken over the ledger: {other_format}") from None
 
     @staticmethod
     def _describe_writer(record: Record | None) -> str:

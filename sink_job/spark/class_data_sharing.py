@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from sink_job.api.errors import SinkError
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.types import Columns, Range, stateless
-from sink_job.spark.conf import SparkSettings
+from sink_job.spark.conf import SparkSettings, java_option
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.jars import archive_path, connector_jars
 from sink_job.spark.session import session
@@ -44,7 +44,7 @@ def build_cds_archive() -> Path:
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(f".{os.getpid()}")
-    option = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={new}"}
+    option = {"spark.driver.extraJavaOptions": java_option(f"-XX:ArchiveClassesAtExit={new}")}
     settings = SparkSettings(app_name="s3sink-archive", jars=jars, cores=1, conf=option)
     with session(settings, exit_timeout_s=300) as spark:
         unreachable = {"bootstrap.servers": "127.0.0.1:1"}

@@ -167,7 +167,16 @@ def _class_path(settings: SparkSettings, users: str | None) -> str:
 
 
 def _options(users: str | None, *additional: str) -> str:
-    return " ".join(filter(None, [users, *_GARBAGE_COLLECTION, *_LATE_COMPILATION, *additional]))
+    own = map(java_option, [*_GARBAGE_COLLECTION, *_LATE_COMPILATION, *additional])
+    return " ".join(filter(None, [users, *own]))
+
+
+def java_option(text: str) -> str:
+    """A JVM option as a word of Spark's extraJavaOptions: quoted if it has spaces or quotes, as a path may."""
+    if not any(character.isspace() or character in "\"'\\" for character in text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _logging(log4j: Path) -> str:

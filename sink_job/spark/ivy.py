@@ -55,7 +55,7 @@ def _resolve(jars: Sequence[Jar], work: Path) -> list[Path]:
         none = getattr(jvm.scala, "None$").__getattr__("MODULE$")
         out = jvm.java.io.PrintStream(str(log))
         utils = jvm.org.apache.spark.util.MavenUtils
-        ivy = utils.loadIvySettings(str(settings), none, jvm.scala.Some(str(work)), out)
+        ivy = utils.loadIvySettings(settings.as_uri(), none, jvm.scala.Some(str(work)), out)
         nothing = jvm.scala.jdk.javaapi.CollectionConverters.asScala(jvm.java.util.ArrayList()).toSeq()
         coordinates = ",".join(jar.coordinates for jar in jars)
         try:

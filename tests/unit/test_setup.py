@@ -141,6 +141,46 @@ def test_a_step_that_fails_as_the_cache_cannot_be_written_is_reported_with_what_
     )
 
 
+@pytest.mark.parametrize("python", ["#!/bin/sh\nexit 1\n", None], ids=["no pip", "no Python"])
+def test_an_environment_whose_creation_was_interrupted_is_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str | None
+) -> None:
+    """Installation stops here, after .venv is created: no program installs packages in this test."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(tmp_path / "target")
+    if python is not None:
+        (tmp_path / "target").write_text(python)
+        (tmp_path / "target").chmod(0o755)
+    for name, path in (("VENV", tmp_path), ("PYTHON", tmp_path / "bin" / "python"), ("STAMP", tmp_path / "stamp")):
+        monkeypatch.setattr(setup, name, path)
+    created: list[list[str]] = []
+
+    def create(folder: Path, *, with_pip: bool) -> None:
+        created.append(sorted(path.name for path in folder.iterdir()))
+        raise InterruptedError
+
+    monkeypatch.setattr("venv.create", create)
+    with pytest.raises(InterruptedError):
+        setup.install(lambda text: None)
+    assert created == [[".setup-lock"]]
+
+
+def test_pip_does_not_replace_a_uv_that_was_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(report: Report) -> Path:
+        steps.end_processes()
+        raise StepFailedError("uv ended with exit code -2")
+
+    monkeypatch.setattr(setup, "VENV", tmp_path)
+    monkeypatch.setattr(setup, "up_to_date", lambda: False)
+    monkeypatch.setattr(setup, "_has_pip", lambda: True)
+    monkeypatch.setattr(setup, "_uv", interrupted)
+    with pytest.raises(StepFailedError, match="exit code -2"):
+        run_steps("setup", {"packages": Step(setup.install)}, out=io.StringIO())
+    assert capsys.readouterr().err == ""
+
+
 def test_each_part_of_the_setup_needs_only_packages_and_other_parts() -> None:
     assert {name for part in PARTS.values() for name in part.after} <= {"packages", *PARTS}
 

@@ -139,6 +139,19 @@ def test_an_anchor_that_contains_itself_is_rejected() -> None:
     assert errors_of(VALID + "  errors: &it {a: {b: {c: *it}}}") == ["the manifest is nested too deeply"]
 
 
+def test_aliases_that_multiply_the_manifest_are_rejected() -> None:
+    levels = [f"x{n}: &x{n} {{{', '.join(f'k{k}: *x{n - 1}' for k in range(9))}}}\n" for n in range(1, 9)]
+    assert errors_of("x0: &x0 {k: v}\n" + "".join(levels) + VALID.lstrip()) == [
+        "the aliases (*) make the manifest larger than 1,000,000 keys and values"
+    ]
+
+
+@pytest.mark.parametrize("value", ["9" * 5_000, "!!int x", "!!bool x", "!!float x"])
+def test_a_value_that_its_tag_does_not_allow_is_rejected_with_its_place(value: str) -> None:
+    (error,) = errors_of(f"a: {value}")
+    assert error == "line 1, column 4: invalid YAML: it contains a tag (!) or a value that is not allowed here"
+
+
 def test_another_kind_of_object_is_rejected_without_further_errors() -> None:
     assert errors_of("apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: 1}") == [
         "apiVersion: apps/v1 is not supported: the only supported value is s3sink.io/v1alpha1",

@@ -67,6 +67,12 @@ def test_a_size_in_another_notation_gets_a_suggestion(text: str, hint: str) -> N
         parse_size(text)
 
 
+@pytest.mark.parametrize("text", [".5Gi", "5.Mi", "0.0000000001Ti"])
+def test_a_size_is_not_suggested_to_be_written_as_it_is(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a size: use bytes, or a number with a unit"):
+        parse_size(text)
+
+
 def test_a_duration_of_more_than_100_years_is_rejected() -> None:
     with pytest.raises(ValueError, match="longer than 100 years"):
         parse_duration("999999999999999d")

@@ -219,7 +219,19 @@ def test_the_bucket_of_a_manifest_is_checked_below_the_ledger_of_the_sink(
     assert (settings[0].bucket, settings[0].path_style) == ("flights", True)
 
 
+@pytest.mark.parametrize(
+    ("flag", "kind"), [("--credentials", "a directory"), ("--ca-file", "a file")], ids=["credentials", "ca-file"]
+)
+def test_a_missing_file_is_reported_by_the_flag_that_names_it(
+    settings: list[Any], flag: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["check-store", "--bucket", "archive", flag, f"{tmp_path}/none"]) == 7
+    assert capsys.readouterr().err == f"s3sink: SecretNotFound: {flag} {tmp_path}/none is not {kind}\n"
+    assert settings == []
+
+
 def test_flags_become_the_settings_of_the_connection(settings: list[Any], tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").touch()
     words = ["--bucket", "archive", "--region", "eu-central-1", "--path-style", "--credentials", str(tmp_path)]
     cli.main(["check-store", *words, "--ca-file", str(tmp_path / "ca.pem")])
     (used,) = settings

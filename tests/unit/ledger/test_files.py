@@ -6,13 +6,15 @@ import gzip
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from sink_job.api.errors import ConfigurationError, LedgerUnreadable
+from sink_job.api.errors import ConfigurationError, LedgerFenced, LedgerUnreadable
 from sink_job.coordinator.context import StopCondition
 from sink_job.ledger import files
+from sink_job.ledger.state import LedgerState, Record
 from tests.support.memory_sink import MemorySinkFixture, error_of
 from tests.support.synthetic_log import SyntheticLog
 
@@ -36,6 +38,7 @@ DAMAGED: dict[str, Callable[[bytes], bytes]] = {
     "cut short": lambda content: content[: len(content) // 2],
     "not JSON": lambda content: gzip.compress(b"not JSON"),
     "other JSON": lambda content: gzip.compress(b'{"format": 4, "kind": 1}'),
+    "deep JSON": lambda content: gzip.compress(b'{"format": 4, "other": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
     "not text": lambda content: gzip.compress(b'{"format": 4, "attempt": "\xff"}'),
 }
 
@@ -114,6 +117,36 @@ def test_the_error_for_a_record_with_a_wrong_number_has_its_key(sink_fixture: Me
     error = error_of(lambda: sink_fixture.run(LOG))
     assert isinstance(error, LedgerUnreadable)
     assert f"{copy} cannot be read (it contains number {number})" in str(error)
+
+
+def test_the_error_for_a_record_that_does_not_fit_the_previous_one_has_its_key(sink_fixture: MemorySinkFixture) -> None:
+    sink_fixture.run(SyntheticLog(records=8), goal=StopCondition(until_caught_up=True), snapshot_every=1_000)
+    keys = (key for key in sink_fixture.s3.objects if key.startswith(f"{sink_fixture.root}ledger/"))
+    documents = {key: msgspec.json.decode(gzip.decompress(sink_fixture.s3.get(key))) for key in keys}
+    key = next(key for key, document in documents.items() if any(p.get("kept") for p in partitions_of(document)))
+    for partition in partitions_of(documents[key]):
+        partition.pop("kept", None)
+    sink_fixture.s3.put(key, gzip.compress(msgspec.json.encode(documents[key])))
+    error = error_of(lambda: sink_fixture.run(LOG))
+    assert isinstance(error, LedgerUnreadable)
+    assert f"{key} cannot be read (it does not fit the previous one)" in str(error)
+
+
+def partitions_of(record: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(record.get("partitions", {}).values())
+
+
+@pytest.mark.parametrize("document", [{"format": 5, "sequence": 2}, {"named": []}], ids=["newer", "older"])
+def test_a_record_of_another_format_fences_a_running_driver(
+    sink_fixture: MemorySinkFixture, document: dict[str, Any]
+) -> None:
+    ledger = sink_fixture.ledger_access().ledger
+    sink_fixture.s3.put(ledger.key_of(1), gzip.compress(msgspec.json.encode(document)))
+    for write in (lambda: ledger.check_owner(LedgerState()), lambda: ledger.append(Record(1, 1, "a", "claim", 0))):
+        error = error_of(write)
+        assert isinstance(error, LedgerFenced)
+        assert "another version of s3sink has taken over" in str(error)
+        assert ledger.key_of(1) in str(error)
 
 
 @pytest.mark.parametrize("damage", ["empty", "not gzip", "cut short", "not JSON"])

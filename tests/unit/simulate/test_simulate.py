@@ -249,12 +249,27 @@ def test_blank_lines_are_skipped() -> None:
         ),
         ('{"write": [{"topic": "t", "partition": 0, "offset": 9, "value_base64": "?"}]}', '"value_base64"'),
         ('{"write": [{"topic": "t", "partition": 0, "offset": 9, "value": 1, "value_base64": ""}]}', "set either"),
+        ('{"write": [{"topic": "a/b", "partition": 0, "offset": 9}]}', "'a/b' is not a valid topic name"),
+        (f'{{"write": [{{"topic": "t", "partition": 0, "offset": 9, "value": {"[" * 9999}', "is nested too deeply"),
+        ('{"advanceClockMs": 253402300800000}', "advances the clock beyond 253402300799999 (the end of year 9999)"),
     ],
 )
 def test_an_invalid_line_is_reported_with_its_number(line: str, error: str) -> None:
     with pytest.raises(InvalidSpec, match=r"records, line 3: ") as raised:
         run(sink(), write(record(5)), "", line)
     assert error in str(raised.value)
+
+
+@pytest.mark.parametrize("start", ["-1", "253402300800000", "9" * 30, "x"])
+def test_a_clock_outside_of_the_years_1970_to_9999_is_rejected(start: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main.main(["simulate", "sink.yaml", "--records", "-", "--clock-start-ms", start])
+    assert f"{start!r} is not a time in ms from 0 to 253402300799999" in capsys.readouterr().err
+
+
+def test_standard_input_cannot_be_both_manifest_and_records(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["simulate", "-", "--records", "-"]) == 2
+    assert "standard input cannot be both SINK.yaml and the records" in capsys.readouterr().err
 
 
 def test_a_line_that_is_not_utf_8_is_reported() -> None:

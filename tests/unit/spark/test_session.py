@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from sink_job.api.errors import ConfigurationError
 from sink_job.spark import jars, session
-from sink_job.spark.conf import SparkSettings, spark_conf
+from sink_job.spark.conf import SparkSettings, java_option, spark_conf
 
 
 def conf(sockets: str = "/work/x", **given: str) -> dict[str, str]:
@@ -107,6 +108,21 @@ def test_the_jvm_uses_the_cds_archive_of_its_jars(tmp_path: Path, monkeypatch: p
     archive.parent.mkdir()
     archive.touch()
     assert f"-XX:SharedArchiveFile={archive}" in options()
+
+
+@pytest.mark.parametrize(
+    ("path", "word"),
+    [("/a b", '"-Dx=/a b"'), ('/a"\\b', '"-Dx=/a\\"\\\\b"'), ("/it's", '"-Dx=/it\'s"'), ("/ab", "-Dx=/ab")],
+)
+def test_an_option_with_any_path_is_one_word_of_the_jvms_options(path: str, word: str) -> None:
+    assert java_option(f"-Dx={path}") == word
+    assert shlex.split(word) == [f"-Dx={path}"]
+
+
+def test_the_directories_of_a_session_may_have_spaces() -> None:
+    settings = SparkSettings(app_name="sink", jars=[])
+    properties = spark_conf(settings, Path("/work/my dir"), Path("/work/x"), Path("/conf/x"))
+    assert "-Djava.io.tmpdir=/work/my dir" in shlex.split(properties["spark.driver.extraJavaOptions"])
 
 
 def test_other_jars_have_another_cds_archive(tmp_path: Path) -> None:
