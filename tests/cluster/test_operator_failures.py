@@ -99,6 +99,16 @@ def test_a_driver_with_a_transient_failure_is_restarted_at_once(sink: Operated) 
     assert sink.status["retry"]["failures"] == 1
 
 
+def test_a_restart_ends_the_wait_after_an_infrastructure_failure(sink: Operated) -> None:
+    said = ended(75, "TransientError", "Kafka did not answer")
+    sink.harness.at_start(DRIVER, *[lambda pod: sink.harness.fail(pod, 75, said)] * 2, sink.starts)
+    sink.apply()
+    waiting = sink.wait(lambda found: found.get("status", {}).get("retry", {}).get("failures") == 2, "a back-off")
+    assert "To retry now: kubectl s3sink restart flights" in condition(waiting, "Ready")["message"]
+    sink.annotate(restart="now")
+    sink.wait_ready()
+
+
 def test_an_oom_killed_driver_gets_more_memory(sink: Operated) -> None:
     sizes: list[int] = []
 
