@@ -107,7 +107,7 @@ def recommended(inputs: SizingInputs, *, minimum: int = 0) -> int:
 def start_size(inputs: SizingInputs, bounds: Bounds, state: SizingState, now: int) -> int:
     """Bytes that a sink is started with: what an hour of these inputs would lead to."""
     state = _without_expired(state, now)
-    if bounds.mode is MemoryMode.OFF:
+    if bounds.mode is MemoryMode.DISABLED:
         return bounds.max
     initial = _initial(inputs)
     if bounds.mode is MemoryMode.RECOMMEND:
@@ -122,7 +122,7 @@ def plan(inputs: SizingInputs, bounds: Bounds, state: SizingState, *, current: i
     state = _without_expired(state, now)
     size = recommended(inputs, minimum=state.minimum)
     target = _clamp(size, bounds)
-    capped = bounds.mode is not MemoryMode.OFF and _exceeds(required(inputs), max(current, target), GROW_ABOVE)
+    capped = bounds.mode is not MemoryMode.DISABLED and _exceeds(required(inputs), max(current, target), GROW_ABOVE)
     unchanged = SizingPlan(size=current, recommended=size, state=state, capped=capped)
     if bounds.mode is not MemoryMode.AUTO:
         return replace(unchanged, state=replace(state, low_since=None))

@@ -120,7 +120,7 @@ class ExecutorMode(StrEnum):
 
 
 class MemoryMode(StrEnum):
-    OFF = "Off"
+    DISABLED = "Disabled"
     RECOMMEND = "Recommend"
     AUTO = "Auto"
 

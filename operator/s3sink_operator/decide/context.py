@@ -302,7 +302,7 @@ class Context:
             return None
         spec = self.sink.spec
         if self.is_local and spec.driver.memory is not None:
-            return Bounds(mode=MemoryMode.OFF, min=spec.driver.memory, max=spec.driver.memory)
+            return Bounds(mode=MemoryMode.DISABLED, min=spec.driver.memory, max=spec.driver.memory)
         memory = spec.executor.memory
         return Bounds(mode=memory.mode, min=memory.min, max=memory.max)
 
