@@ -31,6 +31,7 @@ from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.reconcile import Reconciler
 from s3sink_operator.report_client import DirectReportClient, ProxyReportClient
 from s3sink_operator.rollout_tracker import RolloutTracker
+from s3sink_operator.template_check import TemplateChecker
 from s3sink_operator.types import Settings
 from s3sink_operator.workqueue import WorkQueue
 from sink_job.api.quantities import parse_duration
@@ -145,7 +146,7 @@ async def _main(
         rollout = RolloutTracker(template_hash(settings), limit, store, _now)
         store.on_sink = rollout.put
         reconciler = Reconciler(
-            Observer(api, store, reports, PodEventReader(api)),
+            Observer(api, store, reports, PodEventReader(api), TemplateChecker(api, settings)),
             DecisionApplier(api, store, _now),
             settings,
             _now,

@@ -14,10 +14,12 @@ from s3sink_operator.conflicts import ResourceIndex, resources_of
 from s3sink_operator.kube_api import ApiError, KubeApi
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.pod_events import PodEventReader
-from s3sink_operator.spec_cache import SpecCache
+from s3sink_operator.spec_cache import ParsedSink, SpecCache
+from s3sink_operator.template_check import TemplateChecker
 from s3sink_operator.types import (
     Json,
     Observed,
+    ParsedSpec,
     PodEvent,
     Rejection,
     SinkResources,
@@ -80,6 +82,7 @@ class Observer:
     cache: ObjectCache
     report_client: ReportClient
     pod_events: PodEventReader
+    templates: TemplateChecker
     _rejections: dict[SinkKey, tuple[int, dict[tuple[str, str], Rejection]]] = field(default_factory=dict)
     _resources: ResourceIndex = field(default_factory=ResourceIndex)
     _specs: SpecCache = field(default_factory=SpecCache)
@@ -93,8 +96,8 @@ class Observer:
         sink = self.cache.get("S3Sink", *key)
         if sink is None:
             return None
-        parsed = self._specs.parse(sink)
         driver, operation = self._child(key, "driver"), self._child(key, "operation")
+        parsed = await self._checked(sink, self._specs.parse(sink), driver)
         executors = self.cache.executors(key)
         pods = [pod for pod in (driver, operation, *executors) if pod is not None]
         return Observed(
@@ -139,6 +142,7 @@ class Observer:
         """Removes the state of a deleted sink."""
         self._rejections.pop(key, None)
         self._specs.forget(*key)
+        self.templates.forget(*key)
         self._missed_polls.pop(key, None)
 
     def has_unwatched_child(self, key: SinkKey) -> bool:
@@ -164,6 +168,12 @@ class Observer:
             self.cache.on_not_found(kind, key.namespace, name, before)
             if obj is not None:
                 self.cache.on_response({"kind": kind, **obj})
+
+    async def _checked(self, sink: Json, parsed: ParsedSink, driver: Json | None) -> ParsedSink:
+        """The parsed sink; with an error if the API server rejects one of its pod templates."""
+        found = parsed.spec.sink
+        error = "" if found is None else await self.templates.error(sink, found, driver)
+        return replace(parsed, spec=ParsedSpec(sink=None, error=error), reset=None) if error else parsed
 
     def _competitors(self, key: SinkKey) -> Sequence[SinkResources]:
         """The resources of other sinks that may overlap with those of this one."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from devtools.faults.kube_proxy import KubeFaults, Reject, call
+from devtools.kube.client import Json
 from devtools.processes import wait_until
 from s3sink_operator import names
 from tests.support.operator_fixture import CHILD, DRIVER, SINK, TASK, Operated, StartOperator, condition
@@ -45,6 +46,36 @@ def test_a_rejected_pod_template_is_reported_and_an_edit_fixes_it(sink: Operated
     sink.apply(driver={})
     found = sink.wait_ready()
     assert not condition(found, "WriteRejected")
+
+
+@pytest.mark.parametrize(
+    ("section", "template", "said"),
+    [
+        ("driver", {"spec": {"nodeselector": {"disk": "ssd"}}}, 'unknown field "spec.nodeselector"'),
+        (
+            "executor",
+            {"spec": {"tolerations": [{"key": "a", "operatr": "Exists"}]}},
+            'unknown field "spec.tolerations[0].operatr"',
+        ),
+        ("executor", {"metadata": {"lables": {"a": "b"}}}, 'unknown field "metadata.lables"'),
+        ("executor", {"spec": {"tolerations": [{"key": "a", "operator": "Exist"}]}}, "spec.tolerations[0].operator"),
+        ("driver", {"spec": {"containers": [{"name": "s3sink", "env": "a"}]}}, "cannot be handled as a Pod"),
+    ],
+    ids=["unknown in a driver", "unknown in an executor", "unknown in metadata", "invalid value", "wrong type"],
+)
+def test_a_misspelled_field_of_a_pod_template_is_reported_and_the_driver_continues(
+    sink: Operated, section: str, template: Json, said: str
+) -> None:
+    sink.apply(executor={"mode": "Cluster"})
+    sink.wait(lambda found: found.get("status", {}).get("progress", {}).get("phase") == "Starting", "a driver")
+    before = sink.kube.wait("Pod", DRIVER, bool, what="a driver")
+    sections: Json = {"executor": {"mode": "Cluster"}}
+    sections[section] = sections.get(section, {}) | {"podTemplate": template}
+    sink.apply(**sections)
+    message = sink.wait_reason("InvalidSpec")["message"]
+    assert message.startswith(f"spec.{section}.podTemplate: the API server rejects it")
+    assert said in message
+    assert sink.driver["metadata"]["uid"] == before["metadata"]["uid"]
 
 
 def test_an_older_crd_is_reported_and_drivers_run_all_the_same(

@@ -16,6 +16,7 @@ from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.observe import MAX_MISSED_POLLS, MAX_MISSED_POLLS_AT_END, Observer, belongs_to
 from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.report_client import DirectReportClient
+from s3sink_operator.template_check import TemplateChecker
 from s3sink_operator.types import Json, Unreachable
 from tests.operator.fake_cluster import document, report, running
 
@@ -113,7 +114,10 @@ def test_an_unreachable_driver_is_persistent_after_several_missed_polls() -> Non
     store = ObjectCache()
     for each in (cluster.sink, *cluster.things.values()):
         store.on_response(each)
-    observer = Observer(cast("KubeApi", None), store, Answers(), cast("PodEventReader", NoWarnings()))
+    api = cast("KubeApi", None)
+    observer = Observer(
+        api, store, Answers(), cast("PodEventReader", NoWarnings()), TemplateChecker(api, cluster.settings)
+    )
 
     async def looks() -> list[tuple[bool, bool] | None]:
         found = []
