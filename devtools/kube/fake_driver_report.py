@@ -30,6 +30,8 @@ class ReportServer:
         self._thread = threading.Thread(target=self._loop.run_forever, name="reports", daemon=True)
         self._servers: dict[str, asyncio.Server] = {}
         self._bodies: dict[str, bytes | None] = {}
+        self.queries: dict[str, list[str]] = {}
+        """The queries of the polls of each address, oldest first; equal ones in a row once."""
         self._open: dict[str, set[asyncio.StreamWriter]] = {}
         self._reservation, self._net = _reserved_net()
         self._hosts = itertools.count(1)
@@ -89,7 +91,10 @@ class ReportServer:
                 while self._bodies[address] is None:
                     await asyncio.sleep(0.02)
                 body = self._bodies[address] or b""
-                path = head.first[1].split("?")[0]
+                path, _, query = head.first[1].partition("?")
+                asked = self.queries.setdefault(address, [])
+                if asked[-1:] != [query]:
+                    asked.append(query)
                 status = "200 OK" if path == "/report" else "404 Not Found"
                 lines = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
                 writer.write(lines.encode() + body)

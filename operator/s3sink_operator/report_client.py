@@ -10,6 +10,8 @@ import aiohttp
 from s3sink_operator.kube_api import KubeApi, path_of, read_limited
 from s3sink_operator.objects import report_port
 from s3sink_operator.types import Json
+from sink_job.api.enums import StopAction
+from sink_job.api.report import AT_STOP
 
 REPORT_TIMEOUT_S: Final = 3.0
 MAX_REPORT_BYTES: Final = 32 << 20
@@ -22,9 +24,9 @@ class DirectReportClient:
     def __init__(self, http: aiohttp.ClientSession) -> None:
         self._http = http
 
-    async def fetch(self, pod: Json) -> bytes:
+    async def fetch(self, pod: Json, at_stop: StopAction) -> bytes:
         """See `observe.ReportClient`."""
-        url = f"http://{pod['status'].get('podIP', '')}:{report_port(pod)}/report"
+        url = f"http://{pod['status'].get('podIP', '')}:{report_port(pod)}/{_report(at_stop)}"
         try:
             async with self._http.get(
                 url, timeout=aiohttp.ClientTimeout(REPORT_TIMEOUT_S), allow_redirects=False
@@ -42,8 +44,12 @@ class ProxyReportClient:
     def __init__(self, api: KubeApi) -> None:
         self._api = api
 
-    async def fetch(self, pod: Json) -> bytes:
+    async def fetch(self, pod: Json, at_stop: StopAction) -> bytes:
         """See `observe.ReportClient`."""
         meta = pod["metadata"]
-        path = path_of("Pod", meta["namespace"], f"{meta['name']}:{report_port(pod)}", "proxy/report")
+        path = path_of("Pod", meta["namespace"], f"{meta['name']}:{report_port(pod)}", f"proxy/{_report(at_stop)}")
         return await asyncio.wait_for(self._api.raw(path, limit=MAX_REPORT_BYTES), REPORT_TIMEOUT_S)
+
+
+def _report(at_stop: StopAction) -> str:
+    return f"report?{AT_STOP}={at_stop.value}"

@@ -117,7 +117,9 @@ class Observed:
     """One sink and all objects that belong to it, in one reconcile pass.
 
     `reset`: the request in the annotation, None without the annotation. `report`: None without a driver to ask.
-    `competitors`: resources of other sinks that may overlap. `nodes`: whether each node is ready, None if it is gone.
+    `competitors`: resources of other sinks that may overlap. `namespace_terminating`: the namespace is being deleted;
+    only observed with deletionPolicy Publish, when the driver ends. `nodes`: whether each node is ready, None if it is
+    gone.
     """
 
     sink: Json
@@ -132,6 +134,7 @@ class Observed:
     report: Report | Unreachable | None = None
     competitors: Sequence[SinkResources] = ()
     rejections: Sequence[Rejection] = ()
+    namespace_terminating: bool = False
     nodes: Mapping[str, bool | None] = field(default_factory=dict)
     pod_event: PodEvent | None = None
     rollout: RolloutGate = RolloutGate()

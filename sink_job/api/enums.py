@@ -137,6 +137,17 @@ class DeletionPolicy(StrEnum):
     DISCARD = "Discard"
 
 
+class StopAction(StrEnum):
+    """What a driver does at SIGTERM. It is not in the manifest: the operator sends it with its polls."""
+
+    EXIT = "Exit"
+    """End within seconds; open objects stay open."""
+    ASK = "Ask"
+    """Continue until the operator has sent one of the others."""
+    PUBLISH = "Publish"
+    """Publish the open objects and end."""
+
+
 class ResetTo(StrEnum):
     EARLIEST = "Earliest"
     LATEST = "Latest"

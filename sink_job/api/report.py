@@ -26,6 +26,9 @@ Figure = Annotated[int, Field(ge=-_MAX_COUNT, le=_MAX_COUNT)]
 Moment = Annotated[int, Field(ge=0, le=253_402_300_799_999)]
 """A time before the year 10000, the limit of the date format."""
 
+AT_STOP: Final = "atStop"
+"""Query parameter of `/report`: the `StopAction` of the driver, set by the operator."""
+
 TERMINATION_MESSAGE_BYTES: Final = 4096
 """Maximum size of a termination message in Kubernetes."""
 MAX_POSITIONS: Final = 20
@@ -158,6 +161,7 @@ class FinalReport(ReportModel):
         list[PositionReport], Field(description="Positions of some topic-partitions: of the failure, then by lag.")
     ] = []
     partitions: Annotated[Count, Field(description="Number of topic-partitions.")] = 0
+    published: Annotated[bool, Field(description="The driver published all open objects before it ended.")] = False
     failure: Failure | None = None
 
     def termination_message(self) -> str:
@@ -232,6 +236,7 @@ class Report(ReportModel):
     rounds: Timing = Timing()
     publishes: Timing = Timing()
     memory: MemoryReport = MemoryReport()
+    published: Annotated[bool, Field(description="The driver published all open objects before it ended.")] = False
     failure: Failure | None = None
 
     @field_validator("partitions")
@@ -253,6 +258,7 @@ class Report(ReportModel):
             open_objects=self.memory.open_objects,
             positions=self._positions(),
             partitions=len(self.partitions),
+            published=self.published,
             failure=self.failure,
         )
 

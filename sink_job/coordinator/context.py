@@ -28,7 +28,7 @@ class CoordinatorContext:
     `hanging_after_ms` is the age at which an open transaction is reported as hanging. `store_clock` returns the store's
     clock in ms as of its last response, None if the host's clock is not compared with it. `steady_clock` returns ms
     from an arbitrary start; setting the host's clock does not affect it. `stop` is set when the driver has to end;
-    pauses wait on it.
+    pauses wait on it. With `publish_at_stop` it publishes its open objects before it ends.
     """
 
     s3: S3Settings
@@ -47,6 +47,7 @@ class CoordinatorContext:
     store_clock: Callable[[], int | None] = lambda: None
     steady_clock: Callable[[], int] | None = None
     stop: threading.Event = field(default_factory=threading.Event)
+    publish_at_stop: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,6 +55,12 @@ class Coordinator:
         self.context.stop.set()
         self.context.engine.cancel()
 
+    def publish_and_stop(self) -> None:
+        """Ends the run as `stop`, then publishes the open objects without Spark. Records of the round that this ends
+        are not published."""
+        self.context.publish_at_stop.set()
+        self.stop()
+
     def run(self) -> None:
         """Runs until the stop condition holds or `stop` is called.
 

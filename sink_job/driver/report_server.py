@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import NamedTuple, Self
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, parse_qsl
 
 from sink_job.api.errors import ConfigurationError
 
@@ -39,16 +39,19 @@ class Answer(NamedTuple):
 
 
 Routes = Mapping[str, Callable[[], Answer]]
+Parameters = Mapping[str, Callable[[str], object]]
+"""Called with the values of query parameters by their names. Unknown parameters are ignored."""
 
 
 class ReportServer:
     """Listens while the context is active. Each route is called in its own thread."""
 
-    def __init__(self, host: str, port: int, routes: Routes) -> None:
+    def __init__(self, host: str, port: int, routes: Routes, parameters: Parameters | None = None) -> None:
         """`port` 0: any free port, see `address`. Raises ConfigurationError if it cannot listen on the address."""
 
         class Handler(_Handler):
             answers = routes
+            called_with = parameters or {}
 
         try:
             self._server = _Server((host, port), Handler)
@@ -82,6 +85,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     answers: Routes
+    called_with: Parameters
     timeout = 10  # s without data until the connection is closed
     server_version = "s3sink"
     sys_version = ""
@@ -95,6 +99,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self, *, body: bool = True) -> None:
         path, _, query = self.path.partition("?")
         route = self.answers.get(path)
+        for name, value in parse_qsl(query) if route else ():
+            if name in self.called_with:
+                self.called_with[name](value)
         answer = (
             _awaited(route, _wait_s(query)) if route else Answer(404, TEXT, f"try {', '.join(self.answers)}\n".encode())
         )

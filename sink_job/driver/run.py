@@ -24,7 +24,7 @@ from rich.console import Console
 
 from sink_job.api import memory_budget
 from sink_job.api.errors import SinkError, TooManyExecutorFailures, TransientError
-from sink_job.api.report import Failure, Report, RunState
+from sink_job.api.report import AT_STOP, Failure, Report, RunState
 from sink_job.api.spec import IsolationLevel, Sink
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
@@ -38,6 +38,7 @@ from sink_job.driver.process_memory import peak_rss
 from sink_job.driver.report_server import JSON, TEXT, Answer, ReportServer, Routes
 from sink_job.driver.secret_registry import SECRETS
 from sink_job.driver.signals import StopSignals
+from sink_job.driver.stop_instruction import StopInstruction
 from sink_job.kafka.admin import JavaKafkaAdmin
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.kafka.record_times import RecordTimes
@@ -107,6 +108,7 @@ class _Run:
         self.properties = KafkaProperties.of(sink.spec.kafka, options.secret_dirs)
         self.s3_settings = S3Settings.of(sink.spec.s3, options.secret_dirs)
         self.heartbeat = Heartbeat()
+        self.stop_instruction = StopInstruction()
         self.progress = Progress(sink, _clock, slots=self.cores, observer=self.heartbeat.beat)
         self.spark_context: Any = None  # None before the start of Spark
         self.is_starting_spark = False
@@ -219,6 +221,7 @@ class _Run:
         coordinator = Coordinator(self.sink, self._context(engine, admin), self.options.goal, self.progress)
         self.signals.on_stop(coordinator.stop)
         self.signals.on_stop(admin.close, after_s=3)
+        self.signals.publish_if(self.stop_instruction, partial(_publish_and_stop, self.progress, coordinator))
         if not self.signals.begin():
             return
         stack.enter_context(self._console())
@@ -264,7 +267,9 @@ class _Run:
 
     def _serve(self, stack: ExitStack, s3: S3Client) -> None:
         if self.options.http is not None:
-            stack.enter_context(ReportServer(*self.options.http, self._routes(s3)))
+            stack.enter_context(
+                ReportServer(*self.options.http, self._routes(s3), {AT_STOP: self.stop_instruction.set})
+            )
 
     def _routes(self, s3: S3Client) -> Routes:
         collector = metrics.ReportCollector(
@@ -317,6 +322,11 @@ class _Run:
             if known := [stage for stage in stages if stage]:
                 return console.TaskCount(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))
         return None
+
+
+def _publish_and_stop(progress: Progress, coordinator: Coordinator) -> None:
+    progress.stopping()
+    coordinator.publish_and_stop()
 
 
 def usual_cores() -> int:

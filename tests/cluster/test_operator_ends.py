@@ -11,8 +11,10 @@ import pytest
 
 from devtools.faults.kube_proxy import KubeFaults, Reject, call
 from devtools.kube.client import Json
+from devtools.kube.fake_driver_report import ReportServer
 from devtools.processes import wait_until
 from s3sink_operator import names
+from sink_job.api.report import FinalReport
 from tests.support.operator_fixture import CHILD, DRIVER, SINK, TASK, Operated, StartOperator, condition
 
 pytestmark = pytest.mark.cluster
@@ -214,6 +216,36 @@ def test_a_sink_is_removed_with_its_terminating_namespace(sink: Operated, policy
     sink.kube.delete("Namespace", str(sink.kube.namespace))
     sink.kube.delete("S3Sink", SINK)
     wait_until(lambda: sink.kube.find("S3Sink", SINK) is None, "the sink is gone", seconds=30)
+
+
+def test_a_driver_publishes_at_sigterm_in_a_terminating_namespace(sink: Operated, reports: ReportServer) -> None:
+    """As the namespace's controller does it since 1.33: pods are deleted before everything else."""
+    pod = sink.started(deletionPolicy="Publish")
+    asked = reports.queries[pod["status"]["podIP"]]
+    assert asked[-1:] == ["atStop=Ask"]
+    sink.harness.stick(DRIVER)
+    sink.kube.delete("Namespace", str(sink.kube.namespace))
+    sink.kube.delete("Pod", DRIVER)
+    wait_until(lambda: asked[-1:] == ["atStop=Publish"], "the driver is asked to publish", seconds=20)
+    assert "publishes the open objects" in sink.wait_reason("NamespaceTerminating")["message"]
+    sink.harness.succeed(DRIVER, FinalReport(published=True).termination_message())
+    sink.wait(lambda found: found["status"].get("published"), "the publication is in the status")
+    sink.harness.remove(DRIVER)
+    sink.kube.delete("S3Sink", SINK)
+    wait_until(lambda: sink.kube.find("S3Sink", SINK) is None, "the sink is gone", seconds=30)
+    ended = [each for each in sink.events() if each["reason"] == "FinalizerRemoved"]
+    assert [each["message"] for each in ended] in ([], ["no objects are open"])  # no event in a terminating namespace
+
+
+def test_a_restart_does_not_publish(sink: Operated, reports: ReportServer) -> None:
+    pod = sink.started(deletionPolicy="Publish")
+    asked = reports.queries[pod["status"]["podIP"]]
+    sink.harness.stick(DRIVER)
+    sink.annotate(restart="now")
+    wait_until(lambda: asked[-1:] == ["atStop=Exit"], "the driver is asked to exit", seconds=20)
+    assert "atStop=Publish" not in asked
+    sink.harness.end(DRIVER)
+    sink.next_driver(pod)
 
 
 def test_a_re_created_sink_waits_for_the_children_of_the_old_one(sink: Operated) -> None:

@@ -121,6 +121,7 @@ class Cluster:
     log: list[str] = field(default_factory=list)
     events: list[tuple[str, str]] = field(default_factory=list)
     gone: bool = False
+    namespace_terminating: bool = False
     load: MemoryReport = field(default_factory=lambda: LOAD)
     _uids: int = 0
 
@@ -167,6 +168,7 @@ class Cluster:
             executors=self.executors if self.executors is not None else self._usual_executors(),
             report=self.report if self.driver is not None else None,
             competitors=self.others,
+            namespace_terminating=self.namespace_terminating,
             rejections=self.rejections,
             nodes=self.nodes,
             rollout=self.rollout,

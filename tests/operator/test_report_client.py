@@ -18,6 +18,7 @@ from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.report_client import DirectReportClient
 from s3sink_operator.template_check import TemplateChecker
 from s3sink_operator.types import Json, Unreachable
+from sink_job.api.enums import StopAction
 from tests.operator.fake_cluster import document, report, running
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -38,7 +39,7 @@ def fetched(handler: Handler) -> bytes:
             ports = [{"name": "report", "containerPort": port}]
             pod: Json = {"status": {"podIP": "127.0.0.1"}, "spec": {"containers": [{"ports": ports}]}}
             async with aiohttp.ClientSession() as http:
-                return await DirectReportClient(http).fetch(pod)
+                return await DirectReportClient(http).fetch(pod, StopAction.EXIT)
         finally:
             await runner.cleanup()
 
@@ -102,7 +103,7 @@ def test_an_unreachable_driver_is_persistent_after_several_missed_polls() -> Non
     answers: list[str | None] = [None, "", None, *[None] * (MAX_MISSED_POLLS_AT_END - 1)]
 
     class Answers:
-        async def fetch(self, pod: Json) -> bytes:
+        async def fetch(self, pod: Json, at_stop: StopAction) -> bytes:
             if answers.pop(0) is None:
                 raise TimeoutError
             return report().model_dump_json(by_alias=True).encode()

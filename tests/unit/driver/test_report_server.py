@@ -109,3 +109,12 @@ def test_a_request_without_a_wait_is_answered_at_once(query: str) -> None:
     with server:
         assert ask(server, f"/readyz{query}")[0] == 503
     assert left == [READY]
+
+
+def test_a_query_parameter_reaches_its_function_and_others_are_ignored() -> None:
+    given: list[str] = []
+    routes = {"/report": lambda: Answer(200, JSON, b"{}")}
+    with ReportServer("127.0.0.1", 0, routes, {"atStop": given.append}) as server:
+        assert ask(server, "/report?atStop=Ask&pretty=1")[0] == 200
+        assert ask(server, "/elsewhere?atStop=Exit")[0] == 404
+    assert given == ["Ask"]
