@@ -27,6 +27,7 @@ from s3sink_operator.kube_api import ApiError, KubeApi
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.objects import template_hash
 from s3sink_operator.observe import Observer, ReportClient
+from s3sink_operator.owner_check import OwnerChecker
 from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.reconcile import Reconciler
 from s3sink_operator.report_client import DirectReportClient, ProxyReportClient
@@ -146,7 +147,14 @@ async def _main(
         rollout = RolloutTracker(template_hash(settings), limit, store, _now)
         store.on_sink = rollout.put
         reconciler = Reconciler(
-            Observer(api, store, reports, PodEventReader(api), TemplateChecker(api, settings)),
+            Observer(
+                api,
+                store,
+                reports,
+                PodEventReader(api),
+                TemplateChecker(api, settings),
+                OwnerChecker(api, settings.cluster_id),
+            ),
             DecisionApplier(api, store, _now),
             settings,
             _now,

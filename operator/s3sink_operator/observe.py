@@ -15,6 +15,7 @@ from s3sink_operator.conflicts import ResourceIndex, resources_of
 from s3sink_operator.decide.stop_action import has_publish_policy, stop_action
 from s3sink_operator.kube_api import ApiError, KubeApi
 from s3sink_operator.object_cache import ObjectCache, SinkKey
+from s3sink_operator.owner_check import OwnerChecker
 from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.spec_cache import ParsedSink, SpecCache
 from s3sink_operator.template_check import TemplateChecker
@@ -87,6 +88,7 @@ class Observer:
     report_client: ReportClient
     pod_events: PodEventReader
     templates: TemplateChecker
+    owners: OwnerChecker
     _rejections: dict[SinkKey, tuple[int, dict[tuple[str, str], Rejection]]] = field(default_factory=dict)
     _resources: ResourceIndex = field(default_factory=ResourceIndex)
     _specs: SpecCache = field(default_factory=SpecCache)
@@ -123,6 +125,7 @@ class Observer:
             namespace_terminating=namespace_terminating,
             rejections=tuple(self._current_rejections(key, sink).values()),
             nodes=self._node_readiness(pods),
+            owner=await self.owners.owner(sink, [pod for pod in (driver, operation) if pod is not None]),
             pod_event=await self._pod_event(driver or operation),
         )
 

@@ -74,6 +74,11 @@ class PodFailure:
         """Last round of the driver in the ledger, if known."""
         return None if self.report is None else self.report.round
 
+    @property
+    def owner(self) -> str | None:
+        """The owner that an OwnershipConflict names."""
+        return None if self.report is None or self.report.failure is None else self.report.failure.owner
+
 
 def termination_failure(pod: Json) -> PodFailure | None:
     """How the process of the pod terminated; None while it runs or may still start.

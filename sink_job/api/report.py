@@ -12,7 +12,7 @@ from typing import Annotated, Final, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic.alias_generators import to_camel
 
-from sink_job.api.errors import DataError, SinkError
+from sink_job.api.errors import DataError, OwnershipConflict, SinkError
 
 _MAX_TOPIC_LENGTH = 249
 _MAX_COUNT = 2**63 - 1
@@ -128,6 +128,7 @@ class Failure(ReportModel):
     topic: str | None = None
     partition: int | None = None
     offset: Count | None = None
+    owner: Annotated[str | None, Field(description="With OwnershipConflict: cluster/namespace/name/sinkId.")] = None
 
     @classmethod
     def of(cls, error: BaseException) -> Self:
@@ -138,6 +139,8 @@ class Failure(ReportModel):
         failure = cls(reason=error.reason, message=str(error), exit_code=error.exit_code)
         if isinstance(error, DataError):
             failure.topic, failure.partition, failure.offset = error.topic, error.partition, error.offset
+        if isinstance(error, OwnershipConflict):
+            failure.owner = error.owner
         return failure
 
 

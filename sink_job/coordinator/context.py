@@ -55,13 +55,15 @@ class StopCondition:
     """When the run ends: never, or with `until_caught_up` after the records up to the log ends at the start.
 
     `publish_open` then also closes and publishes the open objects. `publish_open` alone reads nothing and does only
-    that; it creates no ledger. `take_over` takes a prefix or a ledger from its owner. `start_new_ledger` continues
+    that; it creates no ledger. `take_over` takes a prefix or a ledger from any owner, `take_over_from` from this
+    one, after fencing it. `start_new_ledger` continues
     where a ledger was lost.
     """
 
     until_caught_up: bool = False
     publish_open: bool = False
     take_over: bool = False
+    take_over_from: Owner | None = None
     start_new_ledger: bool = False
 
     @property

@@ -76,7 +76,7 @@ class StopSignals:
             _run(step)
 
     def publish_if(self, instruction: StopInstruction, publish: Callable[[], object]) -> None:
-        """Registers `publish`, which replaces the steps of `on_stop` if `instruction` says so at a signal."""
+        """Registers `publish`, which replaces the steps of `on_stop` if `instruction` is Publish at a signal."""
         with self._lock:
             self._instruction, self._publish = instruction, publish
 

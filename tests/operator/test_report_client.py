@@ -14,6 +14,7 @@ from s3sink_operator import report_client
 from s3sink_operator.kube_api import KubeApi
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.observe import MAX_MISSED_POLLS, MAX_MISSED_POLLS_AT_END, Observer, belongs_to
+from s3sink_operator.owner_check import OwnerChecker
 from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.report_client import DirectReportClient
 from s3sink_operator.template_check import TemplateChecker
@@ -117,7 +118,12 @@ def test_an_unreachable_driver_is_persistent_after_several_missed_polls() -> Non
         store.on_response(each)
     api = cast("KubeApi", None)
     observer = Observer(
-        api, store, Answers(), cast("PodEventReader", NoWarnings()), TemplateChecker(api, cluster.settings)
+        api,
+        store,
+        Answers(),
+        cast("PodEventReader", NoWarnings()),
+        TemplateChecker(api, cluster.settings),
+        OwnerChecker(api, "c1"),
     )
 
     async def looks() -> list[tuple[bool, bool] | None]:

@@ -16,7 +16,7 @@ from sink_job.driver.stop_instruction import StopInstruction
 TIMEOUT_S = 20
 
 
-def steps_at_sigterm(instruction: StopInstruction, *, begun: bool = True, answer: str | None = None) -> str:
+def steps_at_sigterm(instruction: StopInstruction, *, started: bool = True, answer: str | None = None) -> str:
     """The step that SIGTERM runs: `stop` or `publish`. `answer`: of the operator, after the signal."""
     ran: list[str] = []
     done = threading.Event()
@@ -28,7 +28,7 @@ def steps_at_sigterm(instruction: StopInstruction, *, begun: bool = True, answer
     with StopSignals() as signals:
         signals.on_stop(lambda: step("stop"))
         signals.publish_if(instruction, lambda: step("publish"))
-        if begun:
+        if started:
             signals.begin()
         os.kill(os.getpid(), signal.SIGTERM)
         if answer is not None:
@@ -59,7 +59,7 @@ def test_a_driver_without_an_answer_stops(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_driver_that_has_not_claimed_the_ledger_stops_at_once() -> None:
     instruction = StopInstruction()
     instruction.set("Ask")
-    assert steps_at_sigterm(instruction, begun=False) == "stop"
+    assert steps_at_sigterm(instruction, started=False) == "stop"
 
 
 def test_the_first_answer_after_the_signal_counts() -> None:
