@@ -146,7 +146,17 @@ class SimulatedS3(S3Client):
 
     # -- objects -----------------------------------------------------------------------------------------------------
 
-    def put(self, key: str, body: Body, *, only_if_absent: bool = False, content_type: str | None = None) -> PutResult:
+    def put(
+        self,
+        key: str,
+        body: Body,
+        *,
+        only_if_absent: bool = False,
+        if_match: str | None = None,
+        content_type: str | None = None,
+    ) -> PutResult:
+        if if_match is not None:
+            raise NotImplementedError("the simulated store has no If-Match: no simulated sink takes over")
         data = bytes(ChunkedBody(body).read())
         what = f"put {key}" if not only_if_absent else f"put-if-absent {key}"
         return self._call(

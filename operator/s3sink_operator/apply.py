@@ -137,7 +137,7 @@ class DecisionApplier:
 
     def _creating(self, manifest: Json) -> Write:
         async def write() -> None:
-            self.cache.on_response({"kind": manifest["kind"], **await self.api.create(manifest)})
+            self.cache.on_response({"kind": manifest["kind"], **await self.api.create(manifest, strict=True)})
 
         return write
 

@@ -159,8 +159,8 @@ def conflict_message(mine: SinkResources, found: SinkConflict) -> str:
         )
     return (
         f"{resource} belongs to the older sink {owner}; {mine.full_name} does not run. Remove the shared resource from "
-        "one of the sinks or delete one of them. bucket, topicsDir, groupId and sinkId are immutable: re-create this "
-        "sink with other values"
+        f"one of the sinks, or delete one of them: once {owner} is deleted, this sink takes over what it owned in "
+        "the bucket. bucket, topicsDir, groupId and sinkId are immutable: re-create this sink with other values"
     )
 
 

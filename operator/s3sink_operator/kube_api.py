@@ -104,10 +104,12 @@ class KubeApi:
             content="application/apply-patch+yaml",
         )
 
-    async def create(self, manifest: Json) -> Json:
-        """Creates an object; 409 if the name exists."""
+    async def create(self, manifest: Json, *, dry_run: bool = False, strict: bool = False) -> Json:
+        """Creates an object; 409 if the name exists. With `dry_run` the API server only checks it; with `strict` it
+        rejects unknown and duplicate fields with 400."""
         meta = manifest["metadata"]
         query = {"fieldManager": FIELD_MANAGER}
+        query |= ({"dryRun": "All"} if dry_run else {}) | ({"fieldValidation": "Strict"} if strict else {})
         return await self._call("POST", manifest["kind"], meta.get("namespace"), query=query, body=manifest)
 
     async def replace(self, manifest: Json) -> Json:
@@ -173,7 +175,7 @@ class KubeApi:
         content: str = "application/json",
     ) -> Json:
         path = path_of(kind, namespace, name, subresource)
-        if method != "GET" and kind not in _UNCOUNTED:
+        if method != "GET" and kind not in _UNCOUNTED and "dryRun" not in (query or {}):
             API_WRITES.labels(kind=kind if not subresource else f"{kind}/{subresource}", verb=method.lower()).inc()
         answer = await self._send(method, f"{path}?{urlencode(query)}" if query else path, body, content)
         found: Json = json.loads(answer) if answer else {}

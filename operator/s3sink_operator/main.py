@@ -29,11 +29,13 @@ from s3sink_operator.kube_api import ApiError, KubeApi
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.objects import template_hash
 from s3sink_operator.observe import Observer, ReportClient
+from s3sink_operator.owner_check import OwnerChecker
 from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.reconcile import Reconciler
 from s3sink_operator.report_client import DirectReportClient, ProxyReportClient
 from s3sink_operator.rollout_tracker import RolloutTracker
 from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults, read_config
+from s3sink_operator.template_check import TemplateChecker
 from s3sink_operator.types import Settings
 from s3sink_operator.workqueue import WorkQueue
 from sink_job.api.quantities import parse_duration
@@ -185,7 +187,15 @@ async def _main(
         rollout = RolloutTracker(template_hash(settings), limit, store, _now)
         store.on_sink = rollout.put
         reconciler = Reconciler(
-            Observer(api, store, reports, PodEventReader(api), settings.sink_defaults),
+            Observer(
+                api,
+                store,
+                reports,
+                PodEventReader(api),
+                TemplateChecker(api, settings),
+                OwnerChecker(api, settings.cluster_id),
+                settings.sink_defaults,
+            ),
             DecisionApplier(api, store, _now),
             settings,
             _now,

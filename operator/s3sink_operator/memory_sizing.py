@@ -163,7 +163,7 @@ def recommended(inputs: SizingInputs, *, minimum: int = 0) -> int:
 def start_size(inputs: SizingInputs, bounds: Bounds, state: SizingState, now: int) -> int:
     """Bytes that a sink is started with: what an hour of these inputs would lead to."""
     state = _without_expired(state, now)
-    if bounds.mode is MemoryMode.OFF:
+    if bounds.mode is MemoryMode.DISABLED:
         return bounds.max
     initial = _initial(inputs)
     if bounds.mode is MemoryMode.RECOMMEND:
@@ -180,7 +180,7 @@ def plan(
     state = _without_expired(state, now)
     size = recommended(inputs, minimum=state.minimum)
     target = _clamp(size, bounds)
-    capped = bounds.mode is not MemoryMode.OFF and _exceeds(required(inputs), max(current, target), GROW_ABOVE)
+    capped = bounds.mode is not MemoryMode.DISABLED and _exceeds(required(inputs), max(current, target), GROW_ABOVE)
     unchanged = SizingPlan(size=current, recommended=size, state=state, capped=capped)
     if (edited := _edited_bounds(bounds, current)) is not None:
         size, reason = edited
@@ -206,7 +206,7 @@ def _edited_bounds(bounds: Bounds, current: int) -> tuple[int, str] | None:
     """The size and the reason of a change that the bounds require at once, whatever the inputs are."""
     if current > bounds.max:
         return bounds.max, f"shrink: spec.executor.memory.max is {format_size(bounds.max)}"
-    if bounds.mode is MemoryMode.OFF and current < bounds.max:
+    if bounds.mode is MemoryMode.DISABLED and current < bounds.max:
         return bounds.max, f"grow: spec.executor.memory.max is {format_size(bounds.max)}, and sizing is off"
     if current < bounds.min:
         return bounds.min, f"grow: spec.executor.memory.min is {format_size(bounds.min)}"

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from pydantic import ValidationError
 
-from s3sink_operator import names
+from s3sink_operator import names, pod_failures
 from s3sink_operator.conflicts import ResourceIndex, resources_of
+from s3sink_operator.decide.stop_action import has_publish_policy, stop_action
 from s3sink_operator.kube_api import ApiError, KubeApi
 from s3sink_operator.object_cache import ObjectCache, SinkKey
+from s3sink_operator.owner_check import OwnerChecker
 from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
-from s3sink_operator.spec_cache import SpecCache
+from s3sink_operator.spec_cache import ParsedSink, SpecCache
+from s3sink_operator.template_check import TemplateChecker
 from s3sink_operator.types import (
     Json,
     Observed,
+    ParsedSpec,
     PodEvent,
     Rejection,
     SinkResources,
@@ -28,6 +33,7 @@ from s3sink_operator.types import (
     label,
     uid_of,
 )
+from sink_job.api.enums import StopAction
 from sink_job.api.report import Report
 
 CHILDREN: Final[Mapping[str, tuple[str, str]]] = {
@@ -73,9 +79,10 @@ def belongs_to(report: Report, sink: Json) -> bool:
 
 
 class ReportClient(Protocol):
-    """Fetches the report of a driver. Raises OSError, TimeoutError or ApiError."""
+    """Fetches the report of a driver, and sets what the driver does at SIGTERM. Raises OSError, TimeoutError or
+    ApiError."""
 
-    async def fetch(self, pod: Json) -> bytes:
+    async def fetch(self, pod: Json, at_stop: StopAction) -> bytes:
         """The response of `/report`."""
         ...
 
@@ -88,11 +95,14 @@ class Observer:
     cache: ObjectCache
     report_client: ReportClient
     pod_events: PodEventReader
+    templates: TemplateChecker
+    owners: OwnerChecker
     defaults: SinkDefaults = NO_DEFAULTS
     _rejections: dict[SinkKey, tuple[int, dict[tuple[str, str], Rejection]]] = field(default_factory=dict)
     _resources: ResourceIndex = field(default_factory=ResourceIndex)
     _specs: SpecCache = field(init=False)
     _missed_polls: dict[SinkKey, int] = field(default_factory=dict)
+    _terminating_namespaces: dict[SinkKey, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._specs = SpecCache(self.defaults)
@@ -105,8 +115,11 @@ class Observer:
         sink = self.cache.get("S3Sink", *key)
         if sink is None:
             return None
-        parsed = self._specs.parse(sink)
         driver, operation = self._child(key, "driver"), self._child(key, "operation")
+        parsed = await self._checked(sink, self._specs.parse(sink), driver)
+        namespace_terminating = await self._is_namespace_terminating(key, sink, driver)
+        if namespace_terminating or (driver is not None and is_terminating(driver) and has_publish_policy(sink)):
+            await self._answer_stopping(sink, driver, namespace_terminating=namespace_terminating)
         executors = self.cache.executors(key)
         pods = [pod for pod in (driver, operation, *executors) if pod is not None]
         return Observed(
@@ -121,8 +134,10 @@ class Observer:
             executors=executors,
             report=self._with_persistence(key, await self._fetch_report(sink, driver)),
             competitors=self._competitors(key),
+            namespace_terminating=namespace_terminating,
             rejections=tuple(self._current_rejections(key, sink).values()),
             nodes=self._node_readiness(pods),
+            owner=await self.owners.owner(sink, [pod for pod in (driver, operation) if pod is not None]),
             pod_event=await self._pod_event(driver or operation),
         )
 
@@ -151,6 +166,8 @@ class Observer:
         """Removes the state of a deleted sink."""
         self._rejections.pop(key, None)
         self._specs.forget(*key)
+        self.templates.forget(*key)
+        self._terminating_namespaces.pop(key, None)
         self._missed_polls.pop(key, None)
 
     def has_unwatched_child(self, key: SinkKey) -> bool:
@@ -176,6 +193,12 @@ class Observer:
             self.cache.on_not_found(kind, key.namespace, name, before)
             if obj is not None:
                 self.cache.on_response({"kind": kind, **obj})
+
+    async def _checked(self, sink: Json, parsed: ParsedSink, driver: Json | None) -> ParsedSink:
+        """The parsed sink; with an error if the API server rejects one of its pod templates."""
+        found = parsed.spec.sink
+        error = "" if found is None else await self.templates.error(sink, found, driver)
+        return replace(parsed, spec=ParsedSpec(sink=None, error=error), reset=None) if error else parsed
 
     def _competitors(self, key: SinkKey) -> Sequence[SinkResources]:
         """The resources of other sinks that may overlap with those of this one."""
@@ -212,13 +235,43 @@ class Observer:
         missed = self._missed_polls[key] = self._missed_polls.get(key, 0) + 1
         return replace(report, persistent=missed >= MAX_MISSED_POLLS, overdue=missed >= MAX_MISSED_POLLS_AT_END)
 
+    async def _is_namespace_terminating(self, key: SinkKey, sink: Json, driver: Json | None) -> bool:
+        """Whether the namespace is terminating, for a sink with deletionPolicy Publish whose driver is being deleted.
+
+        A dry run needs no permission on namespaces: in a terminating one the API server rejects every creation.
+        """
+        if self._terminating_namespaces.get(key) == uid_of(sink):
+            return True
+        if driver is None or not is_terminating(driver) or not has_publish_policy(sink):
+            return False
+        meta = {"generateName": f"{key.name}-s3sink-check-", "namespace": key.namespace}
+        try:
+            await self.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}, dry_run=True)
+        except ApiError as error:
+            if not pod_failures.is_terminating_namespace_message(error.status, error.message):
+                return False
+            self._terminating_namespaces[key] = uid_of(sink)
+            return True
+        return False
+
+    async def _answer_stopping(self, sink: Json, driver: Json | None, *, namespace_terminating: bool) -> None:
+        """Sends a driver that is being deleted what it does. Without success it is sent again in the next pass."""
+        if driver is None or not is_controlled(driver, uid_of(sink)) or pod_failures.termination_failure(driver):
+            return
+        if not is_terminating(driver) or driver.get("status", {}).get("phase") != "Running":
+            return
+        with contextlib.suppress(OSError, TimeoutError, ApiError):
+            action = stop_action(sink, driver, namespace_terminating=namespace_terminating)
+            await self.report_client.fetch(driver, action)
+
     async def _fetch_report(self, sink: Json, driver: Json | None) -> Report | Unreachable | None:
         if driver is None or is_terminating(driver) or not is_controlled(driver, uid_of(sink)):
             return None
         if driver.get("status", {}).get("phase") != "Running":
             return None
         try:
-            report = Report.model_validate_json(await self.report_client.fetch(driver))
+            action = stop_action(sink, driver, namespace_terminating=False)
+            report = Report.model_validate_json(await self.report_client.fetch(driver, action))
         except (OSError, TimeoutError, ApiError) as error:
             return Unreachable(message=str(error) or type(error).__name__)
         except ValidationError as error:

@@ -74,6 +74,11 @@ class PodFailure:
         """Last round of the driver in the ledger, if known."""
         return None if self.report is None else self.report.round
 
+    @property
+    def owner(self) -> str | None:
+        """The owner that an OwnershipConflict names."""
+        return None if self.report is None or self.report.failure is None else self.report.failure.owner
+
 
 def termination_failure(pod: Json) -> PodFailure | None:
     """How the process of the pod terminated; None while it runs or may still start.
@@ -184,7 +189,18 @@ def api_rejection(rejection: Rejection) -> PodFailure:
 
 def is_namespace_terminating(rejection: Rejection) -> bool:
     """Whether the namespace is terminating: no object can be created in it."""
-    return rejection.status == 403 and "because it is being terminated" in rejection.message
+    return is_terminating_namespace_message(rejection.status, rejection.message)
+
+
+def is_terminating_namespace_message(status: int, message: str) -> bool:
+    """Whether a response of the API server rejects a creation because the namespace is terminating."""
+    return status == 403 and "because it is being terminated" in message
+
+
+def has_published(pod: Json) -> bool:
+    """Whether the process of the pod has published all open objects before it ended."""
+    report = final_report(pod)
+    return report is not None and report.published and report.failure is None
 
 
 def final_report(pod: Json) -> FinalReport | None:

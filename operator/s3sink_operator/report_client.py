@@ -15,6 +15,8 @@ from s3sink_operator.kube_api import KubeApi, path_of, read_limited
 from s3sink_operator.names import REPORT_TOKEN_ANNOTATION
 from s3sink_operator.objects import report_port
 from s3sink_operator.types import Json, annotation
+from sink_job.api.enums import StopAction
+from sink_job.api.report import AT_STOP
 
 REPORT_TIMEOUT_S: Final = 3.0
 MAX_REPORT_BYTES: Final = 32 << 20
@@ -27,9 +29,9 @@ class DirectReportClient:
     def __init__(self, http: aiohttp.ClientSession) -> None:
         self._http = http
 
-    async def fetch(self, pod: Json) -> bytes:
+    async def fetch(self, pod: Json, at_stop: StopAction) -> bytes:
         """See `observe.ReportClient`."""
-        url = f"http://{pod['status'].get('podIP', '')}:{report_port(pod)}/report"
+        url = f"http://{pod['status'].get('podIP', '')}:{report_port(pod)}/{_report(at_stop)}"
         try:
             token = annotation(pod, REPORT_TOKEN_ANNOTATION)
             headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -49,10 +51,14 @@ class ProxyReportClient:
     def __init__(self, api: KubeApi) -> None:
         self._api = api
 
-    async def fetch(self, pod: Json) -> bytes:
+    async def fetch(self, pod: Json, at_stop: StopAction) -> bytes:
         """See `observe.ReportClient`."""
         meta = pod["metadata"]
-        path = path_of("Pod", meta["namespace"], f"{meta['name']}:{report_port(pod)}", "proxy/report")
+        path = path_of("Pod", meta["namespace"], f"{meta['name']}:{report_port(pod)}", f"proxy/{_report(at_stop)}")
         if (token := annotation(pod, REPORT_TOKEN_ANNOTATION)) is not None:
-            path += f"?{urlencode({'token': token})}"  # the API server removes the header Authorization
+            path += f"&{urlencode({'token': token})}"  # the API server removes the header Authorization
         return await asyncio.wait_for(self._api.raw(path, limit=MAX_REPORT_BYTES), REPORT_TIMEOUT_S)
+
+
+def _report(at_stop: StopAction) -> str:
+    return f"report?{AT_STOP}={at_stop.value}"

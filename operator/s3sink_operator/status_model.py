@@ -261,6 +261,10 @@ class Retry(StatusModel):
     """Restart annotation of the failed pod."""
     operation_hash: str | None = None
     """Hash of the failed operation."""
+    owner: str | None = None
+    """With OwnershipConflict: the owner."""
+    take_over: str | None = None
+    """Owner that the failed pod was to take over from."""
 
 
 class ResetPosition(StatusModel):

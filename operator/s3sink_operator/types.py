@@ -76,6 +76,25 @@ class Rejection:
     at_ms: int
 
 
+class OwnerState(StrEnum):
+    """Whether the owner that an OwnershipConflict names still exists."""
+
+    GONE = "Gone"
+    """An S3Sink of this cluster that does not exist any more, and has no pods."""
+    EXISTS = "Exists"
+    """An S3Sink of this cluster that exists, or whose pods still do."""
+    UNKNOWN = "Unknown"
+    """An owner of another cluster, or in a namespace that the operator may not read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedOwner:
+    """The owner that the last OwnershipConflict names. `identity`: cluster/namespace/name/sinkId."""
+
+    identity: str
+    state: OwnerState
+
+
 @dataclass(frozen=True, kw_only=True)
 class PodEvent:
     """The last event of a pod that does not start, if it is a warning."""
@@ -120,7 +139,9 @@ class Observed:
     """One sink and all objects that belong to it, in one reconcile pass.
 
     `reset`: the request in the annotation, None without the annotation. `report`: None without a driver to ask.
-    `competitors`: resources of other sinks that may overlap. `nodes`: whether each node is ready, None if it is gone.
+    `competitors`: resources of other sinks that may overlap. `namespace_terminating`: the namespace is being deleted;
+    only observed with deletionPolicy Publish, when the driver ends. `nodes`: whether each node is ready, None if it is
+    gone.
     """
 
     sink: Json
@@ -135,7 +156,9 @@ class Observed:
     report: Report | Unreachable | None = None
     competitors: Sequence[SinkResources] = ()
     rejections: Sequence[Rejection] = ()
+    namespace_terminating: bool = False
     nodes: Mapping[str, bool | None] = field(default_factory=dict)
+    owner: ObservedOwner | None = None
     pod_event: PodEvent | None = None
     rollout: RolloutGate = RolloutGate()
 

@@ -120,7 +120,7 @@ class ExecutorMode(StrEnum):
 
 
 class MemoryMode(StrEnum):
-    OFF = "Off"
+    DISABLED = "Disabled"
     RECOMMEND = "Recommend"
     AUTO = "Auto"
 
@@ -135,6 +135,17 @@ class DeletionPolicy(StrEnum):
     RETAIN = "Retain"
     PUBLISH = "Publish"
     DISCARD = "Discard"
+
+
+class StopAction(StrEnum):
+    """What a driver does at SIGTERM. It is not in the manifest: the operator sends it with its polls."""
+
+    EXIT = "Exit"
+    """End within seconds; open objects stay open."""
+    ASK = "Ask"
+    """Continue until the operator has sent one of the others."""
+    PUBLISH = "Publish"
+    """Publish the open objects and end."""
 
 
 class ResetTo(StrEnum):

@@ -139,9 +139,20 @@ class TopicRecreated(ConfigurationError):
 
 
 class OwnershipConflict(ConfigurationError):
-    """Another sink owns this ledger, or this directory in the bucket."""
+    """Another sink owns this ledger, or this directory in the bucket.
+
+    `owner` is its identity as text (`sink_job.api.owner`), None if unknown.
+    """
 
     reason = "OwnershipConflict"
+
+    def __init__(self, message: str, owner: str | None = None) -> None:
+        self.message = message
+        self.owner = owner
+        super().__init__(message, owner)
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class LedgerLost(ConfigurationError):

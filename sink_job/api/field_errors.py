@@ -28,6 +28,8 @@ _MAPS_OF_USER: Final = ("properties", "sparkConf")
 _NEVER_SHOWN: Final = ("credentials", "caSecret", "propertySecrets", "podTemplate")
 _MAX_SHOWN: Final = 80
 _CLASS_SUFFIXES: Final = ("Converter", "Format", "Partitioner", "TimestampExtractor")
+_RENAMED_VALUES: Final[dict[tuple[str, object], str]] = {("mode", "Off"): "Disabled", ("mode", False): "Disabled"}
+"""Previous values by the name of their field. YAML 1.1 reads a plain Off as the boolean false."""
 _CONNECTOR_NAMES: Final = {"TimeBased": "Time", "ByteArray": "Bytes", "String": "Text"}
 
 _WRONG_TYPE: Final = {
@@ -147,6 +149,9 @@ def _property_error(path: Path) -> str | None:
 
 def _not_one_of(path: Path, value: object, expected: str) -> str:
     allowed = re.findall(r"'([^']*)'", expected)
+    renamed = _RENAMED_VALUES.get((str(path[-1]), value)) if isinstance(value, str | bool) else None
+    if renamed in allowed:
+        return f"{shown(path, value)} is not one of {', '.join(allowed)}: Off is now {renamed}"
     near = _of_connector(str(value), allowed) or _nearest(str(value), allowed)
     hint = f"; did you mean {near}?" if near else ""
     return f"{shown(path, value)} is not one of {', '.join(allowed)}{hint}"

@@ -24,7 +24,7 @@ class MemorySpec(SpecModel):
     """Memory sizing of executors."""
 
     mode: MemoryMode = MemoryMode.AUTO
-    """Off: executors get max. Recommend: executors get max, and the status shows the recommended memory. Auto: the
+    """Disabled: executors get max. Recommend: executors get max, and the status shows the recommended memory. Auto: the
     operator resizes executors to the recommended memory."""
     min: Annotated[int, Size(minimum=512 * MI)] = 512 * MI
     """Minimum memory of an executor, for all of its processes together."""

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic.alias_generators import to_camel
 
-from sink_job.api.errors import DataError, SinkError
+from sink_job.api.errors import DataError, OwnershipConflict, SinkError
 
 _MAX_TOPIC_LENGTH = 249
 _MAX_COUNT = 2**63 - 1
@@ -28,6 +28,8 @@ Moment = Annotated[int, Field(ge=0, le=253_402_300_799_999)]
 
 REPORT_TOKEN_VARIABLE: Final = "S3SINK_REPORT_TOKEN"
 """Environment variable of a driver: the token that `/report` and `/metrics` require; without it they require none."""
+AT_STOP: Final = "atStop"
+"""Query parameter of `/report`: the `StopAction` of the driver, set by the operator."""
 
 TERMINATION_MESSAGE_BYTES: Final = 4096
 """Maximum size of a termination message in Kubernetes."""
@@ -138,6 +140,7 @@ class Failure(ReportModel):
     topic: str | None = None
     partition: int | None = None
     offset: Count | None = None
+    owner: Annotated[str | None, Field(description="With OwnershipConflict: cluster/namespace/name/sinkId.")] = None
 
     @classmethod
     def of(cls, error: BaseException) -> Self:
@@ -148,6 +151,8 @@ class Failure(ReportModel):
         failure = cls(reason=error.reason, message=str(error), exit_code=error.exit_code)
         if isinstance(error, DataError):
             failure.topic, failure.partition, failure.offset = error.topic, error.partition, error.offset
+        if isinstance(error, OwnershipConflict):
+            failure.owner = error.owner
         return failure
 
 
@@ -171,6 +176,7 @@ class FinalReport(ReportModel):
         list[PositionReport], Field(description="Positions of some topic-partitions: of the failure, then by lag.")
     ] = []
     partitions: Annotated[Count, Field(description="Number of topic-partitions.")] = 0
+    published: Annotated[bool, Field(description="The driver published all open objects before it ended.")] = False
     failure: Failure | None = None
 
     def termination_message(self) -> str:
@@ -249,6 +255,7 @@ class Report(ReportModel):
         str | None,
         Field(max_length=1024, description="Why the driver may not create executors; none: it may."),
     ] = None
+    published: Annotated[bool, Field(description="The driver published all open objects before it ended.")] = False
     failure: Failure | None = None
 
     @field_validator("partitions")
@@ -270,6 +277,7 @@ class Report(ReportModel):
             open_objects=self.memory.open_objects,
             positions=self._positions(),
             partitions=len(self.partitions),
+            published=self.published,
             failure=self.failure,
         )
 

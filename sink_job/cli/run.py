@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from sink_job.api.errors import InvalidSpec
+from sink_job.api.owner import OwnerIdentity
 from sink_job.api.quantities import parse_size
 from sink_job.cli.common import EXIT_CODES, LOG_HELP, add_sink, read_sink, secret_dirs
 
@@ -76,6 +77,13 @@ def _add_stop_condition(parser: argparse.ArgumentParser) -> None:
         "--take-over", action="store_true", help="take ownership of the ledger and the topics from another sink"
     )
     parser.add_argument(
+        "--take-over-from",
+        metavar="OWNER",
+        type=_owner,
+        help="take over what this sink owned, after fencing it: cluster/namespace/name/sinkId, as in the error "
+        "OwnershipConflict",
+    )
+    parser.add_argument(
         "--start-new-ledger",
         action="store_true",
         help="start a new ledger although objects exist and their ledger is lost; records can be duplicated",
@@ -95,11 +103,13 @@ def run(args: argparse.Namespace) -> int:
         from sink_job.coordinator.context import StopCondition
         from sink_job.driver.console import summary
         from sink_job.driver.run import Options, run_sink
+        from sink_job.ledger.ownership import Owner
 
         condition = StopCondition(
             until_caught_up=args.until_caught_up,
             publish_open=args.publish_open,
             take_over=args.take_over,
+            take_over_from=None if args.take_over_from is None else Owner(*args.take_over_from),
             start_new_ledger=args.start_new_ledger,
         )
         options = Options(
@@ -123,6 +133,13 @@ def _address(text: str) -> tuple[str, int]:
     if not port.isdecimal() or int(port) > 65_535:
         raise argparse.ArgumentTypeError(f"{text!r} is not [HOST:]PORT")
     return host.strip("[]") or HTTP_HOST, int(port)
+
+
+def _owner(text: str) -> OwnerIdentity:
+    try:
+        return OwnerIdentity.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _size(text: str) -> int:

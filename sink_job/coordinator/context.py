@@ -29,8 +29,8 @@ class CoordinatorContext:
     `discovery_interval_ms` is the interval of topic discovery, and of head checks while idle. `hanging_after_ms` is the
     age at which an open transaction is reported as hanging. `store_clock` returns the store's clock in ms as of its
     last response, None if the host's clock is not compared with it. `steady_clock` returns ms from an arbitrary start;
-    setting the host's clock does not affect it. `stop` is set when the driver has to end;
-    pauses wait on it.
+    setting the host's clock does not affect it. `stop` is set when the driver has to end; pauses wait on it. With
+    `publish_at_stop` it publishes its open objects before it ends.
     """
 
     s3: S3Settings
@@ -51,6 +51,7 @@ class CoordinatorContext:
     store_clock: Callable[[], int | None] = lambda: None
     steady_clock: Callable[[], int] | None = None
     stop: threading.Event = field(default_factory=threading.Event)
+    publish_at_stop: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,13 +59,15 @@ class StopCondition:
     """When the run ends: never, or with `until_caught_up` after the records up to the log ends at the start.
 
     `publish_open` then also closes and publishes the open objects. `publish_open` alone reads nothing and does only
-    that; it creates no ledger. `take_over` takes a prefix or a ledger from its owner. `start_new_ledger` continues
+    that; it creates no ledger. `take_over` takes a prefix or a ledger from any owner, `take_over_from` from this
+    one, after fencing it. `start_new_ledger` continues
     where a ledger was lost.
     """
 
     until_caught_up: bool = False
     publish_open: bool = False
     take_over: bool = False
+    take_over_from: Owner | None = None
     start_new_ledger: bool = False
 
     @property

@@ -21,6 +21,7 @@ from sink_job.ledger import ownership
 from sink_job.ledger.clocks import HostClock
 from sink_job.ledger.fencing import ownership_checked_first
 from sink_job.ledger.generations import shaping_below
+from sink_job.ledger.handover import Handover
 from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.takeover import take_over
@@ -46,14 +47,34 @@ class Coordinator:
         self._ledger = Ledger(self._s3, self._root, context.attempt)
         self._discovery = TopicDiscovery(sink, context.admin)
         self._clock = HostClock(context.clock, context.store_clock, self._s3, context.steady_clock)
+        handover = Handover(
+            s3=self._s3,
+            topics_dir=self._shaping.s3.topics_dir,
+            root=self._root,
+            attempt=context.attempt,
+            clock=context.clock,
+            store_clock=context.store_clock,
+            predecessor=stop_condition.take_over_from,
+        )
         self._claims = TopicClaims(
-            self._s3, self._shaping, sink.sink_id, context.owner, take_over=stop_condition.take_over
+            self._s3,
+            self._shaping,
+            sink.sink_id,
+            context.owner,
+            take_over=stop_condition.take_over,
+            succession=handover,
         )
 
     def stop(self) -> None:
         """Ends the run within seconds, also during a round: what no record of the ledger contains has not happened."""
         self.context.stop.set()
         self.context.engine.cancel()
+
+    def publish_and_stop(self) -> None:
+        """Ends the run as `stop`, then publishes the open objects without Spark. Records of the round that this ends
+        are not published."""
+        self.context.publish_at_stop.set()
+        self.stop()
 
     def run(self) -> None:
         """Runs until the stop condition holds or `stop` is called.
@@ -85,6 +106,7 @@ class Coordinator:
         topics = self._discovery.refresh()
         self._claims.acquire_all(topics)
         state = take_over(self._ledger, partial(self._claim_record, topics))
+        self._claims.check_after_claim(topics)
         loop = RoundLoop(
             self.sink,
             self.context,

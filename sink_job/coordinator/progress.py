@@ -65,6 +65,7 @@ class Progress:
         self._requests: Counter[str] = Counter()
         self._last_publish: int | None = None
         self._failure: Failure | None = None
+        self._all_published = False
 
     # -- written by the driver ---------------------------------------------------------------------------------------
 
@@ -180,6 +181,11 @@ class Progress:
         with self._lock:
             self._state = RunState.STOPPING
 
+    def all_published(self) -> None:
+        """The driver has published all open objects and ends."""
+        with self._lock:
+            self._all_published = True
+
     def ended(self, failure: Failure | None) -> None:
         with self._lock:
             self._failure = failure
@@ -247,6 +253,7 @@ class Progress:
                 rounds=self._rounds,
                 publishes=self._publishes,
                 memory=self._memory_report(),
+                published=self._all_published,
                 failure=self._failure,
             )
 

@@ -114,6 +114,23 @@ class RoundLoop:
                     break
         except Cancelled:
             _log.info("stopped during a round; the next start repeats it")
+        except TransientError as error:
+            if not self.context.publish_at_stop.is_set():
+                raise
+            _log.warning("a round failed while the driver was stopping: %s", error)
+        if self.context.publish_at_stop.is_set():
+            self._publish_at_stop()
+
+    def _publish_at_stop(self) -> None:
+        """Publishes the open objects of the ledger's state. Spark may have no executors any more, so the tasks run in
+        this process: closing an object reads its staged remainder, not Kafka."""
+        _log.info("publishing the open objects before the end of the driver")
+        self._dispatcher.leave_spark()
+        self._committer.publish(self._now)
+        self._close_superseded()
+        self._close_until_none(self._with_open_objects)
+        OrphanCleaner(self._s3, self._ledger, self._committer.epoch).run(self.state, self.state.number)
+        self.progress.all_published()
 
     def close(self) -> None:
         """Ends the threads of this loop."""

@@ -19,7 +19,8 @@ from sink_job.coordinator.committer import MAX_REBUILD_ATTEMPTS
 from sink_job.coordinator.context import CoordinatorContext
 from sink_job.coordinator.planner import RoundPlan
 from sink_job.coordinator.retention import RetentionChecker
-from sink_job.engine.types import Range, TaskProcessor
+from sink_job.engine.in_process import InProcessEngine
+from sink_job.engine.types import Engine, Range, TaskProcessor
 from sink_job.ledger.state import ClosedObject, LedgerState, OpenObject, PartitionState
 from sink_job.ledger.store import Intent, Ledger
 from sink_job.writer.object_rebuilder import MissingRecords, RebuildInput, RebuildResult, RebuildTask, all_missing
@@ -33,6 +34,13 @@ MAX_REBUILD_ROUNDS = 5
 """Maximum number of attempts of a rebuild while retention deletes the records that it reads."""
 
 
+IN_PROCESS_BUDGET = 16 << 20
+"""Bytes that a task in the driver process buffers before it spills them."""
+
+IN_PROCESS_PART_BUFFERS = 2
+"""Part buffers of a task in the driver process."""
+
+
 class TaskDispatcher:
     """Sends the tasks of one driver's rounds to the executors."""
 
@@ -41,8 +49,15 @@ class TaskDispatcher:
         self._context = world
         self._ledger = ledger
         self._retention = held
+        self._engine: Engine = world.engine
+        self._in_process = False
         self._intended: dict[str, tuple[int, int]] = {}
         self._intents = 0
+
+    def leave_spark(self) -> None:
+        """Later tasks run in the driver process, with little memory. They cannot read from Kafka."""
+        self._engine = InProcessEngine()
+        self._in_process = True
 
     def write(
         self, planned: RoundPlan, state: LedgerState, *, now: int, settings: int, close: bool
@@ -194,7 +209,7 @@ class TaskDispatcher:
         work = partial(share, self._parameters(state, now, settings))
         self._check_retention({tp: r.start for tp, r in ranges.items()})
         try:
-            return self._context.engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, factory=work)
+            return self._engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, factory=work)
         except (DataLoss, TransientError):
             self._check_retention({tp: r.start for tp, r in ranges.items()})
             raise
@@ -203,6 +218,10 @@ class TaskDispatcher:
         world, errors = self._context, self._sink.spec.errors
         budget, part_buffers = world.current_task_memory() or (world.budget, world.part_buffers)
         memory, slots = world.container() or (0, None)
+        threads = max(world.threads, part_buffers)
+        if self._in_process:
+            budget = min(budget, IN_PROCESS_BUDGET)
+            threads = part_buffers = min(part_buffers, IN_PROCESS_PART_BUFFERS)
         return RoundParameters(
             s3=world.s3,
             root=self._ledger.root,
@@ -214,7 +233,7 @@ class TaskDispatcher:
             round=state.number + 1,
             now=now,
             budget=budget,
-            threads=max(world.threads, part_buffers),
+            threads=threads,
             part_buffers=part_buffers,
             memory=memory,
             slots=slots,

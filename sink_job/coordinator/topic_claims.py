@@ -7,26 +7,52 @@ from collections.abc import Iterable
 from sink_job.api.spec import ObjectSettings
 from sink_job.ledger import ownership
 from sink_job.ledger.generations import shaping_below
-from sink_job.ledger.ownership import Owner
+from sink_job.ledger.ownership import Owner, Succession
 from sink_job.s3 import S3Client
 
 
 class TopicClaims:
     """Claims of one sink. Each method raises OwnershipConflict when another sink owns a prefix, unless `take_over`."""
 
-    def __init__(self, s3: S3Client, shaping: ObjectSettings, sink_id: str, owner: Owner, *, take_over: bool) -> None:
+    def __init__(
+        self,
+        s3: S3Client,
+        shaping: ObjectSettings,
+        sink_id: str,
+        owner: Owner,
+        *,
+        take_over: bool,
+        succession: Succession | None = None,
+    ) -> None:
         self._s3 = s3
         self._shaping = shaping
         self._sink_id = sink_id
         self._owner = owner
         self._take_over = take_over
+        self._succession = succession
 
     def acquire_all(self, topics: Iterable[str]) -> None:
         """Claims the ledger's prefix and these topics below the manifest's topicsDir."""
-        ownership.claim_all(self._s3, self._shaping, self._sink_id, self._owner, topics, take_over=self._take_over)
+        ownership.claim_all(
+            self._s3,
+            self._shaping,
+            self._sink_id,
+            self._owner,
+            topics,
+            take_over=self._take_over,
+            succession=self._succession,
+        )
+
+    def check_after_claim(self, topics: Iterable[str]) -> None:
+        """Checks that no other sink has taken over between `acquire_all` and the claim of the ledger."""
+        root = ownership.ledger_root(self._shaping.s3.topics_dir, self._sink_id)
+        if ownership.is_handed_over(self._s3, root, self._owner):
+            self.acquire_all(topics)
 
     def acquire_generation(self, topics: Iterable[str], topics_dir: str | None) -> None:
         """Claims these topics below the topicsDir that an offset reset has chosen, if it has chosen another one."""
         if topics_dir not in (None, self._shaping.s3.topics_dir):
             shaping = shaping_below(self._shaping, topics_dir)
-            ownership.claim_topics(self._s3, shaping, self._owner, topics, take_over=self._take_over)
+            ownership.claim_topics(
+                self._s3, shaping, self._owner, topics, take_over=self._take_over, succession=self._succession
+            )

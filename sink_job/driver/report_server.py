@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Final, NamedTuple, Self
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, parse_qsl
 
 from sink_job.api.errors import ConfigurationError
 
@@ -43,12 +43,16 @@ class Answer(NamedTuple):
 
 
 Routes = Mapping[str, Callable[[], Answer]]
+Parameters = Mapping[str, Callable[[str], object]]
+"""Called with the values of query parameters by their names. Unknown parameters are ignored."""
 
 
 class ReportServer:
     """Listens while the context is active. Each route is called in its own thread."""
 
-    def __init__(self, host: str, port: int, routes: Routes, *, token: str | None = None) -> None:
+    def __init__(
+        self, host: str, port: int, routes: Routes, parameters: Parameters | None = None, *, token: str | None = None
+    ) -> None:
         """`port` 0: any free port, see `address`. `token`: what all paths but OPEN require; None: nothing.
 
         Raises ConfigurationError if it cannot listen on the address.
@@ -56,6 +60,7 @@ class ReportServer:
 
         class Handler(_Handler):
             answers = routes
+            called_with = parameters or {}
             required = token
 
         try:
@@ -91,6 +96,7 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     answers: Routes
     required: str | None
+    called_with: Parameters
     timeout = 10  # s without data until the connection is closed
     server_version = "s3sink"
     sys_version = ""
@@ -107,6 +113,8 @@ class _Handler(BaseHTTPRequestHandler):
         if route is not None and path not in OPEN and not self._is_authorized(query):
             answer = Answer(401, TEXT, b"the token of this driver is required; see docs/metrics.md\n")
         elif route is not None:
+            if path not in OPEN:
+                self._set_parameters(query)
             answer = _awaited(route, _wait_s(query))
         else:
             answer = Answer(404, TEXT, f"try {', '.join(self.answers)}\n".encode())
@@ -124,6 +132,11 @@ class _Handler(BaseHTTPRequestHandler):
         scheme, _, token = self.headers.get("Authorization", "").partition(" ")
         given = [*parse_qs(query).get("token", ()), *([token.strip()] if scheme.lower() == "bearer" else ())]
         return any(hmac.compare_digest(each.encode(), self.required.encode()) for each in given)
+
+    def _set_parameters(self, query: str) -> None:
+        for name, value in parse_qsl(query):
+            if name in self.called_with:
+                self.called_with[name](value)
 
     def log_message(self, template: str, *args: object) -> None:
         _log.debug(template, *args)

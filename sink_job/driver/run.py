@@ -25,7 +25,7 @@ from rich.console import Console
 from sink_job.api import memory_budget
 from sink_job.api.allocation import Allocation
 from sink_job.api.errors import SinkError, TooManyExecutorFailures, TransientError
-from sink_job.api.report import REPORT_TOKEN_VARIABLE, Failure, Report, RunState
+from sink_job.api.report import AT_STOP, REPORT_TOKEN_VARIABLE, Failure, Report, RunState
 from sink_job.api.spec import IsolationLevel, Sink
 from sink_job.coordinator.activity import WINDOW_MS
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
@@ -42,6 +42,7 @@ from sink_job.driver.process_memory import peak_rss
 from sink_job.driver.report_server import JSON, TEXT, Answer, ReportServer, Routes
 from sink_job.driver.secret_registry import SECRETS
 from sink_job.driver.signals import StopSignals
+from sink_job.driver.stop_instruction import StopInstruction
 from sink_job.kafka.admin import JavaKafkaAdmin
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.kafka.record_times import RecordTimes
@@ -117,6 +118,7 @@ class _Run:
         self.properties = KafkaProperties.of(sink.spec.kafka, options.secret_dirs)
         self.s3_settings = S3Settings.of(sink.spec.s3, options.secret_dirs)
         self.heartbeat = Heartbeat()
+        self.stop_instruction = StopInstruction()
         window_ms = int(os.environ.get(ACTIVITY_WINDOW, WINDOW_MS))
         self.progress = Progress(sink, _clock, slots=self.cores, observer=self.heartbeat.beat, window_ms=window_ms)
         self.allocation = LiveAllocation(
@@ -245,6 +247,7 @@ class _Run:
         coordinator = Coordinator(self.sink, self._context(engine, admin), self.options.goal, self.progress)
         self.signals.on_stop(coordinator.stop)
         self.signals.on_stop(admin.close, after_s=3)
+        self.signals.publish_if(self.stop_instruction, partial(_publish_and_stop, self.progress, coordinator))
         if not self.signals.begin():
             return
         stack.enter_context(self._console())
@@ -293,8 +296,9 @@ class _Run:
 
     def _serve(self, stack: ExitStack, s3: S3Client) -> None:
         if self.options.http is not None:
+            parameters = {AT_STOP: self.stop_instruction.set}
             token = os.environ.get(REPORT_TOKEN_VARIABLE) or None
-            stack.enter_context(ReportServer(*self.options.http, self._routes(s3), token=token))
+            stack.enter_context(ReportServer(*self.options.http, self._routes(s3), parameters, token=token))
 
     def _routes(self, s3: S3Client) -> Routes:
         collector = metrics.ReportCollector(
@@ -347,6 +351,11 @@ class _Run:
             if known := [stage for stage in stages if stage]:
                 return console.TaskCount(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))
         return None
+
+
+def _publish_and_stop(progress: Progress, coordinator: Coordinator) -> None:
+    progress.stopping()
+    coordinator.publish_and_stop()
 
 
 def usual_cores() -> int:

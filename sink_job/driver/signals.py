@@ -14,18 +14,26 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from sink_job.api.enums import StopAction
 from sink_job.api.errors import TransientError
+from sink_job.driver.stop_instruction import ANSWER_TIMEOUT_S, StopInstruction
 
 DEADLINE_S = 10.0
 """Deadline of a graceful shutdown. The default grace period of Kubernetes is 30 s."""
 
+PUBLISH_DEADLINE_S = 45.0
+"""Deadline of a shutdown that publishes. With the wait for the operator's answer it is below the grace period of 60 s
+that the operator sets."""
+
 STARTING_DEADLINE_S = 2.0
 """Deadline before `begin`: the ledger is not claimed yet, and a starting JVM does not react to signals."""
+
+_ANSWER_POLL_S = 0.2
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +49,8 @@ class StopSignals:
         self._lock = threading.Lock()
         self._requested = False
         self._started = False
+        self._instruction: StopInstruction | None = None
+        self._publish: Callable[[], object] | None = None
         self._previous: dict[int, Any] = {}
 
     @property
@@ -65,6 +75,11 @@ class StopSignals:
         if late:
             _run(step)
 
+    def publish_if(self, instruction: StopInstruction, publish: Callable[[], object]) -> None:
+        """Registers `publish`, which replaces the steps of `on_stop` if `instruction` is Publish at a signal."""
+        with self._lock:
+            self._instruction, self._publish = instruction, publish
+
     def __enter__(self) -> Self:
         for number in (signal.SIGTERM, signal.SIGINT):
             self._previous[number] = signal.signal(number, self._on_signal)
@@ -85,11 +100,35 @@ class StopSignals:
         number = self._signals.get()
         if not number:
             return
+        publish = self._publish_requested()
+        if publish is not None:
+            self._run_steps([(0.0, publish), (PUBLISH_DEADLINE_S, self._deadline_exceeded)])
+            return
         with self._lock:
             self._requested = True
             deadline_s = self._deadline_s if self._started else min(STARTING_DEADLINE_S, self._deadline_s)
             steps = sorted([*self._steps, (deadline_s, self._deadline_exceeded)], key=lambda step: step[0])
         _log.info("received %s: stopping; send it again to exit immediately", signal.Signals(number).name)
+        self._run_steps(steps)
+
+    def _publish_requested(self) -> Callable[[], object] | None:
+        """The step that publishes, if the operator has asked for that; None otherwise, and before `begin`."""
+        with self._lock:
+            instruction, publish, started = self._instruction, self._publish, self._started
+        if instruction is None or publish is None or not started:
+            return None
+        until = time.monotonic() + ANSWER_TIMEOUT_S
+        while (action := instruction.answered(_ANSWER_POLL_S)) is StopAction.ASK and time.monotonic() < until:
+            if not self._signals.empty():
+                return None
+        if action is not StopAction.PUBLISH:
+            return None
+        with self._lock:
+            self._requested = True
+        return publish
+
+    def _run_steps(self, steps: Sequence[tuple[float, Callable[[], object]]]) -> None:
+        """Runs each step after its delay in seconds; a second signal exits the process."""
         received_at = time.monotonic()
         for after_s, step in steps:
             try:
@@ -104,7 +143,7 @@ class StopSignals:
 
     def _deadline_exceeded(self) -> None:
         if self._started:
-            _log.warning("graceful shutdown exceeded %d s: exiting; the next run recovers", self._deadline_s)
+            _log.warning("graceful shutdown exceeded its deadline: exiting; the next run recovers")
         else:
             _log.info("stopped during start-up, before the ledger was claimed")
         if _log.isEnabledFor(logging.DEBUG):

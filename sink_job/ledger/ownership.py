@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
+from typing import Protocol, Self
 
 import msgspec
 
@@ -13,8 +15,10 @@ from sink_job.api.errors import (
     OwnershipConflict,
     TopicRecreated,
     TransientError,
+    UnsupportedStore,
 )
 from sink_job.api.field_types import RESERVED
+from sink_job.api.owner import OwnerIdentity
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger import files
@@ -22,6 +26,8 @@ from sink_job.ledger.generations import ledger_of
 from sink_job.ledger.state import KafkaIdentity
 from sink_job.partitioning.object_keys import extension, parse_key, topic_prefix
 from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client
+
+_NO_ETAG = '"00000000000000000000000000000000"'
 
 MAX_ACQUIRE_ATTEMPTS = 5
 """Maximum number of attempts to write an ownership file."""
@@ -36,8 +42,53 @@ class Owner(msgspec.Struct, frozen=True):
     name: str
     sink_id: str
 
+    @property
+    def identity(self) -> str:
+        """`cluster/namespace/name/sinkId`."""
+        return str(OwnerIdentity(self.cluster, self.namespace, self.name, self.sink_id))
+
+    @classmethod
+    def parse(cls, identity: str) -> Self:
+        """Raises ValueError for text that is no identity."""
+        return cls(*OwnerIdentity.parse(identity))
+
     def __str__(self) -> str:
         return f"S3Sink {self.namespace}/{self.name} (sinkId {self.sink_id}) of {self.cluster}"
+
+
+class _OwnershipFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The content of an ownership file. `predecessor`: a previous owner that is not fenced yet. `handed_over`: of a
+    ledger; another sink has taken over topics of the owner."""
+
+    cluster: str
+    namespace: str
+    name: str
+    sink_id: str
+    predecessor: Owner | None = None
+    handed_over: bool = False
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(self.cluster, self.namespace, self.name, self.sink_id)
+
+    @classmethod
+    def of(cls, owner: Owner, *, predecessor: Owner | None = None, handed_over: bool = False) -> Self:
+        return cls(
+            owner.cluster, owner.namespace, owner.name, owner.sink_id, predecessor=predecessor, handed_over=handed_over
+        )
+
+
+class Succession(Protocol):
+    """A hand-over from a previous owner: `sink_job.ledger.handover.Handover`."""
+
+    @property
+    def predecessor(self) -> Owner | None:
+        """The owner that may be replaced."""
+        ...
+
+    def fence(self, predecessor: Owner) -> None:
+        """Ends the write access of a previous owner."""
+        ...
 
 
 def ledger_root(topics_dir: str, sink_id: str) -> str:
@@ -55,43 +106,119 @@ def claims_prefix(topics_dir: str) -> str:
     return f"{_internal(topics_dir)}topics/"
 
 
-def acquire(s3: S3Client, key: str, owner: Owner, what: str, *, take_over: bool) -> None:
-    """Writes the ownership file `key` of `what` unless it exists; with `take_over` it replaces an existing file.
+def acquire(
+    s3: S3Client, key: str, owner: Owner, what: str, *, take_over: bool, succession: Succession | None = None
+) -> None:
+    """Writes the ownership file `key` of `what` unless it exists; with `take_over` it replaces an existing file, with
+    `succession` that of a predecessor, which is fenced first.
 
     Raises OwnershipConflict when the file names another owner, LedgerUnreadable when it is not an ownership file, both
-    unless `take_over`. Raises TransientError when the store rejects each attempt and the file does not exist.
+    unless `take_over`. Raises TransientError when the store rejects each attempt and the file does not exist, and
+    UnsupportedStore when `succession` needs If-Match and the store ignores it.
     """
-    content = msgspec.json.encode(owner)
     for _ in range(MAX_ACQUIRE_ATTEMPTS):
         try:
-            s3.put(key, content, only_if_absent=not take_over)
+            s3.put(key, msgspec.json.encode(owner), only_if_absent=not take_over)
             return
         except (PreconditionFailed, Conflict):
-            holder = _holder(s3, key, what)
-        if holder == owner:
+            found, etag = _read(s3, key, what)
+        if found is None or take_over:
+            continue
+        if found.owner == owner and found.predecessor is None:
             return
-        if holder is not None and not take_over:
-            raise OwnershipConflict(
-                f"{what} belongs to {holder}; this is {owner}. Choose another topicsDir, topic or sinkId. If that sink "
-                "was deleted for good, start this one once with --take-over."
-            )
+        predecessor = found.predecessor if found.owner == owner else found.owner
+        assert predecessor is not None
+        if succession is None or (found.owner != owner and predecessor != succession.predecessor):
+            raise _conflict(what, owner, found)
+        try:
+            if found.owner != owner:
+                _check_if_match(s3, key, found)
+                etag = _replace(s3, key, etag, _OwnershipFile.of(owner, predecessor=predecessor))
+            succession.fence(predecessor)
+            _replace(s3, key, etag, _OwnershipFile.of(owner))
+        except (PreconditionFailed, Conflict):
+            continue  # changed meanwhile, or the reply was lost
+        return
     raise TransientError(
         f"s3://{s3.bucket}/{key} cannot be written: the store rejected {MAX_ACQUIRE_ATTEMPTS} attempts, and the object "
         "does not exist. Check the store's health, then try again."
     )
 
 
-def _holder(s3: S3Client, key: str, what: str) -> Owner | None:
-    """The owner in the ownership file; None if it does not exist. Raises LedgerUnreadable."""
+def _conflict(what: str, owner: Owner, found: _OwnershipFile) -> ConfigurationError:
+    if found.owner == owner:
+        return ConfigurationError(
+            f"{what} is being taken over from {found.predecessor}. Run this sink once, which completes that, then "
+            "repeat this command."
+        )
+    return OwnershipConflict(
+        f"{what} belongs to {found.owner}; this is {owner}. Choose another topicsDir, topic or sinkId. If that sink "
+        f"was deleted for good, start this one once with --take-over-from={found.owner.identity}.",
+        found.owner.identity,
+    )
+
+
+def _replace(s3: S3Client, key: str, etag: str, content: _OwnershipFile) -> str:
+    """Replaces the file with this ETag; returns the new one. Raises PreconditionFailed if the file has changed."""
+    return s3.put(key, msgspec.json.encode(content), if_match=etag).etag
+
+
+def _check_if_match(s3: S3Client, key: str, content: _OwnershipFile) -> None:
+    """Raises UnsupportedStore for a store that ignores If-Match: of two sinks that take over both would succeed. It
+    writes the same content, so nothing changes in such a store either."""
+    with contextlib.suppress(PreconditionFailed, Conflict):
+        s3.put(key, msgspec.json.encode(content), if_match=_NO_ETAG)
+        raise UnsupportedStore(
+            f"{s3.url}: the store ignores If-Match, so no sink can take over from another one. Use a store with "
+            "conditional writes, such as Amazon S3, or start once with --take-over while no driver of the other sink "
+            "runs."
+        )
+
+
+def _read(s3: S3Client, key: str, what: str) -> tuple[_OwnershipFile | None, str]:
+    """The ownership file and its ETag; None if it does not exist. Raises LedgerUnreadable.
+
+    The ETag is read first: if the file changes in between, a replacement by this ETag fails.
+    """
+    head = s3.head(key)
+    if head is None:
+        return None, ""
     try:
-        return files.read(s3, key, Owner)
+        return files.read(s3, key, _OwnershipFile), head.etag
     except NotFound:
-        return None
+        return None, ""
     except LedgerUnreadable as error:
         raise LedgerUnreadable(
             f"{error} The object names the owner of {what}. If no other sink uses that, start once with --take-over, "
             "which replaces the object."
         ) from None
+
+
+def mark_handed_over(s3: S3Client, root: str, owner: Owner) -> bool:
+    """Marks the ledger of `owner` at `root` as handed over; False if it does not exist or has another owner.
+
+    Raises TransientError when the file changes in each attempt.
+    """
+    key = f"{root}owner.json"
+    for _ in range(MAX_ACQUIRE_ATTEMPTS):
+        found, etag = _read(s3, key, f"the ledger s3://{s3.bucket}/{root}")
+        if found is None or found.owner != owner:
+            return False
+        if found.handed_over:
+            return True
+        try:
+            _replace(s3, key, etag, msgspec.structs.replace(found, handed_over=True))
+        except (PreconditionFailed, Conflict):
+            continue
+        return True
+    raise TransientError(f"s3://{s3.bucket}/{key} changes again and again. Try again.")
+
+
+def is_handed_over(s3: S3Client, root: str, owner: Owner) -> bool:
+    """Whether topics of `owner`, or its ledger at `root`, may have been taken over. A driver reads it after its claim:
+    then either it has been fenced by that claim's successor, or it sees the mark."""
+    found, _ = _read(s3, f"{root}owner.json", f"the ledger s3://{s3.bucket}/{root}")
+    return found is None or found.owner != owner or found.handed_over
 
 
 def claim_all(
@@ -102,26 +229,37 @@ def claim_all(
     topics: Iterable[str],
     *,
     take_over: bool,
+    succession: Succession | None = None,
 ) -> None:
     """Claims the ledger, and topicsDir, topic and extension of each topic. Raises as `acquire`."""
     root = ledger_root(shaping.s3.topics_dir, sink_id)
-    claim_ledger(s3, root, owner, take_over=take_over)
-    claim_topics(s3, shaping, owner, topics, take_over=take_over)
+    claim_ledger(s3, root, owner, take_over=take_over, succession=succession)
+    claim_topics(s3, shaping, owner, topics, take_over=take_over, succession=succession)
 
 
-def claim_ledger(s3: S3Client, root: str, owner: Owner, *, take_over: bool = False) -> None:
+def claim_ledger(
+    s3: S3Client, root: str, owner: Owner, *, take_over: bool = False, succession: Succession | None = None
+) -> None:
     """Claims the ledger at `root`. Raises as `acquire`."""
-    acquire(s3, f"{root}owner.json", owner, f"the ledger s3://{s3.bucket}/{root}", take_over=take_over)
+    what = f"the ledger s3://{s3.bucket}/{root}"
+    acquire(s3, f"{root}owner.json", owner, what, take_over=take_over, succession=succession)
 
 
 def claim_topics(
-    s3: S3Client, shaping: ObjectSettings, owner: Owner, topics: Iterable[str], *, take_over: bool = False
+    s3: S3Client,
+    shaping: ObjectSettings,
+    owner: Owner,
+    topics: Iterable[str],
+    *,
+    take_over: bool = False,
+    succession: Succession | None = None,
 ) -> None:
     """Claims topicsDir, topic and extension of each topic. Raises as `acquire`."""
     prefix, suffix = claims_prefix(shaping.s3.topics_dir), extension(shaping)
     for topic in topics:
         what = f"topic {topic} as {suffix} below s3://{s3.bucket}/{shaping.s3.topics_dir}"
-        acquire(s3, f"{prefix}{topic}/{suffix.lstrip('.')}.json", owner, what, take_over=take_over)
+        key = f"{prefix}{topic}/{suffix.lstrip('.')}.json"
+        acquire(s3, key, owner, what, take_over=take_over, succession=succession)
 
 
 def check_topic_ids(recorded: KafkaIdentity | None, current: KafkaIdentity) -> KafkaIdentity:

@@ -56,16 +56,27 @@ class Listed:
 class ObjectCalls(BucketCalls):
     """The requests about objects. Each raises ConfigurationError and TransientError, and the errors that it names."""
 
-    def put(self, key: str, body: Body, *, only_if_absent: bool = False, content_type: str | None = None) -> PutResult:
+    def put(
+        self,
+        key: str,
+        body: Body,
+        *,
+        only_if_absent: bool = False,
+        if_match: str | None = None,
+        content_type: str | None = None,
+    ) -> PutResult:
         """Writes an object. The store verifies its checksum.
 
         With `only_if_absent`: raises PreconditionFailed if an object exists. After a lost reply that object may be from
         this call: compare the stored object. Raises Conflict if another write of the key is in progress.
+        With `if_match`: raises PreconditionFailed if no object with this ETag exists, also after a lost reply.
         """
         content = ChunkedBody(body)
         params: dict[str, Any] = {"ChecksumCRC64NVME": checksums.b64(content.crc64nvme())}
         if only_if_absent:
             params["IfNoneMatch"] = "*"
+        if if_match is not None:
+            params["IfMatch"] = if_match
         if content_type is not None:
             params["ContentType"] = content_type
         answer = self._transport.call("put_object", key=key, body=content, expects="ETag", **params)

@@ -153,6 +153,26 @@ def test_a_rule_rejects_with_its_message(sinks: Kube, manifest: Json, said: str)
     assert not [cause for cause in causes(rejected.value) if "evaluating rule" in cause]
 
 
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("Off", 'spec.executor.memory.mode: Unsupported value: "Off": supported values: "Disabled"'),
+        (yaml.safe_load("Off"), "spec.executor.memory.mode in body must be of type string"),
+    ],
+)
+def test_the_previous_memory_mode_is_rejected_by_its_field(sinks: Kube, mode: object, said: str) -> None:
+    with pytest.raises(ApiError) as rejected:
+        tried(sinks, document({"spec.executor.memory.mode": mode}))
+    assert any(said in f"{cause['field']}: {cause['message']}" for cause in rejected.value.answer["details"]["causes"])
+
+
+def test_a_rejection_names_the_field_in_error(sinks: Kube) -> None:
+    with pytest.raises(ApiError) as rejected:
+        tried(sinks, document({"spec.partitioner": {"type": "Time", "timezone": "UTC", "pathFormat": "HH"}}))
+    fields = {cause["field"] for cause in rejected.value.answer["details"]["causes"]}
+    assert fields == {"spec.partitioner.duration"}
+
+
 @pytest.mark.parametrize(("before", "patch", "said"), CHANGED)
 def test_what_names_a_sink_cannot_be_changed(
     sinks: Kube, unique_name: str, before: dict[str, object], patch: Json, said: str

@@ -10,8 +10,11 @@ from collections.abc import Callable
 import pytest
 
 from devtools.faults.kube_proxy import KubeFaults, Reject, call
+from devtools.kube.client import Json
+from devtools.kube.fake_driver_report import ReportServer
 from devtools.processes import wait_until
 from s3sink_operator import names
+from sink_job.api.report import FinalReport
 from tests.support.operator_fixture import CHILD, DRIVER, SINK, TASK, Operated, StartOperator, condition
 
 pytestmark = pytest.mark.cluster
@@ -45,6 +48,36 @@ def test_a_rejected_pod_template_is_reported_and_an_edit_fixes_it(sink: Operated
     sink.apply(driver={})
     found = sink.wait_ready()
     assert not condition(found, "WriteRejected")
+
+
+@pytest.mark.parametrize(
+    ("section", "template", "said"),
+    [
+        ("driver", {"spec": {"nodeselector": {"disk": "ssd"}}}, 'unknown field "spec.nodeselector"'),
+        (
+            "executor",
+            {"spec": {"tolerations": [{"key": "a", "operatr": "Exists"}]}},
+            'unknown field "spec.tolerations[0].operatr"',
+        ),
+        ("executor", {"metadata": {"lables": {"a": "b"}}}, 'unknown field "metadata.lables"'),
+        ("executor", {"spec": {"tolerations": [{"key": "a", "operator": "Exist"}]}}, "spec.tolerations[0].operator"),
+        ("driver", {"spec": {"containers": [{"name": "s3sink", "env": "a"}]}}, "cannot be handled as a Pod"),
+    ],
+    ids=["unknown in a driver", "unknown in an executor", "unknown in metadata", "invalid value", "wrong type"],
+)
+def test_a_misspelled_field_of_a_pod_template_is_reported_and_the_driver_continues(
+    sink: Operated, section: str, template: Json, said: str
+) -> None:
+    sink.apply(executor={"mode": "Cluster"})
+    sink.wait(lambda found: found.get("status", {}).get("progress", {}).get("phase") == "Starting", "a driver")
+    before = sink.kube.wait("Pod", DRIVER, bool, what="a driver")
+    sections: Json = {"executor": {"mode": "Cluster"}}
+    sections[section] = sections.get(section, {}) | {"podTemplate": template}
+    sink.apply(**sections)
+    message = sink.wait_reason("InvalidSpec")["message"]
+    assert message.startswith(f"spec.{section}.podTemplate: the API server rejects it")
+    assert said in message
+    assert sink.driver["metadata"]["uid"] == before["metadata"]["uid"]
 
 
 def test_an_older_crd_is_reported_and_drivers_run_all_the_same(
@@ -182,6 +215,36 @@ def test_a_sink_is_removed_with_its_terminating_namespace(sink: Operated, policy
     sink.kube.delete("Namespace", str(sink.kube.namespace))
     sink.kube.delete("S3Sink", SINK)
     wait_until(lambda: sink.kube.find("S3Sink", SINK) is None, "the sink is gone", seconds=30)
+
+
+def test_a_driver_publishes_at_sigterm_in_a_terminating_namespace(sink: Operated, reports: ReportServer) -> None:
+    """As the namespace's controller does it since 1.33: pods are deleted before everything else."""
+    pod = sink.started(deletionPolicy="Publish")
+    asked = reports.queries[pod["status"]["podIP"]]
+    assert asked[-1:] == ["atStop=Ask"]
+    sink.harness.stick(DRIVER)
+    sink.kube.delete("Namespace", str(sink.kube.namespace))
+    sink.kube.delete("Pod", DRIVER)
+    wait_until(lambda: asked[-1:] == ["atStop=Publish"], "the driver is asked to publish", seconds=20)
+    assert "publishes the open objects" in sink.wait_reason("NamespaceTerminating")["message"]
+    sink.harness.succeed(DRIVER, FinalReport(published=True).termination_message())
+    sink.wait(lambda found: found["status"].get("published"), "the publication is in the status")
+    sink.harness.remove(DRIVER)
+    sink.kube.delete("S3Sink", SINK)
+    wait_until(lambda: sink.kube.find("S3Sink", SINK) is None, "the sink is gone", seconds=30)
+    ended = [each for each in sink.events() if each["reason"] == "FinalizerRemoved"]
+    assert [each["message"] for each in ended] in ([], ["no objects are open"])  # no event in a terminating namespace
+
+
+def test_a_restart_does_not_publish(sink: Operated, reports: ReportServer) -> None:
+    pod = sink.started(deletionPolicy="Publish")
+    asked = reports.queries[pod["status"]["podIP"]]
+    sink.harness.stick(DRIVER)
+    sink.annotate(restart="now")
+    wait_until(lambda: asked[-1:] == ["atStop=Exit"], "the driver is asked to exit", seconds=20)
+    assert "atStop=Publish" not in asked
+    sink.harness.end(DRIVER)
+    sink.next_driver(pod)
 
 
 def test_a_re_created_sink_waits_for_the_children_of_the_old_one(sink: Operated) -> None:

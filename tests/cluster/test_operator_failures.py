@@ -11,6 +11,7 @@ import pytest
 
 from devtools.kube.client import Json
 from devtools.processes import wait_until
+from sink_job.api.errors import OwnershipConflict
 from sink_job.api.quantities import parse_size
 from sink_job.api.report import Failure, FinalReport, RunState
 from tests.support.operator_fixture import (
@@ -19,6 +20,7 @@ from tests.support.operator_fixture import (
     StartOperator,
     condition,
     is_ready,
+    manifest,
     reason_is,
     report,
 )
@@ -97,6 +99,50 @@ def test_a_driver_with_a_transient_failure_is_restarted_at_once(sink: Operated) 
     first = sink.status["attempts"][1]
     assert (first["reason"], first["exitCode"], first["number"]) == ("TransientError", 75, 1)
     assert sink.status["retry"]["failures"] == 1
+
+
+def test_a_restart_ends_the_wait_after_an_infrastructure_failure(sink: Operated) -> None:
+    said = ended(75, "TransientError", "Kafka did not answer")
+    sink.harness.at_start(DRIVER, *[lambda pod: sink.harness.fail(pod, 75, said)] * 2, sink.starts)
+    sink.apply()
+    waiting = sink.wait(lambda found: found.get("status", {}).get("retry", {}).get("failures") == 2, "a back-off")
+    assert "To retry now: kubectl s3sink restart flights" in condition(waiting, "Ready")["message"]
+    sink.annotate(restart="now")
+    sink.wait_ready()
+
+
+def ownership_conflict(sink: Operated, pod: str, name: str) -> None:
+    """The driver ends: the S3Sink `name` of this cluster owns the topic."""
+    container = sink.kube.get("Pod", pod)["spec"]["containers"][0]
+    cluster = next(each["value"] for each in container["env"] if each["name"] == "S3SINK_CLUSTER")
+    namespace = sink.kube.namespace
+    error = OwnershipConflict("the topic belongs to another sink", f"{cluster}/{namespace}/{name}/{namespace}.{name}")
+    failure = FinalReport(failure=Failure.of(error))
+    sink.harness.fail(pod, error.exit_code, failure.termination_message())
+
+
+def take_over_arguments(sink: Operated) -> list[str]:
+    return [each for each in sink.driver["spec"]["containers"][0]["args"] if "take-over" in each]
+
+
+def test_what_a_deleted_sink_owned_is_taken_over_without_a_user(sink: Operated) -> None:
+    sink.harness.at_start(DRIVER, lambda pod: ownership_conflict(sink, pod, "old"), sink.starts)
+    sink.apply()
+    sink.wait_ready()
+    namespace = sink.kube.namespace
+    assert [each.endswith(f"/{namespace}/old/{namespace}.old") for each in take_over_arguments(sink)] == [True]
+
+
+def test_what_an_existing_sink_owns_is_taken_over_after_its_deletion_or_by_annotation(sink: Operated) -> None:
+    sink.kube.apply(manifest("old", state="Paused", s3={"bucket": "another", "region": "eu-central-1"}))
+    sink.harness.at_start(DRIVER, lambda pod: ownership_conflict(sink, pod, "old"), sink.starts)
+    sink.apply()
+    message = sink.wait_reason("OwnershipConflict")["message"]
+    assert f"Or delete S3Sink {sink.kube.namespace}/old: this sink takes over" in message
+    assert take_over_arguments(sink) == []
+    sink.annotate(**{"take-over": sink.status["retry"]["owner"]})
+    sink.wait_ready()
+    assert len(take_over_arguments(sink)) == 1
 
 
 def test_an_oom_killed_driver_gets_more_memory(sink: Operated) -> None:

@@ -23,6 +23,7 @@ from devtools.topics import Topics
 from sink_job.api.errors import LedgerFenced, OwnershipConflict
 from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.coordinator import Coordinator
+from sink_job.ledger.ownership import Owner
 from tests.conftest import SinkFactory
 from tests.support.sink_fixture import ForkedDriver, SinkFixture, TickingClock
 from tests.support.synthetic_log import SyntheticLog
@@ -230,6 +231,19 @@ def test_take_over_continues_at_the_owners_position_and_the_owner_is_rejected(
 ) -> None:
     sink_fixture.run(SHORT, ALL, flush_size=5)
     take = StopCondition(until_caught_up=True, publish_open=True, take_over=True)
+    sink_fixture.run(LONGER, take, flush_size=5, **given)
+    assert first_offsets(sink_fixture) == [0, 5, 10, 15]
+    assert sink_fixture.group() == {"log-0": 20}
+    assert "belongs to S3Sink default/other" in rejection(sink_fixture)
+
+
+@pytest.mark.parametrize("given", [{"name": "other", "spec": {"sinkId": "default.log"}}, {"name": "other"}])
+def test_a_hand_over_continues_at_the_owners_position_and_the_owner_is_rejected(
+    sink_fixture: SinkFixture, given: dict[str, Any]
+) -> None:
+    sink_fixture.run(SHORT, ALL, flush_size=5)
+    owner = Owner("function", "default", "log", "default.log")
+    take = StopCondition(until_caught_up=True, publish_open=True, take_over_from=owner)
     sink_fixture.run(LONGER, take, flush_size=5, **given)
     assert first_offsets(sink_fixture) == [0, 5, 10, 15]
     assert sink_fixture.group() == {"log-0": 20}

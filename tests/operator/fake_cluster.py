@@ -22,6 +22,7 @@ from s3sink_operator.types import (
     Delete,
     Json,
     Observed,
+    ObservedOwner,
     Rejection,
     Resize,
     RolloutGate,
@@ -121,6 +122,8 @@ class Cluster:
     log: list[str] = field(default_factory=list)
     events: list[tuple[str, str]] = field(default_factory=list)
     gone: bool = False
+    namespace_terminating: bool = False
+    owner: ObservedOwner | None = None
     load: MemoryReport = field(default_factory=lambda: LOAD)
     _uids: int = 0
 
@@ -168,6 +171,8 @@ class Cluster:
             executors=self.executors if self.executors is not None else self._usual_executors(),
             report=self.report if self.driver is not None else None,
             competitors=self.others,
+            namespace_terminating=self.namespace_terminating,
+            owner=self.owner,
             rejections=self.rejections,
             nodes=self.nodes,
             rollout=self.rollout,

@@ -20,7 +20,7 @@ def test_a_pause_that_is_longer_than_any_is_not_waited_for() -> None:
 
 
 def test_a_pause_is_waited_for_to_its_end() -> None:
-    longest = int(backoff.MAX_PAUSE * (1 + backoff.JITTER))
+    longest = int(max(backoff.MAX_PAUSE.values()) * (1 + backoff.JITTER))
     assert backoff.left_ms(START + longest, START) == longest
     assert backoff.left_ms(START + longest + 1, START) is None
     assert backoff.left_ms(START, START) is None

@@ -209,6 +209,26 @@ def test_a_sentence_begins_with_the_field_and_stays_in_a_line(rule: dict[str, st
     assert len(rule["message"]) < 400
 
 
+def test_the_field_path_of_a_rule_is_the_field_that_its_message_names() -> None:
+    found = 0
+    for node, rule in rules():
+        if "fieldPath" in rule:
+            *steps, name = rule["fieldPath"].removeprefix(".").split(".")
+            section = node
+            for step in steps:
+                section = section["properties"][step]
+            assert name in section["properties"]
+            assert rule["message"].split(" ")[0].rstrip(":").endswith(rule["fieldPath"])
+            found += 1
+    assert found > 20
+
+
+def test_no_enum_value_is_a_boolean_or_null_of_yaml_1_1() -> None:
+    words = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+    values = [value for path, field in FIELDS if path.startswith("spec.") for value in field.get("enum", ())]
+    assert not [value for value in values if value.lower() in words]
+
+
 def test_sizes_and_durations_have_the_bounds_of_the_models() -> None:
     said = {rule["message"] for _, rule in rules()}
     assert "spec.s3.partSize is below the minimum of 5Mi: write 5Mi or more" in said

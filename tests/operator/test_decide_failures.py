@@ -10,7 +10,18 @@ from s3sink_operator import names
 from s3sink_operator.types import FINALIZERS_KIND, Rejection, Unreachable, to_timestamp
 from sink_job.api.errors import BucketNotFound, DataLoss, ObjectConflict, TransientError
 from sink_job.api.report import RunState, Totals
-from tests.operator.fake_cluster import MINUTE, RESTARTED, START, Cluster, actions, attempt, document, report, running
+from tests.operator.fake_cluster import (
+    MINUTE,
+    RESTARTED,
+    START,
+    Cluster,
+    actions,
+    attempt,
+    document,
+    report,
+    running,
+    stopping,
+)
 
 
 def _evict(cluster: Cluster) -> None:
@@ -85,6 +96,37 @@ def test_pauses_grow_with_failures_in_a_row_and_are_forgotten_after_a_stable_spe
     cluster.wait(3 * MINUTE)
     cluster.settle()
     assert "retry" not in cluster.status
+
+
+def test_an_infrastructure_failure_is_retried_within_ten_minutes_or_at_once_after_a_restart() -> None:
+    cluster = running()
+    for _ in range(12):
+        cluster.fail(TransientError("Kafka did not answer"))
+        cluster.look()
+        cluster.wait(10 * MINUTE)
+        cluster.live()
+        assert cluster.ready == ("True", "Running")
+    cluster.fail(TransientError("Kafka did not answer"))
+    cluster.settle()
+    message = cluster.condition("Ready")["message"]
+    assert (
+        "To retry now: kubectl s3sink restart flights, or another text in the annotation s3sink.io/restart" in message
+    )
+    cluster.annotate({names.RESTART_ANNOTATION: "now"})
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+
+
+def test_a_restart_ends_the_pause_of_an_operation() -> None:
+    cluster = stopping()
+    for _ in range(2):
+        assert cluster.task is not None
+        cluster.end(cluster.task, exit_code=75)
+        cluster.settle()
+    assert "To retry now: kubectl s3sink restart flights" in cluster.condition("Ready")["message"]
+    cluster.annotate({names.RESTART_ANNOTATION: "now"})
+    cluster.live()
+    assert cluster.ready == ("False", "Stopped")
 
 
 def test_a_failure_is_counted_once_in_any_number_of_passes() -> None:

@@ -30,7 +30,9 @@ FLAGS = st.fixed_dictionaries(
             optional={
                 "cores": st.integers(1, 4),
                 "instances": st.integers(1, 3),
-                "memory": st.sampled_from([{"mode": "Off"}, {"max": "2Gi"}, {"min": "3Gi"}, {"mode": "Recommend"}]),
+                "memory": st.sampled_from(
+                    [{"mode": "Disabled"}, {"max": "2Gi"}, {"min": "3Gi"}, {"mode": "Recommend"}]
+                ),
             },
         ),
         "driver": st.sampled_from(

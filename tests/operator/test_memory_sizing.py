@@ -148,7 +148,7 @@ def test_equal_inputs_never_change_what_they_started_with(seen: SizingInputs, al
     known = seen.open_objects or seen.held_bytes or seen.active_partitions
     assert not sink.changes or not known
     assert len(sink.changes) <= 1
-    if allowed.mode is not MemoryMode.OFF:
+    if allowed.mode is not MemoryMode.DISABLED:
         assert allowed.min <= sink.current <= allowed.max
 
 
@@ -220,7 +220,7 @@ def test_an_insufficient_maximum_is_reported_and_never_exceeded() -> None:
     assert not sink.look(LARGE).reason
 
 
-@pytest.mark.parametrize("mode", [MemoryMode.OFF, MemoryMode.RECOMMEND])
+@pytest.mark.parametrize("mode", [MemoryMode.DISABLED, MemoryMode.RECOMMEND])
 def test_without_auto_nothing_changes_and_the_recommendation_is_shown(mode: MemoryMode) -> None:
     sink = Sink(SMALL, Bounds(mode=mode, max=8 * GI))
     before = sink.current
@@ -228,7 +228,7 @@ def test_without_auto_nothing_changes_and_the_recommendation_is_shown(mode: Memo
     assert made.reason is None
     assert made.recommended > 4 * GI
     assert sink.current == before
-    assert (before == 8 * GI) == (mode is MemoryMode.OFF)
+    assert (before == 8 * GI) == (mode is MemoryMode.DISABLED)
 
 
 def test_an_oom_kill_raises_the_minimum_for_a_week() -> None:

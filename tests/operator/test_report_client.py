@@ -15,9 +15,12 @@ from s3sink_operator.kube_api import KubeApi
 from s3sink_operator.names import REPORT_TOKEN_ANNOTATION
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.observe import MAX_MISSED_POLLS, MAX_MISSED_POLLS_AT_END, Observer, belongs_to
+from s3sink_operator.owner_check import OwnerChecker
 from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.report_client import DirectReportClient
+from s3sink_operator.template_check import TemplateChecker
 from s3sink_operator.types import Json, Unreachable
+from sink_job.api.enums import StopAction
 from tests.operator.fake_cluster import document, report, running
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -42,7 +45,7 @@ def fetched(handler: Handler, annotations: dict[str, str] | None = None) -> byte
                 "spec": {"containers": [{"ports": ports}]},
             }
             async with aiohttp.ClientSession() as http:
-                return await DirectReportClient(http).fetch(pod)
+                return await DirectReportClient(http).fetch(pod, StopAction.EXIT)
         finally:
             await runner.cleanup()
 
@@ -118,7 +121,7 @@ def test_an_unreachable_driver_is_persistent_after_several_missed_polls() -> Non
     answers: list[str | None] = [None, "", None, *[None] * (MAX_MISSED_POLLS_AT_END - 1)]
 
     class Answers:
-        async def fetch(self, pod: Json) -> bytes:
+        async def fetch(self, pod: Json, at_stop: StopAction) -> bytes:
             if answers.pop(0) is None:
                 raise TimeoutError
             return report().model_dump_json(by_alias=True).encode()
@@ -130,7 +133,15 @@ def test_an_unreachable_driver_is_persistent_after_several_missed_polls() -> Non
     store = ObjectCache()
     for each in (cluster.sink, *cluster.things.values()):
         store.on_response(each)
-    observer = Observer(cast("KubeApi", None), store, Answers(), cast("PodEventReader", NoWarnings()))
+    api = cast("KubeApi", None)
+    observer = Observer(
+        api,
+        store,
+        Answers(),
+        cast("PodEventReader", NoWarnings()),
+        TemplateChecker(api, cluster.settings),
+        OwnerChecker(api, "c1"),
+    )
 
     async def looks() -> list[tuple[bool, bool] | None]:
         found = []

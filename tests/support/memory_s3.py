@@ -63,9 +63,17 @@ class MemoryS3:
     # -- objects -----------------------------------------------------------------------------------------------------
 
     def put(
-        self, key: str, body: bytes | Sequence[bytes], *, only_if_absent: bool = False, content_type: str | None = None
+        self,
+        key: str,
+        body: bytes | Sequence[bytes],
+        *,
+        only_if_absent: bool = False,
+        if_match: str | None = None,
+        content_type: str | None = None,
     ) -> PutResult:
         self.fault("put", key)
+        if if_match is not None and (key not in self.objects or self.objects[key].etag != if_match):
+            raise PreconditionFailed(key, key)
         if only_if_absent and key in self.objects:
             raise PreconditionFailed(key, key)
         whole = body if isinstance(body, bytes) else b"".join(body)

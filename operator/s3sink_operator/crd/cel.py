@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from sink_job.api.quantities import parse_duration
+
+_FIELD: Final = re.compile(r"spec(\.[a-zA-Z0-9]+)+")
 
 
 @dataclasses.dataclass(frozen=True)
 class CelRule:
-    """`path`: the field of `self` (`spec.kafka`; empty: the object). `message`: the error and the action to take."""
+    """`path`: the field of `self` (`spec.kafka`; empty: the object). `message`: the error and the action to take. It
+    begins with the field in error, which becomes the field of the API server's error if it is below `path`."""
 
     path: str
     cel: str
@@ -20,7 +24,16 @@ class CelRule:
 
     def manifest(self) -> dict[str, Any]:
         """The rule in the format of a CustomResourceDefinition."""
-        return {"rule": self.cel, "message": self.message}
+        field = {} if self.field_path is None else {"fieldPath": self.field_path}
+        return {"rule": self.cel, "message": self.message} | field
+
+    @property
+    def field_path(self) -> str | None:
+        """The field in error relative to `path`, such as `.duration`; None for the field at `path` itself."""
+        named = _FIELD.match(self.message)
+        if named is None or not self.path or not named[0].startswith(f"{self.path}."):
+            return None
+        return named[0].removeprefix(self.path)
 
 
 def cel_list(words: Iterable[str]) -> str:

@@ -220,6 +220,7 @@ def _driver_retry(
         now=now,
         observed=observed,
         revision=revision,
+        pod=driver,
     )
 
 
@@ -233,6 +234,7 @@ def _record_failure(
     now: int,
     observed: Observed,
     revision: DriverRevision | None,
+    pod: Json | None = None,
 ) -> Retry:
     """The back-off after one more failure. The same failure is counted once."""
     if retry is not None and retry.failure_id == failure_id:
@@ -250,6 +252,8 @@ def _record_failure(
         failure_id=failure_id,
         spec_hash=None if revision is None else revision.spec_hash,
         restart=None if revision is None else revision.restart,
+        owner=failure.owner,
+        take_over=None if pod is None else annotation(pod, names.TAKE_OVER_ANNOTATION),
     )
 
 
@@ -273,6 +277,7 @@ def _with_operation(retry: Retry | None, observed: Observed, revision: DriverRev
         now=now,
         observed=observed,
         revision=revision,
+        pod=pod,
     )
     return recorded.model_copy(update={"operation_hash": digest})
 

@@ -7,17 +7,26 @@ from dataclasses import replace
 
 from s3sink_operator import names, objects
 from s3sink_operator.decide.context import Context
+from s3sink_operator.decide.handover import take_over_from
 from s3sink_operator.types import Delete, Json, attempt_number, is_controlled, is_terminating, to_ms, uid_of
 
 
 def driver_pod(ctx: Context) -> Json:
     """The manifest of the next driver pod."""
-    return objects.driver_pod(ctx.parsed_sink, ctx.owner_reference, ctx.settings, ctx.pod_shape())
+    shape = replace(ctx.pod_shape(), take_over_from=take_over_from(ctx))
+    return objects.driver_pod(ctx.parsed_sink, ctx.owner_reference, ctx.settings, shape)
 
 
 def operation_pod(ctx: Context, operation: str, digest: str) -> Json:
     """The manifest of a pod for `operation`, sized as a sink in Local mode. `digest`: see `operation_hash`."""
-    shape = replace(ctx.pod_shape(), memory=ctx.start_size, executor_memory=None, restarted_for=None, spec_hash=digest)
+    shape = replace(
+        ctx.pod_shape(),
+        memory=ctx.start_size,
+        executor_memory=None,
+        restarted_for=None,
+        spec_hash=digest,
+        take_over_from=take_over_from(ctx),
+    )
     return objects.operation_pod(ctx.parsed_sink, ctx.owner_reference, ctx.settings, shape, operation)
 
 

@@ -23,6 +23,7 @@ Policy = Callable[[Context], PolicyResult | None]
 POLICIES: tuple[Policy, ...] = (
     lifecycle_policies.reconcile_paused,
     lifecycle_policies.deleting,
+    lifecycle_policies.in_terminating_namespace,
     lifecycle_policies.spec_invalid,
     lifecycle_policies.conflicting,
     lifecycle_policies.name_taken,

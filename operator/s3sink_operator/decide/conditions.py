@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from s3sink_operator import conflicts, names, pod_failures
-from s3sink_operator.decide import offset_reset, rollout
+from s3sink_operator.decide import handover, offset_reset, rollout
 from s3sink_operator.decide.attempt_history import AttemptHistory
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
@@ -127,6 +127,9 @@ def _annotations(ctx: Context) -> Iterator[Condition]:
         if value is not None and value not in values:
             shown = value if len(value) <= _MAX_SHOWN else f"{value[:_MAX_SHOWN]}…"
             found.append(f"the annotation {name} is {shown!r}, not one of {', '.join(values)}: {instead}")
+    owner = annotation(ctx.observed.sink, names.TAKE_OVER_ANNOTATION)
+    if owner is not None and not handover.is_identity(owner):
+        found.append(f"the annotation {names.TAKE_OVER_ANNOTATION} is not cluster/namespace/name/sinkId: it is ignored")
     if found:
         yield _true("InvalidAnnotation", "; ".join(found))
 

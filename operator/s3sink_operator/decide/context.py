@@ -224,6 +224,19 @@ class Context:
         return self._owned(self.observed.operation)
 
     @property
+    def publishes_at_stop(self) -> bool:
+        """Whether the driver is ending with its namespace and publishes its open objects."""
+        driver = self.driver
+        if driver is None or not self.observed.namespace_terminating or not is_terminating(driver):
+            return False
+        return pod_failures.termination_failure(driver) is None
+
+    @property
+    def has_published_at_stop(self) -> bool:
+        """Whether the driver has ended and published its open objects before that."""
+        return self.driver is not None and pod_failures.has_published(self.driver)
+
+    @property
     def unowned_object(self) -> Json | None:
         """The first object with the name of a child that this sink does not own."""
         for pod in (self.observed.driver, self.observed.operation):
@@ -313,7 +326,7 @@ class Context:
             return None
         spec = self.sink.spec
         if self.is_local and spec.driver.memory is not None:
-            return Bounds(mode=MemoryMode.OFF, min=spec.driver.memory, max=spec.driver.memory)
+            return Bounds(mode=MemoryMode.DISABLED, min=spec.driver.memory, max=spec.driver.memory)
         memory = spec.executor.memory
         return Bounds(mode=memory.mode, min=memory.min, max=memory.max)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from s3sink_operator import names, pod_failures
-from s3sink_operator.decide import rollout
+from s3sink_operator.decide import handover, rollout
 from s3sink_operator.decide.attempt_history import backoff_left_ms
 from s3sink_operator.decide.backing_off import backing_off
 from s3sink_operator.decide.builders import delete_pod, driver_pod, supporting_objects
@@ -42,6 +42,10 @@ def driver_missing(ctx: Context) -> PolicyResult | None:
         message = "deleting the operation pod before the driver starts"
         return replace(_STARTING, message=message, delete=delete_pod(ctx, ctx.operation))
     left_ms = backoff_left_ms(ctx.history.retry, Component.DRIVER, ctx.now)
+    if handover.is_due(ctx):
+        message = f"taking over from {handover.take_over_from(ctx)}, which is fenced first"
+        starting = replace(_STARTING, reason="TakingOver", message=message)
+        return replace(starting, apply=supporting_objects(ctx), create=[driver_pod(ctx)], event=EventType.NORMAL)
     if left_ms is not None:
         return backing_off(ctx, left_ms)
     return replace(_STARTING, apply=supporting_objects(ctx), create=[driver_pod(ctx)], event=EventType.NORMAL)
@@ -77,7 +81,8 @@ def driver_terminated(ctx: Context) -> PolicyResult | None:
     if driver is None or is_terminating(driver) or pod_failures.termination_failure(driver) is None:
         return None
     left_ms = backoff_left_ms(ctx.history.retry, Component.DRIVER, ctx.now)
-    if left_ms is not None and ctx.revision is not None and ctx.revision.matches_pod(driver):
+    waits = left_ms is not None and not handover.is_due(ctx)
+    if waits and left_ms is not None and ctx.revision is not None and ctx.revision.matches_pod(driver):
         return replace(backing_off(ctx, left_ms), apply=supporting_objects(ctx))
     attempt = ctx.history.newest or Attempt()
     return replace(

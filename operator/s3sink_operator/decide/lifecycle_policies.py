@@ -64,10 +64,12 @@ def deleting(ctx: Context) -> PolicyResult | None:
     left = ctx.deletion_ms + ctx.settings.deletion_timeout_ms - ctx.now
     if operation is None:
         return _remove_finalizer(ctx, "deletionPolicy is Retain: open objects stay in S3", EventType.NORMAL)
+    if is_all_published(ctx) or ctx.has_published_at_stop:
+        return _remove_finalizer(ctx, "no objects are open", EventType.NORMAL)
+    if ctx.publishes_at_stop and left > 0:
+        return replace(namespace_terminating(ctx), requeue_after_ms=min(left, ctx.settings.start_poll_ms))
     if (obstacle := _obstacle(ctx, operation, left)) is not None:
         return _remove_finalizer(ctx, f"{obstacle}; open objects stay in S3", EventType.WARNING)
-    if is_all_published(ctx):
-        return _remove_finalizer(ctx, "no objects are open", EventType.NORMAL)
     message = f"deletionPolicy {operation} runs before the sink is removed; deletionPolicy: Retain removes it at once"
     result = run_operation(ctx, operation.value, message=message)
     if result.published:
@@ -81,11 +83,34 @@ def _obstacle(ctx: Context, operation: Operation, left_ms: int) -> str | None:
         return f"the spec is invalid: {ctx.spec_error}"
     if ctx.unowned_object is not None or ctx.has_conflict:
         return "the sink was not allowed to run"
-    if any(map(pod_failures.is_namespace_terminating, ctx.observed.rejections)):
+    if ctx.observed.namespace_terminating or any(map(pod_failures.is_namespace_terminating, ctx.observed.rejections)):
         return "the namespace is terminating, no pod can be created"
     if left_ms <= 0:
         return f"{operation} did not complete within {ctx.settings.deletion_timeout_ms // 60_000} minutes"
     return None
+
+
+def namespace_terminating(ctx: Context) -> PolicyResult:
+    """The result while the driver of a sink with deletionPolicy Publish ends with its namespace."""
+    message = "the namespace is terminating, no pod can be created"
+    if ctx.publishes_at_stop:
+        message = "the namespace is terminating: the driver publishes the open objects before it ends"
+    elif ctx.published:
+        message += "; no objects are open"
+    return PolicyResult(
+        reason="NamespaceTerminating",
+        message=message,
+        phase="Stopping",
+        reconciling=True,
+        terminating_attempt=True,
+        event=EventType.NORMAL,
+        requeue_after_ms=ctx.settings.start_poll_ms if ctx.publishes_at_stop else None,
+    )
+
+
+def in_terminating_namespace(ctx: Context) -> PolicyResult | None:
+    """The driver ends with its namespace, and no other one can follow."""
+    return namespace_terminating(ctx) if ctx.observed.namespace_terminating else None
 
 
 def spec_invalid(ctx: Context) -> PolicyResult | None:

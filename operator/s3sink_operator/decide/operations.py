@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from s3sink_operator import names, pod_failures
-from s3sink_operator.decide import offset_reset
+from s3sink_operator.decide import handover, offset_reset
 from s3sink_operator.decide.attempt_history import backoff_left_ms
 from s3sink_operator.decide.backing_off import backing_off
 from s3sink_operator.decide.builders import delete_pod, operation_pod, supporting_objects
@@ -13,7 +13,7 @@ from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.names import Component
 from s3sink_operator.objects import operation_of
-from s3sink_operator.types import EventType, Json, annotation, is_terminating
+from s3sink_operator.types import EventType, Json, Operation, annotation, is_terminating
 
 
 def run_operation(ctx: Context, operation: str, *, message: str) -> PolicyResult:
@@ -22,7 +22,7 @@ def run_operation(ctx: Context, operation: str, *, message: str) -> PolicyResult
     if ctx.driver is not None:
         return replace(base, terminating_attempt=True, delete=delete_pod(ctx, ctx.driver))
     pod, digest = ctx.operation, offset_reset.operation_hash(ctx, operation)
-    left_ms = _backoff_left_ms(ctx, digest)
+    left_ms = _backoff_left_ms(ctx, operation, digest)
     if pod is None:
         if left_ms is not None:
             return backing_off(ctx, left_ms, base)
@@ -46,10 +46,12 @@ def is_all_published(ctx: Context) -> bool:
     return ctx.driver is None and ctx.published
 
 
-def _backoff_left_ms(ctx: Context, digest: str) -> int | None:
+def _backoff_left_ms(ctx: Context, operation: str, digest: str) -> int | None:
     """Milliseconds until the next attempt of the operation; None for another operation than the failed one."""
     retry = ctx.history.retry
     if retry is not None and retry.operation_hash not in (None, digest):
+        return None
+    if operation == Operation.PUBLISH and handover.is_due(ctx):
         return None
     return backoff_left_ms(retry, Component.OPERATION, ctx.now)
 

@@ -72,6 +72,8 @@ def _is_published(ctx: Context, result: PolicyResult) -> bool:
     """Whether all open objects are published. A driver may open objects again."""
     if result.published is not None:
         return result.published
+    if ctx.has_published_at_stop:
+        return True
     component = Component.DRIVER.value
     creates_driver = any(pod["metadata"]["labels"].get(names.COMPONENT_LABEL) == component for pod in result.create)
     return ctx.published and ctx.driver is None and not creates_driver

@@ -56,7 +56,8 @@ _RESIZE_POLICY: Final = [{"resourceName": "memory", "restartPolicy": "NotRequire
 
 @dataclass(frozen=True, kw_only=True)
 class PodShape:
-    """Sizes and annotations of a pod. `memory`: bytes of the pod; `executor_memory`: bytes of each executor, if any."""
+    """Sizes and annotations of a pod. `memory`: bytes of the pod; `executor_memory`: bytes of each executor, if any.
+    `take_over_from`: the owner that it takes over from, if any."""
 
     attempt: int
     memory: int
@@ -65,6 +66,7 @@ class PodShape:
     source_hash: str = ""
     generation: int = 0
     restarted_for: str | None = None
+    take_over_from: str | None = None
 
 
 def driver_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape) -> Json:
@@ -79,6 +81,8 @@ def driver_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape) -> 
         annotations[RESTARTED_FOR_ANNOTATION] = shape.restarted_for
     if shape.executor_memory is not None:
         annotations[EXECUTOR_MEMORY_ANNOTATION] = str(shape.executor_memory)
+    if shape.take_over_from is not None:
+        annotations[names.TAKE_OVER_ANNOTATION] = shape.take_over_from
     container = _container(sink, settings, shape, _driver_args(sink, settings, shape))
     env = container["env"]
     container |= {
@@ -104,6 +108,8 @@ def operation_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape, 
     """The pod that runs an operation once: `Publish`, `Discard`, or `Reset:<nonce>`."""
     container = _container(sink, settings, shape, _operation_args(sink, settings, shape, operation))
     annotations = {names.SPEC_HASH_ANNOTATION: shape.spec_hash, OPERATION_ANNOTATION: operation}
+    if shape.take_over_from is not None and operation == Operation.PUBLISH:
+        annotations[names.TAKE_OVER_ANNOTATION] = shape.take_over_from
     pod = _pod(sink, owner, settings, shape, Component.OPERATION, container, annotations)
     pod["spec"]["activeDeadlineSeconds"] = settings.operation_timeout_ms // 1000  # it has no probes
     return merge_template(sink.spec.driver.pod_template, pod)
@@ -297,7 +303,8 @@ def _reset_args(sink: Sink) -> Sequence[str]:
 
 def _run_args(sink: Sink, shape: PodShape) -> list[str]:
     cores = str(sink.spec.executor.cores)
-    return ["run", f"{CONFIG_DIR}/sink.yaml", "--log", "json", "--memory", str(shape.memory), "--cores", cores]
+    line = ["run", f"{CONFIG_DIR}/sink.yaml", "--log", "json", "--memory", str(shape.memory), "--cores", cores]
+    return line if shape.take_over_from is None else [*line, f"--take-over-from={shape.take_over_from}"]
 
 
 def _resources(sink: Sink, shape: PodShape) -> Json:

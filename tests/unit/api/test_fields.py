@@ -102,6 +102,16 @@ INVALID = [
         "spec.format.compression: gzip is not one of None, Gzip, Zstd, Snappy, Lz4, Brotli; did you mean Gzip?",
     ),
     case(
+        "the previous value Off of the memory mode is answered with the new one",
+        {"spec.executor.memory.mode": "Off"},
+        "spec.executor.memory.mode: Off is not one of Disabled, Recommend, Auto: Off is now Disabled",
+    ),
+    case(
+        "an Off that YAML 1.1 has read as a boolean is answered with the new value",
+        {"spec.executor.memory.mode": False},
+        "spec.executor.memory.mode: false is not one of Disabled, Recommend, Auto: Off is now Disabled",
+    ),
+    case(
         "an unknown value is rejected with the allowed values",
         {"spec.onDataLoss": "Ignore"},
         "spec.onDataLoss: Ignore is not one of Fail, Continue",

@@ -112,7 +112,7 @@ def test_every_partitioner_is_supported_with_every_extractor(
 def test_the_job_accepts_all_settings_of_the_operator() -> None:
     spec = accepted(
         {
-            "spec.executor": {"mode": "Local", "instances": 3, "memory": {"mode": "Off", "max": "4Gi"}},
+            "spec.executor": {"mode": "Local", "instances": 3, "memory": {"mode": "Disabled", "max": "4Gi"}},
             "spec.driver": {"cores": 2, "memory": "2Gi"},
             "spec.image": "registry.example.com/job:1",
             "spec.imagePullSecrets": [{"name": "login"}],

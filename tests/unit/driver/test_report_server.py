@@ -155,3 +155,12 @@ def test_health_requires_no_token(protected: ReportServer) -> None:
 
 def test_without_a_token_nothing_requires_one(server: ReportServer) -> None:
     assert status(server, "/report") == 200
+
+
+def test_a_query_parameter_reaches_its_function_and_others_are_ignored() -> None:
+    given: list[str] = []
+    routes = {"/report": lambda: Answer(200, JSON, b"{}")}
+    with ReportServer("127.0.0.1", 0, routes, {"atStop": given.append}) as server:
+        assert ask(server, "/report?atStop=Ask&pretty=1")[0] == 200
+        assert ask(server, "/elsewhere?atStop=Exit")[0] == 404
+    assert given == ["Ask"]

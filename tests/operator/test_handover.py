@@ -1,0 +1,170 @@
+"""When a sink takes over what another one owns in the bucket, and what its messages say."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+import pytest
+
+from s3sink_operator import names
+from s3sink_operator.kube_api import ApiError, KubeApi
+from s3sink_operator.owner_check import OwnerChecker
+from s3sink_operator.types import Json, ObservedOwner, OwnerState, to_timestamp
+from sink_job.api.errors import OwnershipConflict
+from tests.operator.fake_cluster import MINUTE, RESTARTED, START, Cluster, actions, document, running
+
+OWNER = "c1/data/old/data.old"
+CONFLICT = OwnershipConflict(
+    "topic flights belongs to S3Sink data/old. Choose another topic. If that sink was deleted for good, start this one "
+    f"once with --take-over-from={OWNER}.",
+    OWNER,
+)
+
+
+def conflicting(state: OwnerState | None) -> Cluster:
+    """A sink whose driver ended with OwnershipConflict."""
+    cluster = running()
+    if state is not None:
+        cluster.owner = ObservedOwner(identity=OWNER, state=state)
+    cluster.fail(CONFLICT)
+    cluster.look()
+    return cluster
+
+
+def arguments(cluster: Cluster) -> list[str]:
+    assert cluster.driver is not None
+    return [each for each in cluster.driver["spec"]["containers"][0]["args"] if "take-over" in each]
+
+
+def test_what_a_deleted_sink_of_this_cluster_owned_is_taken_over_at_once() -> None:
+    cluster = conflicting(OwnerState.GONE)
+    cluster.live()
+    assert actions(cluster) == RESTARTED
+    assert arguments(cluster) == [f"--take-over-from={OWNER}"]
+    assert ("Normal", "TakingOver") in cluster.events
+
+
+def test_a_hand_over_that_fails_is_retried_after_the_back_off() -> None:
+    cluster = conflicting(OwnerState.GONE)
+    cluster.live()
+    cluster.log.clear()
+    cluster.fail(CONFLICT)
+    cluster.settle()
+    assert actions(cluster) == []
+    assert cluster.ready == ("False", "OwnershipConflict")
+    cluster.wait(10 * MINUTE)
+    cluster.live()
+    assert arguments(cluster) == [f"--take-over-from={OWNER}"]
+
+
+@pytest.mark.parametrize("state", [OwnerState.EXISTS, OwnerState.UNKNOWN, None])
+def test_an_owner_that_may_exist_keeps_what_it_owns(state: OwnerState | None) -> None:
+    cluster = conflicting(state)
+    cluster.settle()
+    assert actions(cluster) == []
+    cluster.wait(10 * MINUTE)
+    cluster.live()
+    assert arguments(cluster) == []
+
+
+def test_an_existing_owner_is_watched_and_the_message_says_to_delete_it() -> None:
+    cluster = conflicting(OwnerState.EXISTS)
+    assert (cluster.decide().requeue_after_ms or 0) <= 15_000
+    assert "Or delete S3Sink data/old: this sink takes over" in cluster.condition("Ready")["message"]
+    assert "--take-over" not in cluster.condition("Ready")["message"]
+    cluster.owner = ObservedOwner(identity=OWNER, state=OwnerState.GONE)
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+
+
+def test_for_an_owner_elsewhere_the_message_has_the_command_and_the_annotation_takes_over() -> None:
+    cluster = conflicting(OwnerState.UNKNOWN)
+    message = cluster.condition("Ready")["message"]
+    assert f"kubectl annotate s3sink flights {names.TAKE_OVER_ANNOTATION}={OWNER}" in message
+    cluster.annotate({names.TAKE_OVER_ANNOTATION: OWNER})
+    cluster.live()
+    assert cluster.ready == ("True", "Running")
+    assert arguments(cluster) == [f"--take-over-from={OWNER}"]
+
+
+def test_the_annotation_applies_to_the_owner_that_it_names_alone() -> None:
+    cluster = conflicting(OwnerState.UNKNOWN)
+    cluster.annotate({names.TAKE_OVER_ANNOTATION: "c1/data/another/data.another"})
+    cluster.settle()
+    assert actions(cluster) == []
+
+
+def test_an_annotation_on_a_running_sink_restarts_nothing() -> None:
+    cluster = running()
+    cluster.annotate({names.TAKE_OVER_ANNOTATION: OWNER})
+    cluster.settle()
+    assert actions(cluster) == []
+
+
+def test_an_annotation_that_names_no_owner_is_reported() -> None:
+    cluster = running()
+    cluster.annotate({names.TAKE_OVER_ANNOTATION: "yes"})
+    cluster.settle()
+    assert names.TAKE_OVER_ANNOTATION in cluster.condition("InvalidAnnotation")["message"]
+
+
+def test_a_stopped_sink_publishes_what_it_takes_over() -> None:
+    cluster = running()
+    cluster.owner = ObservedOwner(identity=OWNER, state=OwnerState.GONE)
+    cluster.fail(CONFLICT)
+    cluster.look()
+    cluster.edit(state="Stopped")
+    cluster.annotate({names.TAKE_OVER_ANNOTATION: OWNER})
+    while cluster.task is None:
+        cluster.look()
+    assert f"--take-over-from={OWNER}" in cluster.task["spec"]["containers"][0]["args"]
+
+
+class Api:
+    """An API server with some sinks and pods."""
+
+    def __init__(self, *, sink: Json | None = None, pods: int = 0, error: ApiError | None = None) -> None:
+        self.sink, self.pods, self.error = sink, pods, error
+
+    async def get(self, kind: str, namespace: str, name: str) -> Json | None:
+        if self.error is not None:
+            raise self.error
+        return self.sink
+
+    async def list(self, kind: str, namespace: str, selector: str) -> list[Json]:
+        return [{"metadata": {"creationTimestamp": to_timestamp(START - MINUTE)}}] * self.pods
+
+
+def state(api: Api, *, owner: str = OWNER, name: str = "flights") -> OwnerState:
+    sink = document(name) | {"status": {"retry": {"reason": "OwnershipConflict", "owner": owner}}}
+    found = asyncio.run(OwnerChecker(cast("KubeApi", api), "c1").owner(sink, []))
+    assert found is not None
+    assert found.identity == owner
+    return found.state
+
+
+def test_an_owner_without_a_sink_and_pods_is_gone() -> None:
+    assert state(Api()) is OwnerState.GONE
+
+
+def test_an_owner_exists_as_long_as_its_sink_or_its_pods_do() -> None:
+    assert state(Api(sink=document("old"))) is OwnerState.EXISTS
+    assert state(Api(pods=1)) is OwnerState.EXISTS
+
+
+def test_a_sink_that_was_re_created_with_another_sink_id_is_another_owner() -> None:
+    assert state(Api(sink=document("old", sinkId="new"))) is OwnerState.GONE
+    previous = "c1/data/flights/previous"
+    assert state(Api(sink=document(), pods=0), owner=previous) is OwnerState.GONE
+    assert state(Api(sink=document(), pods=1), owner=previous) is OwnerState.EXISTS
+
+
+def test_an_owner_of_another_cluster_or_a_forbidden_namespace_is_unknown() -> None:
+    assert state(Api(), owner="c2/data/old/data.old") is OwnerState.UNKNOWN
+    assert state(Api(error=ApiError(403, "Forbidden", "no"))) is OwnerState.UNKNOWN
+
+
+def test_without_an_ownership_conflict_nothing_is_read() -> None:
+    checker = OwnerChecker(cast("KubeApi", None), "c1")
+    assert asyncio.run(checker.owner(document(), [])) is None

@@ -1,0 +1,167 @@
+"""A sink takes over what another one owned: by name, after fencing it, and safely after a crash at any request."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sink_job.api.errors import LedgerFenced, OwnershipConflict, UnsupportedStore
+from sink_job.coordinator.context import StopCondition
+from sink_job.ledger import ownership
+from sink_job.ledger.ownership import Owner
+from sink_job.ledger.state import LedgerState, Record
+from sink_job.ledger.store import Ledger
+from sink_job.ledger.takeover import take_over
+from sink_job.s3 import PutResult
+from tests.support.memory_sink import MemorySinkFixture, error_of
+from tests.support.synthetic_log import SyntheticLog
+
+LOG = SyntheticLog(records=12)
+CLAIM = "topics/_s3sink/topics/log/json.json"
+
+
+class Killed(BaseException):
+    """The process ends at this request."""
+
+
+@pytest.fixture
+def previous(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemorySinkFixture:
+    """A sink that has copied everything, with open objects left."""
+    sink = MemorySinkFixture(tmp_path, monkeypatch)
+    sink.run(LOG, goal=StopCondition(until_caught_up=True))
+    return sink
+
+
+@pytest.fixture
+def successor(previous: MemorySinkFixture) -> Callable[..., None]:
+    """Runs another sink, with another ledger, for the same topic and consumer group."""
+    sink = previous.sink
+
+    def run(take_over_from: Owner | None = None, log: SyntheticLog = LOG) -> None:
+        goal = StopCondition(until_caught_up=True, publish_open=True, take_over_from=take_over_from)
+        other = sink.model_copy(update={"metadata": sink.metadata.model_copy(update={"name": "second"})})
+        assert other.sink_id != sink.sink_id
+        previous.sink = other
+        owner, previous.owner = previous.owner, Owner("function", other.namespace, other.name, other.sink_id)
+        try:
+            previous.run(log, goal=goal)
+        finally:
+            previous.sink, previous.owner = sink, owner
+
+    return run
+
+
+def test_the_error_names_the_owner_for_the_operator(
+    previous: MemorySinkFixture, successor: Callable[..., None]
+) -> None:
+    error = error_of(successor)
+    assert isinstance(error, OwnershipConflict)
+    assert error.owner == previous.owner.identity
+    assert f"--take-over-from={previous.owner.identity}" in str(error)
+
+
+def test_a_successor_takes_over_from_the_named_owner_alone(
+    previous: MemorySinkFixture, successor: Callable[..., None]
+) -> None:
+    stranger = Owner("function", "data", "stranger", "data.stranger")
+    assert isinstance(error_of(lambda: successor(stranger)), OwnershipConflict)
+    successor(previous.owner)
+    copied = sorted(offset for offsets in previous.offsets().values() for offset in offsets)
+    assert copied == list(range(12))
+
+
+def test_a_suspended_driver_of_the_previous_owner_is_fenced(
+    previous: MemorySinkFixture, successor: Callable[..., None]
+) -> None:
+    suspended = previous.driver(LOG).start()
+    successor(previous.owner)
+    before = previous.offsets()
+    assert isinstance(error_of(suspended.run), LedgerFenced)
+    assert previous.offsets() == before
+
+
+def test_a_driver_suspended_before_its_claim_stops_after_it(
+    previous: MemorySinkFixture, successor: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has checked its ownership before the hand-over, and claims its ledger after it."""
+    name = "sink_job.coordinator.coordinator.take_over"
+
+    def resumed(ledger: Ledger, record: Callable[[LedgerState], Record]) -> LedgerState:
+        monkeypatch.setattr(name, take_over)
+        successor(previous.owner)
+        return take_over(ledger, record)
+
+    monkeypatch.setattr(name, resumed)
+    assert isinstance(error_of(lambda: previous.run(LOG)), OwnershipConflict)
+    copied = sorted(offset for offsets in previous.offsets().values() for offset in offsets)
+    assert copied == list(range(12))
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_a_hand_over_that_is_killed_at_any_request_is_completed_by_the_next_start(
+    previous: MemorySinkFixture, successor: Callable[..., None], number: int
+) -> None:
+    left = number
+
+    def kill(call: str, key: str) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Killed
+
+    suspended = previous.driver(LOG).start()
+    with previous.faults(kill), contextlib.suppress(Killed):
+        successor(previous.owner)
+    if isinstance(error_of(successor), OwnershipConflict):  # as long as the file names the previous owner
+        successor(previous.owner)
+    assert isinstance(error_of(suspended.run), LedgerFenced)
+    copied = sorted(offset for offsets in previous.offsets().values() for offset in offsets)
+    assert copied == list(range(12))
+
+
+def test_of_two_successors_one_takes_over(previous: MemorySinkFixture) -> None:
+    owner, s3 = previous.owner, previous.s3
+
+    class Fencing:
+        predecessor = owner
+
+        def __init__(self, meanwhile: Callable[[], None]) -> None:
+            self.meanwhile = meanwhile
+
+        def fence(self, predecessor: Owner) -> None:
+            self.meanwhile()
+
+    first, second = (Owner("function", "data", name, name) for name in ("first", "second"))
+
+    def try_second() -> None:
+        with pytest.raises(OwnershipConflict):
+            ownership.acquire(s3, CLAIM, second, "it", take_over=False, succession=Fencing(lambda: None))  # type: ignore[arg-type]
+
+    ownership.acquire(s3, CLAIM, first, "it", take_over=False, succession=Fencing(try_second))  # type: ignore[arg-type]
+    assert f'"name":"{first.name}"'.encode() in s3.objects[CLAIM].body
+
+
+def test_without_the_ledger_of_the_previous_owner_nothing_is_taken_over(
+    previous: MemorySinkFixture, successor: Callable[..., None]
+) -> None:
+    del previous.s3.objects[f"{previous.root}owner.json"]
+    error = error_of(lambda: successor(previous.owner))
+    assert isinstance(error, OwnershipConflict)
+    assert "cannot be fenced" in str(error)
+
+
+def test_a_store_that_ignores_if_match_is_rejected_and_nothing_is_taken_over(
+    previous: MemorySinkFixture, successor: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, before = previous.s3.put, previous.s3.objects[CLAIM].body
+
+    def ignoring(key: str, body: bytes, *, if_match: str | None = None, **given: Any) -> PutResult:
+        return put(key, body, **given)
+
+    monkeypatch.setattr(previous.s3, "put", ignoring)
+    assert isinstance(error_of(lambda: successor(previous.owner)), UnsupportedStore)
+    assert previous.s3.objects[CLAIM].body == before
