@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from s3sink_operator import status_metrics
 from s3sink_operator.metrics import QUEUE_DEPTH, REGISTRY, SINKS
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.rollout_tracker import RolloutTracker
-from s3sink_operator.status_metrics import SinkStatusCollector
 from s3sink_operator.workqueue import WorkQueue
 
 HEARTBEAT_TIMEOUT_S = 120.0
@@ -44,14 +44,11 @@ async def serve(
 ) -> AsyncIterator[int]:
     """Serves within the context. Yields the port, a free one for 0."""
 
-    sinks = CollectorRegistry()
-    sinks.register(SinkStatusCollector(store))
-
     async def metrics(_: web.Request) -> web.Response:
         QUEUE_DEPTH.set(len(queue))
         _count_sinks(store)
         rollout.export()
-        body = generate_latest(REGISTRY) + generate_latest(sinks)
+        body = generate_latest(REGISTRY) + status_metrics.exposition(store.all("S3Sink"))
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def healthz(_: web.Request) -> web.Response:
