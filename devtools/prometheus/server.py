@@ -17,7 +17,7 @@ from devtools.prometheus import prometheus_programs
 
 Json = dict[str, Any]
 _START_SECONDS = 60.0
-_EVERY = "500ms"
+_EVERY = "1s"
 """Interval of scrapes and evaluations, as Prometheus writes it: tests need two scrapes soon."""
 _UPPER = re.compile(r"[A-Z]")
 

@@ -90,7 +90,7 @@ class Monitored:
     @property
     def variables(self) -> dict[str, str]:
         """What Grafana puts into queries. The series are seconds old, so subqueries have finer steps."""
-        return {"$namespace": self.namespace, "$sink": ".*", "$__rate_interval": "10s", ":1m]": ":1s]"}
+        return {"$namespace": self.namespace, "$sink": ".*", "$__rate_interval": "1m", ":1m]": ":1s]"}
 
     def expression(self, query: str) -> str:
         """A query of the dashboard as Grafana sends it."""
@@ -118,8 +118,9 @@ def monitored(
             *scrape_configs(made.one("PodMonitor"), [of_driver]),
         ]
         with prometheus(tmp_path, scrapes, made.one("PrometheusRule")["spec"]["groups"]) as server:
-            rate = f'rate(s3sink_records_total{{namespace="{namespace}"}}[10s]) > 0'
-            wait_until(lambda: bool(server.query(rate)), "two scrapes", seconds=60, unless=server.failed)
+            of_driver_rate = f'rate(s3sink_records_total{{namespace="{namespace}"}}[1m]) > 0'
+            rates = f"({of_driver_rate}) and on () count(rate(s3sink_operator_api_writes_total[1m]))"
+            wait_until(lambda: bool(server.query(rates)), "two scrapes of both", seconds=60, unless=server.failed)
             yield Monitored(sink, namespace, server)
 
 
