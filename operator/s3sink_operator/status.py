@@ -28,7 +28,7 @@ from s3sink_operator.status_model import (
     TopicProgress,
 )
 from s3sink_operator.types import Json, to_ms, to_timestamp
-from sink_job.api.report import FinalReport, PartitionReport, Report
+from sink_job.api.report import FinalReport, PartitionReport, Report, max_lag_ms
 
 MAX_INTEGER: Final = 2**63 - 1
 """The largest integer that the API server accepts."""
@@ -222,10 +222,9 @@ def _records(partitions: Sequence[PartitionReport]) -> int | None:
 
 
 def _seconds(partitions: Sequence[PartitionReport]) -> int | None:
-    """The age in s of the oldest record that is not visible: 0 without one, None if an age is unknown."""
-    ages = [each.lag_ms for each in partitions if each.lag]
-    known = [age for age in ages if age is not None]
-    return max(0, *known, 0) // 1000 if len(known) == len(ages) else None
+    """The age in s of the oldest record that is not in a visible object, if it is known."""
+    age = max_lag_ms(partitions)
+    return None if age is None else age // 1000
 
 
 def _topics(partitions: Sequence[PartitionReport]) -> list[TopicProgress]:
@@ -242,7 +241,7 @@ def _topics(partitions: Sequence[PartitionReport]) -> list[TopicProgress]:
                 topic=topic,
                 partitions=len(members),
                 lag=_records(members),
-                lag_seconds=None if _records(members) is None else _seconds(members),
+                lag_seconds=_seconds(members),
                 committed=offsets,
             )
         )

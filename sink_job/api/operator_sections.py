@@ -13,6 +13,7 @@ from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import ExecutorMode, MemoryMode, OnExisting, ResetTo
 from sink_job.api.field_types import ObjectName, TopicName
 from sink_job.api.quantities import GI, MI, Size
+from sink_job.api.timestamps import Timestamp
 
 # Never printed: the environment of a container may contain secrets.
 PodTemplate = Annotated[
@@ -97,9 +98,9 @@ class OffsetResetSpec(SpecModel):
     """Any text. A new text requests a new reset."""
     to: Annotated[ResetTo, description(example="Earliest")]
     """New start position: the first record in Kafka, the end of the log, a timestamp, or given offsets."""
-    timestamp: Annotated[StrictInt | None, description(ge=0, le=2**53 - 1)] = None
-    """With Timestamp: start at the first record at or after this time, in milliseconds since 1970-01-01 UTC. Must not
-    be in the future."""
+    timestamp: Annotated[Annotated[int, Timestamp()] | None, description(example="2025-11-03T10:00:00Z")] = None
+    """With Timestamp: start at the first record at or after this time, such as 2025-11-03T10:00:00Z, or milliseconds
+    since 1970-01-01 UTC. Must not be in the future."""
     partitions: Annotated[list[PartitionOffset] | None, description(min_length=1, max_length=10000)] = None
     """With Offsets: the start offset of each topic-partition. Others continue at their current position."""
     on_existing: OnExisting = OnExisting.FAIL

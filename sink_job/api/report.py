@@ -6,6 +6,7 @@ Readers ignore unknown fields, so an older operator can read the report of a new
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Final, Self
 
@@ -67,6 +68,15 @@ class PartitionReport(ReportModel):
         Figure | None, Field(description="Age of the first record that is not in a visible object; none: unknown.")
     ] = None
     open_objects: Count = 0
+
+
+def max_lag_ms(partitions: Sequence[PartitionReport]) -> int | None:
+    """The age of the oldest record that is not in a visible object: 0 without a lag, None if the age of a lagging
+    topic-partition or all log ends are unknown."""
+    ages = [each.lag_ms for each in partitions if each.lag]
+    known = [age for age in ages if age is not None]
+    is_known = len(known) == len(ages) and any(each.lag is not None for each in partitions)
+    return max(0, *known, 0) if is_known else None
 
 
 class HangingTransactionReport(ReportModel):

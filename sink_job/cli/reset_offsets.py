@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sink_job.api.enums import OnExisting, ResetTo
 from sink_job.api.errors import InvalidSpec
+from sink_job.api.timestamps import parse_timestamp
 from sink_job.cli.common import EXIT_CODES, add_output, add_sink, open_ledger_access, read_sink, secret_dirs
 
 if TYPE_CHECKING:
@@ -48,7 +49,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="handling of existing objects with records at or above the new offsets (default: Fail)",
     )
     parser.add_argument(
-        "--timestamp", metavar="MS", type=int, help="with --to Timestamp: milliseconds since 1970-01-01 UTC"
+        "--timestamp",
+        metavar="TIME",
+        type=_timestamp,
+        help="with --to Timestamp: a time such as 2025-11-03T10:00:00Z, or milliseconds since 1970-01-01 UTC",
     )
     parser.add_argument(
         "--offset",
@@ -110,6 +114,13 @@ def _requested(sink: Sink, args: argparse.Namespace) -> tuple[Sink, OffsetResetS
     parsed = parse_sink({**document, **head})
     assert parsed.spec.offsets.reset is not None
     return parsed, parsed.spec.offsets.reset
+
+
+def _timestamp(text: str) -> int:
+    try:
+        return int(text) if text.isascii() and text.removeprefix("-").isdigit() else parse_timestamp(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} {error}") from None
 
 
 def _offset(text: str) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from sink_job.coordinator.progress import Progress
 
 INTERVAL_S: Final = 10.0
 """Time between two samples, in s."""
+FIRST_INTERVAL_S: Final = 1.0
+"""The same before the first sample, while the driver starts."""
 READ_TIMEOUT_MS: Final = 3_000
 """Maximum time of a sample's request for timestamps, in ms; the rest follows with the next sample."""
 MAX_PARTITIONS: Final = 1_000
@@ -69,28 +71,31 @@ class LagSampler:
             _log.debug("while closing: %s", failed)
         self._thread.join(READ_TIMEOUT_MS / 1000)
 
-    def sample(self) -> None:
-        """Takes one sample. Raises SinkError."""
+    def sample(self) -> bool:
+        """Takes one sample; returns whether the log ends are known, which is so from the first round on. Raises
+        SinkError."""
         now, observed = self._clock(), self._progress.log_ends_at
         partitions, requested = self._progress.unsampled_lag(MAX_PARTITIONS)
         if observed is None or not partitions:
-            return
+            return False
         if now - observed >= self._interval_s * 1000:  # a long round
             self._progress.observed_log_ends(self._end_offsets(list(partitions)))
             partitions, requested = self._progress.unsampled_lag(MAX_PARTITIONS)
         times = self._times.read(requested, timeout_ms=READ_TIMEOUT_MS)
         self._progress.lag_sampled(partitions, requested, times, now=now)
+        return True
 
     def _run(self) -> None:
-        while not self._stop.wait(self._interval_s):
+        interval_s = min(self._interval_s, FIRST_INTERVAL_S)
+        while not self._stop.wait(interval_s):
             try:
-                self.sample()
+                interval_s = self._interval_s if self.sample() else interval_s
                 self._is_failing = False
             except Exception as error:
                 if not self._stop.is_set() and not self._is_failing:
                     level = logging.WARNING if isinstance(error, SinkError) else logging.DEBUG
                     _log.log(level, "the age of the lag is unknown: %s", error)
-                self._is_failing = True
+                self._is_failing, interval_s = True, self._interval_s
         try:
             self._times.close()
         except Exception as error:

@@ -21,7 +21,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from sink_job.api.report import PartitionReport, Report, RunState
+from sink_job.api.report import PartitionReport, Report, RunState, max_lag_ms
 from sink_job.api.version import package_version
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -47,11 +47,15 @@ _FIELDS = {
     "s3_retries": "retries",
 }
 
-_PARTITION: Mapping[str, tuple[str, Callable[[PartitionReport], int | None]]] = {
+_PARTITION: Mapping[str, tuple[str, Callable[[PartitionReport], float | None]]] = {
     "committed_offset": ("First offset that is not in a visible object", lambda p: p.committed),
     "next_offset": ("First offset that has not been read", lambda p: p.next),
     "end_offset": ("Log end offset at the sink's isolation level", lambda p: p.end),
     "lag_records": ("Offsets between committed_offset and end_offset", lambda p: p.lag),
+    "lag_seconds": (
+        "Age of the first record that is not in a visible object",
+        lambda p: None if p.lag_ms is None else p.lag_ms / 1000,
+    ),
     "open_objects": ("Open objects", lambda p: p.open_objects),
 }
 
@@ -157,6 +161,9 @@ def process_collector() -> Collector:
 def _progress(partitions: list[PartitionReport]) -> Iterator[Metric]:
     """Sums over the topic-partitions. A sum of values of which none is known has no sample."""
     yield _sum("lag_records", "Offsets between committed and end offsets", (each.lag for each in partitions))
+    age = max_lag_ms(partitions)
+    about = "Age of the oldest record that is not in a visible object"
+    yield _gauge("lag_seconds", about, None if age is None else age / 1000)
     unread = (None if each.end is None else max(0, each.end - each.next) for each in partitions)
     yield _sum("unread_records", "Offsets between next and end offsets", unread)
     yield _sum("read_offsets", "Sum of the next offsets: it grows with each read", (each.next for each in partitions))
@@ -177,7 +184,7 @@ def _gauge(name: str, about: str, value: float | None) -> Metric:
 
 
 def _of_partitions(
-    name: str, about: str, partitions: list[PartitionReport], value: Callable[[PartitionReport], int | None]
+    name: str, about: str, partitions: list[PartitionReport], value: Callable[[PartitionReport], float | None]
 ) -> Metric:
     family = GaugeMetricFamily(PARTITION_PREFIX + name, about, labels=["topic", "partition"])
     for partition in partitions:

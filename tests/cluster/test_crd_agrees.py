@@ -64,7 +64,12 @@ VALUES: dict[str, list[object]] = {
     "spec.executor.memory.max": ["512Mi", "1536Mi", "9G"],
     "spec.sparkConf": [{}, {"spark.a": "b"}, {"spark.master": "local"}, {"a": "b"}],
     "spec.sinkId": ["a", "a..b", "topics", "topics.a"],
-    "spec.offsets.reset": [ABSENT, {"nonce": "a", "to": "Latest"}, {"nonce": "a", "to": "Timestamp", "timestamp": 0}],
+    "spec.offsets.reset": [
+        ABSENT,
+        {"nonce": "a", "to": "Latest"},
+        {"nonce": "a", "to": "Timestamp", "timestamp": 0},
+        {"nonce": "a", "to": "Timestamp", "timestamp": "2025-11-03T10:00:00Z"},
+    ],
 }
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -201,6 +202,7 @@ def test_a_running_job_serves_report_metrics_and_health(
     written: Written, topics: Topics, topic: str, s3: S3Server, bucket: str
 ) -> None:
     topics.create(topic)
+    before = time.time()
     topics.produce_values(topic, [b'{"n": 1}'] * 25)
     sink = written()
     process = sink.start("run", "--http", "0", "--log", "json")
@@ -217,6 +219,12 @@ def test_a_running_job_serves_report_metrics_and_health(
     assert report["state"] == "Running"
     assert report["totals"]["records"] == 25
     assert report["memory"]["jvmBytes"] > report["memory"]["pythonBytes"] > 0
+    sink.wait_for(lambda: json.loads(ask("/report"))["partitions"][0]["lagMs"] is not None, "the age", process)
+    found = json.loads(ask("/report"))["partitions"][0]
+    assert found["lag"] == 5
+    assert 0 <= found["lagMs"] <= (time.time() - before) * 1000, "the records are as old as this test at most"
+    assert "\ns3sink_lag_seconds " in ask("/metrics")
+    assert f's3sink_partition_lag_seconds{{partition="0",topic="{topic}"}}' in ask("/metrics/partitions")
     assert f's3sink_partition_committed_offset{{partition="0",topic="{topic}"}} 20.0' in ask("/metrics/partitions")
     assert 's3sink_s3_requests_total{operation="UploadPart",process="task"} 2.0' in ask("/metrics")
     assert ask("/healthz") == "ok\n"

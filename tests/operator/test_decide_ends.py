@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from s3sink_operator.names import RESTART_ANNOTATION
 from s3sink_operator.types import Event, Unreachable
 from sink_job.api.errors import BucketNotFound, TransientError
 from sink_job.api.report import Failure, RunState
@@ -110,3 +111,14 @@ def test_a_starting_driver_whose_port_closes_is_still_starting() -> None:
     cluster.report = Unreachable(message="connection refused", persistent=False, overdue=False)
     cluster.settle()
     assert cluster.ready == ("False", "Starting")
+
+
+def test_a_restart_on_request_after_a_failure_is_no_second_warning() -> None:
+    cluster = running()
+    fail_after_reporting(cluster)
+    assert len(warnings(cluster)) == 1
+    cluster.annotate({RESTART_ANNOTATION: "now"})
+    cluster.events.clear()
+    cluster.live()
+    assert ("Normal", "Restarting") in cluster.events
+    assert not [each for each in cluster.events if each[0] == "Warning"]

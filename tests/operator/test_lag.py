@@ -9,6 +9,7 @@ import pytest
 from s3sink_operator import status
 from s3sink_operator.kubectl import view
 from s3sink_operator.kubectl.partitions import from_status
+from s3sink_operator.names import RESTART_ANNOTATION
 from s3sink_operator.status_model import MAX_COMMITTED, S3SinkStatus, SinkProgress
 from s3sink_operator.types import Json, to_timestamp
 from sink_job.api.errors import BucketNotFound, DataError
@@ -190,4 +191,14 @@ def test_a_killed_attempt_names_the_last_known_offsets() -> None:
     assert found["resumesFrom"] == (
         "after round 7 of the ledger or a later one: flights-0 at offset 5, flights-1 at offset 15, "
         "flights-2 at offset 25, 47 more, or later offsets"
+    )
+
+
+def test_an_attempt_that_the_operator_ends_names_the_last_known_offsets() -> None:
+    cluster = running()
+    cluster.report = report(now=cluster.now, partitions=partitions(2), assigned_partitions=2)
+    cluster.annotate({RESTART_ANNOTATION: "now"})
+    cluster.live()
+    assert cluster.status["attempts"][1]["resumesFrom"] == (
+        "after round 7 of the ledger or a later one: flights-0 at offset 5, flights-1 at offset 15, or later offsets"
     )

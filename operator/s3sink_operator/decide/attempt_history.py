@@ -22,7 +22,7 @@ from s3sink_operator.objects import (
     sized_memory,
 )
 from s3sink_operator.pod_failures import OOM_KILLED, PodFailure
-from s3sink_operator.status_model import Attempt, Retry, S3SinkStatus
+from s3sink_operator.status_model import Attempt, Retry, S3SinkStatus, SinkProgress
 from s3sink_operator.types import (
     FINALIZERS_KIND,
     Json,
@@ -36,7 +36,7 @@ from s3sink_operator.types import (
 )
 from sink_job.api import enums
 from sink_job.api.errors import OutOfMemory
-from sink_job.api.report import Report, RunState
+from sink_job.api.report import FinalReport, Report, RunState
 
 POD_DISAPPEARED = "PodDisappeared"
 _MAX_EXECUTOR_ATTEMPT = 10**9
@@ -90,9 +90,9 @@ class AttemptHistory:
     def newest(self) -> Attempt | None:
         return self.attempts[0] if self.attempts else None
 
-    def with_end(self, pod: Json, reason: str, message: str, now: int) -> AttemptHistory:
-        """The history in which the operator terminates the attempt of `pod`."""
-        end = Attempt(end_time=now, reason=reason, message=message)
+    def with_end(self, pod: Json, reason: str, message: str, progress: SinkProgress, now: int) -> AttemptHistory:
+        """The history in which the operator terminates the attempt of `pod`, after this progress."""
+        end = Attempt(end_time=now, reason=reason, message=message, **_resume_fields(None, progress))
         return replace(self, attempts=_update_newest(_with_attempt(self.attempts, pod), end))
 
 
@@ -184,15 +184,19 @@ def _failed_attempt(attempt: Attempt) -> ObservedFailure:
 
 
 def _end_entry(failure: PodFailure, at: int, status: S3SinkStatus) -> Attempt:
-    resume_point = resume_point_of(failure.report, status.progress)
     return Attempt(
         end_time=at,
         reason=failure.reason,
         message=failure.message,
         exit_code=failure.exit_code,
-        resumes_from=None if resume_point is None else resume_point.text,
-        positions=None if resume_point is None else resume_point.positions or None,
+        **_resume_fields(failure.report, status.progress),
     )
+
+
+def _resume_fields(final: FinalReport | None, progress: SinkProgress | None) -> Json:
+    """The fields of an attempt about its successor."""
+    found = resume_point_of(final, progress)
+    return {} if found is None else {"resumes_from": found.text, "positions": found.positions or None}
 
 
 def _learn_from_oom(

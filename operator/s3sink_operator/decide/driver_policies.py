@@ -89,7 +89,7 @@ def driver_terminated(ctx: Context) -> PolicyResult | None:
         _STARTING,
         reason="Restarting",
         message=f"the driver terminated ({attempt.reason}: {attempt.message}); restarting it",
-        event=EventType.WARNING,
+        event=EventType.NORMAL,  # the failure has a warning of its own
         delete=delete_pod(ctx, driver),
     )
 

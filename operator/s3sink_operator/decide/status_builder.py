@@ -60,7 +60,7 @@ def _history_with_end(ctx: Context, result: PolicyResult) -> AttemptHistory:
     pending = (driver.get("status") or {}).get("phase") in (None, "Pending")
     if has_ended or pending or is_terminating(driver):
         return history
-    ended = history.with_end(driver, result.reason, result.message, ctx.now)
+    ended = history.with_end(driver, result.reason, result.message, _reported(ctx) or ctx.previous_progress, ctx.now)
     before = (ctx.previous_status.attempts or [Attempt()])[0]
     after = ended.attempts[0]
     if (before.number, before.reason, before.message) == (after.number, after.reason, after.message):
@@ -79,11 +79,16 @@ def _is_published(ctx: Context, result: PolicyResult) -> bool:
     return ctx.published and ctx.driver is None and not creates_driver
 
 
-def _progress(ctx: Context, result: PolicyResult) -> SinkProgress:
-    """The progress of the report, or else that of the previous status. A starting driver does not report all of it."""
+def _reported(ctx: Context) -> SinkProgress | None:
+    """The progress of the report. A starting driver does not report all of it."""
     report = ctx.report
-    if report is not None and report.state is not RunState.STARTING:
-        found = status.progress(report)
+    return None if report is None or report.state is RunState.STARTING else status.progress(report)
+
+
+def _progress(ctx: Context, result: PolicyResult) -> SinkProgress:
+    """The progress of the report, or else that of the previous status."""
+    found = _reported(ctx)
+    if found is not None:
         if found.lag is None:
             found = found.model_copy(update={"last_known_lag": status.last_known_lag(ctx.previous_progress)})
     else:
