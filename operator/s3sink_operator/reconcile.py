@@ -96,6 +96,8 @@ class Reconciler:
                 return None
             observed = replace(observed, rollout=self.rollout.gate(key))
             decision = decide(observed, self.settings, self.clock())
+            if not decision.starts_rollout:
+                self.rollout.release(key)
             if not decision.has_writes:
                 fingerprint = report_fingerprint(observed.report)
                 if fingerprint is not None and decision.requeue_after_ms == self.settings.status_poll_ms:
@@ -121,12 +123,13 @@ class Reconciler:
         return _STALE_RETRY_S if outcome.stale else self._requeue_after_s(key, decision.requeue_after_ms)
 
     def _check_recorded(self, key: SinkKey) -> None:
-        """Logs that the status does not record a restart by the rollout, which then waits for this process's end."""
+        """Stops the rollout if the status does not record its restart."""
         sink = self.observer.cache.get("S3Sink", *key)
         if sink is not None and "rollout" not in (sink.get("status") or {}):
+            self.rollout.stop()
             _log.error(
                 "%s: the API server dropped status.rollout, without which the rollout of new operator defaults does "
-                "not continue: apply the CustomResourceDefinition of this version",
+                "not continue: apply the CustomResourceDefinition of this version and restart the operator",
                 key,
             )
 

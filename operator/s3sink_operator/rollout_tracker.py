@@ -63,6 +63,7 @@ class RolloutTracker:
     _expired_ms: int = 0
     _acted_on: tuple[int, str | None] = (0, None)
     _changed: bool = True
+    _stopped: bool = False
 
     def __post_init__(self) -> None:
         self._started_ms = self.clock()
@@ -114,21 +115,36 @@ class RolloutTracker:
         self._reserved.add(key)
         self._changed = True
 
+    def release(self, key: SinkKey) -> None:
+        """Ends a reservation whose restart was not written."""
+        if key in self._reserved:
+            self._reserved.discard(key)
+            self._changed = True
+
+    def stop(self) -> None:
+        """Starts no more restarts: the API server does not keep their record."""
+        self._stopped = True
+
     def gate(self, key: SinkKey) -> RolloutGate:
-        """Whether the rollout may restart this sink now. The answer holds until the next `await`."""
-        if key in self._pending:
-            self._reserved.discard(key)  # its restart was not written
-        state = self.state()
+        """Whether the rollout may restart this sink now. The answer holds until the next `await`.
+
+        The sink itself does not count: a process may have ended after the status of its restart was written.
+        """
+        state = self.state(without=key)
         return RolloutGate(is_open=state.free > 0, halted_by=state.halted_by)
 
-    def state(self) -> RolloutState:
-        """The state now. Its cost does not grow with the number of sinks, except for the names in `halted_by`."""
+    def state(self, *, without: SinkKey | None = None) -> RolloutState:
+        """The state now. `without`: a sink that does not count as unavailable.
+
+        The cost does not grow with the number of sinks, except for the names in `halted_by`.
+        """
         self._expire(self.clock())
-        unavailable = len(self._unavailable) + len(self._inherited) + len(self._reserved)
+        counted = (self._unavailable, self._inherited, self._reserved)
+        unavailable = sum(len(each) - (without in each) for each in counted)
         failed = len(self._failed) + len(self._overdue)
         # The first sink alone proves that the new defaults work.
         limit = self.max_unavailable.of(self._running) if self._available else 1
-        is_known = self.cache.listed and not self._unconfirmed
+        is_known = self.cache.listed and not self._unconfirmed and not self._stopped
         is_halted = bool(self._pending) and failed >= limit
         return RolloutState(
             pending=len(self._pending),

@@ -84,7 +84,9 @@ def test_a_broken_default_image_halts_the_rollout_and_a_rollback_recovers(fleet:
     assert first.terminate() == 0
     before = fleet.drivers()
 
-    second = start("--image", BROKEN)
+    replica = ("--image", BROKEN, "--rollout-pause", "0s", "--resync", "500ms", "--lease-namespace")
+    second = start(*replica, str(fleet.kube.namespace))
+    third = start(*replica, str(fleet.kube.namespace))
     fleet.wait(lambda: len(fleet.with_condition("RolloutHalted")) == 2, "two sinks that wait")
     (down,) = [name for name, image in fleet.images().items() if image == BROKEN]
     others = [name for name in SINKS if name != down]
@@ -99,10 +101,10 @@ def test_a_broken_default_image_halts_the_rollout_and_a_rollback_recovers(fleet:
         "events",
     )
     assert any("is halted with 2 sinks pending" in line for line in second.troubles())
-    second.kill()
+    assert metric(third, "rollout_halted") == metric(third, "rollout_pending_sinks") == 0
+    second.terminate()
 
-    third = start("--image", BROKEN, "--rollout-pause", "0s", "--resync", "500ms")
-    fleet.wait(lambda: passes(third) >= 9, "passes of each sink")
+    fleet.wait(lambda: passes(third) >= 9, "passes of each sink by the other replica")
     assert metric(third, "rollout_halted") == 1
     assert fleet.images() == {name: BROKEN if name == down else IMAGE for name in SINKS}
     assert third.terminate() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -58,6 +59,8 @@ class Fleet:
         cluster.rollout = self.tracker.gate(key)
         if cluster.decide().starts_rollout:
             self.tracker.reserve(key)
+        else:
+            self.tracker.release(key)
         done = cluster.look(writes)
         self._put(name)
         self.tracker.confirm(key)
@@ -128,3 +131,17 @@ class Fleet:
 def _image(cluster: Cluster) -> Iterator[str]:
     if cluster.driver is not None:
         yield cluster.driver["spec"]["containers"][0]["image"]
+
+
+def broken_rollout(count: int = 3, **how: str) -> Fleet:
+    """A fleet whose operator was started with an image that cannot be pulled, after some minutes."""
+    fleet = Fleet(count, **how)  # type: ignore[arg-type]
+    fleet.broken = {NEW}
+    fleet.start_operator(NEW)
+    fleet.run(minutes=2)
+    return fleet
+
+
+def updated(fleet: Fleet) -> int:
+    """The number of drivers with the new image."""
+    return Counter(fleet.images().values())[NEW]
