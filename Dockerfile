@@ -2,6 +2,7 @@
 #
 # BASE_IMAGE is a Debian 12 with Python 3.11 or newer and its venv; name it by digest where builds have to be repeatable.
 # Java 17 comes from its packages unless the base brings one. PIP_INDEX_URL and S3SINK_MAVEN_ROOT name mirrors;
+# VERSION, REVISION and SOURCE (the address of the repository) are for the labels of a release.
 # PIP_CONFIG_FILE, APT_CONFIG and S3SINK_JARS are for builders that mount files of theirs while an image is built.
 ARG BASE_IMAGE=docker.io/library/python:3.11-slim-bookworm
 
@@ -44,11 +45,15 @@ FROM ${BASE_IMAGE} AS operator
 ARG BASE_IMAGE
 ARG VERSION=0.1.0
 ARG REVISION=unknown
+ARG SOURCE=""
 LABEL org.opencontainers.image.title="s3sink-operator" \
       org.opencontainers.image.description="Runs S3Sink objects" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.vendor="s3sink" \
+      org.opencontainers.image.source="${SOURCE}" \
+      org.opencontainers.image.documentation="${SOURCE}" \
       org.opencontainers.image.base.name="${BASE_IMAGE}"
 RUN echo 's3sink:x:10001:' >> /etc/group && echo 's3sink:x:10001:10001::/tmp:/usr/sbin/nologin' >> /etc/passwd
 COPY --from=operator-packages /opt/s3sink /opt/s3sink
@@ -106,11 +111,15 @@ FROM java AS job
 ARG BASE_IMAGE
 ARG VERSION=0.1.0
 ARG REVISION=unknown
+ARG SOURCE=""
 LABEL org.opencontainers.image.title="s3sink-job" \
       org.opencontainers.image.description="Copies Kafka topics into S3 objects exactly once" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.vendor="s3sink" \
+      org.opencontainers.image.source="${SOURCE}" \
+      org.opencontainers.image.documentation="${SOURCE}" \
       org.opencontainers.image.base.name="${BASE_IMAGE}"
 ARG APT_CONFIG
 # Hadoop's client asks for the user's name and fails without one; the library is for uids that the cluster assigns.

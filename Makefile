@@ -24,7 +24,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock crd chart demo demo-up demo-down demo-cluster recording test test-fast test-cluster prepare-cluster \
-	prepare-kubernetes coverage chaos lint format bench bench-operator clean
+	prepare-kubernetes coverage chaos lint lint-workflows format bench bench-operator clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ lint: setup ## ruff, mypy --strict, import-linter, replaced words, and whether t
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python tools/check_words.py
 	@$(BIN)/python -m s3sink_operator.crd --check $(CRD) $(CHARTS_CRD)
+
+lint-workflows: ## .github/workflows with actionlint, which Go builds
+	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 
 crd: setup ## crds/, the CustomResourceDefinition, from the models of sink_job.api, and the chart's copy
 	@$(BIN)/python -m s3sink_operator.crd > $(CRD).new

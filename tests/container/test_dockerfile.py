@@ -43,7 +43,17 @@ def test_an_image_runs_as_a_numeric_non_root_user(target: str) -> None:
 @pytest.mark.parametrize("target", ["operator", "job"])
 def test_an_image_has_labels_that_describe_it(target: str) -> None:
     labels = " ".join(names_of("LABEL", stage(target)))
-    for label in ("title", "description", "licenses", "version", "revision", "base.name"):
+    for label in (
+        "title",
+        "description",
+        "licenses",
+        "version",
+        "revision",
+        "source",
+        "documentation",
+        "vendor",
+        "base.name",
+    ):
         assert f"org.opencontainers.image.{label}=" in labels
 
 
