@@ -70,7 +70,9 @@ class Application:
         self.sink.harness.report(DRIVER, report(memory=MemoryReport(**(given | applied | memory))))
 
     def wait_allocation(self, is_so: Any, what: str) -> Allocation:
-        return allocation(self.sink.kube.wait("ConfigMap", CHILD, lambda found: is_so(allocation(found)), what=what))
+        # The time since when less memory suffices is written at most every 30 s.
+        found = self.sink.kube.wait("ConfigMap", CHILD, lambda found: is_so(allocation(found)), what=what, seconds=60)
+        return allocation(found)
 
     def wait_memory(self, name: str, memory: int) -> Json:
         """The executor once its container has this memory."""

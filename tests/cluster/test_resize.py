@@ -116,7 +116,7 @@ def test_a_running_driver_gets_less_memory_once_its_tasks_use_less(sink: Operate
     large = has(pod)
     little = MemoryReport(slots=1, part_size=25 << 20, applied_bytes=large)
     sink.harness.report(DRIVER, report(memory=little))
-    desired = current(sink.wait(lambda found: current(found) < large, "less memory"))
+    desired = current(sink.wait(lambda found: current(found) < large, "less memory", seconds=60))
     assert limit(sink.kube.get("Pod", DRIVER)) == large
     sink.harness.report(DRIVER, report(memory=little.model_copy(update={"applied_bytes": desired})))
     pod = sink.kube.wait("Pod", DRIVER, lambda pod: has(pod) == desired, what="less memory in the container")

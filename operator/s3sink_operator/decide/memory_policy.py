@@ -37,11 +37,14 @@ def memory_changed(ctx: Context) -> PolicyResult | None:
     driver, report, bounds, current = ctx.driver, ctx.report, ctx.bounds, ctx.current_memory
     if driver is None or report is None or report.state is not RunState.RUNNING or bounds is None or current is None:
         return None
-    plan = memory_sizing.plan(ctx.inputs, bounds, ctx.history.sizing, current=current, now=ctx.now, pace=_pace(ctx))
+    pace = _pace(ctx)
+    plan = memory_sizing.plan(ctx.inputs, bounds, ctx.history.sizing, current=current, now=ctx.now, pace=pace)
     if ctx.has_edited_bounds and ctx.start_size != current:
         reason = f"{'grow' if ctx.start_size > current else 'shrink'}: spec.executor.memory is {_bounds(ctx)}"
         plan = replace(plan, size=ctx.start_size, reason=reason, state=replace(plan.state, low_since=None))
     steady = replace(driver_policies.running(ctx, report), sizing=plan)
+    if plan.state.low_since is not None and ctx.now < plan.state.low_since + pace.shrink_after:
+        steady = _requeued(steady, plan.state.low_since + pace.shrink_after - ctx.now)
     follows = report.memory.applied_bytes is not None
     if plan.reason is not None:
         in_place = _can_resize(ctx, driver, grows=plan.size > current) if ctx.is_local else follows
