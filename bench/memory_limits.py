@@ -28,7 +28,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
-from sink_job.driver.run import memory_of, owner_of
+from sink_job.driver.machine import memory_of, owner_of
 from sink_job.engine.kafka_admin import TopicInfo
 from sink_job.engine.types import Columns, ProcessorFactory, Range
 from sink_job.s3 import S3Settings

@@ -26,7 +26,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
-from sink_job.driver.run import memory_of, owner_of
+from sink_job.driver.machine import memory_of, owner_of
 from sink_job.engine.types import Columns, Range, stateless
 from sink_job.kafka.admin import JavaKafkaAdmin
 from sink_job.kafka.jvm import new_instance

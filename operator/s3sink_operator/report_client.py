@@ -16,7 +16,7 @@ from s3sink_operator.names import REPORT_TOKEN_ANNOTATION
 from s3sink_operator.objects import report_port
 from s3sink_operator.types import Json, annotation
 from sink_job.api.enums import StopAction
-from sink_job.api.report import AT_STOP
+from sink_job.api.report_access import AT_STOP
 
 REPORT_TIMEOUT_S: Final = 3.0
 MAX_REPORT_BYTES: Final = 32 << 20

@@ -12,21 +12,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from s3sink_operator.status_model import (
-    MAX_ATTEMPTS,
+from s3sink_operator.progress_model import (
     MAX_COMMITTED,
     MAX_MOST_LAGGING,
     MAX_TOPICS,
     AssignedPartitions,
-    Attempt,
-    ConditionStatus,
     Lag,
     PartitionProgress,
-    S3SinkStatus,
     SinkProgress,
-    StatusCondition,
     TopicProgress,
 )
+from s3sink_operator.status_model import MAX_ATTEMPTS, Attempt, ConditionStatus, S3SinkStatus, StatusCondition
 from s3sink_operator.types import Json, to_ms, to_timestamp
 from sink_job.api.report import FinalReport, PartitionReport, Report, max_lag_ms
 

@@ -16,19 +16,14 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, ValidationError
 
+from s3sink_operator.progress_model import MAX_MOST_LAGGING, SinkProgress
 from s3sink_operator.sink_defaults import MAX_APPLIED
 from s3sink_operator.status_fields import PastTimes, Quantity, StatusModel, Time
 from s3sink_operator.types import FailureCategory
 from sink_job.api.enums import DesiredState, ResetTo
 
-MAX_MOST_LAGGING: Final = 20
-"""Topic-partitions that `progress.mostLagging` lists."""
 MAX_ATTEMPTS: Final = 5
 """Attempts that `attempts` lists."""
-MAX_TOPICS: Final = 1000
-"""Topics that `progress.topics` lists."""
-MAX_COMMITTED: Final = 5000
-"""Topic-partitions of which `progress.topics` has the committed offset, in all topics."""
 MAX_CONDITIONS: Final = 32
 _MAX_PASSES: Final = 8
 
@@ -54,95 +49,6 @@ class StatusCondition(StatusModel):
     """Time of the last change of the status."""
     observed_generation: Annotated[int | None, Field(ge=0)] = None
     """Generation of the spec that the condition was computed for."""
-
-
-class PartitionProgress(StatusModel):
-    """One topic-partition."""
-
-    topic: str
-    """Topic."""
-    partition: int
-    """Partition."""
-    committed: int | None = None
-    """First offset that is not in a visible object."""
-    next: int | None = None
-    """First offset that has not been read."""
-    end: int | None = None
-    """End offset of the log (exclusive), up to the last committed record."""
-    lag: int | None = None
-    """Number of records that are not in a visible object."""
-    lag_seconds: int | None = None
-    """Age of the first of these records in seconds; absent if unknown."""
-
-
-class TopicProgress(StatusModel):
-    """Sums of one topic."""
-
-    topic: str
-    """Topic."""
-    partitions: int | None = None
-    """Number of partitions that the sink reads."""
-    lag: int | None = None
-    """Number of records that are not in a visible object."""
-    lag_seconds: int | None = None
-    """Age of the oldest of these records in seconds; absent if unknown."""
-    committed: Annotated[list[int] | None, Field(max_length=MAX_COMMITTED)] = None
-    """First offset that is not in a visible object, by partition number; -1: not read."""
-
-
-class AssignedPartitions(StatusModel):
-    """Numbers of topic-partitions."""
-
-    assigned: int | None = None
-    """Number of topic-partitions that the sink reads."""
-    active: int | None = None
-    """Number of topic-partitions that had records in the last round."""
-
-
-class Lag(StatusModel):
-    """Lag of all topic-partitions at a time."""
-
-    records: int | None = None
-    """Number of records that are not in a visible object."""
-    seconds: int | None = None
-    """Age of the oldest of these records in seconds; absent if unknown."""
-    time: Time = None
-    """Time of the observation."""
-
-
-class SinkProgress(StatusModel):
-    """Progress that the driver reports."""
-
-    phase: str | None = None
-    """Phase of the sink: Starting, Recovering, Running, Stopping, Paused, Stopped, Deleting, Failed or Unknown."""
-    partitions: AssignedPartitions | None = None
-    """Topic-partitions."""
-    records: int | None = None
-    """Number of records written by this attempt, open objects included."""
-    objects: int | None = None
-    """Number of objects made visible by this attempt."""
-    bytes: int | None = None
-    """Bytes of these records, encoded and before compression."""
-    last_publish_time: Time = None
-    """Time when an object last became visible."""
-    lag: Lag | None = None
-    """Lag of the sink, while a driver reports it."""
-    last_known_lag: Lag | None = None
-    """Last observed lag, while no driver reports it."""
-    topics: Annotated[list[TopicProgress] | None, Field(max_length=MAX_TOPICS)] = None
-    """Sums by topic, largest lag first."""
-    most_lagging: Annotated[list[PartitionProgress] | None, Field(max_length=MAX_MOST_LAGGING)] = None
-    """Topic-partitions with the largest lag."""
-    open_objects: int | None = None
-    """Number of objects that are not visible yet."""
-    epoch: int | None = None
-    """Epoch of the driver's claim on the ledger."""
-    round: int | None = None
-    """Number of the last round in the ledger."""
-    lost_offsets: int | None = None
-    """Number of offsets skipped because Kafka no longer held them (onDataLoss: Continue)."""
-    update_time: Time = None
-    """Time when this section was written."""
 
 
 class MemoryInputs(StatusModel):

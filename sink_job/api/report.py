@@ -27,10 +27,6 @@ Figure = Annotated[int, Field(ge=-_MAX_COUNT, le=_MAX_COUNT)]
 Moment = Annotated[int, Field(ge=0, le=253_402_300_799_999)]
 """A time before the year 10000, the limit of the date format."""
 
-REPORT_TOKEN_VARIABLE: Final = "S3SINK_REPORT_TOKEN"
-"""Environment variable of a driver: the token that `/report` and `/metrics` require; without it they require none."""
-AT_STOP: Final = "atStop"
-"""Query parameter of `/report`: the `StopAction` of the driver, set by the operator."""
 
 TERMINATION_MESSAGE_BYTES: Final = 4096
 """Maximum size of a termination message in Kubernetes."""

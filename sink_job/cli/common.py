@@ -107,7 +107,7 @@ def secret_dirs(args: argparse.Namespace, sink: Sink, environ: Mapping[str, str]
 
 def open_ledger_access(sink: Sink, secrets: Mapping[str, Path]) -> LedgerAccess:
     """Connects to the bucket. Raises the errors of `connect` and `check_access`."""
-    from sink_job.driver.run import owner_of
+    from sink_job.driver.machine import owner_of
     from sink_job.ledger.ownership import ledger_root
     from sink_job.ledger.session import LedgerAccess
     from sink_job.s3 import S3Settings, connect

@@ -125,7 +125,7 @@ def _kafka(sink: Sink, properties: KafkaProperties, *, deep: bool) -> Iterator[t
         with admin(properties) as client:
             yield client, None
         return
-    from sink_job.driver.run import usual_cores
+    from sink_job.driver.machine import usual_cores
     from sink_job.kafka.admin import JavaKafkaAdmin
     from sink_job.spark.conf import SparkSettings
     from sink_job.spark.engine import SparkEngine

@@ -73,6 +73,7 @@ class Coordinator:
     def publish_and_stop(self) -> None:
         """Ends the run as `stop`, then publishes the open objects without Spark. Records of the round that this ends
         are not published."""
+        self.progress.stopping()
         self.context.publish_at_stop.set()
         self.stop()
 

@@ -7,7 +7,7 @@ topic-partition with an object that is due to close takes part without reading K
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import NamedTuple
 
 from sink_job.api.spec import RotationSpec, RoundsSpec
@@ -76,3 +76,15 @@ def is_close_due(state: PartitionState, rotation: RotationSpec, now: int) -> boo
         return True
     limit = rotation.max_open_time
     return limit is not None and any(now - o.state.opened_at >= limit for o in state.open)
+
+
+def superseded(
+    partitions: Mapping[TopicPartition, PartitionState], current: int, topics: Set[str]
+) -> dict[int, list[TopicPartition]]:
+    """The topic-partitions with open objects of other settings than those of claim `current`, or of topics that are not
+    in `topics`, by the number of these settings."""
+    found: dict[int, list[TopicPartition]] = {}
+    for tp, p in partitions.items():
+        for number in {o.settings for o in p.open if o.settings != current or tp.topic not in topics}:
+            found.setdefault(number, []).append(tp)
+    return found

@@ -1,10 +1,11 @@
-"""Log lines about rejected records."""
+"""Rejected records: log lines, and the error that ends a run."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
 
+from sink_job.api.errors import DataError
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.writer.partition_writer import TaskResult
 
@@ -26,3 +27,10 @@ def log_rejected(results: Mapping[TopicPartition, TaskResult]) -> None:
             _log.warning(
                 "%s: dropped %s rejected %s (spec.errors.tolerance: All): %s", tp, f"{count:,}", records, details
             )
+
+
+def raise_data_errors(results: Mapping[TopicPartition, TaskResult]) -> None:
+    """Raises DataError for the first topic-partition whose task stopped at a record."""
+    for tp, result in sorted(results.items()):
+        if result.error is not None:
+            raise DataError(tp.topic, tp.partition, result.error.offset, result.error.message)

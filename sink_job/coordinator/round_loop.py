@@ -8,17 +8,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from sink_job.api.errors import DataError, DataLoss, TopicNotFound, TransientError
+from sink_job.api.errors import DataLoss, TopicNotFound, TransientError
 from sink_job.api.spec import IsolationLevel, OnDataLoss, Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.committer import MAX_REBUILD_ATTEMPTS, Committer
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.hanging_transactions import HangingTransactionDetector
 from sink_job.coordinator.log_truncation import TruncationDetector
-from sink_job.coordinator.planner import PartitionView, RoundPlan, is_close_due, plan
+from sink_job.coordinator.planner import PartitionView, RoundPlan, is_close_due, plan, superseded
 from sink_job.coordinator.progress import Progress
 from sink_job.coordinator.rebuild import Rebuilder
-from sink_job.coordinator.rejections import log_rejected
+from sink_job.coordinator.rejections import log_rejected, raise_data_errors
 from sink_job.coordinator.retention import RetentionChecker
 from sink_job.coordinator.task_dispatcher import TaskDispatcher
 from sink_job.coordinator.topic_claims import TopicClaims
@@ -168,13 +168,7 @@ class RoundLoop:
         self._close_until_none(self._superseded)
 
     def _superseded(self) -> dict[int, list[TopicPartition]]:
-        """The topic-partitions with such objects, by the number of their settings."""
-        current, assigned = self.state.current_settings(), {tp.topic for tp in self._assigned()}
-        superseded: dict[int, list[TopicPartition]] = {}
-        for tp, p in self._partitions().items():
-            for number in {o.settings for o in p.open if o.settings != current or tp.topic not in assigned}:
-                superseded.setdefault(number, []).append(tp)
-        return superseded
+        return superseded(self._partitions(), self.state.current_settings(), {tp.topic for tp in self._assigned()})
 
     def _with_open_objects(self) -> dict[int, list[TopicPartition]]:
         partitions = [tp for tp, p in self._partitions().items() if p.open]
@@ -301,16 +295,11 @@ class RoundLoop:
         self.progress.round_completed(written, committer, started=started, recorded=recorded, ended=ended)
         if committer.maybe_snapshot():
             OrphanCleaner(self._s3, self._ledger, committer.epoch).run(self.state, self.state.number)
-        _raise_data_errors(written)
+        raise_data_errors(written)
 
     def _check_same_topics(self) -> None:
-        """Before a record: the records came from the topics that the ledger knows. A topic that was re-created between
-        two checks has other records at the same offsets. A topic that no longer exists was the right one."""
-        try:
-            current = self._discovery.topic_ids(self._discovery.discover())
-        except TopicNotFound:
-            return
-        ownership.check_topic_ids(self.state.kafka, current)
+        """Before a record: the records came from the topics that the ledger knows."""
+        self._discovery.check_same_topics(self.state.kafka)
 
     def _update_record_sizes(self, results: Mapping[TopicPartition, TaskResult]) -> None:
         for tp, result in results.items():
@@ -409,9 +398,3 @@ class RoundLoop:
 
     def _state_of(self, tp: TopicPartition) -> PartitionState:
         return self.state.partitions[str(tp)]
-
-
-def _raise_data_errors(results: Mapping[TopicPartition, TaskResult]) -> None:
-    for tp, result in sorted(results.items()):
-        if result.error is not None:
-            raise DataError(tp.topic, tp.partition, result.error.offset, result.error.message)

@@ -220,6 +220,7 @@ class TaskDispatcher:
         memory, slots = world.container() or (0, None)
         threads = max(world.threads, part_buffers)
         if self._in_process:
+            memory, slots = 0, None
             budget = min(budget, IN_PROCESS_BUDGET)
             threads = part_buffers = min(part_buffers, IN_PROCESS_PART_BUFFERS)
         return RoundParameters(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sink_job.api.errors import ConfigurationError
+from sink_job.api.errors import ConfigurationError, TopicNotFound
 from sink_job.api.spec import IsolationLevel, Sink, StartingOffsets
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.kafka_admin import KafkaAdmin, TopicInfo, describe_topics
+from sink_job.ledger import ownership
 from sink_job.ledger.state import KafkaIdentity, LedgerState, PartitionState
 
 
@@ -35,6 +36,15 @@ class TopicDiscovery:
     def topic_ids(self, topics: Mapping[str, TopicInfo]) -> KafkaIdentity:
         """The ids of these topics and of the cluster."""
         return KafkaIdentity(self.admin.cluster_id(), {name: info.id for name, info in topics.items()})
+
+    def check_same_topics(self, known: KafkaIdentity | None) -> None:
+        """Raises ConfigurationError if a topic was re-created: between two checks it has other records at the same
+        offsets. A topic that no longer exists was the right one."""
+        try:
+            current = self.topic_ids(self.discover())
+        except TopicNotFound:
+            return
+        ownership.check_topic_ids(known, current)
 
     def deleted(self, partitions: Iterable[TopicPartition], known: KafkaIdentity | None) -> dict[TopicPartition, str]:
         """The topic-partitions whose topic, with the id in the ledger, no longer exists in Kafka, and the reason. Not

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import os
-import platform
 import subprocess
 import sys
 import threading
@@ -25,7 +24,8 @@ from rich.console import Console
 from sink_job.api import memory_budget
 from sink_job.api.allocation import Allocation
 from sink_job.api.errors import SinkError, TooManyExecutorFailures, TransientError
-from sink_job.api.report import AT_STOP, REPORT_TOKEN_VARIABLE, Failure, Report, RunState
+from sink_job.api.report import Failure, Report, RunState
+from sink_job.api.report_access import AT_STOP, REPORT_TOKEN_VARIABLE
 from sink_job.api.spec import IsolationLevel, Sink
 from sink_job.coordinator.activity import WINDOW_MS
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
@@ -38,6 +38,7 @@ from sink_job.driver.executor_permission import ExecutorPermission
 from sink_job.driver.lag_sampler import LagSampler
 from sink_job.driver.live_allocation import LiveAllocation, allocation_file
 from sink_job.driver.liveness import HEARTBEAT_TIMEOUT_S, Heartbeat
+from sink_job.driver.machine import machine_memory, memory_of, owner_of, usual_cores
 from sink_job.driver.process_memory import peak_rss
 from sink_job.driver.report_server import JSON, TEXT, Answer, ReportServer, Routes
 from sink_job.driver.secret_registry import SECRETS
@@ -46,7 +47,6 @@ from sink_job.driver.stop_instruction import StopInstruction
 from sink_job.kafka.admin import JavaKafkaAdmin
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.kafka.record_times import RecordTimes
-from sink_job.ledger.ownership import Owner
 from sink_job.s3 import S3Client, S3Settings, connect
 from sink_job.spark.conf import SparkSettings
 from sink_job.spark.engine import SparkEngine
@@ -64,7 +64,6 @@ JVM_ENDS_S = 3
 MAX_LOGGED_ERROR = 4000
 """Characters of an error of the JVM that are logged: its message, its first causes, and no complete stack trace."""
 
-CLUSTER = "S3SINK_CLUSTER"
 ACTIVITY_WINDOW = "S3SINK_ACTIVITY_WINDOW_MS"
 """Environment variable of tests: a shorter window than `activity.WINDOW_MS`."""
 
@@ -247,7 +246,7 @@ class _Run:
         coordinator = Coordinator(self.sink, self._context(engine, admin), self.options.goal, self.progress)
         self.signals.on_stop(coordinator.stop)
         self.signals.on_stop(admin.close, after_s=3)
-        self.signals.publish_if(self.stop_instruction, partial(_publish_and_stop, self.progress, coordinator))
+        self.signals.publish_if(self.stop_instruction, coordinator.publish_and_stop)
         if not self.signals.begin():
             return
         stack.enter_context(self._console())
@@ -351,38 +350,6 @@ class _Run:
             if known := [stage for stage in stages if stage]:
                 return console.TaskCount(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))
         return None
-
-
-def _publish_and_stop(progress: Progress, coordinator: Coordinator) -> None:
-    progress.stopping()
-    coordinator.publish_and_stop()
-
-
-def usual_cores() -> int:
-    """The default number of concurrent tasks: the CPUs of this process, at most `memory_budget.MAX_CORES`."""
-    available = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return min(available, memory_budget.MAX_CORES)
-
-
-def machine_memory() -> int | None:
-    """The memory of this machine in bytes; None if unknown."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        return None
-
-
-def memory_of(sink: Sink, *, cores: int, total: int | None) -> memory_budget.MemoryBudget:
-    """The division of `total` bytes, or of the default. Raises ConfigurationError if a part does not fit."""
-    part_size, bounds = sink.spec.s3.part_size, sink.spec.executor.memory
-    default = memory_budget.default_total(cores=cores, part_size=part_size, least=bounds.min, most=bounds.max)
-    return memory_budget.divide(total or default, cores=cores, part_size=part_size)
-
-
-def owner_of(sink: Sink, environ: Mapping[str, str]) -> Owner:
-    """The owner in ownership claims of this sink. The cluster is `$S3SINK_CLUSTER`, or the name of this host."""
-    cluster = environ.get(CLUSTER) or platform.node() or "localhost"
-    return Owner(cluster=cluster, namespace=sink.namespace, name=sink.name, sink_id=sink.sink_id)
 
 
 def failure_of(error: Exception) -> Failure:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sink_job.api.redaction import named_secrets, redacted
-from sink_job.api.report import REPORT_TOKEN_VARIABLE
+from sink_job.api.report_access import REPORT_TOKEN_VARIABLE
 from sink_job.api.reserved_properties import HIDDEN, is_secret
 
 if TYPE_CHECKING:

@@ -290,7 +290,7 @@ def test_the_pod_monitor_reads_the_port_that_drivers_have(template: Template) ->
     assert endpoint["port"] in {port["name"] for port in driver["spec"]["containers"][0]["ports"]}
     label = endpoint["relabelings"][0]["sourceLabels"][0].removeprefix("__meta_kubernetes_pod_label_")
     assert label == names.SINK_LABEL.replace(".", "_").replace("/", "_")
-    token = endpoint["relabelings"][1]
+    token = endpoint["relabelings"][-1]
     assert token["targetLabel"] == "__param_token"
     annotation = token["sourceLabels"][0].removeprefix("__meta_kubernetes_pod_annotation_")
     assert annotation == re.sub("[^a-z0-9]", "_", names.REPORT_TOKEN_ANNOTATION)

@@ -10,7 +10,8 @@ from s3sink_operator import status
 from s3sink_operator.kubectl import view
 from s3sink_operator.kubectl.partitions import from_status
 from s3sink_operator.names import RESTART_ANNOTATION
-from s3sink_operator.status_model import MAX_COMMITTED, S3SinkStatus, SinkProgress
+from s3sink_operator.progress_model import MAX_COMMITTED, SinkProgress
+from s3sink_operator.status_model import S3SinkStatus
 from s3sink_operator.types import Json, to_timestamp
 from sink_job.api.errors import BucketNotFound, DataError
 from sink_job.api.report import Failure, PartitionReport, Report, RunState

@@ -22,7 +22,8 @@ from s3sink_operator.objects import (
     sized_memory,
 )
 from s3sink_operator.pod_failures import OOM_KILLED, PodFailure
-from s3sink_operator.status_model import Attempt, Retry, S3SinkStatus, SinkProgress
+from s3sink_operator.progress_model import SinkProgress
+from s3sink_operator.status_model import Attempt, Retry, S3SinkStatus
 from s3sink_operator.types import (
     FINALIZERS_KIND,
     Json,

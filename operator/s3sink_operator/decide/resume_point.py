@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from s3sink_operator.status_model import MAX_MOST_LAGGING, Position, SinkProgress
+from s3sink_operator.progress_model import MAX_MOST_LAGGING, SinkProgress
+from s3sink_operator.status_model import Position
 from sink_job.api.report import FinalReport
 
 MAX_NAMED: Final = 3

@@ -11,7 +11,8 @@ from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.executors import executor_state
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.names import Component
-from s3sink_operator.status_model import AppliedDefaultStatus, Attempt, MemoryStatus, S3SinkStatus, SinkProgress
+from s3sink_operator.progress_model import SinkProgress
+from s3sink_operator.status_model import AppliedDefaultStatus, Attempt, MemoryStatus, S3SinkStatus
 from s3sink_operator.types import is_terminating
 from sink_job.api.report import RunState
 

@@ -20,7 +20,7 @@ from s3sink_operator.kubectl.partitions import all_partitions
 from s3sink_operator.kubectl.wait import WaitResult, wait_for
 from s3sink_operator.names import Component
 from s3sink_operator.objects import CONTAINER
-from s3sink_operator.status_model import SinkProgress
+from s3sink_operator.progress_model import SinkProgress
 from s3sink_operator.types import Json, is_terminating, to_timestamp
 from sink_job.api import unsupported
 from sink_job.api.enums import OnExisting, ResetTo

@@ -19,19 +19,9 @@ from s3sink_operator.kubectl.formatting import (
     format_until,
     pluralize,
 )
+from s3sink_operator.progress_model import AssignedPartitions, Lag, PartitionProgress, SinkProgress
 from s3sink_operator.status import LAG_INTERVAL_MS
-from s3sink_operator.status_model import (
-    AssignedPartitions,
-    Attempt,
-    Lag,
-    MemoryStatus,
-    OffsetResetStatus,
-    PartitionProgress,
-    Retry,
-    S3SinkStatus,
-    SinkProgress,
-    StatusCondition,
-)
+from s3sink_operator.status_model import Attempt, MemoryStatus, OffsetResetStatus, Retry, S3SinkStatus, StatusCondition
 from s3sink_operator.types import Json, is_terminating
 from sink_job.api.quantities import format_size
 

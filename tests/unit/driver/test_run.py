@@ -11,7 +11,7 @@ import pytest
 from sink_job.api.errors import DataError, LedgerFenced, SinkError, TransientError
 from sink_job.api.quantities import GI, MI
 from sink_job.api.spec import Sink, load_sink
-from sink_job.driver import logs, run
+from sink_job.driver import logs, machine, run
 from sink_job.driver.secret_registry import SECRETS
 from sink_job.driver.signals import StopSignals
 from sink_job.s3 import connect
@@ -89,8 +89,8 @@ def test_a_domain_error_keeps_its_reason_after_the_end_of_the_jvm(sink: Sink) ->
 
 def test_the_cluster_of_an_owner_is_configured_or_the_host(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.node", lambda: "laptop")
-    assert str(run.owner_of(sink, {})) == "S3Sink air/flights (sinkId air.flights) of laptop"
-    assert run.owner_of(sink, {"S3SINK_CLUSTER": "prod"}).cluster == "prod"
+    assert str(machine.owner_of(sink, {})) == "S3Sink air/flights (sinkId air.flights) of laptop"
+    assert machine.owner_of(sink, {"S3SINK_CLUSTER": "prod"}).cluster == "prod"
 
 
 def test_a_failure_has_the_position_of_its_error_and_no_secret(sink: Sink) -> None:
@@ -101,10 +101,10 @@ def test_a_failure_has_the_position_of_its_error_and_no_secret(sink: Sink) -> No
 
 
 def test_memory_is_the_argument_or_the_default_within_the_spec(sink: Sink) -> None:
-    assert run.memory_of(sink, cores=2, total=3 * GI).total == 3 * GI
-    assert run.memory_of(sink, cores=2, total=None).total == 1876 * MI
+    assert machine.memory_of(sink, cores=2, total=3 * GI).total == 3 * GI
+    assert machine.memory_of(sink, cores=2, total=None).total == 1876 * MI
     bounded = load_sink(SINK + "  executor: {memory: {max: 1700Mi}}\n")
-    assert run.memory_of(bounded, cores=2, total=None).total == 1700 * MI
+    assert machine.memory_of(bounded, cores=2, total=None).total == 1700 * MI
 
 
 def test_a_run_without_a_beat_is_unhealthy(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:

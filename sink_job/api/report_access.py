@@ -1,0 +1,10 @@
+"""What a request for a driver's report carries. This module imports nothing, so every command can import it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+REPORT_TOKEN_VARIABLE: Final = "S3SINK_REPORT_TOKEN"
+"""Environment variable of a driver: the token that `/report` and `/metrics` require; without it they require none."""
+AT_STOP: Final = "atStop"
+"""Query parameter of `/report`: the `StopAction` of the driver, set by the operator."""
