@@ -46,7 +46,7 @@ def test_every_invariant_holds_in_a_simulation_that_once_failed(case: Case) -> N
 
 def test_a_seed_reproduces_a_run() -> None:
     for case in new_cases(BASE, 5):
-        assert trace(case) == trace(case)
+        assert trace(case) == trace(case), case.command
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "1"])
@@ -58,4 +58,4 @@ def test_a_run_does_not_depend_on_hash_randomization(hash_seed: str) -> None:
     )
     from devtools.simulation.runner import hash_of
 
-    assert int(done.stdout) == hash_of(BASE, 10)
+    assert int(done.stdout) == hash_of(BASE, 10), f"repeat with S3SINK_SEED={BASE}"
