@@ -24,7 +24,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock crd chart demo demo-up demo-down demo-cluster recording test test-fast test-cluster prepare-cluster \
-	prepare-kubernetes coverage chaos lint lint-workflows format bench bench-operator clean
+	prepare-test coverage chaos lint lint-workflows format bench bench-operator clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,16 +49,15 @@ demo-down: setup ## ends what demo-up started
 test-fast: setup ## the tests that start no server, no Spark and no long search of the model
 	@$(PYTEST) -m "$(FAST)" --hypothesis-profile=fast $(ARGS)
 
-test: ## all tests but those of test-cluster: unit, model, simulation, and data on a real broker and S3 server
-	@$(SETUP) s3-server jars class-archive
+test: prepare-test ## all tests but those of test-cluster: unit, model, simulation, and data on a real broker and S3 server
 	@echo "test: simulated worlds from S3SINK_SEED=$(S3SINK_SEED) on"
 	@$(PYTEST) -m "not ($(CLUSTER))" $(ARGS)
 
 test-cluster: prepare-cluster ## the tests on a real Kubernetes API server, of the chart and the images, and on a real node
 	@$(PYTEST) -m "$(CLUSTER)" $(ARGS)
 
-prepare-kubernetes: # the part of it that needs no packages
-	@$(SETUP) kubernetes prometheus argocd kube-state-metrics
+prepare-test: # what `make test` needs
+	@$(SETUP) s3-server jars class-archive
 
 prepare-cluster: ## what test-cluster builds once a machine: Kubernetes and tools, Prometheus, Argo CD's health check, images
 	@$(SETUP) s3-server jars kubernetes prometheus argocd kube-state-metrics images

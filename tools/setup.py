@@ -40,7 +40,7 @@ PARTS = {
     # No package is needed for programs that Go builds.
     "s3-server": Step(command([sys.executable, "-m", "devtools.versitygw"], cwd=ROOT)),
     "kubernetes": Step(command([sys.executable, "-m", "devtools.kube.build", "helm", "kubeconform"], cwd=ROOT)),
-    "prometheus": Step(command([sys.executable, "-m", "devtools.prometheus"], cwd=ROOT)),
+    "prometheus": Step(command([sys.executable, "-m", "devtools.prometheus"], cwd=ROOT), after=["kubernetes"]),
     "argocd": Step(command([sys.executable, "-m", "devtools.argocd"], cwd=ROOT), after=["prometheus"]),
     "kube-state-metrics": Step(
         command([sys.executable, "-m", "devtools.kube_state_metrics"], cwd=ROOT), after=["argocd"]
