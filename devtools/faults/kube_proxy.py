@@ -63,8 +63,12 @@ class Call:
 
     @property
     def mutating(self) -> bool:
-        """Whether it changes an object; questions that are asked by creating one do not."""
-        return self.verb in _MUTATING and self.resource not in _ASKING
+        """Whether it changes an object; dry runs and questions that are asked by creating an object do not."""
+        return (
+            self.verb in _MUTATING
+            and self.resource not in _ASKING
+            and "dryRun" not in parse_qs(urlsplit(self.path).query)
+        )
 
 
 def classify(number: int, head: Head) -> Call:

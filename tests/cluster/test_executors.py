@@ -59,7 +59,7 @@ class Application:
         container = pod["spec"]["containers"][0]
         container["image"] = "job:1"
         for kind in ("requests", "limits"):
-            container["resources"][kind] |= {"memory": format_size(self.allocation.memory)}
+            container.setdefault("resources", {}).setdefault(kind, {})["memory"] = format_size(self.allocation.memory)
         self.sink.kube.create(pod)
         return str(pod["metadata"]["name"])
 

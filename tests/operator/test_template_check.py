@@ -99,6 +99,11 @@ def test_a_sink_without_templates_has_no_probes() -> None:
     assert template_probes(parse_sink(document()), SETTINGS) == []
 
 
+def test_the_pod_of_a_driver_with_a_template_is_checked_without_an_owner() -> None:
+    parsed = parse_sink(document(driver={"podTemplate": {"spec": {"nodeSelector": {"disk": "ssd"}}}}))
+    assert any(probe.pod["spec"].get("nodeSelector") == {"disk": "ssd"} for probe in template_probes(parsed, SETTINGS))
+
+
 def test_the_template_reaches_the_api_server_as_it_is_written() -> None:
     _, parsed = sink(metadata={"lables": {"a": "b"}, "name": "mine"}, specc={}, spec={"nodeselector": {}})
     written = template_probes(parsed, SETTINGS)[0].pod

@@ -75,7 +75,7 @@ def driver_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape) -> 
         names.SPEC_HASH_ANNOTATION: shape.spec_hash,
         names.SOURCE_HASH_ANNOTATION: shape.source_hash,
         names.GENERATION_ANNOTATION: str(shape.generation),
-        names.REPORT_TOKEN_ANNOTATION: _report_token(settings, str(owner["uid"]), shape.attempt),
+        names.REPORT_TOKEN_ANNOTATION: _report_token(settings, str(owner.get("uid", "")), shape.attempt),
     }
     if shape.restarted_for is not None:
         annotations[RESTARTED_FOR_ANNOTATION] = shape.restarted_for
