@@ -116,7 +116,11 @@ def operation_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape, 
 
 
 def executor_template(sink: Sink, settings: Settings, *, attempt: int) -> Json:
-    """The pod template of executors. Spark sets name, image, resources and owner."""
+    """The pod template of executors. Spark sets name, image, resources and owner.
+
+    It has no resizePolicy: Spark 4.2 repeats its items, which the API server rejects. The default of Kubernetes is
+    NotRequired.
+    """
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -127,7 +131,6 @@ def executor_template(sink: Sink, settings: Settings, *, attempt: int) -> Json:
             "containers": [
                 {
                     "name": CONTAINER,
-                    "resizePolicy": _RESIZE_POLICY,
                     "securityContext": _security(),
                     "volumeMounts": _mounts(sink, EXECUTOR_SPILL_VOLUME),
                 }
