@@ -89,6 +89,7 @@ def test_the_operators_default_image_is_part_of_what_a_driver_is_started_with() 
 def test_the_pods_fit_the_restricted_security_profile(mode: str) -> None:
     desired = sink(executor={"mode": mode})
     template = objects.executor_template(desired, SETTINGS, attempt=1)
+    assert "resizePolicy" not in template["spec"]["containers"][0], "Spark 4.2 would repeat its items"
     task = objects.operation_pod(desired, OWNER, SETTINGS, SHAPE, "Publish")
     for pod in (objects.driver_pod(desired, OWNER, SETTINGS, SHAPE), task, template):
         assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
