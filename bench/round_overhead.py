@@ -29,7 +29,7 @@ def overhead(bench: Bench, folder: Path, *, repeat: int) -> Iterator[Result]:
             runner.run(made[0], "sink", manifest=_document(bench, made[0], number=1), publish_open=False)
             for topic in made:
                 result = runner.run(topic, "sink", manifest=_document(bench, topic), publish_open=False)
-                yield _told(result, topic)
+                yield _reported(result, topic)
     finally:
         for topic in made:
             topics.delete(topic.name)
@@ -62,7 +62,7 @@ class _Topic(Case):
         topics.produce(self.name, [Record(value=next(source), partition=n) for n in range(self.busy) for _ in each])
 
 
-def _told(result: Result, topic: _Topic) -> Result:
+def _reported(result: Result, topic: _Topic) -> Result:
     write, publish = zip(*result["rounds_ms"], strict=True)
     # The first two rounds open consumers.
     return {

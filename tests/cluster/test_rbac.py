@@ -255,7 +255,7 @@ def _log(group: str, resource: str, verb: str, life: Life = starts, *, says: str
     return Case(Right(group, resource, verb, name), life, says or f'cannot {verb} resource "{resource}"')
 
 
-def _told(
+def _reported(
     group: str,
     resource: str,
     verb: str,
@@ -271,14 +271,14 @@ def _told(
 
 CASES = [
     *(_log(S3, "s3sinks", verb) for verb in ("get", "list", "watch")),
-    _told(S3, "s3sinks", "patch", publishes, kind="WriteRejected"),
+    _reported(S3, "s3sinks", "patch", publishes, kind="WriteRejected"),
     _log(S3, "s3sinks/status", "patch"),
     *(_log("", kind, verb) for kind in ("configmaps", "serviceaccounts") for verb in ("get", "list", "watch")),
-    *(_told("", kind, verb) for kind in ("configmaps", "serviceaccounts") for verb in ("create", "patch")),
+    *(_reported("", kind, verb) for kind in ("configmaps", "serviceaccounts") for verb in ("create", "patch")),
     *(_log(RBAC_GROUP, "rolebindings", verb) for verb in ("get", "list", "watch")),
-    *(_told(RBAC_GROUP, "rolebindings", verb, starts_executors) for verb in ("create", "patch")),
-    _told(RBAC_GROUP, "rolebindings", "delete", gives_up_executors, kind="WriteRejected"),
-    _told(
+    *(_reported(RBAC_GROUP, "rolebindings", verb, starts_executors) for verb in ("create", "patch")),
+    _reported(RBAC_GROUP, "rolebindings", "delete", gives_up_executors, kind="WriteRejected"),
+    _reported(
         RBAC_GROUP,
         "clusterroles",
         "bind",
@@ -287,9 +287,9 @@ CASES = [
         says="attempting to grant RBAC permissions",
     ),
     *(_log("", "pods", verb) for verb in ("get", "list", "watch")),
-    _told("", "pods", "create"),
-    _told("", "pods", "delete", restarts, kind="WriteRejected"),
-    _told("", "pods/resize", "patch", grows, kind="WriteRejected"),
+    _reported("", "pods", "create"),
+    _reported("", "pods", "delete", restarts, kind="WriteRejected"),
+    _reported("", "pods/resize", "patch", grows, kind="WriteRejected"),
     Case(
         Right("", "pods/proxy", "get"), asks_by_proxy, 'cannot get resource "pods/proxy"', "Ready", "ReportUnreachable"
     ),
