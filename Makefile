@@ -6,11 +6,12 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 SETUP = $(PYTHON) -m tools.setup
 # Each worker starts servers of its own when its first test asks for them, and a file's tests stay with one worker.
-WORKERS ?= 2
+# WORKERS=... is their number at every level; without it `make test` has as many as tools/workers.py gives, others two.
+WORKERS ?=
 CRD := crds/s3sinks.s3sink.io.yaml
 # The chart brings the same text: helm reads nothing outside of a chart's folder.
 CHARTS_CRD := $(wildcard charts/s3sink-operator/files/crd.yaml)
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder
 # Every test is in exactly one of `make test` and `make test-cluster`: tests/unit/test_levels.py.
 CLUSTER := cluster or e2e
 FAST := not data and not spark and not model and not cluster and not e2e
@@ -19,12 +20,14 @@ ifndef S3SINK_SEED
 S3SINK_SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 endif
 export S3SINK_SEED
+# Workers, s3sink processes and Spark's Python workers would compile all modules again, and pytest rewrite all assertions.
+unexport PYTHONDONTWRITEBYTECODE
 # Further arguments: make test ARGS="-k transactions", make bench ARGS="--quick".
 ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock crd chart demo demo-up demo-down demo-cluster recording test test-fast test-cluster prepare-cluster \
-	prepare-test coverage chaos lint lint-workflows format bench bench-operator clean
+	prepare-test coverage chaos fuzz lint lint-workflows format bench bench-operator clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,9 +35,9 @@ help: ## this list
 setup: ## .venv from requirements.lock (every other target does it first)
 	@$(SETUP)
 
-demo: ## a real broker, an S3 server, 336,776 flights, a kill -9, and the proof that nothing is lost or duplicated
-	@$(SETUP) s3-server jars
-	@$(BIN)/python -m demo run
+demo: ## a real broker, an S3 server, 336,776 flights, a kill -9, and the proof that nothing is lost or duplicated (ARGS=--avro, --parquet)
+	@$(SETUP) s3-server jars $(if $(filter --avro,$(ARGS)),schema-registry)
+	@$(BIN)/python -m demo run $(ARGS)
 
 recording: setup ## docs/images/demo.svg, the picture of the README, from a run of the demo
 	@$(BIN)/python -m devtools.recording $(ARGS)
@@ -49,6 +52,7 @@ demo-down: setup ## ends what demo-up started
 test-fast: setup ## the tests that start no server, no Spark and no long search of the model
 	@$(PYTEST) -m "$(FAST)" --hypothesis-profile=fast $(ARGS)
 
+test: WORKERS := $(or $(WORKERS),$(shell $(PYTHON) tools/workers.py))
 test: prepare-test ## all tests but those of test-cluster: unit, model, simulation, and data on a real broker and S3 server
 	@echo "test: simulated worlds from S3SINK_SEED=$(S3SINK_SEED) on"
 	@$(PYTEST) -m "not ($(CLUSTER))" $(ARGS)
@@ -57,16 +61,19 @@ test-cluster: prepare-cluster ## the tests on a real Kubernetes API server, of t
 	@$(PYTEST) -m "$(CLUSTER)" $(ARGS)
 
 prepare-test: # what `make test` needs
-	@$(SETUP) s3-server jars class-archive
+	@$(SETUP) s3-server schema-registry jars class-archive
 
 prepare-cluster: ## what test-cluster builds once a machine: Kubernetes and tools, Prometheus, Argo CD's health check, images
-	@$(SETUP) s3-server jars kubernetes prometheus argocd kube-state-metrics images
+	@$(SETUP) s3-server schema-registry jars kubernetes prometheus argocd kube-state-metrics images
 
 coverage: setup ## branch coverage of the fast tests, with the minimum of pyproject.toml
 	@$(PYTEST) -m "$(FAST)" --hypothesis-profile=fast --cov --cov-report=term:skip-covered $(ARGS)
 
 chaos: setup ## whole sinks in simulated time under random faults for an hour (ARGS="--minutes 5 --seed N", ARGS=--real)
 	@$(BIN)/python -m devtools.chaos $(ARGS)
+
+fuzz: setup ## random and mutated values and schemas for each converter (ARGS="--converter Avro --seconds 600 --seed N")
+	@$(BIN)/python -u -m devtools.fuzz $(ARGS)
 
 lint: setup ## ruff, mypy --strict, import-linter, replaced words, and whether the CRD is what the models make
 	@$(BIN)/ruff check .

@@ -7,13 +7,17 @@ it compresses about as well as logs. Eight partitions, no keys, uncompressed bat
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
+import json
 import random
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+import fastavro
 from confluent_kafka import KafkaException, Producer
 
 from devtools.topics import Topics
@@ -32,10 +36,12 @@ class Case:
     name: str
     size: int
     records: int
+    is_avro: bool = field(default=False, kw_only=True)
+    """Whether the values are Avro data with Confluent's framing and the schema id 1; else they are JSON."""
 
     @property
     def topic(self) -> str:
-        return f"bench-{self.name}-{self.records}"
+        return f"bench-{'avro-' if self.is_avro else ''}{self.name}-{self.records}"
 
     @property
     def bytes(self) -> int:
@@ -44,7 +50,7 @@ class Case:
 
     def scaled(self, factor: float) -> Case:
         """The same case with fewer records."""
-        return Case(self.name, self.size, int(self.records * factor) // PARTITIONS * PARTITIONS)
+        return replace(self, records=int(self.records * factor) // PARTITIONS * PARTITIONS)
 
 
 Cases = Mapping[str, Case]
@@ -96,7 +102,8 @@ def _produce(bootstrap: str, case: Case) -> None:
         }
     )
     per_partition = case.records // PARTITIONS
-    for number, value in zip(range(case.records), values(case.size), strict=False):
+    made = avro_values(case.size) if case.is_avro else values(case.size)
+    for number, value in zip(range(case.records), made, strict=False):
         partition, offset = number % PARTITIONS, number // PARTITIONS
         at = FIRST_MS + offset * SPAN_MS // per_partition
         while True:
@@ -109,19 +116,53 @@ def _produce(bootstrap: str, case: Case) -> None:
         raise RuntimeError(f"{left} records were not acknowledged")
 
 
-def values(size: int) -> Iterator[bytes]:
-    """Endless JSON objects of exactly `size` bytes."""
-    texts = _texts(size)
+def values(size: int, texts: int = _TEXTS) -> Iterator[bytes]:
+    """Endless JSON objects of exactly `size` bytes, whose texts repeat after `texts` objects."""
+    pool = _texts(size, texts)
     for number in itertools.count():
         head = b'{"id": %d, "path": "p%d", "text": "' % (number, number // PARTITIONS % PATHS)
-        yield head + texts[number % _TEXTS][: size - len(head) - 2] + b'"}'
+        yield head + pool[number % texts][: size - len(head) - 2] + b'"}'
 
 
-def _texts(size: int) -> list[bytes]:
+AVRO_SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "name": "Value",
+    "fields": [{"name": "id", "type": "long"}, {"name": "path", "type": "string"}, {"name": "text", "type": "string"}],
+}
+JSON_SCHEMA = json.dumps(
+    {
+        "title": "Value",
+        "type": "object",
+        "properties": {"id": {"type": "integer"}, "path": {"type": "string"}, "text": {"type": "string"}},
+        "required": ["id", "path", "text"],
+    }
+)
+"""The schema of the values, as Avro and as JSON Schema."""
+
+
+def avro_values(size: int) -> Iterator[bytes]:
+    """The same content as Avro data with Confluent's framing, of exactly `size` bytes."""
+    pool, schema = _texts(size, _TEXTS), fastavro.parse_schema(AVRO_SCHEMA)
+    for number in itertools.count():
+        item = {"id": number, "path": f"p{number // PARTITIONS % PATHS}", "text": ""}
+        text = pool[number % _TEXTS]
+        item["text"] = text[: size - 32].decode()
+        item["text"] = text[: 2 * size - 32 - len(_framed(schema, item))].decode()
+        yield _framed(schema, item)
+
+
+def _framed(schema: Any, item: dict[str, Any]) -> bytes:
+    out = io.BytesIO(b"\0\0\0\0\1")
+    out.seek(5)
+    fastavro.schemaless_writer(out, schema, item)
+    return out.getvalue()
+
+
+def _texts(size: int, count: int) -> list[bytes]:
     rng = random.Random(3)
     vocabulary = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 9))) for _ in range(2_000)]
     texts = []
-    for _ in range(_TEXTS):
+    for _ in range(count):
         words: list[str] = []
         length = 0
         while length < size:

@@ -6,6 +6,7 @@ no Spark, so its memory is that of one worker plus the driver's own.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -16,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import numpy as np
 import pyarrow as pa
 
@@ -31,10 +33,16 @@ from sink_job.coordinator.progress import Progress
 from sink_job.driver.machine import memory_of, owner_of
 from sink_job.engine.kafka_admin import TopicInfo
 from sink_job.engine.types import Columns, ProcessorFactory, Range
+from sink_job.registry.unframed import UnframedSchema, unframed_schema
 from sink_job.s3 import S3Settings
 
 TOPIC = "endless"
 VALUE_BYTES = 1_000
+SCHEMA = {
+    "type": "record",
+    "name": "Value",
+    "fields": [{"name": "path", "type": "string"}, {"name": "text", "type": "string"}],
+}
 BATCH = 1_000
 
 
@@ -51,6 +59,18 @@ def open_paths(bench: Bench, folder: Path, *, gigabytes: float) -> Result:
     sections = {"rotation": {"flushSize": 10**9}, "partitioner": {"type": "Field", "fields": ["path"]}}
     result = _run(bench, folder, "open-paths", records, sections)
     return {"settings": f"{PATHS:,} open paths in one task, {gigabytes:g} GB", **result}
+
+
+def open_parquet_paths(bench: Bench, folder: Path, *, gigabytes: float) -> Result:
+    """The same with Avro values and Parquet objects."""
+    records = int(gigabytes * 1e9) // VALUE_BYTES
+    sections = {
+        "rotation": {"flushSize": 10**9},
+        "partitioner": {"type": "Field", "fields": ["path"]},
+        "format": {"converter": "Avro", "schema": {"text": json.dumps(SCHEMA)}, "output": "Parquet"},
+    }
+    result = _run(bench, folder, "parquet-paths", records, sections)
+    return {"settings": f"{PATHS:,} open Parquet paths in one task, {gigabytes:g} GB", **result}
 
 
 def _run(bench: Bench, folder: Path, name: str, records: int, sections: Mapping[str, Any]) -> Result:
@@ -93,9 +113,9 @@ def _run(bench: Bench, folder: Path, name: str, records: int, sections: Mapping[
 class EndlessLog:
     """Engine and Kafka in this process: values repeat every `2 * BATCH` records except for their offsets."""
 
-    def __init__(self, records: int) -> None:
+    def __init__(self, records: int, *, avro: bool = False) -> None:
         self.records = records
-        made = values(VALUE_BYTES)
+        made = map(_avro, values(VALUE_BYTES)) if avro else values(VALUE_BYTES)
         rows = [next(made) for _ in range(8 * PATHS)][::8]  # as in one partition of the topics: path after path
         self._values = [pa.array(rows[n : n + BATCH], pa.binary()) for n in range(0, len(rows), BATCH)]
         self._committed: dict[TopicPartition, int] = {}
@@ -159,11 +179,19 @@ class EndlessLog:
         return {TopicPartition(TOPIC, 0): self.records * VALUE_BYTES}
 
 
+def _avro(value: bytes) -> bytes:
+    """The path of a JSON value, and the value as a text."""
+    data = io.BytesIO()
+    fastavro.schemaless_writer(data, SCHEMA, {"path": json.loads(value)["path"], "text": value[16:].decode()})
+    return data.getvalue()
+
+
 def main() -> None:
     given = json.load(sys.stdin)
     sink = load_sink(json.dumps(given["manifest"]))
     memory = memory_of(sink, cores=given["cores"], total=None)
-    log = EndlessLog(given["records"])
+    unframed = unframed_schema(sink.spec.format)
+    log = EndlessLog(given["records"], avro=unframed is not None)
     tracker = Progress(sink, _clock)
     world = CoordinatorContext(
         s3=S3Settings.of(sink.spec.s3, {}),
@@ -175,6 +203,7 @@ def main() -> None:
         budget=memory.budget,
         threads=memory.part_buffers,
         part_buffers=memory.part_buffers,
+        registry=None if unframed is None else UnframedSchema(unframed, None),
     )
     Coordinator(sink, world, StopCondition(until_caught_up=True), tracker).run()
     report = tracker.report()

@@ -31,6 +31,8 @@ from sink_job.engine.types import Columns, Range, stateless
 from sink_job.kafka.admin import JavaKafkaAdmin
 from sink_job.kafka.jvm import new_instance
 from sink_job.kafka.properties import KafkaProperties
+from sink_job.registry.client import open_schemas
+from sink_job.registry.settings import RegistrySettings
 from sink_job.s3 import S3Settings, connect
 from sink_job.spark.conf import SparkSettings
 from sink_job.spark.engine import SparkEngine
@@ -139,6 +141,8 @@ class Passes:
         sink = load_sink(json.dumps(what["manifest"]))
         settings = S3Settings.of(sink.spec.s3, {})
         memory = memory_of(sink, cores=self.cores, total=None)
+        registry = None if sink.spec.format.registry is None else RegistrySettings.of(sink.spec.format.registry, {})
+        schemas = open_schemas(sink.spec.format, registry, lambda seconds: False, lambda secrets: None)
         world = CoordinatorContext(
             s3=settings,
             admin=self.admin,
@@ -149,11 +153,14 @@ class Passes:
             budget=memory.budget,
             threads=memory.part_buffers,
             part_buffers=memory.part_buffers,
+            registry=schemas,
         )
         tracker = RoundLog(sink)
         before = connect(settings).meter.snapshot()
         goal = StopCondition(until_caught_up=True, publish_open=what.get("publish_open", True))
         Coordinator(sink, world, goal, tracker).run()
+        if schemas is not None:
+            schemas.close()
         asked = connect(settings).meter.snapshot() - before
         report = tracker.report()
         return {

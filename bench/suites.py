@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench.data import Case, Cases
+from bench.data import AVRO_SCHEMA, JSON_SCHEMA, Case, Cases, fill
 from bench.measure import Bench, Result
-from bench.memory_limits import backlog, open_paths
+from bench.memory_limits import backlog, open_parquet_paths, open_paths
 from bench.round_overhead import overhead
 from bench.servers import BUCKET, target
 from devtools.kafka import KafkaBroker
+from devtools.schema_registry.server import schema_registry
 
 OBJECT_BYTES = 50_000_000
 HOURLY = {"partitioner": {"type": "Hourly", "timezone": "UTC", "timestampExtractor": "Record"}}
 GZIP = {"format": {"compression": "Gzip"}}
 SETTINGS: Mapping[str, Mapping[str, Any]] = {"json": {}, "gzip": GZIP, "hourly": HOURLY}
+TYPED = {"converter": "JsonSchema", "schema": {"text": JSON_SCHEMA}}
+FORMATS: Mapping[str, Mapping[str, Any]] = {
+    "json, none": {},
+    "json, zstd": {"compression": "Zstd"},
+    "json to parquet, snappy": {**TYPED, "output": "Parquet"},
+    "json to parquet, zstd": {**TYPED, "output": "Parquet", "compression": "Zstd"},
+}
 BY_FIELD = {"partitioner": {"type": "Field", "fields": ["path"]}}
 
 
@@ -48,6 +55,33 @@ def cold(plan: Plan) -> None:
 def stages(plan: Plan) -> None:
     """With `null_s3`, in one session: consumer, readers, and the sink by settings."""
     _in_turn(plan, "null", ("consumer", "reader", "packed"), SETTINGS)
+
+
+def formats(plan: Plan) -> None:
+    """The outputs Avro and Parquet and the compression Zstd, with values of 1 KB, beside JSON lines of the same topic.
+    Avro is read with the schema of a registry, JSON with one in the manifest."""
+    case = plan.cases.get("1k")
+    if case is None:
+        return
+    avro = replace(case, is_avro=True)
+    with schema_registry() as registry, _bench(plan, "null") as (bench, folder):
+        fill(plan.broker.bootstrap, {"avro": avro})
+        registry.seed(f"{avro.topic}-value", 1, 1, AVRO_SCHEMA)
+        rows: dict[str, tuple[Case, Mapping[str, Any]]] = {key: (case, of) for key, of in FORMATS.items()}
+        passed = {"converter": "Avro", "output": "Avro", "registry": {"url": [registry.url]}}
+        rows["avro to avro, null"] = avro, {**passed, "compression": "None"}
+        rows["avro to parquet, snappy"] = avro, {**passed, "output": "Parquet"}
+        with bench.passes(folder, bench.manifest("session", case, shape(case))) as runner:
+            for turn in range(plan.repeat + 1):
+                for number, (key, (of, settings)) in enumerate(rows.items()):
+                    sections = {**shape(of), "format": settings}
+                    document = bench.manifest(f"formats-{number}", of, sections, number=turn)
+                    result = runner.run(of, "sink", manifest=document)
+                    state = {"pass": "warm" if turn else "first", "turn": turn, "settings": key}
+                    plan.report({**state, "target": bench.target, **result})
+        for number, key in enumerate(("json, none", "json to parquet, snappy")):
+            document = bench.manifest(f"formats-command-{number}", case, {**shape(case), "format": FORMATS[key]})
+            plan.report({**bench.command(folder, case, document), "settings": key})
 
 
 def store(plan: Plan) -> None:
@@ -86,6 +120,7 @@ def limits(plan: Plan) -> None:
     with _bench(plan, "null") as (bench, folder):
         plan.report(backlog(bench, folder, gigabytes=10 * plan.scale))
         plan.report(open_paths(bench, folder, gigabytes=2 * plan.scale))
+        plan.report(open_parquet_paths(bench, folder, gigabytes=2 * plan.scale))
         case = plan.cases.get("1k")
         if case:
             sections = shape(case) | BY_FIELD | {"rotation": {"flushSize": 10_000_000}}
@@ -93,7 +128,9 @@ def limits(plan: Plan) -> None:
             plan.report({**bench.command(folder, case, document), "settings": "2,000 paths, Spark"})
 
 
-SUITES: Mapping[str, Callable[[Plan], None]] = {each.__name__: each for each in (cold, stages, store, rounds, limits)}
+SUITES: Mapping[str, Callable[[Plan], None]] = {
+    each.__name__: each for each in (cold, stages, formats, store, rounds, limits)
+}
 
 
 def shape(case: Case) -> dict[str, Any]:
@@ -116,4 +153,4 @@ def _clear(bench: Bench) -> None:
 
 def scaled(cases: Cases, factor: float) -> Cases:
     """The cases with fewer records."""
-    return cases if factor == 1 else {name: dataclasses.replace(case.scaled(factor)) for name, case in cases.items()}
+    return cases if factor == 1 else {name: replace(case.scaled(factor)) for name, case in cases.items()}

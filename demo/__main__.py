@@ -10,24 +10,43 @@ from pathlib import Path
 
 from demo.console import Show
 from demo.flights import Flights
-from demo.scenario import play
+from demo.scenario import JSON, PARQUET, play
 from demo.servers import ROOT, Servers, forget, remembered
 
+_MONTHS = "with --avro and --parquet: only the first N months of the data set, at least 2"
 LEFT_RUNNING = ROOT / ".cache" / "demo"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
     parser.add_argument("command", choices=("run", "up", "down"))
-    command = parser.parse_args().command
+    parser.add_argument("--avro", action="store_true", help="with run: Avro with a schema registry")
+    parser.add_argument("--parquet", action="store_true", help="with run: Parquet objects from JSON with a schema")
+    parser.add_argument("--months", type=int, choices=range(2, 13), default=12, metavar="N", help=_MONTHS)
+    args = parser.parse_args()
+    if args.avro and args.parquet:
+        parser.error("--avro and --parquet exclude each other")
+    if (args.avro or args.parquet) and args.command != "run":
+        parser.error("--avro and --parquet require the command run")
+    if args.months != parser.get_default("months") and not (args.avro or args.parquet):
+        parser.error("--months requires --avro or --parquet")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers are stopped at exit
     show = Show()
-    return show.outcome(lambda: {"run": run, "up": up, "down": down}[command](show))
+    commands = {
+        "run": lambda: run(show, args),
+        "up": lambda: up(show),
+    }
+    return show.outcome(commands.get(args.command, lambda: down(show)))
 
 
-def run(show: Show) -> int:
+def run(show: Show, args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="s3sink-demo-", ignore_cleanup_errors=True) as name:
-        good = play(show, Path(name))
+        if args.avro:
+            from demo.avro import AVRO  # its serializers take a second to import
+
+            good = play(show, Path(name), AVRO, months=args.months)
+        else:
+            good = play(show, Path(name), PARQUET if args.parquet else JSON, months=args.months)
     code = show.result(good)
     if good:
         show.console.print("No server is left running. To try it yourself: make demo-up")

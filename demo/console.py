@@ -61,7 +61,7 @@ class Show:
         self.console.print(f"\n[bold]{self._step}. {title}[/bold]")
 
     def say(self, text: str) -> None:
-        self.console.print(f"   {text}")
+        self.console.print(f"   {text}", soft_wrap=True)
 
     @contextmanager
     def bar(self, what: str, total: int, unit: str) -> Iterator[Advance]:

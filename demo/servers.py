@@ -19,7 +19,7 @@ from devtools.jars import broker_class_path
 from devtools.kafka import KafkaBroker
 from devtools.processes import LOOPBACK, accepts_connections, in_session, kill_session, wait_until
 from devtools.s3 import Moto, S3Server, VersityGW, credentials_environment
-from devtools.topics import Topics
+from devtools.topics import Record, Topics
 from devtools.versitygw import versitygw_binary, versitygw_possible
 from sink_job.spark.jars import connector_jars
 
@@ -39,7 +39,7 @@ class Servers:
         for name in ("kafka", "s3"):
             (folder / name).mkdir(parents=True)
         self.folder = folder
-        self.file = manifest.name
+        self.example = manifest
         self.manifest: dict[str, Any] = yaml.safe_load(manifest.read_text())
         self.kafka = KafkaBroker(folder / "kafka", with_parent=not stays, host=host)
         kind = VersityGW if versitygw_possible() else Moto
@@ -82,8 +82,8 @@ class Servers:
         topics.create(self.topic, partitions=PARTITIONS)
         with show.bar("producing", len(flights), "flights") as advance:
 
-            def counted() -> Iterator[Any]:
-                for number, record in enumerate(flights.records(), 1):
+            def counted() -> Iterator[Record]:
+                for number, record in enumerate(self.records(flights), 1):
                     yield record
                     if number % 1000 == 0:
                         advance(number)
@@ -93,12 +93,16 @@ class Servers:
             topics.produce(self.topic, counted(), **settings)
         return topics
 
+    def records(self, flights: Flights) -> Iterator[Record]:
+        """The records to produce."""
+        return flights.records()
+
     def write_manifest(self, endpoint: str) -> Path:
         """The example's manifest, with the addresses of these servers."""
         spec = self.spec
         spec["kafka"]["bootstrapServers"] = self.kafka.bootstrap
         spec["s3"]["endpoint"] = endpoint
-        path = self.folder / self.file
+        path = self.folder / self.example.name
         path.write_text(yaml.safe_dump(self.manifest, sort_keys=False))
         return path
 

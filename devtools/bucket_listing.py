@@ -5,6 +5,8 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
+from sink_job.formats.compression import zstd
+
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
@@ -25,13 +27,15 @@ def body(client: S3Client, bucket: str, key: str) -> bytes:
 
 
 def lines(client: S3Client, bucket: str, key: str) -> list[bytes]:
-    """The lines of an object, decompressed if its key ends with .gz (one or several gzip members)."""
+    """The lines of an object, decompressed if its key ends with .gz or .zst."""
     return decompressed(body(client, bucket, key), key).splitlines()
 
 
 def decompressed(content: bytes, key: str) -> bytes:
-    """`content`, decompressed if the key ends with .gz."""
-    return _gunzip(content) if key.endswith(".gz") else content
+    """`content`, decompressed if the key ends with .gz or .zst (one or several gzip members or zstd frames)."""
+    if key.endswith(".gz"):
+        return _gunzip(content)
+    return zstd.decompress(content) if key.endswith(".zst") else content
 
 
 def uploads(client: S3Client, bucket: str) -> dict[str, str]:

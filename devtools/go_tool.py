@@ -10,12 +10,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from devtools.go_progress import BuildProgress
 from devtools.processes import ServerFailedError
 from sink_job.spark.cache import cache_dir
+
+REPORT_INTERVAL_S = 5.0
+Report = Callable[[str], None]
 
 
 def go_version(folder: Path) -> str:
@@ -28,8 +33,50 @@ def go_version(folder: Path) -> str:
     ).stdout.split()[0]
 
 
-def run_go(arguments: Sequence[str], *, work: Path, cwd: Path, env: Mapping[str, str] | None = None) -> str:
-    """The output of a go command, with Go's caches in `work`. Raises `ServerFailedError` when it fails."""
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def build_go(
+    command: str,
+    package: str,
+    *flags: str,
+    output: Path | None = None,
+    work: Path,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    report: Report = say,
+    interval_s: float = REPORT_INTERVAL_S,
+) -> None:
+    """Runs `go build` (to `output`) or `go install` (`command`) of `package`, with Go's caches in `work`.
+
+    Reports every `interval_s` seconds how many packages are compiled. Raises `ServerFailedError` when it fails.
+    """
+    packages: list[str] = []
+    if "@" not in package:  # a package of another module cannot be listed
+        listing = run_go(
+            ["list", "-deps", *flags, package], work=work, cwd=cwd, env=env, report=report, interval_s=interval_s
+        )
+        packages = [line for line in listing.splitlines() if not line.startswith("go: ")]
+    target = [] if output is None else ["-o", str(output)]
+    words, progress = [command, "-v", *flags, *target, package], BuildProgress(packages)
+    run_go(words, work=work, cwd=cwd, env=env, progress=progress, report=report, interval_s=interval_s)
+
+
+def run_go(
+    arguments: Sequence[str],
+    *,
+    work: Path,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    progress: BuildProgress | None = None,
+    report: Report = say,
+    interval_s: float = REPORT_INTERVAL_S,
+) -> str:
+    """The output of a go command, with Go's caches in `work`. Raises `ServerFailedError` when it fails.
+
+    Reports every `interval_s` seconds what `progress` has read from its output.
+    """
     go = shutil.which("go")
     if not go:
         raise ServerFailedError(
@@ -45,18 +92,41 @@ def run_go(arguments: Sequence[str], *, work: Path, cwd: Path, env: Mapping[str,
         **(env or {}),
     }
     command = [go, *arguments]
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env={**os.environ, **settings},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise ServerFailedError(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}")
-    return done.stdout
+    reader = _OutputReader(progress or BuildProgress())
+    begin = time.monotonic()
+    with subprocess.Popen(
+        command, cwd=cwd, env={**os.environ, **settings}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        reader.start(process)
+        while not reader.ended.wait(interval_s):
+            report(f"  go {arguments[0]}: {reader.progress.text()}, {time.monotonic() - begin:.0f} s")
+    if process.returncode:
+        raise ServerFailedError(f"{' '.join(command)} failed:\n{reader.failure()}")
+    return "".join(reader.output)
+
+
+class _OutputReader:
+    """Reads the output of a process in a thread. `ended`: it is complete."""
+
+    def __init__(self, progress: BuildProgress) -> None:
+        self.progress = progress
+        self.output: list[str] = []
+        self.ended = threading.Event()
+        self._messages: list[str] = []
+
+    def start(self, process: subprocess.Popen[str]) -> None:
+        threading.Thread(target=self._read, args=(process,), name="go-output", daemon=True).start()
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        for line in process.stdout or ():
+            self.output.append(line)
+            if not self.progress.read(line):
+                self._messages.append(line)
+        self.ended.set()
+
+    def failure(self) -> str:
+        """The end of the messages, or of the whole output."""
+        return "".join(self._messages or self.output)[-2000:]
 
 
 def built_programs(name: str, sources: Path, packages: Mapping[str, str], *, tags: str = "") -> dict[str, Path]:
@@ -74,8 +144,8 @@ def built_programs(name: str, sources: Path, packages: Mapping[str, str], *, tag
         if not all(program.exists() for program in programs.values()):
             with building([*programs.values()]) as work:
                 for program, package in packages.items():
-                    words = ["build", "-ldflags=-s -w", "-tags", tags, "-o", f"{work}/{program}", package]
-                    run_go(words, work=work, cwd=sources)
+                    flags = ["-ldflags=-s -w", "-tags", tags]
+                    build_go("build", package, *flags, output=work / program, work=work, cwd=sources)
                 for program, path in programs.items():
                     (work / program).rename(path)
     return programs
@@ -101,7 +171,3 @@ def locked(folder: Path) -> Iterator[None]:
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pyspark
 
 from sink_job.api.errors import SinkError
-from sink_job.spark.jars import Report, cached_jars, connector_jars, jar_table
+from sink_job.spark.jar_table import jar_table
+from sink_job.spark.jars import Report, cached_jars, connector_jars
 
 KAFKA_VERSION = "4.3.1"
 

@@ -20,6 +20,8 @@ from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
 _POLL_SECONDS = 0.02
+_PAUSE_FACTOR = 9
+_MAX_PAUSE_SECONDS = 0.25
 
 
 class ServerFailedError(RuntimeError):
@@ -38,18 +40,23 @@ def free_ports(count: int) -> list[int]:
 def wait_until(
     is_so: Callable[[], bool], what: str, *, seconds: float, unless: Callable[[], str | None] | None = None
 ) -> None:
-    """Returns as soon as `is_so` holds.
+    """Returns as soon as `is_so` holds. The pause between two calls grows with the time that a call takes: a request
+    to a server costs CPU time here and there.
 
     Raises `ServerFailedError` after `seconds`, or as soon as `unless` returns a reason why it cannot hold.
     """
     end = time.monotonic() + seconds
-    while not is_so():
+    while True:
+        begin = time.monotonic()
+        if is_so():
+            return
+        spent = time.monotonic() - begin
         reason = unless() if unless else None
         if reason is not None:
             raise ServerFailedError(f"{what}: {reason}")
         if time.monotonic() > end:
             raise ServerFailedError(f"{what}: timeout after {seconds:g} s")
-        time.sleep(_POLL_SECONDS)
+        time.sleep(min(max(_POLL_SECONDS, _PAUSE_FACTOR * spent), _MAX_PAUSE_SECONDS))
 
 
 def accepts_connections(port: int, host: str = LOOPBACK) -> bool:

@@ -55,6 +55,8 @@ QUICK = {
     "one driver": Case(records=3, drivers=1, snapshot_every=2),
     "two drivers": SMALL,
     "two drivers and two paths": replace(SMALL, paths="data"),
+    "two schemas of one path": replace(ALONE, schemas="data"),
+    "a lost upload of two schemas": Case(records=3, rounds=(3,), drivers=1, schemas="data", faults=("vanish",)),
     "two drivers whose clocks differ": replace(SMALL, paths="clock"),
     "a clock that is set back": BACKWARD,
     "a clock that is set back, with scope Object": replace(BACKWARD, records=4, clocks=(0, 1, 0, 1), scope="object"),
@@ -91,6 +93,7 @@ LARGE = {
         SHARED, records=3, drivers=2, faults=("staging lost",)
     ),
     "scope Object": Case(records=3, paths="data", scope="object"),
+    "two schemas and scope Object": Case(records=3, schemas="data", scope="object"),
     "open objects written again": Case(
         records=3, part=1, rounds=(2,), paths="data", rewrite_open=True, faults=("vanish",)
     ),
@@ -132,6 +135,7 @@ OMISSIONS = [
     Omission(("p2.recorded-first",), "duplicate", TURNS),
     Omission(("p2.rebuilt",), "duplicate", Case(records=3, drivers=1, paths="data", faults=("vanish",))),
     Omission(("p2.runs",), "duplicate", Case(records=3, drivers=1, paths="data", faults=("vanish",))),
+    Omission(("p2.schemas",), "duplicate", Case(records=3, drivers=1, schemas="data", faults=("vanish",))),
     Omission(("p2.clocks",), "lost", replace(SMALL, paths="clock", faults=("vanish",))),
     Omission(("p2.clock-forward",), "duplicate", BACKWARD),
     Omission(("p2.same-key",), "wrong key", replace(ALONE, faults=("vanish",))),

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from model.ledger import EMPTY, Interned
 from model.protocol_rules import Rules
 from sink_job.ledger.state import LedgerState, Record
+from sink_job.rotation.types import ObjectId
 
 FOREIGN = "?"
 """The content of an object of another program."""
@@ -37,6 +38,8 @@ class Case:
     rounds          possible numbers of records in a round
     paths           how records are divided into paths: `one`; `data` (even and odd); `clock` (the path is the round's
                     clock, and each driver has its own)
+    schemas         the schemas of records: `none`; `data` (even and odd). Each has an open object of its own
+                    (`schemaCompatibility: Separate`)
     clocks          the host's clock at the round that starts with each offset; empty: each driver has its own clock
     scope           `partition` or `object`: what a rotation closes
     chain           number of staged remainders of an object that are merged into one
@@ -64,6 +67,7 @@ class Case:
     part: int = 2
     rounds: tuple[int, ...] = (1, 2)
     paths: str = "one"
+    schemas: str = "none"
     scope: str = "partition"
     chain: int = 2
     snapshot_every: int = 0
@@ -145,6 +149,7 @@ class Driver(NamedTuple):
     plan: Plan | None = None
     numbers: tuple[int, ...] = ()
     todo: tuple[str, ...] = ()
+    closing: tuple[ObjectId, ...] = ()
     recorded: int = 0
     generation: int = 0
 

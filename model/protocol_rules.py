@@ -13,6 +13,7 @@ PROTOCOL_RULES = {
     "p2.recorded-first": "The ledger records the result of a round before any of it becomes visible.",
     "p2.rebuilt": "A closed object whose upload is lost is rebuilt; its records are never divided again.",
     "p2.runs": "A rebuild reads the recorded members (path, offset ranges) again.",
+    "p2.schemas": "With a schema, the members of an object are the records with this schema.",
     "p2.clocks": "A rebuild selects the members under the recorded round clocks.",
     "p2.clock-forward": "The round clock goes back only where no object is open.",
     "p2.same-key": "A rebuilt object keeps its key.",

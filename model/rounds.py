@@ -8,10 +8,10 @@ from model import ledger
 from model.model_state import NAMES, Case, Driver, Late, ModelState, Plan, key_of
 from model.search import Step
 from model.starting import is_fenced, put_record, removed, starts_again
-from model.writing import DataGone, Task, TaskResult, closings, content, path_of
+from model.writing import DataGone, Task, TaskResult, closings, content, id_of
 from sink_job.ledger.state import LedgerState, PartitionState, Record
 from sink_job.ledger.transitions import superseded_staging
-from sink_job.rotation.types import RotationState
+from sink_job.rotation.types import ObjectId, RotationState
 
 Steps = Iterator[Step[ModelState]]
 
@@ -24,27 +24,31 @@ def idle(case: Case, model: ModelState, d: Driver) -> Steps:
         yield Step(f"{d.name} is done", model.with_driver(Driver(d.name, at="done", epoch=d.epoch, started=started)))
         return
     for end in sorted({min(state.next + n, case.records) for n in case.rounds}):
-        paths = [o.path for o in state.open]
+        objects = [o.id for o in state.open]
         for offset in range(state.next, end):
-            path = path_of(case, offset, clock(case, d))
-            if path not in paths:
-                paths.append(path)
-        for closing in closings(case, paths, last=end == case.records):
+            target = id_of(case, offset, clock(case, d))
+            if target not in objects:
+                objects.append(target)
+        for closing in closings(case, objects, last=end == case.records):
             yield from _intends(case, model, d, state, end, closing)
 
 
 def _intends(
-    case: Case, model: ModelState, d: Driver, state: PartitionState, end: int, closing: tuple[str, ...]
+    case: Case, model: ModelState, d: Driver, state: PartitionState, end: int, closing: tuple[ObjectId, ...]
 ) -> Steps:
-    what = f"[{state.next}, {end}){' closing ' + '/'.join(closing) if closing else ''}"
+    what = f"[{state.next}, {end}){' closing ' + '/'.join(map(_name, closing)) if closing else ''}"
     oldest = min([state.next, *(o.first for o in state.open)])
-    writes = intend(case, model, d, oldest, end).with_driver(d._replace(at="write", numbers=(end,), todo=closing))
+    writes = intend(case, model, d, oldest, end).with_driver(d._replace(at="write", numbers=(end,), closing=closing))
     yield Step(f"{d.name} plans {what}", writes)
     earlier = next((f"{start}-{stop}" for epoch, start, stop, _ in model.intents if epoch == d.epoch), None)
     if "late intent" in model.faults and earlier is not None:
         late = Late("intent", str(d.epoch), content=earlier)
         repeated = f"{d.name} plans {what}; a repeated put of its previous intent is delayed"
         yield Step(repeated, _with_late(writes, "late intent", late))
+
+
+def _name(target: ObjectId) -> str:
+    return target.path if target.schema is None else f"{target.path} {target.schema}"
 
 
 def intend(case: Case, model: ModelState, d: Driver, start: int, end: int) -> ModelState:
@@ -61,14 +65,14 @@ def write(case: Case, model: ModelState, d: Driver) -> Steps:
     """The tasks: uploads are started, full parts sent."""
     task = Task(case, model, d, staging_name(case, d), clock(case, d))
     try:
-        result = task.write(ledger.partition(d.state), d.numbers[0], d.todo)
+        result = task.write(ledger.partition(d.state), d.numbers[0], d.closing)
     except DataGone as lost:
         yield _rebuilds_open(case, model, d, lost)
         return
     sent = f"{d.name} writes {_describe_uploads(result)}"
     model = _sent(model, result)
     after = d._replace(
-        at="stage" if result.staging else "record", started=d.started + len(result.started), numbers=(), todo=()
+        at="stage" if result.staging else "record", started=d.started + len(result.started), numbers=(), closing=()
     )
     plan = _plan(case, d, result)
     yield Step(sent, model.with_driver(after._replace(plan=plan)))

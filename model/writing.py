@@ -23,7 +23,7 @@ from sink_job.ledger.state import (
     RotationRange,
     SourceRange,
 )
-from sink_job.rotation.types import OpenObjectState, RotationState
+from sink_job.rotation.types import ObjectId, OpenObjectState, RotationState
 
 CHECKSUMS = [checksum_range(offset, offset + 1) for offset in range(10)]
 
@@ -55,9 +55,21 @@ def path_of(case: Case, offset: int, clock: int) -> str:
     return {"one": "p", "data": "pq"[offset % 2], "clock": "pq"[clock % 2]}[case.paths]
 
 
+def id_of(case: Case, offset: int, clock: int) -> ObjectId:
+    """The path and schema of a record under a round's clock."""
+    return ObjectId(path_of(case, offset, clock), {"none": None, "data": "st"[offset % 2]}[case.schemas])
+
+
 def recorded_clock(case: Case, clock: int) -> int:
     """The clock that is recorded with an object's members; 0 if paths do not depend on it."""
     return clock if case.paths == "clock" else 0
+
+
+def is_member(case: Case, target: ObjectId, offset: int, clock: int) -> bool:
+    """Whether the record belongs to the object, if its offset is in one of the object's source ranges."""
+    if not case.rules.enforce("p2.schemas"):
+        return path_of(case, offset, clock) == target.path
+    return id_of(case, offset, clock) == target
 
 
 def members(case: Case, o: OpenObject | ClosedObject) -> str:
@@ -66,7 +78,7 @@ def members(case: Case, o: OpenObject | ClosedObject) -> str:
         str(offset)
         for source in o.sources
         for offset in range(source.start, source.end)
-        if path_of(case, offset, source.clock) == o.path
+        if is_member(case, o.id, offset, source.clock)
     )
 
 
@@ -87,26 +99,26 @@ class Task:
         self._begun: list[str] = []
         self._staged = ""
 
-    def write(self, state: PartitionState, end: int, closing: Sequence[str]) -> TaskResult:
-        """Reads up to `end`, then closes the objects of the paths `closing`.
+    def write(self, state: PartitionState, end: int, closing: Sequence[ObjectId]) -> TaskResult:
+        """Reads up to `end`, then closes the objects `closing`.
 
         Raises DataGone if an upload or staging object that it needs is missing.
         """
-        fresh: dict[str, str] = {}
+        fresh: dict[ObjectId, str] = {}
         for offset in range(state.next, end):
-            path = path_of(self._case, offset, self._clock)
-            fresh[path] = fresh.get(path, "") + str(offset)
-        inherited = {o.path: o for o in state.open}
-        paths = [*inherited, *(path for path in fresh if path not in inherited)]
+            target = id_of(self._case, offset, self._clock)
+            fresh[target] = fresh.get(target, "") + str(offset)
+        inherited = {o.id: o for o in state.open}
+        targets = [*inherited, *(target for target in fresh if target not in inherited)]
         open_: list[OpenObject] = []
         closed: list[ClosedObject] = []
-        for path in paths:
-            o, new = inherited.get(path), fresh.get(path, "")
-            if o is not None and not new and path not in closing:
+        for target in targets:
+            o, new = inherited.get(target), fresh.get(target, "")
+            if o is not None and not new and target not in closing:
                 open_.append(o)
                 continue
-            grown, left = self._write(o, path, new, path in closing)
-            if path in closing:
+            grown, left = self._write(o, target, new, target in closing)
+            if target in closing:
                 closed.append(self.close(grown))
             else:
                 open_.append(self._stage(grown, o, left, len(new)))
@@ -131,11 +143,13 @@ class Task:
         if not rules.enforce("p2.runs"):
             records = "".join(str(i) for i in range(o.first, o.last + 1))
         if not rules.enforce("p2.clocks"):
-            records = "".join(i for i in records if path_of(self._case, int(i), self._clock) == o.path)
+            records = "".join(i for i in records if is_member(self._case, o.id, int(i), self._clock))
         first = o.first if rules.enforce("p2.same-key") else o.last
         self._below = directory_of(o.key)
         bare = OpenObject(
-            OpenObjectState(path=o.path, first=first, last=o.last, count=o.offsets.count, size=0, opened_at=0),
+            OpenObjectState(
+                path=o.path, schema=o.schema, first=first, last=o.last, count=o.offsets.count, size=0, opened_at=0
+            ),
             settings=o.settings,
             offsets=o.offsets,
             sources=o.sources,
@@ -144,13 +158,15 @@ class Task:
         again = replace(self.close(grown), first=o.first, record=o.record)
         return self._done(state, [again] if records else [])
 
-    def _write(self, o: OpenObject | None, path: str, new: str, closing: bool) -> tuple[OpenObject, str]:
+    def _write(self, o: OpenObject | None, target: ObjectId, new: str, closing: bool) -> tuple[OpenObject, str]:
         """Adds new records to an object and sends its full parts; returns the object and the remainder."""
         clock = recorded_clock(self._case, self._clock)
         if o is None:
             first = int(new[0])
             o = OpenObject(
-                OpenObjectState(path=path, first=first, last=first, count=0, size=0, opened_at=0),
+                OpenObjectState(
+                    path=target.path, schema=target.schema, first=first, last=first, count=0, size=0, opened_at=0
+                ),
                 settings=self._settings,
                 offsets=OffsetChecksum(),
             )
@@ -237,6 +253,7 @@ class Task:
             sources=o.sources,
             offsets=o.offsets,
             settings=o.settings,
+            schema=o.schema,
         )
 
 
@@ -250,14 +267,14 @@ def put_part(upload: Upload, number: int, etag: str) -> Upload:
     return upload._replace(parts=tuple(sorted(parts.items())))
 
 
-def closings(case: Case, paths: Sequence[str], *, last: bool) -> Iterator[tuple[str, ...]]:
-    """The sets of paths that a round can close at its end: none or all; with `scope: Object` also a single path."""
+def closings(case: Case, objects: Sequence[ObjectId], *, last: bool) -> Iterator[tuple[ObjectId, ...]]:
+    """The sets of objects that a round can close at its end: none or all; with `scope: Object` also a single one."""
     if not last:
         yield ()
-        if case.scope == "object" and len(paths) > 1:
-            yield from ((path,) for path in paths)
-    if paths or last:
-        yield tuple(paths)
+        if case.scope == "object" and len(objects) > 1:
+            yield from ((each,) for each in objects)
+    if objects or last:
+        yield tuple(objects)
 
 
 def extend_sources(seen: tuple[SourceRange, ...], start: int, end: int, clock: int) -> tuple[SourceRange, ...]:

@@ -5,6 +5,7 @@ A test that must stop, kill or configure a server starts its own with `devtools`
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import uuid
@@ -21,13 +22,16 @@ from devtools.faults.s3_proxy import FaultProxy
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.prometheus import prometheus_programs
 from devtools.s3 import S3Server, s3_server
-from devtools.sink_process import LAUNCHER, SinkCommand, sink_command
+from devtools.sink_process import LAUNCHER, SHORT_RUN, SinkCommand, short_run, sink_command
 from devtools.topics import Topics
 from tests.support.argocd import ArgoCd
+from tests.support.chart import Helm, Renderer, helm_in, renderer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
 
+    from tests.support.scheduling import FileScheduling
     from tests.support.spark_fixture import SparkFixture
 
 settings.register_profile("ci", deadline=None, print_blob=True)
@@ -40,14 +44,50 @@ SinkFactory = Callable[[Mapping[str, Any]], SinkCommand]
 MARKER_OF_FIXTURE = {
     "tests.conftest.kafka": "data",
     "tests.conftest.s3": "data",
+    "tests.data.registry.conftest.server": "data",
     "tests.conftest.spark": "spark",
-    "tests.chart.conftest.helm": "cluster",
+    "tests.conftest.helm": "cluster",
     "tests.conftest.promtool": "cluster",
     "tests.conftest.argocd": "cluster",
     "tests.cluster.conftest.control_plane": "cluster",
 }
 
-_LONGEST_FIRST = ("e2e", "spark", "cluster", "model", "data")
+FIRST_FILES = (
+    "data/test_cli_errors.py",
+    "data/test_crash_points.py",
+    "data/test_request_crashes.py",
+    "model/test_promises_hold.py",
+    "data/test_rounds.py",
+    "data/test_reset.py",
+    "data/test_scenarios.py",
+    "data/test_demo.py",
+    "data/test_bad_situations.py",
+    "data/test_chaos.py",
+    "data/test_request_commands.py",
+    "data/verify/test_passes.py",
+    "data/test_data_loss_crashes.py",
+    "data/test_schema_registry.py",
+    "data/test_projection.py",
+    "data/test_schemas.py",
+    "data/test_demo_avro.py",
+    "data/test_demo_parquet.py",
+    "data/test_apicurio_registry.py",
+    "data/test_glue_registry.py",
+    "data/test_end_reasons.py",
+    "data/test_deleted_topics.py",
+    "data/test_two_drivers.py",
+    "data/test_kafka_cases.py",
+    "model/test_rules.py",
+    "data/test_edited_location.py",
+    "simulation/test_mutations.py",
+    "data/test_verify_command.py",
+    "data/test_reader.py",
+    "unit/coordinator/test_s3_outcomes.py",
+)
+"""The files of `make test` that take more than a minute with four workers on two busy CPUs, the longest first."""
+_FIRST_MARKERS = ("e2e", "spark", "cluster", "model", "data")
+_TESTS = Path(__file__).parent
+_END = len(FIRST_FILES) + len(_FIRST_MARKERS)
 
 
 def missing_markers(fixtures: Collection[str], markers: Collection[str]) -> set[str]:
@@ -64,7 +104,7 @@ def _fixtures(item: pytest.Item) -> set[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Rejects tests that would start a server at a level that has none, and puts the files that last longest first.
+    """Rejects tests that would start a server at a level that has none, and puts the longest files first.
 
     A file's tests stay with one worker, so a long file at the end would keep one worker busy alone. Raises UsageError
     with the names of unmarked tests.
@@ -76,12 +116,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ]
     if unmarked:
         raise pytest.UsageError("\n".join(unmarked))
-    first: dict[Path, int] = {}
+    first: dict[Path, int] = {_TESTS / name: rank for rank, name in enumerate(FIRST_FILES)}
     for item in items:
-        marks = {mark.name for mark in item.iter_markers()}
-        rank = next((rank for rank, mark in enumerate(_LONGEST_FIRST) if mark in marks), len(_LONGEST_FIRST))
-        first[item.path] = min(rank, first.get(item.path, rank))
+        first[item.path] = min(_rank(item), first.get(item.path, _END))
     items.sort(key=lambda item: first[item.path])
+
+
+def _rank(item: pytest.Item) -> int:
+    """The rank of a test whose file is not in FIRST_FILES, by its markers."""
+    marks = {mark.name for mark in item.iter_markers()}
+    found = next((rank for rank, mark in enumerate(_FIRST_MARKERS) if mark in marks), len(_FIRST_MARKERS))
+    return len(FIRST_FILES) + found
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduling | None:
+    """With `--dist loadfile`, the files that share a Spark session stay together too."""
+    from tests.support.scheduling import FileScheduling
+
+    return FileScheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_collection_finish() -> None:
+    """Takes the collected tests and modules out of the view of the garbage collector.
+
+    They are several million objects that stay. A full collection would look at all of them, again and again.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -108,6 +170,18 @@ def promtool() -> Path:
 def argocd() -> ArgoCd:
     """Argo CD's own code for health checks and actions; built when it has never been."""
     return ArgoCd(argocd_customization())
+
+
+@pytest.fixture(scope="session")
+def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """Runs helm; built when it has never been."""
+    return helm_in(tmp_path_factory.mktemp("helm"))
+
+
+@pytest.fixture(scope="session")
+def template(helm: Helm) -> Renderer:
+    """Renders the chart; the result is shared, so tests do not change it."""
+    return renderer(helm)
 
 
 @pytest.fixture(scope="session")
@@ -150,7 +224,7 @@ def sink_of(tmp_path: Path) -> Iterator[SinkFactory]:
 
         def make(document: Mapping[str, Any]) -> SinkCommand:
             folder = tmp_path / f"sink-{document['metadata']['name']}-{uuid.uuid4().hex[:4]}"
-            return stack.enter_context(sink_command(folder, document))
+            return stack.enter_context(sink_command(folder, short_run(document)))
 
         yield make
 
@@ -169,7 +243,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory, spark_working_dir: Path) -> 
     from sink_job.spark.session import session
 
     temp = tmp_path_factory.mktemp("spark")
-    settings = SparkSettings(app_name="tests", jars=connector_jars(), cores=2, heap=512 << 20, temp_dir=temp)
+    settings = SparkSettings(
+        app_name="tests", jars=connector_jars(), cores=2, heap=512 << 20, temp_dir=temp, conf=SHORT_RUN
+    )
     os.environ.update(LAUNCHER)
     with ExitStack() as stack:
         with chdir(spark_working_dir):

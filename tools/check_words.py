@@ -56,14 +56,17 @@ REPLACED = {
 
 STANDARD = re.compile(
     r"(?i)connections?( was)? refused|refuses.connections|connection to the server was refused|s3.refused"
-    r"|ConnectionRefusedError(\(.*?\))?"
+    r"|ConnectionRefusedError(\(.*?\))?|message_?pack"
 )
-"""Phrases of Kafka, Kubernetes and TCP in which a replaced word has its standard sense."""
+"""Phrases of Kafka, Kubernetes and TCP, and names of formats, in which a replaced word has its standard sense."""
 
 _PATTERNS = [
     (re.compile(rf"(?<![\w.\-/])(?:{words})(?![\w\-])", 0 if words.startswith("(?:") else re.IGNORECASE), replacement)
     for words, replacement in REPLACED.items()
 ]
+
+_ANY = re.compile(rf"(?<![\w.\-/])(?i:{'|'.join(REPLACED)})(?![\w\-])")
+"""Any replaced word, with its false positives: it selects the lines to look at. One search is faster than sixty."""
 
 
 def tracked(paths: list[str]) -> Iterator[Path]:
@@ -88,7 +91,7 @@ def findings(path: Path) -> Iterator[str]:
     except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
         return
     for number, line in enumerate(lines, 1):
-        if ALLOW in line:
+        if ALLOW in line or not (_ANY.search(line) or _ANY.search(split(line))):
             continue
         checked = STANDARD.sub("", line)
         for pattern, replacement in _PATTERNS:

@@ -1,8 +1,8 @@
 """Prepares a checkout: `python -m tools.setup [PART...]` installs requirements.lock into .venv and makes the parts.
 
-Parts: s3-server, jars, class-archive, kubernetes, prometheus, argocd, kube-state-metrics, images. Steps that do not
-depend on each other run side by side. What is up to date costs a second. Only the standard library is imported here: no
-package is installed yet.
+Parts: s3-server, schema-registry, jars, class-archive, kubernetes, prometheus, argocd, kube-state-metrics, images.
+Steps that do not depend on each other run side by side. What is up to date costs a second. Only the standard library is
+imported here: no package is installed yet.
 
 Packages are installed by uv, which is itself installed by pip, with pip's own settings of indexes and certificates; by
 pip where uv cannot be had. The hashes of the lock file decide which files are accepted.
@@ -39,6 +39,7 @@ _PIP: list[str | Path] = [PYTHON, "-m", "pip", "--disable-pip-version-check", "i
 PARTS = {
     # No package is needed for programs that Go builds.
     "s3-server": Step(command([sys.executable, "-m", "devtools.versitygw"], cwd=ROOT)),
+    "schema-registry": Step(command([sys.executable, "-m", "devtools.schema_registry"], cwd=ROOT), after=["s3-server"]),
     "kubernetes": Step(command([sys.executable, "-m", "devtools.kube.build", "helm", "kubeconform"], cwd=ROOT)),
     "prometheus": Step(command([sys.executable, "-m", "devtools.prometheus"], cwd=ROOT), after=["kubernetes"]),
     "argocd": Step(command([sys.executable, "-m", "devtools.argocd"], cwd=ROOT), after=["prometheus"]),

@@ -36,7 +36,11 @@ _SHOWN: Mapping[str, Sequence[str]] = {
     "events": ("create", "events_per_sink"),
     "writes to restart": ("edit", "writes_per_sink"),
     "restarts/min": ("edit", "restarts_per_minute"),
+    "requests to create": ("create", "requests_per_sink"),
+    "to restart": ("edit", "requests_per_sink"),
     "CPU ms a launch": ("create", "cpu_ms_per_sink"),
+    "a restart": ("edit", "cpu_ms_per_sink"),
+    "API server's": ("create", "api_server_cpu_ms_per_sink"),
     "core at rest": ("rest", "cpu_share"),
     "MB at rest": ("rest", "memory_mb"),
     "MB peak": ("memory_peak_mb",),
@@ -65,7 +69,8 @@ def main() -> int:
                 return Operator(folder, kubeconfig, None, "--log", "text", under=pinned)
 
             async def work() -> None:
-                async with Players(control_plane.admin, reports) as players:
+                api_server = control_plane.processes["kube-apiserver"].pid
+                async with Players(control_plane.admin, reports, api_server) as players:
                     for number in range(NAMESPACES):
                         await players.make_namespace(f"bench-{number}")
                     for count in args.sinks or SIZES:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import statistics
 import time
@@ -13,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.operator.api_requests import cpu_s, of_operator, requests
 from bench.operator.simulated_users import Players
 from devtools.kube.client import Json
 from devtools.operator_process import Operator
@@ -23,7 +23,6 @@ Result = dict[str, Any]
 
 NAMESPACES = 10
 SAMPLE = 50
-_TICK = os.sysconf("SC_CLK_TCK")
 _WRITE = re.compile(r'^s3sink_operator_api_writes_total\{kind="([^"]+)",verb="([^"]+)"\} ([0-9.e+]+)$', re.MULTILINE)
 _LOOKS = re.compile(r'^s3sink_operator_reconciles_total\{result="[a-z]+"\} ([0-9.e+]+)$', re.MULTILINE)
 _VERBS = {"patch": "apply", "post": "create"}
@@ -38,8 +37,7 @@ class Watched:
         self._at = time.monotonic()
 
     def cpu_s(self) -> float:
-        fields = Path(f"/proc/{self.operator.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICK
+        return cpu_s(self.operator.pid)
 
     def share(self) -> float:
         """CPU-seconds a second since the last question."""
@@ -70,15 +68,30 @@ async def run(
     keys = [f"bench-{number % NAMESPACES}/sink-{number}" for number in range(count)]
     async with _operator(begin) as watched:
         report({"sinks": count, "memory_empty_mb": watched.memory_mb("VmRSS")})
-        report(await _create(players, watched, keys))
+        async with _counted(players, count) as counts:
+            created = await _create(players, watched, keys)
+        report({"create": created["create"] | counts})
         report(await _rest(watched, rest_s))
         report(await _one_more(players, count))
         report(await _lags(players, keys[:: max(1, count // SAMPLE)][:SAMPLE]))
-        report(await _edit(players, watched, keys))
+        async with _counted(players, count) as counts:
+            edited = await _edit(players, watched, keys)
+        report({"edit": edited["edit"] | counts})
         report({"memory_peak_mb": watched.memory_mb("VmHWM")})
     async with _operator(begin, wait=False) as watched:
         report(await _recover(watched, count))
         report(await _delete(players, watched, [*players.sinks]))
+
+
+@asynccontextmanager
+async def _counted(players: Players, count: int) -> AsyncIterator[Result]:
+    """Adds what the API server did for each sink within the context: requests, and its CPU time in ms."""
+    found: Result = {}
+    cpu, before = cpu_s(players.api_server), requests(await players.metrics())
+    yield found
+    found["api_server_cpu_ms_per_sink"] = round((cpu_s(players.api_server) - cpu) / count * 1000, 1)
+    found["requests"] = of_operator(requests(await players.metrics()) - before, count)
+    found["requests_per_sink"] = round(sum(found["requests"].values()), 1)
 
 
 @asynccontextmanager
@@ -191,6 +204,7 @@ async def _edit(players: Players, watched: Watched, keys: Sequence[str]) -> Resu
         "edit": {
             "restarts_per_minute": round(len(keys) / seconds * 60),
             "cpu_share": share,
+            "cpu_ms_per_sink": round(share * seconds / len(keys) * 1000, 1),
             **_writes(writes, len(keys)),
         }
     }

@@ -45,9 +45,13 @@ class Times:
 
 
 class Players:
-    """Users and kubelet of one API server. A context manager; `times` is what they have seen since `forget`."""
+    """Users and kubelet of one API server. A context manager; `times` is what they have seen since `forget`.
 
-    def __init__(self, access: Access, reports: ReportServer) -> None:
+    `api_server`: its process id.
+    """
+
+    def __init__(self, access: Access, reports: ReportServer, api_server: int) -> None:
+        self.api_server = api_server
         self._access = access
         self._reports = reports
         self._addresses: dict[str, tuple[str, str]] = {}
@@ -146,6 +150,11 @@ class Players:
                 {"metadata": {"uid": meta["uid"]}, "status": status},
                 content=_MERGE,
             )
+
+    async def metrics(self) -> str:
+        """The text of the API server's /metrics."""
+        async with self._http.get("/metrics") as answer:
+            return await answer.text()
 
     # --- what is seen
 

@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from devtools import bucket_listing
+from devtools.chaos import containers
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -36,12 +37,15 @@ class LoggedRecord(NamedTuple):
 
 
 class TopicLog:
-    """The committed records of a topic; records that Kafka has deleted are kept."""
+    """The committed records of a topic; records that Kafka has deleted are kept.
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    With `has_containers` the records of objects are canonical (`containers.canonical`), and not as they came."""
+
+    def __init__(self, bootstrap: str, topic: str, *, has_containers: bool = False) -> None:
         self.topic = topic
         self.records: dict[int, dict[int, LoggedRecord]] = {}
         self.ends: dict[int, int] = {}
+        self._has_containers = has_containers
         self._offsets: dict[tuple[int, bytes], list[int]] = {}
         self._bootstrap = bootstrap
 
@@ -90,10 +94,11 @@ class TopicLog:
         self.records.setdefault(partition, {})[offset] = kept
         self.ends[partition] = offset + 1
         if kept.value is not None:
-            self._offsets.setdefault((partition, kept.value), []).append(offset)
+            of_object = containers.canonical(kept.value) if self._has_containers else kept.value
+            self._offsets.setdefault((partition, of_object), []).append(offset)
 
     def offset_of(self, partition: int, value: bytes, after: int) -> int | None:
-        """The first offset above `after` with this value; None if there is none."""
+        """The first offset above `after` with this value, as objects have it; None if there is none."""
         return next((offset for offset in self._offsets.get((partition, value), ()) if offset > after), None)
 
 
@@ -108,8 +113,11 @@ class ComparisonSettings:
     @classmethod
     def of(cls, spec: Mapping[str, Any]) -> ComparisonSettings:
         form = spec.get("format", {})
+        container = containers.extension(form)
+        if container is not None:
+            return cls(spec.get("partitioner", {}), spec.get("rotation", {}), container)
         name = ".bin" if form.get("output") == "Bytes" else ".json"
-        packed = ".gz" if form.get("compression") == "Gzip" else ""
+        packed = {"Gzip": ".gz", "Zstd": ".zst"}.get(form.get("compression", "None"), "")
         return cls(spec.get("partitioner", {}), spec.get("rotation", {}), name + packed)
 
     def path(self, record: LoggedRecord) -> str | re.Pattern[str]:
@@ -157,10 +165,13 @@ class ComparisonSettings:
         if limit is not None and len(lines) > limit:
             return f"{len(lines)} records, but flushSize is {limit}"
         largest = self.rotation.get("maxBytes")
-        size = sum(len(line) + 1 for line in lines[:-1])
+        size = sum(map(self._row_size, lines[:-1]))
         if isinstance(largest, int) and size >= largest:
             return f"{size} bytes before its last record, but maxBytes is {largest}"
         return None
+
+    def _row_size(self, line: bytes) -> int:
+        return containers.row_size(line) if containers.is_container(self.extension) else len(line) + 1
 
 
 STRFTIME = {
@@ -219,7 +230,7 @@ class Comparison:
         self._ignored = ignored
         self._key = re.compile(
             rf"{topics_dir}/{re.escape(log.topic)}/(?P<path>.+)/{re.escape(log.topic)}\+(?P<partition>[0-9]+)\+"
-            r"(?P<first>[0-9]{10,})(?P<extension>\.(json|bin)(\.gz)?)",
+            r"(?P<first>[0-9]{10,})(?P<extension>\.(json|bin)(\.gz|\.zst)?|\.avro|(\.[a-z0-9]+)?\.parquet)",
             re.DOTALL,
         )
 
@@ -277,8 +288,10 @@ class Comparison:
         name = self._key.fullmatch(key)
         if name is None:
             return [f"{key}: not a key of this sink"]
-        content = bucket_listing.decompressed(bucket_listing.body(self._client, self._bucket, key), key)
-        lines = content.removesuffix(b"\n").split(b"\n")
+        try:
+            lines = self._lines(key)
+        except Exception as error:
+            return [f"{key}: cannot be read: {type(error).__name__}: {error}"]
         self.objects[key] = ComparedObject(etag, len(lines), size)
         partition, offset = int(name["partition"]), int(name["first"]) - 1
         wrong = []
@@ -294,6 +307,13 @@ class Comparison:
                 wrong.append(f"record {self.log.topic}-{partition} offset {offset} is in {other} and in {key}")
             records.append(self.log.records[partition][offset])
         return wrong[:5] + self._misplaced(key, name["path"], name["extension"], records, lines)
+
+    def _lines(self, key: str) -> list[bytes]:
+        """The records of an object. Raises the errors of the libraries that read it."""
+        body = bucket_listing.body(self._client, self._bucket, key)
+        if containers.is_container(key):
+            return containers.records(key, body)
+        return bucket_listing.decompressed(body, key).removesuffix(b"\n").split(b"\n")
 
     def _misplaced(
         self, key: str, path: str, extension: str, records: list[LoggedRecord], lines: list[bytes]

@@ -19,7 +19,7 @@ from devtools.faults.s3_requests import S3Request
 from devtools.kafka import KafkaBroker
 from devtools.processes import Process, ServerFailedError, in_session, wait_until
 from devtools.s3 import VersityGW, credentials_environment
-from devtools.sink_process import local_spec, manifest
+from devtools.sink_process import local_spec, manifest, short_run
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -180,7 +180,7 @@ class Fleet:
             bucket=self.bucket,
             **self.spec,
         )
-        return manifest(self.name, {name: section for name, section in spec.items() if section})
+        return short_run(manifest(self.name, {name: section for name, section in spec.items() if section}))
 
     def close(self) -> None:
         """Ends all drivers."""

@@ -132,7 +132,7 @@ def edit(scenario: Scenario, rng: random.Random) -> None:
         scenario.kill(driver)
     else:
         terminate_with(scenario, driver, {OK})
-    reads_value = scenario.plan.spec["format"]["converter"] == "Json"
+    reads_value = scenario.plan.spec["format"]["converter"] != "Bytes"
     others = [
         each
         for each in plan_scenarios(rng.getrandbits(32), 60)

@@ -133,7 +133,8 @@ class Run:
         name = f"w{plan.number:03d}"
         scenario = Scenario(self.servers, self.folder / name, plan, name=name)
         spec = plan.spec
-        kind = f"{spec['partitioner']['type']} {dict(spec['rotation'])}, {plan.partitions} partitions"
+        form = f"{spec['format']['output']} {spec['format'].get('compression', 'None')}"
+        kind = f"{spec['partitioner']['type']} {dict(spec['rotation'])}, {form}, {plan.partitions} partitions"
         self.log(f"scenario {plan.number}: {kind}, TZ={plan.zone}")
         number, fault = 0, "start"
         try:
@@ -193,6 +194,8 @@ class Run:
         figures.objects += len(comparison.objects)
         figures.bytes += sum(seen.size for seen in comparison.objects.values())
         figures.kinds[f"partitioner {scenario.plan.spec['partitioner']['type']}"] += 1
+        form = scenario.plan.spec["format"]
+        figures.kinds[f"output {form['output']} {form.get('compression', 'None')}"] += 1
         figures.kinds[f"scope {scenario.plan.spec['rotation']['scope']}"] += 1
         figures.kinds += Counter(f"rotation {name}" for name in scenario.plan.spec["rotation"] if name != "scope")
         figures.kinds[f"TZ {scenario.plan.zone}"] += 1

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devtools import bucket_listing
+from devtools.chaos import containers
 from devtools.chaos.compare import Comparison, ComparisonSettings, TopicLog
 from devtools.chaos.drivers import DriverProcess, Fleet, Servers
 from devtools.chaos.load import Loader
@@ -65,9 +66,9 @@ class Scenario:
         )
         self.fleet.memory = plan.memory
         self.loader = Loader(servers.broker.bootstrap, self.topic)
-        self.comparison = Comparison(
-            TopicLog(servers.broker.bootstrap, self.topic), self.client, self.bucket, ignored=self._ignores
-        )
+        has_containers = containers.extension(plan.spec["format"]) is not None
+        log = TopicLog(servers.broker.bootstrap, self.topic, has_containers=has_containers)
+        self.comparison = Comparison(log, self.client, self.bucket, ignored=self._ignores)
         self.driver: DriverProcess | None = None
         self.kinds: Counter[str] = Counter()
         self.fired: Counter[str] = Counter()
@@ -240,7 +241,7 @@ class Scenario:
         form, errors = self.plan.spec["format"], self.plan.spec["errors"]
         if value is None:
             return bool(errors.get("onNullValue") == "Ignore")
-        return bool(form["converter"] == "Json" and value.endswith(b", broken") and errors.get("tolerance") == "All")
+        return bool(form["converter"] != "Bytes" and value.endswith(b", broken") and errors.get("tolerance") == "All")
 
 
 def _raise(wrong: list[str], log: str) -> None:

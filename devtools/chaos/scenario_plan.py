@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from devtools.chaos import containers
 from devtools.chaos.load import Burst
 
 _BY_RECORD = {"timestampExtractor": "Record"}
@@ -45,8 +46,10 @@ FORMATS: tuple[Mapping[str, Any], ...] = (
     {"converter": "Json", "output": "Json"},
     {"converter": "Json", "output": "Json", "compression": "Gzip"},
     {"converter": "Bytes", "output": "Bytes"},
-    {"converter": "Bytes", "output": "Bytes", "compression": "Gzip"},
+    {"converter": "Bytes", "output": "Bytes", "compression": "Zstd"},
 )
+CONTAINER_SHARE = 0.6
+"""Fraction of the scenarios with Avro or Parquet objects."""
 PARTITIONS = (1, 40, 3, 24, 8, 64, 2, 16)
 ZONES = ("UTC", "America/St_Johns", "Asia/Kathmandu", "Pacific/Apia", "Australia/Lord_Howe")
 
@@ -170,6 +173,8 @@ def _scenario(rng: random.Random, number: int, faults: list[str], *, first: int)
     rotation["scope"] = ("Partition", "Object")[(number + number // 14) % 2]
     fields = "Field" in partitioner["type"] or partitioner.get("timestampExtractor") == "RecordField"
     form = FORMATS[rng.randrange(2 if fields else len(FORMATS))]
+    if rng.random() < CONTAINER_SHARE:
+        form = containers.FORMATS[number % len(containers.FORMATS)]
     tolerant = rng.random() < 0.3
     spec: dict[str, Any] = {
         "partitioner": partitioner,

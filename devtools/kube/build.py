@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from devtools.go_tool import building, go_version, locked, run_go
+from devtools.go_tool import build_go, building, go_version, locked
 from devtools.processes import ServerFailedError
 from sink_job.spark.cache import cache_dir
 
@@ -118,9 +118,9 @@ def kubeconform_program() -> Path:
     program = cache_dir() / "kube" / f"kubeconform-{KUBECONFORM_VERSION}"
     with locked(program.parent):
         if not program.exists():
-            command = ["install", "-ldflags=-s -w", f"{KUBECONFORM_MODULE}@{KUBECONFORM_VERSION}"]
+            package = f"{KUBECONFORM_MODULE}@{KUBECONFORM_VERSION}"
             with building([program]) as work:
-                run_go(command, work=work, cwd=work, env={"GOBIN": str(work)})
+                build_go("install", package, "-ldflags=-s -w", work=work, cwd=work, env={"GOBIN": str(work)})
                 (work / "kubeconform").rename(program)
     return program
 
@@ -153,8 +153,8 @@ def _build_here(folder: Path, packages: Mapping[str, _Package]) -> None:
     """Builds programs (name to package) of the sources' module into `folder`."""
     with building([folder / name for name in packages]) as work:
         for name, package in packages.items():
-            words = ["build", f"-ldflags={package.linker_flags}", "-o", f"{work}/{name}", package.path]
-            run_go(words, work=work, cwd=_SOURCES)
+            flags = f"-ldflags={package.linker_flags}"
+            build_go("build", package.path, flags, output=work / name, work=work, cwd=_SOURCES)
         for name in reversed([*packages]):
             (work / name).rename(folder / name)
 

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from devtools.simulation import containers
 from devtools.simulation.client import CALL_FAULTS
 from sink_job.api.spec import Sink, parse_sink
 
@@ -45,12 +46,24 @@ TRAITS = (
     "transactions",
     "eager-reader",
     "slow-records",
+    "containers",
+    "inference",
 )
-"""Features that a run has from its start or not at all. `data-loss`: retention drops records that are in no object."""
+"""Features that a run has from its start or not at all. `data-loss`: retention drops records that are in no object.
+`containers`: records have more fields, and each manifest has the output Avro, Parquet or Json.
+`inference`: these outputs have the schema that is inferred from the first records, instead of a given one."""
 
 FEATURES = (*EVENTS, *CALL_FAULTS, *TRAITS)
 
-RARE = {"data-loss": 0.08, "foreign-etags": 0.1, "group-forward": 0.2, "reset": 0.3, "discard": 0.3, "clock": 0.3}
+RARE = {
+    "data-loss": 0.08,
+    "foreign-etags": 0.1,
+    "group-forward": 0.2,
+    "reset": 0.3,
+    "discard": 0.3,
+    "clock": 0.3,
+    "containers": 0.25,
+}
 """The probability of a feature; 0.5 for others."""
 
 DAY_MS = 86_400_000
@@ -83,13 +96,19 @@ class SimulationConfig:
     group_begins: bool
     latest: bool
     rng: random.Random = field(repr=False)
+    output_rng: random.Random = field(repr=False)
 
     def has(self, feature: str) -> bool:
         return feature in self.features
 
     def sink(self) -> Sink:
         """The next manifest of the run."""
-        return parse_sink(_manifest(self, self.rng))
+        manifest = _manifest(self, self.rng)
+        if self.has("containers"):
+            containers.change_output(manifest["spec"], self.output_rng)
+            if self.has("inference"):
+                containers.infer_schema(manifest["spec"]["format"])
+        return parse_sink(manifest)
 
 
 def config_of_seed(seed: int, *, without: Collection[str] = (), include: Collection[str] = ()) -> SimulationConfig:
@@ -118,6 +137,7 @@ def config_of_seed(seed: int, *, without: Collection[str] = (), include: Collect
         group_begins=rng.random() < 0.1,
         latest=rng.random() < 0.15,
         rng=rng,
+        output_rng=random.Random(f"{seed}/outputs"),
     )
 
 
@@ -132,7 +152,7 @@ def _manifest(config: SimulationConfig, rng: random.Random) -> dict[str, Any]:
         kafka["startingOffsets"] = "Latest"
     spec: dict[str, Any] = {
         "kafka": kafka,
-        "format": {"compression": rng.choice(("None", "None", "Gzip"))},
+        "format": {"compression": _compression(config, rng)},
         "partitioner": partitioner,
         "rotation": _rotation(rng, partitioner),
         "rounds": {"minBytes": 0, "maxDelay": rng.choice(("1ms", "2s")), "maxRecords": rng.choice((2, 3, 5, 20))},
@@ -148,6 +168,12 @@ def _manifest(config: SimulationConfig, rng: random.Random) -> dict[str, Any]:
         spec["errors"] = {"tolerance": "All", "onNullValue": "Ignore"}
     head = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "metadata": {"name": "sink"}}
     return {**head, "spec": spec}
+
+
+def _compression(config: SimulationConfig, rng: random.Random) -> str:
+    """Zstd replaces Gzip in every other seed: so each seed draws the same other settings as without Zstd."""
+    compression = rng.choice(("None", "None", "Gzip"))
+    return "Zstd" if compression == "Gzip" and config.seed % 2 else compression
 
 
 def _partitioner(rng: random.Random) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from devtools.simulation import containers
 from devtools.simulation.config import DAY_MS, EVENTS, FOREIGN_KEY, START_MS
 from devtools.simulation.kafka import SimulatedLog
 from devtools.simulation.oracle import generation_of
@@ -40,7 +41,7 @@ class Events:
             self._arrive(actor)
         if simulation.calm:
             return
-        if self._rng.random() < simulation.config.rate:
+        if self._rng.random() < simulation.config.rate and self._kinds:
             kind = self._rng.choices(self._kinds, self._weights)[0]
             getattr(self, "_" + kind.replace("-", "_"))(actor)
         if simulation.scheduler.steps % 16 == 0 and not any(role.what == "driver" for role in simulation.roles):
@@ -174,7 +175,10 @@ class Events:
             log.values[offset] = None if bad < 0.05 else b"{not json"
             return
         kind = f"k{rng.randrange(config.kinds)}"
-        value = json.dumps({"at": f"{tp}@{offset}", "kind": kind, "pad": "x" * rng.randint(0, config.pad)}).encode()
+        fields = {"at": f"{tp}@{offset}", "kind": kind, "pad": "x" * rng.randint(0, config.pad)}
+        if config.has("containers"):
+            fields |= containers.more_fields(config.output_rng)
+        value = json.dumps(fields).encode()
         log.values[offset] = value
         simulation.oracle.produced(tp, offset, value, time, kind)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
+from unittest.mock import patch
 
+from devtools.simulation.scheduler import in_simulation
 from sink_job.engine import thread_pools
 from sink_job.writer import object_writer
 
@@ -67,15 +70,18 @@ def _run(future: Future[T], work: Callable[[], T]) -> None:
 
 @contextmanager
 def without_threads(rng: random.Random) -> Iterator[None]:
-    """Replaces the thread pools of `sink_job.coordinator` by these executors."""
+    """Replaces the thread pools of the simulation by these executors."""
+    controlling = threading.current_thread()
 
     def make(count: int, name: str) -> Executor:
-        return AtOnce() if name == "s3sink-upload" else Shuffled(rng)
+        return Shuffled(rng) if in_simulation(controlling) else before(count, name)
 
-    object_writer._pool.cache_clear()
-    before = thread_pools.replace_factory(make)
+    def upload_pool(threads: int) -> Executor:
+        return AtOnce() if in_simulation(controlling) else shared(threads)
+
+    before, shared = thread_pools.replace_factory(make), object_writer._pool
     try:
-        yield
+        with patch.object(object_writer, "_pool", upload_pool):
+            yield
     finally:
         thread_pools.replace_factory(before)
-        object_writer._pool.cache_clear()

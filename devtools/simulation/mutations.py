@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -18,11 +20,18 @@ import msgspec
 from devtools.simulation.runner import FailedCase, new_cases, run_case
 from devtools.simulation.store import SimulatedStore
 from sink_job.coordinator.committer import Committer
+from sink_job.formats import avro_container
+from sink_job.formats.containers import ObjectEncoder
+from sink_job.formats.parquet_container import ParquetContainer
+from sink_job.formats.part_assembler import PartAssembler, Remainder
 from sink_job.ledger import generations, publisher, sequence, session, state, takeover
+from sink_job.ledger.field_ids import LedgerFieldIds
 from sink_job.ledger.publisher import PublishOutcome, publish_all
 from sink_job.ledger.store import Ledger
 from sink_job.s3 import UploadedPart
+from sink_job.schemas.field_ids import numbered
 from sink_job.writer import object_writer
+from sink_job.writer.container_schemas import ContainerSchemas
 
 Patches = Sequence[AbstractContextManager[Any]]
 
@@ -135,8 +144,8 @@ def clocks_forgotten() -> Patches:
     original = object_writer.extend_sources
     return [
         patch(
-            "sink_job.writer.partition_writer.extend_sources",
-            lambda seen, start, end, clock: original(seen, start, end, 0),
+            "sink_job.writer.object_writer.extend_sources",
+            lambda seen, start, end, clock, breaks: original(seen, start, end, 0, breaks),
         )
     ]
 
@@ -167,6 +176,50 @@ def staging_of_others_removed() -> Patches:
     return [patch.object(takeover, "is_expired", lambda name, epoch, recorded: True)]
 
 
+def object_schemas_not_kept() -> Patches:
+    """A task does not store the schema of an Avro or Parquet object that it opens."""
+    return [patch.object(ContainerSchemas, "keep", lambda self, topic, object_schema: None)]
+
+
+def field_ids_by_schema() -> Patches:
+    """Field ids are numbers in the order of each schema, whatever the ledger has."""
+    return [patch.object(LedgerFieldIds, "find", lambda self, topic, paths: numbered(paths))]
+
+
+def sync_markers_differ() -> Patches:
+    """Each task writes other sync markers."""
+    numbers = itertools.count(1 << 100)
+    return [patch.object(avro_container, "sync_marker", lambda key: next(numbers).to_bytes(16, "big"))]
+
+
+def offsets_of_row_groups_forgotten() -> Patches:
+    """Each row group is encoded as the first of its object."""
+    original = ParquetContainer.block
+    return [patch.object(ParquetContainer, "block", lambda self, rows, position: original(self, rows, 4))]
+
+
+def row_groups_forgotten() -> Patches:
+    """The footer does not name the row groups of earlier rounds."""
+    original = PartAssembler.take_remainder
+
+    def take_remainder(self: PartAssembler) -> Remainder:
+        return replace(original(self), keeps_index=False)
+
+    return [patch.object(PartAssembler, "take_remainder", take_remainder)]
+
+
+def blocks_depend_on_tasks() -> Patches:
+    """Each task ends blocks at another size: the records are right, the bytes are not."""
+    original, sizes = ContainerSchemas.encoder, itertools.cycle((1, 150, 1 << 30))
+
+    def encoder(self: ContainerSchemas, key: str, topic: str, object_schema: str) -> ObjectEncoder:
+        changed = copy.copy(original(self, key, topic, object_schema))
+        changed.block_size = next(sizes)
+        return changed
+
+    return [patch.object(ContainerSchemas, "encoder", encoder)]
+
+
 MUTATIONS: dict[str, Callable[[], Patches]] = {
     each.__name__: each
     for each in (
@@ -186,6 +239,12 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         commits_without_generation,
         claims_are_dropped,
         staging_of_others_removed,
+        object_schemas_not_kept,
+        field_ids_by_schema,
+        sync_markers_differ,
+        offsets_of_row_groups_forgotten,
+        row_groups_forgotten,
+        blocks_depend_on_tasks,
     )
 }
 
@@ -196,13 +255,21 @@ INCLUDE = {
     "reset_before_published": ("reset", "second-driver"),
     "commits_without_generation": ("reset",),
     "claims_are_dropped": ("slow-records",),
+    "object_schemas_not_kept": ("containers",),
+    "field_ids_by_schema": ("containers", "edit"),
+    "sync_markers_differ": ("containers",),
+    "offsets_of_row_groups_forgotten": ("containers",),
+    "row_groups_forgotten": ("containers",),
+    "blocks_depend_on_tasks": ("containers",),
 }
-"""Features of all runs that search for a defect."""
+"""Features of all runs that search for a defect. Only those for a defect of containers have containers."""
 
 
 def search(name: str, runs: int, base: int = 0) -> tuple[int, FailedCase] | None:
     """The number of runs until the defect is found, and its failure; None if `runs` do not find it."""
-    for number, case in enumerate(new_cases(base, runs, include=INCLUDE.get(name, ())), start=1):
+    include = INCLUDE.get(name, ())
+    excluded = {"containers", "inference"} - set(include)
+    for number, case in enumerate(new_cases(base, runs, excluded, include), start=1):
         with ExitStack() as stack:
             for each in MUTATIONS[name]():
                 stack.enter_context(each)

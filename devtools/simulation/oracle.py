@@ -1,12 +1,13 @@
 """The invariants, checked against the contents of the store and Kafka: the oracle has every record, reads each ledger
 record when it is put, and compares each object with its records when it becomes visible.
 
-The oracle does not use the sink's own state.
+The oracle does not use the sink's own state, except the settings of claims, by which it writes each object again.
 """
 
 from __future__ import annotations
 
 import gzip
+import json
 import re
 from collections import defaultdict
 from collections.abc import Callable
@@ -14,12 +15,15 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from devtools.bucket_listing import decompressed
+from devtools.simulation import containers
 from devtools.simulation.kafka import SimulatedKafka
+from devtools.simulation.single_write import SingleWrite
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.ledger.state import Record
+from sink_job.ledger.state import ClosedObject, Record
 
 _MARK = re.compile(r"generation ([0-9]+), ledger s3://.+")
-_FILE = re.compile(r"([A-Za-z0-9._-]+)\+([0-9]+)\+([0-9]+)\.json(?:\.gz)?")
+_FILE = re.compile(r"([A-Za-z0-9._-]+)\+([0-9]+)\+([0-9]+)(?:\.json(?:\.gz|\.zst)?|\.avro|(?:\.[a-z0-9]+)?\.parquet)")
 _TIME_PATH = re.compile(r"/d=([0-9]{8})/h=([0-9]{2})/")
 _KIND_PATH = re.compile(r"/kind=([^/]*)/")
 
@@ -77,6 +81,11 @@ class Oracle:
         self.clock = 0
         self.fail = fail
         self.sources: dict[bytes, Source] = {}
+        self._by_value: dict[str, Source] = {}
+        self._values: dict[tuple[TopicPartition, int], bytes] = {}
+        self._settings: dict[int, str] = {}
+        self._closed: dict[str, ClosedObject] = {}
+        self._single_write = SingleWrite()
         self.accepted: dict[TopicPartition, list[int]] = defaultdict(list)
         self.dropped: dict[TopicPartition, set[int]] = defaultdict(set)
         self.generations = [Generation(1)]
@@ -88,6 +97,7 @@ class Oracle:
         self.head = 0
         self.visible: dict[str, Visible] = {}
         self.acknowledged: set[str] = set()
+        self.field_ids: dict[tuple[str, tuple[str, ...]], int] = {}
         self.wallclock = False
         self._decoder = msgspec.json.Decoder(Record)
 
@@ -98,7 +108,8 @@ class Oracle:
     # -- Kafka -------------------------------------------------------------------------------------------------------
 
     def produced(self, tp: TopicPartition, offset: int, value: bytes, time: int, kind: str) -> None:
-        self.sources[value] = Source(tp, offset, time, kind)
+        self._values[tp, offset] = value
+        self.sources[value] = self._by_value[containers.canonical(json.loads(value))] = Source(tp, offset, time, kind)
         self.accepted[tp].append(offset)
 
     def is_copied(self, tp: TopicPartition, offset: int) -> bool:
@@ -141,7 +152,10 @@ class Oracle:
 
     def put(self, key: str, body: bytes) -> None:
         """Handles a put: a record of the ledger lists its objects from now on."""
-        if "/ledger/" not in key or "/_s3sink/" not in f"/{key}":
+        if "/_s3sink/" not in f"/{key}":
+            return
+        self._single_write.put(key, body)
+        if "/ledger/" not in key:
             return
         record = self._decoder.decode(gzip.decompress(body))
         if self.late and record.number <= self.head:
@@ -159,6 +173,8 @@ class Oracle:
             return
         self.stale.discard(record.attempt)
         self.head = record.number
+        if record.settings is not None:
+            self._settings[record.number] = record.settings
         if record.clock > self.now() + CLOCK_BOUND_MS and record.clock > self.clock:
             self.fail(
                 Violation("clock", f"the clock of record {record.number} is {record.clock - self.now()} ms ahead")
@@ -179,6 +195,7 @@ class Oracle:
                 self._expect_not_ahead(generation, tp)
         for o in record.closed:
             self.named[o.key] = generation.number
+            self._closed[o.key] = o
         self.acknowledged.update(record.acknowledged)
 
     def writes(self, attempt: str, what: str) -> None:
@@ -213,9 +230,23 @@ class Oracle:
         self.current.seen[tp].update(offsets)
         self.visible[key] = Visible(tp, offsets, generation, body)
         self._expect_key(key, sources)
+        self._expect_parts(self._closed[key], body, sources)
+
+    def _expect_parts(self, o: ClosedObject, body: bytes, sources: list[Source]) -> None:
+        """The object has the bytes and the parts of one that is written in one go (P3)."""
+        values = [self._values[source.tp, source.offset] for source in sources]
+        expected = self._single_write.parts(self._settings[o.settings], o.key, sources[0].tp, values)
+        if b"".join(expected) != body:
+            message = f"{o.key} has other bytes than its {len(values)} records written in one go"
+            self.fail(Violation("other bytes", message))
+        elif [part.size for part in o.parts] != [*map(len, expected)]:
+            message = f"{o.key} has parts of {[part.size for part in o.parts]} bytes, and not {[*map(len, expected)]}"
+            self.fail(Violation("other parts", message))
 
     def _sources(self, key: str, body: bytes) -> list[Source]:
-        lines = (gzip.decompress(body) if key.endswith(".gz") else body).split(b"\n")
+        if containers.is_container(key):
+            return self._sources_of_container(key, body)
+        lines = decompressed(body, key).split(b"\n")
         if lines.pop() or not lines:
             self.fail(Violation("bytes", f"{key} does not end with a whole line"))
             return []
@@ -225,6 +256,29 @@ class Oracle:
             self.fail(Violation("bytes", f"{key} has a line that is not a record: {lines[found.index(None)]!r}"))
             return []
         return known
+
+    def _sources_of_container(self, key: str, body: bytes) -> list[Source]:
+        try:
+            values = containers.values(key, body)
+        except Exception as error:
+            self.fail(Violation("bytes", f"{key} cannot be read: {type(error).__name__}: {error}"))
+            return []
+        known = [self._by_value.get(value) for value in values]
+        if None in known or not known:
+            self.fail(Violation("bytes", f"{key} has no record, or other records: {values}"))
+        elif key.endswith(".parquet"):
+            self._expect_field_ids(key, containers.field_ids(body), str(known[0] and known[0].tp.topic))
+        return [source for source in known if source is not None]
+
+    def _expect_field_ids(self, key: str, found: dict[tuple[str, ...], int], topic: str) -> None:
+        """A field has one id in all objects of a topic, and no two fields have the same."""
+        for path, number in found.items():
+            known = self.field_ids.setdefault((topic, path), number)
+            if known != number:
+                self.fail(Violation("field ids", f"{key}: {path} has the id {number}, and {known} in earlier objects"))
+        used = [number for (of, _), number in self.field_ids.items() if of == topic]
+        if len(set(used)) < len(used):
+            self.fail(Violation("field ids", f"{key}: two fields of the topic {topic} have the same id"))
 
     def _expect_key(self, key: str, sources: list[Source]) -> None:
         tp = sources[0].tp

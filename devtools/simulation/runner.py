@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import time
-import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -154,6 +153,6 @@ def default_jobs() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def hash_of(base: int, runs: int) -> int:
-    """A checksum of the traces of some cases."""
-    return zlib.crc32("\n".join(line for case in new_cases(base, runs) for line in trace(case)).encode())
+def traces(base: int, runs: int) -> list[str]:
+    """The traces of the cases of consecutive seeds, one after another."""
+    return [line for case in new_cases(base, runs) for line in trace(case)]

@@ -70,6 +70,13 @@ class _Worker(threading.Thread):
 _idle: list[_Worker] = []
 
 
+def in_simulation(controlling: threading.Thread) -> bool:
+    """Whether the calling thread is that of an actor, or the one that controls the run. Other threads of the process,
+    such as a driver that another test has left, must not change a run."""
+    current = threading.current_thread()
+    return current is controlling or isinstance(current, _Worker)
+
+
 class Scheduler:
     """Chooses the next actor. `now` is the true time in ms; `steps` counts the turns."""
 

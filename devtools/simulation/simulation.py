@@ -7,6 +7,7 @@ a last driver copies and publishes the rest, then another one, and all invariant
 from __future__ import annotations
 
 import random
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,10 +20,10 @@ from devtools.simulation.events import Events
 from devtools.simulation.executors import without_threads
 from devtools.simulation.kafka import SimulatedAdmin, SimulatedEngine, SimulatedKafka, SimulatedLog
 from devtools.simulation.oracle import Oracle, Violation
-from devtools.simulation.scheduler import Actor, Killed, Pause, Scheduler
+from devtools.simulation.scheduler import Actor, Killed, Pause, Scheduler, in_simulation
 from devtools.simulation.store import SimulatedStore
 from sink_job.api.errors import SinkError
-from sink_job.api.job_sections import KeySettings
+from sink_job.api.job_sections import FormatSpec, KeySettings
 from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.quantities import Size
 from sink_job.api.spec import Sink
@@ -30,11 +31,15 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
-from sink_job.formats.compression import Gzip
+from sink_job.formats.compression import Gzip, Zstd
+from sink_job.ledger.field_ids import LedgerFieldIds
+from sink_job.ledger.object_schemas import ObjectSchemas
 from sink_job.ledger.ownership import Owner, ledger_root
+from sink_job.ledger.schemas import LedgerSchemas
 from sink_job.ledger.session import LedgerAccess
 from sink_job.maintenance.discard_open import discard_open
 from sink_job.maintenance.offset_reset import OffsetResetter
+from sink_job.registry.client import open_schemas
 from sink_job.s3 import S3Settings
 from sink_job.s3 import client as clients
 
@@ -156,7 +161,9 @@ class Simulation:
                 stop=Pause(scheduler),
                 store_clock=self.store.second,
                 steady_clock=lambda: scheduler.now,
+                registry=open_schemas(sink.spec.format, None, lambda seconds: False, lambda secrets: None),
             )
+            self._forget_schemas()
             role.tracker = Progress(sink, clock)
             driver = Coordinator(sink, context, goal, role.tracker)
             role.driver = driver
@@ -166,6 +173,11 @@ class Simulation:
         role.actor.wake = scheduler.now + after
         self.trace(f"{name} starts in {after} ms, its clock {ahead} ms ahead: {goal}")
         return role
+
+    def _forget_schemas(self) -> None:
+        """The tasks of the next driver read schemas from the store, as those of a new process."""
+        for kept in (LedgerSchemas, ObjectSchemas, LedgerFieldIds):
+            kept._caches.pop(self.s3, None)
 
     def start_reset(self, request: dict[str, object]) -> Role:
         sink = self.sink
@@ -303,9 +315,13 @@ def _registered(simulation: Simulation) -> Iterator[None]:
 
 @contextmanager
 def _seeded(rng: random.Random) -> Iterator[None]:
-    """Random names come from the seed."""
-    before = uuid.uuid4
-    uuid.uuid4 = lambda: uuid.UUID(int=rng.getrandbits(128), version=4)
+    """Random names of the simulation come from the seed."""
+    before, controlling = uuid.uuid4, threading.current_thread()
+
+    def seeded() -> uuid.UUID:
+        return uuid.UUID(int=rng.getrandbits(128), version=4) if in_simulation(controlling) else before()
+
+    uuid.uuid4 = seeded
     try:
         yield
     finally:
@@ -314,15 +330,16 @@ def _seeded(rng: random.Random) -> Iterator[None]:
 
 @contextmanager
 def _tiny() -> Iterator[None]:
-    """Parts and gzip members of a few records: objects of several parts out of little data."""
-    sizes = [each for each in KeySettings.model_fields["part_size"].metadata if isinstance(each, Size)]
-    before = [(each, each.minimum) for each in sizes], Gzip.block_size
+    """Parts, blocks and row groups of a few records: objects of several of them out of little data."""
+    fields = (KeySettings.model_fields["part_size"], *map(FormatSpec.model_fields.get, ("row_group", "avro_block")))
+    sizes = [each for field in fields if field is not None for each in field.metadata if isinstance(each, Size)]
+    before = [(each, each.minimum) for each in sizes], Gzip.block_size, Zstd.block_size
     for each in sizes:
         object.__setattr__(each, "minimum", 1)
-    Gzip.block_size = 200
+    Gzip.block_size = Zstd.block_size = 200
     try:
         yield
     finally:
         for each, minimum in before[0]:
             object.__setattr__(each, "minimum", minimum)
-        Gzip.block_size = before[1]
+        Gzip.block_size, Zstd.block_size = before[1:]

@@ -9,7 +9,7 @@ import hashlib
 import shutil
 from pathlib import Path
 
-from devtools.go_tool import building, go_version, locked, run_go
+from devtools.go_tool import build_go, building, go_version, locked
 from sink_job.spark.cache import cache_dir
 
 _SOURCES = Path(__file__).parent / "src"
@@ -22,7 +22,7 @@ def versitygw_binary() -> Path:
     with locked(program.parent):
         if not program.exists():
             with building([program]) as work:
-                run_go(["build", "-ldflags=-s -w", "-o", f"{work}/versitygw", "."], work=work, cwd=_SOURCES)
+                build_go("build", ".", "-ldflags=-s -w", output=work / "versitygw", work=work, cwd=_SOURCES)
                 (work / "versitygw").rename(program)
     return program
 

@@ -13,13 +13,16 @@ from dataclasses import dataclass, field
 from s3sink_operator.kube_api import ApiError, KubeApi
 from s3sink_operator.names import FIELD_MANAGER
 from s3sink_operator.object_cache import ObjectCache, SinkKey
+from s3sink_operator.replacement_check import check_replacement, is_of_webhook
 from s3sink_operator.types import (
     FINALIZERS_KIND,
+    REPLACEMENT_KIND,
     Decision,
     Delete,
     Event,
     Json,
     Rejection,
+    Replacement,
     Resize,
     to_timestamp,
     uid_of,
@@ -39,8 +42,8 @@ class ApplyResult:
     """The result of a decision's writes.
 
     `version`: observed resourceVersion of the sink, or that after the last write. `rejection`: the write that the API
-    server rejected; the writes after it were skipped. `written`: kinds and names of the written objects. `stale`: the
-    observed state is outdated, the next pass follows at once.
+    server rejected, or the replacement of a pod; the writes after it were skipped. `written`: kinds and names of the
+    written objects. `stale`: the observed state is outdated, the next pass follows at once.
     """
 
     version: str
@@ -53,6 +56,26 @@ class ApplyResult:
         return self.rejection is None and not self.stale
 
 
+class RecentEvents:
+    """The events of the last ten minutes. An event costs the same in a burst of any size."""
+
+    def __init__(self) -> None:
+        self._at: dict[tuple[str, str, str], int] = {}  # oldest first
+
+    def add(self, event: tuple[str, str, str], now: int) -> bool:
+        """Adds an event (uid, reason, message) at `now`, in ms. Returns False if it is one of the recent ones."""
+        while self._at and now - self._at[oldest := next(iter(self._at))] >= _EVENT_DEDUPLICATION_MS:
+            del self._at[oldest]
+        if now - self._at.get(event, now - _EVENT_DEDUPLICATION_MS) < _EVENT_DEDUPLICATION_MS:
+            return False
+        self._at.pop(event, None)
+        self._at[event] = now
+        return True
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+
 @dataclass
 class DecisionApplier:
     """Writes to the API server, and puts the responses into the cache. `clock` returns ms since the epoch."""
@@ -60,7 +83,7 @@ class DecisionApplier:
     api: KubeApi
     cache: ObjectCache
     clock: Callable[[], int]
-    _events: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    _events: RecentEvents = field(default_factory=RecentEvents)
 
     async def apply(self, key: SinkKey, sink: Json, decision: Decision) -> ApplyResult:
         """Applies a decision. Raises ApiError for transient errors, OSError or TimeoutError without an answer."""
@@ -80,6 +103,8 @@ class DecisionApplier:
         self, outcome: ApplyResult, key: SinkKey, sink: Json, decision: Decision
     ) -> Iterator[tuple[str, str, Write]]:
         """The writes before the events: the kind as in rejections, the name of the object, and the write."""
+        if (replacement := decision.replacement) is not None:
+            yield REPLACEMENT_KIND, replacement.pod["metadata"]["name"], self._checking(replacement)
         current, desired = _finalizers(sink, decision)
         if desired - current:
             yield FINALIZERS_KIND, key.name, lambda: self._finalize(outcome, key, sink, current | desired)
@@ -101,7 +126,7 @@ class DecisionApplier:
             if error.is_conflict or error.is_not_found:
                 outcome.stale = True
                 return
-            if error.is_transient:
+            if error.is_transient and not (kind == REPLACEMENT_KIND and is_of_webhook(error)):
                 raise
             outcome.rejection = Rejection(
                 kind=kind,
@@ -128,6 +153,12 @@ class DecisionApplier:
     def _wrote(self, outcome: ApplyResult, sink: Json) -> None:
         outcome.version = sink["metadata"]["resourceVersion"]
         self.cache.on_response({"kind": "S3Sink", **sink})
+
+    def _checking(self, replacement: Replacement) -> Write:
+        async def write() -> None:
+            await check_replacement(self.api, replacement)
+
+        return write
 
     def _applying(self, manifest: Json) -> Write:
         async def write() -> None:
@@ -159,11 +190,9 @@ class DecisionApplier:
 
     async def _event(self, key: SinkKey, sink: Json, event: Event) -> None:
         """Writes an event, the same one at most once in ten minutes. A failure is only logged."""
-        now, key_of_event = self.clock(), (uid_of(sink), event.reason, event.message)
-        self._events = {each: at for each, at in self._events.items() if now - at < _EVENT_DEDUPLICATION_MS}
-        if key_of_event in self._events:
+        now = self.clock()
+        if not self._events.add((uid_of(sink), event.reason, event.message), now):
             return
-        self._events[key_of_event] = now
         reference = {name: sink["metadata"].get(name) for name in ("name", "namespace", "uid", "resourceVersion")}
         body: Json = {
             "apiVersion": "v1",

@@ -8,7 +8,7 @@ from typing import Any
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    from s3sink_operator.main import add_arguments
+    from s3sink_operator.command_line import add_arguments
 
     about = "Runs the operator: watches S3Sinks, manages their drivers and writes their status."
     add_arguments(subparsers.add_parser("operator", description=about))

@@ -6,15 +6,19 @@ Index handlers run for all existing objects before any event handler runs, so no
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final
 
 import kopf
 from kubernetes.aio.client import ApiClient
+from pydantic_core import from_json, to_json
 
 from s3sink_operator import names
+from s3sink_operator.kopf_storage import NoDiffBaseStorage, NoProgressStorage
+from s3sink_operator.kube_session import proxy_url_of
+from s3sink_operator.nesting import cut
 from s3sink_operator.object_cache import ObjectCache, SinkKey, sink_of
-from s3sink_operator.types import Json
+from s3sink_operator.types import Json, without_managed_fields
 from s3sink_operator.workqueue import PRIORITY, WorkQueue
 from sink_job.api.spec import GROUP, VERSION
 
@@ -32,13 +36,18 @@ def build_registry(
 ) -> kopf.OperatorRegistry:
     """The handlers. `client`: credentials. `nodes`: whether to watch nodes, which detects lost ones."""
     found = kopf.OperatorRegistry()
-    kopf.on.login(registry=found, id="login")(_login_as(client))
+
+    def is_starting(**_: Any) -> bool:
+        return not store.listed
+
+    kopf.on.login(registry=found, id="login")(login_as(client))
     watched = [(GROUP, VERSION, names.PLURAL, "S3Sink"), *_CHILDREN]
     if nodes:
         watched.append(("", "v1", "nodes", "Node"))
     for group, version, plural, kind in watched:
-        kopf.index(group, version, plural, id=f"index-{plural}", registry=found)(_index_handler(store, queue, kind))
-        kopf.on.event(group, version, plural, id=f"event-{plural}", registry=found)(_event_handler(store, queue, kind))
+        index = kopf.index(group, version, plural, id=f"index-{plural}", registry=found, when=is_starting)
+        index(index_handler(store, queue, kind))
+        kopf.on.event(group, version, plural, id=f"event-{plural}", registry=found)(event_handler(store, queue, kind))
     return found
 
 
@@ -46,6 +55,8 @@ def kopf_settings(selector: str | None) -> kopf.OperatorSettings:
     """The settings of Kopf, without marks on objects; children are selected by label. `selector`: of S3Sinks."""
     found = kopf.OperatorSettings()
     found.posting.enabled = False
+    found.persistence.diffbase_storage = NoDiffBaseStorage()
+    found.persistence.progress_storage = NoProgressStorage()
     found.peering.standalone = True
     found.watching.inactivity_timeout = _WATCH_TIMEOUT_S
     found.scanning.disabled = True  # the kinds are known, and the operator may not watch CRDs
@@ -58,7 +69,7 @@ def kopf_settings(selector: str | None) -> kopf.OperatorSettings:
     return found
 
 
-def _login_as(client: ApiClient) -> Callable[..., Awaitable[kopf.ConnectionInfo]]:
+def login_as(client: ApiClient) -> Callable[..., Awaitable[kopf.ConnectionInfo]]:
     """The credentials of the operator's client. Called again when the API server rejects the token."""
 
     async def login(**_: Any) -> kopf.ConnectionInfo:
@@ -74,46 +85,41 @@ def _login_as(client: ApiClient) -> Callable[..., Awaitable[kopf.ConnectionInfo]
             token=token or None,
             certificate_path=config.cert_file,
             private_key_path=config.key_file,
-            proxy_url=config.proxy,
+            proxy_url=proxy_url_of(config),
         )
 
     return login
 
 
 # Handlers are coroutines: Kopf calls plain functions in threads, and cache and queue are not thread-safe.
-def _index_handler(store: ObjectCache, queue: WorkQueue[SinkKey], kind: str) -> Callable[..., Awaitable[None]]:
-    """Handles each object of a list before the events: at the start one pass for each sink, after an interruption only
-    for changed objects."""
+def index_handler(store: ObjectCache, queue: WorkQueue[SinkKey], kind: str) -> Callable[..., Awaitable[None]]:
+    """Handles each object of the first lists, before the events of these lists."""
 
     async def index(body: kopf.Body, **_: Any) -> None:
-        obj = _json(body, kind)
-        meta = obj["metadata"]
-        known = store.get(kind, meta.get("namespace", ""), meta["name"])
-        sink = store.on_event(obj)
-        if sink is not None and (known is None or known["metadata"]["resourceVersion"] != meta["resourceVersion"]):
-            queue.add(sink)
+        _put(store, queue, _compact(dict(body), kind))
 
     return index
 
 
-def _event_handler(store: ObjectCache, queue: WorkQueue[SinkKey], kind: str) -> Callable[..., Awaitable[None]]:
+def event_handler(store: ObjectCache, queue: WorkQueue[SinkKey], kind: str) -> Callable[..., Awaitable[None]]:
     generations: dict[SinkKey, int] = {}
 
-    async def on_event(event: kopf.RawEvent, body: kopf.Body, **_: Any) -> None:
+    async def on_event(event: kopf.RawEvent, **_: Any) -> None:
         store.listed = True  # Kopf calls event handlers when all indexes are complete
-        obj = _json(body, kind)
+        obj = _compact(event["object"], kind)
         is_gone = event["type"] == "DELETED"
-        sink = store.on_delete(obj) if is_gone else store.on_event(obj)
+        if event["type"] is None:  # of a list
+            sink = _put(store, queue, obj)
+        else:
+            sink = store.on_delete(obj) if is_gone else store.on_event(obj)
+            if sink is not None:
+                # The state of existing pods is reported before new ones are created.
+                queue.add(sink, PRIORITY if kind == "Pod" else 0.0)
         if kind == "Node":
             for key in _with_pods_on(store, obj["metadata"]["name"]):
                 store.bump(key)
                 queue.add(key)
-        if sink is None:
-            return
-        if event["type"] is not None:  # of a list: see _index_handler
-            # The state of existing pods is reported before new ones are created.
-            queue.add(sink, PRIORITY if kind == "Pod" else 0.0)
-        if kind == "S3Sink":
+        if kind == "S3Sink" and sink is not None:
             before = generations.pop(sink, 0)
             if not is_gone:
                 generations[sink] = obj["metadata"].get("generation", 0)
@@ -124,10 +130,31 @@ def _event_handler(store: ObjectCache, queue: WorkQueue[SinkKey], kind: str) -> 
     return on_event
 
 
+def _put(store: ObjectCache, queue: WorkQueue[SinkKey], obj: Json) -> SinkKey | None:
+    """Caches an object of a list, and queues its sink if it is changed: at the start one pass for each sink, after an
+    interruption only for changed objects."""
+    meta = obj["metadata"]
+    known = store.get(obj["kind"], meta.get("namespace", ""), meta["name"])
+    sink = store.on_event(obj)
+    if sink is not None and (known is None or known["metadata"]["resourceVersion"] != meta["resourceVersion"]):
+        queue.add(sink)
+    return sink
+
+
+def _compact(obj: Mapping[str, Any], kind: str) -> Json:
+    """A copy with what is cached of the object. Copies of different objects share equal strings: half of the memory."""
+    whole = without_managed_fields({**obj, "kind": kind})
+    try:
+        return _copy(whole)
+    except ValueError:  # nested too deeply
+        return _copy(cut(whole))
+
+
+def _copy(obj: Json) -> Json:
+    found: Json = from_json(to_json(obj), cache_strings="all")
+    return found
+
+
 def _with_pods_on(store: ObjectCache, node: str) -> Iterator[SinkKey]:
     pods = (pod for pod in store.all("Pod") if pod.get("spec", {}).get("nodeName") == node)
     yield from {sink for sink in map(sink_of, pods) if sink}
-
-
-def _json(body: kopf.Body, kind: str) -> Json:
-    return {**body, "kind": kind}

@@ -5,17 +5,18 @@ Typed models would cost more than the requests themselves with a thousand sinks,
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any, Final
 from urllib.parse import urlencode
 
 import aiohttp
-from kubernetes.aio.client import ApiClient
+from pydantic_core import to_json
 
+from s3sink_operator.kube_session import TIMEOUT_S, KubeSession
 from s3sink_operator.metrics import API_WRITES
 from s3sink_operator.names import FIELD_MANAGER, PLURAL
-from s3sink_operator.types import Json
+from s3sink_operator.nesting import parse_json
+from s3sink_operator.types import Json, without_managed_fields
+from sink_job.api.redaction import redacted
 from sink_job.api.spec import GROUP, VERSION
 
 _PATHS: Mapping[str, tuple[str, str]] = {
@@ -32,7 +33,6 @@ _PATHS: Mapping[str, tuple[str, str]] = {
 }
 _CLUSTER_WIDE = {"Namespace", "Node"}
 _UNCOUNTED = {"Lease", "SelfSubjectAccessReview"}  # not written for a sink
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=30.0)
 
 
 class ApiError(Exception):
@@ -72,8 +72,8 @@ class ApiError(Exception):
 class KubeApi:
     """The requests of the operator. Each raises ApiError, and OSError or TimeoutError without an answer."""
 
-    def __init__(self, client: ApiClient) -> None:
-        self._client = client
+    def __init__(self, session: KubeSession) -> None:
+        self._session = session
 
     async def get(self, kind: str, namespace: str | None, name: str) -> Json | None:
         """The object; None if it does not exist."""
@@ -120,7 +120,7 @@ class KubeApi:
     async def resources(self, group_version: str) -> set[str]:
         """The resources of a group version such as `v1`: `pods`, `pods/resize` and so on."""
         path = f"/{'apis' if '/' in group_version else 'api'}/{group_version}"
-        return {each["name"] for each in json.loads(await self.raw(path))["resources"]}
+        return {each["name"] for each in parse_json(await self.raw(path))["resources"]}
 
     async def is_allowed(self, verb: str, resource: str) -> bool:
         """Whether the operator has a verb on a resource of the core group in all namespaces."""
@@ -178,26 +178,24 @@ class KubeApi:
         if method != "GET" and kind not in _UNCOUNTED and "dryRun" not in (query or {}):
             API_WRITES.labels(kind=kind if not subresource else f"{kind}/{subresource}", verb=method.lower()).inc()
         answer = await self._send(method, f"{path}?{urlencode(query)}" if query else path, body, content)
-        found: Json = json.loads(answer) if answer else {}
-        return found
+        found: Json = parse_json(answer) if answer else {}
+        return without_managed_fields(found) if "metadata" in found else found
 
     async def _send(
         self, method: str, path: str, body: Json | None, content: str, *, limit: int | None = None
     ) -> bytes:
-        headers: dict[str, Any] = {"Accept": "application/json", "Content-Type": content}
-        await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
-        url = self._client.configuration.host + path
+        data = None if body is None else to_json(body)
         try:
-            response = await self._client.rest_client.request(
-                method, url, headers=headers, body=body, _request_timeout=_TIMEOUT
-            )
-            answer: bytes = await (response.read() if limit is None else read_limited(response.response, limit))
+            async with await self._session.send(method, path, data, content) as response:
+                answer = await (response.read() if limit is None else read_limited(response, limit))
         except aiohttp.ClientError as error:  # not all of them are an OSError
-            raise ConnectionError(f"{method} {_without_query(path)}: {str(error) or type(error).__name__}") from error
+            raise ConnectionError(
+                f"{method} {_without_query(path)}: {redacted(str(error) or type(error).__name__)}"
+            ) from error
         except TimeoutError:
-            raise TimeoutError(f"{method} {_without_query(path)}: no answer within {_TIMEOUT.total:g} s") from None
+            raise TimeoutError(f"{method} {_without_query(path)}: no answer within {TIMEOUT_S:g} s") from None
         if response.status >= 300:
-            raise _api_error(response.status, answer, response.getheaders().get("Retry-After"))
+            raise _api_error(response.status, answer, response.headers.get("Retry-After"))
         return answer
 
 
@@ -227,7 +225,7 @@ def path_of(kind: str, namespace: str | None, name: str = "", subresource: str =
 
 def _api_error(status: int, answer: bytes, retry_after: str | None) -> ApiError:
     try:
-        body = json.loads(answer)
+        body = parse_json(answer)
     except ValueError:
         body = {}
     reason, message = body.get("reason") or "Unknown", body.get("message") or answer[:300].decode(errors="replace")

@@ -5,27 +5,27 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import logging
-import os
 import secrets
 import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
 import kopf
-from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient
 
 from s3sink_operator import handlers, lease, logs, names
 from s3sink_operator.apply import DecisionApplier
-from s3sink_operator.decide.rollout import MaxUnavailable
+from s3sink_operator.command_line import Options, add_arguments, read_options
 from s3sink_operator.http_server import WorkerHeartbeat, serve
 from s3sink_operator.kube_api import ApiError, KubeApi
+from s3sink_operator.kube_session import KubeConfigError, load_config, open_session
+from s3sink_operator.nesting import deep_json
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.objects import template_hash
 from s3sink_operator.observe import Observer, ReportClient
@@ -34,135 +34,47 @@ from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.reconcile import Reconciler
 from s3sink_operator.report_client import DirectReportClient, ProxyReportClient
 from s3sink_operator.rollout_tracker import RolloutTracker
-from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults, read_config
 from s3sink_operator.template_check import TemplateChecker
 from s3sink_operator.types import Settings
 from s3sink_operator.workqueue import WorkQueue
-from sink_job.api.quantities import parse_duration
 from sink_job.api.spec import GROUP, VERSION
 
 _log = logging.getLogger("s3sink_operator")
-_ENVIRONMENT: Final = "S3SINK_OPERATOR_"
-_ASSIGNED_BY_CLUSTER: Final = "Cluster"
 _HEARTBEAT_S = 5.0
-_MIN_RESYNC_S: Final = 0.1
+_YOUNG_OBJECTS: Final = 20_000
+"""New containers before a garbage collection."""
+EXIT_USAGE: Final = 2
+"""Exit code for wrong flags, a wrong configuration, and without a kubeconfig."""
 EXIT_LEASE_LOST: Final = 75
 """Exit code after a lost Lease or a transient error: restart the process."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the flags. Each has an environment variable: `--lease-name` is S3SINK_OPERATOR_LEASE_NAME."""
-
-    def flag(name: str, default: str | None, text: str, **more: Any) -> None:
-        variable = _ENVIRONMENT + name.upper().replace("-", "_")
-        parser.add_argument(f"--{name}", default=os.environ.get(variable, default), help=text, **more)
-
-    spaces = os.environ.get(f"{_ENVIRONMENT}NAMESPACE")
-    parser.add_argument(
-        "--namespace",
-        action="append",
-        default=spaces.split(",") if spaces else None,
-        help="namespace to watch; repeatable; default: all",
-    )
-    flag("selector", None, "label selector of the S3Sinks to manage")
-    flag("image", None, "default image of jobs")
-    flag(
-        "image-pull-policy",
-        "IfNotPresent",
-        "image pull policy of drivers and executors",
-        choices=["Always", "IfNotPresent", "Never"],
-    )
-    flag("config", None, "YAML file with defaults for sinks (sinkDefaults)")
-    flag("driver-cluster-role", "s3sink-driver", "ClusterRole that drivers are bound to in their namespace")
-    flag(
-        "cluster-id",
-        None,
-        "cluster name recorded in ledger ownership claims; default: the uid of the namespace kube-system",
-    )
-    flag("lease-namespace", None, "namespace of the Lease; default: no leader election")
-    flag("lease-name", names.LEASE_NAME, "name of the Lease")
-    flag("port", "8080", "port of /metrics, /healthz and /readyz")
-    flag("log", "text", "log format: text or json", choices=["text", "json"])
-    flag("node-lost-timeout", "5m", "time before a pod on a lost node is deleted by force")
-    flag("resync", "5m", "full resync interval")
-    flag("run-as-user", "10001", "uid and gid of the pods; Cluster: assigned by the cluster (OpenShift)")
-    flag(
-        "rollout-max-unavailable",
-        "10%",
-        "sinks that a rollout of a new default image may make unavailable: a number, or a percentage of the sinks",
-    )
-    flag("rollout-pause", "30s", "time that a restarted sink must be Ready before the rollout continues")
-    flag("shrink-after", "10m", "time for which less memory has to suffice before it is decreased in place")
-    flag("workers", "16", "maximum number of concurrent reconciles")
-    flag(
-        "report-by",
-        "Pod",
-        "how reports of drivers are fetched: Pod (directly) or Proxy (through the API server)",
-        choices=["Pod", "Proxy"],
-    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the operator. Returns its exit code."""
     logs.configure_logging(as_json=args.log == "json")
-    if not args.image:
-        print("s3sink operator: --image is required: the default image of jobs", file=sys.stderr)
-        return 2
     try:
-        resync_s = parse_duration(args.resync) / 1000
-        node_lost_ms = parse_duration(args.node_lost_timeout)
-        pause_ms = parse_duration(args.rollout_pause)
-        shrink_after_ms = parse_duration(args.shrink_after)
-        if resync_s < _MIN_RESYNC_S:
-            raise ValueError(f"--resync {args.resync} is below {_MIN_RESYNC_S} s")
+        options = read_options(args)
     except ValueError as error:
-        flags = "--resync, --node-lost-timeout, --rollout-pause, --shrink-after"
-        print(f"s3sink operator: {flags}: {error}", file=sys.stderr)
-        return 2
+        return _fail(error)
     try:
-        limit = MaxUnavailable.parse(args.rollout_max_unavailable)
-    except ValueError as error:
-        print(f"s3sink operator: --rollout-max-unavailable: {error}", file=sys.stderr)
-        return 2
-    try:
-        defaults = NO_DEFAULTS if args.config is None else read_config(Path(args.config).read_text())
-    except (OSError, ValueError) as error:
-        cause = error.strerror if isinstance(error, OSError) else error
-        print(f"s3sink operator: --config {args.config}: {cause}", file=sys.stderr)
-        return 2
-    if args.run_as_user != _ASSIGNED_BY_CLUSTER and not (args.run_as_user.isascii() and args.run_as_user.isdigit()):
-        print(f"s3sink operator: --run-as-user: {args.run_as_user} is neither a uid nor Cluster", file=sys.stderr)
-        return 2
-    try:
-        return asyncio.run(
-            _main(
-                args,
-                limit,
-                defaults,
-                resync_s=resync_s,
-                node_lost_ms=node_lost_ms,
-                pause_ms=pause_ms,
-                shrink_after_ms=shrink_after_ms,
-            )
-        )
-    except (ApiError, OSError, TimeoutError) as error:
+        with deep_json():
+            return asyncio.run(_main(args, options))
+    except KubeConfigError as error:
+        return _fail(error)
+    except (ApiError, OSError, TimeoutError, aiohttp.ClientError) as error:
         _log.error("request to the API server failed: %s", error)
         return EXIT_LEASE_LOST
 
 
-async def _main(
-    args: argparse.Namespace,
-    limit: MaxUnavailable,
-    defaults: SinkDefaults,
-    *,
-    resync_s: float,
-    node_lost_ms: int,
-    pause_ms: int,
-    shrink_after_ms: int,
-) -> int:
-    await _load_config()
-    async with ApiClient() as client, aiohttp.ClientSession() as http:
-        api = KubeApi(client)
+def _fail(error: Exception) -> int:
+    print(f"s3sink operator: {error}", file=sys.stderr)
+    return EXIT_USAGE
+
+
+async def _main(args: argparse.Namespace, options: Options) -> int:
+    await load_config()
+    async with ApiClient() as client, aiohttp.ClientSession() as http, open_session(client) as session:
+        api = KubeApi(session)
         if (missing := await _missing_crd(api)) is not None:
             _log.error("%s", missing)
             return EXIT_LEASE_LOST
@@ -172,19 +84,19 @@ async def _main(
         settings = Settings(
             image=args.image,
             image_pull_policy=args.image_pull_policy,
-            sink_defaults=defaults,
+            sink_defaults=options.defaults,
             report_salt=secrets.token_hex(32),
             cluster_id=args.cluster_id or await _cluster_id(api),
             driver_cluster_role=args.driver_cluster_role,
-            node_lost_timeout_ms=node_lost_ms,
-            rollout_pause_ms=pause_ms,
+            node_lost_timeout_ms=options.node_lost_ms,
+            rollout_pause_ms=options.pause_ms,
             version=_version(),
-            shrink_after_ms=shrink_after_ms,
-            run_as_user=None if args.run_as_user == _ASSIGNED_BY_CLUSTER else int(args.run_as_user),
+            shrink_after_ms=options.shrink_after_ms,
+            run_as_user=options.run_as_user,
             supports_resize="pods/resize" in await api.resources("v1"),
         )
         nodes = await _can_watch_nodes(api)
-        rollout = RolloutTracker(template_hash(settings), limit, store, _now)
+        rollout = RolloutTracker(template_hash(settings), options.limit, store, _now)
         store.on_sink = rollout.put
         reconciler = Reconciler(
             Observer(
@@ -200,7 +112,7 @@ async def _main(
             settings,
             _now,
             rollout,
-            resync_s=resync_s,
+            resync_s=options.resync_s,
         )
         stop, started = asyncio.Event(), asyncio.Event()
         _stop_on_signals(stop)
@@ -215,9 +127,9 @@ async def _main(
                 ready_flag=started,
                 stop_flag=stop,
             )
-            await _run_workers(watching, started, int(args.workers), queue, reconciler, heartbeat, stop)
+            await _run_workers(watching, started, args.workers, queue, reconciler, heartbeat, stop)
 
-        async with serve(int(args.port), heartbeat, store, queue, rollout) as port:
+        async with serve(args.port, heartbeat, store, queue, rollout) as port:
             _log.info("serving metrics and health on port %d", port)
             if args.lease_namespace:
                 heartbeat.waiting = True
@@ -274,7 +186,8 @@ async def _run_workers(
         while True:
             heartbeat.beat()
             try:
-                key = await asyncio.wait_for(queue.take(), _HEARTBEAT_S)
+                async with asyncio.timeout(_HEARTBEAT_S):
+                    key = await queue.take()
             except TimeoutError:
                 continue
             async with _processing(queue, key):
@@ -288,6 +201,7 @@ async def _run_workers(
         await started.wait()
         _stop_on_signals(stop)  # again: Kopf replaced the handlers
         heartbeat.ready, heartbeat.waiting = True, False
+        _tune_garbage_collection()
         await asyncio.gather(*(worker() for _ in range(workers)))
 
     tasks = [asyncio.ensure_future(each) for each in (watching, begin())]
@@ -302,6 +216,13 @@ async def _run_workers(
             raise error
 
 
+def _tune_garbage_collection() -> None:
+    """Collects rarely, and not what exists now: almost all objects are cached for long and have no cycles."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG_OBJECTS, 20, 20)
+
+
 @contextlib.asynccontextmanager
 async def _processing(queue: WorkQueue[SinkKey], key: SinkKey) -> AsyncIterator[None]:
     """Logs an unexpected error of a pass and queues the sink again after a minute."""
@@ -314,13 +235,6 @@ async def _processing(queue: WorkQueue[SinkKey], key: SinkKey) -> AsyncIterator[
         queue.add(key, 60)
     finally:
         queue.done(key)
-
-
-async def _load_config() -> None:
-    try:
-        config.load_incluster_config()
-    except config.ConfigException:
-        await config.load_kube_config(config_file=os.environ.get("KUBECONFIG"))
 
 
 async def _missing_crd(api: KubeApi) -> str | None:

@@ -1,6 +1,7 @@
 """How much memory a sink gets: the required memory, by the job's own arithmetic, and when a change is worth it.
 
-    required = heap + JVM overhead + slots × (Python + Arrow batches + parts in flight + bytes that open objects buffer)
+    required = heap + JVM overhead
+             + slots × (Python + Arrow batches + block in encoding + parts in flight + bytes that open objects buffer)
 
 The bytes that the open objects of a slot buffer are the larger of two estimates. One is what the tasks of the last
 round buffered, spilled bytes included, and at most one part for each open object. The other is what a slot holds of its
@@ -29,11 +30,9 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
 STEP = 64 * MI
-HEADROOM = (23, 20)
 GROW_ABOVE = (19, 20)
 SHRINK_BELOW = (7, 10)
 MINIMUM_RETENTION = 7 * DAY
-PARTS_IN_FLIGHT = 3
 OOM_FACTOR = (3, 2)
 MAX_DRIVER = 16 * 1024 * MI
 """Out-of-memory kills raise a driver that runs no tasks up to this size. More requires spec.driver.memory."""
@@ -50,11 +49,12 @@ class SizingInputs:
     `slots`: concurrent tasks of an executor. `executors`: executors that share the topic-partitions, 1 in Local mode.
     `open_objects`: of the topic-partition that has most. `held_bytes`: bytes that all tasks of the last round buffered
     or spilled. `active_partitions`: topic-partitions that had records recently. `remainder_bytes`: expected staged
-    remainder of one of them.
+    remainder of one of them. `encoding`: bytes that a task needs to encode a row group or block.
     """
 
     slots: int
     part_size: int
+    encoding: int = 0
     executors: int = 1
     open_objects: int = 0
     held_bytes: int = 0
@@ -140,7 +140,9 @@ def required(inputs: SizingInputs) -> int:
         min(inputs.open_objects * part, -(-inputs.held_bytes // slots)),
         -(-_remainders(inputs) // slots),
     )
-    return memory_budget.beside_tasks(slots) + slots * (memory_budget.BATCHES + (PARTS_IN_FLIGHT + 1) * part + buffered)
+    return memory_budget.beside_tasks(slots) + slots * (
+        memory_budget.BATCHES + inputs.encoding + (memory_budget.PARTS_IN_FLIGHT + 1) * part + buffered
+    )
 
 
 def _remainders(inputs: SizingInputs) -> int:
@@ -156,7 +158,7 @@ def _remainders(inputs: SizingInputs) -> int:
 
 def recommended(inputs: SizingInputs, *, minimum: int = 0) -> int:
     """Bytes to give: the required memory with headroom, in whole steps, not below `minimum`."""
-    numerator, denominator = HEADROOM
+    numerator, denominator = memory_budget.HEADROOM
     return max(_round_up(required(inputs) * numerator // denominator), minimum)
 
 
@@ -252,8 +254,10 @@ def _without_expired(state: SizingState, now: int) -> SizingState:
 
 
 def _initial(inputs: SizingInputs) -> int:
-    size = memory_budget.default_total(cores=max(1, inputs.slots), part_size=inputs.part_size, least=0, most=1 << 60)
-    return _round_up(size)
+    slots, part_size = max(1, inputs.slots), inputs.part_size
+    return _round_up(
+        memory_budget.default_total(cores=slots, part_size=part_size, encoding=inputs.encoding, least=0, most=1 << 60)
+    )
 
 
 def _clamp(size: int, bounds: Bounds) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -17,10 +17,12 @@ from s3sink_operator.kube_api import ApiError, KubeApi
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.owner_check import OwnerChecker
 from s3sink_operator.pod_events import PodEventReader
+from s3sink_operator.required_roles import Role
 from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
 from s3sink_operator.spec_cache import ParsedSink, SpecCache
 from s3sink_operator.template_check import TemplateChecker
 from s3sink_operator.types import (
+    REPLACEMENT_KIND,
     Json,
     Observed,
     ParsedSpec,
@@ -36,17 +38,7 @@ from s3sink_operator.types import (
 from sink_job.api.enums import StopAction
 from sink_job.api.report import Report
 
-CHILDREN: Final[Mapping[str, tuple[str, str]]] = {
-    "config_map": ("ConfigMap", "config_map_name"),
-    "service_account": ("ServiceAccount", "service_account_name"),
-    "role_binding": ("RoleBinding", "role_binding_name"),
-    "driver": ("Pod", "driver_pod_name"),
-    "operation": ("Pod", "operation_pod_name"),
-}
-"""The children of a sink by role: their kind and the function of `names` that gives their name."""
-STATUS_ROLES: Final = frozenset({"driver"})
-"""The roles to refresh before a write of the status alone. Such a write carries the observed resourceVersion of the
-sink and is corrected by the next pass, so the other children are not needed."""
+ALL_ROLES: Final = frozenset(Role)
 MAX_MISSED_POLLS: Final = 3
 """Consecutive failed polls of a report before it is reported: a busy driver may answer late once."""
 MAX_MISSED_POLLS_AT_END: Final = 30
@@ -66,6 +58,7 @@ def report_fingerprint(report: Report | Unreachable | None) -> ReportFingerprint
         report.epoch,
         report.assigned_partitions,
         report.executor_denial,
+        report.executor_rejection,
         report.memory.applied_bytes,
     )
 
@@ -107,15 +100,14 @@ class Observer:
     def __post_init__(self) -> None:
         self._specs = SpecCache(self.defaults)
 
-    async def observe(self, key: SinkKey, *, refresh: Collection[str] | None) -> Observed | None:
-        """The state of a sink; None if it is gone. `refresh`: roles of CHILDREN to read from the API server together
-        with the sink, None to use the cache alone. Raises ApiError."""
-        if refresh is not None:
-            await self._refresh(key, refresh)
+    async def observe(self, key: SinkKey, *, refresh: Collection[Role]) -> Observed | None:
+        """The state of a sink; None if it is gone. `refresh`: what to read from the API server; the rest is as cached.
+        Raises ApiError."""
+        await self._refresh(key, refresh)
         sink = self.cache.get("S3Sink", *key)
         if sink is None:
             return None
-        driver, operation = self._child(key, "driver"), self._child(key, "operation")
+        driver, operation = self._child(key, Role.DRIVER), self._child(key, Role.OPERATION)
         parsed = await self._checked(sink, self._specs.parse(sink), driver)
         namespace_terminating = await self._is_namespace_terminating(key, sink, driver)
         if namespace_terminating or (driver is not None and is_terminating(driver) and has_publish_policy(sink)):
@@ -126,9 +118,9 @@ class Observer:
             sink=sink,
             spec=parsed.spec,
             reset=parsed.reset,
-            config_map=self._child(key, "config_map"),
-            service_account=self._child(key, "service_account"),
-            role_binding=self._child(key, "role_binding"),
+            config_map=self._child(key, Role.CONFIG_MAP),
+            service_account=self._child(key, Role.SERVICE_ACCOUNT),
+            role_binding=self._child(key, Role.ROLE_BINDING),
             driver=driver,
             operation=operation,
             executors=executors,
@@ -144,7 +136,7 @@ class Observer:
     async def poll_report(self, key: SinkKey) -> ReportFingerprint | None:
         """The fingerprint of the driver's report and nothing else; None without an answer."""
         sink = self.cache.get("S3Sink", *key)
-        driver = self._child(key, "driver")
+        driver = self._child(key, Role.DRIVER)
         return None if sink is None else report_fingerprint(await self._fetch_report(sink, driver))
 
     def record_outcome(
@@ -156,6 +148,7 @@ class Observer:
             known.pop((kind, name), None)
             if kind == "Pod":  # another pod now
                 known.pop(("pods/resize", name), None)
+                known.pop((REPLACEMENT_KIND, name), None)
         if rejection is not None:
             known[rejection.kind, rejection.name] = rejection
         self._rejections[key] = (_generation(sink), known)
@@ -172,21 +165,19 @@ class Observer:
 
     def has_unwatched_child(self, key: SinkKey) -> bool:
         """Whether an object without the operator's labels has the name of a child. No watch reports its deletion."""
-        children = (self._child(key, role) for role in CHILDREN)
+        children = (self._child(key, role) for role in Role if role is not Role.SINK)
         return any(child is not None and label(child, names.SINK_LABEL) != key.name for child in children)
 
     def _current_rejections(self, key: SinkKey, sink: Json) -> dict[tuple[str, str], Rejection]:
         generation, known = self._rejections.get(key, (0, {}))
         return dict(known) if generation == _generation(sink) else {}
 
-    def _child(self, key: SinkKey, role: str) -> Json | None:
-        kind, name = CHILDREN[role]
-        return self.cache.get(kind, key.namespace, getattr(names, name)(key.name))
+    def _child(self, key: SinkKey, role: Role) -> Json | None:
+        return self.cache.get(role.kind, key.namespace, role.object_name(key.name))
 
-    async def _refresh(self, key: SinkKey, roles: Collection[str]) -> None:
-        """Reads the sink and its children by name into the cache."""
-        targets = [("S3Sink", key.name)]
-        targets += [(kind, getattr(names, name)(key.name)) for role, (kind, name) in CHILDREN.items() if role in roles]
+    async def _refresh(self, key: SinkKey, roles: Collection[Role]) -> None:
+        """Reads objects by name into the cache."""
+        targets = [(role.kind, role.object_name(key.name)) for role in Role if role in roles]
         cached = [self.cache.get(kind, key.namespace, name) for kind, name in targets]
         found = await asyncio.gather(*(self.api.get(kind, key.namespace, name) for kind, name in targets))
         for (kind, name), before, obj in zip(targets, cached, found, strict=True):

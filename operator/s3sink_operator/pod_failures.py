@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from s3sink_operator.types import FailureCategory, Json, PodEvent, Rejection, to_ms
+from s3sink_operator.types import REPLACEMENT_KIND, FailureCategory, Json, PodEvent, Rejection, to_ms
 from sink_job.api import errors
 from sink_job.api.report import FinalReport
 
@@ -43,6 +43,7 @@ _HINTS = {
     "Pod": "Fix the pod templates of the spec",
     "RoleBinding": "If it names another role, delete it: the role of a RoleBinding is immutable; it is re-created",
 }
+_REPLACEMENT = "the pod with another memory that would replace the running"
 _PULL = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
 _NOT_FOUND = re.compile(
     r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found'
@@ -170,12 +171,13 @@ def _missing_reference(pod: Json, found: re.Match[str]) -> PodFailure:
 
 def api_rejection(rejection: Rejection) -> PodFailure:
     """The failure for a write that the API server rejected, with the message of the API server."""
-    what = f"{rejection.kind} {rejection.name}"
+    is_replacement = rejection.kind == REPLACEMENT_KIND
+    what = f"{_REPLACEMENT if is_replacement else rejection.kind} {rejection.name}"
     text = _one_line(rejection.message).rstrip(".")
     if rejection.status == 403 and "exceeded quota" in rejection.message:
         message = f"{what} exceeds the quota of the namespace: {text}"
         return PodFailure(category=FailureCategory.SCHEDULING, reason="QuotaExceeded", message=message)
-    if rejection.status in (400, 422):
+    if rejection.status in (400, 422) and not is_admission_denial(rejection):
         hint = _HINTS.get(rejection.kind, "See the operator log")
         message = f"the API server rejected {what} as invalid: {text}. {hint}"
         return PodFailure(category=FailureCategory.USER, reason="Invalid", message=message)
@@ -185,6 +187,11 @@ def api_rejection(rejection: Rejection) -> PodFailure:
     message = f"the API server denied {what}: {text}"
     reason = "NamespaceTerminating" if is_namespace_terminating(rejection) else "AdmissionDenied"
     return PodFailure(category=FailureCategory.SCHEDULING, reason=reason, message=message)
+
+
+def is_admission_denial(rejection: Rejection) -> bool:
+    """Whether an admission policy or webhook denied the write. Either chooses the status, and 422 is common."""
+    return "denied the request" in rejection.message or "ValidatingAdmissionPolicy" in rejection.message
 
 
 def is_namespace_terminating(rejection: Rejection) -> bool:

@@ -1,8 +1,8 @@
 """The reconcile pass of one sink: observe, decide, apply.
 
 The first observation uses the object cache and costs nothing. If its decision has writes, the pass reads the objects
-from the API server and decides again: an outdated cache never deletes a driver. A decision that writes only the status
-reads only the sink and its driver.
+that these writes depend on from the API server and decides again: an outdated cache never deletes a driver. What the
+writes themselves or the driver prove is not read, see `required_roles`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from s3sink_operator.decide.chain import decide
 from s3sink_operator.kube_api import ApiError
 from s3sink_operator.metrics import RECONCILE_DURATION, RECONCILES
 from s3sink_operator.object_cache import SinkKey
-from s3sink_operator.observe import CHILDREN, STATUS_ROLES, Observer, ReportFingerprint, report_fingerprint
+from s3sink_operator.observe import ALL_ROLES, Observer, ReportFingerprint, report_fingerprint
+from s3sink_operator.required_roles import required_roles
 from s3sink_operator.rollout_tracker import RolloutTracker
 from s3sink_operator.types import Decision, Settings
 
@@ -31,7 +32,6 @@ _UNWATCHED_REFRESH_S = 5.0
 _STEADY_S = 15.0
 _ERROR_RETRY_S = 60.0
 _STATUS_REJECTED = (400, 413, 422, 500)
-_ALL_ROLES = frozenset(CHILDREN)
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ class Reconciler:
     _failures: dict[SinkKey, int] = field(default_factory=dict)
     _refreshed: dict[SinkKey, float] = field(default_factory=dict)
     _steady: dict[SinkKey, _Steady] = field(default_factory=dict)
+    _outdated: set[SinkKey] = field(default_factory=set)
 
     async def reconcile(self, key: SinkKey) -> float | None:
         """Runs one pass. Returns the seconds until the next one, None if the sink is gone."""
@@ -83,18 +84,21 @@ class Reconciler:
         return requeue_s
 
     async def _reconcile(self, key: SinkKey) -> float | None:
-        refresh = _ALL_ROLES if self._refresh_due_s(key) <= 0 else None
-        if refresh is None and await self._is_steady(key):
+        is_retry = key in self._failures or key in self._outdated
+        is_due = self._refresh_due_s(key) <= 0 or key in self._outdated
+        refresh = ALL_ROLES if is_due else frozenset()
+        if not is_due and await self._is_steady(key):
             return self._requeue_after_s(key, self.settings.status_poll_ms)
         while True:
             version = self.observer.cache.version(key)
             observed = await self.observer.observe(key, refresh=refresh)
-            if refresh == _ALL_ROLES:
+            if refresh == ALL_ROLES:
                 self._refreshed[key] = time.monotonic()
+                self._outdated.discard(key)
             if observed is None:
                 self._forget(key)
                 return None
-            observed = replace(observed, rollout=self.rollout.gate(key))
+            observed = replace(observed, rollout=self.rollout.gate(key), is_retry=is_retry)
             decision = decide(observed, self.settings, self.clock())
             if not decision.starts_rollout:
                 self.rollout.release(key)
@@ -103,10 +107,10 @@ class Reconciler:
                 if fingerprint is not None and decision.requeue_after_ms == self.settings.status_poll_ms:
                     self._steady[key] = _Steady(version, fingerprint, time.monotonic() + _STEADY_S)
                 return self._requeue_after_s(key, decision.requeue_after_ms)
-            needed = _ALL_ROLES if decision.changes_objects else STATUS_ROLES
-            if refresh is not None and needed <= refresh:
+            required = required_roles(decision, observed)
+            if required <= refresh:
                 break
-            refresh = needed
+            refresh |= required
         if decision.starts_rollout:
             self.rollout.reserve(key)  # before any other pass can ask: nothing was awaited since the gate was read
         outcome = await self.applier.apply(key, observed.sink, decision)
@@ -116,11 +120,16 @@ class Reconciler:
         if outcome.rejection is not None:
             found = outcome.rejection
             _log.warning("%s: the API server rejected %s %s: %s", key, found.kind, found.name, found.message)
+            if found.kind == "Pod":
+                self._outdated.add(key)  # for lack of a child that is still cached, for example
             if found.kind == "S3Sink" and found.status in _STATUS_REJECTED:
                 hint = "; apply the CustomResourceDefinition of this version" * (found.status == 500)
                 await self._report_error(key, f"the API server rejected the status: {found.message}{hint}")
             return 0.0
-        return _STALE_RETRY_S if outcome.stale else self._requeue_after_s(key, decision.requeue_after_ms)
+        if outcome.stale:
+            self._outdated.add(key)
+            return _STALE_RETRY_S
+        return self._requeue_after_s(key, decision.requeue_after_ms)
 
     def _check_recorded(self, key: SinkKey) -> None:
         """Stops the rollout if the status does not record its restart."""
@@ -187,5 +196,6 @@ class Reconciler:
         self._failures.pop(key, None)
         self._refreshed.pop(key, None)
         self._steady.pop(key, None)
+        self._outdated.discard(key)
         self.observer.forget(key)
         self.rollout.forget(key)

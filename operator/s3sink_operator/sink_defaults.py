@@ -1,7 +1,8 @@
 """Defaults of the operator for all sinks, from its configuration file, and how they are merged into a spec. Pure.
 
 Only fields without a default in the CustomResourceDefinition can have one here: the API server writes those into each
-S3Sink, and whether a user wrote them is unknown. What a sink sets always wins.
+S3Sink, and whether a user wrote them is unknown. The models mark such fields (`sink_job.api.base_model`), and the CRD
+has their defaults in the descriptions (ADR 21). What a sink sets always wins.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, NamedTuple
 
 import yaml
-from pydantic import Field, StrictBool, StringConstraints, ValidationError, field_validator
+from pydantic import Field, StrictBool, StrictInt, StringConstraints, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 
 from s3sink_operator.template_merge import (
     CONTAINER,
@@ -25,11 +27,11 @@ from s3sink_operator.template_merge import (
     section,
 )
 from sink_job.api.base_model import SpecModel
-from sink_job.api.enums import ExecutorMode
+from sink_job.api.enums import ExecutorMode, MemoryMode
 from sink_job.api.field_types import Endpoint, Region
-from sink_job.api.job_sections import SecretKey, SecretRef
-from sink_job.api.operator_sections import LocalRef
-from sink_job.api.quantities import MANIFEST
+from sink_job.api.operator_sections import MAX_CORES, ExecutorMemory, LocalRef, MemorySpec
+from sink_job.api.quantities import MANIFEST, format_size
+from sink_job.api.secret_refs import SecretKey, SecretRef
 
 Json = dict[str, Any]
 Label = Annotated[str, StringConstraints(strict=True)]
@@ -39,7 +41,15 @@ MAX_APPLIED: Final = 64
 _MAX_VALUE: Final = 200
 _ENV: Final = "env"
 _TEMPLATE_FIELDS: Final = ("metadata", "spec")
-_OF_ENDPOINT: Final = ("endpoint", "pathStyle", "insecure", "caSecret")
+_MERGED: Final = frozenset({"memory"})
+"""Fields of a default section that are merged by their own fields. All others are one value."""
+DEFAULTED_FIELDS: Final = (
+    *(("s3", name) for name in ("pathStyle", "insecure")),
+    *(("executor", "memory", name) for name in ("mode", "min", "max")),
+    ("executor", "cores"),
+    ("driver", "cores"),
+)
+"""Fields with a default of this version that one of the operator replaces. The CRD has no default for them."""
 
 
 class AppliedDefault(NamedTuple):
@@ -60,6 +70,38 @@ class S3Defaults(SpecModel):
     credentials: SecretRef | None = None
 
 
+class MemoryDefaults(SpecModel):
+    """Memory sizing of executors; the bounds are sizes in bytes, as in `spec.executor.memory`."""
+
+    mode: MemoryMode | None = None
+    min: ExecutorMemory | None = None
+    max: ExecutorMemory | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> MemoryDefaults:
+        """A sink that sets neither of them must be valid: what is not set here has the default of this version."""
+        known = MemorySpec()
+        least, most = self.min or known.min, self.max or known.max
+        if least > most:
+            raise ValueError(
+                f"min {format_size(least)} is above max {format_size(most)}{'' if self.max else ', its default'}"
+            )
+        return self
+
+
+class ExecutorDefaults(SpecModel):
+    """Concurrent tasks and memory of the executors."""
+
+    cores: Annotated[StrictInt, Field(ge=1, le=MAX_CORES)] | None = None
+    memory: MemoryDefaults = MemoryDefaults()
+
+
+class DriverDefaults(SpecModel):
+    """CPUs of the drivers."""
+
+    cores: Annotated[StrictInt, Field(ge=1, le=MAX_CORES)] | None = None
+
+
 class SinkDefaults(SpecModel):
     """The section `sinkDefaults` of the operator's configuration. Secrets are in the namespace of each sink."""
 
@@ -72,12 +114,14 @@ class SinkDefaults(SpecModel):
     spill_volume: Json = Field(default_factory=dict)
     pod_template: Json = Field(default_factory=dict)
     s3: S3Defaults = S3Defaults()
+    executor: ExecutorDefaults = ExecutorDefaults()
+    driver: DriverDefaults = DriverDefaults()
 
     @field_validator("resources")
     @classmethod
     def _no_memory(cls, resources: Json) -> Json:
         if any("memory" in section(resources, kind) for kind in resources):
-            raise ValueError("memory is sized by the operator: see spec.executor.memory of the sinks")
+            raise ValueError("memory is sized by the operator: set sinkDefaults.executor.memory")
         return resources
 
     @field_validator("pod_template")
@@ -89,7 +133,7 @@ class SinkDefaults(SpecModel):
 
     def document(self) -> Json:
         """The defaults that are set, as JSON."""
-        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        return _document(self)
 
     @property
     def is_empty(self) -> bool:
@@ -103,8 +147,9 @@ class SinkDefaults(SpecModel):
         made |= self._image_pull_secrets(spec)
         if isinstance(s3 := spec.get("s3"), dict):
             made["s3"] = s3 | self._s3(spec, s3)
+        made |= {name: _filled(spec.get(name), fields) for name, fields in self._sizes(spec).items()}
         for process, volume in _processes(spec):
-            given = spec.get(process) or {}
+            given = made.get(process) or {}
             template = self._template(given, volume) if isinstance(given, dict) else {}
             if template:
                 made[process] = given | {"podTemplate": merge(template, given.get("podTemplate") or {})}
@@ -117,6 +162,8 @@ class SinkDefaults(SpecModel):
         found = [AppliedDefault(f"spec.{name}", _text(value)) for name, value in self._image_pull_secrets(spec).items()]
         if isinstance(s3 := spec.get("s3"), dict):
             found += [AppliedDefault(f"spec.s3.{name}", _text(value)) for name, value in self._s3(spec, s3).items()]
+        for name, fields in self._sizes(spec).items():
+            found += [AppliedDefault(f"spec.{name}.{path_text(path)}", _text(value)) for path, value in leaves(fields)]
         for process, volume in _processes(spec):
             given = spec.get(process) or {}
             if isinstance(given, dict):
@@ -128,6 +175,15 @@ class SinkDefaults(SpecModel):
                 ]
         return tuple(found[:MAX_APPLIED])
 
+    def overridden(self, spec: Any) -> Sequence[str]:
+        """The fields that the spec sets to another value than these defaults. An earlier version of the CRD had a
+        default for them, which the API server wrote into the sinks of that time."""
+        known = self.document()
+        has_endpoint = bool(_value(spec, ("s3", "endpoint")))
+        paths = (path for path in DEFAULTED_FIELDS if not (has_endpoint and path[0] == "s3"))
+        pairs = ((path, _value(spec, path), _value(known, path)) for path in paths)
+        return [f"spec.{'.'.join(path)}" for path, own, value in pairs if None not in (own, value) and own != value]
+
     def _image_pull_secrets(self, spec: Json) -> Json:
         if not self.image_pull_secrets or spec.get("imagePullSecrets"):
             return {}
@@ -138,11 +194,20 @@ class SinkDefaults(SpecModel):
         own has its own identity."""
         if given.get("endpoint"):
             return {}
-        known = self.s3.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        known = _document(self.s3)
         account = spec.get("serviceAccount")
         if isinstance(account, dict) and (account.get("name") or account.get("annotations")):
             known.pop("credentials", None)
-        return {name: value for name, value in known.items() if not given.get(name)}
+        return _missing(known, given)
+
+    def _sizes(self, spec: Json) -> dict[str, Json]:
+        """The defaults for the fields that `spec.executor` and `spec.driver` do not set, by section."""
+        sections = {"executor": _document(self.executor), "driver": _document(self.driver)}
+        given = {name: spec.get(name) or {} for name in sections}
+        found = {
+            name: _missing(known, given[name]) for name, known in sections.items() if isinstance(given[name], dict)
+        }
+        return {name: fields for name, fields in found.items() if fields}
 
     def _template(self, given: Json, volume: str) -> Json:
         """The pod template of a process. Default resources apply to a container without any of its own."""
@@ -178,8 +243,12 @@ def read_config(text: str) -> SinkDefaults:
             document.get("sinkDefaults") or {}, context=MANIFEST, by_alias=True, by_name=False
         )
     except ValidationError as error:
-        found = [(".".join(map(str, each["loc"])), each["msg"]) for each in error.errors(include_url=False)]
+        found = [(".".join(map(str, each["loc"])), _message(each)) for each in error.errors(include_url=False)]
         raise ValueError("; ".join(f"sinkDefaults.{path}: {message}" for path, message in found)) from None
+
+
+def _message(error: ErrorDetails) -> str:
+    return "unknown field, or one that only a sink can set" if error["type"] == "extra_forbidden" else error["msg"]
 
 
 def leaves(node: Any, path: Path = (), key: str = "") -> Iterator[tuple[Path, Any]]:
@@ -210,6 +279,38 @@ def shown(path: Path, value: Any) -> str:
     if _ENV in path:
         return "(not shown)"
     return _text(value)
+
+
+def _value(node: Any, path: Sequence[str]) -> Any:
+    """The value at a path; None if it is not set."""
+    for step in path:
+        node = node.get(step) if isinstance(node, dict) else None
+    return node
+
+
+def _document(section: SpecModel) -> Json:
+    """The fields of a section that are set, as JSON."""
+    return section.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
+def _missing(known: Json, given: Json) -> Json:
+    """The part of `known` that `given` does not set. An empty field is not set; `false` and 0 are."""
+    found: Json = {}
+    for name, value in known.items():
+        own = given.get(name)
+        if own is None or own in ("", [], {}):
+            found[name] = value
+        elif isinstance(value, dict) and isinstance(own, dict) and name in _MERGED and (rest := _missing(value, own)):
+            found[name] = rest
+    return found
+
+
+def _filled(given: Any, fields: Json) -> Json:
+    """`given` with the fields that it does not set."""
+    own = given or {}
+    return own | {
+        name: _filled(own.get(name), value) if isinstance(value, dict) else value for name, value in fields.items()
+    }
 
 
 def _text(value: Any) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from s3sink_operator import names
+from s3sink_operator.nesting import too_deep
 from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
 from s3sink_operator.types import Json, ParsedReset, ParsedSpec, annotation, uid_of
 from sink_job.api.errors import InvalidSpec
@@ -47,13 +49,22 @@ class SpecCache:
 def parse(sink: Json, defaults: SinkDefaults = NO_DEFAULTS) -> ParsedSink:
     """The parsed sink with the defaults of the operator, not cached."""
     written = sink.get("spec")
+    if (error := too_deep(written, "spec")) is not None:
+        return ParsedSink(spec=ParsedSpec(sink=None, error=error), readable=None, reset=None)
     sink = sink | {"spec": defaults.apply(written)}
     spec, readable = _spec(sink, sink["spec"])
     if applied := defaults.applied(written):
-        fields = ", ".join(each.field for each in applied)
-        error = f"{spec.error} (defaults of the operator apply to: {fields})" if spec.error else ""
+        error = spec.error and spec.error + _hint(defaults, written, [each.field for each in applied])
         spec = replace(spec, error=error, written=_spec(sink, written)[0].sink)
     return ParsedSink(spec=spec, readable=readable, reset=_reset(sink) if spec.sink is not None else None)
+
+
+def _hint(defaults: SinkDefaults, written: Any, applied: Sequence[str]) -> str:
+    """What an error message adds about the defaults of the operator."""
+    hint = f"defaults of the operator apply to: {', '.join(applied)}"
+    if own := defaults.overridden(written):
+        hint += f"; values of the sink win: remove {', '.join(own)} from the sink to use the defaults of the operator"
+    return f" ({hint})"
 
 
 def _spec(sink: Json, spec: Any) -> tuple[ParsedSpec, Sink | None]:
@@ -88,6 +99,8 @@ def _reset(sink: Json) -> ParsedReset | None:
     except ValueError as error:
         return ParsedReset(error=f"invalid JSON: {error}")
     except RecursionError:
+        return ParsedReset(error="the JSON is nested too deeply")
+    if too_deep(request, "") is not None:
         return ParsedReset(error="the JSON is nested too deeply")
     if request is None:
         return ParsedReset(error="null is not a request: remove the annotation, or set nonce and to")

@@ -229,6 +229,8 @@ class RolloutStatus(StatusModel):
     """Time of the restart."""
     available_time: Time = None
     """Time since when the sink is available again; absent before."""
+    degraded: bool | None = None
+    """Before the restart the sink was not Ready, and copied with some of its executors."""
 
 
 class AppliedDefaultStatus(StatusModel):

@@ -13,7 +13,7 @@ from typing import Final
 from s3sink_operator import names, objects
 from s3sink_operator.kube_api import ApiError, KubeApi
 from s3sink_operator.objects.template_probes import TemplateProbe, template_probes
-from s3sink_operator.types import Json, Settings, annotation, uid_of
+from s3sink_operator.types import Json, Settings, annotation, owner_reference, uid_of
 from sink_job.api.spec import Sink
 
 _NOT_A_POD: Final = ("strict decoding error", "cannot be handled as a Pod", "unable to decode")
@@ -40,13 +40,16 @@ class TemplateChecker:
         known = self._checked.get(key)
         if known is not None and known[0] == version:
             return known[1]
-        found = "" if self._is_current(sink, driver) else await self._check(template_probes(sink, self.settings))
+        found = "" if self._is_current(sink, driver) else await self._check(self._probes(document, sink))
         self._checked[key] = version, found
         return found
 
     def forget(self, namespace: str, name: str) -> None:
         """Removes the result of a deleted sink."""
         self._checked.pop((namespace, name), None)
+
+    def _probes(self, document: Json, sink: Sink) -> list[TemplateProbe]:
+        return template_probes(sink, owner_reference(document), self.settings)
 
     def _is_current(self, sink: Sink, driver: Json | None) -> bool:
         spec_hash = None if driver is None else annotation(driver, names.SPEC_HASH_ANNOTATION)

@@ -16,7 +16,7 @@ from s3sink_operator import names
 from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
 from sink_job.api.enums import DesiredState
 from sink_job.api.report import Report
-from sink_job.api.spec import Sink
+from sink_job.api.spec import GROUP, KIND, VERSION, Sink
 
 Json = dict[str, Any]
 
@@ -62,6 +62,9 @@ class SinkResources:
 
 FINALIZERS_KIND = "S3Sink/finalizers"
 """The kind of rejections of a sink's finalizers. Those of its status have the kind `S3Sink`."""
+
+REPLACEMENT_KIND = "Pod/replacement"
+"""The kind of rejections of a driver pod that would replace a running one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +144,7 @@ class Observed:
     `reset`: the request in the annotation, None without the annotation. `report`: None without a driver to ask.
     `competitors`: resources of other sinks that may overlap. `namespace_terminating`: the namespace is being deleted;
     only observed with deletionPolicy Publish, when the driver ends. `nodes`: whether each node is ready, None if it is
-    gone.
+    gone. `is_retry`: the last pass did not complete its writes.
     """
 
     sink: Json
@@ -161,6 +164,7 @@ class Observed:
     owner: ObservedOwner | None = None
     pod_event: PodEvent | None = None
     rollout: RolloutGate = RolloutGate()
+    is_retry: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,6 +185,14 @@ class Resize:
     uid: str
     container: str
     memory: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replacement:
+    """A pod that replaces a running one of its name. `growth`: bytes of memory that it has more than that."""
+
+    pod: Json
+    growth: int
 
 
 class EventType(StrEnum):
@@ -204,7 +216,8 @@ class Decision:
     Each write may be the last one: the next pass continues from there.
 
     `finalizers`: None leaves them unchanged. `status`: None leaves it unchanged. `requeue_after_ms`: the next pass at
-    the latest. `starts_rollout`: the rollout of new operator defaults restarts this driver.
+    the latest. `starts_rollout`: the rollout of new operator defaults restarts this driver. `replacement`: a pod that
+    the API server has to accept before the first write.
     """
 
     apply: Sequence[Json] = ()
@@ -216,6 +229,7 @@ class Decision:
     events: Sequence[Event] = ()
     requeue_after_ms: int | None = None
     starts_rollout: bool = False
+    replacement: Replacement | None = None
 
     @property
     def has_writes(self) -> bool:
@@ -274,7 +288,7 @@ class Settings:
     operation_timeout_ms: int = 6 * 3_600_000
     start_timeout_ms: int = 5 * 60_000
     progress_interval_ms: int = 30_000
-    status_poll_ms: int = 4_000
+    status_poll_ms: int = 3_000
     start_poll_ms: int = 2_000
     rejected_retry_ms: int = 60_000
     resize_timeout_ms: int = 5 * 60_000
@@ -304,10 +318,24 @@ def to_timestamp(ms: int) -> str:
     return datetime.fromtimestamp(min(max(ms // 1000, 0), _LAST_S), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def without_managed_fields(obj: Json) -> Json:
+    """The object without the record of its field managers, which is half of its size and which no decision needs."""
+    meta = obj["metadata"]
+    if "managedFields" not in meta:
+        return obj
+    return {**obj, "metadata": {name: value for name, value in meta.items() if name != "managedFields"}}
+
+
 def is_controlled(obj: Json, uid: str) -> bool:
     """Whether the controller of the object has this uid."""
     owners = obj.get("metadata", {}).get("ownerReferences") or ()
     return any(owner.get("controller") and owner.get("uid") == uid for owner in owners)
+
+
+def owner_reference(sink: Json) -> Json:
+    """The owner reference of all children of a sink. `sink`: its object."""
+    name = str(sink["metadata"]["name"])
+    return {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, "name": name, "uid": uid_of(sink), "controller": True}
 
 
 def uid_of(obj: Json) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -27,7 +28,8 @@ class WorkQueue(Generic[QueueKey]):
         self._numbers = itertools.count()
         self._processing: set[QueueKey] = set()
         self._requeued: dict[QueueKey, float] = {}
-        self._changed = asyncio.Event()
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         """The number of queued keys and of keys in processing."""
@@ -41,7 +43,7 @@ class WorkQueue(Generic[QueueKey]):
         elif key not in self._due or due < self._due[key]:
             self._due[key] = due
             heapq.heappush(self._heap, (due, next(self._numbers), key))
-            self._changed.set()
+            self._wake()
 
     def forget(self, key: QueueKey) -> None:
         """Removes a key from the queue."""
@@ -49,19 +51,14 @@ class WorkQueue(Generic[QueueKey]):
         self._requeued.pop(key, None)
 
     async def take(self) -> QueueKey:
-        """Waits for the next due key. The worker owns it until `done`."""
-        while True:
-            self._changed.clear()
-            wait = self._next_wait()
-            if wait is not None and wait <= 0:
-                _, _, key = heapq.heappop(self._heap)
-                del self._due[key]
-                self._processing.add(key)
-                return key
-            try:
-                await asyncio.wait_for(self._changed.wait(), wait)
-            except TimeoutError:
-                continue
+        """Waits for the next due key. The worker owns it until `done`. A cancelled call has taken no key."""
+        while (wait := self._next_wait()) is None or wait > 0:
+            await self._wait()
+        _, _, key = heapq.heappop(self._heap)
+        del self._due[key]
+        self._processing.add(key)
+        self._wake()
+        return key
 
     def done(self, key: QueueKey) -> None:
         """Releases a key that a worker took."""
@@ -69,7 +66,31 @@ class WorkQueue(Generic[QueueKey]):
         due = self._requeued.pop(key, None)
         if due is not None:
             self.add(key, due - self._clock())
-            self._changed.set()
+
+    async def _wait(self) -> None:
+        """Returns when a key may be due. Each due key wakes one worker."""
+        woken = asyncio.get_running_loop().create_future()
+        self._waiting.append(woken)
+        self._wake()
+        try:
+            await woken
+        except asyncio.CancelledError:
+            if woken in self._waiting:
+                self._waiting.remove(woken)
+            self._wake()  # another worker instead of this one
+            raise
+
+    def _wake(self) -> None:
+        """Wakes one waiting worker if a key is due, or else when the next one is."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._waiting or (wait := self._next_wait()) is None:
+            return
+        if wait > 0:
+            self._timer = asyncio.get_running_loop().call_later(wait, self._wake)
+        elif not (woken := self._waiting.popleft()).done():
+            woken.set_result(None)
 
     def _next_wait(self) -> float | None:
         while self._heap:

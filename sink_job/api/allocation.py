@@ -15,13 +15,15 @@ _MAX_BYTES = 2**63 - 1
 
 class Allocation(BaseModel):
     """`memory`: bytes of each executor, or of all processes in Local mode. `executors`: 1 in Local mode. `bounds`: the
-    settings of the memory that it was computed with; only the operator reads them."""
+    settings of the memory that it was computed with. `by_defaults`: the memory changed while the driver runs, because
+    changed defaults of the operator changed these settings. Only the operator reads both."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     executors: Annotated[int, Field(ge=1, le=10_000)]
     memory: Annotated[int, Field(ge=1, le=_MAX_BYTES)]
     bounds: str = ""
+    by_defaults: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
@@ -33,4 +35,4 @@ class Allocation(BaseModel):
 
     def text(self) -> str:
         """The JSON of this allocation."""
-        return self.model_dump_json()
+        return self.model_dump_json(exclude=None if self.by_defaults else {"by_defaults"})

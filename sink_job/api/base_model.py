@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.alias_generators import to_camel
@@ -11,6 +11,9 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from sink_job.api.quantities import format_duration, format_size
+
+OPERATOR_DEFAULT: Final = "x-s3sink-operator-default"
+"""Key in the schema of a field that the operator can have a default for."""
 
 
 class SpecModel(BaseModel):
@@ -40,9 +43,15 @@ class SpecModel(BaseModel):
         return schema
 
 
-def description(*, key: str | None = None, example: Any = None, **bounds: Any) -> Any:
-    """The annotation of a field: the equivalent connector `key`, an example, and bounds (`ge`, `max_length`, …)."""
+def description(*, key: str | None = None, example: Any = None, operator_default: bool = False, **bounds: Any) -> Any:
+    """The annotation of a field: the equivalent connector `key`, an example, and bounds (`ge`, `max_length`, …).
+
+    `operator_default`: `sinkDefaults` of the operator can set the field. The CRD then has no default for it: the API
+    server would write that into the sink, and it would win over the one of the operator.
+    """
     extra: JsonDict = {"x-s3sink-connector-key": key} if key else {}
+    if operator_default:
+        extra[OPERATOR_DEFAULT] = True
     return Field(examples=None if example is None else [example], json_schema_extra=extra, **bounds)
 
 

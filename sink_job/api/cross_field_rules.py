@@ -10,11 +10,27 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from sink_job.api.enums import ConverterType, PartitionerType, ResetTo, TimestampExtractor, Tolerance
+from sink_job.api.compressions import check_compression
+from sink_job.api.enums import (
+    ConverterType,
+    DecimalFormat,
+    LogicalTypes,
+    OutputFormat,
+    PartitionerType,
+    ResetTo,
+    SchemaCompatibility,
+    TimestampFormat,
+    Tolerance,
+)
+from sink_job.api.envelope_rules import check_envelope
 from sink_job.api.field_errors import FieldError, Path, shown
+from sink_job.api.json_values_rules import check_json_values, has_json_schema
 from sink_job.api.quantities import format_duration, format_size
+from sink_job.api.record_fields import check_record_fields
+from sink_job.api.registry_section import check_registry
 from sink_job.api.reserved_properties import kafka_property_error, kafka_secret_error, spark_property_error
 from sink_job.api.s3_limits import MAX_PARTS
+from sink_job.api.schema_section import check_schema
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Spec
@@ -26,6 +42,7 @@ _TYPE: Final = (*_PARTITIONER, "type")
 _ROTATION: Final = ("spec", "rotation")
 _S3: Final = ("spec", "s3")
 _MEMORY: Final = ("spec", "executor", "memory")
+_SCHEMA: Final = ("spec", "format", "schema")
 _ERRORS: Final = ("spec", "errors")
 _RESET: Final = ("spec", "offsets", "reset")
 
@@ -125,17 +142,85 @@ def _fixed_by_type(spec: Spec) -> Iterator[FieldError]:
         yield FieldError(here, message, (_TYPE,))
 
 
-def _values_with_fields(spec: Spec) -> Iterator[FieldError]:
-    converter, partitioner = spec.format.converter, spec.partitioner
-    if converter not in (ConverterType.TEXT, ConverterType.BYTES):
+def _schemas(spec: Spec) -> Iterator[FieldError]:
+    converter, registry = spec.format.converter, spec.format.registry
+    here, of_converter = ("spec", "format", "registry"), ("spec", "format", "converter")
+    of_key = ("spec", "format", "keyConverter")
+    framed = converter if spec.format.unframed_schema is None else None
+    users = [each for each in (framed, spec.format.key_converter) if each is not None and each.needs_registry]
+    if users and registry is None:
+        other = "; values without framing have spec.format.schema" if users[0] is framed else ""
+        message = f"is missing: the converter {users[0]} reads schemas from a registry{other}"
+        yield FieldError(here, message, (of_converter, of_key, _SCHEMA))
+    if registry is not None:
+        if not users:
+            why = f"with the converter {converter}: remove it, or use another converter"
+            why = why if framed is not None else "with spec.format.schema: remove one of them"
+            yield FieldError(here, f"has no effect {why}", (of_converter, of_key, _SCHEMA))
+        yield from check_registry(registry, here)
+
+
+def _schema_compatibility(spec: Spec) -> Iterator[FieldError]:
+    compatibility, converter, output = spec.schema_compatibility, spec.format.converter, spec.format.output
+    here, of_converter = ("spec", "schemaCompatibility"), ("spec", "format", "converter")
+    if compatibility is SchemaCompatibility.NONE:
         return
-    why = f"needs fields of the value, but the converter {converter} does not parse any; use another converter"
-    depends = (("spec", "format", "converter"), _TYPE)
-    if partitioner.type.uses_fields:
-        yield FieldError(_TYPE, f"{partitioner.type} {why}, or another type", depends)
-    if partitioner.type.uses_time and partitioner.timestamp_extractor is TimestampExtractor.RECORD_FIELD:
-        here = (*_PARTITIONER, "timestampExtractor")
-        yield FieldError(here, f"{partitioner.timestamp_extractor} {why}, or Record or Wallclock", depends)
+    if has_json_schema(spec):
+        return  # schema and inference have rules of their own
+    if not converter.has_schemas:
+        why = f"the records of the converter {converter} have no schema"
+        yield FieldError(here, f"{compatibility} has no effect: {why}; remove it", (of_converter,))
+    elif compatibility.projects and output is OutputFormat.BYTES:
+        message = (
+            f"{compatibility} cannot be used with the output {output}: it writes values as they came, under their own "
+            "schemas; use None or Separate, or the output Json"
+        )
+        yield FieldError(here, message, (("spec", "format", "output"),))
+
+
+_WITH_FORMS: Final = (ConverterType.AVRO, ConverterType.PROTOBUF, ConverterType.JSON_ENVELOPE)
+
+
+def _forms_of_values(spec: Spec) -> Iterator[FieldError]:
+    converter, output = spec.format.converter, spec.format.output
+    depends = (("spec", "format", "converter"), ("spec", "format", "output"))
+    for name, value, default in (
+        ("decimals", spec.format.decimals, DecimalFormat.BASE64),
+        ("timestamps", spec.format.timestamps, TimestampFormat.NUMBER),
+    ):
+        is_in_envelope = spec.format.envelope and name == "timestamps"  # that of the record
+        if value is not default and converter not in _WITH_FORMS and not is_in_envelope:
+            message = f"{value} has no effect with the converter {converter}: remove it"
+            yield FieldError(("spec", "format", name), message, depends[:1])
+        elif value is not default and output.has_datums:
+            message = f"{value} has no effect with the output {output}, which has types for it: remove it"
+            yield FieldError(("spec", "format", name), message, depends[1:])
+
+
+def _forms_of_data(spec: Spec) -> Iterator[FieldError]:
+    """Settings of the outputs Avro and Parquet."""
+    output, depends = spec.format.output, (("spec", "format", "output"),)
+    for name, value, default in (
+        ("logicalTypes", spec.format.logical_types, LogicalTypes.ALL),
+        ("connectNames", spec.format.connect_names, False),
+    ):
+        if value != default and not output.has_datums:
+            shown = "true" if value is True else value
+            message = f"{shown} has no effect with the output {output}: remove it, or use the output Avro or Parquet"
+            yield FieldError(("spec", "format", name), message, depends)
+
+
+def _schemas_of_objects(spec: Spec) -> Iterator[FieldError]:
+    """The outputs Avro and Parquet need records with schemas."""
+    output, converter = spec.format.output, spec.format.converter
+    if output.has_datums and not converter.has_schemas and not has_json_schema(spec):
+        message = (
+            f"{output} needs records with a schema, and those of the converter {converter} have none: use the "
+            "converter Avro, Protobuf or JsonSchema with registry or schema, JsonEnvelope, or Json with schema or "
+            "inference"
+        )
+        depends = tuple(("spec", "format", name) for name in ("converter", "schema", "inference"))
+        yield FieldError(("spec", "format", "output"), message, depends)
 
 
 def _rotation(spec: Spec) -> Iterator[FieldError]:
@@ -254,7 +339,16 @@ _RULES: Final[tuple[Callable[[Spec], Iterator[FieldError]], ...]] = (
     _kafka_properties,
     _fields,
     _time_paths,
-    _values_with_fields,
+    check_record_fields,
+    _schemas,
+    _schema_compatibility,
+    check_schema,
+    check_json_values,
+    _forms_of_values,
+    _schemas_of_objects,
+    check_compression,
+    check_envelope,
+    _forms_of_data,
     _rotation,
     _object_size,
     _endpoint,

@@ -23,9 +23,53 @@ class ConverterType(StrEnum):
     TEXT = "Text"
     BYTES = "Bytes"
     CBOR = "Cbor"
+    MESSAGE_PACK = "MessagePack"
     AVRO = "Avro"
     PROTOBUF = "Protobuf"
     JSON_SCHEMA = "JsonSchema"
+
+    @property
+    def needs_registry(self) -> bool:
+        """True if the schemas of records are in a schema registry."""
+        return self in (ConverterType.AVRO, ConverterType.PROTOBUF, ConverterType.JSON_SCHEMA)
+
+    @property
+    def has_schemas(self) -> bool:
+        """True if records have schemas."""
+        return self.needs_registry or self is ConverterType.JSON_ENVELOPE
+
+
+class RegistryType(StrEnum):
+    CONFLUENT = "Confluent"
+    APICURIO = "Apicurio"
+    GLUE = "Glue"
+
+
+class ApicurioIdType(StrEnum):
+    CONTENT_ID = "ContentId"
+    GLOBAL_ID = "GlobalId"
+
+
+class SubjectNameStrategy(StrEnum):
+    TOPIC_NAME = "TopicName"
+    RECORD_NAME = "RecordName"
+    TOPIC_RECORD_NAME = "TopicRecordName"
+
+
+class SchemaIdLocation(StrEnum):
+    VALUE = "Value"
+    HEADER = "Header"
+    EITHER = "Either"
+
+
+class DecimalFormat(StrEnum):
+    BASE64 = "Base64"
+    NUMERIC = "Numeric"
+
+
+class TimestampFormat(StrEnum):
+    NUMBER = "Number"
+    ISO = "Iso"
 
 
 class OutputFormat(StrEnum):
@@ -33,6 +77,27 @@ class OutputFormat(StrEnum):
     BYTES = "Bytes"
     AVRO = "Avro"
     PARQUET = "Parquet"
+
+    @property
+    def has_datums(self) -> bool:
+        """True if objects contain Avro data, or are made of it."""
+        return self in (OutputFormat.AVRO, OutputFormat.PARQUET)
+
+
+class UnknownFields(StrEnum):
+    FAIL = "Fail"
+    DROP = "Drop"
+    JSON = "Json"
+
+
+class SchemaInference(StrEnum):
+    NONE = "None"
+    ONCE = "Once"
+
+
+class LogicalTypes(StrEnum):
+    ALL = "All"
+    AS_CONNECTOR = "AsConnector"
 
 
 class CompressionCodec(StrEnum):
@@ -42,6 +107,8 @@ class CompressionCodec(StrEnum):
     SNAPPY = "Snappy"
     LZ4 = "Lz4"
     BROTLI = "Brotli"
+    DEFLATE = "Deflate"
+    BZIP2 = "Bzip2"
 
 
 class PartitionerType(StrEnum):
@@ -93,9 +160,15 @@ class RotationScope(StrEnum):
 
 class SchemaCompatibility(StrEnum):
     NONE = "None"
+    SEPARATE = "Separate"
     BACKWARD = "Backward"
     FORWARD = "Forward"
     FULL = "Full"
+
+    @property
+    def projects(self) -> bool:
+        """True if records are projected to the schema of the open object."""
+        return self in (SchemaCompatibility.BACKWARD, SchemaCompatibility.FULL, SchemaCompatibility.FORWARD)
 
 
 class Tolerance(StrEnum):

@@ -114,6 +114,12 @@ class SecretNotFound(ConfigurationError):
     reason = "SecretNotFound"
 
 
+class ConfigMapNotFound(ConfigurationError):
+    """A ConfigMap that the manifest references, or a key in it, does not exist."""
+
+    reason = "ConfigMapNotFound"
+
+
 class UnsupportedStore(ConfigurationError):
     """The object store has no conditional writes, which exactly-once delivery requires."""
 
@@ -165,6 +171,12 @@ class LedgerUnreadable(ConfigurationError):
     """A ledger file or an ownership file cannot be read: it is damaged, or no sink wrote it."""
 
     reason = "LedgerUnreadable"
+
+
+class RegistryChanged(ConfigurationError):
+    """The schema registry returns another schema for an id than the ledger has. Nothing was written."""
+
+    reason = "RegistryChanged"
 
 
 class ExistingObjects(ConfigurationError):

@@ -25,12 +25,20 @@ if TYPE_CHECKING:
 Path = tuple[int | str, ...]
 
 _MAPS_OF_USER: Final = ("properties", "sparkConf")
-_NEVER_SHOWN: Final = ("credentials", "caSecret", "propertySecrets", "podTemplate")
+_NEVER_SHOWN: Final = ("credentials", "caSecret", "clientSecret", "propertySecrets", "podTemplate")
 _MAX_SHOWN: Final = 80
 _CLASS_SUFFIXES: Final = ("Converter", "Format", "Partitioner", "TimestampExtractor")
 _RENAMED_VALUES: Final[dict[tuple[str, object], str]] = {("mode", "Off"): "Disabled", ("mode", False): "Disabled"}
 """Previous values by the name of their field. YAML 1.1 reads a plain Off as the boolean false."""
 _CONNECTOR_NAMES: Final = {"TimeBased": "Time", "ByteArray": "Bytes", "String": "Text"}
+
+_AS_TEXT: Final = ": put a field list into spec.format.schema.text, as text after `text: |`"
+_HINTS: Final[dict[Path, str]] = {
+    ("spec", "format", "schema"): _AS_TEXT,
+    ("spec", "format", "schema", "fields"): _AS_TEXT,
+    ("spec", "format", "schema", "text"): ": write it as text, after `text: |`",
+}
+"""What to do about a list at a place for a schema, or a field with this name."""
 
 _WRONG_TYPE: Final = {
     "string_type": "is not text",
@@ -136,6 +144,8 @@ def _wrong_type(path: Path, kind: str, value: object) -> str:
         written = _quoted(value)
         if kind == "list_type" and (items := re.split(r"[,\s]+", value.strip(", \n"))) != [""]:
             return f"{written} {_WRONG_TYPE[kind]}: write [{_shortened(', '.join(map(in_a_line, items)))}]"
+    if isinstance(value, list) and path in _HINTS:
+        return f"{written} {_WRONG_TYPE[kind]}{_HINTS[path]}"
     quote = ": put it in quotes" if kind == "string_type" and isinstance(value, bool | int | float) else ""
     return f"{written} {_WRONG_TYPE[kind]}{quote}"
 
@@ -182,6 +192,8 @@ def _out_of_bounds(kind: str, bounds: dict[str, Any]) -> str | None:
 def _unknown(path: Path, root: type[BaseModel]) -> FieldError:
     """The error for an unknown field. It depends on the field that the user probably meant."""
     message = f"is not a field of {dotted(path[:-1])}"
+    if path in _HINTS:
+        return FieldError(path, f"{message}{_HINTS[path]}", (path[:-1],))
     suggestion = _suggestion(str(path[-1]), path[:-1], root)
     if suggestion is None:
         return FieldError(path, message)
@@ -214,7 +226,8 @@ def _elsewhere(root: type[BaseModel]) -> dict[str, Path]:
     """Fields by plain name and by connector key, to suggest a field of another section."""
     found: dict[str, Path] = {}
     for path, field in every_field(root):
-        for name in (str(field.alias), *connector_key(field).split(", ")):
+        keys = connector_key(field).split(", ")
+        for name in (str(field.alias), *keys, *(key.removeprefix("value.converter.") for key in keys)):
             found.setdefault(_plain(name), path)
     found.pop("", None)
     return found

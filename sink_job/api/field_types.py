@@ -28,6 +28,7 @@ _TOPIC = r"^[a-zA-Z0-9._-]+$"
 _SINK_ID = r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"
 _DATA_KEY = r"^[-._a-zA-Z0-9]+$"
 _BUCKET = r"^[a-z0-9][a-z0-9.-]*[a-z0-9]$"
+_HOST = r"(?:(?!-)[a-z0-9-]{1,63}(?<!-)\.)*(?!-)[a-z0-9-]{1,63}(?<!-)\.?"
 _REGION = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 _LOCALE = r"^[A-Za-z]{2,3}([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?$"
 _EXTENSION = r"^(\.[A-Za-z0-9_-]+)+$"
@@ -272,6 +273,17 @@ def check_endpoint(text: str) -> None:
         raise ValueError("contains credentials: put them into a secret and reference it in spec.s3.credentials")
     if url.path not in ("", "/") or url.query or url.fragment:
         raise ValueError(f"{message}, without a path: set the bucket in spec.s3.bucket")
+    if not _is_host(url.hostname) or any(each.isspace() for each in text):  # urlsplit removes the end of a line
+        raise ValueError("has no valid host: use letters, digits, - and ., or an IP address")
+
+
+def _is_host(name: str) -> bool:
+    """Whether boto3 accepts the name of a host in a URL (botocore.utils.is_valid_endpoint_url)."""
+    try:
+        ipaddress.ip_address(name)
+        return True
+    except ValueError:
+        return len(name) <= 255 and re.fullmatch(_HOST, name) is not None
 
 
 def is_loopback(endpoint: str) -> bool:

@@ -8,23 +8,28 @@ from typing import Annotated, Any
 from pydantic import Field, StrictBool, StrictInt
 
 from sink_job.api.base_model import SpecModel, description
+from sink_job.api.compressions import default_compression
 from sink_job.api.enums import (
     CompressionCodec,
     ConverterType,
+    DecimalFormat,
     IsolationLevel,
+    LogicalTypes,
     OnNullValue,
     OutputFormat,
     PartitionerType,
     RotationScope,
+    SchemaInference,
     SchemaNamePosition,
     StartingOffsets,
     TimestampExtractor,
+    TimestampFormat,
     Tolerance,
+    UnknownFields,
 )
 from sink_job.api.field_types import (
     BootstrapServers,
     Bucket,
-    DataKey,
     Delimiter,
     Endpoint,
     Extension,
@@ -32,7 +37,6 @@ from sink_job.api.field_types import (
     FileDelimiter,
     GroupId,
     Locale,
-    ObjectName,
     PathFormat,
     PropertyName,
     Region,
@@ -43,23 +47,12 @@ from sink_job.api.field_types import (
     is_loopback,
 )
 from sink_job.api.quantities import DAY, GI, MI, SECOND, Duration, Size
+from sink_job.api.registry_section import RegistrySpec
 from sink_job.api.reserved_properties import redacted
+from sink_job.api.schema_section import SchemaSpec
+from sink_job.api.secret_refs import SecretKey, SecretRef
 
 _SAFE_INTEGER = 2**53 - 1
-
-
-class SecretRef(SpecModel):
-    """A reference to a secret: a Kubernetes Secret, or on a laptop a directory (`--secret name=dir`)."""
-
-    secret: Annotated[ObjectName, description(example="s3-keys")]
-    """Name of the secret."""
-
-
-class SecretKey(SecretRef):
-    """A reference to one value in a secret."""
-
-    key: Annotated[DataKey, description(example="ca.crt")]
-    """Key in the secret."""
 
 
 class PropertySecret(SecretKey):
@@ -113,33 +106,76 @@ class FormatSpec(SpecModel):
     converter: Annotated[ConverterType, description(key="value.converter")] = ConverterType.JSON
     """Converter of record values."""
     key_converter: Annotated[ConverterType | None, description(key="key.converter")] = None
-    """Converter of record keys. By default, keys are not read."""
+    """Converter of record keys. Required if paths or times use $key. Otherwise it needs envelope: keys are not read
+    without it. An envelope without it has the bytes of keys."""
     output: Annotated[OutputFormat, description(key="format.class")] = OutputFormat.JSON
-    """Format of objects: JSON lines, or bytes with a separator."""
-    compression: Annotated[CompressionCodec, description(key="s3.compression.type, avro.codec, parquet.codec")] = (
-        CompressionCodec.NONE
+    """Format of objects: JSON lines, bytes with a separator, Avro object container files, or Parquet. Avro and Parquet
+    need records with schemas."""
+    compression: Annotated[CompressionCodec, description(key="s3.compression.type, avro.codec, parquet.codec")] = Field(
+        default_factory=default_compression
     )
-    """Compression codec of objects."""
+    """Compression codec of objects: None, Gzip or Zstd for Json and Bytes; None, Deflate, Snappy, Zstd or Bzip2 for
+    Avro; None, Snappy, Gzip, Zstd, Lz4 or Brotli for Parquet. Default: Snappy for Parquet, else None."""
     gzip_level: Annotated[StrictInt, description(key="s3.compression.level", ge=0, le=3)] = 2
-    """Compression level of Gzip in ISA-L's levels, from 0 (fastest) to 3 (smallest objects)."""
+    """Compression level of Gzip, and of Deflate in Avro, in ISA-L's levels, from 0 (fastest) to 3 (smallest objects).
+    Gzip in Parquet has a fixed level."""
+    zstd_level: Annotated[StrictInt, description(ge=1, le=19)] = 3
+    """Compression level of Zstd, from 1 (fastest) to 19 (smallest objects)."""
     bytes_separator: Annotated[str, description(key="format.bytearray.separator", max_length=64)] = "\n"
     """Text after every record if output is Bytes. Default: a newline. May be empty."""
     bytes_extension: Annotated[Extension, description(key="format.bytearray.extension")] = ".bin"
     """File extension of objects if output is Bytes."""
+    registry: RegistrySpec | None = None
+    """The schema registry of the records. Required by the converters Avro, Protobuf and JsonSchema, except with
+    schema."""
+    unframed_schema: Annotated[SchemaSpec | None, description(alias="schema")] = None
+    """The schema of values without framing, for the converters Avro, Protobuf and JsonSchema, instead of a registry;
+    and for the converter Json if output is Avro or Parquet."""
+    inference: SchemaInference = SchemaInference.NONE
+    """Once, for the converter Json and the outputs Avro and Parquet, instead of schema: infer the schema from the first
+    records of each topic, and keep it for ever."""
+    unknown_fields: UnknownFields = UnknownFields.FAIL
+    """Properties of a JSON value that its schema lacks, if output is Avro or Parquet: Fail rejects the record, Drop
+    drops and counts them, Json writes them as JSON into the column _unknown."""
+    decimals: Annotated[DecimalFormat, description(key="json.decimal.format")] = DecimalFormat.BASE64
+    """Form of decimals in Json, for Avro, Protobuf and JsonEnvelope: Base64 of their unscaled bytes, or Numeric."""
+    timestamps: TimestampFormat = TimestampFormat.NUMBER
+    """Form of dates, times and timestamps in Json, for Avro, Protobuf and JsonEnvelope, and of the timestamp in an
+    envelope: Number of days or milliseconds, or Iso (ISO 8601)."""
+    logical_types: LogicalTypes = LogicalTypes.ALL
+    """Logical types of Avro in Avro and Parquet: All of them, or AsConnector: those of Kafka Connect, others as plain
+    long or string."""
+    connect_names: Annotated[StrictBool, description(key="connect.meta.data")] = False
+    """Write connect.name, connect.version and the like into the schema of Avro objects."""
+    row_group: Annotated[int, Size(minimum=MI, maximum=512 * MI)] = 64 * MI
+    """Size of a row group if output is Parquet: it ends at the first record at which its records, as Avro, reach this
+    size, or their columns 1.5 times as much. Each task needs memory for one row group."""
+    avro_block: Annotated[int, Size(minimum=1024, maximum=64 * MI)] = MI
+    """Size of a block if output is Avro: it ends at the first record at which its records reach this size, before
+    compression."""
+    dictionary: StrictBool = True
+    """Use dictionary pages if output is Parquet. Enums always have them."""
     envelope: StrictBool = False
-    """Write key, headers, timestamp, topic, partition and offset together with the value, in the same object."""
+    """Write key, headers, timestamp, timestampType, topic, partition and offset beside the value, in the same object,
+    for the outputs Json, Avro and Parquet."""
+
+    @property
+    def key_output(self) -> OutputFormat:
+        """The format of keys: that of the object that contains them; otherwise they are read for paths only."""
+        return self.output if self.envelope else OutputFormat.BYTES
 
 
 class PartitionerSpec(SpecModel):
     """How a record is assigned to a directory (path) in S3."""
 
     type: Annotated[PartitionerType, description(key="partitioner.class")] = PartitionerType.DEFAULT
-    """Source of a record's path: its Kafka partition, fields of its value, its time, or fields and time."""
+    """Source of a record's path: its Kafka partition, its fields, its time, or fields and time."""
     fields: Annotated[
         list[FieldPath] | None,
         description(key="partition.field.name", example=["carrier", "origin.country"], min_length=1, max_length=32),
     ] = None
-    """Fields of the value for the types Field and FieldAndTime. Use dots for nested fields."""
+    """Fields for the types Field and FieldAndTime: of the value (use dots for nested fields), $key, $key.<field>,
+    $header.<name>, $topic, $partition. $value.<field> is a field of the value whose name begins with $."""
     duration: Annotated[
         Annotated[int, Duration(minimum=1)] | None, description(key="partition.duration.ms", example="1h")
     ] = None
@@ -155,13 +191,15 @@ class PartitionerSpec(SpecModel):
     timestamp_extractor: Annotated[TimestampExtractor, description(key="timestamp.extractor")] = (
         TimestampExtractor.WALLCLOCK
     )
-    """Source of a record's time: the wall clock of its round, its Kafka timestamp, or a field of its value."""
+    """Source of a record's time: the wall clock of its round, its Kafka timestamp, or a field."""
     timestamp_field: Annotated[FieldPath, description(key="timestamp.field")] = "timestamp"
-    """Field of the value with the record's time, for RecordField. Use dots for a nested field."""
+    """Field with the record's time, for RecordField: of the value (use dots for a nested field), $header.<name>, $key
+    or $key.<field>."""
     schema_name: Annotated[SchemaNamePosition, description(key="s3.schema.partition.affix.type")] = (
         SchemaNamePosition.NONE
     )
-    """Add an element schema_name=<name> before or after the path."""
+    """Add an element schema_name=<name> before or after the path, with the name of the record's schema; null for a
+    record without a schema, or with a schema without a name."""
 
 
 class RotationSpec(SpecModel):
@@ -223,9 +261,9 @@ class S3Spec(KeySettings):
     """Region of the bucket. Default: the region of the environment."""
     endpoint: Annotated[Endpoint | None, description(key="store.url", example="https://minio.example.com:9000")] = None
     """URL of an S3-compatible store. Default: AWS. http:// needs insecure: true, except on loopback."""
-    path_style: Annotated[StrictBool, description(key="s3.path.style.access.enabled")] = False
+    path_style: Annotated[StrictBool, description(key="s3.path.style.access.enabled", operator_default=True)] = False
     """Put the bucket into the path of URLs instead of the host name."""
-    insecure: StrictBool = False
+    insecure: Annotated[StrictBool, description(operator_default=True)] = False
     """Allow an endpoint without TLS. Data and signatures are then not encrypted."""
     credentials: Annotated[
         SecretRef | None, description(key="aws.access.key.id, aws.secret.access.key", example={"secret": "s3-keys"})

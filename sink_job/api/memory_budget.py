@@ -11,7 +11,11 @@ The memory of a task (`task`) holds:
 - data of open objects until a part is full, at most `budget` bytes; the rest spills to local disk (P7);
 - the part buffers of running uploads (`part_buffers`);
 - one more part during its assembly;
-- Arrow batches with their encoded copy (BATCHES).
+- Arrow batches with their encoded copy (BATCHES);
+- the block that is being encoded (`encoding`): one row group or Avro block, whatever the number of open objects.
+
+A task gets part buffers above PARTS_IN_FLIGHT from the headroom alone, so its budget holds what the operator has sized
+the memory for.
 
 Spilling makes any number of open objects fit. A part must be in memory for its upload. A part size that does not fit is
 therefore rejected at the start; otherwise the kernel would kill the process later.
@@ -23,7 +27,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sink_job.api.enums import OutputFormat
 from sink_job.api.errors import ConfigurationError
+from sink_job.api.job_sections import FormatSpec
 from sink_job.api.quantities import MI, format_size
 
 HEAP = 512 * MI
@@ -40,6 +46,21 @@ MIN_TASK_MEMORY = 16 * MI
 MAX_PART_BUFFERS = 6
 """Maximum number of concurrent part uploads of one task. More do not increase the throughput of one server."""
 
+PARTS_IN_FLIGHT = 3
+"""Part buffers of one task that the operator sizes memory for. More of them use its headroom alone."""
+HEADROOM = (23, 20)
+"""Ratio of the memory that the operator gives to the required memory."""
+
+PER_ROW_GROUP = 5
+"""Memory to encode a row group, in multiples of spec.format.rowGroup: rows, columns and encoded pages. Measured by
+bench/encoding_memory.py."""
+PER_INDEX = 11
+"""Memory to write the footer of a Parquet object, in multiples of the bytes of the indexes of its row groups. Measured
+by bench/footers.py."""
+MIN_INDEX = 4 * MI
+PER_AVRO_BLOCK = 9
+"""Memory to encode an Avro block, in multiples of spec.format.avroBlock."""
+
 MIN_EXECUTOR_OVERHEAD = 384 * MI
 
 MAX_CORES = 4
@@ -55,38 +76,64 @@ class MemoryBudget(NamedTuple):
     part_buffers: int
 
 
-def divide(total: int, *, cores: int, part_size: int) -> MemoryBudget:
+def divide(total: int, *, cores: int, part_size: int, encoding: int = 0) -> MemoryBudget:
     """Divides `total` bytes for a process tree with `cores` concurrent tasks.
 
-    Part buffers take a third of the memory of a task: at least one part, and at most MAX_PART_BUFFERS. The rest is the
-    budget. Raises ConfigurationError, with the required memory, if a part does not fit.
+    Part buffers take a third of the memory of a task: at least one part, and at most MAX_PART_BUFFERS. They leave the
+    bytes that the operator has sized the memory for (`sized_budget`). The rest is the budget.
+
+    Raises ConfigurationError, with the required memory, if a part does not fit.
     """
     heap = heap_of(cores)
-    task_memory = (total - beside_tasks(cores)) // cores
-    required = min_total(cores=cores, part_size=part_size)
+    task_memory = (total - beside_tasks(cores)) // cores - encoding
+    required = min_total(cores=cores, part_size=part_size, encoding=encoding)
     if total < required:
         raise ConfigurationError(
             f"memory: {_mi(total)} is too little for {cores} concurrent task{'s' if cores > 1 else ''} with "
-            f"spec.s3.partSize {format_size(part_size)}: {_mi(required)} are required. Increase the memory (--memory, "
-            "or spec.executor.memory.max), run fewer tasks (--cores), or decrease spec.s3.partSize"
+            f"spec.s3.partSize {format_size(part_size)}{_and(encoding)}: {_mi(required)} are required. Increase the "
+            "memory (--memory, or spec.executor.memory.max), run fewer tasks (--cores), or decrease spec.s3.partSize"
+            f"{' or spec.format.rowGroup' if encoding else ''}"
         )
-    fitting = (task_memory - BATCHES - MIN_TASK_MEMORY) // part_size - 1
+    kept = max(MIN_TASK_MEMORY, sized_budget(total, cores=cores, part_size=part_size, encoding=encoding))
+    fitting = (task_memory - BATCHES - kept) // part_size - 1
     part_buffers = max(1, min(MAX_PART_BUFFERS, task_memory // 3 // part_size, fitting))
     return MemoryBudget(total, heap, task_memory - (part_buffers + 1) * part_size - BATCHES, part_buffers)
 
 
-def min_total(*, cores: int, part_size: int) -> int:
+def sized_budget(total: int, *, cores: int, part_size: int, encoding: int = 0) -> int:
+    """The bytes that each task may hold without spilling if `total` is the memory that the operator recommends.
+
+    Negative if `total` is less than it ever recommends.
+    """
+    required = total * HEADROOM[1] // HEADROOM[0]
+    return (required - beside_tasks(cores)) // cores - BATCHES - (PARTS_IN_FLIGHT + 1) * part_size - encoding
+
+
+def min_total(*, cores: int, part_size: int, encoding: int = 0) -> int:
     """The minimum memory for `cores` concurrent tasks, in bytes."""
-    return beside_tasks(cores) + cores * (2 * part_size + BATCHES + MIN_TASK_MEMORY)
+    return beside_tasks(cores) + cores * (2 * part_size + BATCHES + MIN_TASK_MEMORY + encoding)
 
 
-def default_total(*, cores: int, part_size: int, least: int, most: int) -> int:
+def default_total(*, cores: int, part_size: int, least: int, most: int, encoding: int = 0) -> int:
     """The memory of a run without `--memory`, in bytes: TASK for each task, more for large parts.
 
     The result is at least `least`, and at most `most` bytes.
     """
-    required = max(beside_tasks(cores) + cores * TASK, min_total(cores=cores, part_size=part_size), least)
-    return min(required, most)
+    minimum = min_total(cores=cores, part_size=part_size, encoding=encoding)
+    return min(max(beside_tasks(cores) + cores * (TASK + encoding), minimum, least), most)
+
+
+def encoding_memory(settings: FormatSpec) -> int:
+    """The bytes that a task needs to encode one block or the footer of a container; 0 for other outputs."""
+    if settings.output is OutputFormat.PARQUET:
+        return max(PER_ROW_GROUP * settings.row_group, PER_INDEX * max_index(settings))
+    return PER_AVRO_BLOCK * settings.avro_block if settings.output is OutputFormat.AVRO else 0
+
+
+def max_index(settings: FormatSpec) -> int:
+    """The bytes of the indexes of row groups at which a Parquet object is closed: for its footer a task has the memory
+    of a row group. A column of a row group takes about 140 bytes."""
+    return max(2 * settings.row_group // 5, MIN_INDEX)
 
 
 def heap_of(cores: int) -> int:
@@ -107,6 +154,10 @@ def heap_beside_executors(total: int | None) -> int:
 def beside_tasks(cores: int) -> int:
     """The memory of everything except tasks, in bytes."""
     return heap_of(cores) + JVM_BESIDE_HEAP + DRIVER + cores * WORKER
+
+
+def _and(encoding: int) -> str:
+    return f" and {_mi(encoding)} to encode a row group or block" if encoding else ""
 
 
 def _mi(size: int) -> str:

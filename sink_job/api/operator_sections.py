@@ -5,7 +5,7 @@ The job validates these sections, because `s3sink run` accepts the same manifest
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import Field, StrictInt
 
@@ -20,16 +20,24 @@ PodTemplate = Annotated[
     dict[str, Any] | None, Field(repr=False, json_schema_extra={"x-kubernetes-preserve-unknown-fields": True})
 ]
 
+MIN_EXECUTOR_MEMORY: Final = 512 * MI
+"""Smallest memory of an executor and of a driver, in bytes."""
+MAX_CORES: Final = 256
+"""Most cores of an executor and of a driver."""
+
+ExecutorMemory = Annotated[int, Size(minimum=MIN_EXECUTOR_MEMORY)]
+"""Memory of an executor in bytes."""
+
 
 class MemorySpec(SpecModel):
     """Memory sizing of executors."""
 
-    mode: MemoryMode = MemoryMode.AUTO
-    """Disabled: executors get max. Recommend: executors get max, and the status shows the recommended memory. Auto: the
-    operator resizes executors to the recommended memory."""
-    min: Annotated[int, Size(minimum=512 * MI)] = 512 * MI
+    mode: Annotated[MemoryMode, description(operator_default=True)] = MemoryMode.AUTO
+    """Disabled: executors get max. Recommend: executors keep their initial memory, within min and max, and the status
+    shows the recommended memory. Auto: the operator resizes executors to the recommended memory."""
+    min: Annotated[ExecutorMemory, description(operator_default=True)] = MIN_EXECUTOR_MEMORY
     """Minimum memory of an executor, for all of its processes together."""
-    max: Annotated[int, Size(minimum=512 * MI)] = 8 * GI
+    max: Annotated[ExecutorMemory, description(operator_default=True)] = 8 * GI
     """Maximum memory of an executor, for all of its processes together."""
 
 
@@ -40,7 +48,7 @@ class ExecutorSpec(SpecModel):
     """Cluster: executors run in their own pods. Local: everything runs in the driver pod, for small topics."""
     instances: Annotated[StrictInt, description(ge=1, le=10000)] = 1
     """Number of executor pods. Has no effect in Local mode."""
-    cores: Annotated[StrictInt, description(ge=1, le=256)] = 1
+    cores: Annotated[StrictInt, description(ge=1, le=MAX_CORES, operator_default=True)] = 1
     """Number of concurrent tasks of an executor."""
     memory: MemorySpec = MemorySpec()
     """Memory sizing of executors."""
@@ -52,9 +60,9 @@ class ExecutorSpec(SpecModel):
 class DriverSpec(SpecModel):
     """The process that plans, records and publishes."""
 
-    cores: Annotated[StrictInt, description(ge=1, le=256)] = 1
+    cores: Annotated[StrictInt, description(ge=1, le=MAX_CORES, operator_default=True)] = 1
     """CPUs of the driver."""
-    memory: Annotated[Annotated[int, Size(minimum=512 * MI)] | None, description(example="2Gi")] = None
+    memory: Annotated[ExecutorMemory | None, description(example="2Gi")] = None
     """Memory of the driver. Default: computed from the number of topic-partitions."""
     pod_template: PodTemplate = None
     """Pod template of the driver and of operation pods. Memory is set by the operator. Default of the CPU request of

@@ -30,6 +30,7 @@ _CONNECT: Final = (
 _CONNECT_PROPERTIES: Final = re.compile(r"^\s*connector\.class\s*=", re.MULTILINE)
 _KIND: Final = re.compile(r"\bkind[\"']?\s*:", re.ASCII)
 
+_NO_DEFAULT: Final = "default_factory_not_called"  # pydantic, for a default that depends on an invalid value
 _PASSES: Final = 6  # each pass reaches one section deeper; the deepest field has four parent sections
 
 
@@ -96,7 +97,7 @@ def _read(document: dict[str, Any], model: type[Sink]) -> tuple[Sink | None, lis
         try:
             return model.model_validate(rest, context=MANIFEST, by_alias=True, by_name=False), errors
         except ValidationError as error:
-            details = error.errors(include_url=False)
+            details = [each for each in error.errors(include_url=False) if each["type"] != _NO_DEFAULT]
             if attempt == 0:
                 errors = [of_pydantic(each, model) for each in details]
                 rest = copy.deepcopy(document)

@@ -95,6 +95,9 @@ class Totals(ReportModel):
     uploaded_bytes: Annotated[Count, Field(description="Bytes of those parts.")] = 0
     ignored: Annotated[Count, Field(description="Records without value, ignored by onNullValue.")] = 0
     dropped: Annotated[Count, Field(description="Invalid records, dropped by tolerance: All.")] = 0
+    dropped_properties: Annotated[
+        Count, Field(description="Properties that the schema of their value lacks, dropped by unknownFields: Drop.")
+    ] = 0
     lost: Annotated[
         Count, Field(description="Offsets deleted in Kafka before they were in S3 (onDataLoss: Continue).")
     ] = 0
@@ -260,6 +263,10 @@ class Report(ReportModel):
     executor_denial: Annotated[
         str | None,
         Field(max_length=1024, description="Why the driver may not create executors; none: it may."),
+    ] = None
+    executor_rejection: Annotated[
+        str | None,
+        Field(max_length=1024, description="Why the API server rejects executor pods; none: it does not."),
     ] = None
     published: Annotated[bool, Field(description="The driver published all open objects before it ended.")] = False
     failure: Failure | None = None

@@ -27,6 +27,7 @@ from sink_job.api.enums import (
     PartitionerType,
     RotationScope,
     SchemaCompatibility,
+    SchemaInference,
     SchemaNamePosition,
     StartingOffsets,
     TimestampExtractor,
@@ -43,11 +44,12 @@ from sink_job.api.job_sections import (
     RotationSpec,
     RoundsSpec,
     S3Spec,
-    SecretKey,
-    SecretRef,
 )
 from sink_job.api.operator_sections import DriverSpec, ExecutorSpec, LocalRef, OffsetsSpec, ServiceAccountSpec
+from sink_job.api.registry_section import FramingSettings
 from sink_job.api.reserved_properties import redacted
+from sink_job.api.schema_section import UnframedSettings, unframed_settings
+from sink_job.api.secret_refs import SecretKey, SecretRef
 
 __all__ = [
     "CompressionCodec",
@@ -105,8 +107,9 @@ class Spec(SpecModel):
     schema_compatibility: Annotated[SchemaCompatibility, description(key="schema.compatibility")] = (
         SchemaCompatibility.NONE
     )
-    """Handling of a record with a schema that differs from the schema of its object: close the object, or project the
-    record."""
+    """Handling of a record with another schema than the open object of its path. None: close the open objects.
+    Separate: a path has one open object for each schema. Backward, Full: close for a newer version, project records of
+    older ones to the object's schema. Forward: close for an older version, project records of newer ones."""
     s3: S3Spec
     """The bucket and the connection to S3."""
     errors: ErrorsSpec = ErrorsSpec()
@@ -161,13 +164,29 @@ class Spec(SpecModel):
 
 
 class ObjectSettings(SpecModel):
-    """The settings that determine bytes and keys of objects. The ledger stores them with each open object (P8)."""
+    """The settings that determine bytes and keys of objects. The ledger stores them with each open object (P8).
+
+    `framing` is the part of `format.registry` that does, and `unframed` that of `format.schema` or `format.inference`.
+    Both sections are None here: a change of the connection closes no object, and the ledger has the text of the schema
+    once.
+
+    `library` is the library that determines the bytes, with its version, such as `zstd 1.5.7`. It is set in the
+    settings of a claim only, by the driver process. None: the settings alone determine the bytes.
+    """
 
     format: FormatSpec = FormatSpec()
     partitioner: PartitionerSpec = PartitionerSpec()
     rotation: RotationSpec = RotationSpec()
     s3: KeySettings = KeySettings()
     schema_compatibility: SchemaCompatibility = SchemaCompatibility.NONE
+    framing: FramingSettings | None = None
+    unframed: UnframedSettings | None = None
+    library: str | None = None
+
+    @property
+    def has_schemas(self) -> bool:
+        """True if the values have schemas."""
+        return self.format.converter.has_schemas or self.unframed is not None
 
 
 class Metadata(SpecModel):
@@ -217,12 +236,23 @@ class Sink(SpecModel):
         """The settings that determine bytes and keys of objects."""
         spec = self.spec
         return ObjectSettings(
-            format=spec.format,
+            format=spec.format.model_copy(update={"registry": None, "unframed_schema": None}),
             partitioner=spec.partitioner,
             rotation=spec.rotation,
             s3=KeySettings(**{name: getattr(spec.s3, name) for name in KeySettings.model_fields}),
             schema_compatibility=spec.schema_compatibility,
+            framing=None if spec.format.registry is None else spec.format.registry.framing(),
+            unframed=unframed_settings(
+                spec.format.converter, spec.format.unframed_schema, infers=spec.format.inference is SchemaInference.ONCE
+            ),
         )
+
+    def with_schema_text(self, text: str) -> Sink:
+        """The sink with the text of the schema in its ConfigMap."""
+        assert self.spec.format.unframed_schema is not None
+        schema = self.spec.format.unframed_schema.model_copy(update={"text": text, "config_map": None, "key": None})
+        settings = self.spec.format.model_copy(update={"unframed_schema": schema})
+        return self.model_copy(update={"spec": self.spec.model_copy(update={"format": settings})})
 
     def reason_not_to_run(self) -> str | None:
         """The reason why a valid manifest must not run; None if it may run."""

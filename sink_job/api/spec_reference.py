@@ -66,8 +66,21 @@ _RULES: Final = """\
   that the sink manages are rejected, for example `group.id`, `auto.offset.reset`, deserializers and fetch sizes. The
   message names the field to use instead. The same rule applies to `sparkConf`. Passwords, keys and logins with a
   password are allowed in `propertySecrets` only.
-- `partitioner.fields` and `timestampExtractor: RecordField` need a converter that parses fields. `Text` and `Bytes` do
-  not parse fields.
+- `partitioner.fields` and `timestampExtractor: RecordField` with fields of the value need a converter that parses
+  fields. `Text` and `Bytes` do not parse fields.
+- `$key` and `$key.<field>` in `partitioner.fields` and `timestampField` need `format.keyConverter`. `Text` has `$key`
+  only, `Bytes` neither. Without them `keyConverter` needs `format.envelope`. Two fields must not have the same name in
+  paths.
+- `format.output: Avro` and `Parquet` need records with schemas: `format.converter` is `Avro`, `Protobuf` or
+  `JsonSchema` with `format.registry` or `format.schema`, or `JsonEnvelope`, or `Json` with `format.schema` or
+  `inference: Once`.
+- `format.schema` and `inference: Once` exclude each other. With one of them `schemaCompatibility` must be `None`.
+  `inference`, and `schema` with the converter `Json`, need the output `Avro` or `Parquet`. So do the values `Drop` and
+  `Json` of `unknownFields`, which also need the converter `Json` or `JsonSchema`.
+- `format.compression` is one of the codecs that the output has.
+- `format.envelope` cannot be used with the output `Bytes`. With the outputs `Avro` and `Parquet` it needs a
+  `format.keyConverter` with schemas, `Text`, `Bytes`, or none; with one that has schemas, `schemaCompatibility` must be
+  `None` or `Separate`.
 - `rotation`: set at least one of `flushSize`, `interval`, `scheduleInterval` and `maxBytes`.
 - `rotation.interval` needs a time partitioner: `Time`, `Hourly`, `Daily` or `FieldAndTime`.
 - `rotation.scheduleInterval` and every time partitioner need `partitioner.timezone`.

@@ -7,13 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from sink_job.api.enums import (
-    CompressionCodec,
-    ConverterType,
     OnExisting,
     OnNullValue,
-    OutputFormat,
-    SchemaCompatibility,
-    SchemaNamePosition,
 )
 from sink_job.api.field_errors import FieldError, Path
 
@@ -21,19 +16,12 @@ if TYPE_CHECKING:
     from sink_job.api.spec import Spec
 
 CHOICES: Final[Mapping[Path, Collection[StrEnum]]] = {
-    ("spec", "format", "converter"): (ConverterType.JSON, ConverterType.TEXT, ConverterType.BYTES),
-    ("spec", "format", "output"): (OutputFormat.JSON, OutputFormat.BYTES),
-    ("spec", "format", "compression"): (CompressionCodec.NONE, CompressionCodec.GZIP),
-    ("spec", "partitioner", "schemaName"): (SchemaNamePosition.NONE,),
-    ("spec", "schemaCompatibility"): (SchemaCompatibility.NONE,),
     ("spec", "errors", "onNullValue"): (OnNullValue.FAIL, OnNullValue.IGNORE),
     ("spec", "offsets", "reset", "onExisting"): (OnExisting.FAIL, OnExisting.NEW_PREFIX),
 }
 """The supported values of fields with unsupported values."""
 
 ABSENT: Final[Mapping[Path, str]] = {
-    ("spec", "format", "keyConverter"): "remove it; keys are not read",
-    ("spec", "format", "envelope"): "remove it",
     ("spec", "errors", "deadLetterTopic"): "remove it; tolerance: All drops and counts such records",
 }
 """The unsupported fields, each with the action to take."""

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sink_job.api.errors import InvalidSpec, SecretNotFound, SinkError
+from sink_job.api.errors import ConfigMapNotFound, InvalidSpec, SecretNotFound, SinkError
+from sink_job.api.owner import OwnerIdentity
 from sink_job.driver.secret_registry import SECRETS, secrets_of
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from sink_job.ledger.session import LedgerAccess
 
 SECRETS_DIR = "S3SINK_SECRETS_DIR"
+CONFIG_MAPS_DIR = "S3SINK_CONFIG_MAPS_DIR"
 OUTPUT_HELP = "output format (default: table)"
 LOG_HELP = "log format (default: text)"
 
@@ -60,10 +62,66 @@ def add_sink(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     )
 
 
+def add_config_maps(parser: argparse.ArgumentParser) -> None:
+    """Adds the argument for ConfigMaps."""
+    parser.add_argument(
+        "--config-map",
+        metavar="NAME=DIR",
+        action="append",
+        default=[],
+        type=_secret,
+        dest="config_maps",
+        help="directory of a ConfigMap (spec.format.schema), with one file for each key; repeatable. "
+        f"${CONFIG_MAPS_DIR} is a directory with one subdirectory for each ConfigMap",
+    )
+
+
+def with_schema(args: argparse.Namespace, sink: Sink, environ: Mapping[str, str] | None = None) -> Sink:
+    """The sink with the text of the schema that `spec.format.schema` takes from a ConfigMap. `--config-map` takes
+    precedence over `$S3SINK_CONFIG_MAPS_DIR`.
+
+    Raises ConfigMapNotFound.
+    """
+    schema, environ = sink.spec.format.unframed_schema, os.environ if environ is None else environ
+    if schema is None or schema.config_map is None:
+        return sink
+    found: dict[str, Path] = dict(args.config_maps)
+    if root := environ.get(CONFIG_MAPS_DIR):
+        found = {schema.config_map: Path(root) / schema.config_map} | found
+    here = f"spec.format.schema: the key {schema.key} of the ConfigMap {schema.config_map}"
+    if schema.config_map not in found:
+        raise ConfigMapNotFound(f"{here} was not found: use --config-map {schema.config_map}=DIRECTORY")
+    file = found[schema.config_map] / str(schema.key)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        what = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigMapNotFound(f"{here} cannot be read: {file}: {what}") from None
+    return sink.with_schema_text(text)
+
+
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments for the format of results and logs."""
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help=OUTPUT_HELP)
     parser.add_argument("--log", choices=("text", "json"), default="text", help=LOG_HELP)
+
+
+def add_take_over_from(parser: argparse.ArgumentParser) -> None:
+    """Adds the argument for a previous owner, as `OwnerIdentity`."""
+    parser.add_argument(
+        "--take-over-from",
+        metavar="OWNER",
+        type=_owner,
+        help="take over what this sink owned, after fencing it: cluster/namespace/name/sinkId, as in the error "
+        "OwnershipConflict",
+    )
+
+
+def _owner(text: str) -> OwnerIdentity:
+    try:
+        return OwnerIdentity.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _secret(text: str) -> tuple[str, Path]:
@@ -105,24 +163,43 @@ def secret_dirs(args: argparse.Namespace, sink: Sink, environ: Mapping[str, str]
     return found
 
 
-def open_ledger_access(sink: Sink, secrets: Mapping[str, Path]) -> LedgerAccess:
-    """Connects to the bucket. Raises the errors of `connect` and `check_access`."""
+def open_ledger_access(
+    sink: Sink, secrets: Mapping[str, Path], *, take_over_from: OwnerIdentity | None = None
+) -> LedgerAccess:
+    """Connects to the bucket. `take_over_from`: the owner that the sink replaces. Raises the errors of `connect` and
+    `check_access`."""
     from sink_job.driver.machine import owner_of
-    from sink_job.ledger.ownership import ledger_root
+    from sink_job.ledger.handover import Handover
+    from sink_job.ledger.ownership import Owner, ledger_root
     from sink_job.ledger.session import LedgerAccess
     from sink_job.s3 import S3Settings, connect
 
     names = sink.spec.s3
     s3 = connect(S3Settings.of(names, secrets))
     s3.check_access()
+    root, attempt = ledger_root(names.topics_dir, sink.sink_id), uuid.uuid4().hex
+    succession = Handover(
+        s3=s3,
+        topics_dir=names.topics_dir,
+        root=root,
+        attempt=attempt,
+        clock=_now,
+        store_clock=s3.clock_ms,
+        predecessor=None if take_over_from is None else Owner(*take_over_from),
+    )
     return LedgerAccess(
         s3=s3,
-        root=ledger_root(names.topics_dir, sink.sink_id),
+        root=root,
         owner=owner_of(sink, os.environ),
-        attempt=uuid.uuid4().hex,
-        clock=lambda: time.time_ns() // 1_000_000,
+        attempt=attempt,
+        clock=_now,
         store_clock=s3.clock_ms,
+        succession=succession,
     )
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def report_failure(error: BaseException, *, debug: bool = False, as_json: bool = False) -> int:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from sink_job.cli.common import EXIT_CODES, add_output, add_sink, open_ledger_access, read_sink, secret_dirs
+from sink_job.cli.common import (
+    EXIT_CODES,
+    add_output,
+    add_sink,
+    add_take_over_from,
+    open_ledger_access,
+    read_sink,
+    secret_dirs,
+)
 
 if TYPE_CHECKING:
     from sink_job.maintenance.discard_open import DiscardReport
@@ -30,6 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_sink(parser)
+    add_take_over_from(parser)
     add_output(parser)
 
 
@@ -44,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     from sink_job.maintenance.discard_open import discard_open
 
     logs.set_up(args.log)
-    found = discard_open(open_ledger_access(sink, secrets))
+    found = discard_open(open_ledger_access(sink, secrets, take_over_from=args.take_over_from))
     text = as_text(sink.sink_id, found)
     termination_message.write(text.splitlines()[0])
     print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode() if args.output == "json" else text)

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 from sink_job.api.enums import OnExisting, ResetTo
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.timestamps import parse_timestamp
-from sink_job.cli.common import EXIT_CODES, add_output, add_sink, open_ledger_access, read_sink, secret_dirs
+from sink_job.cli.common import (
+    EXIT_CODES,
+    add_config_maps,
+    add_output,
+    add_sink,
+    add_take_over_from,
+    open_ledger_access,
+    read_sink,
+    secret_dirs,
+    with_schema,
+)
 
 if TYPE_CHECKING:
     from sink_job.api.operator_sections import OffsetResetSpec
@@ -65,6 +75,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--nonce", metavar="TEXT", help="name of this request; the same name again completes the earlier request"
     )
+    add_config_maps(parser)
+    add_take_over_from(parser)
     add_output(parser)
 
 
@@ -73,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
     sink = read_sink(args.manifest)
     sink, request = _requested(sink, args)
     secrets = secret_dirs(args, sink)
+    sink = with_schema(args, sink)
 
     from sink_job.driver import logs, termination_message
     from sink_job.driver.standalone_admin import admin
@@ -80,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     from sink_job.maintenance.offset_reset import OffsetResetter
 
     logs.set_up(args.log)
-    access = open_ledger_access(sink, secrets)
+    access = open_ledger_access(sink, secrets, take_over_from=args.take_over_from)
     with admin(KafkaProperties.of(sink.spec.kafka, secrets)) as kafka:
         report = OffsetResetter(sink, access, kafka, request).run()
     termination_message.write(report.termination_message())

@@ -6,9 +6,17 @@ import argparse
 from pathlib import Path
 
 from sink_job.api.errors import InvalidSpec
-from sink_job.api.owner import OwnerIdentity
 from sink_job.api.quantities import parse_size
-from sink_job.cli.common import EXIT_CODES, LOG_HELP, add_sink, read_sink, secret_dirs
+from sink_job.cli.common import (
+    EXIT_CODES,
+    LOG_HELP,
+    add_config_maps,
+    add_sink,
+    add_take_over_from,
+    read_sink,
+    secret_dirs,
+    with_schema,
+)
 
 HTTP_HOST = "127.0.0.1"
 
@@ -30,6 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_sink(parser)
+    add_config_maps(parser)
     _add_stop_condition(parser)
     parser.add_argument(
         "--cores", metavar="N", type=_count, help="number of concurrent tasks (default: number of CPUs, at most 4)"
@@ -76,13 +85,7 @@ def _add_stop_condition(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--take-over", action="store_true", help="take ownership of the ledger and the topics from another sink"
     )
-    parser.add_argument(
-        "--take-over-from",
-        metavar="OWNER",
-        type=_owner,
-        help="take over what this sink owned, after fencing it: cluster/namespace/name/sinkId, as in the error "
-        "OwnershipConflict",
-    )
+    add_take_over_from(parser)
     parser.add_argument(
         "--start-new-ledger",
         action="store_true",
@@ -96,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
     if reason := sink.reason_not_to_run():
         raise InvalidSpec([f"{reason} (the operator handles this field; remove it for s3sink run)"])
     secrets = secret_dirs(args, sink)
+    sink = with_schema(args, sink)
 
     from sink_job.driver.signals import StopSignals
 
@@ -133,13 +137,6 @@ def _address(text: str) -> tuple[str, int]:
     if not port.isdecimal() or int(port) > 65_535:
         raise argparse.ArgumentTypeError(f"{text!r} is not [HOST:]PORT")
     return host.strip("[]") or HTTP_HOST, int(port)
-
-
-def _owner(text: str) -> OwnerIdentity:
-    try:
-        return OwnerIdentity.parse(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _size(text: str) -> int:

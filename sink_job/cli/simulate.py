@@ -20,9 +20,11 @@ from sink_job.api.errors import InvalidSpec
 from sink_job.api.field_types import check_topic
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.cli.common import EXIT_CODES, add_sink, read_sink
+from sink_job.simulate.record_schema import SchemaInput
 
 if TYPE_CHECKING:
-    from sink_job.api.spec import Sink
+    from sink_job.api.spec import FormatSpec, Sink
+    from sink_job.schemas.model import RegisteredSchema
     from sink_job.simulate.simulation import Delivered, StepReport
 
 _DESCRIPTION: Final = """\
@@ -39,9 +41,20 @@ FILE contains one step per line, as JSON:
       every round.
       "timestamp" is in milliseconds. Without it, the record has no timestamp.
       "value" is any JSON; the sink receives it as compact JSON. With
-      format.converter Text or Bytes, a JSON string is the value.
+      format.converter Text or Bytes, a JSON string is the value. With Cbor or
+      MessagePack, the sink receives the JSON as an item of that format.
       "value_base64" contains the value as bytes. A record without value, or
       with the value null, is a tombstone.
+      "key" and "key_base64" are the key in the same way, for
+      format.keyConverter. "headers" is an object of names and texts, or a list
+      of {"key": …, "value": …} or {"key": …, "value_base64": …}.
+      "schema" is the schema of the value: {"name": …, "version": …,
+      "fields": [{"name": …, "type": …, "optional": …, "default": …}]}.
+      Types are int8, int16, int32, int64, float32, float64, boolean, string
+      and bytes. spec.schemaCompatibility applies to it. The value is not
+      checked against it. With the outputs Avro and Parquet, a JSON value is
+      checked against the text of format.schema, and not against a schema that
+      would be inferred.
   {"advanceClockMs": 60000}
       advances the clock, which does not move otherwise. The next write
       closes objects that are due.
@@ -57,6 +70,12 @@ _MAX_CLOCK: Final = 253_402_300_799_999  # the end of the year 9999
 _Offset = Annotated[int, msgspec.Meta(ge=0, le=_MAX_INTEGER)]
 
 
+class _Header(msgspec.Struct, forbid_unknown_fields=True):
+    key: str
+    value: str | None = None
+    value_base64: str | None = None
+
+
 class _Record(msgspec.Struct, forbid_unknown_fields=True):
     topic: Annotated[str, msgspec.Meta(min_length=1)]
     partition: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -64,9 +83,10 @@ class _Record(msgspec.Struct, forbid_unknown_fields=True):
     timestamp: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     key: msgspec.Raw = msgspec.Raw()
     key_base64: str | None = None
-    headers: msgspec.Raw = msgspec.Raw()
+    headers: dict[str, str | None] | list[_Header] = []
     value: msgspec.Raw = msgspec.Raw()
     value_base64: str | None = None
+    schema: SchemaInput | None = None
 
 
 class _Step(msgspec.Struct, forbid_unknown_fields=True):
@@ -98,7 +118,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the reports. Raises InvalidSpec for an invalid manifest or step."""
+    """Prints the reports. Raises InvalidSpec for an invalid manifest or step, and ConfigurationError for an invalid
+    schema in the manifest."""
     if args.manifest == args.records == "-":
         raise InvalidSpec(["standard input cannot be both SINK.yaml and the records: use a file for one of them"])
     sink = read_sink(args.manifest)
@@ -121,11 +142,12 @@ def simulate(
     """A report for each write in `lines`. Each line is a step as JSON; blank lines are skipped.
 
     `offsets`: list the offsets of each object. `name`: the name of the source in errors. Raises InvalidSpec for the
-    first invalid line, after the reports of the lines before it.
+    first invalid line, after the reports of the lines before it. Raises ConfigurationError, before the first report, if
+    `spec.format.schema` has an invalid text.
     """
     from sink_job.simulate.simulation import Simulation
 
-    simulation, clock = Simulation(sink, offsets=offsets), clock_start_ms
+    simulation, clock = Simulation(sink, offsets=offsets, schema=_value_schema(sink)), clock_start_ms
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -134,12 +156,23 @@ def simulate(
             if step.write is None:
                 clock = _advanced(clock, step.advance or 0)
                 continue
-            delivered = _delivered(step.write, sink.spec.format.converter, simulation.next_offset)
+            delivered = _delivered(step.write, sink.spec.format, simulation.next_offset)
         except RecursionError:
             raise InvalidSpec([f"{name}, line {number}: is nested too deeply"]) from None
         except ValueError as error:
             raise InvalidSpec([f"{name}, line {number}: {error}"]) from None
         yield simulation.write(delivered, clock)
+
+
+def _value_schema(sink: Sink) -> RegisteredSchema | None:
+    """The schema in the manifest; None if it has none. The text in a ConfigMap is not read. Raises ConfigurationError
+    as the driver does."""
+    unframed = sink.spec.format.unframed_schema
+    if unframed is None or unframed.text is None:
+        return None
+    from sink_job.registry.unframed import unframed_schema
+
+    return unframed_schema(sink.spec.format)
 
 
 def _advanced(clock: int, by: int) -> int:
@@ -174,7 +207,7 @@ def _step(line: bytes) -> _Step:
 
 
 def _delivered(
-    records: list[_Record], converter: ConverterType, next_offset: Callable[[TopicPartition], int]
+    records: list[_Record], converters: FormatSpec, next_offset: Callable[[TopicPartition], int]
 ) -> dict[TopicPartition, list[Delivered]]:
     """The records by topic-partition. Raises ValueError for offsets in the wrong order and for invalid values."""
     from sink_job.simulate.simulation import Delivered
@@ -194,28 +227,63 @@ def _delivered(
             )
         timestamp = -1 if record.timestamp is None else record.timestamp
         try:
-            value = _value(record, converter)
+            value = _content("value", record.value, record.value_base64, converters.converter)
+            key = _content("key", record.key, record.key_base64, converters.key_converter)
+            schema = record.schema.schema() if record.schema else None
+            headers = _headers(record.headers)
         except ValueError as error:
             raise ValueError(f"{tp} offset {record.offset}: {error}") from None
-        previous.append(Delivered(record.offset, timestamp, value))
+        previous.append(Delivered(record.offset, timestamp, value, schema, key, headers))
     return found
 
 
-def _value(record: _Record, converter: ConverterType) -> bytes | None:
-    """The bytes of the value, as in Kafka. Raises ValueError for two values or invalid base64."""
-    value = bytes(record.value)
-    if record.value_base64 is not None:
+def _headers(given: dict[str, str | None] | list[_Header]) -> tuple[tuple[str, bytes | None], ...]:
+    """The names and bytes of headers. Raises ValueError for invalid ones."""
+    if isinstance(given, dict):
+        given = [_Header(name, value) for name, value in given.items()]
+    return tuple((each.key, _header_value(each)) for each in given)
+
+
+def _header_value(header: _Header) -> bytes | None:
+    if header.value_base64 is None:
+        return None if header.value is None else header.value.encode()
+    if header.value is not None:
+        raise ValueError('set either "value" or "value_base64" of a header')
+    return _from_base64("value_base64", header.value_base64)
+
+
+def _from_base64(name: str, text: str) -> bytes:
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except binascii.Error as error:
+        raise ValueError(f'"{name}": {error}') from None
+
+
+def _content(name: str, json: msgspec.Raw, base64: str | None, converter: ConverterType | None) -> bytes | None:
+    """The bytes of a value or key, as in Kafka. Raises ValueError if it is set twice, or for invalid base64."""
+    value = bytes(json)
+    if base64 is not None:
         if value:
-            raise ValueError('set either "value" or "value_base64"')
-        try:
-            return binascii.a2b_base64(record.value_base64, strict_mode=True)
-        except binascii.Error as error:
-            raise ValueError(f'"value_base64": {error}') from None
+            raise ValueError(f'set either "{name}" or "{name}_base64"')
+        return _from_base64(f"{name}_base64", base64)
     if value in (b"", b"null"):
         return None
     if converter in (ConverterType.TEXT, ConverterType.BYTES) and value.startswith(b'"'):
         return msgspec.json.decode(value, type=str).encode()
+    if converter is ConverterType.CBOR:
+        import cbor2
+
+        return cbor2.dumps(msgspec.json.decode(value))
+    if converter is ConverterType.MESSAGE_PACK:
+        return _message_pack(name, msgspec.json.decode(value))
     return msgspec.json.format(value, indent=-1)
+
+
+def _message_pack(name: str, value: object) -> bytes:
+    try:
+        return msgspec.msgpack.encode(value)
+    except OverflowError:
+        raise ValueError(f"the {name} contains an integer that MessagePack cannot represent") from None
 
 
 if __name__ == "__main__":

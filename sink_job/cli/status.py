@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sink_job.api.enums import SchemaInference
 from sink_job.api.errors import InvalidSpec, SinkError, TransientError
 from sink_job.cli.common import EXIT_CODES, OUTPUT_HELP, add_sink, read_sink, secret_dirs
 from sink_job.driver.secret_registry import SECRETS
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from sink_job.cli.status_output import StatusSummary
     from sink_job.ledger.state import LedgerState
     from sink_job.ledger.store import Ledger
+    from sink_job.schemas.field_list import FieldType
 
 KAFKA_TIMEOUT_MS = 15_000
 
@@ -27,7 +29,9 @@ DESCRIPTION = """\
 Shows for each topic-partition of SINK.yaml the committed offset (the first
 offset that is not in a visible object), the log end offset, the lag, and open
 objects. The data comes from the ledger in S3 and from Kafka; the sink may be
-running or not. With --from, the data comes from the running job.
+running or not. With --from, the data comes from the running job. The inferred
+schemas (spec.format.inference: Once) follow, in the form of
+spec.format.schema.text; not with --from.
 """
 
 
@@ -71,6 +75,7 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> StatusSummary:
     properties = KafkaProperties.of(sink.spec.kafka, secrets)
     ledger = _ledger(sink, secrets)
     state = ledger.load()
+    schemas = _inferred(sink, ledger, state)
 
     def status(
         state: LedgerState,
@@ -79,7 +84,13 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> StatusSummary:
         unknown: str | None = None,
     ) -> StatusSummary:
         return status_output.of_ledger(
-            sink, state, ends=ends, group=group, unknown=unknown, now=time.time_ns() // 1_000_000
+            sink,
+            state,
+            ends=ends,
+            group=group,
+            unknown=unknown,
+            now=time.time_ns() // 1_000_000,
+            schemas=schemas,
         )
 
     if not state.partitions:
@@ -99,6 +110,21 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> StatusSummary:
         unknown = SECRETS(str(error))
         print(f"s3sink: Kafka is unavailable, showing the ledger only: {unknown}", file=sys.stderr)
         return status(state, {}, {}, unknown)
+
+
+def _inferred(sink: Sink, ledger: Ledger, state: LedgerState) -> dict[str, tuple[FieldType, ...]] | None:
+    """The inferred schemas in the ledger, by topic; None for a sink without inference."""
+    if sink.spec.format.inference is not SchemaInference.ONCE:
+        return None
+    from sink_job.api.schema_section import INFERRED_ID
+    from sink_job.api.topic_partition import TopicPartition
+    from sink_job.ledger.schemas import SchemaStore
+    from sink_job.schemas.field_list import parse_fields
+
+    store = SchemaStore(ledger.s3, ledger.root)
+    topics = sorted({TopicPartition.parse(name).topic for name in state.partitions})
+    found = ((topic, store.get(topic, INFERRED_ID)) for topic in topics)
+    return {topic: parse_fields(schema.text) for topic, schema in found if schema is not None}
 
 
 def _ledger(sink: Sink, secrets: Mapping[str, Path]) -> Ledger:

@@ -15,6 +15,7 @@ from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.driver.console import duration, known, size
 from sink_job.ledger.state import LedgerState, OpenObject, committable_offsets
+from sink_job.schemas.field_list import FieldType, field_list_lines
 
 SHOWN_PATHS = 3
 MAX_CONSISTENT_READS = 5
@@ -55,6 +56,7 @@ class StatusSummary(msgspec.Struct, frozen=True, rename="camel"):
     `pending`: closed objects without a recorded publication. `state`: the state of a running job. `dropped`: invalid
     records dropped since its start. `unknown`: the reason why Kafka did not respond. `generation`: 1 plus the number of
     offset resets. `topics_dir`: the directory of objects after a reset.
+    `schemas`: the inferred schema of each topic, as a field list.
     """
 
     sink_id: str
@@ -68,6 +70,7 @@ class StatusSummary(msgspec.Struct, frozen=True, rename="camel"):
     dropped: int | None = None
     generation: int = 1
     topics_dir: str | None = None
+    schemas: Mapping[str, tuple[FieldType, ...]] | None = None
 
 
 def of_ledger(
@@ -78,6 +81,7 @@ def of_ledger(
     group: Mapping[TopicPartition, int],
     unknown: str | None,
     now: int,
+    schemas: Mapping[str, tuple[FieldType, ...]] | None = None,
 ) -> StatusSummary:
     """The status from the ledger's state, the log end offsets and the group offsets. Missing offsets are unknown."""
     offsets = committable_offsets(state)
@@ -108,6 +112,7 @@ def of_ledger(
         partitions=tuple(partitions),
         generation=state.generation,
         topics_dir=state.topics_dir,
+        schemas=schemas,
     )
 
 
@@ -171,6 +176,12 @@ def as_table(status: StatusSummary) -> str:
         "will correct it"
         for p in _inconsistent(status)
     ]
+    for topic, fields in (status.schemas or {}).items():
+        lines += [
+            "",
+            f"{topic}: inferred schema, as a field list for spec.format.schema.text:",
+            *field_list_lines(fields),
+        ]
     return "\n".join(lines)
 
 

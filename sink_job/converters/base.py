@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,42 @@ import pyarrow as pa
 
 from sink_job.partitioning import arrow_columns
 from sink_job.partitioning.field_values import MISSING, Rejections
+from sink_job.schemas.model import RegisteredSchema, Schema
 
 Mask = npt.NDArray[np.bool_]
+
+
+class SchemaTable(Protocol):
+    """The schemas that the driver has resolved. A worker asks no registry."""
+
+    def find(self, topic: str, schema_id: str) -> RegisteredSchema | None:
+        """The schema with the id `schema_id` in the records of `topic`; None if the driver has not resolved it yet.
+
+        Raises UnknownSchema if the registry does not know the id.
+        """
+        ...
+
+
+class UnknownSchema(ValueError):
+    """The registry does not know a schema id. The message is the reason for the rejection of a record with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSource:
+    """The source of a batch: its topic, and if the converter needs them, the records' headers as
+    `list<struct<key: string, value: binary>>`."""
+
+    topic: str
+    headers: pa.ListArray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaColumn:
+    """The schema of each row: `codes` is its index in `schemas`, -1 for a row without a schema. No two of `schemas` are
+    equal."""
+
+    codes: npt.NDArray[np.int32]
+    schemas: list[Schema]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +58,12 @@ class Converted:
     `rejected`: (row, reason) of each rejected row, ascending.
     `fields`: for each requested field one value per row, MISSING where the record lacks the field.
     `lines`: each value followed by a newline, if the converter has computed that; else None.
+    `schemas`: the schema of each row; None for a converter without schemas.
+    `unresolved`: ids of schemas that the driver has not resolved yet, ascending by their first row. Rows from the first
+    such row on are undefined.
+    `unknown`: the rejected rows whose schema id the registry does not know, ascending.
+    `keys`: the converted keys, if their converter has read them; null where a value is null or rejected.
+    `dropped_properties`: the number of properties of values that their schemas lack and that are dropped.
     """
 
     values: pa.BinaryArray
@@ -31,13 +71,27 @@ class Converted:
     rejected: Rejections = field(default_factory=list)
     fields: dict[str, list[object]] = field(default_factory=dict)
     lines: pa.BinaryArray | None = None
+    schemas: SchemaColumn | None = None
+    unresolved: list[tuple[int, str]] = field(default_factory=list)
+    unknown: list[int] = field(default_factory=list)
+    keys: Converted | None = None
+    dropped_properties: int = 0
 
 
 class ValueConverter(Protocol):
     """Converts the values of a batch."""
 
-    def convert(self, values: pa.BinaryArray) -> Converted:
-        """Converts `values`. A null is a Kafka tombstone."""
+    def convert(self, values: pa.BinaryArray, source: BatchSource) -> Converted:
+        """Converts `values` of `source`. A null is a Kafka tombstone."""
+        ...
+
+
+@runtime_checkable
+class SchemaConverter(Protocol):
+    """A converter whose records have schemas of a registry."""
+
+    def unresolved(self, values: pa.BinaryArray, source: BatchSource) -> tuple[str, ...]:
+        """The distinct schema ids of the records that the driver has not resolved yet. Decodes no value."""
         ...
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from sink_job.converters.base import Converted, no_fields, null_mask
+from sink_job.converters.base import BatchSource, Converted, no_fields, null_mask
 from sink_job.partitioning import arrow_columns
 
 
@@ -14,7 +14,7 @@ class BytesConverter:
     def __init__(self, fields: tuple[str, ...] = ()) -> None:
         self._fields = fields
 
-    def convert(self, values: pa.BinaryArray) -> Converted:
+    def convert(self, values: pa.BinaryArray, source: BatchSource) -> Converted:
         return Converted(
             arrow_columns.without_nulls(values), nulls=null_mask(values), fields=no_fields(self._fields, len(values))
         )

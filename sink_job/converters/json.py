@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sink_job.converters.base import Converted, Mask, null_mask
+from sink_job.converters.base import BatchSource, Converted, Mask, null_mask
 from sink_job.converters.json_fields import Extraction
 from sink_job.converters.text import is_utf8, utf8_error
 from sink_job.partitioning import arrow_columns
@@ -49,7 +49,7 @@ class JsonConverter:
     def __init__(self, fields: tuple[str, ...] = ()) -> None:
         self._extraction = Extraction(fields)
 
-    def convert(self, values: pa.BinaryArray) -> Converted:
+    def convert(self, values: pa.BinaryArray, source: BatchSource) -> Converted:
         nulls = null_mask(values)
         if nulls is None:
             return self._dense(values)

@@ -13,17 +13,17 @@ from typing import Any, Final, Union
 import msgspec
 import pyarrow as pa
 
-from sink_job.partitioning.field_values import MISSING
+from sink_job.partitioning.field_values import MISSING, segments
 
 _OTHERS: Final = (None, bool, int, float, str, list)
 """The types that a value may have where an object is expected."""
 
 
 class Extraction:
-    """Parses texts and extracts `fields`. The name of a nested field is dotted."""
+    """Parses texts and extracts `fields`. The name of a nested field is dotted; the empty name is the whole value."""
 
     def __init__(self, fields: tuple[str, ...]) -> None:
-        self._paths = {name: name.split(".") for name in fields}
+        self._paths = {name: segments(name) for name in fields}
         self._tree = _Node()
         for path in self._paths.values():
             self._tree.add(path)

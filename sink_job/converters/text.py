@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from sink_job.converters.base import Converted, no_fields, null_mask
+from sink_job.converters.base import BatchSource, Converted, no_fields, null_mask
 from sink_job.partitioning import arrow_columns
 from sink_job.partitioning.field_values import Rejections
 
 
 class TextConverter:
-    """Accepts values in UTF-8, rejects others, and extracts no fields."""
+    """Accepts values in UTF-8, and rejects others. They have no fields; the empty name is the whole value."""
 
     def __init__(self, fields: tuple[str, ...] = ()) -> None:
         self._fields = fields
 
-    def convert(self, values: pa.BinaryArray) -> Converted:
+    def convert(self, values: pa.BinaryArray, source: BatchSource) -> Converted:
         dense = arrow_columns.without_nulls(values)
         rejected = [] if is_utf8(dense, arrow_columns.text(dense)) else _not_utf8(dense)
         if rejected:
@@ -23,7 +23,10 @@ class TextConverter:
             for row, _ in rejected:
                 rows[row] = b""
             dense = arrow_columns.binaries(rows)
-        return Converted(dense, nulls=null_mask(values), rejected=rejected, fields=no_fields(self._fields, len(values)))
+        fields = no_fields(self._fields, len(values))
+        if "" in fields:
+            fields[""] = list(dense.cast(pa.string()).to_pylist())
+        return Converted(dense, nulls=null_mask(values), rejected=rejected, fields=fields)
 
 
 def is_utf8(values: pa.BinaryArray, text: bytes) -> bool:

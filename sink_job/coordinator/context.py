@@ -11,6 +11,7 @@ from sink_job.coordinator.hanging_transactions import HANGING_AFTER_MS
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.engine.types import Engine
 from sink_job.ledger.ownership import Owner
+from sink_job.registry.base import SchemaRegistry
 from sink_job.s3 import S3Settings
 
 DISCOVERY_INTERVAL_MS = 30_000
@@ -30,7 +31,8 @@ class CoordinatorContext:
     age at which an open transaction is reported as hanging. `store_clock` returns the store's clock in ms as of its
     last response, None if the host's clock is not compared with it. `steady_clock` returns ms from an arbitrary start;
     setting the host's clock does not affect it. `stop` is set when the driver has to end; pauses wait on it. With
-    `publish_at_stop` it publishes its open objects before it ends.
+    `publish_at_stop` it publishes its open objects before it ends. `registry` has the schemas of
+    `spec.format.registry` and `spec.format.schema`.
     """
 
     s3: S3Settings
@@ -52,6 +54,7 @@ class CoordinatorContext:
     steady_clock: Callable[[], int] | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     publish_at_stop: threading.Event = field(default_factory=threading.Event)
+    registry: SchemaRegistry | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.coordinator.topic_claims import TopicClaims
 from sink_job.coordinator.topic_discovery import TopicDiscovery
 from sink_job.engine.kafka_admin import TopicInfo
+from sink_job.formats import with_library
 from sink_job.ledger import ownership
 from sink_job.ledger.clocks import HostClock
 from sink_job.ledger.fencing import ownership_checked_first
@@ -41,7 +42,7 @@ class Coordinator:
         self.context = context
         self.stop_condition = stop_condition
         self.progress = progress
-        self._shaping = sink.shaping()
+        self._shaping = with_library(sink.shaping())
         self._s3: S3Client = connect(context.s3)
         self._root = ownership.ledger_root(self._shaping.s3.topics_dir, sink.sink_id)
         self._ledger = Ledger(self._s3, self._root, context.attempt)

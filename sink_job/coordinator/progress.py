@@ -152,6 +152,7 @@ class Progress:
         totals.uploaded_bytes += sum(c.part_bytes for c in counts)
         totals.ignored += sum(c.ignored for c in counts)
         totals.dropped += sum(c.rejected for c in counts)
+        totals.dropped_properties += sum(c.dropped_properties for c in counts)
         totals.retries += sum(c.retries for c in counts)
         for c in counts:
             self._requests.update(c.requests)

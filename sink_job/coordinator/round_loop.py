@@ -20,6 +20,7 @@ from sink_job.coordinator.progress import Progress
 from sink_job.coordinator.rebuild import Rebuilder
 from sink_job.coordinator.rejections import log_rejected, raise_data_errors
 from sink_job.coordinator.retention import RetentionChecker
+from sink_job.coordinator.round_schemas import RoundSchemas
 from sink_job.coordinator.task_dispatcher import TaskDispatcher
 from sink_job.coordinator.topic_claims import TopicClaims
 from sink_job.coordinator.topic_discovery import TopicDiscovery
@@ -73,7 +74,8 @@ class RoundLoop:
         self._clock = clock
         self._stop = context.stop
         retention = RetentionChecker(discovery, lambda: self._stop.wait(self.truncation_check_ms / 1000))
-        self._dispatcher = TaskDispatcher(sink, context, ledger, retention)
+        self._schemas = RoundSchemas(sink, context, s3, ledger.root)
+        self._dispatcher = TaskDispatcher(sink, context, ledger, retention, self._schemas.known)
         self._rebuilder = Rebuilder(self._dispatcher)
         self._committer = Committer(
             ledger=ledger,
@@ -268,7 +270,7 @@ class RoundLoop:
         settings, started = settings or self.state.current_settings(), self.context.clock()
         results = self._dispatcher.write(planned, self.state, now=self._now, settings=settings, close=close)
         if planned.ranges:
-            self._check_same_topics()
+            self._discovery.check_same_topics(self.state.kafka)
         lost = {tp: r.lost for tp, r in results.items() if r.lost is not None}
         written = {tp: r for tp, r in results.items() if r.lost is None}
         for key, upload in (upload for r in results.values() if r.lost is not None for upload in r.started_uploads):
@@ -296,14 +298,11 @@ class RoundLoop:
         if committer.maybe_snapshot():
             OrphanCleaner(self._s3, self._ledger, committer.epoch).run(self.state, self.state.number)
         raise_data_errors(written)
-
-    def _check_same_topics(self) -> None:
-        """Before a record: the records came from the topics that the ledger knows."""
-        self._discovery.check_same_topics(self.state.kafka)
+        self._schemas.resolve(written)
 
     def _update_record_sizes(self, results: Mapping[TopicPartition, TaskResult]) -> None:
         for tp, result in results.items():
-            self._last_read_ms[tp] = self.context.clock()
+            self._last_read_ms[tp] = self.context.clock() if not result.unresolved else 0
             if result.counts.records:
                 self._record_bytes[tp] = result.counts.bytes / result.counts.records
 
@@ -383,7 +382,7 @@ class RoundLoop:
 
     def _count_rebuilt(self, objects: int, lost: Sequence[LostObject]) -> None:
         if objects or lost:
-            self._check_same_topics()
+            self._discovery.check_same_topics(self.state.kafka)
         self.progress.add_rebuilt(objects)
         self.progress.add_lost(data_loss.lost_records(lost))
 

@@ -21,6 +21,7 @@ from sink_job.coordinator.planner import RoundPlan
 from sink_job.coordinator.retention import RetentionChecker
 from sink_job.engine.in_process import InProcessEngine
 from sink_job.engine.types import Engine, Range, TaskProcessor
+from sink_job.ledger.schemas import KnownSchemas
 from sink_job.ledger.state import ClosedObject, LedgerState, OpenObject, PartitionState
 from sink_job.ledger.store import Intent, Ledger
 from sink_job.writer.object_rebuilder import MissingRecords, RebuildInput, RebuildResult, RebuildTask, all_missing
@@ -44,8 +45,17 @@ IN_PROCESS_PART_BUFFERS = 2
 class TaskDispatcher:
     """Sends the tasks of one driver's rounds to the executors."""
 
-    def __init__(self, sink: Sink, world: CoordinatorContext, ledger: Ledger, held: RetentionChecker) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        world: CoordinatorContext,
+        ledger: Ledger,
+        held: RetentionChecker,
+        schemas: Callable[[], KnownSchemas],
+    ) -> None:
+        """`schemas` returns the schema ids that this driver has resolved."""
         self._sink = sink
+        self._schemas = schemas
         self._context = world
         self._ledger = ledger
         self._retention = held
@@ -78,6 +88,7 @@ class TaskDispatcher:
             ranges={tp: Range(start, end) for tp, (start, end) in planned.ranges.items()},
             idle=planned.idle,
             inputs=inputs,
+            schemas=self._schemas(),
         )
         return {tp: msgspec.msgpack.decode(result, type=TaskResult) for tp, result in raw.items()}
 
@@ -187,6 +198,7 @@ class TaskDispatcher:
             ranges={tp: Range(*ranges[tp]) for tp in inputs},
             idle=(),
             inputs={tp: msgspec.msgpack.encode(one) for tp, one in inputs.items()},
+            schemas=None,
         )
         return {tp: msgspec.msgpack.decode(result, type=RebuildResult) for tp, result in raw.items()}
 
@@ -204,9 +216,10 @@ class TaskDispatcher:
         ranges: Mapping[TopicPartition, Range],
         idle: Sequence[TopicPartition],
         inputs: Mapping[TopicPartition, bytes],
+        schemas: KnownSchemas | None,
     ) -> dict[TopicPartition, bytes]:
         columns = self.pipeline(state, settings).columns
-        work = partial(share, self._parameters(state, now, settings))
+        work = partial(share, self._parameters(state, now, settings, schemas))
         self._check_retention({tp: r.start for tp, r in ranges.items()})
         try:
             return self._engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, factory=work)
@@ -214,7 +227,7 @@ class TaskDispatcher:
             self._check_retention({tp: r.start for tp, r in ranges.items()})
             raise
 
-    def _parameters(self, state: LedgerState, now: int, settings: int) -> RoundParameters:
+    def _parameters(self, state: LedgerState, now: int, settings: int, schemas: KnownSchemas | None) -> RoundParameters:
         world, errors = self._context, self._sink.spec.errors
         budget, part_buffers = world.current_task_memory() or (world.budget, world.part_buffers)
         memory, slots = world.container() or (0, None)
@@ -238,6 +251,7 @@ class TaskDispatcher:
             part_buffers=part_buffers,
             memory=memory,
             slots=slots,
+            schemas=schemas,
         )
 
     def _check_retention(self, starts: Mapping[TopicPartition, int]) -> None:

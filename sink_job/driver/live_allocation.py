@@ -28,7 +28,11 @@ class Executors(Protocol):
     """The executors of a running application."""
 
     def scale(self, executors: int) -> None:
-        """Changes their number."""
+        """Requests this number of executors."""
+        ...
+
+    def end_excess(self) -> None:
+        """Ends those above the requested number."""
         ...
 
     def resize(self, memory: int) -> None:
@@ -47,16 +51,25 @@ class Slots(Protocol):
 class LiveAllocation:
     """The allocation of one run.
 
-    `cores`: concurrent tasks of a container. `part_size` in bytes. Without a file, nothing changes.
+    `cores`: concurrent tasks of a container. `part_size`, and `encoding` of `memory_budget`, in bytes. Without a file,
+    nothing changes.
     """
 
     def __init__(
-        self, file: Path | None, current: Allocation, *, cores: int, part_size: int, progress: Progress
+        self,
+        file: Path | None,
+        current: Allocation,
+        *,
+        cores: int,
+        part_size: int,
+        encoding: int = 0,
+        progress: Progress,
     ) -> None:
         self._file = file
         self._current = current
         self._cores = cores
         self._part_size = part_size
+        self._encoding = encoding
         self._progress = progress
         self._executors: Executors | None = None
         self._slots: Slots | None = None
@@ -74,6 +87,7 @@ class LiveAllocation:
         desired = self._read()
         if desired is not None and desired not in (self._current, self._rejected):
             self._change(desired)
+        self._end_excess()
         self._progress.allocated(self._current.memory, self._current.executors * self._cores)
 
     def task_memory(self) -> tuple[int, int] | None:
@@ -95,7 +109,9 @@ class LiveAllocation:
     def _change(self, desired: Allocation) -> None:
         """Raises nothing: an allocation that cannot be applied is logged, and the current one stays."""
         try:
-            memory = memory_budget.divide(desired.memory, cores=self._cores, part_size=self._part_size)
+            memory = memory_budget.divide(
+                desired.memory, cores=self._cores, part_size=self._part_size, encoding=self._encoding
+            )
         except ConfigurationError as error:
             self._reject(desired, error)
             return
@@ -116,6 +132,15 @@ class LiveAllocation:
             memory.part_buffers,
             desired.executors * self._cores,
         )
+
+    def _end_excess(self) -> None:
+        """Raises nothing."""
+        if self._executors is None:
+            return
+        try:
+            self._executors.end_excess()
+        except Exception as error:  # the JVM may have ended: the next round reports that
+            _log.warning("executors above the requested number are not ended: %s", error)
 
     def _reject(self, desired: Allocation, error: Exception) -> None:
         _log.warning(

@@ -31,8 +31,11 @@ def machine_memory() -> int | None:
 def memory_of(sink: Sink, *, cores: int, total: int | None) -> memory_budget.MemoryBudget:
     """The division of `total` bytes, or of the default. Raises ConfigurationError if a part does not fit."""
     part_size, bounds = sink.spec.s3.part_size, sink.spec.executor.memory
-    default = memory_budget.default_total(cores=cores, part_size=part_size, least=bounds.min, most=bounds.max)
-    return memory_budget.divide(total or default, cores=cores, part_size=part_size)
+    encoding = memory_budget.encoding_memory(sink.spec.format)
+    default = memory_budget.default_total(
+        cores=cores, part_size=part_size, encoding=encoding, least=bounds.min, most=bounds.max
+    )
+    return memory_budget.divide(total or default, cores=cores, part_size=part_size, encoding=encoding)
 
 
 def owner_of(sink: Sink, environ: Mapping[str, str]) -> Owner:

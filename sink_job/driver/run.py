@@ -47,9 +47,13 @@ from sink_job.driver.stop_instruction import StopInstruction
 from sink_job.kafka.admin import JavaKafkaAdmin
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.kafka.record_times import RecordTimes
+from sink_job.registry.base import SchemaRegistry
+from sink_job.registry.client import open_schemas
+from sink_job.registry.settings import RegistrySettings
 from sink_job.s3 import S3Client, S3Settings, connect
 from sink_job.spark.conf import SparkSettings
 from sink_job.spark.engine import SparkEngine
+from sink_job.spark.executor_log import ExecutorLog, failure_limit
 from sink_job.spark.executor_pods import read_executor_config
 from sink_job.spark.executor_scaling import ExecutorScaler
 from sink_job.spark.jars import connector_jars
@@ -116,6 +120,8 @@ class _Run:
         self.container_memory = ContainerMemory(options.memory if self.cluster is None else None)
         self.properties = KafkaProperties.of(sink.spec.kafka, options.secret_dirs)
         self.s3_settings = S3Settings.of(sink.spec.s3, options.secret_dirs)
+        registry = sink.spec.format.registry
+        self.registry_settings = None if registry is None else RegistrySettings.of(registry, options.secret_dirs)
         self.heartbeat = Heartbeat()
         self.stop_instruction = StopInstruction()
         window_ms = int(os.environ.get(ACTIVITY_WINDOW, WINDOW_MS))
@@ -125,11 +131,13 @@ class _Run:
             Allocation(executors=self.cluster.instances if self.cluster else 1, memory=self.memory.total),
             cores=self.cluster.cores if self.cluster else self.cores,
             part_size=sink.spec.s3.part_size,
+            encoding=memory_budget.encoding_memory(sink.spec.format),
             progress=self.progress,
         )
         self.spark_context: Any = None  # None before the start of Spark
         self.is_starting_spark = False
         self.permission: ExecutorPermission | None = None  # with executor pods, after the start of Spark
+        self.executor_log: ExecutorLog | None = None  # with executor pods
 
     def run(self) -> Report:
         failure: Exception | None = None
@@ -225,7 +233,10 @@ class _Run:
         if self.signals.requested:
             return
         self.is_starting_spark = True
-        spark = stack.enter_context(session(self._spark_settings(jars)))
+        if self.cluster is not None:
+            limit = failure_limit(self.cluster.properties, self.cluster.instances)
+            self.executor_log = ExecutorLog(limit, redact=SECRETS)
+        spark = stack.enter_context(session(self._spark_settings(jars), executor_log=self.executor_log))
         self.spark_context = spark.sparkContext
         self.is_starting_spark = False
         if self.cluster is not None:
@@ -243,7 +254,8 @@ class _Run:
         )
         executors = None if self.cluster is None else ExecutorScaler(self.spark_context, self.cluster)
         self.allocation.connect(engine, executors)
-        coordinator = Coordinator(self.sink, self._context(engine, admin), self.options.goal, self.progress)
+        registry = self._registry(stack, stop)
+        coordinator = Coordinator(self.sink, self._context(engine, admin, registry), self.options.goal, self.progress)
         self.signals.on_stop(coordinator.stop)
         self.signals.on_stop(admin.close, after_s=3)
         self.signals.publish_if(self.stop_instruction, coordinator.publish_and_stop)
@@ -267,7 +279,15 @@ class _Run:
             cluster=self.cluster,
         )
 
-    def _context(self, engine: SparkEngine, admin: JavaKafkaAdmin) -> CoordinatorContext:
+    def _registry(self, stack: ExitStack, stop: threading.Event) -> SchemaRegistry | None:
+        registry = open_schemas(self.sink.spec.format, self.registry_settings, stop.wait, SECRETS.hide)
+        if registry is not None:
+            stack.callback(registry.close)
+        return registry
+
+    def _context(
+        self, engine: SparkEngine, admin: JavaKafkaAdmin, registry: SchemaRegistry | None
+    ) -> CoordinatorContext:
         return CoordinatorContext(
             s3=self.s3_settings,
             admin=admin,
@@ -283,6 +303,7 @@ class _Run:
             between_rounds=self.allocation.apply,
             store_clock=connect(self.s3_settings).clock_ms,
             steady_clock=_steady_clock,
+            registry=registry,
         )
 
     # -- report, metrics and console -----------------------------------------------------------------------------------
@@ -291,6 +312,8 @@ class _Run:
         report = self.progress.report()
         report.memory.jvm_bytes, report.memory.python_bytes = peak_rss()
         report.executor_denial = None if self.permission is None else self.permission.denial
+        rejection = None if self.executor_log is None else self.executor_log.rejection
+        report.executor_rejection = None if rejection is None else SECRETS(rejection)
         return report
 
     def _serve(self, stack: ExitStack, s3: S3Client) -> None:

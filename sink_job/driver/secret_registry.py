@@ -6,6 +6,7 @@ This module redacts the values of the manifest's secrets, and other secrets by p
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _MIN_LENGTH = 4  # shorter texts occur in ordinary lines
 _AWS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+_REGISTRY = ("password", "token", "clientSecret")
 _VARIABLES = (*_AWS, REPORT_TOKEN_VARIABLE)
 
 
@@ -27,11 +29,13 @@ class Redactor:
 
     def __init__(self) -> None:
         self._values: tuple[str, ...] = ()
+        self._lock = threading.Lock()
 
     def hide(self, values: Iterable[str]) -> None:
         """Adds secrets. Texts of fewer than four characters are ignored."""
-        known = {value.strip() for value in values}.union(self._values)
-        self._values = tuple(sorted((v for v in known if len(v) >= _MIN_LENGTH), key=len, reverse=True))
+        with self._lock:
+            known = {value.strip() for value in values}.union(self._values)
+            self._values = tuple(sorted((v for v in known if len(v) >= _MIN_LENGTH), key=len, reverse=True))
 
     def __call__(self, text: str) -> str:
         for value in self._values:
@@ -57,6 +61,9 @@ def secrets_of(sink: Sink, directories: Mapping[str, Path], environ: Mapping[str
         found += _secret_parts(secret.name, value, True)
     if s3.credentials is not None:
         found += [_text(directories, s3.credentials.secret, key) for key in _AWS]
+    registry = sink.spec.format.registry
+    if registry is not None and registry.credentials is not None:
+        found += [_text(directories, registry.credentials.secret, key) for key in (*_REGISTRY, *_AWS)]
     return [text for text in found if text]
 
 

@@ -64,12 +64,15 @@ class Columns(NamedTuple):
     """The Kafka columns that a round reads in addition to `offset` and `value`. Each one has a cost.
 
     `timestamp`: int64, milliseconds since the epoch, -1 when the record has none. `key`: binary, null without one.
-    `headers`: list<struct<key: string, value: binary>>, null when there are none.
+    `headers`: list<struct<key: string, value: binary>>, null when there are none. `timestamp_type`: int8, the id in
+    org.apache.kafka.common.record.TimestampType: 0 CreateTime, 1 LogAppendTime, -1 none. Only an envelope needs it, so
+    batches have fewer records with it.
     """
 
     timestamp: bool = False
     key: bool = False
     headers: bool = False
+    timestamp_type: bool = False
 
 
 class Range(NamedTuple):

@@ -11,6 +11,10 @@ import pyarrow as pa
 
 from sink_job.api.enums import OutputFormat
 from sink_job.api.job_sections import FormatSpec
+from sink_job.api.spec import ObjectSettings
+from sink_job.formats.avro_container import avro_codec
+from sink_job.formats.compression import compression_of
+from sink_job.formats.containers import LengthPrefixed
 from sink_job.formats.delimited_bytes import DelimitedBytes
 from sink_job.formats.json_lines import JsonLines
 
@@ -24,9 +28,23 @@ class RowEncoder(Protocol):
 
 
 def row_encoder(settings: FormatSpec) -> RowEncoder:
-    """The encoder of the output format in `settings`. Raises ValueError for an unsupported one."""
+    """The encoder of the output format in `settings`."""
     if settings.output is OutputFormat.JSON:
         return JsonLines(settings.converter)
     if settings.output is OutputFormat.BYTES:
         return DelimitedBytes(settings.bytes_separator)
-    raise ValueError(f"output {settings.output} is not supported")
+    return LengthPrefixed()
+
+
+def with_library(settings: ObjectSettings) -> ObjectSettings:
+    """`settings` with the library that determines the bytes of objects in this process, as a claim contains them (P8).
+    Raises ValueError for an unsupported output or compression."""
+    return settings.model_copy(update={"library": _library(settings.format)})
+
+
+def _library(settings: FormatSpec) -> str | None:
+    if settings.output is OutputFormat.PARQUET:
+        return f"pyarrow {pa.__version__}"
+    if settings.output is OutputFormat.AVRO:
+        return avro_codec(settings).library
+    return compression_of(settings).library

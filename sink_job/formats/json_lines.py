@@ -28,18 +28,25 @@ class JsonLines:
 
     def encode(self, values: pa.BinaryArray) -> pa.BinaryArray:
         """See `RowEncoder.encode`. Text values must be UTF-8."""
-        match self._converter:
-            case ConverterType.TEXT:
-                return _strings(values)
-            case ConverterType.BYTES:
-                encoded = (binascii.b2a_base64(value, newline=False) for value in values.to_pylist())
-                return arrow_columns.binaries([b'"%b"\n' % text for text in encoded])
+        if self._converter in (ConverterType.TEXT, ConverterType.BYTES):
+            return self.texts(values, b"\n")
         return arrow_columns.joined(values, after=b"\n")
 
+    def texts(self, values: pa.BinaryArray, end: bytes = b"") -> pa.BinaryArray:
+        """The JSON texts of `values`, each before `end`, if the converter has Text or Bytes; otherwise `values`, which
+        are JSON already."""
+        match self._converter:
+            case ConverterType.TEXT:
+                return _strings(values, end)
+            case ConverterType.BYTES:
+                encoded = (binascii.b2a_base64(value, newline=False) for value in values.to_pylist())
+                return arrow_columns.binaries([b'"%b"%b' % (text, end) for text in encoded])
+        return values
 
-def _strings(values: pa.BinaryArray) -> pa.BinaryArray:
+
+def _strings(values: pa.BinaryArray, end: bytes) -> pa.BinaryArray:
     data, bounds = arrow_columns.content(values), arrow_columns.bounds(values)
     if not _ESCAPED[data[bounds[0] : bounds[-1]]].any():
-        return arrow_columns.joined(values, before=b'"', after=b'"\n')
+        return arrow_columns.joined(values, before=b'"', after=b'"' + end)
     encode = msgspec.json.Encoder().encode
-    return arrow_columns.binaries([encode(value.decode()) + b"\n" for value in values.to_pylist()])
+    return arrow_columns.binaries([encode(value.decode()) + end for value in values.to_pylist()])

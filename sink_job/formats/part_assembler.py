@@ -1,5 +1,8 @@
 """Assembles an object's rows into parts. The end of a part depends on the records and the settings alone (P3).
 
+A part ends at the first block end at or past the part size; in a container, whose blocks can be larger than parts, at
+exactly the part size.
+
 A `PartAssembler` serves one object in one task attempt. It may start in the middle of the object, with the staged bytes
 of earlier rounds (`StagedPrefix`). Their size counts at once. They are read only when a part or a block needs them, so
 a slow stream of records does not read its staged remainder again in every round.
@@ -8,12 +11,13 @@ a slow stream of records does not read its staged remainder again in every round
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from sink_job.formats.compression import Compression
+from sink_job.formats.containers import ObjectEncoder, split_indexes, with_length
 from sink_job.formats.spill_buffer import SpillBuffer, SpillPool
 
 Ends = npt.NDArray[np.int64]
@@ -26,17 +30,21 @@ class StagedPrefix(NamedTuple):
     load: Callable[[], bytes]
 
 
-class Remainder(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Remainder:
     """The bytes of an open object at the end of a round that fill no part.
 
-    `blocks` and `partial_block`: new bytes to stage.
-    `keeps_blocks` and `keeps_partial_block`: whether the staged bytes of earlier rounds still precede them.
+    `blocks`, `partial_block` and `index`: new bytes to stage.
+    `keeps_blocks`, `keeps_partial_block` and `keeps_index`: whether the staged bytes of earlier rounds still precede
+    them.
     """
 
     blocks: bytes
     partial_block: bytes
     keeps_blocks: bool
     keeps_partial_block: bool
+    index: bytes
+    keeps_index: bool
 
 
 NOTHING = StagedPrefix(0, bytes)
@@ -45,23 +53,38 @@ NOTHING = StagedPrefix(0, bytes)
 class PartAssembler:
     """Assembles the rows of one object into parts.
 
-    `blocks` are staged complete blocks that do not fill a part. `partial_block` are the staged uncompressed rows of the
-    incomplete block.
+    `blocks` are staged bytes of complete blocks that do not fill a part. `partial_block` are the staged uncompressed
+    rows of the incomplete block. `index` are the staged indexes of all blocks, for the footer. `position` is the size
+    of the parts of earlier rounds.
     """
 
     def __init__(
         self,
         *,
         part_size: int,
-        compression: Compression,
+        encoder: ObjectEncoder,
         spool: SpillPool,
         blocks: StagedPrefix = NOTHING,
         partial_block: StagedPrefix = NOTHING,
+        index: StagedPrefix = NOTHING,
+        position: int = 0,
     ) -> None:
         self._part_size = part_size
-        self._compression = compression
+        self._encoder = encoder
+        self._position = position
         self._blocks = _Pending(spool.hold(), blocks)
         self._partial_block = _Pending(spool.hold(), partial_block)
+        self._index = _Pending(spool.hold(), index)
+
+    @property
+    def encoded_bytes(self) -> int:
+        """The bytes of the object so far, without rows of an incomplete block."""
+        return self._position + self._blocks.size
+
+    @property
+    def index_bytes(self) -> int:
+        """The bytes of the indexes of its blocks."""
+        return self._index.size
 
     def append(self, rows: memoryview, ends: Ends) -> Iterator[bytes]:
         """Adds rows and yields the parts that they fill.
@@ -69,41 +92,62 @@ class PartAssembler:
         `rows`: the concatenated rows. `ends`: the end of each row (exclusive, ascending; the last is `len(rows)`).
         """
         start, size = 0, len(rows)
+        block_size = self._encoder.block_size
+        goal, limit = (self._partial_block, block_size) if block_size else (self._blocks, self._part_size)
         while start < size:
-            goal = self._blocks if not self._compression.block_size else self._partial_block
-            limit = self._part_size if not self._compression.block_size else self._compression.block_size
             index = int(np.searchsorted(ends, start + limit - goal.size))
             if index == len(ends):
                 goal.buffer.add(rows[start:])
                 return
             end = int(ends[index])
-            if self._compression.block_size:
-                self._complete_block(rows[start:end])
-            else:
-                self._blocks.buffer.add(rows[start:end])
+            goal.buffer.add(rows[start:end])
+            if block_size:
+                self._complete_block()
             start = end
-            if self._blocks.size >= self._part_size:
-                yield self._blocks.take()
+            yield from self._full_parts()
 
-    def _complete_block(self, rows: memoryview) -> None:
-        self._partial_block.buffer.add(rows)
-        self._blocks.buffer.add(self._compression.compress(self._partial_block.take()))
+    def _complete_block(self) -> None:
+        if not self._position and not self._blocks.size:
+            self._blocks.buffer.add(self._encoder.header())
+        block = self._encoder.block(self._partial_block.take(), self._position + self._blocks.size)
+        self._blocks.buffer.add(block.data)
+        self._index.buffer.add(with_length(block.index))
 
-    def finish(self) -> bytes:
-        """The last part; empty if the records filled the parts exactly."""
+    def _full_parts(self) -> Iterator[bytes]:
+        if self._blocks.size < self._part_size:
+            return
+        data = self._blocks.take()
+        part = self._part_size if self._encoder.is_container else len(data)
+        for start in range(0, len(data) - part + 1, part):
+            self._position += part
+            yield data[start : start + part]
+        self._blocks.buffer.add(data[len(data) // part * part :])
+
+    def finish(self) -> Iterator[bytes]:
+        """Yields the last parts; none if the records filled the parts exactly."""
         if self._partial_block.size:
-            self._complete_block(memoryview(b""))
-        return self._blocks.take()
+            self._complete_block()
+        self._blocks.buffer.add(self._encoder.footer(split_indexes(self._index.take())))
+        yield from self._full_parts()
+        if last := self._blocks.take():
+            yield last
 
     def take_remainder(self) -> Remainder:
         """Ends the round with an open object: removes and returns the bytes that fill no part, for staging."""
-        keeps = self._blocks.staged.size > 0, self._partial_block.staged.size > 0
-        return Remainder(b"".join(self._blocks.buffer.take()), b"".join(self._partial_block.buffer.take()), *keeps)
+        return Remainder(
+            blocks=self._blocks.take_new(),
+            partial_block=self._partial_block.take_new(),
+            keeps_blocks=self._blocks.staged.size > 0,
+            keeps_partial_block=self._partial_block.staged.size > 0,
+            index=self._index.take_new(),
+            keeps_index=self._index.staged.size > 0,
+        )
 
     def compact(self) -> None:
         """Reads the staged bytes of earlier rounds. `take_remainder` then returns them together with the new ones."""
         self._blocks.load()
         self._partial_block.load()
+        self._index.load()
 
 
 class _Pending:
@@ -126,5 +170,10 @@ class _Pending:
             self.staged = NOTHING
 
     def take(self) -> bytes:
-        self.load()
+        staged, self.staged = self.staged, NOTHING
+        chunks = self.buffer.take()
+        return b"".join([staged.load(), *chunks] if staged.size else chunks)
+
+    def take_new(self) -> bytes:
+        """The bytes of this round alone."""
         return b"".join(self.buffer.take())

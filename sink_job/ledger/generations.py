@@ -69,7 +69,7 @@ def without_open_bytes(p: PartitionState) -> PartitionState:
         return p
     if p.accepted == total_checksum(p.open):
         return rewind(p)
-    bare = tuple(replace(o, upload=None, parts=(), blocks=(), partial_block=()) for o in p.open)
+    bare = tuple(replace(o, upload=None, parts=(), blocks=(), partial_block=(), index=()) for o in p.open)
     return replace(p, open=bare)
 
 

@@ -37,6 +37,7 @@ class LedgerAccess:
 
     `root` is the ledger's prefix, `attempt` an id that is unique to this process. `clock` returns ms since the epoch.
     `store_clock` returns the store's clock in ms by its last response, or None to skip the comparison with `clock`.
+    `succession`: the hand-over from a previous owner of the ledger.
     """
 
     s3: S3Client
@@ -45,6 +46,7 @@ class LedgerAccess:
     attempt: str
     clock: Callable[[], int]
     store_clock: Callable[[], int | None] = lambda: None
+    succession: ownership.Succession | None = None
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -63,7 +65,7 @@ class LedgerSession:
         """Claims the ledger. Raises ClockSkew, OwnershipConflict, LedgerFenced if drivers prevent the claim, and the
         errors of the store."""
         access.now()
-        ownership.claim_ledger(access.s3, access.root, access.owner)
+        ownership.claim_ledger(access.s3, access.root, access.owner, succession=access.succession)
         self.s3 = access.s3
         self.ledger = access.ledger
         self._clock = access.now

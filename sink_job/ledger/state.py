@@ -15,9 +15,9 @@ from typing import Literal
 import msgspec
 
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.rotation.types import OpenObjectState, RotationState
+from sink_job.rotation.types import ObjectId, OpenObjectState, RotationState
 
-FORMAT = 4
+FORMAT = 7
 """Format of the ledger's files. Files of any other format are rejected (docs/compatibility.md)."""
 
 
@@ -44,7 +44,8 @@ class SourceRange(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An offset range `[start, end)` that contributed records to an object, and its path clock in ms
     (`PartitionState.path_clock`; 0 if no path depends on the clock).
 
-    The source ranges and the path define the object's records: every accepted record of the ranges with this path.
+    The source ranges, the path and the schema define the object's records: every accepted record of the ranges with
+    this path and schema. A record that was rejected because the registry did not know its schema id is in no range.
     """
 
     start: int
@@ -70,8 +71,9 @@ class OpenObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """An object that is being written: its state for the rotation, its uploaded parts, and the location of its staged
     remainder.
 
-    `blocks` are complete blocks (rows or gzip members) that do not fill a part yet. `partial_block` is the incomplete
-    block: uncompressed rows. `settings` is the number of the claim with the object's settings.
+    `blocks` are bytes of complete blocks (rows, gzip members, Avro blocks, row groups) that do not fill a part yet.
+    `partial_block` is the incomplete block: uncompressed rows. `index` is what the footer needs of each complete block
+    (formats/containers.py). `settings` is the number of the claim with the object's settings.
     """
 
     state: OpenObjectState
@@ -82,10 +84,19 @@ class OpenObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     sources: tuple[SourceRange, ...] = ()
     blocks: tuple[Extent, ...] = ()
     partial_block: tuple[Extent, ...] = ()
+    index: tuple[Extent, ...] = ()
 
     @property
     def path(self) -> str:
         return self.state.path
+
+    @property
+    def schema(self) -> str | None:
+        return self.state.schema
+
+    @property
+    def id(self) -> ObjectId:
+        return self.state.id
 
     @property
     def first(self) -> int:
@@ -105,14 +116,14 @@ class OpenObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def staged(self) -> tuple[Extent, ...]:
-        return self.blocks + self.partial_block
+        return self.blocks + self.partial_block + self.index
 
 
 class ClosedObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """An object that a record lists for publishing. Its records are final: a rebuild reads the same records (P2).
 
     `bytes` and `crc` (CRC64NVME) are those of the whole object. `record` is the number of the first record that lists
-    it.
+    it. `schema` is the id of its schema (None: without a schema).
     """
 
     key: str
@@ -129,6 +140,11 @@ class ClosedObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     offsets: OffsetChecksum
     settings: int
     record: int = 0
+    schema: str | None = None
+
+    @property
+    def id(self) -> ObjectId:
+        return ObjectId(self.path, self.schema)
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -177,6 +193,7 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     then: in open objects, in closed objects, or lost. `accepted_end` is the offset after the last of them. `settings`
     is the number of the claim with the settings of the last round. `path_clock` is a round clock in ms. All rounds
     since that clock, up to the last round, have the same time path (None: paths do not depend on the clock).
+    `last_unknown` is the offset of the last record that was rejected because the registry did not know its schema id.
     """
 
     rotation: RotationState
@@ -185,6 +202,7 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     accepted_end: int = 0
     settings: int = 0
     path_clock: int | None = None
+    last_unknown: int | None = None
     open: tuple[OpenObject, ...] = ()
 
     @classmethod
@@ -204,7 +222,7 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     def staged(self) -> set[str]:
         """Keys of the staging objects that the open objects refer to."""
-        return {extent.name for o in self.open for extents in (o.blocks, o.partial_block) for extent in extents}
+        return {extent.name for o in self.open for extent in o.staged}
 
     def uploads(self) -> set[str]:
         """Upload ids of the open objects."""
@@ -218,18 +236,19 @@ class KeptParts(msgspec.Struct, frozen=True, array_like=True, gc=False):
     sources: int = 0
     blocks: int = 0
     partial_block: int = 0
+    index: int = 0
 
 
 class PartitionDelta(msgspec.Struct, frozen=True, omit_defaults=True):
     """The changes of a partition's state.
 
     `state.open` omits unchanged open objects. The lists of the others hold only their new elements; `kept` counts the
-    recorded elements that each keeps. `removed` are the paths of objects that are no longer open.
+    recorded elements that each keeps. `removed` are the objects that are no longer open.
     """
 
     state: PartitionState
     kept: tuple[KeptParts, ...] = ()
-    removed: tuple[str, ...] = ()
+    removed: tuple[ObjectId, ...] = ()
 
 
 class KafkaIdentity(msgspec.Struct, frozen=True):

@@ -24,11 +24,11 @@ from sink_job.ledger.state import (
 
 def diff(old: PartitionState | None, new: PartitionState) -> PartitionDelta:
     """The delta from `old` to `new`: `patch(old, diff(old, new)) == new`."""
-    before = {o.path: o for o in old.open} if old else {}
+    before = {o.id: o for o in old.open} if old else {}
     changed: list[OpenObject] = []
     kept: list[KeptParts] = []
     for o in new.open:
-        previous = before.get(o.path)
+        previous = before.get(o.id)
         if previous == o:
             continue
         keep = _kept(previous, o) if previous is not None and previous.first == o.first else KeptParts()
@@ -39,11 +39,12 @@ def diff(old: PartitionState | None, new: PartitionState) -> PartitionDelta:
                 sources=o.sources[keep.sources :],
                 blocks=o.blocks[keep.blocks :],
                 partial_block=o.partial_block[keep.partial_block :],
+                index=o.index[keep.index :],
             )
         )
         kept.append(keep)
-    firsts = {o.path: o.first for o in new.open}
-    removed = tuple(path for path, o in before.items() if firsts.get(path) != o.first)
+    firsts = {o.id: o.first for o in new.open}
+    removed = tuple(id_ for id_, o in before.items() if firsts.get(id_) != o.first)
     return PartitionDelta(msgspec.structs.replace(new, open=tuple(changed)), tuple(kept), removed)
 
 
@@ -52,20 +53,21 @@ def patch(old: PartitionState | None, delta: PartitionDelta) -> PartitionState:
 
     Raises KeyError when the delta keeps parts of an object that is not open in `old`.
     """
-    objects = {o.path: o for o in old.open} if old else {}
-    for path in delta.removed:
-        objects.pop(path, None)
+    objects = {o.id: o for o in old.open} if old else {}
+    for id_ in delta.removed:
+        objects.pop(id_, None)
     for o, keep in zip(delta.state.open, delta.kept, strict=True):
         if not any(msgspec.structs.astuple(keep)):
-            objects[o.path] = o
+            objects[o.id] = o
             continue
-        previous = objects[o.path]
-        objects[o.path] = msgspec.structs.replace(
+        previous = objects[o.id]
+        objects[o.id] = msgspec.structs.replace(
             o,
             parts=previous.parts[: keep.parts] + o.parts,
             sources=previous.sources[: keep.sources] + o.sources,
             blocks=previous.blocks[: keep.blocks] + o.blocks,
             partial_block=previous.partial_block[: keep.partial_block] + o.partial_block,
+            index=previous.index[: keep.index] + o.index,
         )
     return msgspec.structs.replace(delta.state, open=tuple(sorted(objects.values(), key=lambda o: o.first)))
 
@@ -77,6 +79,7 @@ def _kept(old: OpenObject, new: OpenObject) -> KeptParts:
         sources=_common(old.sources, new.sources),
         blocks=_common(old.blocks, new.blocks),
         partial_block=_common(old.partial_block, new.partial_block),
+        index=_common(old.index, new.index),
     )
 
 

@@ -2,7 +2,8 @@
 (docs/adr/0005).
 
 The last offset of an object in the ledger is known. An object that is not in the ledger ends at an unknown offset: it
-may overlap the new start offset unless another object of its path begins between them.
+may overlap the new start offset unless another object of its path begins between them. With `schemaCompatibility:
+Separate` the objects of a path do not follow each other, so it always may.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from sink_job.api.enums import SchemaCompatibility
 from sink_job.api.errors import ConfigurationError, ExistingObjects
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
@@ -58,8 +60,11 @@ def check_existing_objects(
     conflicts |= {key: (_tp(name), name.first) for key, name in untracked.items() if _is_at_or_above(name, starts)}
     if conflicts:
         raise ExistingObjects(_conflict_message(s3, conflicts))
+    separate = shaping.schema_compatibility is SchemaCompatibility.SEPARATE
     overlapping = sorted(
-        key for key, name in untracked.items() if may_overlap(name, recorded, untracked, generations, starts)
+        key
+        for key, name in untracked.items()
+        if may_overlap(name, recorded, untracked, generations, starts, separate=separate)
     )
     if overlapping:
         raise ExistingObjects(
@@ -83,10 +88,12 @@ def may_overlap(
     untracked: Mapping[str, ObjectName],
     generations: Sequence[GenerationAudit],
     starts: Starts,
+    *,
+    separate: bool = False,
 ) -> bool:
     """Whether the object `name`, which is not in the ledger, may contain a record at or above the start offset of its
     topic-partition, though it begins below. Objects before everything that this sink has copied are older than the sink
-    and do not count."""
+    and do not count. `separate`: objects of one path may contain interleaved offsets."""
     tp = _tp(name)
     start = starts.get(tp)
     if start is None or name.first >= start:
@@ -94,6 +101,8 @@ def may_overlap(
     lowest = min((each.starts[tp] for each in generations if tp in each.starts), default=start)
     if name.first < lowest <= start and any(o.topic_partition == tp for o in recorded.values()):
         return False
+    if separate:
+        return True
     firsts = [other.first for other in untracked.values() if _tp(other) == tp and other.path == name.path]
     firsts += [o.first for o in recorded.values() if o.topic_partition == tp and o.path == name.path]
     return not any(name.first < first <= start for first in firsts)

@@ -19,6 +19,7 @@ from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.topic_discovery import TopicDiscovery
 from sink_job.engine.kafka_admin import KafkaAdmin
+from sink_job.formats import with_library
 from sink_job.ledger import ownership
 from sink_job.ledger.generations import commit_metadata, end_of_generation, new_topics_dir, shaping_below
 from sink_job.ledger.session import LedgerAccess, LedgerSession
@@ -56,7 +57,7 @@ class OffsetResetter:
         self._admin = admin
         self._request = request
         self._discovery = TopicDiscovery(sink, admin)
-        self._shaping = sink.shaping()
+        self._shaping = with_library(sink.shaping())
 
     def run(self) -> ResetReport:
         """Applies the request. Changes nothing before it has claimed the ledger.
@@ -90,7 +91,8 @@ class OffsetResetter:
         planned = self._plan(session.state)
         if planned.shaping.s3.topics_dir != self._shaping.s3.topics_dir:
             topics = sorted({tp.topic for tp in planned.starts})
-            ownership.claim_topics(self._access.s3, planned.shaping, self._access.owner, topics)
+            owner, succession = self._access.owner, self._access.succession
+            ownership.claim_topics(self._access.s3, planned.shaping, owner, topics, succession=succession)
         reset = self._record(session, planned)
         self._commit(session.state)
         return _report(session.state.number, reset, planned.starts)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,14 +25,34 @@ def booleans(values: npt.NDArray[np.bool_]) -> pa.BooleanArray:
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, _bits(values)])
 
 
+MAX_BYTES: Final = 2**31 - 1
+"""The maximum length of all values of a column of byte strings: its offsets have 32 bits."""
+
+
+class ColumnTooLarge(RuntimeError):
+    """The values of a batch have more than MAX_BYTES bytes in all."""
+
+
+def check_bytes(size: int) -> None:
+    """Raises ColumnTooLarge if `size` bytes are too many for a column."""
+    if size > MAX_BYTES:
+        raise ColumnTooLarge(
+            f"the values of a batch have {size:,} bytes; the maximum is {MAX_BYTES:,}. Reduce spec.rounds.maxRecords."
+        )
+
+
 def binaries(values: Sequence[bytes | None]) -> pa.BinaryArray:
-    """A column of byte strings. None is null."""
+    """A column of byte strings. None is null. Raises ColumnTooLarge."""
     content = [value or b"" for value in values]
     ends = np.cumsum(np.fromiter(map(len, content), np.int64, len(content)))
+    check_bytes(int(ends[-1]) if len(ends) else 0)
     offsets = pa.py_buffer(np.concatenate(([0], ends)).astype(np.int32))
-    nulls = np.fromiter((value is None for value in values), np.bool_, len(values))
-    validity = _bits(~nulls) if nulls.any() else None
+    validity = _validity(values) if None in values else None
     return pa.Array.from_buffers(pa.binary(), len(content), [validity, offsets, pa.py_buffer(b"".join(content))])
+
+
+def _validity(values: Sequence[object]) -> pa.Buffer:
+    return _bits(np.fromiter((value is not None for value in values), np.bool_, len(values)))
 
 
 def texts(values: Sequence[str]) -> pa.StringArray:

@@ -1,8 +1,9 @@
-"""The records of a batch as columns: offsets, paths, times and sizes."""
+"""The records of a batch as columns: offsets, paths, times, sizes and schemas."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -17,7 +18,14 @@ object."""
 TOMBSTONE: Final = "tombstone"
 """Path of records without a value (`errors.onNullValue: Write`)."""
 
+NO_SCHEMA: Final = -1
+"""Schema code of a record without a schema."""
+
 Offsets = npt.NDArray[np.int64]
+
+ProjectedSizes = Callable[[str, npt.NDArray[np.intp]], npt.NDArray[np.int64]]
+"""(id of a schema, rows of the batch) -> the sizes of these records in bytes, projected to the schema. Called only for
+records that do not close an object with this schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,9 @@ class Rows:
     `paths`: the distinct paths.
     `times`: ms since the epoch; None without a time partitioner.
     `sizes`: bytes; None if no rule depends on sizes.
+    `schemas`: index of each record's schema in `schema_ids`, or NO_SCHEMA; None if no record has a schema.
+    `schema_ids`: the ids of the distinct schemas.
+    `projected_sizes`: None if records are written as they came.
     """
 
     offsets: Offsets
@@ -36,6 +47,9 @@ class Rows:
     paths: list[str]
     times: npt.NDArray[np.int64] | None = None
     sizes: npt.NDArray[np.int64] | None = None
+    schemas: npt.NDArray[np.int32] | None = None
+    schema_ids: list[str] = field(default_factory=list)
+    projected_sizes: ProjectedSizes | None = None
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -48,4 +62,12 @@ class Rows:
             paths=self.paths,
             times=None if self.times is None else self.times[start:end],
             sizes=None if self.sizes is None else self.sizes[start:end],
+            schemas=None if self.schemas is None else self.schemas[start:end],
+            schema_ids=self.schema_ids,
+            projected_sizes=self._from(start),
         )
+
+    def _from(self, start: int) -> ProjectedSizes | None:
+        """`projected_sizes` for the rows from `start` on."""
+        sizes = self.projected_sizes
+        return None if sizes is None else lambda schema, rows: sizes(schema, rows + start)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Final
 
 import msgspec
@@ -18,7 +19,7 @@ MISSING: Final = msgspec.UNSET
 Rejections = list[tuple[int, str]]
 """(row, reason) of each rejected row, ascending."""
 
-_NUMBERS: Final = {int, bool, float}
+_NUMBERS: Final = {int, bool, float, Decimal}
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
 _COMPOUND: Final = {list, dict}
 
@@ -33,8 +34,10 @@ def unexpected_type(kind: type, expected: str) -> str:
         float: "a number with a fraction",
         list: "an array",
         dict: "an object",
+        bytes: "bytes",
+        Decimal: "a decimal number",
     }
-    return f"holds {names.get(kind, 'a value that is')}, not {expected}"
+    return f"holds {names.get(kind, 'another value')}, not {expected}"
 
 
 def shortened(text: str) -> str:
@@ -42,8 +45,15 @@ def shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def elements(name: str, values: Sequence[object], *, delimiter: str) -> tuple[Codes, list[str], Rejections]:
-    """The path elements of the values of the field `name`.
+def segments(name: str) -> list[str]:
+    """The segments of the dotted name of a field. The empty name is the whole value or key, and has none."""
+    return name.split(".") if name else []
+
+
+def elements(
+    name: str, values: Sequence[object], *, delimiter: str, label: str | None = None
+) -> tuple[Codes, list[str], Rejections]:
+    """The path elements of the values of the field `name`; `label` is its name in them, by default `name`.
 
     Returns for each value the index of its path element, or -1 for a rejected value; the distinct path elements; and
     the rejections.
@@ -51,7 +61,7 @@ def elements(name: str, values: Sequence[object], *, delimiter: str) -> tuple[Co
     kinds = set(map(type, values))
     keys: Sequence[object] = values
     if kinds & _COMPOUND or len(kinds & _NUMBERS) > 1:
-        # In Python 1, 1.0 and True are equal, and arrays are not hashable.
+        # In Python 1, 1.0, Decimal(1) and True are equal, and arrays are not hashable.
         keys = [(type(value), None if isinstance(value, (list, dict)) else value) for value in values]
     indexes: dict[object, int] = dict.fromkeys(keys, -1)
     labels: list[str] = []
@@ -65,7 +75,7 @@ def elements(name: str, values: Sequence[object], *, delimiter: str) -> tuple[Co
             reasons[key] = f'field "{name}" {error}'
         else:
             indexes[key] = len(labels)
-            labels.append(f"{name}={safe(text, delimiter)}")
+            labels.append(f"{label or name}={safe(text, delimiter)}")
     codes = np.fromiter(map(indexes.__getitem__, keys), np.int32, len(keys))
     rejected = [(row, reasons[keys[row]]) for row in np.flatnonzero(codes < 0).tolist()] if reasons else []
     return codes, labels, rejected

@@ -26,7 +26,7 @@ _PARQUET: Final = {
     CompressionCodec.SNAPPY: ".snappy",
     CompressionCodec.GZIP: ".gz",
     CompressionCodec.ZSTD: ".zstd",
-    CompressionCodec.LZ4: ".lz4",
+    CompressionCodec.LZ4: ".lz4raw",
     CompressionCodec.BROTLI: ".br",
 }
 

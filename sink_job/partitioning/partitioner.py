@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sink_job.api.date_pattern import PatternElement, pattern_elements
-from sink_job.api.enums import PartitionerType, TimestampExtractor
+from sink_job.api.enums import PartitionerType, SchemaNamePosition, TimestampExtractor
+from sink_job.api.record_fields import FieldReference
 from sink_job.api.spec import ObjectSettings
 from sink_job.partitioning.batch import REJECTED, REJECTED_PATH
 from sink_job.partitioning.date_format import compile_elements
-from sink_job.partitioning.field_values import Codes, Rejections, elements
+from sink_job.partitioning.field_values import Codes, Rejections, elements, safe
 from sink_job.partitioning.time_zones import DAY, HOUR, Times, ranked, zone
 from sink_job.partitioning.timestamp_extractor import TimeBuckets, field_times, kafka_times
 
@@ -25,6 +26,14 @@ Mask = npt.NDArray[np.bool_]
 Fields = Mapping[str, Sequence[object]]
 
 _MAX_TEXTS: Final = 100_000
+
+
+class SchemaNames(NamedTuple):
+    """The names of the schemas of a batch. `codes`: index of each record's schema in `names`, -1 for a record without a
+    schema. `names`: None for a schema without a name."""
+
+    codes: Codes
+    names: Sequence[str | None]
 
 
 class PathColumns(NamedTuple):
@@ -48,9 +57,10 @@ class PathPartitioner:
 
     type: PartitionerType
     delimiter: str
-    names: tuple[str, ...]
+    names: tuple[FieldReference, ...]
     extractor: TimestampExtractor
-    timestamp_field: str
+    timestamp_field: FieldReference
+    schema_name: SchemaNamePosition
     _time: TimePathFormatter | None
 
     @classmethod
@@ -60,15 +70,16 @@ class PathPartitioner:
         return cls(
             type=settings.type,
             delimiter=delimiter,
-            names=tuple(settings.fields or ()) if settings.type.uses_fields else (),
+            names=tuple(map(FieldReference.of, settings.fields or ())) if settings.type.uses_fields else (),
             extractor=settings.timestamp_extractor,
-            timestamp_field=settings.timestamp_field,
+            timestamp_field=FieldReference.of(settings.timestamp_field),
+            schema_name=settings.schema_name,
             _time=TimePathFormatter.of(shaping) if settings.type.uses_time else None,
         )
 
     @property
-    def fields(self) -> tuple[str, ...]:
-        """Dotted names of the value's fields that `partition` needs."""
+    def fields(self) -> tuple[FieldReference, ...]:
+        """The fields that `partition` needs."""
         by_field = self._time and self.extractor is TimestampExtractor.RECORD_FIELD
         return tuple(dict.fromkeys((*self.names, *((self.timestamp_field,) if by_field else ()))))
 
@@ -96,28 +107,32 @@ class PathPartitioner:
         partition: int,
         timestamps: Times | None = None,
         fields: Fields | None = None,
+        schema_names: SchemaNames | None = None,
         skip: Mask | None = None,
     ) -> PathColumns:
         """The paths of `n` records of one Kafka partition.
 
         `now`: the clock of the round, in ms since the epoch.
         `timestamps`: Kafka's timestamps in ms; -1 means none.
-        `fields`: for each field one value per record, MISSING where the record lacks it.
+        `fields`: for each of `self.fields`, by its text, one value per record, MISSING where the record lacks it.
+        `schema_names`: the name of each record's schema; None if no record has a schema.
         `skip`: a mask of the rows that have been rejected already. They become REJECTED.
 
         A record without a time becomes REJECTED. A record whose path is invalid for another reason becomes
         REJECTED_PATH. Raises ValueError if required timestamps are absent.
         """
         codes = np.zeros(n, np.int32)
-        if self._time is None and not self.names:
+        default = f"partition={partition}"
+        if self._time is None and not self.names and self.schema_name is SchemaNamePosition.NONE:
             if skip is not None:
                 codes[skip] = REJECTED
-            return PathColumns(codes, [f"partition={partition}"], None, [])
+            return PathColumns(codes, [default], None, [])
         builder = _PathColumnsBuilder(n, fields or {}, skip)
         times = self._times(builder, now, timestamps)
         by_field = [builder.elements(name, self.delimiter) for name in self.names]
         if len(builder.rows):
-            combined = _combine([*by_field, *self._time_labels(builder, times)], builder.rows, self.delimiter)
+            parts = [*by_field, *self._time_labels(builder, times)] or [_Labels(codes, [default])]
+            combined = _combine(self._with_schema_names(parts, schema_names, n), builder.rows, self.delimiter)
             builder.codes[builder.rows], paths = combined
         else:
             paths = []
@@ -134,10 +149,23 @@ class PathPartitioner:
                 raise ValueError("extractor Record needs Kafka's timestamps")
             found, rejected = kafka_times(timestamps[builder.rows])
         else:
-            found, rejected = field_times(self.timestamp_field, builder.values(self.timestamp_field))
+            name = self.timestamp_field.text
+            found, rejected = field_times(name, builder.values(name))
         times[builder.rows] = found
         builder.reject(rejected, REJECTED)
         return times
+
+    def _with_schema_names(self, parts: list[_Labels], names: SchemaNames | None, n: int) -> list[_Labels]:
+        """The parts of the paths of all `n` rows, with the element for the name of the schema."""
+        if self.schema_name is SchemaNamePosition.NONE:
+            return parts
+        part = self._schema_labels(names or SchemaNames(np.full(n, -1, np.int32), []))
+        return [part, *parts] if self.schema_name is SchemaNamePosition.PREFIX else [*parts, part]
+
+    def _schema_labels(self, names: SchemaNames) -> _Labels:
+        texts = ["null" if name is None else safe(name, self.delimiter) for name in (*names.names, None)]
+        codes = np.where(names.codes < 0, len(names.names), names.codes).astype(np.int32)
+        return _Labels(codes, [f"schema_name={text}" for text in texts])
 
     def _time_labels(self, builder: _PathColumnsBuilder, times: Times | None) -> list[_Labels]:
         if self._time is None or times is None:
@@ -181,10 +209,11 @@ class _PathColumnsBuilder:
         self.codes[removed] = code
         self.rows = np.delete(self.rows, indexes)
 
-    def elements(self, name: str, delimiter: str) -> _Labels:
-        """The path elements of the field `name`. Removes the rows where it is invalid."""
+    def elements(self, field: FieldReference, delimiter: str) -> _Labels:
+        """The path elements of a field. Removes the rows where it is invalid."""
         codes = np.zeros(self.n, np.int32)
-        codes[self.rows], labels, rejected = elements(name, self.values(name), delimiter=delimiter)
+        values = self.values(field.text)
+        codes[self.rows], labels, rejected = elements(field.text, values, delimiter=delimiter, label=field.label)
         self.reject(rejected, REJECTED_PATH)
         return _Labels(codes, labels)
 

@@ -7,6 +7,7 @@ in windows that end where the limit is reached.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,11 +17,13 @@ from msgspec.structs import replace
 
 from sink_job.partitioning.batch import Rows
 from sink_job.rotation.policy import RotationContext, grown, opened
-from sink_job.rotation.row_index import AcceptedRows, Indices, PathGroup, first_true
-from sink_job.rotation.types import OpenObjectState, Step
+from sink_job.rotation.row_index import AcceptedRows, Indices, RowGroup, first_true
+from sink_job.rotation.schema_rules import BatchSchemas, presence_changes
+from sink_job.rotation.types import ObjectId, OpenObjectState, Step
 
 _BEFORE, _OPENING, _AFTER = 0, 1, 2
 _MIN_WINDOW = 64
+_UNLIMITED = 1 << 62
 
 
 def rotate_per_object(rotation: RotationContext, rows: Rows) -> list[Step]:
@@ -43,7 +46,14 @@ class _ObjectRotation:
     def __init__(self, rotation: RotationContext, rows: Rows) -> None:
         self._rotation = rotation
         self._settings = rotation.settings
-        self._accepted = AcceptedRows(rows)
+        self._accepted = AcceptedRows(rows, separate=rotation.settings.separate)
+        self._schemas: BatchSchemas | None = None
+        self._presence_changes: list[int] = []
+        if self._settings.separate:
+            self._presence_changes = presence_changes(rotation, self._accepted)
+        else:
+            schemas = BatchSchemas(rotation, self._accepted)
+            self._schemas = None if schemas.is_uniform else schemas
 
     def steps(self) -> list[Step]:
         steps: list[Step] = []
@@ -53,7 +63,8 @@ class _ObjectRotation:
             rotation.renew_schedule()
         at, window = 0, len(accepted)
         while at < len(accepted):
-            end = min(at + window, len(accepted))
+            steps += self._close_changed(at)
+            end = min(at + window, len(accepted), self._next_change(at))
             segments = self._segments(at, end)
             hit = self._first_over_cap(segments)
             if hit is not None:
@@ -67,32 +78,50 @@ class _ObjectRotation:
             rotation.state = replace(rotation.state, current_path=accepted.path(len(accepted) - 1))
         return steps
 
+    def _close_changed(self, at: int) -> list[Step]:
+        """Rule 1 with `separate`: closes the objects of the record's path if they have a schema and the record has
+        none, or the reverse."""
+        changes = self._presence_changes
+        if not changes or changes[min(bisect_left(changes, at), len(changes) - 1)] != at:
+            return []
+        path, rotation = self._accepted.path(at), self._rotation
+        objects = [each for each in rotation.open.values() if each.path == path]
+        return [rotation.close(objects)] if objects else []
+
+    def _next_change(self, at: int) -> int:
+        """The next index after `at` at which `_close_changed` closes objects; beyond the batch if there is none."""
+        position = bisect_right(self._presence_changes, at)
+        return self._presence_changes[position] if position < len(self._presence_changes) else len(self._accepted) + 1
+
     def _segments(self, start: int, end: int) -> list[_Segment]:
         if start == end:
             return []
         return [segment for group in self._accepted.groups(start, end) for segment in self._split(group)]
 
-    def _split(self, group: PathGroup) -> list[_Segment]:
-        """Divides one path's records into objects."""
-        previous = self._rotation.open.get(group.path)
-        start = previous or opened(group.path, group.first, self._rotation.now, interval_start=group.time)
+    def _split(self, group: RowGroup) -> list[_Segment]:
+        """Divides the records of one path, or with `separate` of one path and schema, into objects."""
+        previous = self._rotation.open.get(self._rotation.slot(*group.target))
+        start = previous or opened(group.target, group.first, self._rotation.now, interval_start=group.time)
         whole = grown(start, last=group.last, count=len(group.indices), size=group.size)
-        if not self._is_over(whole, group.latest):
+        if not self._is_over(whole, group.latest) and not self._is_mixed(start, group):
             return [_Segment(whole, group.indices, None if previous else int(group.indices[0]), None)]
-        path = _PathRecords(self._accepted, group, self._settings.interval)
+        path = _PathRecords(self._accepted, group, self._settings.interval, self._schemas)
         current = previous
         opening: int | None = None
         segments: list[_Segment] = []
         at, count = 0, len(group.indices)
         while at < count:
-            if current is not None and path.until_elapsed(current, at, at + 1) == at:
+            if current is not None and path.until_closed(current, at, at + 1) == at:
                 segments.append(_Segment(current, range(0), None, (path.index(at), _BEFORE)))
                 current = None
             if current is None:
-                current = opened(path.path, path.offset(at), self._rotation.now, interval_start=path.time(at))
+                current = opened(path.target(at), path.offset(at), self._rotation.now, interval_start=path.time(at))
                 opening = path.index(at)
             full = self._full(path, current, at)
-            end = path.until_elapsed(current, at + 1, min(full, count))
+            end = path.until_closed(current, at + 1, min(full, count))
+            if path.is_projected:
+                filled = path.measure(current, at, end, (self._settings.max_bytes or _UNLIMITED) - current.size)
+                full, end = (filled + 1, filled + 1) if filled < end else (full, end)
             is_full = end == full
             current = grown(current, last=path.offset(end - 1), count=end - at, size=path.size(at, end))
             closed = (path.index(end - 1), _AFTER) if is_full else None
@@ -102,6 +131,12 @@ class _ObjectRotation:
             current, opening = (None, None) if closed else (current, opening)
             at = end
         return segments
+
+    def _is_mixed(self, start: OpenObjectState, group: RowGroup) -> bool:
+        """Whether one of the records has another schema than the object."""
+        if self._schemas is None:
+            return False
+        return bool((self._schemas.of_rows[group.indices] != self._schemas.codes[start.schema]).any())
 
     def _is_over(self, whole: OpenObjectState, latest: int | None) -> bool:
         """Whether an object with these records has to close before the last of them; `latest` is their latest time."""
@@ -119,7 +154,7 @@ class _ObjectRotation:
         full = path.count + 1
         if self._settings.flush_size is not None:
             full = max(at + self._settings.flush_size - current.count, at + 1)
-        if self._settings.max_bytes is not None:
+        if self._settings.max_bytes is not None and not path.is_projected:
             full = min(full, path.filled(at, self._settings.max_bytes - current.size) + 1)
         return full
 
@@ -143,23 +178,27 @@ class _ObjectRotation:
         rotation = self._rotation
         stay = (len(self._accepted), _AFTER)
         for segment in sorted(segments, key=lambda segment: (segment.closed or stay, segment.state.first)):
-            before = rotation.open.get(segment.state.path)
+            slot = rotation.slot(*segment.state.id)
+            before = rotation.open.get(slot)
             added = segment.state.count - (before.count if before else 0)
             rotation.state = replace(rotation.state, open_records=rotation.state.open_records + added)
-            rotation.open[segment.state.path] = segment.state
+            rotation.open[slot] = segment.state
             if len(segment.indices):
-                steps.append(self._accepted.append(segment.state.path, segment.indices))
+                steps.append(self._accepted.append(segment.state.id, segment.indices))
             if segment.closed:
                 steps.append(rotation.close([segment.state]))
-        rotation.open = {each.path: each for each in sorted(rotation.open.values(), key=lambda each: each.first)}
+        rotation.open = dict(sorted(rotation.open.items(), key=lambda each: each[1].first))
         return steps
 
 
 class _PathRecords:
-    """The records of one path in a window, numbered from 0."""
+    """The records of a group in a window, numbered from 0. `schemas` is None if no schema closes an object."""
 
-    def __init__(self, accepted: AcceptedRows, group: PathGroup, interval: int | None) -> None:
-        self.path = group.path
+    def __init__(
+        self, accepted: AcceptedRows, group: RowGroup, interval: int | None, schemas: BatchSchemas | None
+    ) -> None:
+        self._accepted = accepted
+        self._batch_schemas = schemas
         self.count = len(group.indices)
         self._indices = group.indices
         self._interval = interval
@@ -167,12 +206,19 @@ class _PathRecords:
         picked: slice | Indices = slice(start, end) if isinstance(group.indices, range) else group.indices
         self._offsets = accepted.offsets[picked]
         self._times = None if accepted.times is None else accepted.times[picked]
+        self._schemas = None if schemas is None else schemas.of_rows[picked]
+        self.is_projected = schemas is not None and accepted.is_projected
+        self._measured = np.zeros(self.count if self.is_projected else 0, np.int64)
         self._sums: npt.NDArray[np.int64] | None = None
         if accepted.sizes is not None:
             self._sums = np.concatenate(([0], np.cumsum(accepted.sizes[picked])))
 
     def index(self, number: int) -> int:
         return int(self._indices[number])
+
+    def target(self, number: int) -> ObjectId:
+        """The path and schema of the record."""
+        return self._accepted.target(self.index(number))
 
     def offset(self, number: int) -> int:
         return int(self._offsets[number])
@@ -181,6 +227,8 @@ class _PathRecords:
         return None if self._times is None else int(self._times[number])
 
     def size(self, start: int, end: int) -> int:
+        if self.is_projected:
+            return int(self._measured[start:end].sum())
         return 0 if self._sums is None else int(self._sums[end] - self._sums[start])
 
     def filled(self, start: int, room: int) -> int:
@@ -188,6 +236,38 @@ class _PathRecords:
         assert self._sums is not None, "maxBytes needs sizes"
         sums = self._sums[start + 1 :]
         return start + int(np.searchsorted(sums, self._sums[start] + room))
+
+    def measure(self, current: OpenObjectState, start: int, end: int, room: int) -> int:
+        """The first record in [start, end) with which the records from `start` have `room` bytes or more, else `end`.
+        Sets the sizes of the records up to it, projected to the schema of the object."""
+        left = room
+
+        def fills(a: int, b: int) -> npt.NDArray[np.bool_]:
+            nonlocal left
+            assert self._batch_schemas is not None, "records are projected only if their schemas differ"
+            sizes = self._batch_schemas.sizes(self._batch_schemas.of_object(current, b - a), self._indices_of(a, b))
+            self._measured[a:b] = sizes
+            sums = np.cumsum(sizes)
+            mask: npt.NDArray[np.bool_] = sums >= left
+            left -= int(sums[-1])
+            return mask
+
+        return first_true(start, end, fills)
+
+    def _indices_of(self, start: int, end: int) -> Indices:
+        indices = self._indices[start:end]
+        return np.arange(indices.start, indices.stop) if isinstance(indices, range) else indices
+
+    def until_closed(self, current: OpenObjectState, start: int, end: int) -> int:
+        """The first record in [start, end) that closes the object by its time or schema, else `end`."""
+        return self.until_changed(current, start, self.until_elapsed(current, start, end))
+
+    def until_changed(self, current: OpenObjectState, start: int, end: int) -> int:
+        """The first record in [start, end) that closes the object by its schema (rules 1 and 3), else `end`."""
+        batch, schemas = self._batch_schemas, self._schemas
+        if batch is None or schemas is None:
+            return end
+        return first_true(start, end, lambda a, b: batch.closes(batch.of_object(current, b - a), schemas[a:b]))
 
     def until_elapsed(self, current: OpenObjectState, start: int, end: int) -> int:
         """The first record in [start, end) whose time is the interval or more past the object's first, else `end`."""

@@ -14,13 +14,17 @@ from msgspec.structs import replace
 
 from sink_job.partitioning.batch import REJECTED_PATH, TOMBSTONE, Rows
 from sink_job.rotation.policy import RotationContext
-from sink_job.rotation.row_index import AcceptedRows, PathGroup, first_times, first_true
+from sink_job.rotation.projected_sizes import ProjectedSizes
+from sink_job.rotation.row_index import AcceptedRows, RowGroup, first_times, first_true
+from sink_job.rotation.schema_rules import SchemaSearch
 from sink_job.rotation.types import Step
 
 
 class CloseReason(enum.Enum):
-    """The reason for the end of a segment. The record after the segment triggers TIME and CAP, its last record FULL."""
+    """The reason for the end of a segment. The record after the segment triggers SCHEMA, TIME and CAP, its last record
+    FULL."""
 
+    SCHEMA = enum.auto()
     TIME = enum.auto()
     CAP = enum.auto()
     FULL = enum.auto()
@@ -36,7 +40,8 @@ class _PartitionRotation:
     def __init__(self, rotation: RotationContext, rows: Rows) -> None:
         self._rotation = rotation
         self._settings = rotation.settings
-        self._accepted = AcceptedRows(rows)
+        self._accepted = AcceptedRows(rows, separate=rotation.settings.separate)
+        self._schemas = SchemaSearch(rotation, self._accepted)
         self._rows = rows
         self._switch = 0
         self._starts: npt.NDArray[np.int64] | None = self._accepted.times
@@ -45,11 +50,14 @@ class _PartitionRotation:
             self._starts, self._next_start = first_times(rows)
         if self._settings.max_open_objects is not None:
             self._previous = self._accepted.previous()
-            self._was_open = np.array([path in rotation.open for path in rows.paths], np.bool_)
-        if self._settings.max_bytes is not None:
+            self._was_open = np.zeros(self._accepted.code_count, np.bool_)
+            self._was_open[[code for code, _ in self._accepted.codes_of(rotation.open)]] = True
+        self._projected = ProjectedSizes.of(rotation, self._accepted, self._schemas)
+        if self._settings.max_bytes is not None and self._projected is None:
             self._sizes = self._accepted.sizes_so_far()
-            held = [before.size if (before := rotation.open.get(path)) else 0 for path in rows.paths]
-            self._closed_bytes = -np.array(held, np.int64)
+            self._closed_bytes = np.zeros(self._accepted.code_count, np.int64)
+            for code, slot in self._accepted.codes_of(rotation.open):
+                self._closed_bytes[code] = -rotation.open[slot].size
 
     def steps(self) -> list[Step]:
         steps: list[Step] = []
@@ -57,7 +65,7 @@ class _PartitionRotation:
         at, why = 0, CloseReason.NOTHING
         while at < len(accepted):
             if rotation.state.interval_start is None and accepted.times is not None and self._starts is not None:
-                again = why in (CloseReason.TIME, CloseReason.CAP)
+                again = why in (CloseReason.SCHEMA, CloseReason.TIME, CloseReason.CAP)
                 start = int(accepted.times[at] if again else self._starts[at])
                 rotation.state = replace(rotation.state, interval_start=start)
             end, why = self._segment(at)
@@ -75,41 +83,59 @@ class _PartitionRotation:
             rotation.state = replace(rotation.state, interval_start=self._next_start)
         return steps
 
-    def _append(self, group: PathGroup) -> Step:
-        self._rotation.add(group.path, first=group.first, last=group.last, count=len(group.indices), size=group.size)
-        return self._accepted.append(group.path, group.indices)
+    def _append(self, group: RowGroup) -> Step:
+        target = self._rotation.add(
+            group.target, first=group.first, last=group.last, count=len(group.indices), size=group.size
+        )
+        return self._accepted.append(target, group.indices)
 
     def _segment(self, at: int) -> tuple[int, CloseReason]:
         """The end (exclusive) of the segment that starts at `at`, and the reason."""
+        end, why = self._unsized_segment(at)
+        filled = self._filled(at, end) if self._projected is None else self._projected.filled(at, end)
+        return (filled + 1, CloseReason.FULL) if filled < end else (end, why)
+
+    def _unsized_segment(self, at: int) -> tuple[int, CloseReason]:
+        """As `_segment`, without maxBytes."""
         watched = at if self._rotation.state.open_records else at + 1  # the first record of all cannot close anything
         full = self._full(at)
         end = min(full, len(self._accepted))
         time = self._time(watched, end)
-        capped = self._capped(at, watched, time)
-        if capped < time:
+        limit = min(time + 1, end)
+        changed = self._schemas.first(at, limit)
+        if changed == time < limit and not self._schemas.is_presence(changed):
+            changed = limit  # rule 2 comes before rule 3
+        capped = self._capped(at, watched, min(time, changed))
+        if capped < min(time, changed):
             return capped, CloseReason.CAP
+        if changed < limit:
+            return changed, CloseReason.SCHEMA
         if time < end:
             return time, CloseReason.TIME
         return end, CloseReason.FULL if full <= len(self._accepted) else CloseReason.NOTHING
 
     def _full(self, at: int) -> int:
-        """The index after the record that reaches flushSize or maxBytes; beyond the batch if none does."""
-        full = len(self._accepted) + 1
-        if self._settings.flush_size is not None:
-            full = min(full, max(at + self._settings.flush_size - self._rotation.state.open_records, at + 1))
+        """The index after the record that reaches flushSize; beyond the batch if none does."""
+        if self._settings.flush_size is None:
+            return len(self._accepted) + 1
+        return max(at + self._settings.flush_size - self._rotation.state.open_records, at + 1)
+
+    def _filled(self, at: int, end: int) -> int:
+        """The first index in the segment [at, end) with which an object reaches maxBytes, else `end`."""
         limit = self._settings.max_bytes
         if limit is None:
-            return full
-        end = min(full, len(self._accepted))
+            return end
         codes, sizes, left_behind = self._accepted.codes, self._sizes, self._closed_bytes
-        hit = first_true(at, end, lambda a, b: sizes[a:b] - left_behind[codes[a:b]] >= limit)
-        return hit + 1 if hit < end else full
+        return first_true(at, end, lambda a, b: sizes[a:b] - left_behind[codes[a:b]] >= limit)
 
-    def _forget_closed(self, groups: list[PathGroup]) -> None:
+    def _forget_closed(self, groups: list[RowGroup]) -> None:
         """After a close: the records before it no longer count for any object."""
+        self._schemas.close_all()
+        if self._projected is not None:
+            self._projected.close_all()
         if self._settings.max_open_objects is not None:
             self._was_open[:] = False
-        if self._settings.max_bytes is not None:
+        if self._settings.max_bytes is not None and self._projected is None:
             np.maximum(self._closed_bytes, 0, out=self._closed_bytes)
             for group in groups:
                 self._closed_bytes[group.code] = self._sizes[group.indices[-1]]
@@ -130,7 +156,7 @@ class _PartitionRotation:
         does not count."""
         if start == 0 and self._differ(self._rotation.state.current_path, self._accepted.path(0)):
             return 0
-        switches, path = self._accepted.switches, self._accepted.path
+        switches, path = self._accepted.path_switches, self._accepted.path
         while self._switch < len(switches):
             index = switches[self._switch]
             if index >= start and self._differ(path(index - 1), path(index)):

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from msgspec.structs import replace
 
-from sink_job.api.enums import RotationScope
+from sink_job.api.enums import RotationScope, SchemaCompatibility
 from sink_job.api.s3_limits import MAX_PARTS
 from sink_job.api.spec import ObjectSettings
 from sink_job.partitioning.time_zones import zone
 from sink_job.rotation.schedule import Schedule
-from sink_job.rotation.types import Close, OpenObjectState, RotationState
+from sink_job.rotation.types import Close, ObjectId, OpenObjectState, RotationState
 
 MAX_PARTS_BEFORE_CLOSE: Final = MAX_PARTS * 99 // 100
 """Number of full parts at which an object is closed, whatever the settings are: 9,900 of S3's 10,000."""
+
+SchemaCheck = Callable[[str, str], bool]
+"""(schema of the open object, schema of the record) -> whether the record closes the object. Both are ids."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RotationPolicy:
     """When objects close; None is off. Counts are records, sizes are encoded bytes, times are ms.
 
+    `closes` decides about a record whose schema differs from that of the open object of its path (rule 3). None: each
+    such record closes it. `separate`: it never does, because a path has one open object for each schema.
     An object that no setting closes is closed before it reaches S3's limit of 10,000 parts.
     """
 
@@ -34,6 +41,8 @@ class RotationPolicy:
     max_bytes: int | None = None
     max_open_time: int | None = None
     per_object: bool = False
+    separate: bool = False
+    closes: SchemaCheck | None = None
 
     @classmethod
     def of(cls, shaping: ObjectSettings) -> RotationPolicy:
@@ -50,12 +59,13 @@ class RotationPolicy:
             max_bytes=min(rotation.max_bytes or limit, limit),
             max_open_time=rotation.max_open_time,
             per_object=rotation.scope is RotationScope.OBJECT,
+            separate=shaping.schema_compatibility is SchemaCompatibility.SEPARATE,
         )
 
 
 class RotationContext:
-    """The rotation state of one topic-partition during a round, and its open objects by path, in the order of their
-    opening."""
+    """The rotation state of one topic-partition during a round, and its open objects in the order of their opening:
+    with `separate` by path and schema, else by path alone (no two of them have the same path)."""
 
     def __init__(
         self, settings: RotationPolicy, state: RotationState, objects: Iterable[OpenObjectState], now: int
@@ -63,7 +73,8 @@ class RotationContext:
         self.settings = settings
         self.now = now
         self.state = state
-        self.open = {each.path: each for each in objects}
+        self.closes: SchemaCheck = cache(settings.closes or operator.ne)
+        self.open = {self.slot(each.path, each.schema): each for each in objects}
 
     @property
     def due(self) -> bool:
@@ -71,20 +82,26 @@ class RotationContext:
         next_schedule = self.state.next_schedule
         return self.settings.schedule is not None and next_schedule is not None and self.now >= next_schedule
 
+    def slot(self, path: str, schema: str | None) -> ObjectId:
+        """The key in `open` of the object that a record with this path and schema belongs to."""
+        return ObjectId(path, schema if self.settings.separate else None)
+
     def renew_schedule(self) -> None:
         if self.settings.schedule is not None:
             self.state = replace(self.state, next_schedule=self.settings.schedule.after(self.now))
 
-    def add(self, path: str, *, first: int, last: int, count: int, size: int) -> None:
-        """Adds `count` records of `size` bytes, with the offsets `first` to `last`, to the open object of `path`; opens
-        it if there is none."""
-        before = self.open.get(path) or opened(path, first, self.now)
-        self.open[path] = grown(before, last=last, count=count, size=size)
+    def add(self, target: ObjectId, *, first: int, last: int, count: int, size: int) -> ObjectId:
+        """Adds `count` records of `size` bytes, with the offsets `first` to `last`, to the open object of their path
+        and schema `target`; opens it if there is none. Returns the id of the object."""
+        slot = self.slot(*target)
+        before = self.open.get(slot) or opened(target, first, self.now)
+        self.open[slot] = grown(before, last=last, count=count, size=size)
         self.state = replace(self.state, open_records=self.state.open_records + count)
+        return before.id
 
     def close(self, objects: Sequence[OpenObjectState]) -> Close:
         for each in objects:
-            del self.open[each.path]
+            del self.open[self.slot(each.path, each.schema)]
         records = sum(each.count for each in objects)
         self.state = replace(self.state, open_records=self.state.open_records - records)
         return Close(tuple(objects))
@@ -106,10 +123,17 @@ class RotationContext:
         return self.state.committable
 
 
-def opened(path: str, first: int, now: int, *, interval_start: int | None = None) -> OpenObjectState:
+def opened(target: ObjectId, first: int, now: int, *, interval_start: int | None = None) -> OpenObjectState:
     """An object without records that opens at the round clock `now` with the offset `first`."""
     return OpenObjectState(
-        path=path, first=first, last=first, count=0, size=0, opened_at=now, interval_start=interval_start
+        path=target.path,
+        schema=target.schema,
+        first=first,
+        last=first,
+        count=0,
+        size=0,
+        opened_at=now,
+        interval_start=interval_start,
     )
 
 

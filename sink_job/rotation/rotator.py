@@ -17,7 +17,7 @@ from sink_job.partitioning.batch import REJECTED, Rows
 from sink_job.rotation.per_object import rotate_per_object
 from sink_job.rotation.per_partition import rotate_per_partition
 from sink_job.rotation.policy import RotationContext, RotationPolicy
-from sink_job.rotation.types import Append, Close, OpenObjectState, RotationState, Step
+from sink_job.rotation.types import Append, Close, ObjectId, OpenObjectState, RotationState, Step
 
 
 class Rotator:
@@ -36,9 +36,9 @@ class Rotator:
         return self._context.state
 
     @property
-    def open(self) -> Mapping[str, OpenObjectState]:
-        """The open objects by path, ordered by first offset."""
-        return self._context.open
+    def open(self) -> Mapping[ObjectId, OpenObjectState]:
+        """The open objects, ordered by first offset."""
+        return {each.id: each for each in self._context.open.values()}
 
     @property
     def committable(self) -> int:
@@ -53,10 +53,7 @@ class Rotator:
         rotation, limit = self._context, self._context.settings.max_open_time
         closed: list[Close] = []
         if limit is not None:
-            late = [each for each in self.open.values() if rotation.now - each.opened_at >= limit]
-            if late:
-                close = rotation.close(late) if rotation.settings.per_object else rotation.close_all()
-                closed.append(replace(close, ends_rotation=not self.open))
+            closed = self.close([each for each in self.open.values() if rotation.now - each.opened_at >= limit])
         if self.state.next_schedule is None or (self.state.open_records == 0 and rotation.due):
             rotation.renew_schedule()
         return closed
@@ -69,8 +66,8 @@ class Rotator:
         if not len(rows):
             return []
         rotate = rotate_per_object if self._context.settings.per_object else rotate_per_partition
-        paths = set(self.open)
-        steps = with_rotation_ends(rotate(self._context, rows), paths)
+        before = set(self.open)
+        steps = with_rotation_ends(rotate(self._context, rows), before)
         last_time = self.state.last_time
         if rows.times is not None:
             valid = np.flatnonzero(rows.codes != REJECTED)
@@ -93,6 +90,14 @@ class Rotator:
         self._update(next=next_offset)
         self._update(committable=self.committable)
 
+    def close(self, chosen: Sequence[OpenObjectState]) -> list[Close]:
+        """Closes open objects before the next record: `chosen`, and with scope Partition all if there is one."""
+        if not chosen:
+            return []
+        rotation = self._context
+        close = rotation.close(chosen) if rotation.settings.per_object else rotation.close_all()
+        return [replace(close, ends_rotation=not self.open)]
+
     def close_all(self) -> list[Close]:
         """Closes all open objects: at the end of a run that publishes them, or before other settings apply."""
         return [replace(self._context.close_all(), ends_rotation=True)] if self.open else []
@@ -101,9 +106,9 @@ class Rotator:
         self._context.state = msgspec.structs.replace(self._context.state, **fields)
 
 
-def with_rotation_ends(steps: Sequence[Step], open_paths: Set[str]) -> list[Step]:
-    """The steps of one batch, with `Close.ends_rotation` set. `open_paths` are the paths of the objects that are open
-    before the batch. All rows of earlier batches have lower offsets."""
+def with_rotation_ends(steps: Sequence[Step], open_before: Set[ObjectId]) -> list[Step]:
+    """The steps of one batch, with `Close.ends_rotation` set. `open_before` are the objects that are open before the
+    batch. All rows of earlier batches have lower offsets."""
     lowest_later: list[int | None] = []
     lowest: int | None = None
     for step in reversed(steps):
@@ -112,15 +117,15 @@ def with_rotation_ends(steps: Sequence[Step], open_paths: Set[str]) -> list[Step
             first = _bounds(step)[0]
             lowest = first if lowest is None else min(lowest, first)
     marked: list[Step] = []
-    paths, highest = set(open_paths), -1
+    open_now, highest = set(open_before), -1
     for step, later in zip(steps, reversed(lowest_later), strict=True):
         if isinstance(step, Append):
-            paths.add(step.path)
+            open_now.add(step.target)
             highest = max(highest, _bounds(step)[1])
             marked.append(step)
         else:
-            paths -= {o.path for o in step.objects}
-            marked.append(replace(step, ends_rotation=not paths and (later is None or later > highest)))
+            open_now -= {o.id for o in step.objects}
+            marked.append(replace(step, ends_rotation=not open_now and (later is None or later > highest)))
     return marked
 
 

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from sink_job.partitioning.batch import REJECTED, Rows
-from sink_job.rotation.types import Append
+from sink_job.partitioning.batch import NO_SCHEMA, REJECTED, Rows
+from sink_job.rotation.types import Append, ObjectId
 
 Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
 Indices = npt.NDArray[np.intp]
 
 _WINDOW = 1024
+_MAX_CODES = 1 << 16
 
 
-class PathGroup(NamedTuple):
-    """One path's records within a segment: their indices, ascending, size in bytes, first and last offset, and if there
-    are times, the first record's and the latest."""
+class RowGroup(NamedTuple):
+    """The records of one code within a segment: the path and schema of the first, their indices, ascending, size in
+    bytes, first and last offset, and if there are times, the first record's and the latest."""
 
-    path: str
+    target: ObjectId
     code: int
     indices: Indices | range
     size: int
@@ -33,38 +35,91 @@ class PathGroup(NamedTuple):
 
 
 class AcceptedRows:
-    """A batch without its rejected rows. An *index* counts the accepted rows, from 0."""
+    """A batch without its rejected rows. An *index* counts the accepted rows, from 0.
 
-    def __init__(self, rows: Rows) -> None:
-        self.paths = rows.paths
+    `path_codes` and `schemas` are those of `Rows`. Records with the same one of `codes` belong to the same object while
+    it is open: the code is that of the path, with `separate` that of path and schema. `code_count` is their number.
+    """
+
+    def __init__(self, rows: Rows, *, separate: bool = False) -> None:
+        self.paths, self.schema_ids, self._projected_sizes = rows.paths, rows.schema_ids, rows.projected_sizes
         self._rows: Indices | None = None
-        codes, offsets, times, sizes = rows.codes, rows.offsets, rows.times, rows.sizes
+        codes, offsets, times, sizes, schemas = rows.codes, rows.offsets, rows.times, rows.sizes, rows.schemas
         if len(codes) and int(codes.min()) < 0:
             self._rows = np.flatnonzero(codes >= 0)
             codes, offsets = codes[self._rows], offsets[self._rows]
             times = None if times is None else times[self._rows]
             sizes = None if sizes is None else sizes[self._rows]
-        self.codes, self.offsets, self.times, self.sizes = codes, offsets, times, sizes
-        self.switches: list[int] = []
-        if len(rows.paths) > 1:
-            self.switches = (np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist()
+            schemas = None if schemas is None else schemas[self._rows]
+        self.path_codes, self.offsets, self.times, self.sizes, self.schemas = codes, offsets, times, sizes, schemas
+        self.codes, self.code_count = codes, len(rows.paths)
+        self._combined = separate and schemas is not None
+        self.path_switches = _switches(codes) if len(rows.paths) > 1 else []
+        self.switches = self.path_switches
+        if self._combined:
+            self._combine()
+
+    def _combine(self) -> None:
+        """Replaces `codes` by codes of path and schema."""
+        assert self.schemas is not None
+        width = len(self.schema_ids) + 1
+        combined = self.path_codes.astype(np.int64) * width + (self.schemas + 1)
+        self._pairs = np.arange(len(self.paths) * width)
+        if len(self._pairs) > _MAX_CODES:
+            self._pairs, combined = np.unique(combined, return_inverse=True)
+        self.codes, self.code_count = combined.astype(np.int32), len(self._pairs)
+        self.switches = _switches(self.codes)
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def path(self, index: int) -> str:
-        return self.paths[int(self.codes[index])]
+        return self.paths[int(self.path_codes[index])]
 
-    def append(self, path: str, indices: Indices | range) -> Append:
+    def schema(self, index: int) -> str | None:
+        """The id of the record's schema."""
+        code = NO_SCHEMA if self.schemas is None else int(self.schemas[index])
+        return None if code == NO_SCHEMA else self.schema_ids[code]
+
+    def target(self, index: int) -> ObjectId:
+        """The path and schema of the record."""
+        return ObjectId(self.path(index), self.schema(index))
+
+    @property
+    def is_projected(self) -> bool:
+        """Whether the size of a record depends on the schema of its object."""
+        return self._projected_sizes is not None
+
+    def projected_sizes(self, schema: str, indices: Indices) -> Ints:
+        """The sizes of the records at `indices`, projected to the schema."""
+        assert self._projected_sizes is not None, "records are written as they came"
+        return self._projected_sizes(schema, indices if self._rows is None else self._rows[indices])
+
+    def codes_of(self, slots: Iterable[ObjectId]) -> Iterator[tuple[int, ObjectId]]:
+        """The code of each of `slots` (`RotationContext.slot`) that occurs in the batch."""
+        paths = {path: code for code, path in enumerate(self.paths)}
+        if not self._combined:
+            yield from ((paths[slot.path], slot) for slot in slots if slot.path in paths and slot.schema is None)
+            return
+        schemas: dict[str | None, int] = {schema: code for code, schema in enumerate(self.schema_ids)}
+        schemas[None] = NO_SCHEMA
+        for slot in slots:
+            if slot.path in paths and slot.schema in schemas:
+                pair = paths[slot.path] * len(schemas) + schemas[slot.schema] + 1
+                code = int(np.searchsorted(self._pairs, pair))
+                if code < self.code_count and self._pairs[code] == pair:
+                    yield code, slot
+
+    def append(self, target: ObjectId, indices: Indices | range) -> Append:
         """The step that appends the rows at `indices`."""
         if self._rows is None:
-            return Append(path, slice(indices.start, indices.stop) if isinstance(indices, range) else indices)
+            return Append(target, slice(indices.start, indices.stop) if isinstance(indices, range) else indices)
         rows = self._rows[indices.start : indices.stop] if isinstance(indices, range) else self._rows[indices]
         start, end = int(rows[0]), int(rows[-1]) + 1
-        return Append(path, slice(start, end) if end - start == len(rows) else rows)
+        return Append(target, slice(start, end) if end - start == len(rows) else rows)
 
-    def groups(self, start: int, end: int) -> Iterator[PathGroup]:
-        """The records from index `start` to `end` by path, ordered by the first record of each path."""
+    def groups(self, start: int, end: int) -> Iterator[RowGroup]:
+        """The records from index `start` to `end` by code, ordered by the first record of each code."""
         segment = self.codes[start:end]
         if not self.switches or not bool((segment != segment[0]).any()):
             yield self._group(start, end)
@@ -91,14 +146,13 @@ class AcceptedRows:
         )
         for code, low, high, first, last, *rest in sorted(columns, key=itemgetter(3)):
             indices = range(first, last + 1) if last - first == high - low - 1 else order[low:high]
-            yield PathGroup(self.paths[code], code, indices, *rest)
+            yield RowGroup(self.target(first), code, indices, *rest)
 
-    def _group(self, start: int, end: int) -> PathGroup:
-        """The records from index `start` to `end`, which have one path."""
-        code = int(self.codes[start])
-        return PathGroup(
-            path=self.paths[code],
-            code=code,
+    def _group(self, start: int, end: int) -> RowGroup:
+        """The records from index `start` to `end`, which have one code."""
+        return RowGroup(
+            target=self.target(start),
+            code=int(self.codes[start]),
             indices=range(start, end),
             size=0 if self.sizes is None else int(self.sizes[start:end].sum()),
             first=int(self.offsets[start]),
@@ -107,12 +161,12 @@ class AcceptedRows:
             latest=None if self.times is None else int(self.times[start:end].max()),
         )
 
-    def _narrow(self, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.uint16] | npt.NDArray[np.int32]:
+    def _narrow(self, codes: Codes) -> npt.NDArray[np.uint16] | Codes:
         """Codes of 16 bits where possible: numpy's radix sort of those is several times faster."""
-        return codes.astype(np.uint16) if len(self.paths) < 65_536 else codes
+        return codes.astype(np.uint16) if self.code_count <= _MAX_CODES else codes
 
     def sizes_so_far(self) -> Ints:
-        """For each index the bytes of its path's records in this batch up to and including it."""
+        """For each index the bytes of the records in this batch with its code up to and including it."""
         assert self.sizes is not None, "maxBytes needs sizes"
         if not self.switches:
             return np.cumsum(self.sizes)
@@ -127,12 +181,17 @@ class AcceptedRows:
         return so_far
 
     def previous(self) -> Indices:
-        """For each index that of the previous record with the same path, -1 for a path's first record."""
+        """For each index that of the previous record with the same code, -1 for the first one of a code."""
         previous = np.full(len(self.codes), -1, np.intp)
         order = np.argsort(self._narrow(self.codes), kind="stable")
         same = self.codes[order][1:] == self.codes[order][:-1]
         previous[order[1:][same]] = order[:-1][same]
         return previous
+
+
+def _switches(codes: Codes) -> list[int]:
+    """The indices of the records whose code differs from the previous one."""
+    return (np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist()
 
 
 def first_times(rows: Rows) -> tuple[Ints, int | None]:

@@ -6,15 +6,25 @@ Offsets are Kafka's; `first` and `last` are inclusive, times are ms since the ep
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 
+class ObjectId(NamedTuple):
+    """Identifies an object among the open objects of a topic-partition: its path and the id of its schema (None: its
+    records have no schema)."""
+
+    path: str
+    schema: str | None = None
+
+
 class OpenObjectState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """An open object: first and last offset, number of records, size in bytes (encoded, uncompressed), the round clock
-    at which it was opened, and with scope Object the time of its first record (`interval_start`)."""
+    at which it was opened, with scope Object the time of its first record (`interval_start`), and the id of its
+    schema."""
 
     path: str
     first: int
@@ -23,6 +33,11 @@ class OpenObjectState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False)
     size: int
     opened_at: int
     interval_start: int | None = None
+    schema: str | None = None
+
+    @property
+    def id(self) -> ObjectId:
+        return ObjectId(self.path, self.schema)
 
 
 class RotationState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -49,9 +64,9 @@ class RotationState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Append these rows of the batch to the open object of `path`; open one if there is none."""
+    """Append these rows of the batch to the open object `target`; open it if it is not open."""
 
-    path: str
+    target: ObjectId
     rows: slice | npt.NDArray[np.intp]
 
 

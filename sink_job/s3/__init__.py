@@ -4,6 +4,7 @@ outcomes.
 Runs in every process of a sink: driver, commands and Spark's Python workers.
 """
 
+from sink_job.engine.retry import RetryPolicy
 from sink_job.s3.client import S3Client, connect
 from sink_job.s3.errors import (
     ChecksumMismatch,
@@ -18,9 +19,9 @@ from sink_job.s3.errors import (
 from sink_job.s3.multipart import Upload, UploadedPart
 from sink_job.s3.objects import Head, Listed, PutResult
 from sink_job.s3.request_metrics import RequestMetrics, Usage
-from sink_job.s3.retry import RetryPolicy
 from sink_job.s3.settings import S3Settings
 from sink_job.s3.store_probe import lifecycle_warning, probe
+from sink_job.s3.transport import load_service_descriptions
 
 __all__ = [
     "ChecksumMismatch",
@@ -43,5 +44,6 @@ __all__ = [
     "Usage",
     "connect",
     "lifecycle_warning",
+    "load_service_descriptions",
     "probe",
 ]

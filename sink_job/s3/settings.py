@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sink_job.api.errors import SecretNotFound
-from sink_job.s3.retry import RetryPolicy
+from sink_job.engine.retry import RetryPolicy
 
 if TYPE_CHECKING:  # tasks unpickle settings without loading the spec's models
     from sink_job.api.spec import S3Spec

@@ -8,29 +8,37 @@ delivered record.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from sink_job.api.enums import Tolerance
-from sink_job.api.spec import Sink
+from sink_job.api.enums import ConverterType, Tolerance
+from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.partitioning import arrow_columns
 from sink_job.partitioning.batch import Rows
 from sink_job.partitioning.object_keys import path_elements
 from sink_job.rotation.rotator import Rotator
-from sink_job.rotation.types import Append, OpenObjectState, RotationState, Step
+from sink_job.rotation.types import Append, ObjectId, OpenObjectState, RotationState, Step
+from sink_job.schemas.model import RegisteredSchema, Schema
+from sink_job.simulate.compatibility import RecordSchemas, with_schemas
+from sink_job.simulate.value_schema import with_value_schema
 from sink_job.writer.record_pipeline import RecordPipeline
 
 
 class Delivered(NamedTuple):
-    """A record from Kafka. `value` None: a tombstone. `timestamp`: in ms; -1: no timestamp."""
+    """A record from Kafka. `value` None: a tombstone. `timestamp`: in ms; -1: no timestamp. `schema` is that of the
+    value, as a converter with schemas would provide it. `headers`: names and values."""
 
     offset: int
     timestamp: int
     value: bytes | None
+    schema: Schema | None = None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 class SimulatedObject(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -74,9 +82,13 @@ class StepReport(msgspec.Struct):
 class Simulation:
     """The topic-partitions of a sink over several rounds. Each call of `write` is one round."""
 
-    def __init__(self, sink: Sink, *, offsets: bool = True) -> None:
-        """`offsets`: list the offsets of each object."""
-        self._pipeline = RecordPipeline.of(sink.shaping(), sink.spec.errors)
+    def __init__(self, sink: Sink, *, offsets: bool = True, schema: RegisteredSchema | None = None) -> None:
+        """`offsets`: list the offsets of each object. `schema` is that of `spec.format.schema`; None if there is none,
+        or it is not known."""
+        pipeline = replace(RecordPipeline.of(_plain(sink.shaping()), sink.spec.errors), containers=None)
+        pipeline = with_value_schema(pipeline, sink.shaping(), schema)
+        self._schemas = RecordSchemas(sink.spec.schema_compatibility)
+        self._pipeline = replace(pipeline, rotation_policy=self._schemas.rotation_policy(pipeline.rotation_policy))
         self._tolerant = sink.spec.errors.tolerance is Tolerance.ALL
         self._offsets = offsets
         self._partitions: dict[TopicPartition, _Partition] = {}
@@ -89,7 +101,7 @@ class Simulation:
         """Runs one round at the time `now` (ms). `records` of a topic-partition are in ascending order of offsets."""
         for tp, delivered in records.items():
             if tp not in self._partitions and delivered:
-                self._partitions[tp] = _Partition(tp, self._pipeline, delivered[0].offset)
+                self._partitions[tp] = _Partition(tp, self._pipeline, self._schemas, delivered[0].offset)
         report = StepReport([], [], {}, [])
         for tp, partition in sorted(self._partitions.items()):
             done = partition.round(records.get(tp, ()), now, tolerant=self._tolerant)
@@ -125,19 +137,20 @@ class _Partition:
     A data error with `errors.tolerance: None` stops it permanently, like the sink. Later records are ignored.
     """
 
-    def __init__(self, tp: TopicPartition, pipeline: RecordPipeline, start: int) -> None:
+    def __init__(self, tp: TopicPartition, pipeline: RecordPipeline, schemas: RecordSchemas, start: int) -> None:
         self.delivered_to = start
         self.committable: int | None = None
         self._tp = tp
         self._pipeline = pipeline
+        self._schemas = schemas
         self._state = RotationState.start(start)
         self._open: list[OpenObjectState] = []
-        self._offsets: dict[str, list[int]] = {}
+        self._offsets: dict[ObjectId, list[int]] = {}
         self._stopped = False
 
     def open(self) -> list[tuple[OpenObjectState, list[int]]]:
         """The open objects in the order of opening, with their offsets."""
-        return [(state, list(self._offsets[state.path])) for state in self._open]
+        return [(state, list(self._offsets[state.id])) for state in self._open]
 
     def round(self, records: Sequence[Delivered], now: int, *, tolerant: bool) -> _RoundResult:
         """Runs one round at the time `now` (ms)."""
@@ -163,8 +176,9 @@ class _Partition:
     ) -> None:
         if not records:
             return
-        prepared = self._pipeline.prepare(_batch(records), now, self._tp)
-        rows, errors = prepared.rows, prepared.errors
+        schemas = [each.schema if each.value is not None else None for each in records]
+        prepared = with_schemas(self._pipeline, schemas).prepare(_batch(records), now, self._tp)
+        rows, errors = self._schemas.apply(prepared, schemas)
         if errors and not tolerant:
             self._stopped = True
             rows, errors = rows.between(0, errors[0].row), errors[:1]
@@ -174,9 +188,21 @@ class _Partition:
     def _apply(self, steps: Iterable[Step], rows: Rows | None, done: _RoundResult) -> None:
         for step in steps:
             if not isinstance(step, Append):
-                done.closed.extend((state, self._offsets.pop(state.path)) for state in step.objects)
+                done.closed.extend((state, self._offsets.pop(state.id)) for state in step.objects)
             elif rows is not None:
-                self._offsets.setdefault(step.path, []).extend(rows.offsets[step.rows].tolist())
+                self._offsets.setdefault(step.target, []).extend(rows.offsets[step.rows].tolist())
+
+
+def _plain(shaping: ObjectSettings) -> ObjectSettings:
+    """The settings with the converters of simulated values and keys: one with a schema is given as JSON, the schema of
+    a value beside it."""
+    found = {"converter": shaping.format.converter, "key_converter": shaping.format.key_converter}
+    plain = {name: ConverterType.JSON for name, each in found.items() if each is not None and each.has_schemas}
+    if not plain and shaping.unframed is None:
+        return shaping
+    return shaping.model_copy(
+        update={"format": shaping.format.model_copy(update=plain), "framing": None, "unframed": None}
+    )
 
 
 def _batch(records: Sequence[Delivered]) -> pa.RecordBatch:
@@ -185,5 +211,16 @@ def _batch(records: Sequence[Delivered]) -> pa.RecordBatch:
             "offset": arrow_columns.integers(np.array([record.offset for record in records], np.int64)),
             "value": arrow_columns.binaries([record.value for record in records]),
             "timestamp": arrow_columns.integers(np.array([record.timestamp for record in records], np.int64)),
+            "key": arrow_columns.binaries([record.key for record in records]),
+            "headers": _header_column([record.headers for record in records]),
+            "timestamp_type": pa.Array.from_buffers(pa.int8(), len(records), [None, pa.py_buffer(bytes(len(records)))]),
         }
     )
+
+
+def _header_column(headers: Sequence[Sequence[tuple[str, bytes | None]]]) -> pa.ListArray:
+    ends = np.cumsum([0, *map(len, headers)]).astype(np.int32)
+    pairs = [pair for each in headers for pair in each]
+    keys, values = arrow_columns.texts([key for key, _ in pairs]), arrow_columns.binaries([value for _, value in pairs])
+    found = pa.StructArray.from_arrays([keys, values], names=["key", "value"])
+    return pa.ListArray.from_arrays(pa.Array.from_buffers(pa.int32(), len(ends), [None, pa.py_buffer(ends)]), found)

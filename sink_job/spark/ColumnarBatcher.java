@@ -28,19 +28,22 @@ public class ColumnarBatcher extends AbstractFunction1 implements Serializable {
     private boolean timestamps;
     private boolean keys;
     private boolean headers;
+    private boolean timestampTypes;
 
     /** batchBytes: the maximum size of a batch. The others: the columns in addition to offset and value. */
-    public ColumnarBatcher of(int batchBytes, boolean timestamps, boolean keys, boolean headers) {
+    public ColumnarBatcher of(
+            int batchBytes, boolean timestamps, boolean keys, boolean headers, boolean timestampTypes) {
         ColumnarBatcher batcher = new ColumnarBatcher();
         batcher.batchBytes = batchBytes;
         batcher.timestamps = timestamps;
         batcher.keys = keys;
         batcher.headers = headers;
+        batcher.timestampTypes = timestampTypes;
         return batcher;
     }
 
     public Object apply(Object records) {
-        return new BatchIterator((Iterator) records, batchBytes, timestamps, keys, headers);
+        return new BatchIterator((Iterator) records, batchBytes, timestamps, keys, headers, timestampTypes);
     }
 
     /** The columns of a batch. Every array has `records` elements; bytes after them are undefined. */
@@ -61,6 +64,9 @@ public class ColumnarBatcher extends AbstractFunction1 implements Serializable {
             schema = binary(binary(schema, "headers_valid"), "headers_bounds");
             schema = strings(strings(schema, "header_key"), "header_value");
         }
+        if (timestampTypes) {
+            schema = binary(schema, "timestamp_types");
+        }
         return schema;
     }
 
@@ -75,6 +81,8 @@ public class ColumnarBatcher extends AbstractFunction1 implements Serializable {
 
 /** The batches of a task. A batch has records of one topic-partition. A row is valid until the next call of next. */
 class BatchIterator extends AbstractIterator {
+    /** Bytes of a batch for each record, if an envelope of a few hundred bytes is written around its value. */
+    private static final int ENVELOPED = 128;
     private final Iterator records;
     private final int batchBytes;
     private final int batchRecords;
@@ -87,13 +95,20 @@ class BatchIterator extends AbstractIterator {
     private long[] offsets = new long[1024];
     private long[] timestamps;
     private int[] headerBounds;
+    private byte[] timestampTypes;
     private int count;
     private ConsumerRecord ahead;
 
-    BatchIterator(Iterator records, int batchBytes, boolean timestamps, boolean keys, boolean headers) {
+    BatchIterator(
+            Iterator records,
+            int batchBytes,
+            boolean timestamps,
+            boolean keys,
+            boolean headers,
+            boolean timestampTypes) {
         this.records = records;
         this.batchBytes = batchBytes;
-        this.batchRecords = batchBytes / 16;
+        this.batchRecords = batchBytes / (timestampTypes ? ENVELOPED : 16);
         this.values = new BinaryColumn(batchBytes);
         this.timestamps = timestamps ? new long[1024] : null;
         this.keys = keys ? new BinaryColumn(batchBytes) : null;
@@ -101,7 +116,9 @@ class BatchIterator extends AbstractIterator {
         this.headerKeys = headers ? new BinaryColumn(batchBytes) : null;
         this.headerValues = headers ? new BinaryColumn(batchBytes) : null;
         this.headerless = headers ? new Bits() : null;
-        this.row = new Object[7 + (timestamps ? 1 : 0) + (keys ? 3 : 0) + (headers ? 8 : 0)];
+        this.timestampTypes = timestampTypes ? new byte[1024] : null;
+        this.row = new Object[
+            7 + (timestamps ? 1 : 0) + (keys ? 3 : 0) + (headers ? 8 : 0) + (timestampTypes ? 1 : 0)];
     }
 
     public boolean hasNext() {
@@ -148,6 +165,7 @@ class BatchIterator extends AbstractIterator {
         if (count == offsets.length) {
             offsets = Arrays.copyOf(offsets, 2 * count);
             timestamps = timestamps == null ? null : Arrays.copyOf(timestamps, 2 * count);
+            timestampTypes = timestampTypes == null ? null : Arrays.copyOf(timestampTypes, 2 * count);
         }
         offsets[count] = record.offset();
         values.add((byte[]) record.value());
@@ -159,6 +177,9 @@ class BatchIterator extends AbstractIterator {
         }
         if (headerKeys != null) {
             addHeaders(record.headers().toArray());
+        }
+        if (timestampTypes != null) {
+            timestampTypes[count] = (byte) record.timestampType().id;
         }
         count++;
     }
@@ -193,7 +214,10 @@ class BatchIterator extends AbstractIterator {
             row[column++] = headerless.complement(count);
             row[column++] = Bytes.of(headerBounds, count + 1);
             column = headerKeys.put(row, column);
-            headerValues.put(row, column);
+            column = headerValues.put(row, column);
+        }
+        if (timestampTypes != null) {
+            row[column] = Arrays.copyOf(timestampTypes, count);
         }
         return new GenericInternalRow(row);
     }

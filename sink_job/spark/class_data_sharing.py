@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from zipfile import ZipFile
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -27,6 +28,7 @@ from sink_job.spark.engine import SparkEngine
 from sink_job.spark.jars import archive_path, connector_jars
 from sink_job.spark.session import session
 
+_KAFKA_PACKAGES = ("org/apache/kafka/clients/", "org/apache/kafka/common/")
 UNUSED_S = 7 * 86_400
 """Archives that were not used within this time, in seconds, are deleted when another one is built."""
 
@@ -44,8 +46,11 @@ def build_cds_archive() -> Path:
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(f".{os.getpid()}")
-    option = {"spark.driver.extraJavaOptions": java_option(f"-XX:ArchiveClassesAtExit={new}")}
-    settings = SparkSettings(app_name="s3sink-archive", jars=jars, cores=1, conf=option)
+    conf = {
+        "spark.driver.extraJavaOptions": java_option(f"-XX:ArchiveClassesAtExit={new}"),
+        "spark.python.daemon.module": "pyspark.daemon",  # the build of an image has only the packages of this module
+    }
+    settings = SparkSettings(app_name="s3sink-archive", jars=jars, cores=1, conf=conf)
     with session(settings, exit_timeout_s=300) as spark:
         unreachable = {"bootstrap.servers": "127.0.0.1:1"}
         engine = SparkEngine(spark, unreachable, group_id="archive", poll_timeout_ms=100)
@@ -55,6 +60,7 @@ def build_cds_archive() -> Path:
             columns = Columns(timestamp=True)
             engine.run(ranges={read: Range(0, 1)}, idle=[], inputs={}, columns=columns, factory=stateless(_discard))
         _load_kubernetes_client(spark)
+        _load_kafka_client(spark, jars)
     new.replace(path)
     remove_unused(path)
     return path
@@ -78,6 +84,23 @@ def _load_kubernetes_client(spark: SparkSession) -> None:
     with suppress(Py4JJavaError):
         client.pods().inNamespace("archive").withLabel("spark-role", "executor").list()
     client.close()
+
+
+def _load_kafka_client(spark: SparkSession, jars: Sequence[Path]) -> None:
+    """Loads the classes of Kafka's clients by their names: most are used only after an answer of a broker."""
+    gateway = spark.sparkContext._gateway
+    loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
+    for jar in jars:
+        for name in _kafka_classes(jar):
+            with suppress(Py4JJavaError):  # classes of optional libraries
+                loader.loadClass(name)
+
+
+def _kafka_classes(jar: Path) -> list[str]:
+    """The names of the classes of `jar` in the packages of Kafka's clients, without those of other libraries."""
+    with ZipFile(jar) as archive:
+        names = [name.removesuffix(".class") for name in archive.namelist() if name.endswith(".class")]
+    return [name.replace("/", ".") for name in names if name.startswith(_KAFKA_PACKAGES)]
 
 
 def _discard(tp: TopicPartition, task_input: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:

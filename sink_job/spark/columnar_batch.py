@@ -50,6 +50,9 @@ class _Row:
             columns["key"] = self._strings("key", self._count)
         if "headers_bounds" in self._rows.schema.names:
             columns["headers"] = self._headers()
+        if "timestamp_types" in self._rows.schema.names:
+            types = self._buffer("timestamp_types")
+            columns["timestamp_type"] = pa.Array.from_buffers(pa.int8(), self._count, [None, types])
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def _longs(self, name: str) -> pa.Array:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import sink_job
 from sink_job.api.errors import ConfigurationError
+from sink_job.spark.executor_log import MAX_FAILURES, OF_USER, UNLIMITED
 from sink_job.spark.executor_pods import ExecutorConfig
 from sink_job.spark.jars import archive_path
 
@@ -59,6 +60,7 @@ _DEFAULTS = {
     "spark.kafka.consumer.fetchedData.cache.timeout": "5s",
     "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "2s",
     "spark.locality.wait": "0",
+    "spark.python.daemon.module": "sink_job.spark.daemon",
     "spark.sql.session.timeZone": "UTC",
     # Limit the data about past rounds for the web UI, which is disabled.
     "spark.sql.ui.retainedExecutions": "1",
@@ -151,6 +153,7 @@ def _in_pods(
     return {
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.python.unix.domain.socket.dir": POD_SOCKETS,
+        **({} if any(name in properties for name in OF_USER) else {MAX_FAILURES: UNLIMITED}),
         _EXECUTOR_CLASSES: _class_path(settings, properties.get(_EXECUTOR_CLASSES)),
         # A container without a CPU limit has all CPUs of its node, and would use one collector thread for each.
         _EXECUTOR_OPTIONS: _options(

@@ -30,17 +30,24 @@ class ExecutorScaler:
         self._cores = config.cores
 
     def scale(self, executors: int) -> None:
-        """Requests this number of executors, and ends the youngest ones above it."""
+        """Requests this number of executors. `end_excess` ends those above it."""
         if executors == self._executors:
             return
         _log.info("executors: %d instead of %d", executors, self._executors)
         self._context.requestTotalExecutors(executors, 0, self._no_hosts())
         self._context.conf().set(_INSTANCES, str(executors))
-        excess = self._running()[executors:]
+        self._executors = executors
+
+    def end_excess(self) -> None:
+        """Ends the youngest executors above the requested number.
+
+        Call it again and again: Spark keeps an executor whose pod existed already when fewer were requested, and it
+        registers only later.
+        """
+        excess = self._running()[self._executors :]
         if excess:
             # (ids, adjust the requested number, count as failures, also those with tasks)
             self._context.schedulerBackend().killExecutors(self._sequence(excess), False, False, True)
-        self._executors = executors
 
     def resize(self, memory: int) -> None:
         """Gives new executors `memory` bytes. The heap stays the same, so only the memory beside it changes."""

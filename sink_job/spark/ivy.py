@@ -13,12 +13,10 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sink_job.api.errors import TransientError
-
-if TYPE_CHECKING:
-    from sink_job.spark.jars import Jar
+from sink_job.spark.jar_table import Jar
 
 _SETTINGS = """<ivysettings>
   <settings defaultResolver="public"/>

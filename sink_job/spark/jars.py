@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
@@ -21,38 +20,11 @@ import pyspark
 from sink_job.api.errors import ConfigurationError
 from sink_job.kafka.jvm import java_binary
 from sink_job.spark.cache import cache_dir
+from sink_job.spark.jar_table import Jar, jar_table
 
 Report = Callable[[str], None]
-
-
-@dataclass(frozen=True, order=True)
-class Jar:
-    """A jar by its Maven coordinates. `sha256` is in hexadecimal."""
-
-    group: str
-    artifact: str
-    version: str
-    sha256: str
-
-    @property
-    def coordinates(self) -> str:
-        return f"{self.group}:{self.artifact}:{self.version}"
-
-    @property
-    def file_name(self) -> str:
-        return f"{self.artifact}-{self.version}.jar"
-
-
-def jar_table(text: str) -> tuple[Jar, ...]:
-    """The jars of a table: alternating `group:artifact:version` and `sha256`, separated by white space."""
-    words = iter(text.split())
-    return tuple(_jar(coordinates, sha256) for coordinates, sha256 in zip(words, words, strict=True))
-
-
-def _jar(coordinates: str, sha256: str) -> Jar:
-    group, artifact, version = coordinates.split(":")
-    return Jar(group, artifact, version, sha256)
-
+_ARCHIVED_CLASSES = "2"
+"""Changes with the classes that `class_data_sharing` loads, so that an archive of other ones is not used."""
 
 CONNECTOR = jar_table("""
     org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0
@@ -148,6 +120,6 @@ def archive_path(jars: Sequence[Path]) -> Path:
     """The path of the CDS archive (see `class_data_sharing`) for this Java and these jars. It may not exist."""
     java = Path(java_binary()).resolve()
     files = [java, Path(pyspark.__file__), *jars]
-    identity = [pyspark.__version__, *(f"{file}:{file.stat().st_mtime_ns}" for file in files)]
+    identity = [_ARCHIVED_CLASSES, pyspark.__version__, *(f"{file}:{file.stat().st_mtime_ns}" for file in files)]
     digest = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:16]
     return cache_dir() / "jvm" / f"spark-{digest}.jsa"

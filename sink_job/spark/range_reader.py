@@ -55,7 +55,7 @@ class RangeReader:
         params = self._java_map()
         for name, value in self._consumer(fetch_bytes).items():
             params.put(name, value)
-        batcher = self._batcher.of(_BATCH_BYTES, columns.timestamp, columns.key, columns.headers)
+        batcher = self._batcher.of(_BATCH_BYTES, *columns)
         session = self._spark._jsparkSession
         batches = self._ranges.read(session, params, plan, self._poll_timeout_ms, batcher, batcher.schema())
         return DataFrame(batches, self._spark)

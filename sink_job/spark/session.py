@@ -25,23 +25,26 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from sink_job.api.errors import ConfigurationError
+from sink_job.api.errors import ConfigurationError, TooManyExecutorFailures
 from sink_job.spark.conf import SOCKET_DIR_LENGTH, SparkSettings, spark_conf
+from sink_job.spark.executor_log import ExecutorLog
 
 _log = logging.getLogger("sink_job.spark.jvm")
 _PREFIX = "s3sink-spark-"
 
 
 @contextmanager
-def session(settings: SparkSettings, *, exit_timeout_s: float = 5) -> Iterator[SparkSession]:
+def session(
+    settings: SparkSettings, *, executor_log: ExecutorLog | None = None, exit_timeout_s: float = 5
+) -> Iterator[SparkSession]:
     """A Spark session. At its end the JVM, its workers and their files are removed. One session at a time per process.
 
-    The JVM is killed if it has not exited `exit_timeout_s` seconds after the end. Raises ConfigurationError for a
-    property in `settings.conf` that the sink sets, and if the JVM does not start.
+    `executor_log` reads the log of the JVM. The JVM is killed if it has not exited `exit_timeout_s` seconds after the
+    end. Raises ConfigurationError for a property in `settings.conf` that the sink sets, and if the JVM does not start.
     """
     with _work_dir(settings.temp_dir) as folder, _socket_dir(folder) as sockets, _log4j() as log4j:
         conf = SparkConf(loadDefaults=False).setAll(list(spark_conf(settings, folder, sockets, log4j).items()))
-        gateway = _launch(conf)
+        gateway = _launch(conf, executor_log)
         try:
             with _interrupts_kept():
                 context = SparkContext(conf=conf, gateway=gateway)
@@ -56,7 +59,7 @@ def session(settings: SparkSettings, *, exit_timeout_s: float = 5) -> Iterator[S
             _end(gateway, exit_timeout_s)
 
 
-def _launch(conf: SparkConf) -> Any:
+def _launch(conf: SparkConf, executor_log: ExecutorLog | None) -> Any:
     """Starts the JVM and forwards its standard error to the log. Raises ConfigurationError."""
     try:
         gateway = launch_gateway(conf, popen_kwargs={"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE})
@@ -64,16 +67,27 @@ def _launch(conf: SparkConf) -> Any:
         raise ConfigurationError(
             f"Spark's JVM does not start; check that Java 17 or newer is installed: {error}"
         ) from None
-    threading.Thread(target=_forward, args=(gateway.proc.stderr,), name="jvm-log", daemon=True).start()
+    if executor_log is not None:
+        executor_log.end = lambda: _exit(gateway, TooManyExecutorFailures.exit_code)
+    arguments = (gateway.proc.stderr, executor_log)
+    threading.Thread(target=_forward, args=arguments, name="jvm-log", daemon=True).start()
     return gateway
 
 
-def _forward(stream: IO[bytes]) -> None:
+def _exit(gateway: Any, code: int) -> None:
+    """Ends the JVM with this exit code."""
+    with suppress(Exception):  # it ends before it answers
+        gateway.jvm.java.lang.System.exit(code)
+
+
+def _forward(stream: IO[bytes], executor_log: ExecutorLog | None) -> None:
     """Logs errors of the JVM as warnings, and other lines as debug messages. Traces of workers are reported
     otherwise."""
-    for line in stream:
-        level = logging.WARNING if line.startswith((b"ERROR ", b"FATAL ")) else logging.DEBUG
-        _log.log(level, "%s", line.decode(errors="replace").rstrip())
+    for raw in stream:
+        line = raw.decode(errors="replace").rstrip()
+        is_new = executor_log is None or executor_log.read(line)
+        level = logging.WARNING if is_new and line.startswith(("ERROR ", "FATAL ")) else logging.DEBUG
+        _log.log(level, "%s", line)
 
 
 def _end(gateway: Any, exit_timeout_s: float) -> None:

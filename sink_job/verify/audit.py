@@ -24,6 +24,7 @@ from sink_job.ledger.state import (
     RotationRange,
     committable_offsets,
 )
+from sink_job.rotation.types import ObjectId
 from sink_job.verify.audit_input import BucketState, GenerationAudit, KafkaOffsets, UntrackedObject
 from sink_job.verify.offset_gaps import locate_fault
 from sink_job.verify.results import Finding, FindingType, PartitionResult
@@ -218,15 +219,15 @@ class _PartitionAudit:
             yield Finding(kind, fault.offset, fault.message)
 
     def _listed_twice(self) -> Iterator[Finding]:
-        """No key may be listed twice. The objects of a path must follow each other."""
-        reached: dict[str, ClosedObject] = {}
+        """No key may be listed twice. The objects of a path and schema must follow each other."""
+        reached: dict[ObjectId, ClosedObject] = {}
         for o in self.objects:
-            before = reached.get(o.path)
+            before = reached.get(o.id)
             if before is not None and o.first <= before.last:
                 message = f"offsets {o.first} to {min(o.last, before.last)} of path {o.path} are in two objects"
                 yield Finding(FindingType.DUPLICATE_OFFSETS, o.first, message, o.key)
             if before is None or o.last > before.last:
-                reached[o.path] = o
+                reached[o.id] = o
 
     def _untracked_objects(self) -> Iterator[Finding]:
         """An untracked object contains records a second time for readers of the directory."""

@@ -63,6 +63,7 @@ def compare(
     }
     settings = CompareSettings(
         s3=context.s3,
+        root=evidence.root,
         shapings={number: shaping.model_dump_json() for number, shaping in evidence.shapings.items()},
         errors=errors,
         budget=context.budget,
@@ -204,6 +205,7 @@ def _expected(o: ClosedObject, *, read: bool) -> ExpectedObject:
         sources=o.sources,
         settings=o.settings,
         read=read,
+        schema=o.schema,
     )
 
 

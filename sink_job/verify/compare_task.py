@@ -20,18 +20,24 @@ import pyarrow as pa
 
 from sink_job.api.spec import ErrorsSpec, ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.ledger.field_ids import LedgerFieldIds
+from sink_job.ledger.object_schemas import ObjectSchemas
 from sink_job.ledger.offset_checksum import checksum
+from sink_job.ledger.schemas import LedgerSchemas
 from sink_job.ledger.state import OffsetChecksum, SourceRange
-from sink_job.s3 import S3Settings, connect
+from sink_job.rotation.types import ObjectId
+from sink_job.s3 import S3Client, S3Settings, connect
+from sink_job.verify.container_content import container_content
+from sink_job.verify.object_content import ObjectContent, RowContent
 from sink_job.verify.object_reader import ObjectReader, ObjectUnreadable
 from sink_job.verify.results import MAX_FINDINGS, ComparisonResult, Finding, FindingType
+from sink_job.writer.large_batches import prepared_parts
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
 from sink_job.writer.row_selection import object_rows
+from sink_job.writer.row_slices import RowSlice
 
 CHECKSUM_BATCH = 1 << 15
 """Number of offsets of an object per checksum calculation."""
-SMALL = 1 << 15
-"""Size in bytes below which a copy makes the comparison faster."""
 STEPS = (64 << 10, 8 << 20)
 """Minimum and maximum number of bytes per fetch of an object."""
 
@@ -39,9 +45,11 @@ STEPS = (64 << 10, 8 << 20)
 @dataclass(frozen=True)
 class CompareSettings:
     """Settings of all tasks; picklable, without secrets. `shapings` are the settings (JSON) by the number of their
-    claim, `budget` is the number of bytes of object content that a task may hold in memory."""
+    claim, `root` is the prefix of the ledger, `budget` is the number of bytes of object content that a task may hold in
+    memory."""
 
     s3: S3Settings
+    root: str
     shapings: Mapping[int, str]
     errors: ErrorsSpec
     budget: int
@@ -58,6 +66,11 @@ class ExpectedObject(msgspec.Struct, frozen=True):
     sources: tuple[SourceRange, ...]
     settings: int
     read: bool = True
+    schema: str | None = None
+
+    @property
+    def id(self) -> ObjectId:
+        return ObjectId(self.path, self.schema)
 
 
 class CompareInput(msgspec.Struct, frozen=True):
@@ -82,15 +95,19 @@ class _Comparer:
 
     def __init__(self, settings: CompareSettings, tp: TopicPartition, chunk: CompareInput) -> None:
         self.tp = tp
+        self.s3 = connect(settings.s3)
+        schemas = LedgerSchemas(self.s3, settings.root)
         self.pipelines = {
-            number: RecordPipeline.of(ObjectSettings.model_validate_json(settings.shapings[number]), settings.errors)
+            number: RecordPipeline.of(
+                ObjectSettings.model_validate_json(settings.shapings[number]), settings.errors, schemas
+            ).with_object_schemas(ObjectSchemas(self.s3, settings.root), LedgerFieldIds(self.s3, settings.root))
             for number in {chunk.settings, *(o.settings for o in chunk.objects)}
         }
         self.committed = chunk.committed
         self.ahead = sorted(chunk.objects, key=lambda o: o.first, reverse=True)
         self.current: list[_Object] = []
         self.result = ComparisonResult()
-        self.s3 = connect(settings.s3)
+        self._rejecting = LedgerSchemas(self.s3, settings.root, prefer_unknown=True)
         smallest, largest = STEPS
         self.step = max(smallest, min(largest, settings.budget // (2 * max(1, most_open(chunk.objects)))))
         self.settings = chunk.settings
@@ -110,9 +127,10 @@ class _Comparer:
         """Opens the objects that begin at or before `last`."""
         while self.ahead and self.ahead[-1].first <= last:
             o = self.ahead.pop()
-            compression = self.pipelines[o.settings].compression
-            reader = ObjectReader(self.s3, o.key, compression, step=self.step) if o.read else None
-            self.current.append(_Object(o, reader))
+            pipeline = self.pipelines[o.settings]
+            self.current.append(
+                _Object(o, open_content(self.s3, self.tp.topic, o, pipeline, self.step) if o.read else None)
+            )
 
     def _leave(self, first: int) -> None:
         """Completes the objects that end before `first`."""
@@ -140,7 +158,7 @@ class _Comparer:
         for number, objects in groups.items():
             for o, rows, encoded in object_rows(objects, batch, partial(self._prepare, number)):
                 counts[rows] += 1
-                o.compare(encoded.data, encoded.ends, encoded.offsets)
+                o.compare(encoded)
         self._check_counts(batch, offsets, counts)
 
     def _prepare(self, settings: int, batch: pa.RecordBatch, clock: int) -> PreparedBatch:
@@ -166,7 +184,9 @@ class _Comparer:
         before = [o.expected for o in self.current if o.expected.first <= offsets[0]]
         if before:
             self.settings = max(before, key=lambda o: o.first).settings
-        codes = self.pipelines[self.settings].prepare(batch, 0, self.tp).rows.codes
+        pipeline = self.pipelines[self.settings].with_table(self._rejecting)
+        parts = prepared_parts(batch, 0, lambda part, clock: pipeline.prepare(part, clock, self.tp))
+        codes = np.concatenate([prepared.rows.codes for _, _, prepared in parts])
         accepted = np.flatnonzero(codes >= 0)
         self.result.skipped_records += len(codes) - len(accepted)
         if len(accepted):
@@ -185,42 +205,41 @@ class _Object:
     """The comparison of one object with its records in Kafka. `offsets` and `bytes` (uncompressed) cover the records
     compared so far."""
 
-    def __init__(self, expected: ExpectedObject, reader: ObjectReader | None) -> None:
+    def __init__(self, expected: ExpectedObject, content: ObjectContent | None) -> None:
         self.expected = expected
         self.offsets = OffsetChecksum()
         self.bytes = 0
-        self._reader = reader
+        self._content = content
         self._uncounted: list[npt.NDArray[np.int64]] = []
         self._count = 0
         self._finding: Finding | None = None
 
     @property
-    def path(self) -> str:
-        return self.expected.path
+    def id(self) -> ObjectId:
+        return self.expected.id
 
     @property
     def sources(self) -> tuple[SourceRange, ...]:
         return self.expected.sources
 
-    def compare(self, rows: memoryview, ends: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> None:
-        """Compares the object's next bytes with `rows`, the encoded records; `ends` are the end of each row in `rows`,
-        `offsets` the offset of each."""
+    def compare(self, rows: RowSlice) -> None:
+        """Compares the object's next records with `rows`."""
+        offsets = rows.offsets
         self._uncounted.append(offsets)
         self._count += len(offsets)
         if self._count >= CHECKSUM_BATCH:
             self._update_checksum()
-        if self._reader is None:
+        if self._content is None:
             return
-        self.bytes += len(rows)
+        self.bytes += len(rows.data)
         try:
-            stored = self._reader.read(len(rows))
+            difference = self._content.compare(rows)
         except ObjectUnreadable as error:
             self._mismatch(int(offsets[0]), str(error))
             return
-        at = first_difference(rows, stored)
-        if at is not None:
-            offset = int(offsets[min(int(np.searchsorted(ends, at, side="right")), len(ends) - 1)])
-            if at >= len(stored):
+        if difference is not None:
+            offset = int(offsets[difference.row])
+            if difference.is_missing:
                 self._mismatch(offset, f"the object ends before the record at offset {offset}")
             else:
                 self._mismatch(offset, f"the record at offset {offset} in the object differs from the one in Kafka")
@@ -235,10 +254,11 @@ class _Object:
         """The finding after all records of the object; None if the object is equal."""
         self._update_checksum()
         o = self.expected
-        if self._reader is not None:
+        if self._content is not None:
             try:
-                if self._reader.read(1):
-                    self._mismatch(o.last, f"the object has more content after its last record, offset {o.last}")
+                remaining = self._content.remaining()
+                if remaining is not None:
+                    self._mismatch(o.last, f"{remaining}, offset {o.last}")
             except ObjectUnreadable as error:
                 self._mismatch(o.first, str(error))
             if self.offsets != o.offsets and self.offsets.count >= o.offsets.count:
@@ -247,25 +267,25 @@ class _Object:
                     f"the ledger counts {o.offsets.count} records in the object; Kafka holds {self.offsets.count} for "
                     "it",
                 )
-        self._reader = None
+        self._content = None
         return self._finding
 
     def _mismatch(self, offset: int, message: str) -> None:
         """Keeps the first difference and ends the comparison: later differences follow from it."""
         if self._finding is None:
             self._finding = Finding(FindingType.RECORD_MISMATCH, offset, message, self.expected.key)
-        self._reader = None
+        self._content = None
 
 
-def first_difference(expected: memoryview, stored: bytes) -> int | None:
-    """The index of the first different byte, or the end of the shorter sequence; None if they are equal."""
-    if len(expected) < SMALL and expected.tobytes() == stored:
-        return None
-    size = min(len(expected), len(stored))
-    left, right = np.frombuffer(expected, np.uint8, size), np.frombuffer(stored, np.uint8, size)
-    if np.array_equal(left, right):
-        return None if len(expected) == len(stored) else size
-    return int(np.argmax(left != right))
+def open_content(s3: S3Client, topic: str, o: ExpectedObject, pipeline: RecordPipeline, step: int) -> ObjectContent:
+    """The content of an object of `topic`. `step`: bytes per fetch. Nothing is fetched before the first comparison, but
+    the schema of a container and its field ids. Raises LedgerUnreadable and the errors of the store for that."""
+    if pipeline.containers is None:
+        return RowContent(ObjectReader(s3, o.key, pipeline.compression, step=step))
+    assert o.schema is not None, "records without a schema are rejected"
+    schema = pipeline.containers.schema(o.schema)
+    ids = pipeline.containers.field_ids(topic, schema)
+    return container_content(s3, o.key, pipeline.shaping.format, schema, step, ids)
 
 
 def most_open(objects: Sequence[ExpectedObject]) -> int:

@@ -18,7 +18,7 @@ from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.partitioning.object_keys import MAX_OFFSET, extension, parse_key, topic_prefix
 
-_COMPRESSED: Final = re.compile(r"(\.(gz|zst|zstd|bz2|xz|snappy|lz4|br))+$")
+_COMPRESSED: Final = re.compile(r"(\.(gz|zst|zstd|bz2|xz|snappy|lz4|lz4raw|br))+(\.parquet)?$")
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class _Form:
     def is_same_format(self, suffix: str) -> bool:
         """Whether readers of this sink's objects read an object with this suffix: it has the same format, with any
         compression."""
-        plain = _COMPRESSED.sub("", suffix)
+        plain = _COMPRESSED.sub(r"\3", suffix)
         return plain.endswith(self.plain) if self.plain else not plain
 
 
@@ -107,5 +107,5 @@ def _forms(shaping: ObjectSettings, topic: str) -> list[_Form]:
     directory, delimiter = re.escape(names.directory_delimiter), re.escape(names.file_delimiter)
     numbers = rf"(?P<partition>-?[0-9]+){delimiter}(?P<first>[0-9]+)(?![0-9])"
     file = re.compile(rf"(.*{directory})?{re.escape(topic)}{delimiter}{numbers}(?P<suffix>.*)", re.DOTALL)
-    plain = _COMPRESSED.sub("", extension(shaping))
+    plain = _COMPRESSED.sub(r"\3", extension(shaping))
     return [_Form(topic, topic_prefix(shaping, topic), names.directory_delimiter, file, plain)]

@@ -5,7 +5,8 @@ then the bucket is listed. Committed records were visible before the first read,
 listing. Deviations are then compared with the ledger once more, since the sink may have written meanwhile.
 
 An object is the listed one if its size and its content are. The content is compared by the ETag in the listing, which
-S3 derives from the MD5s of the parts, or by the CRC64NVME of the whole object, which takes one request per object.
+S3 derives from the MD5s of the parts, or by the CRC64NVME of the whole object, which takes one request per object. The
+number of records in the footer of a Parquet object is compared with the ledger, which takes one more.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from sink_job.s3 import Listed, S3Client
 from sink_job.verify.audit import audit, unknown_partition
 from sink_job.verify.audit_input import BucketState, GenerationAudit, KafkaOffsets, UntrackedObject
 from sink_job.verify.duplicate_objects import DuplicateDetector, KeyOrigin, OtherObject
+from sink_job.verify.parquet_footers import footer_difference, is_parquet
+from sink_job.verify.parquet_statistics import OFFSET
 from sink_job.verify.per_generation import buckets, per_generation
 from sink_job.verify.results import PartitionResult
 
@@ -47,7 +50,7 @@ class Evidence:
     generations, each with its bucket state. `shapings` are the settings of all claims by number. `live` are the
     partitions that still exist in Kafka; `notes` report the others. `foreign` counts objects under the topic prefixes
     without records of this sink, by their keys, sizes and checksums. `unknown_partitions` are untracked objects of
-    partitions that the ledger does not contain.
+    partitions that the ledger does not contain. `root` is the prefix of the ledger.
     """
 
     current: GenerationAudit
@@ -60,6 +63,7 @@ class Evidence:
     objects: Mapping[str, ClosedObject] = field(default_factory=dict)
     ended: Sequence[tuple[GenerationAudit, BucketState]] = ()
     unknown_partitions: Mapping[TopicPartition, Sequence[UntrackedObject]] = field(default_factory=dict)
+    root: str = ""
 
     def results(self) -> list[PartitionResult]:
         """The result for each generation and topic-partition, the current generation first."""
@@ -106,7 +110,10 @@ class _EvidenceReader:
                 group = {}  # a reset has ended the generation of these offsets meanwhile
             shaped = _distinct(list(shapings.values()))
             claimed, started = self._claimed_extensions(shaped), self._started(state)
-            scanner = _BucketScanner(self.s3, threads, generations, shaped, claimed, started, self.report)
+            enveloped = {number for number, shaping in shapings.items() if shaping.format.envelope}
+            scanner = _BucketScanner(
+                self.s3, threads, generations, shaped, claimed, started, self.report, enveloped=enveloped
+            )
             whole = scanner.bucket(self._closed_objects)
             names = [self.sink.shaping().s3, *(shaping.s3 for shaping in shapings.values())]
             *ended, (current, bucket) = zip(generations, buckets(generations, whole, names), strict=True)
@@ -138,6 +145,7 @@ class _EvidenceReader:
                 objects={o.key: o for o in current.objects},
                 ended=tuple(ended),
                 unknown_partitions=scanner.unknown_partitions,
+                root=self.ledger.root,
             )
 
     def _started(self, state: LedgerState) -> int:
@@ -221,14 +229,17 @@ class _BucketScanner:
         claimed: Collection[tuple[str, str]],
         started: int,
         report: ReportProgress,
+        *,
+        enveloped: Collection[int],
     ) -> None:
         """`claimed`: see `DuplicateDetector`. `started`: the time of the sink's first claim (ms, by the store's
-        clock)."""
+        clock). `enveloped`: the claims under which records contain their offsets."""
         self.s3 = s3
         self.pool = pool
         self.shapings = shapings
         self.started = started
         self.report = report
+        self.enveloped = enveloped
         self.objects = {o.key: o for each in generations for o in each.objects}
         self.partitions = {TopicPartition.parse(name) for each in generations for name in each.state.partitions}
         self.topics = sorted({tp.topic for tp in self.partitions})
@@ -238,6 +249,7 @@ class _BucketScanner:
         self.unknown_partitions: dict[TopicPartition, list[UntrackedObject]] = {}
         self.unconfirmed: list[ClosedObject] = []
         self.likely_copies: list[Listed] = []
+        self.parquet: list[ClosedObject] = []
         self.foreign = self.other_sinks = self.older_objects = self.by_size = 0
 
     def bucket(self, closed_objects: Callable[[], Mapping[str, ClosedObject]]) -> BucketState:
@@ -256,11 +268,24 @@ class _BucketScanner:
                 mismatched[o.key] = difference
             elif head.crc64nvme is None and multipart_etag(o) is None:
                 self.by_size += 1
+        for key, difference in self._footers():
+            mismatched.setdefault(key, difference)
         untracked: dict[TopicPartition, list[UntrackedObject]] = {}
         for tp, each in (*self.untracked, *self._copies()):
             if each.key not in latest:
                 (untracked if tp in self.partitions else self.unknown_partitions).setdefault(tp, []).append(each)
         return BucketState(frozenset(missing), mismatched, untracked)
+
+    def _footers(self) -> Iterator[tuple[str, str]]:
+        """The key of each Parquet object whose footer differs from the ledger, and the difference."""
+        if self.parquet:
+            self.report(f"reading the footers of {len(self.parquet):,} Parquet objects")
+        for o, difference in zip(self.parquet, self.pool.map(self._footer, self.parquet), strict=True):
+            if difference is not None:
+                yield o.key, difference
+
+    def _footer(self, o: ClosedObject) -> str | None:
+        return footer_difference(self.s3, o, OFFSET if o.settings in self.enveloped else None)
 
     def notes(self) -> Iterator[str]:
         """Notes about objects of other programs."""
@@ -282,6 +307,8 @@ class _BucketScanner:
                 self._other_object(listed)
                 continue
             not_listed.discard(listed.key)
+            if is_parquet(o):
+                self.parquet.append(o)
             if listed.size != o.bytes or listed.etag.strip('"') != multipart_etag(o):
                 self.unconfirmed.append(o)
         self.report(f"listed {count:,} objects")

@@ -17,6 +17,7 @@ import pyarrow as pa
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.state import ClosedObject, OffsetChecksum, OpenObject, SourceRange
+from sink_job.rotation.types import ObjectId
 from sink_job.s3 import NoSuchUpload
 from sink_job.s3.checksums import combine_all
 from sink_job.writer.object_writer import ObjectWriter, ObjectWriters
@@ -120,7 +121,7 @@ class _Rebuilder:
         """Appends to each object its rows of the batch."""
         for each, _, rows in object_rows(self._objects, batch, self._prepare):
             if each.writer is None:
-                each.writer = self.writers.new(each.path, int(rows.offsets[0]))
+                each.writer = self.writers.new(each.id, int(rows.offsets[0]))
             each.writer.append(rows)
             each.size += len(rows.data)
 
@@ -140,7 +141,7 @@ class _Rebuilder:
             writer = each.writer
             if writer is None or writer.start is None:
                 continue
-            left = writer.stage()
+            staged = writer.stage(staging)
             upload, parts = writer.result()
             rebuilt = msgspec.structs.replace(
                 each.o,
@@ -150,8 +151,9 @@ class _Rebuilder:
                 offsets=writer.offsets,
                 upload=upload,
                 parts=parts,
-                blocks=staging.add(left.blocks),
-                partial_block=staging.add(left.partial_block),
+                blocks=staged.blocks,
+                partial_block=staged.partial_block,
+                index=staged.index,
             )
             opened.append(rebuilt)
         return tuple(opened)
@@ -166,8 +168,8 @@ class _RebuiltObject(Generic[Object]):
         self.size = 0
 
     @property
-    def path(self) -> str:
-        return self.o.path
+    def id(self) -> ObjectId:
+        return self.o.id
 
     @property
     def sources(self) -> tuple[SourceRange, ...]:
@@ -178,7 +180,7 @@ class _RebuiltObject(Generic[Object]):
         return self.writer.offsets if self.writer else OffsetChecksum()
 
     def finish(self) -> None:
-        """Sends the last part."""
+        """Sends the last parts."""
         if self.writer is not None:
             self.writer.finish()
 

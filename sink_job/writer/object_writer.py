@@ -8,27 +8,41 @@ part buffers in memory, so a slow server slows the task down instead of filling 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
+from dataclasses import dataclass
 from functools import cache
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.thread_pools import pool
-from sink_job.formats.compression import Compression
-from sink_job.formats.part_assembler import PartAssembler, Remainder, StagedPrefix
+from sink_job.formats.containers import ObjectEncoder
+from sink_job.formats.part_assembler import PartAssembler, StagedPrefix
 from sink_job.formats.spill_buffer import SpillPool
-from sink_job.ledger.staging import StagedDataLost, StagingReader
+from sink_job.ledger.staging import StagedDataLost, StagingReader, StagingWriter
 from sink_job.ledger.state import Extent, OffsetChecksum, OpenObject, Part, SourceRange
-from sink_job.rotation.types import OpenObjectState
+from sink_job.rotation.types import ObjectId, OpenObjectState
 from sink_job.s3 import S3Client
 from sink_job.s3.checksums import crc64nvme
 from sink_job.writer.row_slices import RowSlice
+from sink_job.writer.size_limits import EncodedSize
 from sink_job.writer.task_attempt import TaskAttempt
 
 MAX_STAGED_EXTENTS = 16
 """Maximum number of staged extents of an object before they are compacted into one (P6)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRemainder:
+    """The extents of a staged remainder, as in `OpenObject`."""
+
+    blocks: tuple[Extent, ...]
+    partial_block: tuple[Extent, ...]
+    index: tuple[Extent, ...]
 
 
 @cache
@@ -66,7 +80,7 @@ class ObjectWriter:
         uploads: PartUploader,
         staged: StagingReader,
         spill: SpillPool,
-        compression: Compression,
+        encoder: ObjectEncoder,
         part_size: int,
         previous: OpenObject | None,
     ) -> None:
@@ -80,6 +94,8 @@ class ObjectWriter:
         self.offsets = previous.offsets if previous else OffsetChecksum()
         self.start: int | None = None
         self.last = -1
+        self.ranges: list[tuple[int, int]] = []
+        """The offset ranges `[start, end)` of the appended rows, without breaks."""
         self._previous = previous
         self._uploads = uploads
         self._staged = staged
@@ -89,22 +105,33 @@ class ObjectWriter:
         self._sent: list[Future[Part]] = []
         self._assembler = PartAssembler(
             part_size=part_size,
-            compression=compression,
+            encoder=encoder,
             spool=spill,
             blocks=self._inherited(previous.blocks if previous else ()),
             partial_block=self._inherited(previous.partial_block if previous else ()),
+            index=self._inherited(previous.index if previous else ()),
+            position=sum(part.size for part in self._parts),
         )
         if previous and len(previous.staged) > MAX_STAGED_EXTENTS:
             self._assembler.compact()
 
-    def append(self, rows: RowSlice) -> None:
-        """Takes rows, and sends the parts that they fill."""
+    def append(self, rows: RowSlice, breaks: Sequence[int] = ()) -> None:
+        """Takes rows, and sends the parts that they fill. No range of `ranges` contains an offset of `breaks`, which
+        ascend."""
         if self.start is None:
             self.start = int(rows.offsets[0])
         self.last = int(rows.offsets[-1])
+        self._extend_ranges(rows, breaks)
         self.offsets += rows.checksum
         for body in self._assembler.append(rows.data, rows.ends):
             self._send(body)
+
+    def _extend_ranges(self, rows: RowSlice, breaks: Sequence[int]) -> None:
+        inside = breaks[bisect_left(breaks, int(rows.offsets[0])) : bisect_left(breaks, self.last)]
+        first, *others = spans(rows.offsets, inside) if inside else [(int(rows.offsets[0]), self.last + 1)]
+        if self.ranges and bisect_left(breaks, self.ranges[-1][1]) == bisect_left(breaks, first[0]):
+            first = (self.ranges.pop()[0], first[1])
+        self.ranges += [first, *others]
 
     def _send(self, body: bytes) -> None:
         number = len(self._parts) + len(self._sent) + 1
@@ -117,19 +144,29 @@ class ObjectWriter:
         sent = self._uploads.s3.upload_part(self.key, self._upload, number, body, crc64nvme(body))
         return Part(sent.number, sent.etag, sent.crc, sent.size)
 
+    @property
+    def encoded(self) -> EncodedSize:
+        """The encoded bytes of the object so far."""
+        return EncodedSize(self._assembler.encoded_bytes, self._assembler.index_bytes)
+
     def drain(self) -> None:
         """Waits until no part is in transfer, whether or not its request succeeds."""
         if self._sent:
             wait(self._sent)
 
     def finish(self) -> None:
-        """Sends the last part."""
-        body = self._assembler.finish()
-        if body:
+        """Sends the last parts."""
+        for body in self._assembler.finish():
             self._send(body)
 
-    def stage(self) -> Remainder:
-        return self._assembler.take_remainder()
+    def stage(self, staging: StagingWriter) -> StagedRemainder:
+        """Stages the new bytes of the remainder; returns the extents of the whole remainder."""
+        left, previous = self._assembler.take_remainder(), self._previous
+        return StagedRemainder(
+            (previous.blocks if previous and left.keeps_blocks else ()) + staging.add(left.blocks),
+            (previous.partial_block if previous and left.keeps_partial_block else ()) + staging.add(left.partial_block),
+            (previous.index if previous and left.keeps_index else ()) + staging.add(left.index),
+        )
 
     @property
     def started_upload(self) -> str | None:
@@ -144,16 +181,25 @@ class ObjectWriter:
         parts = (*self._parts, *(future.result() for future in self._sent))
         return self._upload, parts
 
+    def sources(self, clock: int, breaks: Sequence[int]) -> tuple[SourceRange, ...]:
+        """The object's source ranges: the previous ones and those of the appended rows, under the path clock `clock`.
+        No range contains an offset of `breaks`, which ascend."""
+        previous = self._previous.sources if self._previous else ()
+        if not self.ranges:
+            return previous
+        first, *others = self.ranges
+        extended = extend_sources(previous, *first, clock, breaks)
+        return (*extended, *(SourceRange(start, end, clock) for start, end in others))
+
     def to_open_object(
         self,
         state: OpenObjectState,
         *,
         settings: int,
         sources: tuple[SourceRange, ...],
-        blocks: tuple[Extent, ...],
-        partial_block: tuple[Extent, ...],
+        remainder: StagedRemainder,
     ) -> OpenObject:
-        """The object as the ledger stores it, with its remainder staged in `blocks` and `partial_block`."""
+        """The object as the ledger stores it."""
         assert state.count == self.offsets.count, "the rotation counts the appended records"
         upload, parts = self.result()
         return OpenObject(
@@ -163,8 +209,9 @@ class ObjectWriter:
             upload=upload,
             parts=parts,
             sources=sources,
-            blocks=blocks,
-            partial_block=partial_block,
+            blocks=remainder.blocks,
+            partial_block=remainder.partial_block,
+            index=remainder.index,
         )
 
     def _inherited(self, extents: tuple[Extent, ...]) -> StagedPrefix:
@@ -182,15 +229,17 @@ class ObjectWriters:
         self._spill = spill
         self._writers: list[ObjectWriter] = []
 
-    def new(self, path: str, first: int, previous: OpenObject | None = None) -> ObjectWriter:
-        """A writer for the object of `path` with the first offset `first`. Raises as `ObjectWriter`."""
+    def new(self, id_: ObjectId, first: int, previous: OpenObject | None = None) -> ObjectWriter:
+        """A writer for the object `id_` with the first offset `first`. Raises as `ObjectWriter`, and the errors of the
+        store."""
         pipeline = self._attempt.pipeline
+        key = pipeline.key(self._tp, id_.path, first)
         writer = ObjectWriter(
-            key=pipeline.key(self._tp, path, first),
+            key=key,
             uploads=self.uploads,
             staged=self._attempt.staged,
             spill=self._spill,
-            compression=pipeline.compression,
+            encoder=pipeline.object_encoder(key, self._tp.topic, id_.schema),
             part_size=self._attempt.shaping.s3.part_size,
             previous=previous,
         )
@@ -204,10 +253,21 @@ class ObjectWriters:
         return tuple((w.key, w.started_upload) for w in self._writers if w.started_upload)
 
 
-def extend_sources(sources: Iterable[SourceRange], start: int, end: int, clock: int) -> tuple[SourceRange, ...]:
+def extend_sources(
+    sources: Iterable[SourceRange], start: int, end: int, clock: int, breaks: Sequence[int] = ()
+) -> tuple[SourceRange, ...]:
     """The source ranges of an object with `[start, end)` under `clock` added; extends the last range if it has the same
-    clock."""
+    clock. No range contains an offset of `breaks`, which ascend and are not in `[start, end)`."""
     ranges = tuple(sources)
-    if ranges and ranges[-1].clock == clock:
+    if ranges and ranges[-1].clock == clock and bisect_left(breaks, ranges[-1].end) == bisect_left(breaks, start):
         return (*ranges[:-1], msgspec.structs.replace(ranges[-1], end=end))
     return (*ranges, SourceRange(start, end, clock))
+
+
+def spans(offsets: npt.NDArray[np.int64], breaks: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The ranges `[start, end)` from the first to the last of `offsets` without the offsets `breaks`; both ascend."""
+    cuts = np.unique(np.searchsorted(offsets, np.array(breaks, np.int64)))
+    cuts = cuts[(cuts > 0) & (cuts < len(offsets))]
+    starts = offsets[np.concatenate(([0], cuts))]
+    ends = offsets[np.concatenate((cuts - 1, [len(offsets) - 1]))] + 1
+    yield from zip(starts.tolist(), ends.tolist(), strict=True)

@@ -8,23 +8,36 @@ the results of the round's other topic-partitions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.offset_checksum import gap_checksum
 from sink_job.ledger.staging import StagedDataLost
-from sink_job.ledger.state import ClosedObject, OffsetChecksum, OpenObject, PartitionState, RotationRange, SourceRange
+from sink_job.ledger.state import ClosedObject, OffsetChecksum, OpenObject, PartitionState, RotationRange
+from sink_job.partitioning.batch import Rows
 from sink_job.rotation.rotator import Rotator
-from sink_job.rotation.types import Append, Close, OpenObjectState, RotationState
+from sink_job.rotation.types import Append, Close, ObjectId, OpenObjectState, RotationState
 from sink_job.s3 import NoSuchUpload
 from sink_job.s3.checksums import combine_all
-from sink_job.writer.object_writer import ObjectWriter, ObjectWriters, extend_sources
+from sink_job.schemas.inference import Observed
+from sink_job.writer.large_batches import prepared_parts
+from sink_job.writer.object_writer import ObjectWriter, ObjectWriters
 from sink_job.writer.record_pipeline import PreparedBatch
-from sink_job.writer.row_slices import RowSlice, row_slices
+from sink_job.writer.row_slices import Chosen, RowSlice, row_slices
+from sink_job.writer.schema_sample import SchemaSample
+from sink_job.writer.size_limits import EncodedSize, SizeLimits, check_ranges, is_checked
 from sink_job.writer.task_attempt import TaskAttempt
+
+MAX_UNRESOLVED = 1_000
+"""Maximum number of unresolved schema ids that a task reports. It scans no further: the driver resolves no more between
+two rounds, and values with arbitrary bytes contain arbitrary ids."""
 
 
 class TaskInput(msgspec.Struct, frozen=True):
@@ -45,7 +58,8 @@ class RejectedRecord(msgspec.Struct, frozen=True):
 
 class TaskCounters(msgspec.Struct):
     """Counters of a task. `records` and `bytes` (uncompressed) were written, `ignored` are null values that the policy
-    drops, `rejected` are invalid records that are tolerated."""
+    drops, `rejected` are invalid records that are tolerated, `dropped_properties` are properties of values that their
+    schemas lack."""
 
     records: int = 0
     bytes: int = 0
@@ -54,6 +68,7 @@ class TaskCounters(msgspec.Struct):
     parts: int = 0
     part_bytes: int = 0
     staged_bytes: int = 0
+    dropped_properties: int = 0
     spilled_bytes: int = 0
     buffered_bytes: int = 0
     requests: dict[str, int] = {}
@@ -65,7 +80,10 @@ class TaskResult(msgspec.Struct, frozen=True):
     are then invalid, except `started_uploads`.
 
     `started_uploads` are the uploads of this attempt, as (key, upload id). `error` is the record at which the sink has
-    to stop. `rejected` are the first of the tolerated invalid records.
+    to stop. `rejected` are the first of the tolerated invalid records. `unresolved` are (topic, schema id) of the
+    first ids in the range that the driver has not resolved, at most `MAX_UNRESOLVED`; `state.next` is then the first
+    record with one of them. `observed` is what the task knows of the values from there on, if their schema is to be
+    inferred.
     """
 
     state: PartitionState
@@ -76,6 +94,8 @@ class TaskResult(msgspec.Struct, frozen=True):
     rejected: tuple[RejectedRecord, ...] = ()
     started_uploads: tuple[tuple[str, str], ...] = ()
     lost: str | None = None
+    unresolved: tuple[tuple[str, str], ...] = ()
+    observed: Observed | None = None
 
 
 class WriteTask(TaskAttempt):
@@ -118,48 +138,92 @@ class PartitionWriter:
         )
         before = task.state.path_clock if task.state.settings == settings.settings_record else None
         self._path_clock = attempt.pipeline.path_clock(before, settings.now)
-        self._inherited = {o.path: o for o in task.state.open}
-        self._writers: dict[str, ObjectWriter] = {}
-        self._closed: list[tuple[OpenObjectState, ObjectWriter, OpenObject | None]] = []
+        self._inherited = {o.id: o for o in task.state.open}
+        self._limits = SizeLimits.of(attempt.shaping)
+        self._writers: dict[ObjectId, ObjectWriter] = {}
+        self._closed: list[tuple[OpenObjectState, ObjectWriter]] = []
         self._rotations: list[RotationRange] = []
         self._rotation_start = task.state.rotation_start
         self._accepted = task.state.accepted
         self._accepted_end = task.state.accepted_end
         self._counts = TaskCounters()
         self._rejected: list[RejectedRecord] = []
+        self._unresolved: dict[str, None] = {}
+        self._sample = SchemaSample()
+        self._unknown = [] if task.state.last_unknown is None else [task.state.last_unknown]
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> TaskResult:
         """Raises NoSuchUpload or StagedDataLost when an upload or staged data of the ledger no longer exists."""
         self._apply_steps(self._rotator.open_round(), None)
-        error = self._write_batches(batches)
-        if error is None:
+        remaining = iter(batches)
+        stop = self._write_batches(remaining)
+        if stop is None:
             self._apply_steps(self._rotator.close_round(self._task.end), None)
         else:
-            self._rotator.stop_at(error.offset)
-        if self._task.close:
+            self._rotator.stop_at(stop.offset)
+        error = None if self._unresolved else stop
+        while 0 < len(self._unresolved) < MAX_UNRESOLVED and (batch := next(remaining, None)) is not None:
+            self._unresolved |= dict.fromkeys(self._pipeline.unresolved(batch, self._tp))
+            self._sample.add(batch.column("value"), self._unresolved)
+        if self._task.close and not self._unresolved:
             self._apply_steps(self._rotator.close_all(), None)
         return self._result(error)
 
     def _write_batches(self, batches: Iterable[pa.RecordBatch]) -> RejectedRecord | None:
-        """Writes the batches; returns the record at which the sink has to stop, if any."""
-        for batch in batches:
-            prepared = self._pipeline.prepare(batch, self._settings.now, self._tp)
+        """Writes the batches; returns the record before which the range ends early, if any: at a data error, or where
+        an unresolved schema id occurs (then `_unresolved` is set)."""
+        for batch, prepared in self._prepared(batches):
             self._counts.ignored += prepared.ignored
+            self._counts.dropped_properties += prepared.dropped_properties
             stop = prepared.errors[0] if prepared.errors and not self._settings.tolerant else None
             if stop is None:
                 self._counts.rejected += len(prepared.errors)
                 self._rejected += [
                     RejectedRecord(e.offset, e.message) for e in prepared.errors[: 10 - len(self._rejected)]
                 ]
+                self._unknown += prepared.unknown
             rows = prepared.rows if stop is None else prepared.rows.between(0, stop.row)
-            self._apply_steps(self._rotator.add(rows), prepared)
+            self._add(rows, prepared)
             if stop is not None:
                 return RejectedRecord(stop.offset, stop.message)
+            if prepared.unresolved:
+                self._unresolved |= dict.fromkeys(prepared.unresolved)
+                self._sample.add(batch.column("value").slice(len(rows)), self._unresolved)
+                return RejectedRecord(batch.column("offset")[len(rows)].as_py(), "its schema is not resolved yet")
         return None
+
+    def _add(self, rows: Rows, prepared: PreparedBatch) -> None:
+        """Writes the rows of a batch, and closes objects whose encoded bytes have reached a limit."""
+        if self._limits is None or not any(map(self._limits.is_near, self._encoded().values())):
+            self._apply_steps(self._rotator.add(rows), prepared)
+            return
+        for start, end in check_ranges(rows.offsets):
+            self._close_large(self._limits, int(rows.offsets[start]))
+            self._apply_steps(moved(self._rotator.add(rows.between(start, end)), start), prepared)
+
+    def _close_large(self, limits: SizeLimits, next_offset: int) -> None:
+        """Closes the objects that have reached a limit before the record `next_offset`."""
+        sizes = self._encoded()
+        large = [o for o in self._rotator.open.values() if is_checked(o.last, next_offset)]
+        self._apply_steps(self._rotator.close([o for o in large if limits.is_reached(sizes[o.id])]), None)
+
+    def _encoded(self) -> dict[ObjectId, EncodedSize]:
+        """The encoded sizes of the open objects."""
+        inherited = {id_: EncodedSize.of(o) for id_, o in self._inherited.items() if id_ not in self._writers}
+        return inherited | {id_: writer.encoded for id_, writer in self._writers.items()}
+
+    def _prepared(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, PreparedBatch]]:
+        """The batches, in parts where they are too large. Raises ColumnTooLarge."""
+        for batch in batches:
+            for _, part, prepared in prepared_parts(batch, self._settings.now, self._prepare):
+                yield part, prepared
+
+    def _prepare(self, batch: pa.RecordBatch, clock: int) -> PreparedBatch:
+        return self._pipeline.prepare(batch, clock, self._tp)
 
     def _apply_steps(self, steps: Iterable[Append | Close], prepared: PreparedBatch | None) -> None:
         steps = list(steps)
-        choices = [step.rows for step in steps if isinstance(step, Append)]
+        choices = [Chosen(step.target.schema, step.rows) for step in steps if isinstance(step, Append)]
         taken = row_slices(prepared, choices) if prepared is not None and choices else iter(())
         for step in steps:
             if isinstance(step, Close):
@@ -167,30 +231,33 @@ class PartitionWriter:
                 if step.ends_rotation:
                     self._end_rotation()
             else:
-                self._append(step.path, next(taken))
+                self._append(step.target, next(taken))
 
-    def _append(self, path: str, rows: RowSlice) -> None:
-        self._writer(path, int(rows.offsets[0])).append(rows)
+    def _append(self, target: ObjectId, rows: RowSlice) -> None:
+        self._writer(target, int(rows.offsets[0])).append(rows, self._unknown)
         self._accepted += rows.checksum
         self._accepted_end = max(self._accepted_end, int(rows.offsets[-1]) + 1)
         self._counts.records += len(rows.offsets)
         self._counts.bytes += len(rows.data)
 
-    def _writer(self, path: str, first: int) -> ObjectWriter:
-        if path not in self._writers:
-            previous = self._inherited.get(path)
+    def _writer(self, target: ObjectId, first: int) -> ObjectWriter:
+        if target not in self._writers:
+            previous = self._inherited.get(target)
             assert previous is None or previous.settings == self._settings.settings_record, (
                 "an object is written under one number of settings"
             )
-            self._writers[path] = self.objects.new(path, previous.first if previous else first, previous)
-        return self._writers[path]
+            if previous is None:
+                self._pipeline.keep_schema(self._tp.topic, target.schema)
+            self._writers[target] = self.objects.new(target, previous.first if previous else first, previous)
+        return self._writers[target]
 
     def _close(self, objects: Iterable[OpenObjectState]) -> None:
         for state in objects:
-            writer = self._writer(state.path, state.first)
+            writer = self._writer(state.id, state.first)
             writer.finish()
-            self._closed.append((state, writer, self._inherited.pop(state.path, None)))
-            del self._writers[state.path]
+            self._inherited.pop(state.id, None)
+            self._closed.append((state, writer))
+            del self._writers[state.id]
 
     def _end_rotation(self) -> None:
         """No object is open: from the end of the last rotation to the last record, each offset is in an object or is a
@@ -211,6 +278,7 @@ class PartitionWriter:
             accepted_end=self._accepted_end,
             settings=self._settings.settings_record,
             path_clock=self._path_clock,
+            last_unknown=self._unknown[-1] if self._unknown else None,
             open=open_,
         )
         counts = self._counts
@@ -225,9 +293,11 @@ class PartitionWriter:
             error=error,
             rejected=tuple(self._rejected),
             started_uploads=self.objects.started_uploads(),
+            unresolved=tuple((self._tp.topic, schema) for schema in islice(self._unresolved, MAX_UNRESOLVED)),
+            observed=self._sample.observed,
         )
 
-    def _closed_object(self, state: OpenObjectState, writer: ObjectWriter, previous: OpenObject | None) -> ClosedObject:
+    def _closed_object(self, state: OpenObjectState, writer: ObjectWriter) -> ClosedObject:
         upload, parts = writer.result()
         assert upload is not None, "a closed object has sent its last part"
         return ClosedObject(
@@ -241,44 +311,42 @@ class PartitionWriter:
             crc=combine_all((p.crc, p.size) for p in parts),
             upload=upload,
             parts=parts,
-            sources=self._sources(state, writer, previous),
+            sources=writer.sources(self._path_clock or 0, self._unknown),
             offsets=writer.offsets,
             settings=self._settings.settings_record,
+            schema=state.schema,
         )
-
-    def _sources(
-        self, state: OpenObjectState, writer: ObjectWriter, previous: OpenObject | None
-    ) -> tuple[SourceRange, ...]:
-        sources = previous.sources if previous else ()
-        if writer.start is None:
-            return sources
-        return extend_sources(sources, writer.start, state.last + 1, self._path_clock or 0)
 
     def _stage_open(self) -> tuple[OpenObject, ...]:
         staging = self._attempt.staging
         before = staging.bytes
         objects = []
-        for path, state in self._rotator.open.items():
-            previous = self._inherited.get(path)
-            writer = self._writers.get(path)
+        for id_, state in self._rotator.open.items():
+            previous = self._inherited.get(id_)
+            writer = self._writers.get(id_)
             if writer is None:
                 assert previous is not None, "an open object was inherited or written to"
                 objects.append(previous)
                 continue
-            left = writer.stage()
-            kept_blocks = previous.blocks if previous and left.keeps_blocks else ()
-            kept_partial_block = previous.partial_block if previous and left.keeps_partial_block else ()
             objects.append(
                 writer.to_open_object(
                     state,
                     settings=self._settings.settings_record,
-                    sources=self._sources(state, writer, previous),
-                    blocks=kept_blocks + staging.add(left.blocks),
-                    partial_block=kept_partial_block + staging.add(left.partial_block),
+                    sources=writer.sources(self._path_clock or 0, self._unknown),
+                    remainder=writer.stage(staging),
                 )
             )
         self._counts.staged_bytes = staging.bytes - before
         return tuple(objects)
+
+
+def moved(steps: Iterable[Append | Close], start: int) -> list[Append | Close]:
+    """The steps of the rows of a batch from `start` on, as steps of the batch."""
+    return [replace(step, rows=_moved(step.rows, start)) if isinstance(step, Append) else step for step in steps]
+
+
+def _moved(rows: slice | npt.NDArray[np.intp], start: int) -> slice | npt.NDArray[np.intp]:
+    return slice((rows.start or 0) + start, rows.stop + start) if isinstance(rows, slice) else rows + start
 
 
 def rotation_state(state: PartitionState, settings: int) -> RotationState:

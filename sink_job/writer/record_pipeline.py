@@ -5,7 +5,8 @@ The tasks of a round, rebuilds, `verify --deep` and the simulator all use it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,17 +17,36 @@ from sink_job.api import enums
 from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.converters import Converted, ValueConverter, converter_for
+from sink_job.converters import (
+    BatchSource,
+    Converted,
+    SchemaConverter,
+    SchemaSettings,
+    ValueConverter,
+    converter_for,
+)
+from sink_job.converters.base import SchemaColumn, SchemaTable
+from sink_job.converters.projection import ProjectingConverter
+from sink_job.converters.record_fields import RecordFields
+from sink_job.converters.registered import RegisteredConverter
 from sink_job.engine.types import Columns
 from sink_job.formats import RowEncoder, row_encoder
-from sink_job.formats.compression import Compression, Gzip, Uncompressed
+from sink_job.formats.compression import Compression, Uncompressed, compression_of
+from sink_job.formats.containers import ConcatenatedBlocks, ObjectEncoder
 from sink_job.formats.json_lines import JsonLines
 from sink_job.partitioning import arrow_columns
 from sink_job.partitioning.batch import REJECTED_PATH, Rows
 from sink_job.partitioning.field_values import Rejections
 from sink_job.partitioning.object_keys import MAX_KEY_BYTES, object_key, padded
-from sink_job.partitioning.partitioner import PathColumns, PathPartitioner
+from sink_job.partitioning.partitioner import PathColumns, PathPartitioner, SchemaNames
 from sink_job.rotation.policy import RotationPolicy
+from sink_job.schemas.model import Schema, schema_id
+from sink_job.writer.container_schemas import ContainerSchemas, FieldIdStore
+from sink_job.writer.envelopes import Envelopes, envelopes
+from sink_job.writer.projection import BatchProjection, ObjectSchemaStore, ProjectionRules
+
+MAX_REASON = 1000
+"""Maximum length of the reason for a rejection. It can quote a schema or a value."""
 
 MAX_DIGITS = 64
 """Maximum number of digits of an offset in a key: 19, or the maximum pad width."""
@@ -45,12 +65,22 @@ class RejectedRow(NamedTuple):
 class PreparedBatch:
     """A batch that is ready for rotation. `encoded` contains one row of the object's body for each of `rows`; the row
     of a rejected record is undefined. `errors` are ascending; with tolerance None the sink stops before the first one.
-    `ignored` is the number of null values that the policy drops."""
+    `ignored` is the number of null values that the policy drops.
+
+    `projection` writes rows under another schema; None if records are written as they came.
+
+    `unresolved` are the schema ids that the driver has not resolved yet; the batch ends before the first record with
+    one of them. `unknown` are the offsets of the rejected records whose schema id the registry does not know.
+    `dropped_properties` is the number of the properties that the schemas of values lack and that are dropped."""
 
     rows: Rows
     encoded: pa.BinaryArray
     errors: list[RejectedRow]
     ignored: int
+    projection: BatchProjection | None = None
+    unresolved: tuple[str, ...] = ()
+    unknown: tuple[int, ...] = ()
+    dropped_properties: int = 0
 
 
 @dataclass(frozen=True)
@@ -64,27 +94,85 @@ class RecordPipeline:
     format: RowEncoder
     compression: Compression
     on_null: enums.OnNullValue
+    fields: RecordFields
+    reads_headers: bool = False
+    projection: ProjectionRules | None = None
+    containers: ContainerSchemas | None = None
+    envelopes: Envelopes | None = None
 
     @classmethod
-    def of(cls, shaping: ObjectSettings, errors: ErrorsSpec) -> RecordPipeline:
-        """Raises ValueError for settings that the spec should have rejected."""
+    def of(cls, shaping: ObjectSettings, errors: ErrorsSpec, table: SchemaTable | None = None) -> RecordPipeline:
+        """`table` has the schemas of a registry. It may be set later, by `with_table`.
+
+        Raises ValueError for settings that the spec should have rejected.
+        """
+        schemas = SchemaSettings.of(shaping, table)
         if errors.on_null_value is enums.OnNullValue.WRITE:
             raise ValueError("onNullValue Write is not supported yet")
         partitioner = PathPartitioner.of(shaping)
+        fields = RecordFields.of(shaping, partitioner.fields, table)
         return cls(
             shaping=shaping,
             rotation_policy=RotationPolicy.of(shaping),
             partitioner=partitioner,
-            converter=converter_for(shaping.format.converter, partitioner.fields),
+            converter=converter_for(
+                shaping.format.converter, fields.of_value, output=shaping.format.output, schemas=schemas
+            ),
             format=row_encoder(shaping.format),
-            compression=_compression(shaping),
+            compression=Uncompressed() if shaping.format.output.has_datums else compression_of(shaping.format),
             on_null=errors.on_null_value,
-        )
+            fields=fields,
+            reads_headers=schemas is not None and schemas.needs_headers,
+            projection=_projection(shaping),
+            containers=ContainerSchemas(shaping.format) if shaping.format.output.has_datums else None,
+            envelopes=envelopes(shaping.format),
+        )._with_closes()
+
+    def with_table(self, table: SchemaTable) -> RecordPipeline:
+        """The same pipeline with the schemas of `table`."""
+        converter = self.converter
+        if isinstance(converter, RegisteredConverter):
+            converter = converter.with_table(table)
+        return replace(self, converter=converter, fields=self.fields.with_table(table))
+
+    def with_object_schemas(self, store: ObjectSchemaStore, ids: FieldIdStore) -> RecordPipeline:
+        """The same pipeline with the schemas of objects in `store` and their field ids in `ids`."""
+        containers = None if self.containers is None else self.containers.with_stores(store, ids)
+        if self.projection is None:
+            return replace(self, containers=containers)
+        return replace(self, projection=self.projection.with_store(store), containers=containers)._with_closes()
+
+    def _with_closes(self) -> RecordPipeline:
+        if self.projection is None:
+            return self
+        return replace(self, rotation_policy=replace(self.rotation_policy, closes=self.projection.closes))
+
+    def keep_schema(self, topic: str, object_schema: str | None) -> None:
+        """Stores the schema of an object of `topic` that the last batch has opened, if records are projected to it or
+        the object contains it, and the field ids in it. Raises the errors of the store."""
+        if object_schema is None:
+            return
+        if self.projection is not None:
+            self.projection.keep(object_schema)
+        if self.containers is not None:
+            self.containers.keep(topic, object_schema)
+
+    def object_encoder(self, key: str, topic: str, object_schema: str | None) -> ObjectEncoder:
+        """The encoder of the object `key` of `topic`. Raises as `ContainerSchemas.encoder`."""
+        if self.containers is None:
+            return ConcatenatedBlocks(self.compression)
+        assert object_schema is not None, "records without a schema are rejected"
+        return self.containers.encoder(key, topic, object_schema)
 
     @property
     def columns(self) -> Columns:
         """The Kafka columns that `prepare` needs beside offset and value."""
-        return Columns(timestamp=self.partitioner.needs_timestamp)
+        return Columns(
+            timestamp=self.partitioner.needs_timestamp or self.envelopes is not None,
+            key=self.fields.needs_key or self.envelopes is not None,
+            headers=self.reads_headers or self.fields.needs_headers or self.envelopes is not None,
+            timestamp_type=self.envelopes is not None,
+        )
 
     @property
     def needs_clock(self) -> bool:
@@ -108,16 +196,29 @@ class RecordPipeline:
     def prepare(self, batch: pa.RecordBatch, now: int, tp: TopicPartition) -> PreparedBatch:
         """Converts a batch of `tp` and computes its paths; `now` is the round clock in ms.
 
-        `batch` contains `offset: int64` and `value: binary`, and `timestamp: int64` (ms, -1: none) if `columns` asks
-        for it.
+        `batch` contains `offset: int64` and `value: binary`, and the other columns that `columns` asks for.
         """
+        converted = self.fields.add(self.converter.convert(batch.column("value"), self._source(batch, tp)), batch, tp)
+        if converted.unresolved:
+            prepared = self.prepare(batch.slice(0, converted.unresolved[0][0]), now, tp)
+            ids = dict.fromkeys((*(each for _, each in converted.unresolved), *prepared.unresolved))
+            return replace(prepared, unresolved=tuple(ids))
         offsets = arrow_columns.numbers(batch.column("offset"))
-        converted = self.converter.convert(batch.column("value"))
+        heads = None if self.envelopes is None else self.envelopes.heads(batch, tp, converted)
         rejected, ignored = self._nulls(converted)
+        schemas, rejected = self._schemas(converted, rejected)
+        if self.containers is not None:
+            rejected = [*rejected, *self.containers.add(schemas, _mask(converted, rejected))]
+        projection: BatchProjection | None = None
+        if self.projection is not None and schemas is not None:
+            rejected = [*rejected, *self.projection.rejections(schemas, _mask(converted, rejected))]
+            projection = self.projection.batch(
+                schemas, _mask(converted, rejected), partial(self._project, batch, self._source(batch, tp), heads)
+            )
         paths = self._paths(batch, now, tp, converted, rejected)
         codes = paths.codes
         rejected = [*rejected, *paths.rejected, *self._too_long(tp, paths.paths, codes, offsets)]
-        encoded = self._encoded(converted)
+        encoded = self._encoded(converted, heads)
         return PreparedBatch(
             rows=Rows(
                 offsets=offsets,
@@ -125,11 +226,34 @@ class RecordPipeline:
                 paths=paths.paths,
                 times=paths.times,
                 sizes=np.diff(arrow_columns.bounds(encoded)).astype(np.int64),
+                schemas=None if schemas is None else schemas.codes,
+                schema_ids=[] if schemas is None else [schema_id(each) for each in schemas.schemas],
+                projected_sizes=None if projection is None else projection.sizes,
             ),
             encoded=encoded,
-            errors=[RejectedRow(row, int(offsets[row]), message) for row, message in sorted(rejected)],
+            errors=[RejectedRow(row, int(offsets[row]), _shortened(message)) for row, message in sorted(rejected)],
             ignored=ignored,
+            projection=projection,
+            unknown=tuple(offsets[converted.unknown].tolist()),
+            dropped_properties=converted.dropped_properties,
         )
+
+    def _source(self, batch: pa.RecordBatch, tp: TopicPartition) -> BatchSource:
+        return BatchSource(tp.topic, batch.column("headers") if self.reads_headers else None)
+
+    def unresolved(self, batch: pa.RecordBatch, tp: TopicPartition) -> tuple[str, ...]:
+        """The schema ids in a batch of `tp` that the driver has not resolved yet. It prepares no record."""
+        of_keys = self.fields.unresolved(batch, tp)
+        if not isinstance(self.converter, SchemaConverter):
+            return of_keys
+        return (*self.converter.unresolved(batch.column("value"), self._source(batch, tp)), *of_keys)
+
+    def _schemas(self, converted: Converted, rejected: Rejections) -> tuple[SchemaColumn | None, Rejections]:
+        """The schemas of the records, and all rejections so far: an envelope has a schema of its own."""
+        if self.envelopes is None:
+            return converted.schemas, rejected
+        schemas, invalid = self.envelopes.schemas(converted, _mask(converted, rejected))
+        return schemas, [*rejected, *invalid]
 
     def _nulls(self, converted: Converted) -> tuple[Rejections, int]:
         """The records that are rejected before paths are computed, and the number of dropped null values."""
@@ -145,11 +269,16 @@ class RecordPipeline:
     ) -> PathColumns:
         skip: npt.NDArray[np.bool_] | None = None
         if rejected or converted.nulls is not None:
-            skip = np.zeros(len(batch), np.bool_) if converted.nulls is None else converted.nulls.copy()
-            skip[[row for row, _ in rejected]] = True
+            skip = _mask(converted, rejected)
         timestamps = arrow_columns.numbers(batch.column("timestamp")) if self.partitioner.needs_timestamp else None
         return self.partitioner.partition(
-            len(batch), now, partition=tp.partition, timestamps=timestamps, fields=converted.fields, skip=skip
+            len(batch),
+            now,
+            partition=tp.partition,
+            timestamps=timestamps,
+            fields=converted.fields,
+            schema_names=_schema_names(converted.schemas),
+            skip=skip,
         )
 
     def _too_long(
@@ -175,16 +304,47 @@ class RecordPipeline:
     def _padded(self, offset: int) -> str:
         return padded(self.shaping, offset)
 
-    def _encoded(self, converted: Converted) -> pa.BinaryArray:
+    def _project(
+        self,
+        batch: pa.RecordBatch,
+        source: BatchSource,
+        heads: pa.BinaryArray | None,
+        rows: npt.NDArray[np.intp],
+        target: Schema,
+    ) -> pa.BinaryArray:
+        """Encodes `rows` of the batch under the schema `target`."""
+        assert isinstance(self.converter, ProjectingConverter), "the spec rejects converters that cannot project"
+        chosen = arrow_columns.integers(rows)
+        headers = None if source.headers is None else source.headers.take(chosen)
+        values, source = batch.column("value").take(chosen), replace(source, headers=headers)
+        if self.envelopes is None or heads is None:
+            return self.format.encode(self.converter.project(values, source, target))
+        projected = self.converter.project(values, source, self.envelopes.of_value(target))
+        return self.envelopes.rows(heads.take(chosen), projected)
+
+    def _encoded(self, converted: Converted, heads: pa.BinaryArray | None) -> pa.BinaryArray:
+        if self.envelopes is not None and heads is not None:
+            return self.envelopes.rows(heads, converted.values)
         if converted.lines is not None and isinstance(self.format, JsonLines):
             return converted.lines
         return self.format.encode(converted.values)
 
 
-def _compression(shaping: ObjectSettings) -> Compression:
-    match shaping.format.compression:
-        case enums.CompressionCodec.NONE:
-            return Uncompressed()
-        case enums.CompressionCodec.GZIP:
-            return Gzip(shaping.format.gzip_level)
-    raise ValueError(f"compression {shaping.format.compression} is not supported yet")
+def _mask(converted: Converted, rejected: Rejections) -> npt.NDArray[np.bool_]:
+    """A mask of the null and the rejected rows."""
+    mask = np.zeros(len(converted.values), np.bool_) if converted.nulls is None else converted.nulls.copy()
+    mask[[row for row, _ in rejected]] = True
+    return mask
+
+
+def _projection(shaping: ObjectSettings) -> ProjectionRules | None:
+    mode = shaping.schema_compatibility
+    return ProjectionRules(mode) if mode.projects and shaping.has_schemas else None
+
+
+def _schema_names(schemas: SchemaColumn | None) -> SchemaNames | None:
+    return None if schemas is None else SchemaNames(schemas.codes, [each.name for each in schemas.schemas])
+
+
+def _shortened(reason: str) -> str:
+    return reason if len(reason) <= MAX_REASON else f"{reason[: MAX_REASON - 1]}…"

@@ -1,12 +1,15 @@
 """Selects the rows of a batch that belong to an object, from the source ranges that the ledger keeps of it (P2).
 
-An object's records are those in its source ranges, prepared under the clock of each range, whose path is the object's.
+An object's records are those in its source ranges, prepared under the clock of each range, whose path and schema are
+the object's. If records are projected to the schema of their object, their own schema does not count.
 Rebuild and `verify --deep` use the same functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -14,9 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.ledger.state import SourceRange
-from sink_job.partitioning.batch import Rows
-from sink_job.writer.record_pipeline import PreparedBatch
-from sink_job.writer.row_slices import RowSlice, row_slices
+from sink_job.partitioning.batch import NO_SCHEMA, Rows
+from sink_job.rotation.types import ObjectId
+from sink_job.writer.large_batches import Prepare, prepared_parts
+from sink_job.writer.row_slices import Chosen, RowSlice, row_slices
 
 Indices = npt.NDArray[np.intp]
 
@@ -25,7 +29,7 @@ class Member(Protocol):
     """The part of an object that decides which rows belong to it."""
 
     @property
-    def path(self) -> str: ...
+    def id(self) -> ObjectId: ...
     @property
     def sources(self) -> tuple[SourceRange, ...]: ...
 
@@ -34,31 +38,34 @@ Object = TypeVar("Object", bound=Member)
 
 
 def object_rows(
-    objects: Sequence[Object], batch: pa.RecordBatch, prepare: Callable[[pa.RecordBatch, int], PreparedBatch]
+    objects: Sequence[Object], batch: pa.RecordBatch, prepare: Prepare
 ) -> Iterator[tuple[Object, Indices, RowSlice]]:
     """Each object with its rows of `batch`: their numbers in the batch, ascending, and the encoded rows.
 
-    `objects` are those of one topic-partition and one number of settings; `prepare` converts a batch under a clock. An
-    object gets its rows in offset order, once for each clock.
+    `objects` are those of one topic-partition and one number of settings; `prepare` converts a batch under a clock. It
+    leaves no schema id unresolved: an id that the ledger does not contain is unknown. An object gets its rows in offset
+    order, once for each clock and part of the batch.
     """
     offsets = batch.column("offset").to_numpy()
-    by_path = group_by_path(objects)
+    by_id = group_by_id(objects)
     for clock, (start, end) in clock_ranges(objects, int(offsets[0]), int(offsets[-1])).items():
         low, high = np.searchsorted(offsets, (start, end))
         if low == high:
             continue
-        prepared = prepare(batch.slice(low, high - low), clock)
-        selected = list(select_rows(by_path, prepared.rows, clock))
-        slices = row_slices(prepared, [_as_slice(rows) for _, rows in selected]) if selected else iter(())
-        for (o, rows), encoded in zip(selected, slices, strict=True):
-            yield o, rows + low, encoded
+        for first_row, _, prepared in prepared_parts(batch.slice(low, high - low), clock, prepare, int(low)):
+            assert not prepared.unresolved, f"schema ids {prepared.unresolved} are neither in the ledger nor unknown"
+            selected = list(select_rows(by_id, prepared.rows, clock))
+            choices = [Chosen(o.id.schema, _as_slice(rows)) for o, rows in selected]
+            slices = row_slices(prepared, choices) if selected else iter(())
+            for (o, rows), encoded in zip(selected, slices, strict=True):
+                yield o, rows + first_row, encoded
 
 
-def group_by_path(objects: Sequence[Object]) -> dict[str, list[Object]]:
-    """The objects of each path, in the given order."""
-    groups: dict[str, list[Object]] = {}
+def group_by_id(objects: Sequence[Object]) -> dict[ObjectId, list[Object]]:
+    """The objects of each path and schema, in the given order."""
+    groups: dict[ObjectId, list[Object]] = {}
     for o in objects:
-        groups.setdefault(o.path, []).append(o)
+        groups.setdefault(o.id, []).append(o)
     return groups
 
 
@@ -67,34 +74,64 @@ def clock_ranges(objects: Sequence[Member], first: int, last: int) -> dict[int, 
     within offsets `first` to `last` (inclusive). Clocks ascend with the offsets of an object."""
     ranges: dict[int, tuple[int, int]] = {}
     for o in objects:
-        for source in o.sources:
+        for source in sources_within(o, first, last):
             start, end = max(source.start, first), min(source.end, last + 1)
-            if start < end:
-                low, high = ranges.get(source.clock, (start, end))
-                ranges[source.clock] = min(start, low), max(end, high)
+            low, high = ranges.get(source.clock, (start, end))
+            ranges[source.clock] = min(start, low), max(end, high)
     return dict(sorted(ranges.items()))
 
 
-def select_rows(objects: Mapping[str, Sequence[Object]], rows: Rows, clock: int) -> Iterator[tuple[Object, Indices]]:
+def sources_within(o: Member, first: int, last: int) -> tuple[SourceRange, ...]:
+    """The source ranges of an object with offsets from `first` to `last` (inclusive). An object can have as many source
+    ranges as records, and its records come in many batches, so the others are not read."""
+    low = bisect_right(o.sources, first, key=lambda source: source.end)
+    return o.sources[low : bisect_right(o.sources, last, low, key=lambda source: source.start)]
+
+
+def select_rows(
+    objects: Mapping[ObjectId, Sequence[Object]], rows: Rows, clock: int
+) -> Iterator[tuple[Object, Indices]]:
     """Each object that has records among `rows`, prepared under `clock`, with their indices, ascending.
 
-    `objects` are those of one topic-partition, by path.
+    `objects` are those of one topic-partition, by path and schema. If records are projected, an object has all records
+    of its path in its source ranges: no other object of the path was open meanwhile.
     """
+    if rows.projected_sizes is not None:
+        objects = _by_path(objects)
+        rows = replace(rows, schemas=None)
+    for id_, members in _rows_by_id(rows):
+        for o in objects.get(id_, ()):
+            mask = _in_sources(o, clock, rows.offsets[members])
+            if mask.any():
+                yield o, members if mask.all() else members[mask]
+
+
+def _by_path(objects: Mapping[ObjectId, Sequence[Object]]) -> dict[ObjectId, list[Object]]:
+    paths: dict[ObjectId, list[Object]] = {}
+    for id_, of_id in objects.items():
+        paths.setdefault(ObjectId(id_.path), []).extend(of_id)
+    return paths
+
+
+def _rows_by_id(rows: Rows) -> Iterator[tuple[ObjectId, Indices]]:
+    """The accepted rows of each path and schema."""
     order = np.argsort(rows.codes, kind="stable")
     bounds = np.searchsorted(rows.codes[order], np.arange(len(rows.paths) + 1))
     for code, path in enumerate(rows.paths):
         of_path = order[bounds[code] : bounds[code + 1]]
         if not len(of_path):
             continue
-        for o in objects.get(path, ()):
-            mask = _in_sources(o, clock, rows.offsets[of_path])
-            if mask.any():
-                yield o, of_path if mask.all() else of_path[mask]
+        if rows.schemas is None:
+            yield ObjectId(path), of_path
+            continue
+        schemas = rows.schemas[of_path]
+        for schema in np.unique(schemas).tolist():
+            yield ObjectId(path, None if schema == NO_SCHEMA else rows.schema_ids[schema]), of_path[schemas == schema]
 
 
 def _in_sources(o: Member, clock: int, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     mask = np.zeros(len(offsets), dtype=np.bool_)
-    for source in o.sources:
+    for source in sources_within(o, int(offsets[0]), int(offsets[-1])):
         if source.clock == clock:
             mask[np.searchsorted(offsets, source.start) : np.searchsorted(offsets, source.end)] = True
     return mask

@@ -17,8 +17,14 @@ from sink_job.ledger.offset_checksum import hash_offsets
 from sink_job.ledger.state import OffsetChecksum
 from sink_job.writer.record_pipeline import PreparedBatch
 
-Chosen = slice | npt.NDArray[np.intp]
 Ints = npt.NDArray[np.int64]
+
+
+class Chosen(NamedTuple):
+    """Rows of a batch for one object: the id of the object's schema, and a slice or ascending row numbers."""
+
+    schema: str | None
+    rows: slice | npt.NDArray[np.intp]
 
 
 class RowSlice(NamedTuple):
@@ -31,22 +37,25 @@ class RowSlice(NamedTuple):
 
 
 def row_slices(prepared: PreparedBatch, choices: Sequence[Chosen]) -> Iterator[RowSlice]:
-    """The rows of each selection: a slice of the batch, or ascending row numbers.
+    """The rows of each selection, encoded under the schema of its object.
 
     A selection that is most of its batch is a view of it. A smaller one is a copy, which keeps no batch in memory.
     """
-    whole = _Rows(prepared.encoded, prepared.rows.offsets)
-    scattered = [chosen for chosen in choices if not isinstance(chosen, slice)]
+    encoded = prepared.encoded
+    if prepared.projection is not None:
+        encoded = prepared.projection.replace(encoded, choices)
+    whole = _Rows(encoded, prepared.rows.offsets)
+    scattered = [rows for _, rows in choices if not isinstance(rows, slice)]
     together = np.concatenate(scattered) if scattered else np.zeros(0, np.intp)
-    gathered = _Rows(prepared.encoded.take(pa.array(together)), prepared.rows.offsets[together]) if scattered else whole
+    gathered = _Rows(encoded.take(pa.array(together)), prepared.rows.offsets[together]) if scattered else whole
     at = 0
-    for chosen in choices:
-        if isinstance(chosen, slice):
-            start, end, _ = chosen.indices(len(prepared.encoded))
+    for _, rows in choices:
+        if isinstance(rows, slice):
+            start, end, _ = rows.indices(len(encoded))
             yield whole.row_slice(start, end)
         else:
-            yield gathered.row_slice(at, at + len(chosen))
-            at += len(chosen)
+            yield gathered.row_slice(at, at + len(rows))
+            at += len(rows)
 
 
 class _Rows:

@@ -9,6 +9,9 @@ from functools import cache
 from sink_job.api import memory_budget
 from sink_job.api.spec import ErrorsSpec, ObjectSettings, OnNullValue, Tolerance
 from sink_job.engine.container_memory import memory_limit, release_free_memory
+from sink_job.ledger.field_ids import LedgerFieldIds
+from sink_job.ledger.object_schemas import ObjectSchemas
+from sink_job.ledger.schemas import KnownSchemas, LedgerSchemas
 from sink_job.ledger.staging import StagingReader, StagingWriter, new_prefix
 from sink_job.s3 import S3Settings, connect
 from sink_job.writer.record_pipeline import RecordPipeline
@@ -21,7 +24,8 @@ class RoundParameters:
     `shaping_json` are the current settings and `settings_record` is the number of the claim that contains them. `root`
     is the ledger's prefix. `now` is the round clock in ms; sizes are bytes. `budget` and `part_buffers` are those of a
     task if `slots` tasks share `memory` bytes; a container with less has a smaller budget. `slots` is None if the
-    budget does not depend on the container.
+    budget does not depend on the container. `schemas` are the schema ids that the driver has resolved (None: a rebuild,
+    which reads all schemas of the ledger).
     """
 
     s3: S3Settings
@@ -38,6 +42,7 @@ class RoundParameters:
     part_buffers: int
     memory: int = 0
     slots: int | None = None
+    schemas: KnownSchemas | None = None
 
 
 class TaskAttempt:
@@ -45,10 +50,14 @@ class TaskAttempt:
     leaves at most a staging object that no record references; the clean-up deletes it."""
 
     def __init__(self, settings: RoundParameters) -> None:
-        self.shaping, self.pipeline = parsed_shaping(settings)
-        self.settings = fit_container(settings, memory_limit(), part_size=self.shaping.s3.part_size)
+        self.shaping, pipeline = parsed_shaping(settings)
+        self.settings = fit_container(settings, memory_limit(), self.shaping)
         _release_after_shrink(self.settings.budget)
         self.s3 = connect(settings.s3)
+        schemas = LedgerSchemas(self.s3, settings.root, settings.schemas)
+        self.pipeline = pipeline.with_table(schemas).with_object_schemas(
+            ObjectSchemas(self.s3, settings.root), LedgerFieldIds(self.s3, settings.root)
+        )
         self.staging = StagingWriter(self.s3, new_prefix(settings.root, settings.epoch, settings.round))
         self.staged = StagingReader(self.s3)
         self._reported = self.s3.meter.snapshot()
@@ -72,15 +81,16 @@ class TaskAttempt:
         self.staging.flush()
 
 
-def fit_container(settings: RoundParameters, limit: int | None, *, part_size: int) -> RoundParameters:
+def fit_container(settings: RoundParameters, limit: int | None, shaping: ObjectSettings) -> RoundParameters:
     """The parameters with the budget of a task in a container with `limit` bytes, if that is less than `memory`.
 
     Containers are resized one after the other. The task has to fit into its own.
     """
     if settings.slots is None or limit is None or limit >= settings.memory:
         return settings
-    total = max(limit, memory_budget.min_total(cores=settings.slots, part_size=part_size))
-    fitting = memory_budget.divide(total, cores=settings.slots, part_size=part_size)
+    part_size, encoding = shaping.s3.part_size, memory_budget.encoding_memory(shaping.format)
+    total = max(limit, memory_budget.min_total(cores=settings.slots, part_size=part_size, encoding=encoding))
+    fitting = memory_budget.divide(total, cores=settings.slots, part_size=part_size, encoding=encoding)
     return replace(settings, memory=limit, budget=fitting.budget, part_buffers=fitting.part_buffers)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.chart.conftest import EVERYTHING, Json, Rendered
+from tests.support.chart import EVERYTHING, Json, Rendered
 
 pytestmark = pytest.mark.cluster
 TESTS = sorted((Path(__file__).parent / "alerts").glob("*.yaml"))

@@ -89,6 +89,10 @@ def test_the_schema_names_the_same_values_as_the_defaults() -> None:
     same(properties(SCHEMA), yaml.safe_load(VALUES), "")
 
 
+OPEN_RULES: list[dict[str, Any]] = [{}, {"ports": []}, {"to": []}, {"to": [{}]}, {"to": [], "ports": []}]
+"""Egress rules that allow all."""
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -102,11 +106,60 @@ def test_the_schema_names_the_same_values_as_the_defaults() -> None:
         pytest.param({"fullnameOverride": "a.b_c"}, id="a name that no object can have"),
         pytest.param({"nameOverride": "S3Sink"}, id="a name in capitals"),
         pytest.param({"priorityClassName": "Foo_Bar"}, id="a class that cannot be"),
+        pytest.param({"sinkDefaults": {"executor": {"mode": "Local"}}}, id="a default that only the CRD has"),
+        pytest.param({"sinkDefaults": {"executor": {"cores": "2"}}}, id="a text in place of a number"),
+        pytest.param({"sinkDefaults": {"s3": {"partSize": "5Mi"}}}, id="a default that would change objects"),
+        *(
+            pytest.param({"sinkDefaults": {"executor": {"memory": {"min": least}}}}, id=f"a minimum of {least}")
+            for least in ("16Gi", "9G", "10000Mi", "1Ti", 16 << 30)
+        ),
+        *(
+            pytest.param({value: {label: "x"}}, id=f"{value} with {label}")
+            for value in ("podLabels", "commonLabels")
+            for label in ("app.kubernetes.io/name", "app.kubernetes.io/component", "helm.sh/chart")
+        ),
+        pytest.param({"serviceMonitor": {"labels": {"app.kubernetes.io/instance": "x"}}}, id="a label of the chart"),
+        pytest.param({"commonLabels": {"rbac.authorization.k8s.io/aggregate-to-edit": "x"}}, id="aggregation of roles"),
+        pytest.param({"prometheusRule": {"alertLabels": {"severity": "x"}}}, id="a severity for all alerts"),
+        pytest.param({"podAnnotations": {"s3sink.io/config-hash": "x"}}, id="an annotation of the chart"),
+        *(
+            pytest.param({"networkPolicy": {"sinks": {section: rule}}}, id=f"{section} with the empty rule {rule}")
+            for section in ("kafka", "s3")
+            for rule in OPEN_RULES
+        ),
+        pytest.param({"networkPolicy": {"sinks": {"extraEgress": [{}]}}}, id="an empty egress rule of sinks"),
+        pytest.param({"networkPolicy": {"operator": {"extraEgress": [{}]}}}, id="an empty egress rule of the operator"),
+        pytest.param({"networkPolicy": {"metricsFrom": [{}]}}, id="an empty peer"),
     ],
 )
 def test_the_schema_rejects(wrong: dict[str, Any]) -> None:
     # A registry's port is no tag: only what follows the last slash counts.
     assert not jsonschema.Draft7Validator(SCHEMA).is_valid(wrong)
+
+
+def test_the_error_for_a_field_without_a_default_names_it() -> None:
+    (error,) = jsonschema.Draft7Validator(SCHEMA).iter_errors({"sinkDefaults": {"executor": {"mode": "Local"}}})
+    assert [*error.absolute_path] == ["sinkDefaults", "executor"]
+    assert "'mode'" in error.message
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [{"min": "8Gi"}, {"min": "512Mi"}, {"min": 1 << 30}, {"min": "16Gi", "max": "32Gi"}, {"max": "1Gi"}],
+    ids=str,
+)
+def test_the_schema_accepts_default_memory_in_order(memory: dict[str, Any]) -> None:
+    jsonschema.Draft7Validator(SCHEMA).validate({"sinkDefaults": {"executor": {"memory": memory}}})
+
+
+def test_an_egress_rule_may_have_all_ports_of_some_peers() -> None:
+    rule = {"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}], "ports": []}
+    jsonschema.Draft7Validator(SCHEMA).validate({"networkPolicy": {"sinks": {"kafka": rule}}})
+
+
+def test_labels_of_the_user_are_accepted() -> None:
+    labels = {"team": "lake", "app.kubernetes.io/owner": "lake"}
+    jsonschema.Draft7Validator(SCHEMA).validate({"podLabels": labels, "commonLabels": labels})
 
 
 def test_a_registry_may_have_a_port() -> None:

@@ -16,7 +16,7 @@ import yaml
 
 from devtools.kube.client import Json, Kube
 from devtools.kube.control_plane import Cluster, ExistingCluster, cluster
-from tests.chart.conftest import MINIMAL, Helm
+from tests.support.chart import MINIMAL, Helm
 from tools.chart import CHART, ROOT
 
 pytestmark = pytest.mark.cluster

@@ -14,7 +14,7 @@ from devtools.kube.build import kubeconform_program
 from devtools.kube.control_plane import Cluster, cluster
 from devtools.kube.schemas import groups, write_schemas
 from devtools.processes import wait_until
-from tests.chart.conftest import PROMETHEUS, Helm, Json
+from tests.support.chart import PROMETHEUS, Helm, Json
 from tools.chart import CHART, CRD, ROOT
 
 pytestmark = pytest.mark.cluster

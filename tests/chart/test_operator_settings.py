@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from s3sink_operator.sink_defaults import read_config
-from tests.chart.conftest import EVERYTHING, MINIMAL, Rendered
 from tests.chart.test_templates import container, matches
+from tests.support.chart import EVERYTHING, MINIMAL, Rendered
 
 pytestmark = pytest.mark.cluster
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from s3sink_operator import main, names, objects
+from s3sink_operator import command_line, names, objects
 from s3sink_operator.names import Component
 from s3sink_operator.types import Settings
 from sink_job.api.spec import parse_sink
-from tests.chart.conftest import EVERYTHING, MINIMAL, PROMETHEUS, Helm, Json, Rendered
+from tests.support.chart import EVERYTHING, MINIMAL, PROMETHEUS, Helm, Json, Rendered
 from tools.chart import CHART, CRD, ROOT
 
 pytestmark = pytest.mark.cluster
@@ -92,7 +92,7 @@ def test_a_missing_image_is_reported_with_the_one_to_build(helm: Helm, image: st
 
 def test_the_operator_is_started_with_flags_that_it_knows(template: Template) -> None:
     parser = argparse.ArgumentParser()
-    main.add_arguments(parser)
+    command_line.add_arguments(parser)
     command, *words = container(template(EVERYTHING))["args"]
     assert command == "operator"
     flags = parser.parse_args(words)
@@ -126,7 +126,7 @@ def test_uids_are_left_to_a_cluster_that_assigns_them(
         assert ("fsGroup" not in pod["securityContext"]) is leaves
         assert pod["securityContext"]["runAsNonRoot"] is True
     parser = argparse.ArgumentParser()
-    main.add_arguments(parser)
+    command_line.add_arguments(parser)
     assert parser.parse_args(container(made)["args"][1:]).run_as_user == ("Cluster" if leaves else "10001")
 
 
@@ -366,3 +366,38 @@ def test_helm_test_reaches_the_operator_by_its_service(template: Template) -> No
     address = f"http://{service['metadata']['name']}:{service['spec']['ports'][0]['port']}"
     assert address in pod["spec"]["containers"][0]["args"][0]
     compile(pod["spec"]["containers"][0]["args"][0], "test", "exec")
+
+
+def keys(node: yaml.Node | None) -> Iterator[tuple[str, list[str]]]:
+    """The keys of each mapping of a document, with duplicates, and the first of them."""
+    if isinstance(node, yaml.MappingNode):
+        found = [str(key.value) for key, _ in node.value]
+        yield found[0] if found else "", found
+    inner = [each for pair in node.value for each in pair] if isinstance(node, yaml.MappingNode) else []
+    for each in inner or (node.value if isinstance(node, yaml.SequenceNode) else ()):
+        yield from keys(each)
+
+
+def test_a_label_of_all_objects_and_of_a_monitor_is_rendered_once_and_that_of_the_monitor_wins(helm: Helm) -> None:
+    objects = ("serviceMonitor", "podMonitor", "prometheusRule", "grafanaDashboard")
+    sets = ["commonLabels.release=common", *(f"{each}.labels.release=own" for each in objects)]
+    flags = [word for each in sets for word in ("--set", each)]
+    done = helm("template", "s3sink", CHART, "--values", EVERYTHING, *flags, *PROMETHEUS)
+    assert done.returncode == 0, done.stderr
+    for document in yaml.compose_all(done.stdout, yaml.SafeLoader):
+        for first, found in keys(document):
+            assert len(found) == len(set(found)), f"{first}: {found}"
+    made = [each for each in yaml.safe_load_all(done.stdout) if each]
+    kinds = ("ServiceMonitor", "PodMonitor", "PrometheusRule")
+    assert [each["metadata"]["labels"]["release"] for each in made if each["kind"] in kinds] == ["own"] * 3
+
+
+@pytest.mark.parametrize("section", ["kafka", "s3"])
+@pytest.mark.parametrize("value", ["null", "ports=null"])
+def test_an_egress_rule_that_would_allow_all_is_rejected(helm: Helm, section: str, value: str) -> None:
+    path = f"networkPolicy.sinks.{section}"
+    setting = f"{path}=null" if value == "null" else f"{path}.{value}"
+    flags = ("--set", "networkPolicy.sinks.enabled=true", "--set", setting)
+    done = helm("template", "s3sink", CHART, "--values", MINIMAL, *flags)
+    assert done.returncode != 0
+    assert path in done.stderr.replace("/", ".")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +13,11 @@ import pytest
 import urllib3
 import yaml
 
+from devtools.kube.build import control_plane_programs
 from devtools.kube.client import ApiError, Json, Kube
 from devtools.kube.control_plane import Cluster
 from s3sink_operator import crd
+from s3sink_operator.sink_defaults import DEFAULTED_FIELDS
 from sink_job.api import unsupported
 from sink_job.api.spec import parse_sink
 from tests.operator.rejected_manifests import CHANGED, REJECTED
@@ -280,19 +285,41 @@ def test_a_field_is_validated_against_its_schema(sinks: Kube, changes: dict[str,
     assert rejected.value.status == 422
 
 
+def test_kubectl_explain_shows_how_to_write_a_size(control_plane: Cluster) -> None:
+    """kubectl itself has no type for it but Object (ADR 22)."""
+    kubectl = control_plane_programs().kubectl
+    if kubectl is None:
+        pytest.skip("the given control plane has no kubectl")
+    command = [str(kubectl), "--kubeconfig", str(control_plane.kubeconfig()), "explain", "s3sinks.spec.executor.memory"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert "Quantity such as 64Mi, or bytes. Maximum memory of an executor" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("size", ["64Mi", 67108864, "67108864"])
+def test_a_size_is_accepted_as_a_quantity_and_as_bytes_also_by_server_side_apply(sinks: Kube, size: str | int) -> None:
+    made = document({"spec.s3.partSize": size})
+    made["metadata"]["namespace"] = sinks.namespace
+    assert sinks.apply(made)["spec"]["s3"]["partSize"] == size
+    made["spec"]["s3"]["partSize"] = "32Mi"
+    assert sinks.apply(made)["spec"]["s3"]["partSize"] == "32Mi"
+    sinks.delete("S3Sink", made["metadata"]["name"])
+
+
 def test_defaults_are_filled_in(sinks: Kube) -> None:
     spec = tried(sinks, document())["spec"]
     assert spec["s3"]["topicsDir"] == "topics"
     assert spec["s3"]["partSize"] == "25Mi"
     assert spec["rounds"] == {"minBytes": "8Mi", "maxDelay": "10s", "maxBytes": "512Mi"}
-    assert spec["executor"] == {
-        "mode": "Cluster",
-        "instances": 1,
-        "cores": 1,
-        "memory": {"mode": "Auto", "min": "512Mi", "max": "8Gi"},
-    }
+    assert spec["executor"] == {"mode": "Cluster", "instances": 1, "memory": {}}
     assert spec["state"] == "Running"
     assert "interval" not in spec["rotation"]
+
+
+def test_fields_that_the_operator_can_default_are_not_filled_in(sinks: Kube) -> None:
+    spec = tried(sinks, document())["spec"]
+    for path in DEFAULTED_FIELDS:
+        section = functools.reduce(operator.getitem, path[:-1], spec)
+        assert path[-1] not in section, path
 
 
 def test_what_is_filled_in_means_what_was_written(sinks: Kube) -> None:

@@ -20,7 +20,7 @@ from s3sink_operator import names
 from sink_job.api.report import MemoryReport, PartitionReport, Report, Timing, Totals
 from sink_job.driver import metrics
 from sink_job.driver.report_server import Answer, ReportServer
-from tests.chart.conftest import EVERYTHING, Rendered, helm, template  # noqa: F401
+from tests.support.chart import EVERYTHING, Rendered
 from tests.support.operator_fixture import DRIVER, SINK, Operated, report
 from tools.chart import CHART
 
@@ -104,7 +104,7 @@ def monitored(
     sink: Operated,
     everywhere: Operator,
     namespace: str,
-    template: Callable[..., Rendered],  # noqa: F811
+    template: Callable[..., Rendered],
     tmp_path: Path,
 ) -> Iterator[Monitored]:
     made = template(EVERYTHING, "serviceMonitor.enabled=true")

@@ -227,6 +227,21 @@ def test_changes_that_frozen_watches_miss_are_found_by_a_resync(
     assert process.running()
 
 
+def test_a_status_of_an_outdated_sink_is_rejected_and_the_sink_is_read_again(
+    life: Life, begin: Callable[..., Operator], faults: KubeFaults, namespace: str
+) -> None:
+    """Before a status is written, the sink is not read: its resourceVersion is the precondition of the write."""
+    begin()
+    operated = life.operated
+    before = operated.started()
+    faults.freeze("s3sinks")
+    operated.apply(rotation={"flushSize": 200})
+    operated.harness.fail(DRIVER, 75)
+    driver = operated.next_driver(before)
+    assert driver["metadata"]["annotations"]["s3sink.io/generation"] == "2"
+    assert changes(faults, namespace)["create pods"] == 2
+
+
 def test_a_sink_whose_deletion_no_watch_reported_is_forgotten(
     life: Life, begin: Callable[..., Operator], faults: KubeFaults
 ) -> None:

@@ -9,12 +9,14 @@ from functools import partial
 
 import pytest
 
+from devtools.faults.kube_proxy import KubeFaults, Reject, call
 from devtools.kube.client import Json
 from devtools.processes import wait_until
 from sink_job.api.errors import OwnershipConflict
 from sink_job.api.quantities import parse_size
 from sink_job.api.report import Failure, FinalReport, RunState
 from tests.support.operator_fixture import (
+    CHILD,
     DRIVER,
     Operated,
     StartOperator,
@@ -247,5 +249,29 @@ def test_a_driver_that_is_stuck_terminating_is_deleted_by_force(alone: Operated,
     alone.annotate(restart="1")
     if alone.driver["metadata"]["uid"] == before["metadata"]["uid"]:
         alone.kube.delete("Pod", DRIVER, grace_s=1)
+    alone.next_driver(before)
+    alone.wait_ready()
+
+
+def test_a_start_whose_objects_cannot_be_created_is_reported_while_it_is_retried(
+    alone: Operated, start: StartOperator, faults: KubeFaults
+) -> None:
+    faults.when(call("apply configmaps"), Reject(503), times=None)
+    start()
+    alone.apply()
+    alone.wait_reason("Starting")
+    assert alone.kube.find("Pod", DRIVER) is None
+
+
+def test_a_child_whose_deletion_no_watch_reported_is_created_after_the_driver_is_rejected(
+    alone: Operated, start: StartOperator, faults: KubeFaults
+) -> None:
+    start()
+    before = alone.started()
+    faults.freeze("serviceaccounts")
+    alone.kube.delete("ServiceAccount", CHILD)
+    alone.harness.fail(DRIVER, 75)
+    assert "service account" in alone.wait_reason("AdmissionDenied")["message"]
+    alone.annotate(restart="1")
     alone.next_driver(before)
     alone.wait_ready()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from devtools.kube.client import Json
-from tests.support.operator_fixture import Operated
+from s3sink_operator.nesting import deep_json
+from tests.support.operator_fixture import Operated, condition
 
 pytestmark = pytest.mark.cluster
 TEMPLATE: Json = {
@@ -47,3 +50,14 @@ def test_a_template_sets_spill_volume_grace_period_pull_policy_and_uid(sink: Ope
     (spill,) = [each for each in pod["volumes"] if each["name"] == "tmp"]
     assert "ephemeral" in spill
     assert "emptyDir" not in spill
+
+
+@pytest.mark.parametrize("levels", [300, 3_000])
+def test_a_template_that_is_nested_too_deeply_is_an_invalid_spec_until_it_is_fixed(sink: Operated, levels: int) -> None:
+    with deep_json():  # the test reads the sink, too
+        deep = json.loads('{"a":' * levels + "{}" + "}" * levels)
+        sink.apply(driver={"podTemplate": {"spec": {"x": deep}}})
+        found = sink.wait(lambda found: condition(found, "InvalidSpec"), "InvalidSpec")
+    message = "spec.driver.podTemplate.spec.x: nested more than 100 levels deep"
+    assert condition(found, "InvalidSpec")["message"] == message
+    sink.started()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from devtools.faults.kube_proxy import KubeFaults, Reject, Replay, call
-from devtools.kube.client import Json, Kube
+from devtools.kube.client import ApiError, Json, Kube
 from devtools.kube.fake_kubelet import Harness
 from devtools.operator_process import operator
 from devtools.processes import wait_until
@@ -183,3 +183,49 @@ def test_an_api_server_without_resizes_ends_in_a_restart_with_more_memory(
     sink.wait_ready()
     assert limit(after) > before
     assert not faults.count(call("patch pods/resize"))
+
+
+@pytest.fixture
+def policy(kube: Kube) -> Iterator[None]:
+    """An admission policy that denies resizes in the test's namespace, in effect."""
+    name, kinds = str(kube.namespace), ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods/resize"]}
+    namespaces = {"matchLabels": {"kubernetes.io/metadata.name": name}}
+    validation = {"expression": "false", "message": "no more memory here"}
+    specs: list[Json] = [
+        {
+            "matchConstraints": {"namespaceSelector": namespaces, "resourceRules": [rule]},
+            "validations": [validation],
+        },
+        {"policyName": name, "validationActions": ["Deny"]},
+    ]
+    for kind, spec in zip(kinds, specs, strict=True):
+        group = "admissionregistration.k8s.io/v1"
+        kube.create({"apiVersion": group, "kind": kind, "metadata": {"name": name}, "spec": spec})
+    yield
+    for kind in kinds:
+        kube.delete(kind, name)
+
+
+def is_denied(kube: Kube) -> bool:
+    """Whether the API server denies a resize of the driver that changes nothing."""
+    try:
+        kube.patch("Pod", DRIVER, {}, subresource="resize")
+    except ApiError as error:
+        return error.status == 422
+    return False
+
+
+@pytest.mark.usefixtures("policy")
+def test_a_driver_whose_resize_an_admission_policy_denies_keeps_running(
+    sink: Operated, begin: Callable[[], None]
+) -> None:
+    """With the status 422, as for a pod that cannot be resized. The next pod would be denied, too."""
+    begin()
+    driver = sink.started()
+    wait_until(lambda: is_denied(sink.kube), "the admission policy", seconds=30)
+    sink.harness.report(DRIVER, report(memory=HUNGRY))
+    found = sink.wait(lambda found: condition(found, "WriteRejected"), "the condition WriteRejected")
+    assert "no more memory here" in condition(found, "WriteRejected")["message"]
+    assert is_ready(found)
+    assert sink.driver["metadata"]["uid"] == driver["metadata"]["uid"]

@@ -8,20 +8,17 @@ request. Then the sink starts again without faults.
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from devtools.faults.s3_proxy import Drop, FaultProxy, Kill, Point
-from devtools.faults.s3_requests import Predicate
+from devtools.faults.s3_proxy import Drop, FaultProxy, Point
 from devtools.s3 import S3Server
 from sink_job.coordinator.context import StopCondition
+from tests.support.forked import killed_at
 from tests.support.sink_fixture import SinkFixture
 from tests.support.synthetic_log import SyntheticLog
 
@@ -49,13 +46,6 @@ def _is_start(key: str) -> bool:
     return "/probe/" in key or key.endswith(("owner.json", "topics/log/json.json", f"/ledger/{1:020d}.json.gz"))
 
 
-@pytest.fixture(scope="module")
-def processes() -> ForkServerContext:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "sink_job.coordinator.coordinator"])
-    return context
-
-
 @dataclass(frozen=True)
 class Undisturbed:
     """A run without faults: its objects, and the number of requests of each effect."""
@@ -80,32 +70,6 @@ def through(sink_fixture: SinkFixture, proxy: FaultProxy) -> SinkFixture:
     return replace(sink_fixture, settings=replace(sink_fixture.settings, endpoint=proxy.endpoint))
 
 
-def run_when_ready(sink_fixture: SinkFixture, gate: Connection) -> None:
-    """The sink's process: waits until the proxy can kill it."""
-    gate.recv()
-    sink_fixture.run(LOG, ALL, **GIVEN)
-
-
-def killed_at(
-    processes: ForkServerContext,
-    sink_fixture: SinkFixture,
-    proxy: FaultProxy,
-    matches: Predicate,
-    nth: int,
-    point: Point,
-) -> None:
-    """Runs the sink in a process and kills it at the `nth` matching request."""
-    gate, other = processes.Pipe()
-    process = processes.Process(target=run_when_ready, args=(through(sink_fixture, proxy), other))
-    process.start()
-    assert process.pid is not None
-    proxy.when(matches, Kill(process.pid, signal.SIGKILL, session=False), point=point, nth=nth)
-    gate.send(None)
-    process.join(120)
-    assert process.exitcode == -signal.SIGKILL
-    proxy.resume()
-
-
 def expect_same(sink_fixture: SinkFixture, undisturbed: Undisturbed) -> None:
     assert sink_fixture.contents() == undisturbed.contents
     assert sink_fixture.group() == undisturbed.group
@@ -115,7 +79,6 @@ def expect_same(sink_fixture: SinkFixture, undisturbed: Undisturbed) -> None:
 @pytest.mark.parametrize("effect", EFFECTS)
 def test_a_crash_at_any_effect_leaves_the_same_objects_and_no_orphans(
     s3: S3Server,
-    processes: ForkServerContext,
     undisturbed: Undisturbed,
     tmp_path: Path,
     effect: str,
@@ -126,7 +89,8 @@ def test_a_crash_at_any_effect_leaves_the_same_objects_and_no_orphans(
         folder.mkdir()
         sink_fixture = SinkFixture.new(s3.endpoint, folder)
         with FaultProxy(s3.endpoint) as proxy:
-            killed_at(processes, sink_fixture, proxy, EFFECTS[effect], nth, point)
+            work = partial(through(sink_fixture, proxy).run, LOG, ALL, **GIVEN)
+            assert killed_at(work, proxy, EFFECTS[effect], point, nth)
             through(sink_fixture, proxy).run(LOG, ALL, **GIVEN)
         expect_same(sink_fixture, undisturbed)
         assert sink_fixture.orphans_after(ALL, LOG, GIVEN) == []

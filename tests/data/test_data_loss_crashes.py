@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 from collections.abc import Iterator
 from dataclasses import replace
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from devtools.faults.s3_proxy import FaultProxy, Kill, Point
+from devtools.faults.s3_proxy import FaultProxy, Point
 from devtools.faults.s3_requests import Predicate
 from devtools.s3 import S3Server
 from sink_job.coordinator.context import StopCondition
 from tests.support.crash_points import crash_before_publishing
+from tests.support.forked import killed_at
 from tests.support.sink_fixture import SinkFixture
 from tests.support.synthetic_log import SyntheticLog
 
@@ -40,35 +38,6 @@ EFFECTS: dict[str, Predicate] = {
 }
 
 
-@pytest.fixture(scope="module")
-def processes() -> ForkServerContext:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "sink_job.coordinator.coordinator"])
-    return context
-
-
-def run_when_ready(sink_fixture: SinkFixture, gate: Connection) -> None:
-    """The sink's process: waits until the proxy can kill it."""
-    gate.recv()
-    sink_fixture.run(HELD, ALL, **GIVEN)
-
-
-def killed_at(
-    processes: ForkServerContext, sink_fixture: SinkFixture, proxy: FaultProxy, rule: tuple[Predicate, Point, int]
-) -> bool:
-    """Runs the sink in a process that is killed at the `nth` such request; returns whether the request occurred."""
-    matches, point, nth = rule
-    gate, other = processes.Pipe()
-    process = processes.Process(target=run_when_ready, args=(sink_fixture.through(proxy), other))
-    process.start()
-    assert process.pid is not None
-    proxy.when(matches, Kill(process.pid, signal.SIGKILL, session=False), point=point, nth=nth)
-    gate.send(None)
-    process.join(120)
-    proxy.resume()
-    return process.exitcode == -signal.SIGKILL
-
-
 def sinks_with_lost_bytes(s3: S3Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SinkFixture]:
     """Sinks whose closed and open objects have all lost their bytes."""
     number = 0
@@ -87,7 +56,6 @@ def sinks_with_lost_bytes(s3: S3Server, folder: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("effect", EFFECTS)
 def test_a_driver_killed_while_it_records_a_loss_leaves_the_same_objects_and_loss(
     s3: S3Server,
-    processes: ForkServerContext,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     effect: str,
@@ -95,7 +63,8 @@ def test_a_driver_killed_while_it_records_a_loss_leaves_the_same_objects_and_los
 ) -> None:
     for nth, sink_fixture in enumerate(sinks_with_lost_bytes(s3, tmp_path, monkeypatch), 1):
         with FaultProxy(s3.endpoint) as proxy:
-            was_killed = killed_at(processes, sink_fixture, proxy, (EFFECTS[effect], point, nth))
+            work = partial(sink_fixture.through(proxy).run, HELD, ALL, **GIVEN)
+            was_killed = killed_at(work, proxy, EFFECTS[effect], point, nth)
         sink_fixture.run(HELD, ALL, **GIVEN)
         found = {f"topics/log/partition=0/log+0+{first:010d}.json": offsets for first, offsets in LEFT.items()}
         assert {key: sink_fixture.offsets(key) for key in sink_fixture.contents()} == found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +17,11 @@ from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.engine.kafka_admin import TopicInfo
+from sink_job.formats.compression import Zstd, zstd
 from tests.support.running import running_driver
 from tests.support.sink_fixture import SinkFixture
 from tests.support.synthetic_log import FileConsumerGroup, InlineEngine, SyntheticLog
+from tests.support.verify_sink import deep, findings
 
 pytestmark = pytest.mark.data
 
@@ -59,6 +61,53 @@ def test_objects_with_a_lost_upload_are_finished_under_their_previous_settings(s
     sink_fixture.run(SyntheticLog(records=25, value_bytes=1_000_000), ALL, flush_size=100, compression="Gzip")
     assert sink_fixture.offsets(FIRST) == list(range(15))
     assert sink_fixture.offsets(f"{SECOND}.gz") == list(range(15, 25))
+    assert sink_fixture.orphans() == []
+
+
+# -- another version of the library that compresses --------------------------------------------------------------------
+
+RESTARTED: dict[str, Any] = {"flush_size": 100, "compression": "Zstd", "max_records": 5}
+
+
+@pytest.fixture
+def next_library(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Replaces the library by a version that writes other bytes."""
+
+    def upgrade() -> None:
+        monkeypatch.setattr(Zstd, "library", "zstd 99.0.0")
+        monkeypatch.setattr(Zstd, "compress", lambda _, rows: zstd.compress(rows, level=1))
+
+    return upgrade
+
+
+def test_a_driver_with_the_same_library_continues_an_open_object(sink_fixture: SinkFixture) -> None:
+    sink_fixture.run(SyntheticLog(records=15), DONE, **RESTARTED)
+    sink_fixture.run(SyntheticLog(records=25), ALL, **RESTARTED)
+    assert sink_fixture.offsets(f"{FIRST}.zst") == list(range(25))
+
+
+def test_a_driver_with_another_library_first_finishes_open_objects(
+    sink_fixture: SinkFixture, next_library: Callable[[], None]
+) -> None:
+    sink_fixture.run(SyntheticLog(records=15), DONE, **RESTARTED)
+    next_library()
+    sink_fixture.run(SyntheticLog(records=25), ALL, **RESTARTED)
+    assert sink_fixture.offsets(f"{FIRST}.zst") == list(range(15))
+    assert sink_fixture.offsets(f"{SECOND}.zst") == list(range(15, 25))
+
+
+def test_lost_objects_of_another_library_are_rebuilt_with_the_same_records(
+    sink_fixture: SinkFixture, next_library: Callable[[], None]
+) -> None:
+    given: dict[str, Any] = {"flush_size": 100, "compression": "Zstd"}
+    log = SyntheticLog(records=25, value_bytes=200_000)
+    sink_fixture.run(replace(log, records=15), DONE, **given)
+    sink_fixture.delete_staging()
+    next_library()
+    sink_fixture.run(log, ALL, **given)
+    assert sink_fixture.offsets(f"{FIRST}.zst") == list(range(15))
+    assert sink_fixture.offsets(f"{SECOND}.zst") == list(range(15, 25))
+    assert findings(deep(sink_fixture, log, **given)) == []
     assert sink_fixture.orphans() == []
 
 

@@ -112,7 +112,7 @@ def test_any_mix_of_records_is_read_as_it_was_produced(engine: SparkEngine, topi
         for number in range(3_000)
     ]
     topics.produce(topic, produced)
-    got = rows(engine, TopicPartition(topic, 0), 0, 3_000, timestamp=True, key=True, headers=True)
+    got = rows(engine, TopicPartition(topic, 0), 0, 3_000, timestamp=True, key=True, headers=True, timestamp_type=True)
     assert got == [
         {
             "offset": number,
@@ -120,6 +120,7 @@ def test_any_mix_of_records_is_read_as_it_was_produced(engine: SparkEngine, topi
             "timestamp": record.timestamp,
             "key": None if record.key is None else record.key.decode(),
             "headers": [{"key": name, "value": value and value.decode()} for name, value in record.headers] or None,
+            "timestamp_type": 0,
         }
         for number, record in enumerate(produced)
     ]

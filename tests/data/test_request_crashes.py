@@ -5,21 +5,19 @@ The command runs again, then the sink: the objects of each generation hold the s
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 from collections.abc import Callable
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from devtools.faults.s3_proxy import Drop, FaultProxy, Kill, Point
+from devtools.faults.s3_proxy import Drop, FaultProxy, Point
 from devtools.faults.s3_requests import S3Request
 from devtools.s3 import S3Server
 from sink_job.coordinator.context import StopCondition
 from tests.support.crash_points import crash_before_publishing
+from tests.support.forked import Work, killed_at
 from tests.support.sink_fixture import SinkFixture
 from tests.support.synthetic_log import SyntheticLog
 
@@ -30,15 +28,16 @@ LOG = SyntheticLog(records=13, value_bytes=900_000)
 GIVEN: dict[str, Any] = {"flush_size": 7}
 ALL = StopCondition(until_caught_up=True, publish_open=True)
 
-Command = Callable[[SinkFixture], object]
+Command = Callable[[SinkFixture], Work]
+"""Gives the call that runs a command on a sink."""
 
 
-def discard(sink_fixture: SinkFixture) -> object:
-    return sink_fixture.discard(**GIVEN)
+def discard(sink_fixture: SinkFixture) -> Work:
+    return partial(sink_fixture.discard, **GIVEN)
 
 
-def reset(sink_fixture: SinkFixture) -> object:
-    return sink_fixture.reset(LOG, "Earliest", on_existing="NewPrefix", nonce="once", **GIVEN)
+def reset(sink_fixture: SinkFixture) -> Work:
+    return partial(sink_fixture.reset, LOG, "Earliest", on_existing="NewPrefix", nonce="once", **GIVEN)
 
 
 COMMANDS: dict[str, tuple[Command, dict[str, list[int]]]] = {
@@ -46,13 +45,6 @@ COMMANDS: dict[str, tuple[Command, dict[str, list[int]]]] = {
     "reset-offsets": (reset, {"topics/log/": list(range(7)), "topics/generation=2/": list(range(13))}),
 }
 """The commands, and the offsets below each directory after the sink has caught up."""
-
-
-@pytest.fixture(scope="module")
-def processes() -> ForkServerContext:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    return context
 
 
 def prepared(s3: S3Server, folder: Path) -> SinkFixture:
@@ -81,59 +73,39 @@ def expect_done(sink_fixture: SinkFixture, left: dict[str, list[int]]) -> None:
     assert sink_fixture.orphans_after(ALL, LOG, GIVEN) == []
 
 
-def run_when_ready(command: Command, sink_fixture: SinkFixture, gate: Connection) -> None:
-    """The command's process: waits until the proxy can kill it."""
-    gate.recv()
-    command(sink_fixture)
-
-
 def writes_of(command: Command, s3: S3Server, folder: Path) -> int:
     """The number of writes of an undisturbed command."""
     sink_fixture = prepared(s3, folder)
     with FaultProxy(s3.endpoint) as proxy:
-        command(sink_fixture.through(proxy))
+        command(sink_fixture.through(proxy))()
         return proxy.count(is_write)
 
 
-def killed_at(
-    processes: ForkServerContext, s3: S3Server, command: Command, sink_fixture: SinkFixture, nth: int, point: Point
-) -> None:
+def kill(s3: S3Server, command: Command, sink_fixture: SinkFixture, point: Point, nth: int) -> None:
     """Runs the command in a process and kills it at its `nth` write."""
     with FaultProxy(s3.endpoint) as proxy:
-        gate, other = processes.Pipe()
-        process = processes.Process(target=run_when_ready, args=(command, sink_fixture.through(proxy), other))
-        process.start()
-        assert process.pid is not None
-        proxy.when(is_write, Kill(process.pid, signal.SIGKILL, session=False), point=point, nth=nth)
-        gate.send(None)
-        process.join(120)
-        assert process.exitcode == -signal.SIGKILL
-        proxy.resume()
+        assert killed_at(command(sink_fixture.through(proxy)), proxy, is_write, point, nth)
 
 
 @pytest.mark.parametrize("point", ["before", "after"])
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_killed_at_any_effect_can_be_repeated(
-    s3: S3Server, processes: ForkServerContext, tmp_path: Path, name: str, point: Point
-) -> None:
+def test_a_command_killed_at_any_effect_can_be_repeated(s3: S3Server, tmp_path: Path, name: str, point: Point) -> None:
     command, left = COMMANDS[name]
     for nth in range(1, writes_of(command, s3, tmp_path / "undisturbed") + 1):
         sink_fixture = prepared(s3, tmp_path / str(nth))
-        killed_at(processes, s3, command, sink_fixture, nth, point)
-        command(sink_fixture)
+        kill(s3, command, sink_fixture, point, nth)
+        command(sink_fixture)()
         expect_done(sink_fixture, left)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_sink_continues_after_a_command_killed_at_any_effect(
-    s3: S3Server, processes: ForkServerContext, tmp_path: Path, name: str
-) -> None:
+def test_the_sink_continues_after_a_command_killed_at_any_effect(s3: S3Server, tmp_path: Path, name: str) -> None:
     """The command is not repeated: its record is in force, or without its record nothing has changed."""
     command, left = COMMANDS[name]
     undone = {"topics/log/": list(range(13)), "topics/generation=2/": []}
     for nth in range(1, writes_of(command, s3, tmp_path / "undisturbed") + 1):
         sink_fixture = prepared(s3, tmp_path / str(nth))
-        killed_at(processes, s3, command, sink_fixture, nth, "after")
+        kill(s3, command, sink_fixture, "after", nth)
         is_reset = max(each.generation for each in sink_fixture.verify(LOG, **GIVEN)) == 2
         expect_done(sink_fixture, left if is_reset else undone)
 
@@ -145,5 +117,5 @@ def test_a_lost_reply_changes_nothing(s3: S3Server, tmp_path: Path, name: str) -
         sink_fixture = prepared(s3, tmp_path / str(nth))
         with FaultProxy(s3.endpoint) as proxy:
             proxy.when(is_write, Drop(), point="after", nth=nth)
-            command(sink_fixture.through(proxy))
+            command(sink_fixture.through(proxy))()
         expect_done(sink_fixture, left)

@@ -103,7 +103,9 @@ def test_an_object_of_several_parts_is_written_part_by_part_over_the_rounds(sink
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.sampled_from([7, 20, 60, 200]), min_size=1, max_size=4),
-    st.sampled_from([{}, {"compression": "Gzip"}, {"paths": True}, {"paths": True, "scope": "Object"}]),
+    st.sampled_from(
+        [{}, {"compression": "Gzip"}, {"compression": "Zstd"}, {"paths": True}, {"paths": True, "scope": "Object"}]
+    ),
 )
 def test_objects_do_not_depend_on_the_size_of_rounds_or_on_restarts(
     s3: S3Server, tmp_path_factory: pytest.TempPathFactory, rounds: list[int], given: dict[str, object]
@@ -171,11 +173,11 @@ def never_completed(key: str) -> Callable[..., PublishOutcome]:
     return publish
 
 
-@pytest.mark.parametrize("compression", ["None", "Gzip"])
+@pytest.mark.parametrize("compression", ["None", "Gzip", "Zstd"])
 def test_only_the_object_with_an_aborted_upload_is_rebuilt_with_the_same_bytes(
     sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch, compression: str
 ) -> None:
-    key = FIRST + (".gz" if compression == "Gzip" else "")
+    key = FIRST + {"None": "", "Gzip": ".gz", "Zstd": ".zst"}[compression]
     untouched = sink_fixture.sibling()
     untouched.run(SyntheticLog(records=40), DONE, flush_size=10, compression=compression)
     with monkeypatch.context() as patched:

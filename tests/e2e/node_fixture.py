@@ -92,7 +92,9 @@ class Site:
         name = f"sinks-{uuid.uuid4().hex[:8]}"
         kube = self.restricted(name)
         yield name
-        self.cluster.client().delete("Namespace", name)
+        if kube.find("Namespace", name) is None:
+            return
+        kube.delete("Namespace", name)
 
         def is_empty() -> bool:
             pods = kube.items("Pod")

@@ -20,9 +20,11 @@ PAUSE_MS = 30_000
 
 
 class Fleet:
-    """Sinks that run. `broken`: images, and names of sinks whose image, the kubelet cannot pull."""
+    """Sinks that run, with these sections of the `spec`. `broken`: images, and names of sinks whose image, the kubelet
+    cannot pull."""
 
-    def __init__(self, count: int, *, max_unavailable: str = "1", pause_ms: int = PAUSE_MS) -> None:
+    def __init__(self, count: int, *, max_unavailable: str = "1", pause_ms: int = PAUSE_MS, **spec: Json) -> None:
+        self.spec = spec
         self.settings = replace(SETTINGS, image=OLD, rollout_pause_ms=pause_ms)
         self.now = START
         self.broken: set[str] = set()
@@ -34,8 +36,8 @@ class Fleet:
         self.worst = 0
 
     def _sink(self, name: str) -> Cluster:
-        sink = document(name, uid=f"uid-of-{name}", kafka={"bootstrapServers": "kafka:9092", "topics": [name]})
-        return Cluster(sink=sink)
+        kafka = {"bootstrapServers": "kafka:9092", "topics": [name]}
+        return Cluster(sink=document(name, uid=f"uid-of-{name}", kafka=kafka, **self.spec))
 
     def start_operator(self, image: str, defaults: SinkDefaults = NO_DEFAULTS) -> None:
         """A new process: it knows what is in the cluster, and nothing else."""

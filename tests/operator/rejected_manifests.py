@@ -15,6 +15,7 @@ Changes = dict[str, object]
 _NO_END: Final[Changes] = {"spec.rotation": {"maxOpenTime": "5m"}}
 _RESET: Final[Changes] = {"spec.offsets.reset": {"nonce": "1", "to": "Earliest"}}
 _FIELD: Final[Changes] = {"spec.partitioner": {"type": "Field", "fields": ["a"]}}
+_COMPRESSION: Final = "spec.format.compression is no codec of output {}: use {}"
 _ONE: Final = [{"topic": "a", "partition": 0, "offset": 7}]
 
 
@@ -64,6 +65,36 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         "a field with an empty segment",
         [{"spec.partitioner": {"type": "Field", "fields": ["a..b"]}}],
         "spec.partitioner.fields has an empty segment",
+    ),
+    (
+        "a name with $ that is no field",
+        [{"spec.partitioner": {"type": "Field", "fields": ["$headers.tenant"]}}],
+        "spec.partitioner.fields has a name with $",
+    ),
+    (
+        "a time in a name with $ that is no field",
+        [{"spec.partitioner.timestampField": "$header"}],
+        "spec.partitioner.timestampField has a name with $",
+    ),
+    (
+        "a compression that Json lacks",
+        [{"spec.format.compression": "Snappy"}],
+        _COMPRESSION.format("Json or Bytes", "None"),
+    ),
+    (
+        "a compression that Bytes lacks",
+        [{"spec.format": {"output": "Bytes", "compression": "Lz4"}}],
+        _COMPRESSION.format("Json or Bytes", "None"),
+    ),
+    (
+        "a compression that Avro lacks",
+        [{"spec.format": {"output": "Avro", "compression": "Gzip"}}],
+        _COMPRESSION.format("Avro", "None, Deflate, Snappy, Zstd, Bzip2"),
+    ),
+    (
+        "a compression that Parquet lacks",
+        [{"spec.format": {"output": "Parquet", "compression": "Deflate"}}],
+        _COMPRESSION.format("Parquet", "Snappy, None, Gzip, Zstd, Lz4, Brotli"),
     ),
     ("Field without fields", [{"spec.partitioner": {"type": "Field"}}], "spec.partitioner.fields is missing"),
     ("fields without Field", [HOURLY, {"spec.partitioner.fields": ["a"]}], "spec.partitioner.fields has no effect"),
@@ -159,6 +190,10 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
     ),
     ("a part below S3's minimum", [{"spec.s3.partSize": "4Mi"}], "spec.s3.partSize is below"),
     ("a part of few bytes, as a number", [{"spec.s3.partSize": 4194304}], "spec.s3.partSize is below"),
+    ("a row group below the minimum", [{"spec.format.rowGroup": "512Ki"}], "spec.format.rowGroup is below"),
+    ("a row group above the maximum", [{"spec.format.rowGroup": "1Gi"}], "spec.format.rowGroup is above"),
+    ("an Avro block below the minimum", [{"spec.format.avroBlock": "512"}], "spec.format.avroBlock is below"),
+    ("an Avro block above the maximum", [{"spec.format.avroBlock": "65Mi"}], "spec.format.avroBlock is above"),
     ("a part above the maximum", [{"spec.s3.partSize": "2.5Gi"}], "spec.s3.partSize is above"),
     ("objects of no bytes", [{"spec.rotation.maxBytes": 0}], "spec.rotation.maxBytes is below"),
     ("rounds of no bytes", [{"spec.rounds": {"minBytes": 0, "maxBytes": 0}}], "spec.rounds.maxBytes is below"),

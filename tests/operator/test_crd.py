@@ -163,9 +163,15 @@ def test_defaults_are_those_of_the_models_as_people_write_them() -> None:
 
 def test_the_default_of_a_section_holds_those_of_its_fields() -> None:
     spec = SCHEMA["properties"]["spec"]["properties"]
-    memory = {"mode": "Auto", "min": "512Mi", "max": "8Gi"}
-    assert spec["executor"]["default"] == {"mode": "Cluster", "instances": 1, "cores": 1, "memory": memory}
+    assert spec["rounds"]["default"] == {"minBytes": "8Mi", "maxDelay": "10s", "maxBytes": "512Mi"}
+    assert spec["executor"]["default"] == {"mode": "Cluster", "instances": 1, "memory": {}}
     assert spec["offsets"]["default"] == {}
+
+
+def test_the_description_of_a_size_begins_with_its_type() -> None:
+    sizes = [field for _, field in FIELDS if field.get("x-kubernetes-int-or-string")]
+    assert sizes
+    assert all(field["description"].startswith("Quantity such as 64Mi, or bytes. ") for field in sizes)
 
 
 def test_only_pod_templates_keep_unknown_fields() -> None:

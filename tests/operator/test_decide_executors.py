@@ -97,6 +97,29 @@ def test_a_driver_that_may_not_create_executors_is_not_ready_although_all_of_the
     assert not actions(cluster), "the executors that run are kept"
 
 
+QUOTA = 'pods "flights-1-exec-2" is forbidden: exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2'
+
+
+def test_a_sink_whose_executors_the_api_server_rejects_is_not_ready_although_one_runs() -> None:
+    cluster = with_executors({})
+    cluster.run(executor_rejection=QUOTA)
+    cluster.settle()
+    assert cluster.ready == ("False", "ExecutorsRejected")
+    message = cluster.condition("Ready")["message"]
+    assert "1 of 2 executors are running" in message
+    assert QUOTA in message
+    assert cluster.condition("Stalled")["status"] == "False", "a quota may become free"
+    assert ("Warning", "ExecutorsRejected") in cluster.events
+    assert not actions(cluster), "the executor that runs is kept"
+
+
+def test_a_rejection_of_an_executor_that_runs_by_now_is_of_no_interest() -> None:
+    cluster = running(executor={"mode": "Cluster", "instances": 1})
+    cluster.run(executor_rejection=QUOTA)
+    cluster.settle()
+    assert cluster.ready == ("True", "Running")
+
+
 def test_a_driver_is_ready_again_as_soon_as_it_may_create_executors() -> None:
     cluster = running(executor={"mode": "Cluster", "instances": 1})
     cluster.run(executor_denial=DENIAL)

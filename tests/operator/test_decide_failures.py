@@ -382,7 +382,7 @@ def test_a_starting_driver_is_polled_more_often_than_a_running_one() -> None:
     assert cluster.decide().requeue_after_ms == 2_000
     cluster.run()
     cluster.settle()
-    assert cluster.decide().requeue_after_ms == 4_000
+    assert cluster.decide().requeue_after_ms == 3_000
 
 
 def test_a_driver_that_does_not_answer_is_unknown_and_never_restarted() -> None:
@@ -437,3 +437,15 @@ def test_lost_offsets_are_a_condition_of_their_own() -> None:
     assert cluster.condition("DataLoss")["status"] == "True"
     assert "12 offsets" in cluster.condition("DataLoss")["message"]
     assert cluster.ready == ("True", "Running")
+
+
+def test_a_restart_ends_the_wait_after_a_rejected_pod() -> None:
+    cluster = Cluster()
+    pod = "flights-s3sink-driver"
+    cluster.rejections = [Rejection(kind="Pod", name=pod, status=403, reason="", message="no", at_ms=cluster.now)]
+    cluster.settle()
+    assert cluster.ready == ("False", "AdmissionDenied")
+    assert cluster.driver is None
+    cluster.annotate({names.RESTART_ANNOTATION: "1"})
+    cluster.settle()
+    assert cluster.driver is not None

@@ -6,8 +6,9 @@ import pytest
 
 from s3sink_operator import objects
 from s3sink_operator.memory_sizing import MAX_DRIVER
-from s3sink_operator.types import Settings, to_timestamp
+from s3sink_operator.types import REPLACEMENT_KIND, Rejection, Settings, to_timestamp
 from sink_job.api.errors import OutOfMemory
+from sink_job.api.quantities import parse_size
 from sink_job.api.report import MemoryReport
 from tests.operator.fake_cluster import MINUTE, SETTINGS, START, Cluster, actions, report, running
 
@@ -231,3 +232,80 @@ def test_memory_below_the_current_size_is_written_at_the_interval_of_progress() 
     )
     cluster.report = report(memory=cluster.load)
     assert swinging(cluster, opened=200) <= 30
+
+
+def rejected(cluster: Cluster, kind: str, status: int = 403) -> Rejection:
+    message = "pods is forbidden: exceeded quota: small, requested: limits.memory=2Gi, used: limits.memory=1Gi"
+    name = "flights-s3sink-driver"
+    return Rejection(kind=kind, name=name, status=status, reason="Forbidden", message=message, at_ms=cluster.now)
+
+
+def test_a_restart_for_more_memory_depends_on_a_dry_run_of_the_larger_pod() -> None:
+    cluster = running()
+    before = parse_size(limit(cluster))
+    cluster.report = report(memory=HUNGRY)
+    found = cluster.decide().replacement
+    assert found
+    assert objects.memory_limit(found.pod) == before + found.growth
+    assert found.growth > 0
+
+
+def test_a_driver_whose_larger_successor_is_rejected_keeps_running_and_its_memory() -> None:
+    cluster = running()
+    before = limit(cluster)
+    cluster.report = report(memory=HUNGRY)
+    cluster.rejections = [rejected(cluster, REPLACEMENT_KIND)]
+    cluster.settle()
+    assert actions(cluster) == []
+    assert cluster.ready == ("True", "Running")
+    assert limit(cluster) == before
+    assert "lastChange" not in cluster.status["memory"]
+    condition = cluster.condition("WriteRejected")
+    assert condition["reason"] == "QuotaExceeded"
+    assert "would replace the running flights-s3sink-driver exceeds the quota" in condition["message"]
+    assert cluster.events.count(("Warning", "WriteRejected")) == 1
+
+
+def test_the_larger_pod_is_tried_again_after_a_while() -> None:
+    cluster = running()
+    cluster.report = report(memory=HUNGRY)
+    cluster.rejections = [rejected(cluster, REPLACEMENT_KIND)]
+    cluster.settle()
+    assert cluster.decide().replacement is None
+    cluster.wait(SETTINGS.rejected_retry_ms)
+    assert cluster.decide().replacement
+    assert cluster.decide().delete
+
+
+def test_a_rejected_successor_that_is_no_longer_needed_is_no_condition() -> None:
+    cluster = running()
+    cluster.report = report(memory=HUNGRY)
+    cluster.rejections = [rejected(cluster, REPLACEMENT_KIND)]
+    cluster.settle()
+    cluster.report = report()
+    cluster.settle()
+    assert not cluster.condition("WriteRejected")
+
+
+def test_a_driver_that_is_rejected_after_all_is_created_with_the_previous_memory() -> None:
+    cluster = running()
+    before = limit(cluster)
+    cluster.report = report(memory=HUNGRY)
+    cluster.look()
+    cluster.rejections = [rejected(cluster, "Pod")]
+    cluster.settle()
+    assert cluster.ready == ("False", "QuotaExceeded")
+    cluster.wait(MINUTE * 10)
+    cluster.settle()
+    assert limit(cluster) == before
+
+
+def test_a_rejected_driver_never_gets_less_memory_than_the_minimum() -> None:
+    cluster = running()
+    cluster.report = report(memory=HUNGRY)
+    cluster.look()
+    cluster.rejections = [rejected(cluster, "Pod")]
+    cluster.edit(executor={"mode": "Local", "memory": {"min": "3Gi", "max": "4Gi"}})
+    cluster.wait(MINUTE * 10)
+    cluster.settle()
+    assert parse_size(limit(cluster)) >= parse_size("3Gi")

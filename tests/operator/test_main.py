@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from s3sink_operator.main import main
@@ -21,3 +23,54 @@ from s3sink_operator.main import main
 def test_a_wrong_flag_is_named_and_ends_with_2(flags: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(flags) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "flags", [["--workers", "0"], ["--workers", "many"], ["--port", "70000"], ["--port", "http"]], ids=" ".join
+)
+def test_a_number_out_of_range_is_named_and_ends_with_2(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--image", "job", *flags])
+    assert ended.value.code == 2
+    assert f"argument {flags[0]}: {flags[1]} is not a number from" in capsys.readouterr().err
+
+
+def test_a_number_in_the_environment_is_checked_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("S3SINK_OPERATOR_WORKERS", "0")
+    with pytest.raises(SystemExit):
+        main(["--image", "job"])
+    assert "0 is not a number from 1 to 1000" in capsys.readouterr().err
+
+
+NO_CONTEXT = "apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: []\nclusters: []\nusers: []\n"
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "token: [", "text", NO_CONTEXT], ids=["missing", "empty", "no YAML", "a text", "no context"]
+)
+def test_without_a_usable_kubeconfig_one_line_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, content: str | None
+) -> None:
+    path = tmp_path / "kubeconfig"
+    if content is not None:
+        path.write_text(content)
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    assert main(["--image", "job"]) == 2
+    error = capsys.readouterr().err
+    assert f"no usable kubeconfig at {path}" in error
+    assert "Set KUBECONFIG" in error
+    assert len(error.splitlines()) == 1
+
+
+def test_default_memory_below_the_minimum_ends_with_2_at_the_start(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text('sinkDefaults: {executor: {memory: {min: "16Gi"}}}')
+    assert main(["--image", "job", "--config", str(path)]) == 2
+    assert (
+        "sinkDefaults.executor.memory: Value error, min 16Gi is above max 8Gi, its default" in capsys.readouterr().err
+    )

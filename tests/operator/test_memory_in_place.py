@@ -308,6 +308,35 @@ def test_a_sink_in_local_mode_whose_resize_exceeds_a_quota_keeps_running() -> No
     assert cluster.ready == ("True", "Running")
 
 
+DENIALS = [
+    "pods \"p\" is forbidden: ValidatingAdmissionPolicy 'limit' with binding 'limit' denied request: too much",
+    'admission webhook "limit.example.com" denied the request: too much',
+]
+
+
+@pytest.mark.parametrize("message", DENIALS, ids=["policy", "webhook"])
+def test_a_sink_in_local_mode_whose_resize_a_policy_denies_keeps_running(message: str) -> None:
+    """With status 422, as for a pod that cannot be resized. The policy would deny the next pod, too."""
+    cluster = running()
+    cluster.settings = RESIZABLE
+    cluster.rejections = [replace(rejection(422, cluster, "flights-s3sink-driver"), message=message)]
+    observe(cluster, LARGE)
+    cluster.settle()
+    assert actions(cluster) == ["apply ConfigMap"]
+    assert cluster.ready == ("True", "Running")
+    assert cluster.condition("WriteRejected")["status"] == "True"
+
+
+@pytest.mark.parametrize("message", DENIALS, ids=["policy", "webhook"])
+def test_executors_whose_resize_a_policy_denies_are_kept(message: str) -> None:
+    cluster = with_executors()
+    cluster.rejections = [replace(rejection(422, cluster, name), message=message) for name in EXECUTORS]
+    for _ in range(2):
+        observe(cluster, LARGE)
+        cluster.settle()
+    assert actions(cluster) == ["apply ConfigMap"]
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_where_the_api_server_decreases_no_limits_a_restart_for_less_memory_waits_for_an_hour(late: bool) -> None:
     """Kubernetes 1.33."""

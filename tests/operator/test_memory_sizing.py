@@ -134,6 +134,15 @@ def test_a_number_of_active_topic_partitions_that_varies_by_a_tenth_changes_noth
     assert not sink.changes
 
 
+@given(inputs)
+def test_a_task_may_hold_in_memory_what_its_memory_was_sized_for(seen: SizingInputs) -> None:
+    """The job divides what the operator gives: uploads with more part buffers take none of it."""
+    slots, part = seen.slots, seen.part_size
+    sized = (required(seen) - memory_budget.beside_tasks(slots)) // slots - memory_budget.BATCHES - 4 * part
+    budget = memory_budget.divide(recommended(seen), cores=slots, part_size=part).budget
+    assert budget >= sized
+
+
 @given(inputs, st.integers(0, 1 << 40))
 def test_the_recommended_memory_covers_the_required_one_with_headroom(seen: SizingInputs, minimum: int) -> None:
     assert recommended(seen, minimum=minimum) * 20 >= required(seen) * 23

@@ -28,6 +28,15 @@ SECRETS = {
         "caSecret": {"secret": "ca", "key": "ca.crt"},
     },
 }
+AVRO = {
+    "converter": "Avro",
+    "registry": {
+        "url": ["https://registry:8081"],
+        "credentials": {"secret": "registry-login"},
+        "caSecret": {"secret": "registry-ca", "key": "ca.crt"},
+        "clientSecret": {"secret": "registry-client"},
+    },
+}
 
 
 def sink(**spec: Any) -> Sink:
@@ -159,6 +168,41 @@ def test_every_secret_is_mounted_in_a_folder_of_its_own() -> None:
     assert environment["S3SINK_SECRETS_DIR"] == "/etc/s3sink/secrets"
     assert environment["S3SINK_CLUSTER"] == "c1"
     assert "S3SINK_SECRETS_DIR" not in str(driver()["spec"]), "a folder that is not there would be rejected"
+
+
+def mounted(pod: Json) -> tuple[set[str], set[str]]:
+    """The Secrets among a pod's volumes, and the names of the folders that they are mounted in."""
+    secrets = {each["secret"]["secretName"] for each in pod["spec"]["volumes"] if "secret" in each}
+    paths = [each["mountPath"] for each in container(pod)["volumeMounts"]]
+    return secrets, {path.rpartition("/")[2] for path in paths if path.startswith("/etc/s3sink/secrets/")}
+
+
+def test_driver_and_operation_mount_the_config_map_with_the_schema_of_values() -> None:
+    asked: Json = {"format": {"converter": "Avro", "schema": {"configMap": "flights-schema", "key": "a.avsc"}}}
+    folder = "/etc/s3sink/config-maps"
+    for pod in (driver(**asked), objects.operation_pod(sink(**asked), OWNER, SETTINGS, SHAPE, "Publish")):
+        volumes = [each for each in pod["spec"]["volumes"] if each["name"] == "schema"]
+        assert volumes == [{"name": "schema", "configMap": {"name": "flights-schema"}}]
+        main = container(pod)
+        mounts = [each["mountPath"] for each in main["volumeMounts"] if each["name"] == "schema"]
+        assert mounts == [f"{folder}/flights-schema"]
+        assert {"name": "S3SINK_CONFIG_MAPS_DIR", "value": folder} in main["env"]
+    executor = objects.executor_template(sink(**asked, executor={"mode": "Cluster"}), SETTINGS, attempt=1)
+    assert "flights-schema" not in str(executor)
+
+
+def test_only_the_driver_mounts_the_secrets_of_the_schema_registry() -> None:
+    asked = {**SECRETS, "format": AVRO, "executor": {"mode": "Cluster"}}
+    every = {"ca", "keys", "login", "registry-ca", "registry-client", "registry-login"}
+    assert mounted(driver(**asked)) == (every, every)
+    executor = objects.executor_template(sink(**asked), SETTINGS, attempt=1)
+    assert mounted(executor) == ({"ca", "keys", "login"},) * 2
+
+
+def test_the_properties_of_executors_do_not_name_the_secrets_of_the_schema_registry() -> None:
+    data = config(**{**SECRETS, "format": AVRO, "executor": {"mode": "Cluster"}})
+    assert "registry-" in data["sink.yaml"]
+    assert not [name for name, text in data.items() if name != "sink.yaml" and "registry-" in text]
 
 
 def test_each_driver_gets_a_token_for_its_report_that_its_pod_alone_has() -> None:

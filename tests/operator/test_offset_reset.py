@@ -6,11 +6,12 @@ import argparse
 import re
 from typing import Any
 
+from s3sink_operator import names
 from s3sink_operator.objects import operation_of
-from s3sink_operator.types import Json
-from sink_job.api.errors import ExistingObjects, SinkError, TopicRecreated, TransientError
+from s3sink_operator.types import Json, ObservedOwner, OwnerState
+from sink_job.api.errors import ExistingObjects, OwnershipConflict, SinkError, TopicRecreated, TransientError
 from sink_job.api.report import Failure, FinalReport, HangingTransactionReport, ResetReport, StartReport
-from sink_job.cli import reset_offsets
+from sink_job.cli import discard_open, reset_offsets
 from tests.operator.fake_cluster import MINUTE, START, Cluster, running, stopping
 
 RESET: Json = {"nonce": "n1", "to": "Earliest"}
@@ -154,6 +155,56 @@ def test_the_job_reads_nonces_and_topics_of_any_characters_as_they_were_written(
     args = commands.choices["reset-offsets"].parse_args(handed[1:])
     assert args.nonce == desired["nonce"]
     assert args.offsets == desired["partitions"]
+
+
+OWNER = "c1/data/old/data.old"
+CONFLICT = OwnershipConflict(
+    f"the ledger belongs to S3Sink data/old. If that sink was deleted for good, start this one once with "
+    f"--take-over-from={OWNER}.",
+    OWNER,
+)
+
+
+def handed_over(cluster: Cluster) -> str | None:
+    """What the operation pod takes over, as the command reads it."""
+    assert cluster.task
+    _, command, *words = cluster.task["spec"]["containers"][0]["args"]
+    commands = argparse.ArgumentParser().add_subparsers()
+    for module in (reset_offsets, discard_open):
+        module.add_parser(commands)
+    identity = commands.choices[command].parse_args(words).take_over_from
+    return None if identity is None else str(identity)
+
+
+def test_a_reset_takes_over_from_a_deleted_owner_at_once() -> None:
+    cluster = stopped_with(RESET)
+    assert handed_over(cluster) is None
+    cluster.owner = ObservedOwner(identity=OWNER, state=OwnerState.GONE)
+    ends(cluster, CONFLICT)
+    assert handed_over(cluster) == OWNER
+    ends(cluster)
+    assert offsets(cluster)["phase"] == "Completed"
+
+
+def test_a_reset_that_another_owner_blocks_names_the_steps() -> None:
+    cluster = stopped_with(RESET)
+    cluster.owner = ObservedOwner(identity=OWNER, state=OwnerState.UNKNOWN)
+    ends(cluster, CONFLICT)
+    message = cluster.condition("OffsetsReset")["message"]
+    assert f"kubectl annotate s3sink flights {names.TAKE_OVER_ANNOTATION}={OWNER}" in message
+    cluster.annotate({names.TAKE_OVER_ANNOTATION: OWNER})
+    cluster.settle()
+    assert handed_over(cluster) == OWNER
+
+
+def test_a_discard_takes_over_from_a_deleted_owner_at_once() -> None:
+    cluster = running(deletionPolicy="Discard")
+    cluster.delete_sink()
+    cluster.settle()
+    assert task(cluster) == "Discard"
+    cluster.owner = ObservedOwner(identity=OWNER, state=OwnerState.GONE)
+    ends(cluster, CONFLICT)
+    assert handed_over(cluster) == OWNER
 
 
 def test_after_a_reset_nothing_is_published_again() -> None:

@@ -191,6 +191,13 @@ def test_a_container_that_lacks_a_secret_names_it() -> None:
             FailureCategory.USER,
         ),
         (422, "Pod x is invalid", "Invalid", FailureCategory.USER),
+        (
+            422,
+            "pods \"p\" is forbidden: ValidatingAdmissionPolicy 'small' with binding 'small' denied request: too large",
+            "AdmissionDenied",
+            FailureCategory.SCHEDULING,
+        ),
+        (400, 'admission webhook "w.example" denied the request: no', "AdmissionDenied", FailureCategory.SCHEDULING),
         (400, "strict decoding error", "Invalid", FailureCategory.USER),
         (404, "namespaces data not found", "AdmissionDenied", FailureCategory.SCHEDULING),
         (

@@ -146,7 +146,7 @@ def test_an_unreachable_driver_is_persistent_after_several_missed_polls() -> Non
     async def looks() -> list[tuple[bool, bool] | None]:
         found = []
         while answers:
-            seen = await observer.observe(SinkKey("data", "flights"), refresh=None)
+            seen = await observer.observe(SinkKey("data", "flights"), refresh=frozenset())
             assert seen is not None
             at = seen.report
             found.append((at.persistent, at.overdue) if isinstance(at, Unreachable) else None)

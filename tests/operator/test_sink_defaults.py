@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from s3sink_operator.crd import schema
+from s3sink_operator.crd.schema import fields as schema_fields
 from s3sink_operator.kubectl import explain
-from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults, read_config
+from s3sink_operator.sink_defaults import DEFAULTED_FIELDS, NO_DEFAULTS, SinkDefaults, read_config
 from s3sink_operator.types import Json
 from tests.operator.fake_cluster import SETTINGS, SPEC, Cluster, actions, document, running
 
@@ -114,7 +116,7 @@ MINIO = {
     "credentials": {"secret": "login"},
     "caSecret": {"secret": "ca", "key": "ca.crt"},
 }
-WRITTEN = {"bucket": "archive", "pathStyle": False, "insecure": False}
+WRITTEN = {"bucket": "archive", "topicsDir": "topics", "partSize": "25Mi"}
 """As the API server stores it, with the defaults of the CustomResourceDefinition."""
 
 
@@ -134,6 +136,12 @@ def test_a_sink_with_an_endpoint_uses_no_default_of_the_connection() -> None:
 def test_region_and_credentials_of_a_sink_win() -> None:
     own = WRITTEN | {"region": "us-east-1", "credentials": {"secret": "mine"}}
     assert effective_s3(own) == WRITTEN | MINIO | {"region": "us-east-1", "credentials": {"secret": "mine"}}
+
+
+def test_a_false_of_a_sink_wins_over_a_true_of_the_operator() -> None:
+    own = WRITTEN | {"pathStyle": False}
+    assert effective_s3(own)["pathStyle"] is False
+    assert "spec.s3.pathStyle" not in {each.field for each in defaults(s3=MINIO).applied(SPEC | {"s3": own})}
 
 
 @pytest.mark.parametrize("account", [{"name": "lake-writer"}, {"annotations": {"role": "a"}}])
@@ -159,6 +167,64 @@ def test_a_stopped_sink_stays_published_while_the_default_endpoint_is_the_same()
     cluster.wait(60_000)
     cluster.live()
     assert not actions(cluster)
+
+
+# -- cores and memory --------------------------------------------------------------------------------------------------
+
+SIZES = {"executor": {"cores": 2, "memory": {"min": "1Gi", "max": "2Gi"}}, "driver": {"cores": 3}}
+
+
+def test_default_cores_and_memory_reach_sinks_that_do_not_set_them() -> None:
+    cluster = with_defaults(defaults(**SIZES), **CLUSTER)
+    config = cluster.things["ConfigMap", "flights-s3sink"]["data"]
+    assert "spark.executor.cores=2" in config["spark.properties"]
+    assert driver_spec(cluster)["containers"][0]["resources"]["requests"]["cpu"] == "3"
+    assert applied(cluster) == {
+        "spec.executor.cores": "2",
+        "spec.executor.memory.min": "1Gi",
+        "spec.executor.memory.max": "2Gi",
+        "spec.driver.cores": "3",
+    }
+
+
+def test_cores_and_memory_of_a_sink_win_field_by_field() -> None:
+    own = {"executor": {"cores": 1, "memory": {"max": "4Gi"}}, "driver": {"cores": 1}}
+    spec = defaults(**SIZES).apply(SPEC | own)
+    assert spec["executor"] == {"cores": 1, "memory": {"min": "1Gi", "max": "4Gi"}}
+    assert spec["driver"] == {"cores": 1}
+
+
+def test_a_default_maximum_below_the_minimum_of_a_sink_is_an_invalid_spec_that_names_the_default() -> None:
+    sink = document(executor={"memory": {"min": "3Gi"}})
+    cluster = Cluster(sink=sink, settings=replace(SETTINGS, sink_defaults=defaults(**SIZES)))
+    cluster.settle()
+    assert cluster.ready == ("False", "InvalidSpec")
+    message = cluster.condition("Ready")["message"]
+    assert "spec.executor.memory.min" in message
+    assert "defaults of the operator apply to: spec.executor.cores, spec.executor.memory.max" in message
+
+
+def test_a_changed_default_of_the_memory_restarts_no_driver() -> None:
+    cluster = with_defaults(defaults(**SIZES), **CLUSTER)
+    changed = {"executor": {"cores": 2, "memory": {"min": "1Gi", "max": "3Gi"}}, "driver": {"cores": 3}}
+    cluster.settings = replace(cluster.settings, sink_defaults=defaults(**changed))
+    cluster.live()
+    assert not [each for each in actions(cluster) if "Pod" in str(each)]
+    assert applied(cluster)["spec.executor.memory.max"] == "3Gi"
+
+
+def test_explain_shows_a_field_that_a_sink_sets_to_the_default_of_this_version() -> None:
+    cluster = with_defaults(defaults(**SIZES), executor={"mode": "Cluster", "cores": 1})
+    rows = {each.field: (each.value, each.source) for each in explain.settings_of(cluster.sink)}
+    assert rows["spec.executor.cores"] == ("1", "spec")
+    assert rows["spec.executor.memory.max"] == ("2Gi", "operator")
+
+
+def test_the_crd_names_the_default_of_exactly_these_fields_in_their_descriptions_alone() -> None:
+    found = dict(schema_fields(schema()))
+    named = {path for path, field in found.items() if "or that of the operator" in field.get("description", "")}
+    assert named == {".".join(("spec", *path)) for path in DEFAULTED_FIELDS}
+    assert not [path for path in named if "default" in found[path]]
 
 
 # -- what is reported --------------------------------------------------------------------------------------------------
@@ -209,6 +275,33 @@ def test_an_invalid_spec_names_the_defaults_that_apply() -> None:
     assert "defaults of the operator apply to: spec.s3.endpoint" in message
 
 
+MINIO_WITHOUT_TLS: Json = {"endpoint": "http://minio:9000", "insecure": True, "pathStyle": True}
+
+
+def invalid(own: Json) -> str:
+    """The message about a sink with these fields of `s3`, for which the defaults set a store without TLS."""
+    sink = document(s3=SPEC["s3"] | own)
+    cluster = Cluster(sink=sink, settings=replace(SETTINGS, sink_defaults=defaults(s3=MINIO_WITHOUT_TLS)))
+    cluster.settle()
+    assert cluster.ready == ("False", "InvalidSpec")
+    return str(cluster.condition("Ready")["message"])
+
+
+def test_an_invalid_spec_names_stored_values_that_win_over_the_defaults_and_what_to_do() -> None:
+    message = invalid({"insecure": False, "pathStyle": False})
+    assert "set spec.s3.insecure: true" in message
+    assert "remove spec.s3.pathStyle, spec.s3.insecure from the sink to use the defaults of the operator" in message
+
+
+def test_an_invalid_spec_names_no_values_that_equal_the_defaults() -> None:
+    message = invalid({"insecure": False, "pathStyle": True})
+    assert "remove spec.s3.insecure from the sink" in message
+
+
+def test_an_invalid_spec_names_no_values_beside_an_endpoint_of_the_sink() -> None:
+    assert "remove" not in invalid({"insecure": False, "endpoint": "http://other:9000"})
+
+
 def test_a_pod_template_that_makes_no_sense_is_left_to_the_parser() -> None:
     found = defaults(nodeSelector={"disk": "ssd"}, s3=MINIO)
     for wrong in ("x", 3, ["x"]):
@@ -248,8 +341,13 @@ def test_an_empty_configuration_has_no_defaults() -> None:
     ("text", "message"),
     [
         ("sinkDefault: {}", "the only field is sinkDefaults"),
-        ("sinkDefaults: {nodeselector: {}}", "sinkDefaults.nodeselector: Extra inputs are not permitted"),
-        ("sinkDefaults: {s3: {bucket: a}}", "sinkDefaults.s3.bucket"),
+        (
+            "sinkDefaults: {nodeselector: {}}",
+            "sinkDefaults.nodeselector: unknown field, or one that only a sink can set",
+        ),
+        ("sinkDefaults: {s3: {bucket: a}}", "sinkDefaults.s3.bucket: unknown field, or one that only a sink can set"),
+        ("sinkDefaults: {executor: {instances: 2}}", "sinkDefaults.executor.instances: unknown field"),
+        ("sinkDefaults: {executor: {memory: {max: 1Mi}}}", "sinkDefaults.executor.memory.max: Value error, is below"),
         ("sinkDefaults: {s3: {endpoint: 'minio:9000'}}", "sinkDefaults.s3.endpoint"),
         ("sinkDefaults: {resources: {limits: {memory: 1Gi}}}", "memory is sized by the operator"),
         ("sinkDefaults: {podTemplate: {nodeSelector: {}}}", "nodeSelector is not a field of a pod template"),

@@ -13,7 +13,7 @@ from s3sink_operator.kube_api import ApiError, KubeApi
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.objects.template_probes import template_probes
 from s3sink_operator.template_check import TemplateChecker
-from s3sink_operator.types import Decision, Json
+from s3sink_operator.types import Decision, Json, owner_reference
 from sink_job.api.spec import Sink, parse_sink
 from tests.operator.fake_cluster import SETTINGS, document
 
@@ -22,6 +22,7 @@ STRICT = ApiError(
     "BadRequest",
     'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "spec.nodeselector"',
 )
+OWNER = owner_reference(document())
 
 
 class Api:
@@ -96,17 +97,32 @@ def test_the_template_of_a_current_driver_is_not_checked_again() -> None:
 
 
 def test_a_sink_without_templates_has_no_probes() -> None:
-    assert template_probes(parse_sink(document()), SETTINGS) == []
+    assert template_probes(parse_sink(document()), OWNER, SETTINGS) == []
 
 
-def test_the_pod_of_a_driver_with_a_template_is_checked_without_an_owner() -> None:
+def test_the_pod_of_a_driver_with_a_template_is_checked_with_the_sink_as_its_owner() -> None:
     parsed = parse_sink(document(driver={"podTemplate": {"spec": {"nodeSelector": {"disk": "ssd"}}}}))
-    assert any(probe.pod["spec"].get("nodeSelector") == {"disk": "ssd"} for probe in template_probes(parsed, SETTINGS))
+    made = template_probes(parsed, OWNER, SETTINGS)[1].pod
+    assert made["spec"]["nodeSelector"] == {"disk": "ssd"}
+    assert made["metadata"]["ownerReferences"] == [OWNER]
+
+
+def test_the_owner_of_a_checked_pod_is_the_sink() -> None:
+    api = Api()
+    found = document(driver={"podTemplate": {"spec": {}}})
+    asyncio.run(TemplateChecker(cast("KubeApi", api), SETTINGS).error(found, parse_sink(found), None))
+    (owner,) = api.pods[1][0]["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["uid"]) == ("S3Sink", "flights", found["metadata"]["uid"])
+
+
+def test_the_pod_of_an_executor_is_checked_without_an_owner_since_its_driver_may_not_exist() -> None:
+    _, parsed = sink(spec={})
+    assert "ownerReferences" not in template_probes(parsed, OWNER, SETTINGS)[1].pod["metadata"]
 
 
 def test_the_template_reaches_the_api_server_as_it_is_written() -> None:
     _, parsed = sink(metadata={"lables": {"a": "b"}, "name": "mine"}, specc={}, spec={"nodeselector": {}})
-    written = template_probes(parsed, SETTINGS)[0].pod
+    written = template_probes(parsed, OWNER, SETTINGS)[0].pod
     assert written["metadata"] == {
         "lables": {"a": "b"},
         "generateName": "flights-s3sink-check-",

@@ -105,3 +105,39 @@ def test_what_has_waited_for_long_is_not_overtaken_by_what_is_urgent() -> None:
         assert [await queue.take(), await queue.take()] == ["waits", "urgent"]
 
     play(scene)
+
+
+def test_a_due_key_wakes_one_of_the_waiting_workers() -> None:
+    async def scene(queue: WorkQueue[str], _: Clock) -> None:
+        workers = [asyncio.ensure_future(queue.take()) for _ in range(3)]
+        await asyncio.sleep(0)
+        queue.add("a")
+        await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
+        assert sum(each.done() for each in workers) == 1
+        queue.add("b")
+        queue.add("c")
+        assert sorted(await asyncio.gather(*workers)) == ["a", "b", "c"]
+
+    play(scene)
+
+
+def test_keys_that_become_due_together_wake_a_worker_each() -> None:
+    async def scene(queue: WorkQueue[str], _: Clock) -> None:
+        queue = WorkQueue(asyncio.get_running_loop().time)
+        workers = [asyncio.ensure_future(queue.take()) for _ in range(2)]
+        queue.add("a", 0.01)
+        queue.add("b", 0.01)
+        assert sorted(await asyncio.gather(*workers)) == ["a", "b"]
+
+    play(scene)
+
+
+def test_a_worker_that_is_cancelled_as_it_is_woken_leaves_the_key_to_the_next_one() -> None:
+    async def scene(queue: WorkQueue[str], _: Clock) -> None:
+        first, second = (asyncio.ensure_future(queue.take()) for _ in range(2))
+        await asyncio.sleep(0)
+        queue.add("a")
+        first.cancel()
+        assert await second == "a"
+
+    play(scene)

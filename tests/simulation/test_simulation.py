@@ -5,15 +5,27 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
 import subprocess
 import sys
+import threading
+import uuid
+from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 
+import fastavro
+import pyarrow.parquet as pq
 import pytest
 
-from devtools.simulation.runner import Case, FailedCase, minimized, new_cases, read_cases, run_case, trace
+from devtools.simulation.config import FEATURES, config_of_seed
+from devtools.simulation.runner import Case, FailedCase, minimized, new_cases, read_cases, run_case, trace, traces
+from devtools.simulation.simulation import simulate
+from sink_job.coordinator.context import CoordinatorContext
+from sink_job.engine.thread_pools import pool
+from sink_job.writer import object_writer
 
 SEEDS = Path(__file__).parent / "seeds.txt"
 BASE = int(os.environ.get("S3SINK_SEED") or random.SystemRandom().randrange(1 << 32))
@@ -44,18 +56,81 @@ def test_every_invariant_holds_in_a_simulation_that_once_failed(case: Case) -> N
     assert failed is None, description(failed)
 
 
+def test_a_simulation_without_any_feature_has_no_events() -> None:
+    assert run_case(Case(BASE, frozenset(FEATURES))) is None
+
+
+def test_simulations_with_containers_write_avro_and_parquet_objects_of_several_blocks() -> None:
+    most = dict.fromkeys(("avro", "parquet"), 0)
+    for seed in range(10):
+        for key, found in simulate(config_of_seed(seed, include=["containers"])).oracle.visible.items():
+            output = key.rpartition(".")[2]
+            most[output] = max(most.get(output, 0), blocks(output, found.body))
+    assert most["avro"] > 1
+    assert most["parquet"] > 1
+
+
+def test_simulations_with_inference_have_one_schema_of_each_topic_and_unknown_properties() -> None:
+    unknown = 0
+    for seed in range(4):
+        found = simulate(config_of_seed(seed, include=["containers", "inference"]))
+        unknown += sum(b"_unknown" in each.body for each in found.oracle.visible.values())
+        schemas = [key for key in found.store.objects if key.endswith("/inferred.json")]
+        assert len(schemas) == len({key.split("/schemas/")[1] for key in schemas})
+        assert schemas
+    assert unknown
+
+
+def blocks(output: str, body: bytes) -> int:
+    """The number of Avro blocks or row groups of an object; 0 for another output."""
+    file = io.BytesIO(body)
+    if output == "avro":
+        return sum(1 for _ in fastavro.block_reader(file))
+    return int(pq.ParquetFile(file).num_row_groups) if output == "parquet" else 0
+
+
+def expect_same(run: Sequence[str], again: Sequence[str]) -> None:
+    """Two traces of the same cases are equal. Otherwise the message has the first lines that differ."""
+    at = next((n for n, (one, two) in enumerate(zip_longest(run, again)) if one != two), None)
+    if at is not None:
+        before, differ = run[max(0, at - 5) : at], (run[at : at + 3], again[at : at + 3])
+        message = [f"repeat with S3SINK_SEED={BASE}; line {at} differs. Before it:", *before, "first:", *differ[0]]
+        pytest.fail("\n".join([*message, "then:", *differ[1]]))
+
+
+def other_work() -> None:
+    """What a thread of an earlier test may still do: it draws random names and uses thread pools."""
+    uuid.uuid4()
+    object_writer._pool(CoordinatorContext.threads).submit(int).result()
+    with pool(2, "others") as executor:
+        for each in [executor.submit(int), executor.submit(int)]:
+            each.result()
+
+
 def test_a_seed_reproduces_a_run() -> None:
     for case in new_cases(BASE, 5):
-        assert trace(case) == trace(case), case.command
+        expect_same(trace(case), trace(case))
+
+
+def test_other_threads_of_the_process_do_not_change_a_run() -> None:
+    for case in new_cases(BASE, 5):
+        lines: list[str] = []
+
+        def log(line: str, lines: list[str] = lines) -> None:
+            lines.append(line)
+            other = threading.Thread(target=other_work)
+            other.start()
+            other.join()
+
+        run_case(case, log)
+        expect_same(trace(case)[:-1], lines)
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "1"])
 def test_a_run_does_not_depend_on_hash_randomization(hash_seed: str) -> None:
-    code = "import sys; from devtools.simulation.runner import *; print(hash_of(int(sys.argv[1]), 10))"
+    code = "import sys; from devtools.simulation.runner import *; print(*traces(int(sys.argv[1]), 10), sep='\\n')"
     environ = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, "-c", code, str(BASE)], env=environ, capture_output=True, text=True, check=True
     )
-    from devtools.simulation.runner import hash_of
-
-    assert int(done.stdout) == hash_of(BASE, 10), f"repeat with S3SINK_SEED={BASE}"
+    expect_same(done.stdout.splitlines(), "\n".join(traces(BASE, 10)).splitlines())

@@ -23,6 +23,7 @@ class ConsumedRecord(NamedTuple):
     timestamp: int = -1
     key: bytes | None = None
     headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp_type: int = 0
 
 
 def batch_rows(
@@ -30,12 +31,14 @@ def batch_rows(
     timestamp: bool = False,
     key: bool = False,
     headers: bool = False,
+    timestamp_type: bool = False,
     garbage: bool = False,
 ) -> pa.RecordBatch:
     """A batch of rows, one for each of `batches`; `garbage` adds bytes after the last value."""
     tail = _GARBAGE if garbage else b""
-    made = [_row(records, timestamp=timestamp, key=key, headers=headers, tail=tail) for records in batches]
-    names = _row([], timestamp=timestamp, key=key, headers=headers, tail=b"")
+    asked = {"timestamp": timestamp, "key": key, "headers": headers, "timestamp_type": timestamp_type}
+    made = [_row(records, **asked, tail=tail) for records in batches]
+    names = _row([], **asked, tail=b"")
     kinds: dict[str, pa.DataType] = {"topic": pa.string(), "partition": pa.int32(), "records": pa.int32()}
     return pa.RecordBatch.from_pydict(
         {name: pa.array([row[name] for row in made], kinds.get(name, pa.binary())) for name in names}
@@ -43,7 +46,13 @@ def batch_rows(
 
 
 def _row(
-    records: Sequence[ConsumedRecord], *, timestamp: bool, key: bool, headers: bool, tail: bytes
+    records: Sequence[ConsumedRecord],
+    *,
+    timestamp: bool,
+    key: bool,
+    headers: bool,
+    timestamp_type: bool,
+    tail: bytes,
 ) -> dict[str, Any]:
     tp = records[0].tp if records else TopicPartition("", 0)
     pairs = list(chain.from_iterable(record.headers for record in records))
@@ -59,6 +68,7 @@ def _row(
         **({"headers_bounds": _bounds(len(record.headers) for record in records)} if headers else {}),
         **(_strings("header_key", [name.encode() for name, _ in pairs], tail) if headers else {}),
         **(_strings("header_value", [value for _, value in pairs], tail) if headers else {}),
+        **({"timestamp_types": _bytes(record.timestamp_type for record in records)} if timestamp_type else {}),
     }
 
 
@@ -68,6 +78,10 @@ def _strings(name: str, values: Sequence[bytes | None], tail: bytes) -> dict[str
         f"{name}_bounds": _bounds(len(value or b"") for value in values),
         f"{name}_bytes": b"".join(value or b"" for value in values) + tail,
     }
+
+
+def _bytes(numbers: Iterable[int]) -> bytes:
+    return np.array(list(numbers), np.int8).tobytes()
 
 
 def _longs(numbers: Iterable[int]) -> bytes:

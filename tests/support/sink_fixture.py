@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import multiprocessing
 import os
 import signal
 import sys
@@ -17,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from devtools.bucket_listing import decompressed
 from devtools.faults.s3_proxy import FaultProxy
 from devtools.processes import wait_until
 from devtools.s3 import credentials_secret, s3_client
@@ -33,6 +32,7 @@ from sink_job.maintenance.offset_reset import OffsetResetter
 from sink_job.s3 import S3Client, S3Settings, connect
 from sink_job.verify.evidence import collect_evidence
 from sink_job.verify.results import PartitionResult
+from tests.support.forked import forkserver
 from tests.support.synthetic_log import CLOCK_MS, FileConsumerGroup, SyntheticLog, loopback_settings, new_coordinator
 
 
@@ -159,8 +159,7 @@ class SinkFixture:
 
     def offsets(self, key: str) -> list[int]:
         """The offsets that an object's lines hold."""
-        body = self.content(key)
-        lines = (gzip.decompress(body) if key.endswith(".gz") else body).splitlines()
+        lines = decompressed(self.content(key), key).splitlines()
         return [json.loads(line)["offset"] for line in lines]
 
     def etags(self) -> dict[str, str]:
@@ -226,10 +225,10 @@ class ForkedDriver:
     def __init__(
         self, sink_fixture: SinkFixture, log: SyntheticLog, goal: StopCondition, given: Mapping[str, Any]
     ) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([__name__])
         self._message = sink_fixture.folder / f"message-{uuid.uuid4().hex[:8]}"
-        self._process = context.Process(target=_run, args=(self._message, sink_fixture, log, goal, given), daemon=True)
+        self._process = forkserver().Process(
+            target=_run, args=(self._message, sink_fixture, log, goal, given), daemon=True
+        )
         self._process.start()
 
     @property

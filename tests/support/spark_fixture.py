@@ -9,7 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,14 @@ from sink_job.coordinator.progress import Progress
 from sink_job.kafka.admin import JavaKafkaAdmin
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.ledger.ownership import Owner
-from sink_job.s3 import RetryPolicy, S3Settings
+from sink_job.registry.base import SchemaRegistry
+from sink_job.registry.client import open_schemas
+from sink_job.registry.settings import RegistrySettings
+from sink_job.s3 import RetryPolicy, S3Settings, connect
 from sink_job.spark.engine import SparkEngine
+from sink_job.verify.compare_job import CompareContext, compare
+from sink_job.verify.evidence import collect_evidence
+from sink_job.verify.results import PartitionResult
 
 UNTIL_CAUGHT_UP = StopCondition(until_caught_up=True)
 PUBLISH_ALL = StopCondition(until_caught_up=True, publish_open=True)
@@ -90,9 +96,7 @@ class SparkFixture:
         """A driver as in `s3sink run`, with shorter timeouts."""
         secrets = self.secrets()
         properties = KafkaProperties.of(sink.spec.kafka, secrets)
-        gateway = self.spark.sparkContext._gateway
-        assert gateway is not None
-        with JavaKafkaAdmin(gateway, properties, timeout_ms=self.kafka_timeout_ms) as admin:
+        with self._admin(properties) as admin, self._registry(sink) as registry:
             engine = SparkEngine(
                 self.spark, properties.client(), group_id=sink.group_id, redact=properties.redact, poll_timeout_ms=5_000
             )
@@ -106,10 +110,38 @@ class SparkFixture:
                 clock=lambda: time.time_ns() // 1_000_000,
                 owner=Owner("test", sink.namespace, sink.name, sink.sink_id),
                 attempt=uuid.uuid4().hex,
+                registry=registry,
                 discovery_interval_ms=self.discovery_interval_ms,
                 hanging_after_ms=self.hanging_after_ms,
             )
             yield Coordinator(sink, context, goal, Progress(sink, context.clock))
+
+    def _admin(self, properties: KafkaProperties) -> JavaKafkaAdmin:
+        gateway = self.spark.sparkContext._gateway
+        assert gateway is not None
+        return JavaKafkaAdmin(gateway, properties, timeout_ms=self.kafka_timeout_ms)
+
+    @contextmanager
+    def _registry(self, sink: Sink) -> Iterator[SchemaRegistry | None]:
+        section = sink.spec.format.registry
+        settings = None if section is None else RegistrySettings.of(section, self.secrets())
+        registry = open_schemas(sink.spec.format, settings, threading.Event().wait, lambda _: None)
+        with ExitStack() as stack:
+            if registry is not None:
+                stack.callback(registry.close)
+            yield registry
+
+    def verify_deep(self, sink: Sink) -> list[PartitionResult]:
+        """The results of `s3sink verify --deep`."""
+        secrets = self.secrets()
+        properties = KafkaProperties.of(sink.spec.kafka, secrets)
+        s3 = S3Settings.of(sink.spec.s3, secrets)
+        with self._admin(properties) as admin:
+            evidence = collect_evidence(sink, connect(s3), admin)
+            group = f"{sink.group_id}-verify"
+            engine = SparkEngine(self.spark, properties.client(), group_id=group, redact=properties.redact)
+            context = CompareContext(s3=s3, admin=admin, engine=engine)
+            return compare(evidence, evidence.results(), context, sink.spec.errors)
 
     def run(self, sink: Sink, goal: StopCondition) -> Report:
         """Runs until the stop condition; returns the last report, or raises the error that ends the run."""

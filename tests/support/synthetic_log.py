@@ -98,10 +98,16 @@ class InlineEngine:
             if r.start < self.log.starts_at:
                 raise DataLoss(f"{tp}: offsets from {r.start} are no longer in Kafka")
         share = factory()
-        results = {tp: share(tp, inputs[tp], self.log.batches(tp, r.start, r.end)) for tp, r in ranges.items()}
+        results = {tp: share(tp, inputs[tp], self._read(tp, r, columns)) for tp, r in ranges.items()}
         results |= {tp: share(tp, inputs[tp], iter(())) for tp in idle}
         share.close()
         return results
+
+    def _read(self, tp: TopicPartition, r: Range, columns: Columns) -> Iterator[pa.RecordBatch]:
+        """The batches of a range with the columns that the task asks for, and no others."""
+        names = {"offset", "value", *(name for name, asked in columns._asdict().items() if asked)}
+        for batch in self.log.batches(tp, r.start, r.end):
+            yield batch.select([name for name in batch.schema.names if name in names])
 
     def cancel(self) -> None:
         self.cancelled = True

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import io
 import json
+import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 
+from devtools.chaos import containers
 from devtools.chaos.compare import Comparison, ComparisonSettings, LoggedRecord, TopicLog
 from devtools.chaos.faults import FAULTS
 from devtools.chaos.figures import Figures, write
-from devtools.chaos.load import Burst, batches
+from devtools.chaos.load import Burst, batches, value
 from devtools.chaos.scenario import LocatedFinding
 from devtools.chaos.scenario_plan import PARTITIONERS, ROTATIONS, plan_scenarios
+from sink_job.api.job_sections import FormatSpec
 from sink_job.api.spec import PartitionerSpec, RotationSpec
+from sink_job.converters import BatchSource, SchemaSettings
+from sink_job.converters.framing import Framing, Layout
+from sink_job.converters.json_schema import JsonSchemaConverter
+from sink_job.formats.container_factory import container_encoder
+from sink_job.formats.containers import LengthPrefixed
+from sink_job.schemas.datum_settings import DatumSettings
+from sink_job.schemas.model import RegisteredSchema
+from tests.unit.converters.avro_data import Table, framed
+from tests.unit.formats.test_containers import parts_of
 
 # -- the plan --------------------------------------------------------------------------------------------------------
 
@@ -38,6 +51,9 @@ def test_a_plan_of_200_cycles_has_all_faults_partitioners_rotations_and_scopes()
     assert {each.partitions for each in scenarios} >= {1, 64}
     assert {each.versioning for each in scenarios} == {True, False}
     assert any(each.memory for each in scenarios)
+    formats = {(each.spec["format"]["output"], each.spec["format"].get("compression")) for each in scenarios}
+    assert {output for output, _ in formats} == {"Json", "Bytes", "Avro", "Parquet"}
+    assert len(formats) > 8
 
 
 def test_a_plan_of_selected_faults_repeats_them_in_order() -> None:
@@ -57,11 +73,10 @@ def test_every_planned_spec_is_valid() -> None:
     for scenario in plan_scenarios(3, 200):
         PartitionerSpec.model_validate(dict(scenario.spec["partitioner"]))
         RotationSpec.model_validate(dict(scenario.spec["rotation"]))
+        FormatSpec.model_validate(dict(scenario.spec["format"]))
 
 
 def test_a_burst_repeats_no_record() -> None:
-    import random
-
     burst = Burst(records=500, seconds=1, active=(0, 3), nulls=0.1, broken=0.1)
     made = []
     for batch in batches(random.Random(1), "c1", burst, 1_700_000_000_000):
@@ -199,6 +214,75 @@ def test_vanished_and_changed_objects_are_found_but_not_moved_ones() -> None:
 def test_directories_are_computed_from_the_documentation(partitioner: Mapping[str, Any], path: str) -> None:
     value = b'{"user":{"country":"a/b"},"vip":true,"t":"2023-11-14T22:13:20.000+00:00"}'
     assert ComparisonSettings(partitioner, {}, ".json").path(LoggedRecord(3, 0, 1_700_000_000_000, value)) == path
+
+
+# -- Avro and Parquet objects ------------------------------------------------------------------------------------------
+
+
+class Produced(Given):
+    """A log with records of the load."""
+
+    def __init__(self, values: list[bytes]) -> None:
+        TopicLog.__init__(self, "unused:1", "log", has_containers=True)
+        for offset, each in enumerate(values):
+            self.records.setdefault(0, {})[offset] = LoggedRecord(0, offset, 1_700_000_000_000, each)
+            self._offsets[0, containers.canonical(each)] = [offset]
+        self.ends[0] = len(values)
+
+
+LOADED = [
+    value(random.Random(seed), f"c1-{seed}", 1_700_000_000_000, Burst(records=1, seconds=1, active=(0,)))
+    for seed in range(6)
+]
+VALUES = [each for each in LOADED if each is not None]
+
+
+def container(form: Mapping[str, Any], values: list[bytes]) -> bytes:
+    """An object of the product."""
+    settings = FormatSpec.model_validate(dict(form))
+    schema = RegisteredSchema("1", "JSON", form["schema"]["text"])
+    datums = DatumSettings.of(settings)
+    found = JsonSchemaConverter(
+        (), SchemaSettings(Table({"1": schema}), Framing(Layout.CONFLUENT), output=settings.output, datums=datums)
+    ).convert(pa.array([framed(1, each) for each in values], pa.binary()), BatchSource("log"))
+    assert found.rejected == []
+    assert found.schemas is not None
+    rows = LengthPrefixed().encode(found.values).to_pylist()
+    assert [*map(len, rows)] == [containers.row_size(containers.canonical(each)) for each in values]
+    return b"".join(parts_of(rows, container_encoder(settings, found.schemas.schemas[0])("key")))
+
+
+def compared_container(form: Mapping[str, Any], content: list[bytes], **rotation: Any) -> list[str]:
+    """The differences between all `VALUES` in Kafka and an object with `content`."""
+    key = f"topics/log/partition=0/log+0+0000000000{containers.extension(form)}"
+    bucket = cast("Any", Bucket({key: container(form, content)}))
+    made = Comparison(Produced(VALUES), bucket, "bucket", ignored=lambda value: False)
+    made.settings.append(ComparisonSettings.of({"rotation": rotation, "format": form}))
+    return made.compare_all({0: len(VALUES)}, [0])
+
+
+FORMATS = pytest.mark.parametrize(
+    "form", containers.FORMATS, ids=[f"{each['output']} {each['compression']}" for each in containers.FORMATS]
+)
+
+
+@FORMATS
+def test_the_records_of_an_avro_or_parquet_object_pass(form: Mapping[str, Any]) -> None:
+    assert compared_container(form, VALUES, flushSize=6) == []
+
+
+@FORMATS
+def test_a_changed_a_missing_and_a_late_record_of_an_avro_or_parquet_object_are_found(form: Mapping[str, Any]) -> None:
+    changed = [*VALUES[:2], VALUES[2].replace(b'"tier":', b'"tier":1'), *VALUES[3:]]
+    assert "line 3 is not the expected record" in compared_container(form, changed)[0]
+    assert "offset 5 is below the committed offset" in compared_container(form, VALUES[:5])[0]
+    assert "maxBytes is 300" in compared_container(form, VALUES, maxBytes=300)[0]
+
+
+def test_an_object_that_cannot_be_read_is_found() -> None:
+    key = "topics/log/partition=0/log+0+0000000000.avro"
+    made = Comparison(Produced(VALUES), cast("Any", Bucket({key: b"Obj"})), "bucket", ignored=lambda value: False)
+    assert made.compare_visible({0: 0}, [0])[0].startswith(f"{key}: cannot be read: ")
 
 
 # -- the report ------------------------------------------------------------------------------------------------------

@@ -31,6 +31,15 @@ def test_a_word_that_the_glossary_replaces_is_found(tmp_path: Path, word: str) -
     assert found(tmp_path, f"The sink {word} it.")
 
 
-@pytest.mark.parametrize("line", ["Connection refused", "a port that refuses connections", "a part of the file.tell()"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Connection refused",
+        "a port that refuses connections",
+        "a part of the file.tell()",
+        "MessagePack",
+        "decode a message_pack value",
+    ],
+)
 def test_a_standard_phrase_is_no_finding(tmp_path: Path, line: str) -> None:
     assert found(tmp_path, line) == []

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ def pytest_commands(target: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if " -m pytest " in line]
 
 
+@cache
 def selection(target: str) -> str:
     """The marker expression of a target, which selects among all tests: it names no paths."""
     (command,) = pytest_commands(target)
@@ -59,6 +61,14 @@ def test_the_fast_tests_are_a_part_of_make_test() -> None:
     fast, whole = selection("test-fast"), selection("test")
     assert all(selects(whole, markers) for markers in marker_sets() if selects(fast, markers))
     assert selects(fast, set())
+
+
+def test_the_processes_of_make_keep_bytecode() -> None:
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    words = ["make", "-s", "--eval", "environment: ; @env", "environment"]
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    assert "PATH=" in done.stdout
+    assert "PYTHONDONTWRITEBYTECODE" not in done.stdout
 
 
 def test_the_ci_run_has_both_levels() -> None:
@@ -103,7 +113,7 @@ def test_the_ci_run_fails_when_pytest_fails_without_a_failed_test(tmp_path: Path
         (["tests.conftest.kafka"], {"data"}, set()),
         (["tests.conftest.kafka", "tests.conftest.spark"], {"data"}, {"spark"}),
         (["tests.cluster.conftest.control_plane"], set(), {"cluster"}),
-        (["tests.chart.conftest.helm"], {"data"}, {"cluster"}),
+        (["tests.conftest.helm"], {"data"}, {"cluster"}),
         (["tests.unit.s3.conftest.s3"], set(), set()),
     ],
 )

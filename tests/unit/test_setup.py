@@ -7,7 +7,6 @@ import io
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -224,12 +223,19 @@ def test_the_demo_reports_a_long_step_where_no_terminal_shows_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("demo.console._REPORT_EVERY_S", 0.05)
-    show = Show()
+    show, printed = Show(), ""
+
+    def reports(what: str) -> int:
+        nonlocal printed
+        printed += capsys.readouterr().out
+        return printed.count(f"   {what}")
+
     with show.spinner("verifying"):
-        time.sleep(0.2)
+        wait_until(lambda: reports("verifying: ") >= 2, "two reports", seconds=60)
     with show.bar("producing", 10, "flights") as advance:
-        time.sleep(0.1)
-        advance(4)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines.count("   verifying: 0 s") >= 2
-    assert "   producing: 4 of 10 flights after 0 s" in lines
+
+        def is_reported() -> bool:
+            advance(4)
+            return reports("producing: 4 of 10 flights after ") > 0
+
+        wait_until(is_reported, "a report", seconds=60)

@@ -38,6 +38,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end -}}
 
+{{/* The labels of an object with labels of its own, which win over commonLabels. Takes {labels, chart: the root}. */}}
+{{- define "s3sink.labelsWith" -}}
+{{- toYaml (mergeOverwrite (include "s3sink.labels" .chart | fromYaml) .labels) -}}
+{{- end -}}
+
 {{/* The labels of all pods of sinks. */}}
 {{- define "s3sink.sinkPods" -}}
 app.kubernetes.io/name: s3sink

@@ -14,9 +14,11 @@ from typing import Final
 
 from s3sink_operator.crd.cel import CelRule, cel_list, cel_size, cel_text, compare_duration, either
 from s3sink_operator.names import MAX_SINK_NAME
+from sink_job.api.compressions import COMPRESSIONS
 from sink_job.api.enums import ConverterType, PartitionerType, ResetTo, TimestampExtractor
 from sink_job.api.field_types import RESERVED
 from sink_job.api.quantities import DAY, HOUR, format_duration
+from sink_job.api.record_fields import FORMS
 from sink_job.api.reserved_properties import (
     BY_POD,
     BY_SECRET,
@@ -34,6 +36,7 @@ _FIELDED: Final = cel_list(kind for kind in PartitionerType if kind.uses_fields)
 _OWN: Final = cel_list([PartitionerType.TIME, PartitionerType.FIELD_AND_TIME])
 _PLAIN: Final = cel_list([ConverterType.TEXT, ConverterType.BYTES])
 _HERE: Final = r"'(?i)^http://(([a-z0-9_.-]+[.])?localhost|127[.][0-9.]+|\\[[0:]*1\\])(:|/|$)'"
+_RECORD_FIELD: Final = r"'^[$](key([.].+)?|(header|value)[.].+|topic|partition)$'"
 _SERVER: Final = r"\\s*(\\[[0-9a-fA-F:.%]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}\\s*"
 
 
@@ -154,6 +157,13 @@ def _partitioner() -> Iterator[CelRule]:
         "self.all(field, self.exists_one(other, other == field))",
         f"{here}.fields has a duplicate field: remove it",
     )
+    for name, each in (("fields", "self.all(field, {})"), ("timestampField", "{}")):
+        field = "field" if name == "fields" else "self"
+        yield CelRule(
+            f"{here}.{name}",
+            each.format(f"!{field}.startsWith('$') || {field}.matches({_RECORD_FIELD})"),
+            f"{here}.{name} has a name with $ that is not a field of a record: use {FORMS}",
+        )
     yield CelRule(
         f"{here}.fields",
         "self.all(field, !('' in field.split('.')))",
@@ -193,6 +203,22 @@ def _partitioner() -> Iterator[CelRule]:
         )
 
 
+def _compressions() -> Iterator[CelRule]:
+    """One rule for each list of codecs, with the outputs that have these."""
+    here = "spec.format"
+    for codecs in dict.fromkeys(COMPRESSIONS.values()):
+        outputs = [output for output, found in COMPRESSIONS.items() if found == codecs]
+        yield CelRule(
+            here,
+            either(
+                f"!(self.output in {cel_list(outputs)})",
+                "!has(self.compression)",
+                f"self.compression in {cel_list(codecs)}",
+            ),
+            f"{here}.compression is no codec of output {' or '.join(outputs)}: use {', '.join(codecs)}",
+        )
+
+
 def _fixed_paths() -> Iterator[CelRule]:
     here = "self.partitioner.pathFormat"
     for kind in (PartitionerType.HOURLY, PartitionerType.DAILY):
@@ -208,16 +234,23 @@ def _fixed_paths() -> Iterator[CelRule]:
 
 def _values_with_fields() -> Iterator[CelRule]:
     plain = f"!(self.format.converter in {_PLAIN})"
+    of_value = "(!{0}.startsWith('$') || {0}.startsWith('$value.'))"
+    fields = f"has(self.partitioner.fields) && self.partitioner.fields.exists(field, {of_value.format('field')})"
     why = "requires fields of the value, which the converters Text and Bytes do not provide"
     yield CelRule(
         "spec",
-        either(plain, f"!(self.partitioner.type in {_FIELDED})"),
+        either(plain, f"!(self.partitioner.type in {_FIELDED})", f"!({fields})"),
         f"spec.partitioner.type {why}: use another converter, or another type",
     )
     record_field = f"self.partitioner.timestampExtractor == '{TimestampExtractor.RECORD_FIELD}'"
     yield CelRule(
         "spec",
-        either(plain, f"!(self.partitioner.type in {_TIMED})", f"!({record_field})"),
+        either(
+            plain,
+            f"!(self.partitioner.type in {_TIMED})",
+            f"!({record_field})",
+            f"!{of_value.format('self.partitioner.timestampField')}",
+        ),
         f"spec.partitioner.timestampExtractor RecordField {why}: use another converter, or Record or Wallclock",
     )
 
@@ -271,7 +304,7 @@ def _s3() -> Iterator[CelRule]:
         here,
         either(
             "!has(self.endpoint)",
-            "self.insecure",
+            "has(self.insecure) && self.insecure",
             "!self.endpoint.startsWith('http://')",
             f"self.endpoint.matches({_HERE})",
         ),
@@ -315,7 +348,7 @@ def _rest() -> Iterator[CelRule]:
     )
     yield CelRule(
         "spec.executor.memory",
-        f"{cel_size('self.min')}.compareTo({cel_size('self.max')}) <= 0",
+        either("!has(self.min)", "!has(self.max)", f"{cel_size('self.min')}.compareTo({cel_size('self.max')}) <= 0"),
         "spec.executor.memory.min is above spec.executor.memory.max: decrease it, or increase max",
     )
     yield CelRule(
@@ -351,6 +384,7 @@ RULES: Final[tuple[CelRule, ...]] = (
     *_identity(),
     *_kafka(),
     *_partitioner(),
+    *_compressions(),
     *_fixed_paths(),
     *_values_with_fields(),
     *_rotation(),

@@ -3,15 +3,20 @@
 References are inlined, keywords for documents are removed, and the bounds of sizes and durations become CEL rules.
 Settings that this version does not implement (`sink_job.api.unsupported`) are left out: the API server rejects their
 enum values by name, and reports their fields as unknown.
+
+A field that `sinkDefaults` of the operator can set has its default in the description alone: the API server would write
+a default of the schema into each sink, where it wins over the one of the operator (ADR 21).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from s3sink_operator.crd.cel import CelRule, bound
 from sink_job.api import unsupported
+from sink_job.api.base_model import OPERATOR_DEFAULT
 
 Json = dict[str, Any]
 
@@ -32,6 +37,9 @@ _LISTS: Final[dict[str, Json]] = {
 }
 """Lists whose items are unique by a key. All other lists are atomic."""
 
+SIZE: Final = "Quantity such as 64Mi, or bytes."
+"""The type of a size, as its description begins: `kubectl explain` shows no type of an int-or-string (ADR 22)."""
+
 _FOR_DOCUMENTS: Final = ("title", "examples", "x-s3sink-type", "x-s3sink-connector-key", "additionalProperties")
 _BOUNDS: Final = ("x-s3sink-minimum", "x-s3sink-maximum")
 
@@ -47,6 +55,10 @@ def _node(written: Json, models: dict[str, Json], path: str, *, in_list: bool) -
     meant = models[written["$ref"].rsplit("/", 1)[1]] if "$ref" in written else {}
     both = {name: value for name, value in (meant | written).items() if name != "$ref"}
     made = {name: value for name, value in both.items() if name not in (*_FOR_DOCUMENTS, *_BOUNDS)}
+    if made.get("x-kubernetes-int-or-string"):
+        made["description"] = f"{SIZE} {made['description']}"
+    if made.pop(OPERATOR_DEFAULT, False):
+        made["description"] += f" Default: {_as_text(made.pop('default'))}, or that of the operator."
     if in_list:  # Argo CD would report a default in a list item as a permanent difference
         made.pop("default", None)
     if made.get("type") == "integer":
@@ -71,6 +83,10 @@ def _node(written: Json, models: dict[str, Json], path: str, *, in_list: bool) -
     if rules:
         made["x-kubernetes-validations"] = [rule.manifest() for rule in rules]
     return made
+
+
+def _as_text(default: Any) -> str:
+    return default if isinstance(default, str) else json.dumps(default)
 
 
 def is_supported(path: str) -> bool:

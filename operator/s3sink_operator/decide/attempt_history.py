@@ -26,6 +26,7 @@ from s3sink_operator.progress_model import SinkProgress
 from s3sink_operator.status_model import Attempt, Retry, S3SinkStatus
 from s3sink_operator.types import (
     FINALIZERS_KIND,
+    REPLACEMENT_KIND,
     Json,
     Observed,
     annotation,
@@ -42,7 +43,7 @@ from sink_job.api.report import FinalReport, Report, RunState
 POD_DISAPPEARED = "PodDisappeared"
 _MAX_EXECUTOR_ATTEMPT = 10**9
 """Anyone may give a pod an executor's labels: a larger number is not an attempt's."""
-_NO_RETRY_KINDS = ("pods/resize", "S3Sink", FINALIZERS_KIND, "Event")
+_NO_RETRY_KINDS = ("pods/resize", "S3Sink", FINALIZERS_KIND, REPLACEMENT_KIND, "Event")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +127,7 @@ def update_history(
         new_failure = _failed_attempt(attempts[0])
     known_ids = {each.failure_id for each in (status.retry, retry) if each is not None}
     retry = _with_operation(retry, observed, revision, now)
-    retry = _with_rejection(retry, observed, revision)
+    retry = _with_rejection(retry, status.retry, observed, revision)
     if retry is not None and retry.failure_id not in known_ids:
         new_failure = ObservedFailure(reason=retry.reason, message=retry.message)
     return AttemptHistory(
@@ -287,16 +288,22 @@ def _with_operation(retry: Retry | None, observed: Observed, revision: DriverRev
     return recorded.model_copy(update={"operation_hash": digest})
 
 
-def _with_rejection(retry: Retry | None, observed: Observed, revision: DriverRevision | None) -> Retry | None:
+def _with_rejection(
+    retry: Retry | None, previous: Retry | None, observed: Observed, revision: DriverRevision | None
+) -> Retry | None:
+    """The back-off after a rejected write. One that `previous` has, and `retry` not any more, was ended by the user."""
     rejections = [each for each in observed.rejections if each.kind not in _NO_RETRY_KINDS]
     if not rejections or observed.driver is not None:
         return retry
     last = max(rejections, key=lambda each: (each.at_ms, each.kind, each.name))
+    failure_id = f"rejection at {last.at_ms}"
+    if retry is None and previous is not None and previous.failure_id == failure_id:
+        return None
     stopped = desired_state(observed.sink)[0] is enums.DesiredState.STOPPED
     return _record_failure(
         retry,
         pod_failures.api_rejection(last),
-        failure_id=f"rejection at {last.at_ms}",
+        failure_id=failure_id,
         component=Component.OPERATION if stopped or is_terminating(observed.sink) else Component.DRIVER,
         ran_ms=0,
         now=last.at_ms,

@@ -30,11 +30,12 @@ def operation_pod(ctx: Context, operation: str, digest: str) -> Json:
     return objects.operation_pod(ctx.parsed_sink, ctx.owner_reference, ctx.settings, shape, operation)
 
 
-def supporting_objects(ctx: Context, *, memory: int | None = None) -> Sequence[Json]:
+def supporting_objects(ctx: Context, *, memory: int | None = None, by_defaults: bool = False) -> Sequence[Json]:
     """The manifests of the ConfigMap, ServiceAccount and RoleBinding that differ from the objects in the cluster.
 
     None while the driver runs with previous settings: it keeps the objects that it was started with. `memory`: the
     desired bytes of a running sink, None for the current ones; then edited settings of the memory are not applied yet.
+    `by_defaults`: why they change.
     """
     driver, settings, attempt, size = ctx.driver, ctx.settings, ctx.history.next_attempt, ctx.start_size
     bounds = None
@@ -43,9 +44,16 @@ def supporting_objects(ctx: Context, *, memory: int | None = None) -> Sequence[J
             return ()
         settings = replace(settings, image=objects.image_of(driver) or settings.image)
         attempt, size = attempt_number(driver, names.ATTEMPT_LABEL), memory or ctx.current_memory or size
-        bounds = ctx.allocation.bounds if memory is None and ctx.allocation is not None else None
+        if memory is None and ctx.allocation is not None:
+            bounds, by_defaults = ctx.allocation.bounds, ctx.allocation.by_defaults
     desired = objects.supporting_objects(
-        ctx.parsed_sink, ctx.owner_reference, settings, attempt=attempt, memory=size, bounds=bounds
+        ctx.parsed_sink,
+        ctx.owner_reference,
+        settings,
+        attempt=attempt,
+        memory=size,
+        bounds=bounds,
+        by_defaults=by_defaults,
     )
     current = (ctx.observed.config_map, ctx.observed.service_account, ctx.observed.role_binding)
     return tuple(each for before, each in zip(current, desired, strict=False) if objects.differs(before, each))

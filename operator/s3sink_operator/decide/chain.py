@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from s3sink_operator import status
-from s3sink_operator.decide import driver_policies, lifecycle_policies, memory_policy, rollout
+from s3sink_operator.decide import conditions, driver_policies, lifecycle_policies, memory_policy, rollout
 from s3sink_operator.decide.attempt_history import ObservedFailure
 from s3sink_operator.decide.builders import delete_obsolete
 from s3sink_operator.decide.context import Context
+from s3sink_operator.decide.deferred_status import may_follow
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.decide.status_builder import build_status
 from s3sink_operator.types import FINALIZERS_KIND, Decision, Delete, Event, EventType, Observed, Settings, to_timestamp
@@ -49,6 +50,8 @@ def decide(observed: Observed, settings: Settings, now: int) -> Decision:
     written, delay = status.pending_write(
         ctx.previous_document, build_status(ctx, result).document(), now=now, interval_ms=settings.progress_interval_ms
     )
+    if written is not None and not observed.is_retry and may_follow(ctx.previous_document, written, result):
+        written, delay = None, settings.start_poll_ms
     finalizers = result.finalizers
     obsolete: tuple[Delete, ...] = ()
     if result.reason != "ReconcilePaused":
@@ -64,6 +67,7 @@ def decide(observed: Observed, settings: Settings, now: int) -> Decision:
         status=written,
         events=_events(ctx, result),
         starts_rollout=result.starts_rollout,
+        replacement=result.replacement if result.delete else None,
     )
     decision, delays = _without_rejected(ctx, decision)
     delays.append(rollout.availability_left_ms(ctx, result))
@@ -98,7 +102,7 @@ def _without_rejected(ctx: Context, decision: Decision) -> tuple[Decision, list[
 
 def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
     """A warning for each failure; an event for each other change of the reason, for each change of the memory without a
-    restart, and when the rollout is halted."""
+    restart, when a write for a running driver is rejected, and when the rollout is halted."""
     found = []
     failure = ctx.history.new_failure
     if failure is not None:
@@ -111,6 +115,9 @@ def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
         found.append(Event(type=result.event, reason=result.reason, message=result.message))
     if result.sizing is not None and result.sizing.reason is not None and not result.terminating_attempt:
         found.append(Event(type=EventType.NORMAL, reason="MemoryResized", message=str(result.sizing.reason)))
+    rejected = conditions.write_rejected(ctx, result)
+    if rejected is not None and ctx.driver is not None and ctx.previous_status.condition(rejected.type) is None:
+        found.append(Event(type=EventType.WARNING, reason=rejected.type, message=rejected.message))
     halted = rollout.halted_condition(ctx, result)
     if halted is not None and ctx.previous_status.condition(halted.type) is None:
         found.append(Event(type=EventType.WARNING, reason=halted.type, message=halted.message))

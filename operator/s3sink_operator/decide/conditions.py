@@ -13,12 +13,13 @@ from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.memory_sizing import MAX_DRIVER
 from s3sink_operator.status import Condition
 from s3sink_operator.status_model import ConditionStatus
-from s3sink_operator.types import Rejection, annotation, is_terminating, to_timestamp
+from s3sink_operator.types import REPLACEMENT_KIND, Rejection, annotation, is_terminating, to_timestamp
 from sink_job.api.enums import DesiredState
 from sink_job.api.quantities import format_size
 from sink_job.api.report import HangingTransactionReport
 
 INVALID_SPEC: Final = "InvalidSpec"
+WRITE_REJECTED: Final = "WriteRejected"
 TRUE: Final = ("true", "True", "TRUE")
 """The values of a boolean annotation that mean true."""
 MAX_REPORTED_TRANSACTIONS: Final = 3
@@ -46,7 +47,7 @@ def compose(ctx: Context, result: PolicyResult, history: AttemptHistory) -> list
         *_offset_reset(ctx),
         *_annotations(ctx),
         *_possible_conflict(ctx),
-        *_write_rejected(ctx),
+        *filter(None, [write_rejected(ctx, result)]),
         *rollout.compose(ctx, result),
     ]
 
@@ -140,17 +141,19 @@ def _possible_conflict(ctx: Context) -> Iterator[Condition]:
         yield _true("PossibleConflict", message, "PatternsMayOverlap")
 
 
-def _write_rejected(ctx: Context) -> Iterator[Condition]:
+def write_rejected(ctx: Context, result: PolicyResult) -> Condition | None:
     """The last write that the API server rejected, unless it is no longer needed."""
     needed = [
         each
         for each in ctx.observed.rejections
         if (each.kind, each.name) not in _unneeded_pods(ctx) and not _is_of_removed_executor(ctx, each)
+        if each.kind != REPLACEMENT_KIND or result.replacement is not None
     ]
-    if needed:
-        last = max(needed, key=lambda each: (each.at_ms, each.kind, each.name))
-        failure = pod_failures.api_rejection(last)
-        yield _true("WriteRejected", failure.message, failure.reason)
+    if not needed:
+        return None
+    last = max(needed, key=lambda each: (each.at_ms, each.kind, each.name))
+    failure = pod_failures.api_rejection(last)
+    return _true(WRITE_REJECTED, failure.message, failure.reason)
 
 
 def _is_of_removed_executor(ctx: Context, rejection: Rejection) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from s3sink_operator import memory_sizing, names, objects, pod_failures
 from s3sink_operator.decide.attempt_history import AttemptHistory, DriverRevision, update_history
@@ -11,7 +12,7 @@ from s3sink_operator.decide.sink_context import SinkContext
 from s3sink_operator.memory_sizing import Bounds, SizingInputs
 from s3sink_operator.objects import PodShape
 from s3sink_operator.status import MAX_INTEGER
-from s3sink_operator.status_model import MemoryInputs
+from s3sink_operator.status_model import MemoryChange, MemoryInputs, MemoryStatus
 from s3sink_operator.types import (
     Json,
     annotation,
@@ -19,9 +20,12 @@ from s3sink_operator.types import (
     is_terminating,
     label,
 )
+from sink_job.api import memory_budget
 from sink_job.api.allocation import Allocation
 from sink_job.api.enums import ExecutorMode, MemoryMode
 from sink_job.api.report import Report
+
+_MEMORY: Final = "spec.executor.memory"
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,7 @@ class Context(SinkContext):
             slots=spec.executor.cores,
             executors=1 if self.is_local else spec.executor.instances,
             part_size=spec.s3.part_size,
+            encoding=memory_budget.encoding_memory(spec.format),
             open_objects=opened,
             held_bytes=held,
             active_partitions=active,
@@ -190,12 +195,38 @@ class Context(SinkContext):
         bounds = "" if self.allocation is None else self.allocation.bounds
         return bounds not in ("", objects.memory_bounds(self.parsed_sink))
 
+    @property
+    def has_changed_by_defaults(self) -> bool:
+        """Whether changed defaults of the operator, not the user, changed the memory of the running driver.
+
+        An edit of the spec since its start is that of the user, unless defaults apply to the memory.
+        """
+        if not self.has_edited_bounds:
+            return self.allocation is not None and self.allocation.by_defaults
+        applied = self.settings.sink_defaults.applied(self.written_spec)
+        generation = annotation(self.driver or {"metadata": {}}, names.GENERATION_ANNOTATION)
+        return generation == str(self.generation) or any(each.field.startswith(_MEMORY) for each in applied)
+
     @cached_property
     def start_size(self) -> int:
         """Bytes that an executor, or the whole sink in Local mode, is started with."""
         bounds = self.bounds
         assert bounds is not None
-        return memory_sizing.start_size(self.inputs, bounds, self.history.sizing, self.now)
+        size = memory_sizing.start_size(self.inputs, bounds, self.history.sizing, self.now)
+        return max(bounds.min, self._smaller_size(size) or size) if self._is_driver_rejected else size
+
+    @property
+    def _is_driver_rejected(self) -> bool:
+        """Whether the API server rejected the next driver pod of a sink in Local mode, for its size or else."""
+        pod = "Pod", names.driver_pod_name(self.name)
+        return self.is_local and any((each.kind, each.name) == pod for each in self.observed.rejections)
+
+    def _smaller_size(self, size: int) -> int | None:
+        """The last memory of the sink below `size`; None if none is known."""
+        memory = self.previous_status.memory or MemoryStatus()
+        change = memory.last_change or MemoryChange()
+        known = (memory.current, change.to, change.from_)
+        return max((each for each in known if each is not None and each < size), default=None)
 
     @property
     def is_driver_capped(self) -> bool:

@@ -10,7 +10,7 @@ from s3sink_operator.decide.attempt_history import backoff_left_ms
 from s3sink_operator.decide.backing_off import backing_off
 from s3sink_operator.decide.builders import delete_pod, driver_pod, supporting_objects
 from s3sink_operator.decide.context import Context
-from s3sink_operator.decide.executors import executor_state
+from s3sink_operator.decide.executors import EXECUTORS_DENIED, EXECUTORS_REJECTED, ExecutorState, executor_state
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.names import Component
 from s3sink_operator.objects.pods import secret_names
@@ -97,28 +97,54 @@ def driver_terminated(ctx: Context) -> PolicyResult | None:
 def spec_changed(ctx: Context) -> PolicyResult | None:
     """A driver of another revision: it is terminated and the next one follows.
 
-    A change of the operator's defaults restarts a driver that is not Ready at once, since nothing is lost, and any
-    other driver when the rollout comes to it.
+    A change of the operator's defaults restarts a driver that is not Ready and copies nothing at once, since nothing is
+    lost, and any other driver when the rollout comes to it.
     """
     driver, revision = ctx.driver, ctx.revision
     if driver is None or revision is None or revision.matches_pod(driver) or is_terminating(driver):
         return None
     if ctx.is_rollout_pending:
         result = restart(ctx, driver, rollout.RESTART_REASON, "the defaults of the operator changed")
-        if _is_not_ready(ctx):
+        if is_not_ready(ctx):
             return result
-        return replace(result, starts_rollout=True) if ctx.observed.rollout.is_open else None
+        waits = not ctx.observed.rollout.is_open or _may_get_executors(ctx)
+        return None if waits else replace(result, starts_rollout=True)
     if annotation(driver, names.SPEC_HASH_ANNOTATION) == revision.spec_hash:
         return restart(ctx, driver, "RestartRequested", "a restart was requested")
     return restart(ctx, driver, "SpecChanged", "its settings changed")
 
 
-def _is_not_ready(ctx: Context) -> bool:
-    """Whether the driver is not Ready for certain. The state of a driver that does not answer is unknown."""
+def is_not_ready(ctx: Context) -> bool:
+    """Whether the driver is not Ready for certain, so that a restart has nothing to lose.
+
+    The state of a driver that does not answer is unknown. A driver that runs copies with the executors that it has, and
+    without one it may get one: with its own image, but not with a broken new one.
+    """
     if driver_not_starting(ctx) is not None:
         return True
+    if (executors := _executors_of_running(ctx)) is not None:
+        return not executors.running and not _may_get_executors(ctx)
     result = driver_running(ctx)
     return result.ready is ConditionStatus.FALSE and not result.keep_status
+
+
+def _executors_of_running(ctx: Context) -> ExecutorState | None:
+    """The executors of a driver that reports Running; None without one, and in Local mode."""
+    is_running = ctx.report is not None and ctx.report.state is RunState.RUNNING
+    return executor_state(ctx) if is_running and not ctx.is_local else None
+
+
+def _may_get_executors(ctx: Context) -> bool:
+    """Whether a running driver without executors had one recently, and only capacity is missing."""
+    executors, mark = _executors_of_running(ctx), ctx.previous_status.rollout
+    if executors is None or executors.running or (mark is not None and mark.available_time is None):
+        return False
+    if executors.failure is not None and executors.failure.category is not FailureCategory.SCHEDULING:
+        return False
+    ready = ctx.previous_status.condition("Ready")
+    if ready is None or ready.status is ConditionStatus.TRUE:
+        return True
+    return ctx.now - (ready.last_transition_time or ctx.now) < rollout.PROGRESS_DEADLINE_MS
 
 
 def driver_terminating(ctx: Context) -> PolicyResult | None:
@@ -234,12 +260,23 @@ def _copying(ctx: Context, report: Report, base: PolicyResult) -> PolicyResult:
     if executors is not None and report.executor_denial is not None:
         return replace(
             base,
-            reason="ExecutorsDenied",
+            reason=EXECUTORS_DENIED,
             message=f"{executors.running} of {executors.desired} executors are running, and no other can be created: "
             f"{report.executor_denial}. Restore the ClusterRole {ctx.settings.driver_cluster_role} and the RoleBinding "
             f"{names.role_binding_name(ctx.name)}; the chart and the operator create them",
             stalled=True,
             event=EventType.WARNING,
+        )
+    if executors is not None and executors.is_incomplete and report.executor_rejection is not None:
+        return replace(
+            base,
+            reason=EXECUTORS_REJECTED,
+            message=f"{executors.running} of {executors.desired} executors are running, and the API server rejects the "
+            f"next one: {report.executor_rejection}. Increase the quota, or correct what the admission policy or "
+            "webhook rejects; Spark retries every second",
+            reconciling=True,
+            event=EventType.WARNING,
+            requeue_after_ms=_NOT_STARTED_POLL_MS,
         )
     if executors is None or not executors.is_incomplete:
         return replace(base, ready=ConditionStatus.TRUE, message=message, event=EventType.NORMAL)

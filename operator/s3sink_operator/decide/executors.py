@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from s3sink_operator import names, pod_failures
 from s3sink_operator.decide.context import Context
 from s3sink_operator.pod_failures import PodFailure
 from s3sink_operator.types import Json, attempt_number, is_controlled, uid_of
+
+EXECUTORS_DENIED: Final = "ExecutorsDenied"
+EXECUTORS_REJECTED: Final = "ExecutorsRejected"
+"""Reasons of Ready while no further executor can be created. The running ones copy."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,8 @@
 A change is first recorded in the allocation, which the driver reads between two rounds. Containers follow it one by
 one: they grow at once, and shrink after the driver has reported that its tasks use no more than the new size. An
 executor that cannot be resized is replaced: Spark creates the next one with the new size. Only a sink in Local mode,
-and a driver that does not report what it has applied, are restarted.
+and a driver that does not report what it has applied, are restarted. Changed defaults of the operator change the memory
+of all sinks at once, so what makes a sink unavailable for them waits for its turn in their rollout.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from dataclasses import dataclass, replace
 
 from s3sink_operator import memory_sizing, objects
 from s3sink_operator.decide import driver_policies
-from s3sink_operator.decide.builders import delete_pod, supporting_objects
+from s3sink_operator.decide.builders import delete_pod, driver_pod, supporting_objects
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.executors import owned_executors
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.memory_sizing import Pace
 from s3sink_operator.objects.pods import actual_memory
-from s3sink_operator.types import Json, Rejection, Resize, is_terminating, to_ms, uid_of
+from s3sink_operator.pod_failures import is_admission_denial
+from s3sink_operator.types import REPLACEMENT_KIND, Json, Rejection, Replacement, Resize, is_terminating, to_ms, uid_of
 from sink_job.api import memory_budget
 from sink_job.api.quantities import format_size
 from sink_job.api.report import RunState
@@ -52,17 +54,40 @@ def memory_changed(ctx: Context) -> PolicyResult | None:
             cause = f"its memory changes ({plan.reason})"
             return _restart(ctx, driver, cause, replace(steady, sizing=plan))
     if plan.reason is not None or ctx.has_edited_bounds:
-        steady = replace(steady, apply=supporting_objects(ctx, memory=plan.size))
+        by_defaults = plan.reason is not None and ctx.has_edited_bounds and ctx.has_changed_by_defaults
+        steady = replace(steady, apply=supporting_objects(ctx, memory=plan.size, by_defaults=by_defaults))
     if ctx.is_local:
         return _of_driver(ctx, driver, steady, plan.size)
     return _of_executors(ctx, steady, plan.size) if follows else steady
 
 
 def _restart(ctx: Context, driver: Json, cause: str, steady: PolicyResult) -> PolicyResult:
-    """A restart would also bring new defaults of the operator, so it waits for the turn in their rollout."""
+    """A restart would also bring new defaults of the operator, so it waits for the turn in their rollout. A driver is
+    kept while the API server rejects the next one; the dry run is retried after a while."""
+    kept = replace(steady, sizing=None)
     if ctx.is_rollout_pending:
-        return replace(steady, sizing=None)
-    return replace(driver_policies.restart(ctx, driver, "MemoryChanged", cause), sizing=steady.sizing)
+        return kept
+    replacement = _replacement(ctx, driver)
+    left = ctx.rejected_for_ms(REPLACEMENT_KIND, driver["metadata"]["name"])
+    if left is not None:
+        return _requeued(replace(kept, replacement=replacement), left)
+    result = driver_policies.restart(ctx, driver, "MemoryChanged", cause)
+    return _in_turn(ctx, replace(result, sizing=steady.sizing, replacement=replacement), kept)
+
+
+def _replacement(ctx: Context, driver: Json) -> Replacement:
+    """The next driver pod. Only the memory of its own container differs: the settings are the same."""
+    pod = driver_pod(ctx)
+    return Replacement(pod=pod, growth=(objects.memory_limit(pod) or 0) - (objects.memory_limit(driver) or 0))
+
+
+def _in_turn(ctx: Context, result: PolicyResult, waiting: PolicyResult) -> PolicyResult:
+    """`result`, which makes the sink unavailable; but `waiting` until its turn in the rollout of changed defaults."""
+    if not ctx.has_changed_by_defaults or driver_policies.is_not_ready(ctx):
+        return result
+    return (
+        replace(result, starts_rollout=True) if ctx.observed.rollout.is_open else replace(waiting, waits_for_turn=True)
+    )
 
 
 def _bounds(ctx: Context) -> str:
@@ -84,8 +109,8 @@ def _of_driver(ctx: Context, driver: Json, steady: PolicyResult, size: int) -> P
     """Resizes the driver pod. A node that cannot increase its memory is left by a restart."""
     limit = objects.memory_limit(driver) or size
     if limit != size:
-        rejection = _rejection(ctx, driver)
-        if rejection is None or rejection.status != _UNPROCESSABLE:
+        rejection = _invalid_resize(ctx, driver)
+        if rejection is None:
             return replace(steady, resize=_resizes(ctx, [driver], size))
         left = 0 if size > limit else _until_restart(ctx)
         if left > 0:
@@ -104,8 +129,7 @@ def _of_driver(ctx: Context, driver: Json, steady: PolicyResult, size: int) -> P
 def _can_resize(ctx: Context, driver: Json, *, grows: bool) -> bool:
     """Whether API server and node support it, and neither rejected it. A pod shrinks after its tasks, which the driver
     has to report."""
-    rejection = _rejection(ctx, driver)
-    if not ctx.settings.supports_resize or (rejection is not None and rejection.status == _UNPROCESSABLE):
+    if not ctx.settings.supports_resize or _invalid_resize(ctx, driver) is not None:
         return False
     return _resize_failure(ctx, driver) is None if grows else _applied(ctx) is not None
 
@@ -125,7 +149,7 @@ def _of_executors(ctx: Context, steady: PolicyResult, allocated: int) -> PolicyR
     size = memory_budget.heap_of(cores) + memory_budget.executor_overhead(allocated, cores=cores)
     pods = [pod for pod in owned_executors(ctx) if not is_terminating(pod) and _is_running(pod)]
     different = [pod for pod in pods if (objects.memory_limit(pod) or size) != size]
-    resizable = [pod for pod in different if ctx.settings.supports_resize and not _is_unprocessable(ctx, pod)]
+    resizable = [pod for pod in different if ctx.settings.supports_resize and _invalid_resize(ctx, pod) is None]
     replaced = [pod for pod in different if pod not in resizable]
     waits = []
     for pod in pods:
@@ -137,14 +161,8 @@ def _of_executors(ctx: Context, steady: PolicyResult, allocated: int) -> PolicyR
     result = replace(steady, resize=_resizes(ctx, resizable, size))
     has_all = len(pods) >= ctx.parsed_sink.spec.executor.instances
     if replaced and has_all and _applied(ctx) == allocated:
-        result = replace(result, delete=delete_pod(ctx, replaced[0]))
+        result = _in_turn(ctx, replace(result, delete=delete_pod(ctx, replaced[0])), result)
     return _requeued(result, min(waits)) if waits else result
-
-
-def _is_unprocessable(ctx: Context, pod: Json) -> bool:
-    """Whether the pod cannot be resized. A quota or an admission plug-in would reject a new pod, too."""
-    rejection = _rejection(ctx, pod)
-    return rejection is not None and rejection.status == _UNPROCESSABLE
 
 
 def _is_running(pod: Json) -> bool:
@@ -202,9 +220,12 @@ def _is_of_pod(rejection: Rejection) -> bool:
     return rejection.kind in ("Pod", "pods/resize")
 
 
-def _rejection(ctx: Context, pod: Json) -> Rejection | None:
+def _invalid_resize(ctx: Context, pod: Json) -> Rejection | None:
+    """The rejection of a pod that cannot be resized. A quota or an admission plug-in would reject a new pod, too."""
     name = pod["metadata"]["name"]
-    return next((each for each in ctx.observed.rejections if _is_of_pod(each) and each.name == name), None)
+    found = next((each for each in ctx.observed.rejections if _is_of_pod(each) and each.name == name), None)
+    is_invalid = found is not None and found.status == _UNPROCESSABLE and not is_admission_denial(found)
+    return found if is_invalid else None
 
 
 def _requeued(result: PolicyResult, ms: int) -> PolicyResult:

@@ -7,6 +7,7 @@ import hashlib
 from pydantic import ValidationError
 
 from s3sink_operator import pod_failures
+from s3sink_operator.decide import handover
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.sink_context import BY_ANNOTATION, RESET_REQUEST_FIELD
 from s3sink_operator.names import Component
@@ -101,7 +102,7 @@ def blocked_by(ctx: Context) -> tuple[str, str] | None:
         return None
     if retry.operation_hash != operation_hash(ctx, operation_of(reset)):
         return None
-    message = f"{field} failed: {retry.message.rstrip('.')}. "
+    message = f"{field} failed: {handover.failure_message(ctx, retry.message).rstrip('.')}. "
     if retry.category is FailureCategory.USER:
         return retry.reason, message + "Fix the cause or edit the request"
     return retry.reason, message + "It is retried and resumes where it was interrupted"

@@ -13,7 +13,7 @@ from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.names import Component
 from s3sink_operator.objects import operation_of
-from s3sink_operator.types import EventType, Json, Operation, annotation, is_terminating
+from s3sink_operator.types import EventType, Json, annotation, is_terminating
 
 
 def run_operation(ctx: Context, operation: str, *, message: str) -> PolicyResult:
@@ -51,7 +51,7 @@ def _backoff_left_ms(ctx: Context, operation: str, digest: str) -> int | None:
     retry = ctx.history.retry
     if retry is not None and retry.operation_hash not in (None, digest):
         return None
-    if operation == Operation.PUBLISH and handover.is_due(ctx):
+    if handover.is_due(ctx):
         return None
     return backoff_left_ms(retry, Component.OPERATION, ctx.now)
 

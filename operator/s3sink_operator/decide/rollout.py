@@ -15,6 +15,7 @@ from typing import Final
 
 from s3sink_operator import objects
 from s3sink_operator.decide.context import Context
+from s3sink_operator.decide.executors import EXECUTORS_DENIED, EXECUTORS_REJECTED, executor_state
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.status import Condition
 from s3sink_operator.status_model import ConditionStatus, RolloutStatus
@@ -31,11 +32,13 @@ PROGRESS_DEADLINE_MS: Final = 10 * 60_000
 
 _IN_PROGRESS: Final = (
     RESTART_REASON, "SpecChanged", "RestartRequested", "MemoryChanged", "Restarting", "Starting", "Recovering",
-    "ExecutorsStarting", "Running", "Stopping",
+    "ExecutorsStarting", EXECUTORS_REJECTED, "Running", "Stopping",
 )  # fmt: skip
 """Reasons of Ready in a restart without a failure."""
 _NOT_BY_ROLLOUT: Final = ("InvalidSpec", "Conflict", "NameTaken", "ReconcilePaused")
 """Reasons of Ready that a new driver does not cause. A sink with one of them is not counted."""
+_DEGRADED: Final = (EXECUTORS_DENIED, EXECUTORS_REJECTED)
+"""Reasons of Ready with which a sink copies if it has an executor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +68,10 @@ class SinkRollout:
     """What a rollout has to know about one sink, from its status alone.
 
     `runs`: the sink should run. `pending`: its driver has the previous defaults. `template`: hash of the defaults that
-    the last rollout brought; None without one. `was_available`: since then. `ready`: the condition Ready is True, and
-    no failure of the driver is recent. `in_progress`: a restart without a failure. `cause`: reason of a recent failure,
-    or else of the condition Ready. `start_ms`: time of the restart in ms since the epoch.
+    the last rollout brought; None without one. `was_available`: since then. `ready`: the condition Ready is True, or
+    the sink is as degraded as before the restart, and no failure of the driver is recent. `in_progress`: a restart
+    without a failure. `cause`: reason of a recent failure, or else of the condition Ready. `start_ms`: time of the
+    restart in ms since the epoch.
     """
 
     runs: bool
@@ -93,7 +97,7 @@ class SinkRollout:
             pending=runs and PENDING in conditions,
             template=str(mark["template"]) if is_counted else None,
             was_available=bool(mark.get("availableTime")),
-            ready=ready.get("status") == "True" and not retry,
+            ready=_is_as_before(ready, mark, status) and not retry,
             in_progress=reason in _IN_PROGRESS and not retry,
             cause=str(retry.get("reason") or reason),
             start_ms=to_ms(mark.get("startTime")) or 0,
@@ -117,14 +121,22 @@ def compose(ctx: Context, result: PolicyResult) -> Iterator[Condition]:
     """The conditions of a sink that waits for its turn."""
     if not _waits(ctx, result):
         return
+    if result.waits_for_turn:
+        message = "the defaults of spec.executor.memory changed; pods are replaced when the turn of the sink comes"
+        yield Condition(type=PENDING, status=ConditionStatus.TRUE, reason="WaitingForTurn", message=message)
+    else:
+        yield _pending_restart(ctx)
+    halted = halted_condition(ctx, result)
+    if halted is not None:
+        yield halted
+
+
+def _pending_restart(ctx: Context) -> Condition:
     image = None if ctx.driver is None else objects.image_of(ctx.driver)
     desired = ctx.parsed_sink.spec.image or ctx.settings.image
     change = f" (image {image}, new: {desired})" if image != desired else ""
     message = f"the driver has the previous defaults of the operator{change}; it is restarted when its turn comes"
-    yield Condition(type=PENDING, status=ConditionStatus.TRUE, reason="WaitingForTurn", message=message)
-    halted = halted_condition(ctx, result)
-    if halted is not None:
-        yield halted
+    return Condition(type=PENDING, status=ConditionStatus.TRUE, reason="WaitingForTurn", message=message)
 
 
 def halted_condition(ctx: Context, result: PolicyResult) -> Condition | None:
@@ -143,7 +155,8 @@ def status_after(ctx: Context, result: PolicyResult) -> RolloutStatus | None:
     """The section of the status after this pass. It precedes the deletion of the driver."""
     template = objects.template_hash(ctx.settings)
     if result.starts_rollout:
-        return RolloutStatus(template=template, start_time=ctx.now // 1000 * 1000)
+        start = ctx.now // 1000 * 1000
+        return RolloutStatus(template=template, start_time=start, degraded=_was_degraded(ctx) or None)
     previous = ctx.previous_status.rollout
     if previous is None or ctx.desired_state[0] is not DesiredState.RUNNING or ctx.deletion_ms is not None:
         return None
@@ -162,17 +175,37 @@ def availability_left_ms(ctx: Context, result: PolicyResult) -> int | None:
 
 def _availability_left_ms(ctx: Context, result: PolicyResult) -> int | None:
     previous = ctx.previous_status.rollout
-    if previous is None or previous.available_time or result.ready is not ConditionStatus.TRUE:
+    if previous is None or previous.available_time or not ctx.has_current_driver:
         return None
-    if not ctx.has_current_driver:
+    if previous.degraded and is_degraded(ctx, result.reason):
+        return max(0, (previous.start_time or 0) + ctx.settings.rollout_pause_ms - ctx.now)
+    if result.ready is not ConditionStatus.TRUE:
         return None
     ready = ctx.previous_status.condition("Ready")
     since = ready.last_transition_time if ready is not None and ready.status is ConditionStatus.TRUE else None
-    return max(0, (since or ctx.now) + ctx.settings.rollout_pause_ms - ctx.now)
+    since = max(since or ctx.now, previous.start_time or 0)  # an executor may be replaced while the sink stays Ready
+    return max(0, since + ctx.settings.rollout_pause_ms - ctx.now)
 
 
 def _waits(ctx: Context, result: PolicyResult) -> bool:
-    return ctx.is_rollout_pending and not result.delete and result.reason != "ReconcilePaused"
+    is_pending = ctx.is_rollout_pending or result.waits_for_turn
+    return is_pending and not result.delete and result.reason != "ReconcilePaused"
+
+
+def is_degraded(ctx: Context, reason: str) -> bool:
+    """Whether a sink that is not Ready for `reason` copies with some of its executors."""
+    return reason in _DEGRADED and executor_state(ctx).running > 0
+
+
+def _was_degraded(ctx: Context) -> bool:
+    ready = ctx.previous_status.condition("Ready")
+    return ready is not None and is_degraded(ctx, ready.reason)
+
+
+def _is_as_before(ready: Json, mark: Json, status: Json) -> bool:
+    """Whether a sink is Ready, or as degraded as before its restart, by its condition Ready and its mark."""
+    is_same = bool(mark.get("degraded")) and ready.get("reason") in _DEGRADED and bool(status.get("replicas"))
+    return ready.get("status") == "True" or is_same
 
 
 def _section(document: Json, name: str) -> Json:

@@ -16,11 +16,12 @@ from s3sink_operator.types import (
     SinkResources,
     annotation,
     desired_state,
+    owner_reference,
     to_ms,
 )
 from sink_job.api.enums import DeletionPolicy, DesiredState
 from sink_job.api.operator_sections import OffsetResetSpec
-from sink_job.api.spec import GROUP, KIND, VERSION, Sink
+from sink_job.api.spec import Sink
 
 BY_SPEC: Final = "spec"
 BY_ANNOTATION: Final = "annotation"
@@ -192,12 +193,6 @@ class SinkContext:
     @property
     def owner_reference(self) -> Json:
         """The owner reference of all children."""
-        return {
-            "apiVersion": f"{GROUP}/{VERSION}",
-            "kind": KIND,
-            "name": self.name,
-            "uid": self.uid,
-            "controller": True,
-        }
+        return owner_reference(self.observed.sink)
 
     # -- its objects ---------------------------------------------------------------------------------------------------

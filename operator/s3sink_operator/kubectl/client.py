@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from s3sink_operator import names
+from s3sink_operator.nesting import parse_json
 from s3sink_operator.types import Json
 from sink_job.api.spec import GROUP, KIND
 
@@ -50,7 +51,7 @@ class Kubectl:
     def find(self, kind: str, name: str) -> Json | None:
         """One object; None if it does not exist."""
         found = self._text("get", kind, name, "-o", "json", "--ignore-not-found")
-        return dict(json.loads(found)) if found.strip() else None
+        return dict(parse_json(found)) if found.strip() else None
 
     def sinks(self, *, all_namespaces: bool, selector: str | None) -> list[Json]:
         """All S3Sinks of the namespace, or of the cluster."""
@@ -79,7 +80,7 @@ class Kubectl:
         return found or "default"
 
     def _json(self, *words: str) -> Json:
-        return dict(json.loads(self._text(*words, "-o", "json")))
+        return dict(parse_json(self._text(*words, "-o", "json")))
 
     def _text(self, *words: str) -> str:
         command = [self.program, *self.flags, *words]

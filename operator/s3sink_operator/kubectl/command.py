@@ -10,15 +10,17 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TextIO
 
 from s3sink_operator import names
 from s3sink_operator.kubectl import actions, explain, view
 from s3sink_operator.kubectl.actions import Action, ActionNotAllowed
 from s3sink_operator.kubectl.client import RESOURCE, Kubectl, KubectlError
+from s3sink_operator.kubectl.formatting import printable
 from s3sink_operator.kubectl.partitions import all_partitions
 from s3sink_operator.kubectl.wait import WaitResult, wait_for
 from s3sink_operator.names import Component
+from s3sink_operator.nesting import deep_json
 from s3sink_operator.objects import CONTAINER
 from s3sink_operator.progress_model import SinkProgress
 from s3sink_operator.types import Json, is_terminating, to_timestamp
@@ -165,7 +167,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail("kubectl not found: install it on PATH, or set the environment variable KUBECTL")
     kubectl = Kubectl(program, _flags(args))
     try:
-        return _run(kubectl, args)
+        with deep_json():
+            return _run(kubectl, args)
     except ActionNotAllowed as error:
         return _fail(f"{args.name}: {error}")
     except KubectlError as error:
@@ -208,12 +211,12 @@ def _status(kubectl: Kubectl, args: argparse.Namespace) -> int:
         return _fail("--all-partitions requires NAME", code=2)
     sinks = kubectl.sinks(all_namespaces=args.all_namespaces, selector=args.selector)
     if args.output == "json":
-        print(_json({"items": [view.as_data(sink) for sink in sinks]}))
+        _print(_json({"items": [view.as_data(sink) for sink in sinks]}))
     elif sinks:
-        print(view.overview(sinks, now, all_namespaces=args.all_namespaces))
+        _print(view.overview(sinks, now, all_namespaces=args.all_namespaces))
     else:
         where = "" if args.all_namespaces else f" in namespace {args.namespace or kubectl.namespace()}"
-        print(f"No S3Sinks found{where}.", file=sys.stderr)
+        _print(f"No S3Sinks found{where}.", file=sys.stderr)
     return 0
 
 
@@ -224,15 +227,15 @@ def _status_of_one(kubectl: Kubectl, args: argparse.Namespace, now: int) -> int:
         found = all_partitions(kubectl, sink, view.status_of(sink).progress or SinkProgress())
         data["allPartitions"], shown = found.as_data(), found.partitions
         if found.note:
-            print(found.note, file=sys.stderr)
-    print(_json(data) if args.output == "json" else view.detail(sink, now, shown))
+            _print(found.note, file=sys.stderr)
+    _print(_json(data) if args.output == "json" else view.detail(sink, now, shown))
     return 0
 
 
 def _explain(kubectl: Kubectl, args: argparse.Namespace) -> int:
     sink = kubectl.get(RESOURCE, args.name)
     try:
-        print(_json(explain.as_data(sink)) if args.output == "json" else explain.explanation(sink))
+        _print(_json(explain.as_data(sink)) if args.output == "json" else explain.explanation(sink))
     except InvalidSpec as error:
         return _fail(f"{args.name}: the spec is invalid: {error}")
     return 0
@@ -255,9 +258,9 @@ def _run_action(kubectl: Kubectl, args: argparse.Namespace, action: Action) -> i
     request: Json = {"name": args.name, "action": args.command, "annotations": dict(action.annotations)}
     as_json = args.output == "json"
     if not args.wait:
-        print(_json(request) if as_json else f"{args.name} {action.progress_message}")
+        _print(_json(request) if as_json else f"{args.name} {action.progress_message}")
         return 0
-    print(f"{args.name} {action.progress_message}", file=sys.stderr)
+    _print(f"{args.name} {action.progress_message}", file=sys.stderr)
     driver = names.driver_pod_name(args.name)
 
     def poll() -> tuple[Json, Json | None] | None:
@@ -275,14 +278,14 @@ def _run_action(kubectl: Kubectl, args: argparse.Namespace, action: Action) -> i
         timeout_s=args.timeout,
         clock=time.monotonic,
         sleep=time.sleep,
-        report=lambda text: print(f"  {text}", file=sys.stderr),
+        report=lambda text: _print(f"  {text}", file=sys.stderr),
     )
     done = outcome.result is WaitResult.DONE
     if as_json:
-        print(_json(request | {"done": done, "message": outcome.message} | view.as_data(outcome.sink)))
+        _print(_json(request | {"done": done, "message": outcome.message} | view.as_data(outcome.sink)))
     elif done:
         result = action.result(outcome.sink)
-        print(f"{args.name}: {args.command} completed" + (f": {result}" if result else ""))
+        _print(f"{args.name}: {args.command} completed" + (f": {result}" if result else ""))
     if not done:
         _fail(f"{args.name}: {outcome.message}")
     return outcome.result.value
@@ -305,7 +308,7 @@ def _logs(kubectl: Kubectl, args: argparse.Namespace) -> int:
         reason = view.stale_reason(sink) if ready is None else view.condition_text(ready)
         return _fail(f"{args.name}: pod {pod} not found; {reason}")
     if is_terminating(found_pod):
-        print(f"the pod {pod} is terminating", file=sys.stderr)
+        _print(f"the pod {pod} is terminating", file=sys.stderr)
     return kubectl.show("logs", pod, "-c", CONTAINER, *words)
 
 
@@ -316,8 +319,8 @@ def _previous(sink: Json) -> int:
         return _fail(f"{sink['metadata']['name']}: no attempt has ended")
     code = "" if attempt.exit_code is None else f", exit code {attempt.exit_code}"
     end = to_timestamp(attempt.end_time)
-    print(f"attempt {attempt.number} ended at {end}{code}: {attempt.reason}: {attempt.message}")
-    print("its log was deleted with its pod; a log collector of the cluster may have it", file=sys.stderr)
+    _print(f"attempt {attempt.number} ended at {end}{code}: {attempt.reason}: {attempt.message}")
+    _print("its log was deleted with its pod; a log collector of the cluster may have it", file=sys.stderr)
     return 0
 
 
@@ -340,6 +343,10 @@ def _json(data: Json) -> str:
     return json.dumps(data, indent=2, ensure_ascii=False)
 
 
+def _print(text: str, *, file: TextIO | None = None) -> None:
+    print(printable(text), file=file)
+
+
 def _fail(message: str, *, code: int = 1) -> int:
-    print(f"kubectl s3sink: {message}", file=sys.stderr)
+    _print(f"kubectl s3sink: {message}", file=sys.stderr)
     return code

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from s3sink_operator.kubectl.formatting import format_table
 from s3sink_operator.kubectl.view import stale_reason, status_of
-from s3sink_operator.sink_defaults import leaves, path_text, shown
+from s3sink_operator.nesting import too_deep
+from s3sink_operator.sink_defaults import DEFAULTED_FIELDS, leaves, path_text, shown
 from s3sink_operator.types import Json
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.reserved_properties import redacted
 from sink_job.api.spec import Sink, parse_sink
 
@@ -28,8 +31,10 @@ class Setting:
 def settings_of(sink: Json) -> list[Setting]:
     """The settings that differ from the defaults of this version, by field. Those of the operator are in the status.
 
-    Raises InvalidSpec for an invalid spec.
+    Raises InvalidSpec for an invalid spec, also for one that is nested too deeply.
     """
+    if (error := too_deep(sink.get("spec"), "spec")) is not None:
+        raise InvalidSpec([error])
     document = {name: sink.get(name) for name in ("apiVersion", "kind", "spec")}
     meta = {name: sink["metadata"].get(name) for name in ("name", "namespace")}
     parsed = parse_sink({**document, "metadata": meta}, for_job=False)
@@ -37,9 +42,21 @@ def settings_of(sink: Json) -> list[Setting]:
         Setting(field=path_text(("spec", *path)), value=shown(path, value), source=OF_SPEC)
         for path, value in leaves(_without_secrets(parsed))
     ]
+    listed = {each.field for each in found}
+    found += [each for each in _explicit(sink) if each.field not in listed]
     applied = status_of(sink).applied_defaults or ()
     found += [Setting(field=each.field, value=each.value, source=OF_OPERATOR) for each in applied]
     return sorted(found, key=lambda each: each.field)
+
+
+def _explicit(sink: Json) -> Iterator[Setting]:
+    """The fields that the sink sets although the operator has a default for them, also to the one of this version."""
+    for path in DEFAULTED_FIELDS:
+        value: Any = sink.get("spec")
+        for step in path:
+            value = value.get(step) if isinstance(value, dict) else None
+        if value is not None:
+            yield Setting(field=path_text(("spec", *path)), value=shown(path, value), source=OF_SPEC)
 
 
 def explanation(sink: Json) -> str:

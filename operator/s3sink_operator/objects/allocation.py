@@ -22,12 +22,13 @@ ALLOCATION_DIR: Final = f"{CONFIG_DIR}/allocation"
 VOLUME: Final = "allocation"
 
 
-def allocation_of(sink: Sink, *, memory: int, bounds: str | None = None) -> Allocation:
+def allocation_of(sink: Sink, *, memory: int, bounds: str | None = None, by_defaults: bool = False) -> Allocation:
     """The allocation with `memory` bytes for each executor, or for the pod in Local mode. `bounds`: None for those of
     the spec."""
     local = sink.spec.executor.mode is ExecutorMode.LOCAL
     instances = 1 if local else sink.spec.executor.instances
-    return Allocation(executors=instances, memory=memory, bounds=memory_bounds(sink) if bounds is None else bounds)
+    known = memory_bounds(sink) if bounds is None else bounds
+    return Allocation(executors=instances, memory=memory, bounds=known, by_defaults=by_defaults)
 
 
 def memory_bounds(sink: Sink) -> str:

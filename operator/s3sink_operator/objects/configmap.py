@@ -68,13 +68,20 @@ def _digest(document: Json) -> str:
 
 
 def config_map(
-    sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int, bounds: str | None = None
+    sink: Sink,
+    owner: Json,
+    settings: Settings,
+    *,
+    attempt: int,
+    memory: int,
+    bounds: str | None = None,
+    by_defaults: bool = False,
 ) -> Json:
-    """The ConfigMap with the input of the job. In Cluster mode also the Spark properties of this attempt. `bounds`: see
-    `allocation_of`."""
+    """The ConfigMap with the input of the job. In Cluster mode also the Spark properties of this attempt. `bounds` and
+    `by_defaults`: see `allocation_of`."""
     data = {
         "sink.yaml": _yaml(job_manifest(sink)),
-        ALLOCATION: allocation_of(sink, memory=memory, bounds=bounds).text(),
+        ALLOCATION: allocation_of(sink, memory=memory, bounds=bounds, by_defaults=by_defaults).text(),
     }
     if sink.spec.executor.mode is ExecutorMode.CLUSTER:
         data[PROPERTIES] = properties_file(spark_properties(sink, settings, attempt=attempt, memory=memory))
@@ -84,12 +91,19 @@ def config_map(
 
 
 def supporting_objects(
-    sink: Sink, owner: Json, settings: Settings, *, attempt: int, memory: int, bounds: str | None = None
+    sink: Sink,
+    owner: Json,
+    settings: Settings,
+    *,
+    attempt: int,
+    memory: int,
+    bounds: str | None = None,
+    by_defaults: bool = False,
 ) -> Sequence[Json]:
     """All objects beside the pods, in the order in which a driver requires them. In Local mode no RoleBinding: the
     driver calls no API server."""
     of_all = (
-        config_map(sink, owner, settings, attempt=attempt, memory=memory, bounds=bounds),
+        config_map(sink, owner, settings, attempt=attempt, memory=memory, bounds=bounds, by_defaults=by_defaults),
         service_account(sink, owner),
     )
     if sink.spec.executor.mode is ExecutorMode.LOCAL:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from s3sink_operator import names
 from s3sink_operator.names import Component
+from s3sink_operator.objects import schema_volume, security_context
 from s3sink_operator.objects.allocation import ALLOCATION, ALLOCATION_DIR, VOLUME
 from s3sink_operator.objects.pod_template import (
     CONTAINER,
@@ -108,7 +109,7 @@ def operation_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape, 
     """The pod that runs an operation once: `Publish`, `Discard`, or `Reset:<nonce>`."""
     container = _container(sink, settings, shape, _operation_args(sink, settings, shape, operation))
     annotations = {names.SPEC_HASH_ANNOTATION: shape.spec_hash, OPERATION_ANNOTATION: operation}
-    if shape.take_over_from is not None and operation == Operation.PUBLISH:
+    if shape.take_over_from is not None:
         annotations[names.TAKE_OVER_ANNOTATION] = shape.take_over_from
     pod = _pod(sink, owner, settings, shape, Component.OPERATION, container, annotations)
     pod["spec"]["activeDeadlineSeconds"] = settings.operation_timeout_ms // 1000  # it has no probes
@@ -127,15 +128,15 @@ def executor_template(sink: Sink, settings: Settings, *, attempt: int) -> Json:
         "metadata": {"labels": names.pod_labels(sink.name, Component.EXECUTOR, attempt)},
         "spec": {
             "automountServiceAccountToken": False,
-            "securityContext": _pod_security(settings),
+            "securityContext": security_context.of_pod(settings),
             "containers": [
                 {
                     "name": CONTAINER,
-                    "securityContext": _security(),
-                    "volumeMounts": _mounts(sink, EXECUTOR_SPILL_VOLUME),
+                    "securityContext": security_context.of_container(),
+                    "volumeMounts": _mounts(executor_secret_names(sink), EXECUTOR_SPILL_VOLUME),
                 }
             ],
-            "volumes": _volumes(sink, settings, EXECUTOR_SPILL_VOLUME),
+            "volumes": _volumes(executor_secret_names(sink), settings, EXECUTOR_SPILL_VOLUME),
         },
     }
     made = merge_template(sink.spec.executor.pod_template, pod)
@@ -216,11 +217,12 @@ def _pod(
         "automountServiceAccountToken": _creates_executors(sink, component),
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": settings.termination_grace_s,
-        "securityContext": _pod_security(settings),
+        "securityContext": security_context.of_pod(settings),
         "containers": [container],
         "volumes": [
             {"name": "config", "configMap": {"name": names.config_map_name(sink.name)}},
-            *_volumes(sink, settings),
+            *_volumes(secret_names(sink), settings),
+            *schema_volume.volumes(sink),
         ],
     }
     if sink.spec.image_pull_secrets:
@@ -263,14 +265,15 @@ def _container(sink: Sink, settings: Settings, shape: PodShape, command: Sequenc
         "args": ["s3sink", *(word.replace("$", "$$") for word in command)],  # Kubernetes would expand $(POD_IP)
         "env": [
             *([{"name": "S3SINK_SECRETS_DIR", "value": SECRETS_DIR}] if secret_names(sink) else []),
+            *schema_volume.environment(sink),
             {"name": "S3SINK_CLUSTER", "value": settings.cluster_id},
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}},
         ],
         "resources": _resources(sink, shape),
-        "securityContext": _security(),
+        "securityContext": security_context.of_container(),
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
-        "volumeMounts": [*_config_mounts(sink), *_mounts(sink)],
+        "volumeMounts": [*_config_mounts(sink), *_mounts(secret_names(sink)), *schema_volume.mounts(sink)],
     }
 
 
@@ -288,8 +291,8 @@ def _operation_args(sink: Sink, settings: Settings, shape: PodShape, operation: 
         return [*_run_args(sink, shape), "--publish-open"]
     file = f"{CONFIG_DIR}/sink.yaml"
     if kind == Operation.DISCARD:
-        return ["discard-open", file, "--log", "json"]
-    return ["reset-offsets", file, *_reset_args(sink), "--log", "json"]
+        return ["discard-open", file, "--log", "json", *_take_over(shape)]
+    return ["reset-offsets", file, *_reset_args(sink), "--log", "json", *_take_over(shape)]
 
 
 def _reset_args(sink: Sink) -> Sequence[str]:
@@ -307,7 +310,11 @@ def _reset_args(sink: Sink) -> Sequence[str]:
 def _run_args(sink: Sink, shape: PodShape) -> list[str]:
     cores = str(sink.spec.executor.cores)
     line = ["run", f"{CONFIG_DIR}/sink.yaml", "--log", "json", "--memory", str(shape.memory), "--cores", cores]
-    return line if shape.take_over_from is None else [*line, f"--take-over-from={shape.take_over_from}"]
+    return [*line, *_take_over(shape)]
+
+
+def _take_over(shape: PodShape) -> list[str]:
+    return [] if shape.take_over_from is None else [f"--take-over-from={shape.take_over_from}"]
 
 
 def _resources(sink: Sink, shape: PodShape) -> Json:
@@ -339,44 +346,34 @@ def _probe(path: str, *, period_s: int, failures: int, timeout_s: int = 5) -> Js
     }
 
 
-def _pod_security(settings: Settings) -> Json:
-    made: Json = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-    if settings.run_as_user is not None:
-        made |= {"runAsUser": settings.run_as_user, "runAsGroup": settings.run_as_user, "fsGroup": settings.run_as_user}
-    return made
-
-
-def _security() -> Json:
-    return {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "runAsNonRoot": True,
-        "capabilities": {"drop": ["ALL"]},
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
-
-
 def secret_names(sink: Sink) -> Sequence[str]:
     """The names of all Secrets in the manifest, sorted."""
+    registry = sink.spec.format.registry
+    refs = () if registry is None else (registry.credentials, registry.ca_secret, registry.client_secret)
+    return sorted({*executor_secret_names(sink), *(ref.secret for ref in refs if ref is not None)})
+
+
+def executor_secret_names(sink: Sink) -> Sequence[str]:
+    """The names of the Secrets that executors need, sorted: only the driver connects to a schema registry."""
     spec = sink.spec
     found = [each.secret for each in spec.kafka.property_secrets]
     found += [ref.secret for ref in (spec.s3.credentials, spec.s3.ca_secret) if ref is not None]
     return sorted(set(found))
 
 
-def _volumes(sink: Sink, settings: Settings, tmp: str = DRIVER_SPILL_VOLUME) -> list[Json]:
+def _volumes(secrets: Sequence[str], settings: Settings, tmp: str = DRIVER_SPILL_VOLUME) -> list[Json]:
     return [
         {"name": tmp, "emptyDir": {"sizeLimit": settings.spill_size}},
-        *({"name": f"secret-{at}", "secret": {"secretName": name}} for at, name in enumerate(secret_names(sink))),
+        *({"name": f"secret-{at}", "secret": {"secretName": name}} for at, name in enumerate(secrets)),
     ]
 
 
-def _mounts(sink: Sink, tmp: str = DRIVER_SPILL_VOLUME) -> list[Json]:
+def _mounts(secrets: Sequence[str], tmp: str = DRIVER_SPILL_VOLUME) -> list[Json]:
     return [
         {"name": tmp, "mountPath": TMP_DIR},
         *(
             {"name": f"secret-{at}", "mountPath": f"{SECRETS_DIR}/{name}", "readOnly": True}
-            for at, name in enumerate(secret_names(sink))
+            for at, name in enumerate(secrets)
         ),
     ]
 

@@ -1,7 +1,8 @@
 """The pods by which the API server checks the pod templates of a spec: created as a dry run, never stored.
 
 A probe with `strict` is the template as the user wrote it, so that the API server names unknown fields. The other one
-is the pod that the operator or Spark would create, without references to objects that may not exist yet.
+is the pod that the operator or Spark would create, without references to objects that may not exist yet: the service
+account, and the owner of an executor. The owner of the driver is the sink, which exists.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ class TemplateProbe:
     strict: bool
 
 
-def template_probes(sink: Sink, settings: Settings) -> list[TemplateProbe]:
-    """The probes of the pod templates that the spec has; none for a spec without templates."""
+def template_probes(sink: Sink, owner: Json, settings: Settings) -> list[TemplateProbe]:
+    """The probes of the pod templates that the spec has; none for a spec without templates. `owner`: the reference to
+    the sink."""
     found: list[TemplateProbe] = []
     driver, executor = sink.spec.driver.pod_template, sink.spec.executor.pod_template
     if driver is not None:
         shape = PodShape(attempt=1, memory=GI, spec_hash="")
-        found += _probes("spec.driver.podTemplate", sink, driver, driver_pod(sink, {}, settings, shape))
+        found += _probes("spec.driver.podTemplate", sink, driver, driver_pod(sink, owner, settings, shape))
     if executor is not None and sink.spec.executor.mode is ExecutorMode.CLUSTER:
         pod = executor_template(sink, settings, attempt=1)
         pod["spec"]["restartPolicy"] = "Never"
@@ -44,7 +46,6 @@ def template_probes(sink: Sink, settings: Settings) -> list[TemplateProbe]:
 
 
 def _probes(field: str, sink: Sink, template: Json, merged: Json) -> list[TemplateProbe]:
-    merged["metadata"].pop("ownerReferences", None)
     merged["spec"].pop("serviceAccountName", None)
     written = {"apiVersion": "v1", "kind": "Pod", **template}
     spec = written.setdefault("spec", {})

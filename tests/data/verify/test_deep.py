@@ -37,7 +37,7 @@ def test_alternating_paths_pass_with_scope_object(sink_fixture: SinkFixture, flu
     assert [each.records for each in shallow(sink_fixture, log, **given)] == [8]
 
 
-@pytest.mark.parametrize("compression", ["None", "Gzip"])
+@pytest.mark.parametrize("compression", ["None", "Gzip", "Zstd"])
 @pytest.mark.parametrize("scope", ["Partition", "Object"])
 def test_objects_equal_the_records_in_kafka(sink_fixture: SinkFixture, compression: str, scope: str) -> None:
     log = SyntheticLog(partitions=2, paths=3)
@@ -88,11 +88,12 @@ def test_a_truncated_object_is_reported(written: SinkFixture, tamper: Tamper) ->
     assert ("log-0", FindingType.RECORD_MISMATCH, 47) in findings(deep(written))
 
 
-def test_damaged_gzip_is_reported(sink_fixture: SinkFixture, tamper: Tamper) -> None:
+@pytest.mark.parametrize("compression", ["Gzip", "Zstd"])
+def test_damaged_compressed_content_is_reported(sink_fixture: SinkFixture, tamper: Tamper, compression: str) -> None:
     log = SyntheticLog()
-    sink_fixture.run(log, CAUGHT_UP, flush_size=10, compression="Gzip")
+    sink_fixture.run(log, CAUGHT_UP, flush_size=10, compression=compression)
     tamper(sink_fixture, key_of(sink_fixture, 0, 40), lambda body: body[:20] + bytes([body[20] ^ 255]) + body[21:])
-    (tp, what, offset) = findings(deep(sink_fixture, log, compression="Gzip"))[0]
+    (tp, what, offset) = findings(deep(sink_fixture, log, compression=compression))[0]
     assert (tp, what) == ("log-0", FindingType.RECORD_MISMATCH)
     assert 40 <= offset < 50
 

@@ -15,6 +15,7 @@ def case(sentence: str, changes: dict[str, object], *expected: str) -> Any:
 
 BOTH = {"type": "FieldAndTime", "fields": ["a"], "timezone": "UTC", "duration": "1h", "pathFormat": "HH"}
 HOURS = "'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH"
+REGISTRY = {"url": ["https://registry:8081"]}
 NO_ROTATION = "spec.rotation: no setting closes objects: set at least one of flushSize, interval, "
 
 INVALID = [
@@ -27,6 +28,28 @@ INVALID = [
         "topics and a pattern",
         {"spec.kafka.topicsPattern": ".*"},
         "spec.kafka.topicsPattern: cannot be combined with topics: set only one of them",
+    ),
+    case(
+        "a form of decimals without decimals",
+        {"spec.format.decimals": "Numeric"},
+        "spec.format.decimals: Numeric has no effect with the converter Json: remove it",
+    ),
+    case(
+        "a form of timestamps without timestamps",
+        {"spec.format": {"converter": "Cbor", "timestamps": "Iso"}},
+        "spec.format.timestamps: Iso has no effect with the converter Cbor: remove it",
+    ),
+    case(
+        "logical types of Avro without Avro or Parquet",
+        {"spec.format.logicalTypes": "AsConnector"},
+        "spec.format.logicalTypes: AsConnector has no effect with the output Json: remove it, or use the output Avro "
+        "or Parquet",
+    ),
+    case(
+        "names of Connect without an Avro schema",
+        {"spec.format": {"converter": "Bytes", "output": "Bytes", "connectNames": True}},
+        "spec.format.connectNames: true has no effect with the output Bytes: remove it, or use the output Avro or "
+        "Parquet",
     ),
     case(
         "a topic listed twice",
@@ -110,6 +133,60 @@ INVALID = [
         "parse any; use another converter, or Record or Wallclock",
     ),
     case(
+        "Avro without a registry",
+        {"spec.format.converter": "Avro"},
+        "spec.format.registry: is missing: the converter Avro reads schemas from a registry; values "
+        "without framing have spec.format.schema",
+    ),
+    case(
+        "JSON Schema without a registry",
+        {"spec.format.converter": "JsonSchema", "spec.schemaCompatibility": "Separate"},
+        "spec.format.registry: is missing: the converter JsonSchema reads schemas from a registry; values "
+        "without framing have spec.format.schema",
+    ),
+    case(
+        "a registry for plain JSON",
+        {"spec.format.registry": REGISTRY},
+        "spec.format.registry: has no effect with the converter Json: remove it, or use another converter",
+    ),
+    case(
+        "a registry for schemas in the records",
+        {"spec.format": {"converter": "JsonEnvelope", "registry": REGISTRY}},
+        "spec.format.registry: has no effect with the converter JsonEnvelope: remove it, or use another converter",
+    ),
+    case(
+        "a registry without TLS",
+        {"spec.format": {"converter": "Avro", "registry": {"url": ["https://a", "http://b"]}}},
+        "spec.format.registry.url[1]: http://b is not encrypted: use https://, or set spec.format.registry.insecure: "
+        "true",
+    ),
+    case(
+        "a registry listed twice",
+        {"spec.format": {"converter": "Avro", "registry": {"url": ["https://a", "https://a"]}}},
+        "spec.format.registry.url[1]: https://a is listed twice",
+    ),
+    case(
+        "schemas that are compared without schemas",
+        {"spec.schemaCompatibility": "Separate"},
+        "spec.schemaCompatibility: Separate has no effect: the records of the converter Json have no schema; remove it",
+    ),
+    case(
+        "schemas that are compared in CBOR",
+        {"spec.format.converter": "Cbor", "spec.schemaCompatibility": "Separate"},
+        "spec.schemaCompatibility: Separate has no effect: the records of the converter Cbor have no schema; remove it",
+    ),
+    case(
+        "schemas that are projected in plain JSON",
+        {"spec.schemaCompatibility": "Backward"},
+        "spec.schemaCompatibility: Backward has no effect: the records of the converter Json have no schema; remove it",
+    ),
+    case(
+        "values that are projected and written as they came",
+        {"spec.format": {"converter": "JsonEnvelope", "output": "Bytes"}, "spec.schemaCompatibility": "Full"},
+        "spec.schemaCompatibility: Full cannot be used with the output Bytes: it writes values as they came, under "
+        "their own schemas; use None or Separate, or the output Json",
+    ),
+    case(
         "objects larger than the maximum number of parts",
         {"spec.rotation.maxBytes": "60Gi", "spec.s3.partSize": "5Mi"},
         "spec.rotation.maxBytes: 60Gi does not fit into S3's maximum of 10000 parts of 5Mi: use at most 50000Mi, or "
@@ -182,6 +259,27 @@ VALID = [
         "an endpoint without TLS and with insecure: true",
         {"spec.s3": {"bucket": "b-1", "endpoint": "http://minio:9000", "insecure": True}},
     ),
+    case("Avro with a registry", {"spec.format": {"converter": "Avro", "registry": REGISTRY}}),
+    case(
+        "an object for each schema",
+        {"spec.format": {"converter": "Avro", "registry": REGISTRY}, "spec.schemaCompatibility": "Separate"},
+    ),
+    case(
+        "an object for each schema of an envelope",
+        {"spec.format.converter": "JsonEnvelope", "spec.schemaCompatibility": "Separate"},
+    ),
+    *(
+        case(f"projection {mode}", {"spec.format.converter": "JsonEnvelope", "spec.schemaCompatibility": mode})
+        for mode in ("Backward", "Forward", "Full")
+    ),
+    case(
+        "a registry without TLS and with insecure: true",
+        {"spec.format": {"converter": "Avro", "registry": {"url": ["http://registry:8081"], "insecure": True}}},
+    ),
+    case(
+        "a registry at localhost",
+        {"spec.format": {"converter": "JsonSchema", "registry": {"url": ["http://localhost:8081"]}}},
+    ),
     case("a store at localhost", {"spec.s3.endpoint": "http://localhost:9000"}),
     case("a store at a loopback address", {"spec.s3.endpoint": "http://127.0.0.2:9000"}),
     case("a store at the IPv6 loopback address", {"spec.s3.endpoint": "http://[::1]:9000"}),
@@ -242,3 +340,10 @@ def test_a_rule_applies_if_another_field_of_its_section_is_invalid() -> None:
         "spec.rotation.scope: Everything is not one of Partition, Object",
         f"{NO_ROTATION}scheduleInterval, maxBytes",
     ]
+
+
+@pytest.mark.parametrize(
+    "registry", [{"type": "Glue", "region": "eu-central-1"}, {"type": "Apicurio", "url": ["https://registry"]}]
+)
+def test_protobuf_of_other_serializers_than_confluents_is_accepted(registry: dict[str, object]) -> None:
+    accepted({"spec.format": {"converter": "Protobuf", "registry": registry}})

@@ -99,7 +99,8 @@ INVALID = [
     case(
         "a value in the wrong case gets a suggestion",
         {"spec.format.compression": "gzip"},
-        "spec.format.compression: gzip is not one of None, Gzip, Zstd, Snappy, Lz4, Brotli; did you mean Gzip?",
+        "spec.format.compression: gzip is not one of None, Gzip, Zstd, Snappy, Lz4, Brotli, Deflate, Bzip2; did you "
+        "mean Gzip?",
     ),
     case(
         "the previous value Off of the memory mode is answered with the new one",
@@ -140,7 +141,7 @@ INVALID = [
         "the connector's converter class gets a suggestion",
         {"spec.format.converter": "org.apache.kafka.connect.json.JsonConverter"},
         "spec.format.converter: org.apache.kafka.connect.json.JsonConverter is not one of Json, JsonEnvelope, Text, "
-        "Bytes, Cbor, Avro, Protobuf, JsonSchema; did you mean Json?",
+        "Bytes, Cbor, MessagePack, Avro, Protobuf, JsonSchema; did you mean Json?",
     ),
     case(
         "the connector's format class gets a suggestion",
@@ -315,6 +316,19 @@ INVALID = [
         "an endpoint without a scheme is rejected",
         {"spec.s3.endpoint": "minio:9000"},
         "spec.s3.endpoint: minio:9000 is not the URL of a store: use https://host or https://host:port",
+    ),
+    *(
+        case(
+            f"an endpoint with the host {host} is rejected, as by boto3",
+            {"spec.s3.endpoint": f"https://{host}:9000"},
+            f"spec.s3.endpoint: https://{host}:9000 has no valid host: use letters, digits, - and ., or an IP address",
+        )
+        for host in ("my_minio", "-minio", "minio..lake", "münchen")
+    ),
+    case(
+        "an endpoint with the end of a line is rejected",
+        {"spec.s3.endpoint": "https://minio:9000\n"},
+        'spec.s3.endpoint: "https://minio:9000\\n" has no valid host: use letters, digits, - and ., or an IP address',
     ),
     case(
         "an endpoint with a bucket is rejected",

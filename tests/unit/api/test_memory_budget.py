@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api import memory_budget
+from sink_job.api.enums import OutputFormat
 from sink_job.api.errors import ConfigurationError
+from sink_job.api.job_sections import FormatSpec
 from sink_job.api.quantities import GI, MI
 
 cores = st.integers(1, 64)
@@ -64,3 +66,33 @@ def test_small_parts_are_uploaded_concurrently() -> None:
 def test_the_spec_limits_the_default_memory() -> None:
     assert memory_budget.default_total(cores=2, part_size=25 * MI, least=4 * GI, most=8 * GI) == 4 * GI
     assert memory_budget.default_total(cores=16, part_size=25 * MI, least=512 * MI, most=3 * GI) == 3 * GI
+
+
+PARQUET = FormatSpec(output=OutputFormat.PARQUET, row_group=32 * MI)
+
+
+def test_a_task_that_writes_parquet_has_memory_for_one_row_group() -> None:
+    encoding = memory_budget.encoding_memory(PARQUET)
+    assert encoding == memory_budget.PER_ROW_GROUP * 32 * MI
+    rows = memory_budget.divide(2 * GI, cores=2, part_size=25 * MI)
+    columns = memory_budget.divide(2 * GI, cores=2, part_size=25 * MI, encoding=encoding)
+    assert (rows.budget + rows.part_buffers * 25 * MI) - (columns.budget + columns.part_buffers * 25 * MI) == encoding
+
+
+@pytest.mark.parametrize("cores", [1, 2, 4])
+def test_the_default_memory_has_room_for_a_row_group_in_each_task(cores: int) -> None:
+    encoding = memory_budget.encoding_memory(PARQUET)
+    total = memory_budget.default_total(cores=cores, part_size=25 * MI, encoding=encoding, least=0, most=1 << 60)
+    plain = memory_budget.default_total(cores=cores, part_size=25 * MI, least=0, most=1 << 60)
+    assert total == plain + cores * encoding
+    assert memory_budget.divide(total, cores=cores, part_size=25 * MI, encoding=encoding).budget > 0
+
+
+def test_too_little_memory_for_a_row_group_is_reported_with_its_setting() -> None:
+    encoding = memory_budget.encoding_memory(PARQUET)
+    with pytest.raises(ConfigurationError, match=r"160Mi to encode a row group or block: .* or spec\.format\.rowGroup"):
+        memory_budget.divide(1 * GI, cores=1, part_size=25 * MI, encoding=encoding)
+
+
+def test_json_needs_no_memory_to_encode_blocks() -> None:
+    assert memory_budget.encoding_memory(FormatSpec()) == 0

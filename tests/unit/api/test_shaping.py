@@ -28,6 +28,7 @@ SHAPINGS = st.builds(
         output=st.sampled_from(OutputFormat),
         compression=st.sampled_from(CompressionCodec),
         gzip_level=st.integers(0, 3),
+        zstd_level=st.integers(1, 19),
         bytes_separator=st.text(max_size=8),
     ),
     partitioner=st.builds(

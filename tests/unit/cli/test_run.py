@@ -71,6 +71,18 @@ def test_arguments_become_options(
     assert getattr(options[0], name) == value
 
 
+def test_the_schema_in_a_config_map_is_read_before_the_driver_starts(
+    tmp_path: Path, options: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = "format: {converter: Avro, schema: {configMap: flights-schema, key: flight.avsc}}"
+    manifest = write(tmp_path, schema)
+    assert main(["run", str(manifest)]) == 7
+    assert "use --config-map flights-schema=DIRECTORY" in capsys.readouterr().err
+    (tmp_path / "flight.avsc").write_text('"long"')
+    main(["run", str(manifest), "--config-map", f"flights-schema={tmp_path}"])
+    assert len(options) == 1
+
+
 def test_arguments_become_the_stop_condition(manifest: Path, options: list[Any]) -> None:
     from sink_job.coordinator.context import StopCondition
 

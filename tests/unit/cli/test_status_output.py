@@ -13,6 +13,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.cli import status_output
 from sink_job.ledger.state import ClosedObject, LedgerState, OffsetChecksum, OpenObject, PartitionState
 from sink_job.rotation.types import OpenObjectState, RotationState
+from sink_job.schemas.field_list import FieldType, parse_fields
 
 SINK = load_sink("""
 apiVersion: s3sink.io/v1alpha1
@@ -189,3 +190,16 @@ def test_after_a_reset_the_headline_shows_the_generation_and_its_directory() -> 
     state = LedgerState(number=7, generation=2, topics_dir="topics/generation=2")
     table = status_output.as_table(status_output.of_ledger(SINK, state, ends={}, group={}, unknown=None, now=NOW))
     assert "record 7  generation 2 below topics/generation=2" in table
+
+
+def test_inferred_schemas_are_printed_as_field_lists(state: LedgerState) -> None:
+    fields = (FieldType("n", type="int64", optional=True), FieldType("s", type="string", optional=True))
+    found = status_output.of_ledger(SINK, state, ends={}, group={}, unknown=None, now=NOW, schemas={"flights": fields})
+    head, *lines = status_output.as_table(found).rpartition("flights: ")[2].splitlines()
+    assert head == "inferred schema, as a field list for spec.format.schema.text:"
+    assert parse_fields("\n".join(lines)) == fields
+    assert json.loads(status_output.as_json(found))["schemas"]["flights"][0] == {
+        "name": "n",
+        "type": "int64",
+        "optional": True,
+    }

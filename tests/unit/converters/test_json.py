@@ -11,13 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.converters.base import Converted
+from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.json import JsonConverter
 from sink_job.partitioning.field_values import MISSING
 
+SOURCE = BatchSource("t")
+
 
 def convert(values: list[bytes | None], *fields: str) -> Converted:
-    return JsonConverter(fields).convert(pa.array(values, pa.binary()))
+    return JsonConverter(fields).convert(pa.array(values, pa.binary()), SOURCE)
 
 
 def kept(found: Converted) -> list[bytes | None]:
@@ -131,7 +133,7 @@ def test_a_number_out_of_range_is_rejected_only_in_an_extracted_field() -> None:
 
 def test_a_slice_of_a_batch_is_converted_like_a_separate_batch() -> None:
     values = pa.array([b'{"a":0}', None, b'{"a":2}', b"x", b'{"a":\n4}', b'{"a":5}'], pa.binary())
-    found = JsonConverter(("a",)).convert(values.slice(1, 4))
+    found = JsonConverter(("a",)).convert(values.slice(1, 4), SOURCE)
     assert kept(found) == [None, b'{"a":2}', None, b'{"a":4}']
     assert found.fields == {"a": [MISSING, 2, MISSING, 4]}
 

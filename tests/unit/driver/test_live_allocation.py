@@ -24,11 +24,17 @@ class Application:
     def __init__(self) -> None:
         self.calls: list[tuple[str, int]] = []
         self.error: Exception | None = None
+        self.excess_ended = 0
 
     def scale(self, executors: int) -> None:
         if self.error is not None:
             raise self.error
         self.calls.append(("scale", executors))
+
+    def end_excess(self) -> None:
+        if self.error is not None:
+            raise self.error
+        self.excess_ended += 1
 
     def resize(self, memory: int) -> None:
         self.calls.append(("resize", memory))
@@ -74,6 +80,13 @@ def test_a_new_number_of_executors_changes_the_application_and_its_slots(run: Ru
     run.allocation.apply()
     assert run.application.calls == [("resize", 4 * GI), ("scale", 5), ("slots", 20)]
     assert run.reported == (4 * GI, 20)
+
+
+def test_executors_above_the_requested_number_end_also_if_they_register_later(run: Run) -> None:
+    run.write(Allocation(executors=1, memory=4 * GI))
+    run.allocation.apply()
+    run.allocation.apply()
+    assert run.application.excess_ended == 2
 
 
 @pytest.mark.parametrize("memory", [5 * GI, 4 * GI - 64 * MI])

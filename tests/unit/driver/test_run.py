@@ -124,7 +124,14 @@ def test_a_run_is_ready_in_the_state_running(sink: Sink) -> None:
 def test_a_run_uses_the_clock_of_the_store_and_a_monotonic_clock(sink: Sink) -> None:
     unused: Any = None
     it = a_run(sink)
-    context = it._context(unused, unused)
+    context = it._context(unused, unused, None)
     assert context.store_clock == connect(it.s3_settings).clock_ms
     assert context.steady_clock is not None
     assert context.steady_clock() <= context.steady_clock()
+
+
+def test_a_rejection_of_executor_pods_is_reported_without_secrets(sink: Sink) -> None:
+    it = a_run(sink)
+    SECRETS.hide(["very+secret/key"])
+    it.executor_log = types.SimpleNamespace(rejection='env "KEY=very+secret/key" is denied')  # type: ignore[assignment]
+    assert it._report().executor_rejection == 'env "KEY=[hidden]" is denied'

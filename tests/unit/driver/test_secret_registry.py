@@ -12,7 +12,7 @@ from sink_job.driver.secret_registry import Redactor, secrets_of
 JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
 
-def sink_with(kafka: str, s3: str = "") -> Sink:
+def sink_with(kafka: str, s3: str = "", converter: str = "converter: Json") -> Sink:
     return load_sink(f"""
 apiVersion: s3sink.io/v1alpha1
 kind: S3Sink
@@ -20,6 +20,7 @@ metadata: {{name: flights}}
 spec:
   kafka: {{bootstrapServers: "localhost:9092", topics: [flights], {kafka}}}
   rotation: {{flushSize: 100}}
+  format: {{{converter}}}
   s3: {{bucket: archive, {s3}}}
 """)
 
@@ -69,6 +70,21 @@ def test_the_secret_access_key_is_redacted_and_the_access_key_id_is_not(tmp_path
     for key, value in (("AWS_ACCESS_KEY_ID", "AKIA"), ("AWS_SECRET_ACCESS_KEY", "sk"), ("AWS_SESSION_TOKEN", "st")):
         (tmp_path / key).write_text(value)
     assert secrets_of(sink_with("", "credentials: {secret: keys}"), {"keys": tmp_path}, {}) == ["sk", "st"]
+
+
+def test_the_credentials_of_a_registry_are_redacted_and_the_user_is_not(tmp_path: Path) -> None:
+    for key, value in (("username", "reader"), ("password", "of-the-reader"), ("token", "bearer")):
+        (tmp_path / key).write_text(value)
+    registry = "registry: {url: ['https://registry'], credentials: {secret: login}}"
+    sink = sink_with("", converter=f"converter: Avro, {registry}")
+    assert secrets_of(sink, {"login": tmp_path}, {}) == ["of-the-reader", "bearer"]
+
+
+def test_the_keys_of_a_registry_of_aws_glue_are_redacted(tmp_path: Path) -> None:
+    for key, value in (("AWS_ACCESS_KEY_ID", "AKIA"), ("AWS_SECRET_ACCESS_KEY", "sk"), ("AWS_SESSION_TOKEN", "st")):
+        (tmp_path / key).write_text(value)
+    registry = "registry: {type: Glue, region: eu-central-1, credentials: {secret: keys}}"
+    assert secrets_of(sink_with("", converter=f"converter: Avro, {registry}"), {"keys": tmp_path}, {}) == ["sk", "st"]
 
 
 def test_a_missing_secret_file_adds_no_secret() -> None:

@@ -56,6 +56,7 @@ def test_output_bytes_writes_the_value_and_the_separator(converter: ConverterTyp
     assert frame([b"a", b""], converter=converter, separator="") == [b"a", b""]
 
 
-def test_the_error_for_an_unsupported_format_names_it() -> None:
-    with pytest.raises(ValueError, match="output Parquet is not supported"):
-        row_encoder(FormatSpec(output=OutputFormat.PARQUET))
+@pytest.mark.parametrize("output", [OutputFormat.AVRO, OutputFormat.PARQUET])
+def test_a_datum_becomes_a_row_with_its_length(output: OutputFormat) -> None:
+    rows = row_encoder(FormatSpec(output=output)).encode(pa.array([b"ab", b""], pa.binary()))
+    assert rows.to_pylist() == [b"\x02\0\0\0ab", b"\0\0\0\0"]

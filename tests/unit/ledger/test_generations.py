@@ -51,6 +51,7 @@ def opened(path: str, first: int, last: int) -> OpenObject:
         parts=(part,),
         blocks=(staged,),
         partial_block=(staged,),
+        index=(staged,),
     )
 
 

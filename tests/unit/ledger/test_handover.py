@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,13 @@ import pytest
 from sink_job.api.errors import LedgerFenced, OwnershipConflict, UnsupportedStore
 from sink_job.coordinator.context import StopCondition
 from sink_job.ledger import ownership
+from sink_job.ledger.handover import Handover
 from sink_job.ledger.ownership import Owner
+from sink_job.ledger.session import LedgerAccess
 from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.takeover import take_over
+from sink_job.maintenance.discard_open import discard_open
 from sink_job.s3 import PutResult
 from tests.support.memory_sink import MemorySinkFixture, error_of
 from tests.support.synthetic_log import SyntheticLog
@@ -72,6 +76,45 @@ def test_a_successor_takes_over_from_the_named_owner_alone(
     successor(previous.owner)
     copied = sorted(offset for offsets in previous.offsets().values() for offset in offsets)
     assert copied == list(range(12))
+
+
+SECOND = Owner("function", "data", "second", "default.log")
+"""A sink with the ledger of the first one: it sets its sinkId."""
+
+
+def command_access(sink: MemorySinkFixture, take_over_from: Owner | None) -> LedgerAccess:
+    """The access of a command of the second sink."""
+    access = replace(sink.ledger_access(), owner=SECOND)
+    handover = Handover(
+        s3=access.s3,
+        topics_dir="topics",
+        root=access.root,
+        attempt=access.attempt,
+        clock=access.clock,
+        predecessor=take_over_from,
+    )
+    return replace(access, succession=handover)
+
+
+def test_a_command_takes_over_from_the_named_owner_alone(previous: MemorySinkFixture) -> None:
+    stranger = Owner("function", "data", "stranger", "data.stranger")
+    assert isinstance(error_of(lambda: discard_open(command_access(previous, None))), OwnershipConflict)
+    assert isinstance(error_of(lambda: discard_open(command_access(previous, stranger))), OwnershipConflict)
+    assert discard_open(command_access(previous, previous.owner)).objects == 1
+    assert previous.orphans() == []
+    assert discard_open(command_access(previous, None)).objects == 0, "the ledger belongs to the second sink"
+
+
+def test_a_command_that_is_killed_during_its_hand_over_is_completed_by_the_next_one(
+    previous: MemorySinkFixture,
+) -> None:
+    def fault(operation: str, key: str) -> None:
+        if operation == "put" and key.endswith("owner.json") and b"predecessor" in previous.s3.objects[key].body:
+            raise Killed
+
+    with previous.faults(fault), pytest.raises(Killed):
+        discard_open(command_access(previous, previous.owner))
+    assert discard_open(command_access(previous, None)).objects == 1
 
 
 def test_a_suspended_driver_of_the_previous_owner_is_fenced(

@@ -26,10 +26,11 @@ from sink_job.ledger.state import (
     without_audit,
 )
 from sink_job.ledger.transitions import apply, diff, patch, superseded_staging
-from sink_job.rotation.types import OpenObjectState, RotationState
+from sink_job.rotation.types import ObjectId, OpenObjectState, RotationState
 
 TP = TopicPartition("flights", 3)
 PATHS = "abcdef"
+IDS = [ObjectId(path, schema) for path in PATHS[:3] for schema in (None, "s1", "s2")]
 
 offsets = st.integers(0, 2**40)
 checksums = st.builds(OffsetChecksum, st.integers(0, 1000), st.integers(0, 2**64 - 1))
@@ -41,11 +42,12 @@ source_ranges = st.lists(st.builds(SourceRange, offsets, offsets, offsets), max_
 
 
 @st.composite
-def opened(draw: st.DrawFn, path: str, first: int) -> OpenObject:
+def opened(draw: st.DrawFn, id_: ObjectId, first: int) -> OpenObject:
     upload = draw(st.sampled_from([None, "u1", "u2"]))
     return OpenObject(
         OpenObjectState(
-            path=path,
+            path=id_.path,
+            schema=id_.schema,
             first=first,
             last=first + draw(st.integers(0, 100)),
             count=draw(offsets),
@@ -60,14 +62,15 @@ def opened(draw: st.DrawFn, path: str, first: int) -> OpenObject:
         sources=draw(source_ranges),
         blocks=draw(extents),
         partial_block=draw(extents),
+        index=draw(extents),
     )
 
 
 @st.composite
 def partition_states(draw: st.DrawFn, objects: tuple[OpenObject, ...] | None = None) -> PartitionState:
     if objects is None:
-        chosen = draw(st.lists(st.sampled_from(PATHS), unique=True, max_size=4))
-        objects = tuple(draw(opened(path, 10 * index)) for index, path in enumerate(chosen))
+        chosen = draw(st.lists(st.sampled_from(IDS), unique=True, max_size=4))
+        objects = tuple(draw(opened(id_, 10 * index)) for index, id_ in enumerate(chosen))
     return PartitionState(
         RotationState(
             next=draw(offsets),
@@ -110,13 +113,13 @@ def continued(draw: st.DrawFn, o: OpenObject) -> OpenObject:
 
 @st.composite
 def steps(draw: st.DrawFn, old: PartitionState) -> PartitionState:
-    """A state that can follow `old`: some objects closed, others longer, and new ones after them, also at closed
-    paths."""
+    """A state that can follow `old`: some objects closed, others longer, and new ones after them, also with
+    the path and schema of closed ones."""
     kept = [draw(continued(o)) for o in old.open if draw(st.booleans())]
-    free = [path for path in PATHS if path not in {o.path for o in kept}]
+    free = [id_ for id_ in IDS if id_ not in {o.id for o in kept}]
     first = 1 + max((o.first for o in old.open), default=0)
     new = draw(st.lists(st.sampled_from(free), unique=True, max_size=3)) if free else []
-    fresh = [draw(opened(path, first + index)) for index, path in enumerate(new)]
+    fresh = [draw(opened(id_, first + index)) for index, id_ in enumerate(new)]
     return draw(partition_states(tuple(kept + fresh)))
 
 
@@ -190,7 +193,7 @@ def test_patching_with_a_delta_gives_the_new_state(history: list[PartitionState]
     for new in history[1:]:
         state = patch(state, round_trip(diff(state, new)))
         assert state == new
-        assert [o.path for o in state.open] == [o.path for o in new.open]
+        assert [o.id for o in state.open] == [o.id for o in new.open]
 
 
 @given(partition_states())
@@ -207,6 +210,18 @@ def test_a_delta_contains_no_recorded_part(data: st.DataObject) -> None:
     longer = tuple(msgspec.structs.replace(o, parts=(*o.parts, more)) for o in old.open)
     delta = diff(old, msgspec.structs.replace(old, open=longer))
     assert all(o.parts == (more,) for o in delta.state.open)
+
+
+def test_a_delta_removes_one_of_two_objects_of_a_path() -> None:
+    objects = [
+        msgspec.structs.replace(o, state=msgspec.structs.replace(o.state, schema=schema))
+        for o, schema in ((open_at("a", 0), "s1"), (open_at("a", 1), "s2"))
+    ]
+    old = PartitionState(RotationState(next=9, committable=0), rotation_start=0, open=tuple(objects))
+    new = msgspec.structs.replace(old, open=(objects[1],))
+    delta = round_trip(diff(old, new))
+    assert (delta.removed, delta.state.open) == ((ObjectId("a", "s1"),), ())
+    assert patch(old, delta) == new
 
 
 def test_a_path_that_was_closed_and_opened_again_moves_to_the_end() -> None:
@@ -366,9 +381,12 @@ def test_uploads_of_open_and_pending_objects_are_referenced() -> None:
 
 def test_staging_objects_of_open_objects_are_referenced() -> None:
     o = msgspec.structs.replace(
-        open_at("x", 1), blocks=(Extent("s1", 0, 1, 0),), partial_block=(Extent("s2", 0, 1, 0),)
+        open_at("x", 1),
+        blocks=(Extent("s1", 0, 1, 0),),
+        partial_block=(Extent("s2", 0, 1, 0),),
+        index=(Extent("s3", 0, 1, 0),),
     )
-    assert apply(LedgerState(), claim(partitions={str(TP): at(20, 1, o)})).staged() == {"s1", "s2"}
+    assert apply(LedgerState(), claim(partitions={str(TP): at(20, 1, o)})).staged() == {"s1", "s2", "s3"}
 
 
 OTHER = TopicPartition("flights", 4)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
 
+from sink_job.converters.schemaless import NotFinite
 from sink_job.partitioning.batch import REJECTED, REJECTED_PATH
 from sink_job.partitioning.field_values import MISSING
 from sink_job.partitioning.partitioner import PathColumns, PathPartitioner
@@ -121,6 +123,11 @@ def test_a_value_that_could_leave_its_directory_is_percent_encoded(value: str, e
     assert paths(partition(by_field("f"), fields={"f": [value]})) == [expected]
 
 
+def test_a_decimal_is_not_the_integer_of_the_same_value() -> None:
+    columns = partition(by_field("f"), fields={"f": [1, Decimal(1), 1]})
+    assert paths(columns) == ["f=1", None, "f=1"]
+
+
 def test_the_encoded_characters_depend_on_the_delimiter() -> None:
     assert paths(partition(by_field("f", delimiter="|"), fields={"f": ["a/b", "a|b"]})) == ["f=a/b", "f=a%7Cb"]
 
@@ -132,6 +139,9 @@ def test_the_encoded_characters_depend_on_the_delimiter() -> None:
         (1.0, 'field "f" holds a number with a fraction, not text, an integer or a boolean'),
         ([1], 'field "f" holds an array, not text, an integer or a boolean'),
         ({}, 'field "f" holds an object, not text, an integer or a boolean'),
+        (b"x", 'field "f" holds bytes, not text, an integer or a boolean'),
+        (Decimal(1), 'field "f" holds a decimal number, not text, an integer or a boolean'),
+        (NotFinite.NAN, 'field "f" holds another value, not text, an integer or a boolean'),
     ],
 )
 def test_a_field_that_cannot_be_in_a_path_is_rejected(value: object, error: str) -> None:
@@ -247,7 +257,7 @@ def test_the_first_and_the_last_time_in_range_have_paths_in_every_zone(zone: str
 
 def test_the_time_of_the_extractor_record_field_is_a_field() -> None:
     found = by_time(timestampExtractor="RecordField", timestampField="at.time")
-    assert found.fields == ("at.time",)
+    assert [each.text for each in found.fields] == ["at.time"]
     columns = partition(found, fields={"at.time": ["2024-05-17T10:00:00Z", 0, "x"]})
     assert paths(columns) == ["year=2024/month=05/day=17", "year=1970/month=01/day=01", None]
     assert columns.codes[2] == REJECTED
@@ -276,7 +286,7 @@ def test_a_record_with_a_time_but_no_path_keeps_its_time() -> None:
 
 
 def test_a_partitioner_declares_the_columns_that_it_needs() -> None:
-    assert by_field("a", "b.c").fields == ("a", "b.c")
+    assert [each.text for each in by_field("a", "b.c").fields] == ["a", "b.c"]
     assert by_time().fields == ()
     assert by_time().needs_timestamp
     assert not by_time().needs_clock

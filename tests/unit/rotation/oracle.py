@@ -22,12 +22,19 @@ class OneRecord:
     time: int | None = None
     size: int = 0
     path_rejected: bool = False
+    schema: str | None = None
+
+
+def projected_size(size: int, schema: str | None) -> int:
+    """The size of a record of `size` bytes after its projection to the schema."""
+    return size + (5 * int(schema[1:]) if schema else 0)
 
 
 @dataclass
 class NaiveObject:
     path: str
     opened_at: int
+    schema: str | None = None
     offsets: list[int] = field(default_factory=list)
     size: int = 0
     base: int | None = None
@@ -97,10 +104,12 @@ class NaiveRotator:
             self.base = self.last_time
 
     def record_of_partition(self, path: str, record: OneRecord) -> None:
-        if self.n > 0 and (self.interval_hit(path, record.time) or self.schedule_due()):
+        if self.presence_hit(path, record.schema):
+            self.close(list(self.open))
+        elif self.n > 0 and (self.interval_hit(path, record.time) or self.schedule_due()):
             self.close(list(self.open))
             self.renew()
-        elif self.cap_hit(path):
+        elif (self.n > 0 and self.schema_hit(path, record.schema)) or self.cap_hit(path, record.schema):
             self.close(list(self.open))
         self.look()
         target = self.append(path, record)
@@ -111,10 +120,12 @@ class NaiveRotator:
         if self.n > 0 and self.schedule_due():
             self.close(list(self.open))
             self.renew()
-        target = self.find(path)
-        if target and self.outlived(target, record.time):
+        if self.presence_hit(path, record.schema):
+            self.close([o for o in self.open if o.path == path])
+        target = self.find(path, record.schema)
+        if (target and self.outlived(target, record.time)) or (target and self.schema_hit(path, record.schema)):
             self.close([target])
-        if self.cap_hit(path):
+        if self.cap_hit(path, record.schema):
             self.close(list(self.open))
         target = self.append(path, record)
         if self.full(len(target.offsets), target):
@@ -144,22 +155,42 @@ class NaiveRotator:
         if self.settings.schedule is not None:
             self.next_schedule = self.settings.schedule.after(self.now)
 
-    def cap_hit(self, path: str) -> bool:
-        cap = self.settings.max_open_objects
-        return cap is not None and self.find(path) is None and len(self.open) >= cap
+    def presence_hit(self, path: str, schema: str | None) -> bool:
+        """Rule 1."""
+        return any(o.path == path and (o.schema is None) != (schema is None) for o in self.open)
 
-    def find(self, path: str) -> NaiveObject | None:
-        return next((o for o in self.open if o.path == path), None)
+    def schema_hit(self, path: str, schema: str | None) -> bool:
+        """Rule 3."""
+        target = next((o for o in self.open if o.path == path), None)
+        if target is None or self.settings.separate or target.schema is None or schema is None:
+            return False
+        if self.settings.closes is None:
+            return target.schema != schema
+        return target.schema != schema and self.settings.closes(target.schema, schema)
+
+    def cap_hit(self, path: str, schema: str | None) -> bool:
+        cap = self.settings.max_open_objects
+        return cap is not None and self.find(path, schema) is None and len(self.open) >= cap
+
+    def find(self, path: str, schema: str | None) -> NaiveObject | None:
+        """The open object of a record."""
+        mine = [o for o in self.open if o.path == path]
+        if self.settings.separate:
+            mine = [o for o in mine if o.schema == schema]
+        return mine[0] if mine else None
 
     def append(self, path: str, record: OneRecord) -> NaiveObject:
-        target = self.find(path)
+        target = self.find(path, record.schema)
         if target is None:
             base = record.time if self.settings.per_object else None
-            target = NaiveObject(path, self.now, base=base)
+            target = NaiveObject(path, self.now, record.schema, base=base)
             self.open.append(target)
         target.offsets.append(record.offset)
-        target.size += record.size
+        target.size += self.size_in(record, target)
         return target
+
+    def size_in(self, record: OneRecord, target: NaiveObject) -> int:
+        return record.size if target.schema == record.schema else projected_size(record.size, target.schema)
 
     def close(self, objects: list[NaiveObject]) -> None:
         self.closed.append(objects)

@@ -6,15 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
-from sink_job.partitioning.batch import REJECTED, REJECTED_PATH, Rows
+from sink_job.partitioning.batch import NO_SCHEMA, REJECTED, REJECTED_PATH, Rows
 from sink_job.rotation.policy import RotationPolicy
 from sink_job.rotation.rotator import Rotator
-from sink_job.rotation.types import Append, Close, OpenObjectState, RotationState, Step
-from tests.unit.rotation.oracle import NaiveObject, NaiveRotator, OneRecord
+from sink_job.rotation.row_index import Indices
+from sink_job.rotation.types import Append, Close, ObjectId, OpenObjectState, RotationState, Step
+from tests.unit.rotation.oracle import NaiveObject, NaiveRotator, OneRecord, projected_size
 
-Cut = tuple[str, list[int], int, int, int | None]
-"""An object: its path, offsets, bytes, the clock it was opened at, and its base."""
+Cut = tuple[str, list[int], int, int, int | None, str | None]
+"""An object: its path, offsets, bytes, the clock it was opened at, its base and its schema."""
 
 
 @dataclass(frozen=True)
@@ -26,19 +28,29 @@ class Round:
     end: int
 
 
-def rows_of(records: Sequence[OneRecord]) -> Rows:
+def rows_of(records: Sequence[OneRecord], *, projects: bool = False) -> Rows:
     """The columns of `records`; times are there when any record has one."""
     paths = list(dict.fromkeys(r.path for r in records if r.path is not None))
     codes = [
         (REJECTED_PATH if r.path_rejected else REJECTED) if r.path is None else paths.index(r.path) for r in records
     ]
+    schemas = list(dict.fromkeys(r.schema for r in records if r.schema is not None))
+    schema_codes = [NO_SCHEMA if r.schema is None else schemas.index(r.schema) for r in records]
+    sizes = np.array([r.size for r in records], np.int64)
+
+    def projected_sizes(schema: str, rows: Indices) -> npt.NDArray[np.int64]:
+        return np.array([projected_size(size, schema) for size in sizes[rows].tolist()], np.int64)
+
     timed = any(r.time is not None for r in records)
     return Rows(
         offsets=np.array([r.offset for r in records], np.int64),
         codes=np.array(codes, np.int32),
         paths=paths,
         times=np.array([r.time or 0 for r in records], np.int64) if timed else None,
-        sizes=np.array([r.size for r in records], np.int64),
+        sizes=sizes,
+        schemas=np.array(schema_codes, np.int32) if schemas else None,
+        schema_ids=schemas,
+        projected_sizes=projected_sizes if projects else None,
     )
 
 
@@ -49,7 +61,7 @@ class Replay:
     settings: RotationPolicy
     state: RotationState = field(default_factory=lambda: RotationState.start(0))
     objects: list[OpenObjectState] = field(default_factory=list)
-    offsets: dict[str, list[int]] = field(default_factory=dict)
+    offsets: dict[ObjectId, list[int]] = field(default_factory=dict)
     closed: list[list[Cut]] = field(default_factory=list)
     rotation_ends: list[int] = field(default_factory=list)
     """Number of the appended offsets before each Close that ends a rotation."""
@@ -62,7 +74,7 @@ class Replay:
         rotator = Rotator(self.settings, self.state, self.objects, this.now)
         self.take(rotator.open_round())
         for batch in this.batches:
-            rows = rows_of(batch)
+            rows = rows_of(batch, projects=self.settings.closes is not None and not self.settings.separate)
             self.take(rotator.add(rows), rows)
         self.take(rotator.close_round(this.end))
         self.state, self.objects = rotator.state, list(rotator.open.values())
@@ -71,10 +83,10 @@ class Replay:
         for step in steps:
             if isinstance(step, Append):
                 assert rows is not None
-                self.offsets.setdefault(step.path, []).extend(rows.offsets[step.rows].tolist())
+                self.offsets.setdefault(step.target, []).extend(rows.offsets[step.rows].tolist())
                 self.appended += rows.offsets[step.rows].tolist()
             elif isinstance(step, Close):
-                self.closed.append([self.cut(cut, self.offsets.pop(cut.path)) for cut in step.objects])
+                self.closed.append([self.cut(cut, self.offsets.pop(cut.id)) for cut in step.objects])
                 if step.ends_rotation:
                     self.rotation_ends.append(len(self.appended))
                 if not self.offsets:
@@ -83,11 +95,11 @@ class Replay:
     @staticmethod
     def cut(cut: OpenObjectState, offsets: list[int]) -> Cut:
         assert (cut.first, cut.last, cut.count) == (offsets[0], offsets[-1], len(offsets))
-        return cut.path, offsets, cut.size, cut.opened_at, cut.interval_start
+        return cut.path, offsets, cut.size, cut.opened_at, cut.interval_start, cut.schema
 
     @property
     def open(self) -> list[Cut]:
-        return [self.cut(cut, self.offsets[cut.path]) for cut in self.objects]
+        return [self.cut(cut, self.offsets[cut.id]) for cut in self.objects]
 
 
 def naive(settings: RotationPolicy, rounds: Iterable[Round]) -> NaiveRotator:
@@ -99,4 +111,4 @@ def naive(settings: RotationPolicy, rounds: Iterable[Round]) -> NaiveRotator:
 
 
 def naive_cut(o: NaiveObject) -> Cut:
-    return o.path, o.offsets, o.size, o.opened_at, o.base
+    return o.path, o.offsets, o.size, o.opened_at, o.base, o.schema

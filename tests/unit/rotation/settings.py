@@ -13,7 +13,8 @@ def shaping(
     partitioner: dict[str, Any] | None = None,
     rotation: dict[str, Any] | None = None,
     s3: dict[str, Any] | None = None,
+    framing: dict[str, Any] | None = None,
 ) -> ObjectSettings:
     """The settings of a manifest with these sections; everything else has its default."""
-    sections = {"format": format, "partitioner": partitioner, "rotation": rotation, "s3": s3}
+    sections = {"format": format, "partitioner": partitioner, "rotation": rotation, "s3": s3, "framing": framing}
     return ObjectSettings.model_validate({name: section for name, section in sections.items() if section is not None})

@@ -5,11 +5,12 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from sink_job.partitioning.time_zones import zone
-from sink_job.rotation.policy import RotationPolicy
+from sink_job.rotation.policy import RotationPolicy, SchemaCheck
 from sink_job.rotation.schedule import Schedule
 from tests.unit.rotation.oracle import TOMBSTONE, OneRecord
 from tests.unit.rotation.replay import Round
 
+SCHEMAS = ["s1", "s2", "s3", None]
 PATHS = ["a", "b", "c", "d", "e", TOMBSTONE]
 
 
@@ -18,6 +19,11 @@ BATCHES = st.lists(st.binary(min_size=3, max_size=60), max_size=3)
 
 def small(maximum: int) -> st.SearchStrategy[int | None]:
     return st.none() | st.integers(1, maximum)
+
+
+def _check(pairs: set[tuple[str | None, str | None]]) -> SchemaCheck:
+    """A record with the second schema of a pair closes an object with the first one."""
+    return lambda of_object, of_record: (of_object, of_record) in pairs
 
 
 settings = st.builds(
@@ -31,6 +37,8 @@ settings = st.builds(
     max_bytes=small(60),
     max_open_time=small(120),
     per_object=st.booleans(),
+    separate=st.booleans(),
+    closes=st.none() | st.sets(st.tuples(st.sampled_from(SCHEMAS), st.sampled_from(SCHEMAS))).map(_check),
 )
 
 
@@ -46,6 +54,7 @@ def rounds(draw: st.DrawFn, *, most: int = 5) -> list[Round]:
     """
     timed = draw(st.booleans())
     paths = PATHS[: draw(st.integers(1, len(PATHS)))]
+    schemas = draw(st.lists(st.sampled_from(SCHEMAS), min_size=1, max_size=4))
     now, offset, time = draw(st.integers(0, 100_000)), 0, 0
     found: list[Round] = []
     for pause, drawn in draw(
@@ -61,7 +70,8 @@ def rounds(draw: st.DrawFn, *, most: int = 5) -> list[Round]:
                 which = one % (3 * len(paths) + 2)
                 path = paths[which % len(paths)] if which < 3 * len(paths) else None
                 rejected = which == 3 * len(paths) + 1
-                batches[-1].append(OneRecord(offset, path, time if timed else None, three % 31, rejected))
+                schema = schemas[three // 31 % len(schemas)]
+                batches[-1].append(OneRecord(offset, path, time if timed else None, three % 31, rejected, schema))
                 offset += 1
         offset += pause % 2
         found.append(Round(now, batches, offset))

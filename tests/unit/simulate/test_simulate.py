@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from sink_job.api.errors import InvalidSpec
-from sink_job.api.spec import Sink, load_sink
+from sink_job.api.spec import SchemaCompatibility, Sink, load_sink
 from sink_job.cli import main
 from sink_job.cli.simulate import simulate
 
@@ -214,6 +214,28 @@ def test_for_the_text_converter_a_json_string_is_the_value(value: object, size: 
         assert offsets(report["closed"]) == closed
 
 
+@pytest.mark.parametrize("converter", ["Cbor", "MessagePack"])
+def test_for_a_binary_converter_the_json_is_an_item_of_its_format(converter: str) -> None:
+    by_field = sink(format={"converter": converter}, partitioner={"type": "Field", "fields": ["a.b"]})
+    (report,) = run(by_field, write(record(0, {"a": {"b": "x"}}), record(1, [1, 2.5, None])))
+    assert [each["key"] for each in report["open"]] == ["topics/t/a.b=x/t+0+0000000000.json"]
+    assert report["errors"][0]["message"] == 'field "a.b" is missing'
+
+
+@pytest.mark.parametrize("converter", ["Cbor", "MessagePack"])
+def test_a_value_given_as_bytes_is_read_by_a_binary_converter(converter: str) -> None:
+    given = {"topic": "t", "partition": 0, "offset": 0, "value_base64": base64.b64encode(b"\x7f\x7f").decode()}
+    (report,) = run(sink(format={"converter": converter}), write(given))
+    assert report["errors"][0]["message"].startswith("the value is not ")
+
+
+def test_an_integer_that_messagepack_cannot_represent_is_an_error_of_the_line() -> None:
+    with pytest.raises(
+        InvalidSpec, match="line 1: t-0 offset 0: the value contains an integer that MessagePack cannot"
+    ):
+        run(sink(format={"converter": "MessagePack"}), write(record(0, 2**70)))
+
+
 def test_a_value_can_be_given_as_bytes() -> None:
     given = {"topic": "t", "partition": 0, "offset": 0, "value_base64": base64.b64encode(b'{"a":').decode()}
     (report,) = run(sink(), write(given))
@@ -313,3 +335,142 @@ def test_simulate_imports_neither_kafka_nor_s3_nor_spark(tmp_path: Path) -> None
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+# -- records with schemas ---------------------------------------------------------------------------------------------
+
+
+def with_compatibility(compatibility: str, **sections: Any) -> Sink:
+    of = sink(**sections)
+    spec = of.spec.model_copy(update={"schema_compatibility": SchemaCompatibility(compatibility)})
+    return of.model_copy(update={"spec": spec})
+
+
+def flight(version: int, **fields: Any) -> dict[str, Any]:
+    """A record's schema."""
+    return {"name": "Flight", "version": version, "fields": [{"name": "carrier", "type": "string", **fields}]}
+
+
+def versions(*numbers: int | None) -> dict[str, Any]:
+    """A write of records with these versions of a schema; None: without a schema."""
+    records = [record(offset, schema=flight(each)) if each else record(offset) for offset, each in enumerate(numbers)]
+    return write(*records)
+
+
+LARGE: dict[str, Any] = {"rotation": {"flushSize": 1000}}
+
+
+def test_with_compatibility_none_another_version_closes_the_object() -> None:
+    (report,) = run(sink(**LARGE), versions(1, 1, 2, 1))
+    assert (offsets(report["closed"]), offsets(report["open"])) == ([[0, 1], [2]], [[3]])
+
+
+def test_with_separate_each_version_has_an_open_object() -> None:
+    (report,) = run(with_compatibility("Separate", **LARGE), versions(1, 2, 1, 2))
+    assert (offsets(report["closed"]), offsets(report["open"])) == ([], [[0, 2], [1, 3]])
+
+
+def test_a_record_without_a_schema_closes_objects_with_separate_too() -> None:
+    (report,) = run(with_compatibility("Separate", **LARGE), versions(1, 2, None))
+    assert (offsets(report["closed"]), offsets(report["open"])) == ([[0], [1]], [[2]])
+
+
+def test_two_alternating_versions_make_at_most_twice_the_objects_with_separate_and_one_per_record_with_none() -> None:
+    steps = [versions(*[1 + n % 2 for n in range(100)])]
+    limits: dict[str, Any] = {"rotation": {"flushSize": 10}}
+    assert len(run(with_compatibility("Separate", **limits), *steps)[0]["closed"]) == 20
+    assert len(run(sink(**limits), *steps)[0]["closed"]) == 99
+
+
+@pytest.mark.parametrize(
+    ("compatibility", "closed", "still_open"),
+    [
+        ("Backward", [[0]], [[1, 2]]),
+        ("Full", [[0]], [[1, 2]]),
+        ("Forward", [[0, 1]], [[2]]),
+    ],
+)
+def test_versions_close_objects_or_are_projected(
+    compatibility: str, closed: list[list[int]], still_open: list[list[int]]
+) -> None:
+    first = [1, 2, 1] if compatibility != "Forward" else [2, 3, 1]
+    (report,) = run(with_compatibility(compatibility, **LARGE), versions(*first))
+    assert (offsets(report["closed"]), offsets(report["open"])) == (closed, still_open)
+
+
+def test_with_backward_a_version_that_cannot_be_projected_closes_the_object() -> None:
+    lacking = {"name": "Flight", "version": 1, "fields": []}
+    of = with_compatibility("Backward", **LARGE)
+    (report,) = run(of, write(record(0, schema=flight(2)), record(1, schema=lacking)))
+    assert offsets(report["closed"]) == [[0]]
+    (report,) = run(of, write(record(0, schema=flight(2, default="AA")), record(1, schema=lacking)))
+    assert offsets(report["open"]) == [[0, 1]]
+
+
+def test_a_schema_without_a_version_is_a_data_error_if_versions_are_compared() -> None:
+    lacking = {"name": "Flight", "fields": []}
+    of = with_compatibility("Backward", errors={"tolerance": "All"}, **LARGE)
+    (report,) = run(of, write(record(0, schema=flight(1)), record(1, schema=lacking), record(2, schema=flight(1))))
+    assert offsets(report["open"]) == [[0, 2]]
+    assert [(each["offset"], "version" in each["message"]) for each in report["errors"]] == [(1, True)]
+
+
+def test_a_schema_of_an_earlier_write_is_compared() -> None:
+    of = with_compatibility("Backward", **LARGE)
+    _, report = run(of, write(record(0, schema=flight(1))), write(record(1, schema=flight(2))))
+    assert offsets(report["closed"]) == [[0]]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"type": "int32"},
+        {"optional": True},
+        {"default": "AA"},
+        {"name": "airline"},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_schemas_that_differ_in_a_field_are_different(other: dict[str, Any]) -> None:
+    first, second = record(0, schema=flight(1)), record(1, schema=flight(1, **other))
+    (report,) = run(sink(**LARGE), write(first, second))
+    assert offsets(report["closed"]) == [[0]]
+
+
+def test_equal_schemas_are_equal_whatever_the_spelling_of_their_json() -> None:
+    shuffled = {"fields": [{"optional": False, "type": "string", "name": "carrier"}], "version": 1, "name": "Flight"}
+    (report,) = run(sink(**LARGE), write(record(0, schema=flight(1)), record(1, schema=shuffled)))
+    assert offsets(report["open"]) == [[0, 1]]
+
+
+def test_a_tombstone_has_no_schema() -> None:
+    of = sink(**LARGE, errors={"onNullValue": "Ignore"})
+    (report,) = run(
+        of, write(record(0, schema=flight(1)), record(1, None, schema=flight(2)), record(2, schema=flight(1)))
+    )
+    assert offsets(report["open"]) == [[0, 2]]
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ({"fields": [{"name": "a", "type": "text"}]}, "Invalid enum value 'text'"),
+        ({"fields": [{"name": "a"}]}, "missing required field `type`"),
+        ({"type": "struct"}, "unknown field `type`"),
+        ({"fields": [{"name": "a", "type": "int8"}, {"name": "a", "type": "int8"}]}, "two fields have the same name"),
+    ],
+)
+def test_an_invalid_schema_is_an_error_with_its_line(schema: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSpec, match="records, line 1: ") as error:
+        run(sink(), write(record(0, schema=schema)))
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(("output", "extension"), [("Avro", ".avro"), ("Parquet", ".snappy.parquet")])
+def test_containers_are_simulated_with_plain_json(output: str, extension: str) -> None:
+    of = sink(format={"converter": "JsonEnvelope", "output": output})
+    (report,) = run(of, write(record(0, {"a": 1}), record(1, {"a": 2}), record(2, {"a": 3})))
+    assert [each["key"].removeprefix("topics/t/partition=0/t+0+") for each in report["closed"]] == [
+        f"0000000000{extension}"
+    ]
+    assert report["errors"] == []

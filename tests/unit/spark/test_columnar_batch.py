@@ -16,19 +16,31 @@ A, B = TopicPartition("t", 0), TopicPartition("ü", 1)
 
 values = st.none() | st.binary(max_size=12)
 headers = st.lists(st.tuples(st.text(max_size=3), values), max_size=3)
-columns = st.fixed_dictionaries({name: st.booleans() for name in ("timestamp", "key", "headers")})
+columns = st.fixed_dictionaries({name: st.booleans() for name in ("timestamp", "key", "headers", "timestamp_type")})
 
 
 def batches_of(tp: TopicPartition) -> st.SearchStrategy[list[ConsumedRecord]]:
     record = st.builds(
-        ConsumedRecord, st.just(tp), st.integers(0, 2**40), values, st.integers(-1, 2**42), values, headers
+        ConsumedRecord,
+        st.just(tp),
+        st.integers(0, 2**40),
+        values,
+        st.integers(-1, 2**42),
+        values,
+        headers,
+        st.integers(-1, 1),
     )
     return st.lists(record, min_size=1, max_size=10)
 
 
 def plain(record: ConsumedRecord, requested: dict[str, bool]) -> dict[str, Any]:
     pairs = [{"key": name, "value": value} for name, value in record.headers] or None
-    every = {"timestamp": record.timestamp, "key": record.key, "headers": pairs}
+    every = {
+        "timestamp": record.timestamp,
+        "key": record.key,
+        "headers": pairs,
+        "timestamp_type": record.timestamp_type,
+    }
     return {
         "offset": record.offset,
         "value": record.value,
@@ -49,7 +61,13 @@ def test_records_are_read_with_the_requested_columns(
 
 def test_columns_have_the_types_of_the_engines_interface() -> None:
     [batch] = iter_batches(
-        batch_rows([ConsumedRecord(A, 0, None, headers=[("h", b"1")])], timestamp=True, key=True, headers=True)
+        batch_rows(
+            [ConsumedRecord(A, 0, None, headers=[("h", b"1")])],
+            timestamp=True,
+            key=True,
+            headers=True,
+            timestamp_type=True,
+        )
     )
     pairs = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     assert batch.records.schema == pa.schema(
@@ -59,6 +77,7 @@ def test_columns_have_the_types_of_the_engines_interface() -> None:
             ("timestamp", pa.int64()),
             ("key", pa.binary()),
             ("headers", pairs),
+            ("timestamp_type", pa.int8()),
         ]
     )
 

@@ -25,6 +25,13 @@ def requested(context: Mock) -> list[int]:
     return [each.args[0] for each in context._jsc.sc().requestTotalExecutors.mock_calls]
 
 
+def ended(context: Mock) -> list[tuple[str, ...]]:
+    """The ids of the executors of each request to end some."""
+    calls = context._jsc.sc().schedulerBackend().killExecutors.mock_calls
+    assert calls == [call(each.args[0], False, False, True) for each in calls]
+    return [each.args[0] for each in calls]
+
+
 @pytest.fixture
 def scaler(context: Mock, monkeypatch: pytest.MonkeyPatch) -> ExecutorScaler:
     made = ExecutorScaler(context, CONFIG)
@@ -41,13 +48,26 @@ def test_more_executors_are_requested_once(scaler: ExecutorScaler, context: Mock
 
 def test_of_fewer_executors_the_youngest_end_and_are_not_replaced(scaler: ExecutorScaler, context: Mock) -> None:
     scaler.scale(1)
+    scaler.end_excess()
     assert requested(context) == [1]
-    backend = context._jsc.sc().schedulerBackend()
-    assert backend.killExecutors.mock_calls == [call(("2", "10"), False, False, True)]
+    assert ended(context) == [("2", "10")]
+
+
+def test_an_executor_that_registers_after_fewer_were_requested_ends(scaler: ExecutorScaler, context: Mock) -> None:
+    executors = context._jsc.sc().getExecutorIds().mkString
+    executors.return_value = "1"
+    scaler.scale(1)
+    scaler.end_excess()
+    assert not ended(context)
+    executors.return_value = "1,2"
+    scaler.end_excess()
+    assert ended(context) == [("2",)]
 
 
 def test_equal_values_change_nothing(scaler: ExecutorScaler, context: Mock) -> None:
     scaler.scale(3)
+    scaler.end_excess()
     scaler.resize(1024 * MI)
     assert not requested(context)
+    assert not ended(context)
     assert not context._jsc.sc().conf().set.mock_calls

@@ -13,6 +13,7 @@ import pytest
 from sink_job.api.errors import ConfigurationError
 from sink_job.spark import jars, session
 from sink_job.spark.conf import SparkSettings, java_option, spark_conf
+from sink_job.spark.executor_pods import ExecutorConfig
 
 
 def conf(sockets: str = "/work/x", **given: str) -> dict[str, str]:
@@ -42,6 +43,21 @@ def test_workers_use_unix_domain_sockets_unless_the_path_is_too_long(length: int
 def test_the_error_for_a_property_that_the_sink_sets_names_it(key: str) -> None:
     with pytest.raises(ConfigurationError, match=key.replace(".", r"\.")):
         conf(**{key: "x"})
+
+
+def pod_conf(**given: str) -> dict[str, str]:
+    cluster = ExecutorConfig(properties=given, instances=1, cores=1, memory=1 << 30)
+    settings = SparkSettings(app_name="sink", jars=[], cluster=cluster)
+    return spark_conf(settings, Path("/work/x"), Path("/work/x"), Path("/conf/log4j2.properties"))
+
+
+def test_spark_does_not_count_failed_executors_since_it_would_count_rejected_pods() -> None:
+    assert pod_conf()["spark.executor.maxNumFailures"] == "2147483647"
+
+
+def test_the_users_limit_of_failed_executors_is_kept() -> None:
+    assert pod_conf(**{"spark.executor.maxNumFailures": "7"})["spark.executor.maxNumFailures"] == "7"
+    assert "spark.executor.maxNumFailures" not in pod_conf(**{"spark.executor.failuresValidityInterval": "1h"})
 
 
 def test_the_users_properties_override_defaults() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sink_job.ledger.state import OffsetChecksum
-from sink_job.verify.compare_task import ExpectedObject, first_difference, most_open
+from sink_job.verify.compare_task import ExpectedObject, most_open
+from sink_job.verify.object_content import first_difference
 
 
 def expected_object(first: int, last: int) -> ExpectedObject:

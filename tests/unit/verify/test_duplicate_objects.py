@@ -39,6 +39,13 @@ def test_a_key_in_the_form_of_the_sink_has_an_origin(name: str) -> None:
     assert origin(name) == ORIGIN
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".gz.parquet", ".lz4raw.parquet"])
+def test_a_parquet_object_with_another_codec_has_an_origin(suffix: str) -> None:
+    parquet = shaping(format={"converter": "JsonEnvelope", "output": "Parquet"})
+    assert origin(f"p/log+3+0000000010{suffix}", settings=parquet) == ORIGIN
+    assert origin("p/log+3+0000000010.json", settings=parquet) is OtherObject.FOREIGN
+
+
 def test_an_uncompressed_copy_of_a_compressed_object_has_an_origin() -> None:
     assert origin("p/log+3+0000000010.json", settings=GZIPPED) == ORIGIN
 

@@ -4,131 +4,22 @@ by the recorded ranges and clocks are the records that the rounds wrote (P2)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
-import msgspec
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sink_job.api.job_sections import ErrorsSpec
-from sink_job.api.spec import ObjectSettings, OnNullValue
-from sink_job.api.topic_partition import TopicPartition
-from sink_job.formats.spill_buffer import SpillPool
+from sink_job.api.spec import ObjectSettings
 from sink_job.ledger.offset_checksum import checksum
-from sink_job.ledger.staging import StagingReader, StagingWriter
-from sink_job.ledger.state import ClosedObject, OpenObject, PartitionDelta, PartitionState, SourceRange
-from sink_job.ledger.transitions import diff, patch
-from sink_job.s3 import S3Client, UploadedPart
-from sink_job.s3.checksums import crc64nvme
-from sink_job.writer.partition_writer import PartitionWriter, TaskInput, TaskResult
-from sink_job.writer.record_pipeline import RecordPipeline
-from sink_job.writer.row_selection import clock_ranges, group_by_path, select_rows
-from sink_job.writer.task_attempt import RoundParameters, TaskAttempt
+from sink_job.ledger.state import SourceRange
+from sink_job.writer.row_selection import clock_ranges, group_by_id, select_rows
 from tests.unit.rotation.settings import shaping
+from tests.unit.writer.one_partition import TP, OnePartition, batches
 
-TP = TopicPartition("log", 0)
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 NOON = 1_698_494_400_000  # 2023-10-28T12:00:00Z: the evening after it, Berlin repeats an hour
-
-
-class MemoryStore:
-    """Parts and staging objects in memory."""
-
-    bucket = "bucket"
-
-    def __init__(self) -> None:
-        self.staged: dict[str, bytes] = {}
-
-    def put(self, key: str, body: Sequence[bytes]) -> None:
-        self.staged[key] = b"".join(body)
-
-    def get_range(self, key: str, offset: int, length: int) -> bytes:
-        return self.staged[key][offset : offset + length]
-
-    def create_upload(self, key: str) -> str:
-        return f"upload of {key}"
-
-    def upload_part(self, key: str, upload: str, number: int, body: bytes, crc: int) -> UploadedPart:
-        return UploadedPart(number=number, etag=f"{crc:x}", crc=crc64nvme(body), size=len(body))
-
-
-@dataclass
-class OnePartition:
-    """Rounds of one topic-partition by the sink's own writer; what is kept between them is what the ledger keeps."""
-
-    shaping: ObjectSettings
-    number: int = 1
-    state: PartitionState = field(default_factory=lambda: PartitionState.start(0))
-    named: list[ClosedObject] = field(default_factory=list)
-    changes: list[PartitionDelta] = field(default_factory=list)
-    store: S3Client = field(default_factory=lambda: cast("S3Client", MemoryStore()))
-
-    @property
-    def pipeline(self) -> RecordPipeline:
-        return RecordPipeline.of(self.shaping, ErrorsSpec())
-
-    def round(self, now: int, values: Sequence[bytes], *, close: bool = False) -> TaskResult:
-        """A round at the clock `now` over these records."""
-        unused: Any = None
-        given = RoundParameters(
-            s3=unused,
-            root="",
-            shaping_json=self.shaping.model_dump_json(),
-            settings_record=self.number,
-            tolerant=False,
-            on_null=OnNullValue.FAIL,
-            epoch=1,
-            round=len(self.changes) + 1,
-            now=now,
-            budget=1 << 20,
-            threads=1,
-            part_buffers=1,
-        )
-        staging = StagingWriter(self.store, f"staging/{len(self.changes)}")
-        share = SimpleNamespace(
-            settings=given,
-            shaping=self.shaping,
-            pipeline=self.pipeline,
-            s3=self.store,
-            staging=staging,
-            staged=StagingReader(self.store),
-            request_counts=lambda: ({}, 0),
-        )
-        end = self.state.next + len(values)
-        with SpillPool(given.budget) as spool:
-            task = TaskInput(self.state, end, close)
-            result = PartitionWriter(cast("TaskAttempt", share), TP, task, spool).run(batches(self.state.next, values))
-        staging.flush()
-        change = msgspec.json.decode(msgspec.json.encode(diff(self.state, result.state)), type=PartitionDelta)
-        self.changes.append(change)
-        self.state = patch(self.state, change)
-        assert self.state == result.state
-        self.named += result.closed
-        return result
-
-    @property
-    def objects(self) -> list[ClosedObject | OpenObject]:
-        return [*self.named, *self.state.open]
-
-    def seen(self) -> list[tuple[SourceRange, ...]]:
-        return [o.sources for o in self.objects]
-
-
-def batches(first: int, values: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
-    for at in range(0, len(values), 3):
-        chosen = values[at : at + 3]
-        yield pa.RecordBatch.from_pydict(
-            {
-                "offset": pa.array(range(first + at, first + at + len(chosen)), pa.int64()),
-                "value": pa.array(chosen, pa.binary()),
-                "timestamp": pa.array([0] * len(chosen), pa.int64()),
-            }
-        )
 
 
 def expect_members(one: OnePartition, values: Sequence[bytes]) -> None:
@@ -138,7 +29,7 @@ def expect_members(one: OnePartition, values: Sequence[bytes]) -> None:
         offsets = batch.column("offset").to_pylist()
         for clock in clock_ranges(one.objects, offsets[0], offsets[-1]):
             rows = one.pipeline.prepare(batch, clock, TP).rows
-            for o, indices in select_rows(group_by_path(one.objects), rows, clock):
+            for o, indices in select_rows(group_by_id(one.objects), rows, clock):
                 found[id(o)] += rows.offsets[indices].tolist()
     for o in one.objects:
         assert checksum(np.array(found[id(o)], dtype=np.int64)) == o.offsets, (o.path, o.sources)

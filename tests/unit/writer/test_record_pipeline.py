@@ -128,15 +128,23 @@ def test_a_slice_of_a_batch_is_prepared_like_one_of_its_own(converter: str) -> N
     assert part.encoded[2].as_py() == whole.encoded[3].as_py()
 
 
-def test_keys_and_extensions_are_those_of_the_settings() -> None:
-    found = pipeline(format={"compression": "Gzip"})
-    assert extension(found.shaping) == ".json.gz"
-    assert found.key(TP, "p", 5) == "topics/t/p/t+3+0000000005.json.gz"
-    assert found.compression.extension == ".gz"
+@pytest.mark.parametrize(("compression", "suffix"), [("None", ""), ("Gzip", ".gz"), ("Zstd", ".zst")])
+def test_keys_and_extensions_are_those_of_the_settings(compression: str, suffix: str) -> None:
+    found = pipeline(format={"compression": compression})
+    assert extension(found.shaping) == f".json{suffix}"
+    assert found.key(TP, "p", 5) == f"topics/t/p/t+3+0000000005.json{suffix}"
+    assert found.compression.extension == suffix
 
 
 def test_an_unsupported_setting_is_rejected() -> None:
     with pytest.raises(ValueError, match="onNullValue Write"):
         pipeline(OnNullValue.WRITE)
-    with pytest.raises(ValueError, match="compression Zstd"):
-        pipeline(format={"compression": "Zstd"})
+    with pytest.raises(ValueError, match="compression Snappy"):
+        pipeline(format={"compression": "Snappy"})
+
+
+def test_a_reason_is_limited_in_length() -> None:
+    found = pipeline(format={"converter": "JsonEnvelope"})
+    (error,) = prepare(found, [b'{"schema":{"type":"%b"},"payload":1}' % (b"x" * 5000)]).errors
+    assert len(error.message) == 1000
+    assert "xxx" in error.message

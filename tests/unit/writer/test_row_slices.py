@@ -30,10 +30,10 @@ def choices(draw: st.DrawFn) -> tuple[list[bytes], int, list[Chosen]]:
     for _ in range(draw(st.integers(1, 5))):
         if draw(st.booleans()):
             start = draw(st.integers(0, len(values) - 1))
-            made.append(slice(start, draw(st.integers(start + 1, len(values)))))
+            made.append(Chosen(None, slice(start, draw(st.integers(start + 1, len(values))))))
         else:
             rows = draw(st.sets(st.integers(0, len(values) - 1), min_size=1))
-            made.append(np.array(sorted(rows), np.intp))
+            made.append(Chosen(None, np.array(sorted(rows), np.intp)))
     return values, draw(st.integers(0, 3)), made
 
 
@@ -41,7 +41,7 @@ def choices(draw: st.DrawFn) -> tuple[list[bytes], int, list[Chosen]]:
 def test_each_choice_gives_its_rows_and_nothing_else(given: tuple[list[bytes], int, list[Chosen]]) -> None:
     values, lead, made = given
     batch = prepared(values, lead)
-    for chosen, row_slice in zip(made, row_slices(batch, made), strict=True):
+    for (_, chosen), row_slice in zip(made, row_slices(batch, made), strict=True):
         rows = list(range(len(values)))[chosen] if isinstance(chosen, slice) else chosen.tolist()
         starts = [0, *row_slice.ends.tolist()]
         assert [bytes(row_slice.data[a:b]) for a, b in pairwise(starts)] == [values[n] for n in rows]

@@ -7,13 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api import memory_budget
+from sink_job.api.job_sections import KeySettings
 from sink_job.api.quantities import GI, MI
-from sink_job.api.spec import OnNullValue
+from sink_job.api.spec import ObjectSettings, OnNullValue
 from sink_job.s3 import S3Settings
 from sink_job.writer import task_attempt
 from sink_job.writer.task_attempt import RoundParameters, fit_container
 
 PART = 25 * MI
+SHAPING = ObjectSettings(s3=KeySettings(part_size=PART))
 
 
 def parameters(memory: int, slots: int | None = 2) -> RoundParameters:
@@ -39,18 +41,18 @@ def parameters(memory: int, slots: int | None = 2) -> RoundParameters:
 def test_a_container_with_the_allocated_memory_or_more_changes_nothing() -> None:
     given = parameters(4 * GI)
     for limit in (4 * GI, 5 * GI, None):
-        assert fit_container(given, limit, part_size=PART) is given
+        assert fit_container(given, limit, SHAPING) is given
 
 
 def test_outside_of_a_sized_container_the_limit_is_ignored() -> None:
     given = parameters(4 * GI, slots=None)
-    assert fit_container(given, 1 * GI, part_size=PART) is given
+    assert fit_container(given, 1 * GI, SHAPING) is given
 
 
 @given(st.integers(512 * MI, 4 * GI))
 def test_a_smaller_container_has_a_smaller_budget_that_fits_a_part(limit: int) -> None:
     given = parameters(4 * GI)
-    made = fit_container(given, limit, part_size=PART)
+    made = fit_container(given, limit, SHAPING)
     least = memory_budget.min_total(cores=2, part_size=PART)
     assert made.budget <= given.budget
     assert made.budget >= memory_budget.MIN_TASK_MEMORY

@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from devtools.kube.build import helm_program
@@ -16,6 +15,7 @@ from tools.chart import CHART
 
 Json = dict[str, Any]
 Helm = Callable[..., "subprocess.CompletedProcess[str]"]
+Renderer = Callable[..., "Rendered"]
 PROMETHEUS = ("--api-versions", "monitoring.coreos.com/v1")
 MINIMAL, EVERYTHING = CHART / "ci" / "minimal.yaml", CHART / "ci" / "everything.yaml"
 
@@ -37,10 +37,11 @@ class Rendered(list[Json]):
         return found
 
 
-@pytest.fixture(scope="session")
-def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    """Runs helm, the user's own if there is one, without the user's settings; gives how it ended."""
-    program, home = helm_program(), tmp_path_factory.mktemp("helm")
+def helm_in(home: Path) -> Helm:
+    """Runs helm, the user's own if there is one, without the user's settings; returns its result.
+
+    `home` is an empty folder for its own."""
+    program = helm_program()
     folders = {f"HELM_{what}_HOME": str(home / what.lower()) for what in ("CACHE", "CONFIG", "DATA")}
 
     def run(*arguments: str | Path, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -56,8 +57,7 @@ def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
     return run
 
 
-@pytest.fixture(scope="session")
-def template(helm: Helm) -> Callable[..., Rendered]:
+def renderer(helm: Helm) -> Renderer:
     """Renders the chart as release `s3sink` of namespace `ops`, with a file of values and `--set`s.
 
     What is rendered is shared: tests change nothing in it.

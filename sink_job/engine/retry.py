@@ -21,7 +21,7 @@ class RetryPolicy:
     `max_elapsed_s`: the maximum time from the first failure to the start of an attempt. The last attempt starts then.
     `first_s`, `cap_s`: the pause after the first failure, and its maximum. The pause doubles with each failure; its
     upper half is random.
-    `conflicts`: the maximum number of retries after a 409, which reports another write of the key in progress.
+    `conflicts`: the maximum number of retries after a 409 of S3, which reports another write of the key in progress.
     """
 
     max_elapsed_s: float = 120.0
@@ -34,7 +34,7 @@ class RetryPolicy:
     ) -> float | None:
         """The pause in seconds after the `failures`-th failure in a row (from 1); None if the retry time is over.
 
-        `since_first_s`: the time since the first failure. `retry_after_s`: the pause that the store requests
+        `since_first_s`: the time since the first failure. `retry_after_s`: the pause that the server requests
         (Retry-After), honoured up to the cap.
         """
         remaining = self.max_elapsed_s - since_first_s

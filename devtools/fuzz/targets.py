@@ -1,0 +1,88 @@
+"""The converters that are fuzzed: where their values come from, and what their results must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+from uuid import UUID
+
+from devtools.fuzz.avro import avro_case
+from devtools.fuzz.binary_items import cbor_case, message_pack_case
+from devtools.fuzz.case import Case
+from devtools.fuzz.json_texts import bytes_case, json_case, json_envelope_case, json_schema_case, text_case
+from devtools.fuzz.protobuf import protobuf_case
+from sink_job.api.enums import ConverterType, DecimalFormat, OutputFormat, TimestampFormat
+from sink_job.converters import SchemaSettings, ValueConverter, converter_for
+from sink_job.converters.base import UnknownSchema
+from sink_job.converters.framing import Framing, Layout
+from sink_job.schemas.json_values import JsonOptions
+from sink_job.schemas.model import RegisteredSchema
+
+
+@dataclass(frozen=True)
+class Target:
+    """A converter.
+
+    `case` draws a batch. `language` is that of its schemas in a registry; None if it needs no registry. `framing` is
+    that of its values. `is_json`: its texts for the output Json are JSON texts. `keeps_values`: they have the same
+    content as the values.
+    """
+
+    case: Callable[[Random], Case]
+    language: str | None = None
+    framing: Callable[[Layout], Framing] = Framing
+    is_json: bool = True
+    keeps_values: bool = False
+
+
+TARGETS: Final[dict[str, Target]] = {
+    "Avro": Target(avro_case, "AVRO"),
+    "Protobuf": Target(protobuf_case, "PROTOBUF", lambda layout: Framing(layout, chooses_message=True)),
+    "JsonSchema": Target(json_schema_case, "JSON"),
+    "JsonEnvelope": Target(json_envelope_case),
+    "Cbor": Target(cbor_case),
+    "MessagePack": Target(message_pack_case),
+    "Json": Target(json_case, keeps_values=True),
+    "Text": Target(text_case, is_json=False, keeps_values=True),
+    "Bytes": Target(bytes_case, is_json=False, keeps_values=True),
+}
+
+
+def case_of(converter: str, seed: int, batch: int) -> Case:
+    """The batch with the number `batch` of a seed."""
+    return TARGETS[converter].case(Random(f"{converter}/{seed}/{batch}"))
+
+
+def converter_of(case: Case, output: OutputFormat) -> ValueConverter:
+    """A new converter with the settings of a batch."""
+    target = TARGETS[case.converter]
+    is_framed = target.language is not None and case.layout != ""
+    settings = SchemaSettings(
+        table=None if target.language is None else _Table(case, target.language),
+        framing=target.framing(Layout(case.layout)) if is_framed else None,
+        unframed=None if is_framed else "1",
+        message=case.message,
+        output=output,
+        options=JsonOptions(DecimalFormat(case.decimals), TimestampFormat(case.timestamps)),
+    )
+    return converter_for(ConverterType(case.converter), case.fields, output=output, schemas=settings)
+
+
+class _Table:
+    """The schemas of a batch. The driver has not resolved ids that end with 7; the registry knows no others."""
+
+    def __init__(self, case: Case, language: str) -> None:
+        self._schemas = {
+            schema_id: RegisteredSchema(schema_id, language, text, version=number)
+            for number, text in enumerate(case.schemas, 1)
+            for schema_id in (str(number), str(UUID(int=number)))
+        }
+
+    def find(self, topic: str, schema_id: str) -> RegisteredSchema | None:
+        if schema_id in self._schemas:
+            return self._schemas[schema_id]
+        if schema_id.endswith("7"):
+            return None
+        raise UnknownSchema(f"the registry does not know schema {schema_id}")

@@ -1,0 +1,347 @@
+"""Values whose schemas are in a registry: groups the rows of a batch by schema id, and decodes each group.
+
+The language of the schemas (Avro, Protobuf, JSON Schema) is the work of a `Decoder`. A worker asks no registry: it
+reports ids that the driver has not resolved yet.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sink_job.api.enums import ConverterType, OutputFormat, UnknownFields
+from sink_job.api.spec import ObjectSettings
+from sink_job.converters.base import (
+    BatchSource,
+    Converted,
+    Mask,
+    SchemaColumn,
+    SchemaTable,
+    UnknownSchema,
+    null_mask,
+)
+from sink_job.converters.framing import Framed, Framing
+from sink_job.converters.projection import ProjectingDecoder
+from sink_job.partitioning import arrow_columns
+from sink_job.partitioning.field_values import MISSING, Rejections
+from sink_job.schemas.compiled_schemas import cached_by_size, compiled_size
+from sink_job.schemas.datum_settings import DatumSettings
+from sink_job.schemas.errors import InvalidSchema
+from sink_job.schemas.json_values import DEFAULT_OPTIONS, JsonOptions
+from sink_job.schemas.model import RegisteredSchema, Schema
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaSettings:
+    """Where the schemas of values are, and the form of values in objects.
+
+    `framing` is that of the values; None if all values have the schema `unframed`. `message` is the full name of their
+    message in it, for Protobuf; None is the first one. `table` has the schemas.
+    `datums` are the settings of the outputs Avro and Parquet, whose values are Avro data. `unknown` is the handling of
+    properties of JSON values that their schema lacks.
+    """
+
+    table: SchemaTable | None = None
+    framing: Framing | None = None
+    unframed: str | None = None
+    message: str | None = None
+    output: OutputFormat = OutputFormat.JSON
+    options: JsonOptions = DEFAULT_OPTIONS
+    datums: DatumSettings | None = None
+    unknown: UnknownFields = UnknownFields.FAIL
+
+    @classmethod
+    def of(cls, shaping: ObjectSettings, table: SchemaTable | None) -> SchemaSettings | None:
+        """The settings of a sink; None if its records have no schemas. `table` is that of a registry."""
+        if not shaping.has_schemas:
+            return None
+        framing, unframed = None if shaping.unframed else shaping.framing, shaping.unframed
+        chooses_message = shaping.format.converter is ConverterType.PROTOBUF
+        return cls(
+            table=table,
+            framing=None if framing is None else Framing.of(framing, chooses_message=chooses_message),
+            unframed=None if unframed is None else unframed.id,
+            message=None if unframed is None else unframed.message,
+            output=shaping.format.output,
+            options=JsonOptions(shaping.format.decimals, shaping.format.timestamps),
+            datums=DatumSettings.of(shaping.format),
+            unknown=shaping.format.unknown_fields,
+        )
+
+    @classmethod
+    def of_keys(cls, shaping: ObjectSettings, table: SchemaTable | None) -> SchemaSettings | None:
+        """The settings for the keys of a sink; None if they have no schemas."""
+        converter, framing, settings = shaping.format.key_converter, shaping.framing, shaping.format
+        if converter is None or not converter.has_schemas:
+            return None
+        chooses_message = converter is ConverterType.PROTOBUF
+        return cls(
+            table=table,
+            framing=None if framing is None else Framing.of(framing, is_key=True, chooses_message=chooses_message),
+            output=settings.key_output,
+            options=JsonOptions(settings.decimals, settings.timestamps) if settings.envelope else DEFAULT_OPTIONS,
+            datums=DatumSettings.of(settings) if settings.envelope else None,
+        )
+
+    @property
+    def needs_headers(self) -> bool:
+        """Whether schema ids can be in the records' headers."""
+        return self.framing is not None and self.framing.needs_headers
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The decoded values of a group of rows with one schema.
+
+    `texts`: the JSON text of each row, or its Avro datum for the outputs Avro and Parquet; none of them is null. A null
+    or rejected row has an undefined text. `nulls`: a mask of the rows whose value is null; None if there are none.
+    `rejected`: (row, reason), ascending. `fields`: for each requested field one value per row, MISSING where the schema
+    lacks it. `dropped_properties`: the number of the properties that the schema lacks and that are dropped.
+    """
+
+    texts: pa.BinaryArray
+    nulls: Mask | None = None
+    rejected: Rejections = field(default_factory=list)
+    fields: dict[str, list[object]] = field(default_factory=dict)
+    dropped_properties: int = 0
+
+
+class Decoder(Protocol):
+    """Decodes the values of one schema."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema in Connect's data model."""
+        ...
+
+    def decode(self, payload: pa.BinaryArray) -> Decoded:
+        """Decodes `payload`, none of which is null."""
+        ...
+
+
+class Chosen(NamedTuple):
+    """Rows of a payload with one decoder: their indexes, ascending, and the bytes that it decodes."""
+
+    rows: Rows
+    decoder: Decoder
+    payload: pa.BinaryArray
+
+
+class _Group(NamedTuple):
+    rows: Rows
+    decoder: Decoder
+    decoded: Decoded
+
+
+class RegisteredConverter:
+    """Converts values with a schema. `decoder_for` compiles a schema, and raises InvalidSchema."""
+
+    def __init__(
+        self, fields: tuple[str, ...], settings: SchemaSettings, decoder_for: Callable[[RegisteredSchema], Decoder]
+    ) -> None:
+        self._fields = fields
+        self._settings = settings
+        self._compiled = cached_by_size(partial(_compiled, decoder_for), _size)
+
+    def _decoder_for(self, schema: RegisteredSchema) -> Decoder:
+        """Raises InvalidSchema."""
+        found = self._compiled(schema)
+        if isinstance(found, str):
+            raise InvalidSchema(found)
+        return found
+
+    def with_table(self, table: SchemaTable) -> Self:
+        """The same converter with the schemas of `table`. Compiled schemas are shared."""
+        changed = copy.copy(self)
+        changed._settings = replace(self._settings, table=table)
+        return changed
+
+    def convert(self, values: pa.BinaryArray, source: BatchSource) -> Converted:
+        tombstones = null_mask(values)
+        rows = np.arange(len(values)) if tombstones is None else np.flatnonzero(~tombstones)
+        framed = self._framed(values, rows, tombstones, source)
+        batch = _Batch(len(values), self._fields)
+        unresolved = self._unresolved(framed, rows, source)
+        end = unresolved[0][0] if unresolved else len(values)
+        batch.reject((int(rows[row]), reason) for row, reason in framed.rejected)
+        for code, schema_id in enumerate(framed.ids):
+            chosen = np.flatnonzero(framed.codes == code)
+            chosen = chosen[rows[chosen] < end]
+            if len(chosen):
+                self._decode(batch, schema_id, source, framed.payload, rows, chosen)
+        is_as_it_came = self._settings.output is OutputFormat.BYTES
+        texts = arrow_columns.without_nulls(values) if is_as_it_came else batch.texts()
+        return batch.converted(texts, tombstones, unresolved)
+
+    def project(self, values: pa.BinaryArray, source: BatchSource, target: Schema) -> pa.BinaryArray:
+        """See `ProjectingConverter.project`. Raises TypeError if the values of the language cannot be projected."""
+        framed = self._framed(values, np.arange(len(values)), None, source)
+        parts: list[pa.BinaryArray] = []
+        rows: list[Rows] = []
+        for code, schema_id in enumerate(framed.ids):
+            of_schema = np.flatnonzero(framed.codes == code)
+            schema = self._find(source.topic, schema_id)
+            assert schema is not None, "converted values have resolved schemas"
+            for chosen in self._decoders(schema, framed.payload.take(arrow_columns.integers(of_schema)))[0]:
+                if not isinstance(chosen.decoder, ProjectingDecoder):
+                    raise TypeError(f"values with the schema {schema_id} cannot be projected")
+                rows.append(of_schema[chosen.rows])
+                parts.append(chosen.decoder.project(chosen.payload, target))
+        return pa.concat_arrays(parts).take(arrow_columns.integers(np.argsort(np.concatenate(rows))))
+
+    def unresolved(self, values: pa.BinaryArray, source: BatchSource) -> tuple[str, ...]:
+        """See `SchemaConverter.unresolved`; in the order of their first records."""
+        tombstones = null_mask(values)
+        rows = np.arange(len(values)) if tombstones is None else np.flatnonzero(~tombstones)
+        found = self._unresolved(self._framed(values, rows, tombstones, source), rows, source)
+        return tuple(schema_id for _, schema_id in found)
+
+    def _framed(self, values: pa.BinaryArray, rows: Rows, tombstones: Mask | None, source: BatchSource) -> Framed:
+        headers = source.headers
+        if tombstones is not None:
+            present = arrow_columns.booleans(~tombstones)
+            values = values.filter(present)
+            headers = None if headers is None else headers.filter(present)
+        if self._settings.framing is None:
+            assert self._settings.unframed is not None, "values without framing have one schema"
+            ids = [self._settings.unframed] if len(rows) else []
+            return Framed(np.zeros(len(rows), np.int32), ids, values, [])
+        return self._settings.framing.parse(values, headers)
+
+    def _unresolved(self, framed: Framed, rows: Rows, source: BatchSource) -> list[tuple[int, str]]:
+        found = []
+        for code, schema_id in enumerate(framed.ids):
+            try:
+                schema = self._find(source.topic, schema_id)
+            except UnknownSchema:
+                continue
+            if schema is None:
+                found.append((int(rows[np.argmax(framed.codes == code)]), schema_id))
+        return sorted(found)
+
+    def _find(self, topic: str, schema_id: str) -> RegisteredSchema | None:
+        """Raises UnknownSchema."""
+        assert self._settings.table is not None, "a task sets the table of its round"
+        return self._settings.table.find(topic, schema_id)
+
+    def _decode(
+        self, batch: _Batch, schema_id: str, source: BatchSource, payload: pa.BinaryArray, rows: Rows, chosen: Rows
+    ) -> None:
+        if len(chosen) < len(payload):
+            payload = payload.take(arrow_columns.integers(chosen))
+        try:
+            schema = self._find(source.topic, schema_id)
+            assert schema is not None, "unresolved rows are not decoded"
+            parts, rejected = self._decoders(schema, payload)
+        except UnknownSchema as error:
+            batch.unknown += rows[chosen].tolist()
+            batch.reject((int(rows[row]), str(error)) for row in chosen)
+            return
+        except InvalidSchema as error:
+            batch.reject((int(rows[row]), str(error)) for row in chosen)
+            return
+        batch.reject((int(rows[chosen[row]]), reason) for row, reason in rejected)
+        for part in parts:
+            batch.add(_Group(rows[chosen[part.rows]], part.decoder, part.decoder.decode(part.payload)))
+
+    def _decoders(self, schema: RegisteredSchema, payload: pa.BinaryArray) -> tuple[list[Chosen], Rejections]:
+        """The decoders for the rows of a payload with one schema, and the rejected rows. Raises InvalidSchema."""
+        return [Chosen(np.arange(len(payload)), self._decoder_for(schema), payload)], []
+
+
+def _compiled(decoder_for: Callable[[RegisteredSchema], Decoder], schema: RegisteredSchema) -> Decoder | str:
+    """The decoder, or the reason why the schema cannot be used: that can take seconds to find out, too."""
+    try:
+        return decoder_for(schema)
+    except InvalidSchema as error:
+        return str(error)
+
+
+def _size(registered: RegisteredSchema, found: Decoder | str) -> int:
+    """The size of a decoder, or of a reason, with its schema's texts in bytes, estimated."""
+    return len(found) + text_size(registered) if isinstance(found, str) else decoder_size(registered, found)
+
+
+def decoder_size(registered: RegisteredSchema, decoder: Decoder) -> int:
+    """The size of a decoder with its schema's texts in bytes, estimated."""
+    return text_size(registered) + compiled_size(decoder.schema)
+
+
+def text_size(registered: RegisteredSchema) -> int:
+    """The length of a schema's texts."""
+    return len(registered.text) + sum(len(reference.text) for reference in registered.references)
+
+
+class _Batch:
+    """Collects the results of the groups of a batch with `size` rows."""
+
+    def __init__(self, size: int, fields: tuple[str, ...]) -> None:
+        self._size = size
+        self._fields = fields
+        self._groups: list[_Group] = []
+        self._rejected: Rejections = []
+        self.unknown: list[int] = []
+
+    def reject(self, rejections: Iterator[tuple[int, str]]) -> None:
+        self._rejected.extend(rejections)
+
+    def add(self, group: _Group) -> None:
+        self._groups.append(group)
+        self.reject((int(group.rows[row]), reason) for row, reason in group.decoded.rejected)
+
+    def converted(
+        self, values: pa.BinaryArray, tombstones: Mask | None, unresolved: list[tuple[int, str]]
+    ) -> Converted:
+        return Converted(
+            values=values,
+            nulls=self._nulls(tombstones),
+            rejected=sorted(self._rejected),
+            fields={name: self._field(name) for name in self._fields},
+            schemas=self._schemas(),
+            unresolved=unresolved,
+            unknown=sorted(self.unknown),
+            dropped_properties=sum(group.decoded.dropped_properties for group in self._groups),
+        )
+
+    def texts(self) -> pa.BinaryArray:
+        """The texts of all rows; empty for a row in no group."""
+        parts = [group.decoded.texts for group in self._groups]
+        if len(parts) == 1 and len(parts[0]) == self._size:
+            return parts[0]
+        source = np.zeros(self._size, np.int64)
+        at = 1
+        for group in self._groups:
+            source[group.rows] = at + np.arange(len(group.rows))
+            at += len(group.rows)
+        return pa.concat_arrays([arrow_columns.binaries([b""]), *parts]).take(arrow_columns.integers(source))
+
+    def _nulls(self, tombstones: Mask | None) -> Mask | None:
+        nulls = np.zeros(self._size, np.bool_) if tombstones is None else tombstones.copy()
+        for group in self._groups:
+            if group.decoded.nulls is not None:
+                nulls[group.rows] = group.decoded.nulls
+        return nulls if nulls.any() else None
+
+    def _field(self, name: str) -> list[object]:
+        found: list[object] = [MISSING] * self._size
+        for group in self._groups:
+            for row, value in zip(group.rows.tolist(), group.decoded.fields[name], strict=True):
+                found[row] = value
+        return found
+
+    def _schemas(self) -> SchemaColumn:
+        """The schemas of the rows. A row in no group, such as a tombstone, has none."""
+        codes = np.full(self._size, -1, np.int32)
+        index: dict[Schema, int] = {}
+        for group in self._groups:
+            codes[group.rows] = index.setdefault(group.decoder.schema, len(index))
+        return SchemaColumn(codes, list(index))

@@ -1,0 +1,59 @@
+"""The schemas of a driver's rounds: which ids its tasks may decode, and the resolution of the ids that they report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from sink_job.api import enums
+from sink_job.api.schema_section import INFERRED_ID
+from sink_job.api.spec import Sink
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.context import CoordinatorContext
+from sink_job.coordinator.schema_inference import SchemaInference
+from sink_job.coordinator.schema_resolver import SchemaResolver
+from sink_job.ledger.schemas import KnownSchemas, SchemaStore
+from sink_job.s3 import S3Client
+from sink_job.writer.partition_writer import TaskResult
+
+
+class RoundSchemas:
+    """The schemas of one driver. Without a registry, `spec.format.schema` and inference there are none."""
+
+    def __init__(self, sink: Sink, context: CoordinatorContext, s3: S3Client, root: str) -> None:
+        """`root` is the ledger's prefix."""
+        self._resolver: SchemaResolver | None = None
+        self._inference: SchemaInference | None = None
+        store = SchemaStore(s3, root)
+        if context.registry is not None:
+            self._resolver = SchemaResolver(
+                context.registry,
+                store,
+                needs_version=sink.spec.schema_compatibility.projects,
+                wait=context.stop.wait,
+                clock=time.monotonic,
+            )
+        if sink.spec.format.inference is enums.SchemaInference.ONCE:
+            self._inference = SchemaInference(store, sink.spec.format)
+
+    def known(self) -> KnownSchemas:
+        """The ids that the tasks of the next round may decode or have to reject."""
+        known = KnownSchemas() if self._resolver is None else self._resolver.known
+        if self._inference is None:
+            return known
+        topics = {topic: known.resolved.get(topic, frozenset()) | {INFERRED_ID} for topic in self._inference.topics}
+        return KnownSchemas({**known.resolved, **topics}, known.unknown)
+
+    def resolve(self, results: Mapping[TopicPartition, TaskResult]) -> None:
+        """Resolves the ids that the tasks of a round have reported, and infers the schemas of the records that
+        they have observed. Raises as `SchemaResolver.resolve` and `SchemaInference.infer`."""
+        if self._inference is not None:
+            self._inference.infer({tp: each.observed for tp, each in results.items() if each.observed is not None})
+        reported = {tp: ids for tp, result in results.items() if (ids := _registered(result))}
+        if reported and self._resolver is not None:
+            self._resolver.resolve(reported)
+
+
+def _registered(result: TaskResult) -> list[str]:
+    """The reported ids of schemas that are not inferred."""
+    return [schema_id for _, schema_id in result.unresolved if schema_id != INFERRED_ID]

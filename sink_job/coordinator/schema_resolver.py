@@ -1,0 +1,220 @@
+"""Resolves the schema ids that tasks have met: asks the registry, and puts the schemas into the ledger.
+
+The driver resolves ids between two rounds. A task ends its range before a record with an id that is not resolved, and
+reports the id; the next round decodes the record. Each driver process asks the registry once for each id, and compares
+the answer with the ledger's copy, so a restored or re-created registry is noticed at the start.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from itertools import islice, zip_longest
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.converters.base import UnknownSchema
+from sink_job.engine.thread_pools import pool
+from sink_job.engine.types import Cancelled
+from sink_job.ledger.schemas import KnownSchemas, SchemaStore
+from sink_job.registry.base import SchemaRegistry
+from sink_job.schemas.model import RegisteredSchema, registry_schema_id, shown_schema_id
+
+PAUSE_S: Final = 2.0
+"""Pause before the registry is asked a second time for ids that it did not know: a registry's replicas lag behind."""
+
+UNKNOWN_TTL_S: Final = 60.0
+"""Time for which the answer counts that the registry does not know an id. A later task that meets the id reports it
+again, and the registry is asked again."""
+
+MAX_IDS: Final = 1_000
+"""Maximum number of ids that are resolved between two rounds. Records with arbitrary bytes contain arbitrary ids."""
+
+REQUESTS: Final = 8
+"""Number of concurrent requests to the registry."""
+
+
+A = TypeVar("A")
+B = TypeVar("B")
+_log = logging.getLogger(__name__)
+
+
+class SchemaId(NamedTuple):
+    """An id in the records of a topic."""
+
+    topic: str
+    id: str
+
+
+class Provisional(NamedTuple):
+    """The state of an id that the registry does not know. `at` is the end of its resolution in seconds. `reason` is
+    the reason for the rejection of records with the id; None if the ledger has a copy of the schema from earlier."""
+
+    reason: str | None
+    at: float
+
+
+class SchemaResolver:
+    """The resolved and the unknown ids of one driver process. Not thread-safe."""
+
+    def __init__(
+        self,
+        registry: SchemaRegistry,
+        store: SchemaStore,
+        *,
+        needs_version: bool,
+        wait: Callable[[float], bool],
+        clock: Callable[[], float],
+    ) -> None:
+        """`needs_version`: a schema in no version of its subject is unusable (schemaCompatibility Backward, Forward and
+        Full). `wait` pauses for a number of seconds and returns True if the driver has to stop. `clock` returns
+        monotonic seconds.
+        """
+        self._registry = registry
+        self._store = store
+        self._needs_version = needs_version
+        self._wait = wait
+        self._clock = clock
+        self._resolved: set[SchemaId] = set()
+        self._provisional: dict[SchemaId, Provisional] = {}
+        self._marked: set[SchemaId] = set()
+
+    @property
+    def resolved(self) -> Mapping[str, frozenset[str]]:
+        """The ids whose schemas are in the ledger, by topic."""
+        lent = (each for each, state in self._fresh().items() if state.reason is None)
+        return {topic: frozenset(ids) for topic, ids in _by_topic([*self._resolved, *lent]).items()}
+
+    @property
+    def unknown(self) -> Mapping[str, Mapping[str, str]]:
+        """The reason for each id that the registry did not know within the last `UNKNOWN_TTL_S`, by topic."""
+        reasons = {each: state.reason for each, state in self._fresh().items() if state.reason is not None}
+        topics = _by_topic(reasons)
+        return {topic: {each: reasons[SchemaId(topic, each)] for each in ids} for topic, ids in topics.items()}
+
+    @property
+    def known(self) -> KnownSchemas:
+        """Both, for the tasks of the next round."""
+        return KnownSchemas(self.resolved, self.unknown)
+
+    def resolve(self, reported: Mapping[TopicPartition, Sequence[str]]) -> None:
+        """Resolves the ids that the task of each topic-partition has reported; at most `MAX_IDS`, see `to_ask`.
+
+        An id that neither the registry nor the ledger knows is asked for a second time after a pause; then it is
+        unknown, and the ledger has a marker of it.
+
+        Raises RegistryChanged, the errors of the registry and of the store, and Cancelled if the driver has to stop.
+        """
+        answers = self._ask(to_ask(reported, {*self._resolved, *self._fresh()}))
+        missing = [each for each, reason in answers.items() if reason is not None]
+        if missing:
+            if self._wait(PAUSE_S):
+                raise Cancelled("stopped while schema ids were not known to the registry")
+            answers |= self._ask(missing)
+        reasons = {each: reason for each, reason in answers.items() if reason is not None}
+        self._each(self._mark, reasons.items())
+        now = self._clock()  # one time for all: none of them expires before the next round
+        self._provisional |= {
+            each: Provisional(reason, now) for each, reason in answers.items() if each not in self._resolved
+        }
+
+    def _fresh(self) -> Mapping[SchemaId, Provisional]:
+        self._provisional = fresh(self._provisional, self._clock())
+        return self._provisional
+
+    def _ask(self, ids: Sequence[SchemaId]) -> dict[SchemaId, str | None]:
+        """Asks the registry for each id and puts the usable schemas into the ledger; returns the reason against each
+        id, None if the ledger has its schema."""
+        reasons = self._each(self._ask_one, ids)
+        return dict(zip(ids, reasons, strict=True))
+
+    def _each(self, call: Callable[[A], B], arguments: Collection[A]) -> list[B]:
+        """The results of concurrent calls. Raises Cancelled before the next one if the driver has to stop."""
+
+        def unless_stopping(argument: A) -> B:
+            if self._wait(0):
+                raise Cancelled("stopped while schema ids were resolved")
+            return call(argument)
+
+        if not arguments:
+            return []
+        with pool(min(REQUESTS, len(arguments)), "s3sink-schemas") as requests:
+            return [*requests.map(unless_stopping, arguments)]
+
+    def _ask_one(self, schema_id: SchemaId) -> str | None:
+        """None if the id is resolved or the ledger's copy serves, else the reason against the schema."""
+        text, is_key = registry_schema_id(schema_id.id)
+        shown = shown_schema_id(schema_id.id)
+        try:
+            found = self._registry.fetch(schema_id.topic, text, is_key=is_key)
+        except UnknownSchema as error:
+            return self._from_ledger(schema_id, str(error))
+        if found is None:
+            return self._from_ledger(schema_id, f"the schema registry does not know the schema id {shown}")
+        if is_key:
+            found = msgspec.structs.replace(found, id=schema_id.id)
+        reason = reason_against(schema_id, found, needs_version=self._needs_version)
+        if reason is None:
+            stored = self._store.put(schema_id.topic, found, self._registry.url)
+            reason = reason_against(schema_id, stored, needs_version=self._needs_version)
+        if reason is None:
+            self._resolved.add(schema_id)
+        return reason
+
+    def _mark(self, unknown: tuple[SchemaId, str]) -> None:
+        """Puts the marker of an unknown id into the ledger, once for each process."""
+        schema_id, reason = unknown
+        if schema_id not in self._marked:
+            self._store.put_unknown(schema_id.topic, schema_id.id, reason)
+            self._marked.add(schema_id)
+
+    def _from_ledger(self, schema_id: SchemaId, unknown: str) -> str | None:
+        """The registry has lost the id, or never had it: for the reason `unknown`. Records that were produced before
+        decode with the ledger's copy, until the registry assigns the id to another schema."""
+        stored = self._store.get(schema_id.topic, schema_id.id)
+        if stored is None:
+            return unknown
+        reason = reason_against(schema_id, stored, needs_version=self._needs_version)
+        if reason is None:
+            _log.warning(
+                "the schema registry %s no longer knows the schema id %s of topic %s: the copy in the ledger is used",
+                self._registry.url,
+                shown_schema_id(schema_id.id),
+                schema_id.topic,
+            )
+        return reason
+
+
+def to_ask(reported: Mapping[TopicPartition, Sequence[str]], known: Set[SchemaId]) -> Sequence[SchemaId]:
+    """The ids to ask the registry for: those that are not known, at most `MAX_IDS`. First the first one of each
+    topic-partition, then the second one of each, and so on, so that a topic-partition with arbitrary ids does not delay
+    the others."""
+    queues = (
+        [each for each in (SchemaId(tp.topic, schema_id) for schema_id in ids) if each not in known]
+        for tp, ids in reported.items()
+    )
+    in_turn = dict.fromkeys(each for turn in zip_longest(*queues) for each in turn if each is not None)
+    return list(islice(in_turn, MAX_IDS))
+
+
+def fresh(states: Mapping[SchemaId, Provisional], now: float) -> dict[SchemaId, Provisional]:
+    """The states that are not older than `UNKNOWN_TTL_S`. `now` is in seconds."""
+    return {each: state for each, state in states.items() if now - state.at < UNKNOWN_TTL_S}
+
+
+def reason_against(schema_id: SchemaId, schema: RegisteredSchema, *, needs_version: bool) -> str | None:
+    """The reason for the rejection of records with this id; None if `schema` decodes them. The schema of a key needs no
+    version: objects do not depend on it."""
+    text, is_key = registry_schema_id(schema_id.id)
+    if needs_version and not is_key and schema.version is None:
+        return f"the schema with the id {text} is in no version of the subject {schema.subject or '(no name)'}"
+    return None
+
+
+def _by_topic(ids: Iterable[SchemaId]) -> dict[str, list[str]]:
+    topics: dict[str, list[str]] = {}
+    for topic, each in ids:
+        topics.setdefault(topic, []).append(each)
+    return topics

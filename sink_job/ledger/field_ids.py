@@ -1,0 +1,116 @@
+"""The field ids of the Parquet objects of each topic, in a ledger.
+
+`<ledger root>field-ids/<topic>/<first id>.json` assigns ids to the paths of one schema that had none. The files of a
+topic follow each other without gaps: the name of the next one is the next free id, with 10 digits. A task adds a file
+by a conditional put before the first record of an object whose schema has a new path. Of two tasks that add one at the
+same time, the second reads the file of the first and tries the next name. No file is ever changed or deleted. So the
+ids of a schema never change once all of its paths have one, and every task, rebuild and `verify` finds the same.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+import msgspec
+
+from sink_job.api.errors import TransientError
+from sink_job.ledger import files
+from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client
+from sink_job.schemas.field_ids import FieldIds, numbered
+
+FORMAT: Final = 1
+
+
+class FieldIdsEntry(msgspec.Struct, frozen=True):
+    """A file of ids: path -> id, ascending from the id in its name."""
+
+    ids: dict[str, int]
+    format: int = FORMAT
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The ids in the first files of a topic. `next` is the name of the file after them."""
+
+    ids: Mapping[str, int] = field(default_factory=dict)
+    next: int = 1
+
+    def missing(self, paths: Iterable[str]) -> list[str]:
+        return [path for path in paths if path not in self.ids]
+
+
+class LedgerFieldIds:
+    """Reads and adds the field ids of topics. Each file is read or written once per process and client. Thread-safe."""
+
+    _lock: ClassVar = threading.Lock()
+    _caches: ClassVar[weakref.WeakKeyDictionary[S3Client, dict[tuple[str, str], _Known]]] = weakref.WeakKeyDictionary()
+
+    def __init__(self, s3: S3Client, root: str) -> None:
+        """`root` is the ledger's prefix and ends with `/`."""
+        self._s3 = s3
+        self._root = root
+        self._cache = self._caches.setdefault(s3, {})
+
+    def find(self, topic: str, paths: Sequence[str]) -> FieldIds:
+        """The ids of `paths`, and of other paths. Raises LedgerUnreadable if one of `paths` has none, and the errors of
+        the store."""
+        known = self._known(topic)
+        while missing := known.missing(paths):
+            key = field_ids_key(self._root, topic, known.next)
+            following = self._read(topic, known)
+            if following is None:
+                raise files.unreadable(self._s3, key, f"it does not exist, and the field {missing[0]} has no id")
+            known = following
+        return known.ids
+
+    def add(self, topic: str, paths: Sequence[str]) -> None:
+        """Gives those of `paths` that have no id the next free ones, in their order. Raises LedgerUnreadable,
+        TransientError if nothing is stored after a 409 that persists, and the errors of the store."""
+        known = self._known(topic)
+        while missing := known.missing(paths):
+            known = self._read(topic, known) or self._put(topic, known, missing)
+
+    def _put(self, topic: str, known: _Known, missing: Sequence[str]) -> _Known:
+        """Assigns the next ids to `missing`, unless another task has used them. Returns what is stored."""
+        entry = FieldIdsEntry(numbered(missing, known.next))
+        key = field_ids_key(self._root, topic, known.next)
+        try:
+            self._s3.put(key, msgspec.json.encode(entry), only_if_absent=True)
+        except (PreconditionFailed, Conflict) as rejected:
+            stored = self._read(topic, known)
+            if stored is None:
+                raise TransientError(str(rejected)) from rejected
+            return stored
+        return self._remember(topic, known, entry)
+
+    def _read(self, topic: str, known: _Known) -> _Known | None:
+        """The ids with those of the next file; None if there is no such file."""
+        key = field_ids_key(self._root, topic, known.next)
+        try:
+            entry = files.read(self._s3, key, FieldIdsEntry, expected_format=FORMAT)
+        except NotFound:
+            return None
+        if list(entry.ids.values()) != list(range(known.next, known.next + max(1, len(entry.ids)))):
+            raise files.unreadable(self._s3, key, f"its ids do not ascend from {known.next}")
+        if repeated := known.ids.keys() & entry.ids.keys():
+            raise files.unreadable(self._s3, key, f"the field {min(repeated)} has another id already")
+        return self._remember(topic, known, entry)
+
+    def _known(self, topic: str) -> _Known:
+        return self._cache.get((self._root, topic)) or _Known()
+
+    def _remember(self, topic: str, known: _Known, entry: FieldIdsEntry) -> _Known:
+        found = _Known({**known.ids, **entry.ids}, known.next + len(entry.ids))
+        with self._lock:
+            if self._known(topic).next < found.next:
+                self._cache[self._root, topic] = found
+        return found
+
+
+def field_ids_key(root: str, topic: str, first: int) -> str:
+    """The key of the file of a topic whose ids ascend from `first`."""
+    return f"{root}field-ids/{topic}/{first:010}.json"

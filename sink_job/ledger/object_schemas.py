@@ -1,0 +1,87 @@
+"""The schemas of objects whose records are projected, in a ledger.
+
+`<ledger root>object-schemas/<id>.json` contains a schema in Connect's data model; the id is its hash (`schema_id`). A
+task writes it before it returns a result with an object of this schema, so a ledger record never refers to a missing
+file. Any task may write it, also one of a superseded driver: the id determines the content. It is never changed or
+deleted.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import weakref
+from typing import ClassVar, Final
+
+import msgspec
+
+from sink_job.ledger import files
+from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client
+from sink_job.schemas.model import Schema, schema_id
+
+FORMAT: Final = 1
+MAX_CACHED: Final = 1_000
+_ID: Final = re.compile(r"[0-9a-f]{32}")
+
+
+class ObjectSchemaEntry(msgspec.Struct, frozen=True):
+    """The file of a schema."""
+
+    schema: Schema
+    format: int = FORMAT
+
+
+class ObjectSchemas:
+    """Reads and writes the schemas of objects. Each is read or written once per process and client. Thread-safe."""
+
+    _lock: ClassVar = threading.Lock()
+    _caches: ClassVar[weakref.WeakKeyDictionary[S3Client, dict[str, Schema]]] = weakref.WeakKeyDictionary()
+
+    def __init__(self, s3: S3Client, root: str) -> None:
+        """`root` is the ledger's prefix and ends with `/`."""
+        self._s3 = s3
+        self._root = root
+        self._cache = self._caches.setdefault(s3, {})
+
+    def find(self, object_schema: str) -> Schema:
+        """The schema with the id `object_schema`. Raises LedgerUnreadable and the errors of the store."""
+        key = object_schema_key(self._root, object_schema)
+        found = self._cache.get(key)
+        if found is None:
+            found = self._read(key)
+            if schema_id(found) != object_schema:
+                raise files.unreadable(self._s3, key, "its schema has another id")
+            self._remember(key, found)
+        return found
+
+    def _read(self, key: str) -> Schema:
+        try:
+            return files.read(self._s3, key, ObjectSchemaEntry, expected_format=FORMAT).schema
+        except NotFound:
+            raise files.unreadable(self._s3, key, "it does not exist") from None
+
+    def put(self, schema: Schema) -> None:
+        """Writes the schema if it is absent. Raises the errors of the store."""
+        key = object_schema_key(self._root, schema_id(schema))
+        if key in self._cache:
+            return
+        try:
+            self._s3.put(key, msgspec.json.encode(ObjectSchemaEntry(schema)), only_if_absent=True)
+        except PreconditionFailed:
+            pass
+        except Conflict:
+            self._s3.put(key, msgspec.json.encode(ObjectSchemaEntry(schema)))
+        self._remember(key, schema)
+
+    def _remember(self, key: str, schema: Schema) -> None:
+        with self._lock:
+            while len(self._cache) >= MAX_CACHED:
+                del self._cache[next(iter(self._cache))]
+            self._cache[key] = schema
+
+
+def object_schema_key(root: str, object_schema: str) -> str:
+    """The key of the schema of objects. Raises ValueError for an id that is no hash of a schema."""
+    if not _ID.fullmatch(object_schema):
+        raise ValueError(f"not the id of an object's schema: {object_schema!r}")
+    return f"{root}object-schemas/{object_schema}.json"

@@ -1,0 +1,45 @@
+"""Creates the client of a schema registry, and the source of all schemas of a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from sink_job.api.enums import RegistryType
+from sink_job.api.job_sections import FormatSpec
+from sink_job.registry.base import SchemaRegistry
+from sink_job.registry.settings import RegistrySettings
+from sink_job.registry.unframed import UnframedSchema, unframed_schema
+
+
+def open_schemas(
+    settings: FormatSpec,
+    registry: RegistrySettings | None,
+    wait: Callable[[float], bool],
+    hide: Callable[[Iterable[str]], None],
+) -> SchemaRegistry | None:
+    """The schemas of a sink's records: those of the registry, and the one of values without framing. None if the sink
+    has neither. See `open_registry` for the other arguments. Raises ConfigurationError for an invalid schema."""
+    unframed = unframed_schema(settings)
+    found = None if registry is None else open_registry(registry, wait, hide)
+    return found if unframed is None else UnframedSchema(unframed, found)
+
+
+def open_registry(
+    settings: RegistrySettings, wait: Callable[[float], bool], hide: Callable[[Iterable[str]], None]
+) -> SchemaRegistry:
+    """The client for `settings`. Sends no request. `wait` pauses for a number of seconds and returns True if the driver
+    has to stop. `hide` gets the secrets to redact in all output, each time when they were read.
+
+    The client library is imported here: only drivers of sinks with a registry load it.
+    """
+    if settings.type is RegistryType.APICURIO:
+        from sink_job.registry.apicurio import ApicurioRegistry
+
+        return ApicurioRegistry(settings, wait, hide)
+    if settings.type is RegistryType.GLUE:
+        from sink_job.registry.glue import GlueRegistry
+
+        return GlueRegistry(settings, wait)
+    from sink_job.registry.confluent import ConfluentRegistry
+
+    return ConfluentRegistry(settings, wait, hide)

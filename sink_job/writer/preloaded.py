@@ -1,0 +1,11 @@
+"""What every Python worker of Spark needs. `sink_job.spark.daemon`, from which the workers are forked, imports it once.
+
+It starts no thread and opens no connection.
+"""
+
+from sink_job.s3 import load_service_descriptions
+from sink_job.writer import task_attempt
+
+__all__ = ["task_attempt"]
+
+load_service_descriptions()

@@ -1,0 +1,146 @@
+"""A kill at each effect on the store, with each converter: the same objects byte for byte, and no orphans.
+
+The registry is real, the bucket in memory. The state before an effect is also the state after the effect before it.
+`test_schemas` and `test_crash_points` kill processes that use a real store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from devtools.schema_registry.server import schema_registry
+from sink_job.api.enums import ConverterType, OutputFormat
+from sink_job.api.spec import load_sink
+from sink_job.coordinator import schema_resolver
+from sink_job.ledger.field_ids import LedgerFieldIds
+from sink_job.ledger.object_schemas import ObjectSchemas
+from sink_job.registry.confluent import ConfluentRegistry
+from tests.support.memory_sink import MemorySinkFixture
+from tests.support.registry import registry_client
+from tests.support.schema_log import UNKNOWN, SchemaLog, schemas_of, seed, settings
+from tests.support.sink_fixture import manifest
+
+pytestmark = pytest.mark.data
+
+CHANGES = {"put", "create_upload", "upload_part", "complete", "delete", "abort"}
+LOGS = {
+    "Avro": SchemaLog(records=6),
+    "Avro with an unknown id": SchemaLog(records=6, ids=(1, UNKNOWN, 2)),
+    "Protobuf": SchemaLog(records=6, converter=ConverterType.PROTOBUF),
+    "Avro without framing": SchemaLog(records=6, ids=(2,), framed=False),
+    "Avro without framing, with Avro keys in paths": SchemaLog(records=6, ids=(2,), framed=False, keyed=True),
+    "JsonSchema": SchemaLog(records=6, converter=ConverterType.JSON_SCHEMA),
+    "JsonEnvelope": SchemaLog(records=6, converter=ConverterType.JSON_ENVELOPE),
+    "Cbor": SchemaLog(records=6, converter=ConverterType.CBOR),
+    "MessagePack": SchemaLog(records=6, converter=ConverterType.MESSAGE_PACK),
+    "Avro, Backward": SchemaLog(records=7),
+    "JsonSchema, Forward": SchemaLog(records=7, converter=ConverterType.JSON_SCHEMA),
+    "JsonEnvelope, Full": SchemaLog(records=7, converter=ConverterType.JSON_ENVELOPE),
+    "Avro to Avro objects": SchemaLog(records=6, output=OutputFormat.AVRO, padding=600),
+    "Avro to Avro objects, Backward": SchemaLog(records=7, output=OutputFormat.AVRO),
+    "Protobuf to Parquet": SchemaLog(records=4, converter=ConverterType.PROTOBUF, output=OutputFormat.PARQUET),
+    "JsonSchema to Avro objects": SchemaLog(records=4, converter=ConverterType.JSON_SCHEMA, output=OutputFormat.AVRO),
+    "JsonEnvelope to Parquet": SchemaLog(
+        records=4, ids=(2, UNKNOWN), converter=ConverterType.JSON_ENVELOPE, output=OutputFormat.PARQUET
+    ),
+    "Avro to Avro objects with an envelope, Backward": SchemaLog(records=6, output=OutputFormat.AVRO, envelope=True),
+    "Avro keys and values to Parquet with an envelope": SchemaLog(
+        records=4, ids=(2,), output=OutputFormat.PARQUET, envelope=True, keyed=True
+    ),
+    "Avro to Parquet, Backward": SchemaLog(records=5, output=OutputFormat.PARQUET, padding=600_000),
+}
+"""With a value of `schemaCompatibility` that projects, the versions alternate within an object of several rounds."""
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.fixture
+def client(name: str) -> Iterator[ConfluentRegistry]:
+    with schema_registry() as server, registry_client(server) as connected:
+        seed(server, LOGS[name])
+        yield connected
+
+
+class Kills:
+    """Sinks of one log, each in a bucket of its own, that are killed at an effect.
+
+    Their drivers share a client of the registry: it remembers schemas, but not which ids are resolved.
+    """
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, client: ConfluentRegistry) -> None:
+        self.folder = folder
+        self.monkeypatch = monkeypatch
+        self.log = LOGS[name]
+        self.compatibility = name.rpartition(", ")[2] if ", " in name else "Separate"
+        self.client = client
+
+    def fresh(self, name: object) -> MemorySinkFixture:
+        """Another sink and bucket."""
+        folder = self.folder / str(name)
+        folder.mkdir()
+        fixture = MemorySinkFixture(folder, self.monkeypatch)
+        given = settings(
+            self.log,
+            self.client.url,
+            self.compatibility,
+            flush_size=5,
+            max_records=2,
+            errors={"tolerance": "All"},
+        )
+        fixture.sink = load_sink(manifest("archive", "http://127.0.0.1:9", **given))
+        return fixture
+
+    def run(self, fixture: MemorySinkFixture) -> None:
+        for kept in (ObjectSchemas, LedgerFieldIds):
+            kept._caches.clear()  # a new process remembers none
+        fixture.run(self.log, registry=schemas_of(self.log, self.client))
+
+    def killed(self, fixture: MemorySinkFixture, number: int) -> bool:
+        """Runs until the effect `number`; returns whether it occurred."""
+        with fixture.faults(kill_at(number)):
+            try:
+                self.run(fixture)
+            except Killed:
+                return True
+        return False
+
+
+def kill_at(number: int) -> Callable[[str, str], None]:
+    """A fault: the process ends before its call `number` that changes the bucket."""
+    left = [number]
+
+    def fault(call: str, key: str) -> None:
+        if call in CHANGES:
+            left[0] -= 1
+            if left[0] == 0:
+                raise Killed
+
+    return fault
+
+
+def contents(fixture: MemorySinkFixture) -> dict[str, bytes]:
+    return {key: stored.body for key, stored in fixture.s3.objects.items() if "/_s3sink/" not in key}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_kill_at_each_effect_leaves_the_same_objects(
+    client: ConfluentRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(schema_resolver, "PAUSE_S", 0.0)
+    kills = Kills(tmp_path, monkeypatch, name, client)
+    undisturbed = kills.fresh("undisturbed")
+    kills.run(undisturbed)
+    expected, number = contents(undisturbed), 1
+    assert expected
+    while kills.killed(fixture := kills.fresh(number), number):
+        kills.run(fixture)
+        assert contents(fixture) == expected, number
+        assert fixture.orphans() == [], number
+        number += 1
+    assert contents(fixture) == expected
+    assert number > 10

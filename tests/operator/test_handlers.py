@@ -1,0 +1,118 @@
+"""What the watches put into the object cache and the work queue, event by event as Kopf gives them."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import time
+from typing import Any
+
+import pytest
+
+from s3sink_operator.handlers import event_handler, index_handler
+from s3sink_operator.object_cache import ObjectCache, SinkKey
+from s3sink_operator.types import Json
+from s3sink_operator.workqueue import WorkQueue
+
+KEY = SinkKey("data", "flights")
+POD: Json = {
+    "metadata": {
+        "name": "flights-s3sink-driver",
+        "namespace": "data",
+        "uid": "1",
+        "resourceVersion": "10",
+        "labels": {"s3sink.io/sink": "flights"},
+        "managedFields": [{"manager": "kubelet"}],
+    },
+    "status": {"phase": "Running"},
+}
+
+
+class Watch:
+    """The handlers of pods, with their cache and their queue."""
+
+    def __init__(self) -> None:
+        self.cache = ObjectCache()
+        self.queue: WorkQueue[SinkKey] = WorkQueue(time.monotonic)
+        self._index = index_handler(self.cache, self.queue, "Pod")
+        self._event = event_handler(self.cache, self.queue, "Pod")
+
+    def lists(self, obj: Json) -> None:
+        asyncio.run(self._call(self._index, body=copy.deepcopy(obj)))
+
+    def reports(self, kind: str | None, obj: Json) -> None:
+        asyncio.run(self._call(self._event, event={"type": kind, "object": copy.deepcopy(obj)}))
+
+    @staticmethod
+    async def _call(handler: Any, **given: Any) -> None:
+        await handler(**given)
+
+    @property
+    def cached(self) -> Json | None:
+        return self.cache.get("Pod", "data", "flights-s3sink-driver")
+
+    def done(self) -> None:
+        """The pass of the sink has run."""
+        asyncio.run(self._done())
+
+    async def _done(self) -> None:
+        self.queue.done(await self.queue.take())
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch()
+
+
+def pod(version: str) -> Json:
+    found = copy.deepcopy(POD)
+    found["metadata"]["resourceVersion"] = version
+    return found
+
+
+def test_the_record_of_field_managers_is_not_cached(watch: Watch) -> None:
+    watch.reports("ADDED", POD)
+    meta = {name: value for name, value in POD["metadata"].items() if name != "managedFields"}
+    assert watch.cached == {"kind": "Pod", "metadata": meta, "status": {"phase": "Running"}}
+
+
+def test_equal_texts_of_two_objects_are_cached_once(watch: Watch) -> None:
+    watch.reports("ADDED", {**POD, "spec": {"nodeName": "".join(["node", "-1"])}})
+    first = watch.cached
+    watch.reports("MODIFIED", {**pod("11"), "spec": {"nodeName": "".join(["node-", "1"])}})
+    second = watch.cached
+    assert first is not None
+    assert second is not None
+    assert first is not second
+    assert first["spec"]["nodeName"] is second["spec"]["nodeName"]
+
+
+def test_a_listed_object_is_queued_once_and_its_event_of_the_list_not_again(watch: Watch) -> None:
+    watch.lists(POD)
+    assert len(watch.queue) == 1
+    watch.done()
+    watch.reports(None, POD)
+    assert len(watch.queue) == 0
+
+
+def test_an_object_that_changed_while_the_watch_was_interrupted_is_queued(watch: Watch) -> None:
+    watch.lists(POD)
+    watch.done()
+    watch.reports(None, pod("11"))
+    assert len(watch.queue) == 1
+
+
+def test_a_deleted_object_is_removed_and_queued(watch: Watch) -> None:
+    watch.lists(POD)
+    watch.done()
+    watch.reports("DELETED", pod("12"))
+    assert watch.cached is None
+    assert len(watch.queue) == 1
+
+
+@pytest.mark.parametrize("levels", [200, 300])
+def test_an_object_that_is_nested_too_deeply_is_cached_and_queued(watch: Watch, levels: int) -> None:
+    watch.reports("ADDED", {**POD, "spec": json.loads('{"a":' * levels + "{}" + "}" * levels)})
+    assert watch.cached is not None
+    assert len(watch.queue) == 1

@@ -1,0 +1,20 @@
+"""What processes of `tests.support.forked` have in memory at their start. Only their parent imports this module.
+
+Besides the imports, botocore's descriptions of S3 are parsed, which would take longer than most of these processes run.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from devtools.s3 import REGION, credentials_secret
+from sink_job.registry import confluent
+from sink_job.s3 import S3Client, S3Settings
+from tests.support import schema_log, sink_fixture
+
+__all__ = ["confluent", "schema_log", "sink_fixture"]
+
+with tempfile.TemporaryDirectory() as folder:
+    keys = credentials_secret(Path(folder))
+    S3Client(S3Settings(bucket="none", region=REGION, endpoint="http://127.0.0.1:9", credentials_dir=keys)).close()

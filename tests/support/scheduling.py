@@ -1,0 +1,35 @@
+"""Which tests stay with one pytest worker: those of a file, and those of all files that share a Spark session."""
+
+from __future__ import annotations
+
+from xdist.scheduler import LoadFileScheduling
+
+SHARED_SPARK = frozenset(
+    f"tests/data/test_{name}.py"
+    for name in (
+        "apicurio_registry",
+        "bad_situations",
+        "binary_values",
+        "deleted_topics",
+        "envelopes",
+        "executor_memory",
+        "growing_activity",
+        "inferred_schema",
+        "java_readers",
+        "kafka_cases",
+        "parquet_java",
+        "protobuf_registry",
+        "python_workers",
+        "reader",
+        "schema_registry",
+    )
+)
+"""The files that use the `spark` fixture. A session and the first read take 15 s of CPU time in each worker."""
+
+
+class FileScheduling(LoadFileScheduling):  # type: ignore[misc]
+    """xdist's scheduling of whole files, with the files of SHARED_SPARK as one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "spark" if file in SHARED_SPARK else file

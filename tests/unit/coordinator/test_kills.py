@@ -1,0 +1,121 @@
+"""A kill before each effect of a run on the store or the group: the next driver leaves the bytes of an undisturbed run,
+for each output and compression.
+
+A kill after an effect is one before the next: the process takes nothing with it. `tests/data/test_crash_points.py` has
+lost replies and a real S3 server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from devtools.simulation.containers import CODECS, SCHEMAS
+from devtools.simulation.executors import without_threads
+from devtools.simulation.simulation import _tiny
+from sink_job.api.spec import load_sink
+from sink_job.ledger.object_schemas import ObjectSchemas
+from sink_job.ledger.schemas import LedgerSchemas
+from sink_job.registry.client import open_schemas
+from tests.support.memory_sink import MemorySinkFixture
+from tests.support.sink_fixture import manifest
+from tests.support.synthetic_log import FileConsumerGroup, SyntheticLog
+
+CASES = [
+    *(("Json", codec) for codec in ("None", "Gzip", "Zstd")),
+    *((output, codec) for output, codecs in CODECS.items() for codec in codecs),
+]
+EFFECTS = ("put", "delete", "create_upload", "upload_part", "complete", "abort")
+
+
+class Killed(BaseException):
+    """The end of a process."""
+
+
+class Values(SyntheticLog):
+    """Values of the schema of `devtools.simulation`. The first two fill no block; the third is larger than a part."""
+
+    def value(self, partition: int, offset: int) -> bytes:
+        pad = Random(offset).randbytes(500 if offset == 2 else 20).hex()
+        return json.dumps({"at": "t", "kind": f"k{offset}", "pad": pad, "tags": ["a"] * (offset % 3)}).encode()
+
+
+LOG = Values(records=4)
+
+
+@pytest.fixture(autouse=True)
+def small_sizes() -> Iterator[None]:
+    with _tiny(), without_threads(Random(1)):
+        yield
+
+
+class Sink:
+    """Drivers of one sink, each with the memory of a new process. Objects have three records, rounds have two."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, output: str, codec: str) -> None:
+        folder.mkdir()
+        self.memory = MemorySinkFixture(folder, patch)
+        chosen: dict[str, Any] = {"output": output, "compression": codec}
+        if output != "Json":
+            schema = {"converter": "JsonSchema", "schema": {"text": SCHEMAS[0]}}
+            chosen |= {**schema, "rowGroup" if output == "Parquet" else "avroBlock": 150}
+        given: dict[str, Any] = {"flush_size": 3, "max_records": 2, "part_size": 400, "spec": {"format": chosen}}
+        self.memory.sink = load_sink(manifest("archive", "http://127.0.0.1:9", **given))
+        self.effects = 0
+
+    def run(self, before: Callable[[int], None] = lambda effect: None) -> None:
+        """Runs a driver until everything is published. `before` is called before each effect."""
+        for schemas in (LedgerSchemas, ObjectSchemas):
+            schemas._caches.clear()
+
+        def fault(call: str, key: str) -> None:
+            if call in EFFECTS:
+                self.effects += 1
+                before(self.effects)
+
+        registry = open_schemas(self.memory.sink.spec.format, None, lambda seconds: False, lambda secrets: None)
+        group = Group(LOG, self.memory.group, lambda: fault("put", "group"))
+        with self.memory.faults(fault):
+            self.memory.run(LOG, registry=registry, admin=group)
+
+    def contents(self) -> dict[str, bytes]:
+        return {key: each.body for key, each in self.memory.s3.objects.items() if "/_s3sink/" not in f"/{key}"}
+
+
+class Group(FileConsumerGroup):
+    """Calls `before` before each commit."""
+
+    def __init__(self, log: SyntheticLog, path: Path, before: Callable[[], None]) -> None:
+        super().__init__(log, path)
+        self._before = before
+
+    def alter_group_offsets(self, *given: object, **named: object) -> None:
+        self._before()
+        super().alter_group_offsets(*given, **named)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("output", "codec"), CASES, ids=[f"{one} {other}" for one, other in CASES])
+def test_a_kill_before_any_effect_leaves_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, codec: str
+) -> None:
+    undisturbed = Sink(tmp_path / "undisturbed", monkeypatch, output, codec)
+    undisturbed.run()
+    assert undisturbed.effects > 20
+    assert len(undisturbed.contents()) == 2
+    for effect in range(1, undisturbed.effects + 1):
+        sink = Sink(tmp_path / str(effect), monkeypatch, output, codec)
+
+        def kill(number: int, effect: int = effect) -> None:
+            if number == effect:
+                raise Killed
+
+        with pytest.raises(Killed):
+            sink.run(kill)
+        sink.run()
+        assert sink.contents() == undisturbed.contents(), effect
+        assert sink.memory.orphans() == []

@@ -1,0 +1,60 @@
+"""The decisions of the schema resolver: the ids to ask for, how long an answer counts, and which schemas are usable."""
+
+from __future__ import annotations
+
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.schema_resolver import (
+    MAX_IDS,
+    UNKNOWN_TTL_S,
+    Provisional,
+    SchemaId,
+    fresh,
+    reason_against,
+    to_ask,
+)
+from sink_job.schemas.model import RegisteredSchema
+
+FLIGHTS = TopicPartition("flights", 0)
+SEVEN = SchemaId("flights", "7")
+
+
+def test_the_ids_of_a_topic_partition_are_asked_for_in_the_order_of_the_report() -> None:
+    assert to_ask({FLIGHTS: ["9", "7"]}, set()) == [SchemaId("flights", "9"), SEVEN]
+
+
+def test_topic_partitions_take_turns() -> None:
+    reported = {FLIGHTS: ["1", "2", "3"], TopicPartition("flights", 1): ["7"], TopicPartition("other", 0): ["7", "8"]}
+    assert [*map("/".join, to_ask(reported, set()))] == [
+        *("flights/1", "flights/7", "other/7"),
+        *("flights/2", "other/8"),
+        "flights/3",
+    ]
+
+
+def test_a_topic_partition_with_many_ids_does_not_delay_another_one() -> None:
+    reported = {FLIGHTS: [*map(str, range(MAX_IDS + 10))], TopicPartition("other", 0): ["7"]}
+    assert SchemaId("other", "7") in to_ask(reported, set())
+
+
+def test_known_ids_and_duplicates_are_not_asked_for() -> None:
+    reported = {FLIGHTS: ["7", "8"], TopicPartition("flights", 1): ["8", "7"]}
+    assert to_ask(reported, {SEVEN}) == [SchemaId("flights", "8")]
+
+
+def test_the_first_ids_are_asked_for_if_there_are_many() -> None:
+    asked = to_ask({FLIGHTS: [*map(str, range(MAX_IDS + 10))]}, {SchemaId("flights", "0")})
+    assert (len(asked), asked[0].id, asked[-1].id) == (MAX_IDS, "1", str(MAX_IDS))
+
+
+def test_the_answer_that_an_id_is_unknown_counts_for_a_time() -> None:
+    states = {SEVEN: Provisional("unknown", at=100.0)}
+    assert fresh(states, 100.0 + UNKNOWN_TTL_S - 1) == states
+    assert fresh(states, 100.0 + UNKNOWN_TTL_S) == {}
+
+
+def test_a_schema_without_a_version_is_usable_unless_versions_are_compared() -> None:
+    schema = RegisteredSchema("7", "AVRO", '"long"', subject="flights-value")
+    assert reason_against(SEVEN, schema, needs_version=False) is None
+    assert reason_against(SEVEN, schema, needs_version=True) == (
+        "the schema with the id 7 is in no version of the subject flights-value"
+    )

@@ -1,0 +1,226 @@
+"""The writer with records that have schemas: objects, source ranges and unresolved schema ids.
+
+The converter is a simple one: a value begins with the id of its schema and a space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sink_job.api.spec import ObjectSettings, SchemaCompatibility
+from sink_job.converters import BatchSource, Converted
+from sink_job.converters.base import SchemaColumn
+from sink_job.ledger.offset_checksum import checksum
+from sink_job.ledger.state import SourceRange
+from sink_job.schemas.model import Schema, SchemaType, schema_id
+from sink_job.writer.object_writer import extend_sources, spans
+from sink_job.writer.partition_writer import MAX_UNRESOLVED
+from sink_job.writer.row_selection import group_by_id, select_rows
+from tests.unit.rotation.settings import shaping
+from tests.unit.writer.one_partition import TP, OnePartition, batches
+
+FIRST, SECOND = (Schema(SchemaType.STRUCT, name="Flight", version=version) for version in (1, 2))
+ONE, TWO = schema_id(FIRST), schema_id(SECOND)
+
+
+@dataclass
+class PrefixConverter:
+    """Knows the schemas `resolved`, and that the registry does not know the ids `unknown`. "-" is no schema."""
+
+    resolved: dict[str, Schema] = field(default_factory=lambda: {"1": FIRST, "2": SECOND})
+    unknown: set[str] = field(default_factory=set)
+    scanned: int = 0
+    """The number of values that were searched for unresolved ids."""
+
+    def convert(self, values: pa.BinaryArray, source: BatchSource) -> Converted:
+        ids = [value.split(b" ", 1)[0].decode() for value in values.to_pylist()]
+        known = list(self.resolved)
+        unknown = [row for row, each in enumerate(ids) if each in self.unknown]
+        missing = [(row, each) for row, each in enumerate(ids) if self._is_unresolved(each)]
+        codes = [known.index(each) if each in known else -1 for each in ids]
+        return Converted(
+            values,
+            rejected=[(row, f"the registry does not know the schema id {ids[row]}") for row in unknown],
+            schemas=SchemaColumn(np.array(codes, np.int32), list(self.resolved.values())),
+            unresolved=[(row, each) for row, each in missing],
+            unknown=unknown,
+        )
+
+    def unresolved(self, values: pa.BinaryArray, source: BatchSource) -> tuple[str, ...]:
+        self.scanned += len(values)
+        ids = dict.fromkeys(value.split(b" ", 1)[0].decode() for value in values.to_pylist())
+        return tuple(each for each in ids if self._is_unresolved(each))
+
+    def _is_unresolved(self, schema: str) -> bool:
+        return schema != "-" and schema not in self.resolved and schema not in self.unknown
+
+
+def settings(compatibility: str = "Separate", flush_size: int = 1000) -> ObjectSettings:
+    sections = shaping(rotation={"flushSize": flush_size}, format={"output": "Bytes", "converter": "Bytes"})
+    return sections.model_copy(update={"schema_compatibility": SchemaCompatibility(compatibility)})
+
+
+def partition(compatibility: str = "Separate", **fields: object) -> OnePartition:
+    fields.setdefault("converter", PrefixConverter())
+    return OnePartition(settings(compatibility), **fields)  # type: ignore[arg-type]
+
+
+def values(ids: Iterable[str]) -> list[bytes]:
+    """A value for each of the ids."""
+    return [f"{each} value {n}".encode() for n, each in enumerate(ids)]
+
+
+def objects(one: OnePartition) -> list[tuple[str | None, int, int, int]]:
+    return [(o.schema, o.first, o.last, o.offsets.count) for o in one.objects]
+
+
+def test_with_separate_two_alternating_schemas_have_one_object_each() -> None:
+    one = partition()
+    one.round(0, values("1212"))
+    one.round(1, values("21"))
+    assert objects(one) == [(ONE, 0, 5, 3), (TWO, 1, 4, 3)]
+
+
+def test_with_none_another_schema_closes_the_object() -> None:
+    one = partition("None")
+    one.round(0, values("1122"))
+    one.round(1, values("21"))
+    assert objects(one) == [(ONE, 0, 1, 2), (TWO, 2, 4, 3), (ONE, 5, 5, 1)]
+
+
+def test_objects_of_one_path_have_different_keys() -> None:
+    one = partition()
+    one.round(0, values("12"), close=True)
+    assert [o.key for o in one.named] == [
+        "topics/log/partition=0/log+0+0000000000.bin",
+        "topics/log/partition=0/log+0+0000000001.bin",
+    ]
+
+
+@pytest.mark.parametrize("compatibility", ["None", "Separate"])
+@given(st.lists(st.text("12-x", max_size=8), max_size=5))
+def test_the_recorded_ranges_path_and_schema_select_the_written_records(compatibility: str, rounds: list[str]) -> None:
+    one = partition(compatibility, converter=PrefixConverter(unknown={"x"}), tolerant=True)
+    for now, ids in enumerate(rounds):
+        one.round(now, values(ids))
+    one.converter = PrefixConverter({"1": FIRST, "2": SECOND, "x": SECOND})  # registered later
+    found: dict[int, list[int]] = {id(o): [] for o in one.objects}
+    for batch in batches(0, values("".join(rounds))):
+        rows = one.pipeline.prepare(batch, 0, TP).rows
+        for o, indices in select_rows(group_by_id(one.objects), rows, 0):
+            found[id(o)] += rows.offsets[indices].tolist()
+    for o in one.objects:
+        assert checksum(np.array(found[id(o)], dtype=np.int64)) == o.offsets
+
+
+# -- unknown schema ids -----------------------------------------------------------------------------------------------
+
+
+def test_source_ranges_leave_out_records_whose_schema_id_the_registry_does_not_know() -> None:
+    one = partition(converter=PrefixConverter(unknown={"x"}), tolerant=True)
+    one.round(0, values("11xx1x"))
+    assert one.seen() == [(SourceRange(0, 2, 0), SourceRange(4, 5, 0))]
+
+
+def test_a_source_range_is_not_extended_over_such_a_record_of_an_earlier_round() -> None:
+    one = partition(converter=PrefixConverter(unknown={"x"}), tolerant=True)
+    for ids in ("11x", "11", "1"):
+        one.round(0, values(ids))
+    assert one.seen() == [(SourceRange(0, 2, 0), SourceRange(3, 6, 0))]
+
+
+def test_a_source_range_extends_over_other_rejected_and_missing_records() -> None:
+    assert extend_sources((SourceRange(0, 2, 0),), 5, 9, 0, [1, 20]) == (SourceRange(0, 9, 0),)
+
+
+@given(st.sets(st.integers(0, 30), min_size=1), st.sets(st.integers(0, 30)))
+def test_spans_contain_all_offsets_and_no_break(offsets: set[int], breaks: set[int]) -> None:
+    offsets -= breaks
+    if not offsets:
+        return
+    found = list(spans(np.array(sorted(offsets), np.int64), sorted(breaks)))
+    covered = [offset for start, end in found for offset in range(start, end)]
+    assert covered == sorted(set(covered))
+    assert offsets <= set(covered)
+    assert not breaks & set(covered)
+    assert all(start in offsets and end - 1 in offsets for start, end in found)
+
+
+# -- unresolved schema ids --------------------------------------------------------------------------------------------
+
+
+def test_the_range_ends_before_the_first_record_whose_schema_is_not_resolved() -> None:
+    one = partition()
+    result = one.round(0, values("1123"))
+    assert (result.state.next, result.error) == (3, None)
+    assert objects(one) == [(ONE, 0, 1, 2), (TWO, 2, 2, 1)]
+
+
+def test_the_rest_of_the_range_is_searched_for_further_unresolved_ids() -> None:
+    result = partition().round(0, values("13141" + "15361"))
+    assert result.unresolved == (("log", "3"), ("log", "4"), ("log", "5"), ("log", "6"))
+
+
+def test_a_task_reports_the_first_of_many_unresolved_ids() -> None:
+    result = partition().round(0, values(f"id{n}" for n in range(MAX_UNRESOLVED + 5)))
+    assert result.unresolved == tuple(("log", f"id{n}") for n in range(MAX_UNRESOLVED))
+
+
+def test_the_search_for_unresolved_ids_ends_at_their_maximum_number() -> None:
+    converter = PrefixConverter()
+    partition(converter=converter).round(0, values(f"id{n}" for n in range(2 * MAX_UNRESOLVED)))
+    assert MAX_UNRESOLVED - 10 < converter.scanned < MAX_UNRESOLVED
+
+
+def test_the_range_continues_after_its_schemas_are_resolved() -> None:
+    one = partition()
+    one.round(0, values("13"))
+    one.converter = PrefixConverter({"1": FIRST, "3": SECOND})
+    result = one.round(1, values("31"))
+    assert result.unresolved == ()
+    assert objects(one) == [(ONE, 0, 2, 2), (TWO, 1, 1, 1)]
+
+
+def test_a_data_error_before_the_first_unresolved_id_stops_the_sink() -> None:
+    result = partition(converter=PrefixConverter(unknown={"x"})).round(0, values("1x3"))
+    assert result.error is not None
+    assert (result.error.offset, result.unresolved) == (1, ())
+
+
+def test_a_data_error_after_the_first_unresolved_id_waits_for_the_next_round() -> None:
+    result = partition(converter=PrefixConverter(unknown={"x"})).round(0, values("13x"))
+    assert (result.error, result.state.next) == (None, 1)
+
+
+def test_objects_stay_open_if_the_range_ends_at_an_unresolved_id() -> None:
+    one = partition()
+    one.round(0, values("13"), close=True)
+    assert [o.schema for o in one.state.open] == [ONE]
+
+
+def test_rejected_records_are_counted_once_if_the_range_ends_early() -> None:
+    result = partition(converter=PrefixConverter(unknown={"x"}), tolerant=True).round(0, values("x3x"))
+    assert result.counts.rejected == 1
+
+
+def test_the_first_record_can_be_unresolved() -> None:
+    result = partition().round(0, values("31"))
+    assert (result.state.next, result.unresolved) == (0, (("log", "3"),))
+
+
+def ids_of(schemas: Sequence[Schema]) -> list[str]:
+    return [schema_id(each) for each in schemas]
+
+
+def test_the_schema_ids_of_prepared_rows_are_those_of_connects_schemas() -> None:
+    (batch,) = batches(0, values("21-"))
+    rows = partition().pipeline.prepare(batch, 0, TP).rows
+    assert rows.schemas is not None
+    assert (rows.schemas.tolist(), rows.schema_ids) == ([1, 0, -1], ids_of([FIRST, SECOND]))
