@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 import urllib3
 
 from devtools.certificates import Certificate
-from devtools.processes import wait_until
+from devtools.processes import ServerFailedError, wait_until
 
 Json = dict[str, Any]
 
@@ -168,13 +168,23 @@ class Kube:
         return dict(seen)
 
     def wait_gone(self, kind: str, name: str, *, uid: str | None = None, seconds: float = 20) -> None:
-        """Returns when there is no such object any more (or, with `uid`, not that one)."""
+        """Returns when there is no such object any more (or, with `uid`, not that one).
+
+        Raises `ServerFailedError` after `seconds`, with the finalizers and conditions that the object still has.
+        """
+        left: Json = {}
 
         def gone() -> bool:
-            found = self.find(kind, name)
-            return found is None or (uid is not None and found["metadata"]["uid"] != uid)
+            left.clear()
+            left.update(self.find(kind, name) or {})
+            return not left or (uid is not None and left["metadata"]["uid"] != uid)
 
-        wait_until(gone, f"{kind} {name} gone", seconds=seconds)
+        try:
+            wait_until(gone, f"{kind} {name} gone", seconds=seconds)
+        except ServerFailedError as error:
+            finalizers = left.get("metadata", {}).get("finalizers", [])
+            conditions = left.get("status", {}).get("conditions", [])
+            raise ServerFailedError(f"{error}; finalizers {finalizers}, conditions {conditions}") from error
 
     def watch(
         self, kind: str, *, resource_version: str, stop: threading.Event | None = None, timeout_s: int = 5

@@ -61,7 +61,7 @@ def sinks(control_plane: Cluster, kube: Kube) -> Iterator[Kube]:
     wait_until(lambda: serves_both(kube), "both versions served", seconds=20)
     yield kube
     kube.delete("CustomResourceDefinition", NAME)
-    kube.wait_gone("CustomResourceDefinition", NAME)
+    kube.wait_gone("CustomResourceDefinition", NAME, seconds=120)
 
 
 def test_a_sink_of_one_version_is_served_in_the_other_with_its_status(sinks: Kube, unique_name: str) -> None:
