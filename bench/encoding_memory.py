@@ -22,7 +22,7 @@ from msgspec import structs
 from sink_job.api.enums import CompressionCodec, OutputFormat
 from sink_job.api.job_sections import FormatSpec
 from sink_job.api.quantities import MI
-from sink_job.engine.container_memory import release_free_memory
+from sink_job.engine.container_memory import keep_freed_memory, release_free_memory
 from sink_job.formats.container_factory import container_encoder
 from sink_job.formats.containers import LengthPrefixed
 from sink_job.schemas import avro
@@ -101,6 +101,7 @@ def rows_of(shape: Shape, size: int, settings: FormatSpec) -> bytes:
 
 
 def measure(case: str, output: str, codec: str) -> dict[str, Any]:
+    keep_freed_memory()  # as in Spark's workers
     shape = SHAPES[case]
     settings = FormatSpec(output=OutputFormat(output), compression=CompressionCodec(codec))
     encoder = container_encoder(settings, schema_of(shape))("key")

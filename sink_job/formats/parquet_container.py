@@ -35,6 +35,9 @@ DICTIONARY_BYTES: Final = 1 << 20
 MAX_DECODED: Final = 1.5
 """The size of the columns at which a row group ends, in multiples of `block_size`. Columns of nulls and of small
 integers are up to eight times as large as their rows."""
+MUCH_LARGER: Final = 1.25
+"""The size of the columns in multiples of that of their rows, above which free memory is released before they are
+written. It costs CPU time: the system clears the pages of memory that it gives out again."""
 WRITE_BATCH: Final = 1024
 """Records between two checks of the sizes of pages."""
 _FOOTER_END: Final = struct.Struct("<I4s")
@@ -70,10 +73,10 @@ class ParquetContainer:
     def block(self, rows: bytes, position: int) -> Block:
         data, metadata = io.BytesIO(), []
         for columns in self._tables(rows):
-            release_free_memory()
+            if sum(map(decoded_size, columns)) > MUCH_LARGER * len(rows):
+                release_free_memory()  # what reading them took, before they are written
             metadata.append(self._row_group(data, pa.concat_tables(columns), position + data.tell()))
             columns.clear()  # they are as large as the rows, or larger
-            release_free_memory()
         return Block(data.getvalue(), _serialized(_joined(metadata)))
 
     def _tables(self, rows: bytes) -> Iterator[list[pa.Table]]:
