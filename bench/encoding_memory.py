@@ -101,7 +101,7 @@ def rows_of(shape: Shape, size: int, settings: FormatSpec) -> bytes:
 
 
 def measure(case: str, output: str, codec: str) -> dict[str, Any]:
-    keep_freed_memory()  # as in Spark's workers
+    keep_freed_memory()  # as in a task
     shape = SHAPES[case]
     settings = FormatSpec(output=OutputFormat(output), compression=CompressionCodec(codec))
     encoder = container_encoder(settings, schema_of(shape))("key")

@@ -31,7 +31,6 @@ from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
 from sink_job.driver.machine import memory_of, owner_of
-from sink_job.engine.container_memory import keep_freed_memory
 from sink_job.engine.kafka_admin import TopicInfo
 from sink_job.engine.types import Columns, ProcessorFactory, Range
 from sink_job.registry.unframed import UnframedSchema, unframed_schema
@@ -188,7 +187,6 @@ def _avro(value: bytes) -> bytes:
 
 
 def main() -> None:
-    keep_freed_memory()  # as in Spark's workers
     given = json.load(sys.stdin)
     sink = load_sink(json.dumps(given["manifest"]))
     memory = memory_of(sink, cores=given["cores"], total=None)

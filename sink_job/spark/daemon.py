@@ -40,12 +40,9 @@ def _is_installed(archive: Path) -> bool:
 
 def preload() -> None:
     """Imports what a task needs, and takes it out of the view of the garbage collector: the workers then leave these
-    pages unchanged. Workers inherit the settings of the allocator."""
+    pages unchanged."""
     for module in _PRELOADED:
         import_module(module)
-    from sink_job.engine.container_memory import keep_freed_memory
-
-    keep_freed_memory()
     gc.collect()
     gc.freeze()
 

@@ -8,7 +8,7 @@ from functools import cache
 
 from sink_job.api import memory_budget
 from sink_job.api.spec import ErrorsSpec, ObjectSettings, OnNullValue, Tolerance
-from sink_job.engine.container_memory import memory_limit, release_free_memory
+from sink_job.engine.container_memory import keep_freed_memory, memory_limit, release_free_memory
 from sink_job.ledger.field_ids import LedgerFieldIds
 from sink_job.ledger.object_schemas import ObjectSchemas
 from sink_job.ledger.schemas import KnownSchemas, LedgerSchemas
@@ -53,6 +53,8 @@ class TaskAttempt:
         self.shaping, pipeline = parsed_shaping(settings)
         self.settings = fit_container(settings, memory_limit(), self.shaping)
         _release_after_shrink(self.settings.budget)
+        if self.shaping.format.output.has_datums:
+            keep_freed_memory()
         self.s3 = connect(settings.s3)
         schemas = LedgerSchemas(self.s3, settings.root, settings.schemas)
         self.pipeline = pipeline.with_table(schemas).with_object_schemas(

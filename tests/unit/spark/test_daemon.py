@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -21,19 +20,6 @@ others = set(os.listdir("/proc/self/task")) - {str(os.getpid())}
 names = {open(f"/proc/self/task/{thread}/comm").read().strip() for thread in others}
 assert "sink_job.writer.task_attempt" in sys.modules
 print(names - {"jemalloc_bg_thd"})
-"""
-
-_PAGE_FAULTS = """
-import resource
-from sink_job.spark.daemon import preload
-preload()
-def faults():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-block = b"x" * (64 << 20)
-del block
-before = faults()
-block = b"x" * (64 << 20)
-print(faults() - before)
 """
 
 
@@ -77,13 +63,6 @@ def test_the_imports_start_no_thread_that_a_fork_would_lose() -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # as Spark sets it
     command = [sys.executable, "-c", _THREADS]
     assert subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout == "set()\n"
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep their own rules")
-def test_a_large_block_takes_the_memory_of_a_freed_one() -> None:
-    command = [sys.executable, "-c", _PAGE_FAULTS]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert int(answer) < (64 << 20) // os.sysconf("SC_PAGE_SIZE") // 10, "the system has cleared its pages again"
 
 
 def test_the_users_daemon_replaces_that_of_the_sink() -> None:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,10 +18,22 @@ from sink_job.api.quantities import GI, MI
 from sink_job.api.spec import ObjectSettings, OnNullValue
 from sink_job.s3 import S3Settings
 from sink_job.writer import task_attempt
-from sink_job.writer.task_attempt import RoundParameters, fit_container
+from sink_job.writer.task_attempt import RoundParameters, TaskAttempt, fit_container
 
 PART = 25 * MI
 SHAPING = ObjectSettings(s3=KeySettings(part_size=PART))
+_PAGE_FAULTS = """
+import resource
+from sink_job.engine.container_memory import keep_freed_memory
+keep_freed_memory()
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+block = b"x" * (64 << 20)
+del block
+before = faults()
+block = b"x" * (64 << 20)
+print(faults() - before)
+"""
 
 
 def parameters(memory: int, slots: int | None = 2) -> RoundParameters:
@@ -66,3 +84,23 @@ def test_a_process_releases_memory_when_its_budget_decreases(monkeypatch: pytest
     for budget in (100, 100, 200, 50, 50):
         task_attempt._release_after_shrink(budget)
     assert released == [1]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep their own rules")
+def test_a_large_block_takes_the_memory_of_a_freed_one() -> None:
+    command = [sys.executable, "-c", _PAGE_FAULTS]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert int(answer) < (64 << 20) // os.sysconf("SC_PAGE_SIZE") // 10, "the system has cleared its pages again"
+
+
+@pytest.mark.parametrize(
+    ("format_", "keeps"), [({}, False), ({"output": "Parquet", "converter": "Avro"}, True)], ids=["Json", "Parquet"]
+)
+def test_a_task_keeps_freed_memory_only_for_row_groups_and_blocks(
+    monkeypatch: pytest.MonkeyPatch, format_: dict[str, str], keeps: bool
+) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(task_attempt, "keep_freed_memory", lambda: calls.append(1))
+    shaping = ObjectSettings.model_validate({"format": format_}).model_dump_json()
+    TaskAttempt(replace(parameters(4 * GI), shaping_json=shaping))
+    assert bool(calls) is keeps
