@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.converters import datum_columns
@@ -25,7 +26,7 @@ from sink_job.schemas.avro_encoding import MAX_REPEATED, is_uuid, value_encoder,
 from sink_job.schemas.avro_output import enum_symbols, is_text_map, is_union
 from sink_job.schemas.datum_settings import DatumSettings
 from sink_job.schemas.errors import VALUE_ERRORS
-from sink_job.schemas.json_reading import Read, default_value, parse_number
+from sink_job.schemas.json_reading import MAX_FIELDS, Read, default_value, parse_number
 from sink_job.schemas.json_schema import ONE_OF
 from sink_job.schemas.model import Schema, SchemaType, free_references
 from sink_job.schemas.scopes import child
@@ -54,10 +55,12 @@ class JsonDatumColumns:
     ) -> None:
         """`reads_any`: see `JsonDatums`. Raises NotByColumn, and InvalidSchema if the output cannot express the
         schema."""
-        column = _Compiler(settings, reader_of, reads_any).required(schema)
+        compiler = _Compiler(settings, reader_of, reads_any)
+        column = compiler.required(schema)
         if column.type is Any or schema.optional or schema.default is not None:
             raise NotByColumn("the values are read one by one")
         self._encode = column.encode
+        self._max_fields = compiler.max_fields
         self._decode = msgspec.json.Decoder(column.type, float_hook=parse_number).decode_lines
 
     def encode(self, texts: pa.BinaryArray) -> pa.BinaryArray:
@@ -65,6 +68,8 @@ class JsonDatumColumns:
         lines = arrow_columns.content(arrow_columns.joined(texts, after=b"\n"))
         if np.count_nonzero(lines == ord("\n")) != len(texts):
             raise UnusualValues("a text has a line break")
+        if self._can_be_sparse(lines):
+            raise UnusualValues("the structs can have more fields than the memory is for")
         try:
             values = self._decode(lines.data)
             if len(values) != len(texts):
@@ -75,9 +80,18 @@ class JsonDatumColumns:
         except _ERRORS as error:
             raise UnusualValues(str(error)) from None
 
+    def _can_be_sparse(self, lines: npt.NDArray[np.uint8]) -> bool:
+        """Whether the structs of the texts can have more than MAX_FIELDS fields, with those that are missing."""
+        most = len(lines) // 2  # an object has two bytes or more
+        return self._max_fields * most > MAX_FIELDS and bool(
+            self._max_fields * np.count_nonzero(lines == ord("{")) > MAX_FIELDS
+        )
+
 
 class _Compiler:
     def __init__(self, settings: DatumSettings, reader_of: ReaderOf, reads_any: Callable[[Schema], bool]) -> None:
+        self.max_fields = 1
+        """The number of fields of the struct that has the most."""
         self._settings = settings
         self._reader_of = reader_of
         self._reads_any = reads_any
@@ -122,6 +136,7 @@ class _Compiler:
 
     def _struct(self, schema: Schema) -> _Column:
         fields = [self.column(field.schema) for field in schema.fields]
+        self.max_fields = max(self.max_fields, len(fields))
         attributes = [f"f{number}" for number in range(len(fields))]
         is_recursive = any((schema.name or "") in free_references(field.schema) for field in schema.fields)
         if is_recursive or not all(_is_plain(field.name) for field in schema.fields):

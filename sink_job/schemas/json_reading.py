@@ -36,6 +36,10 @@ def parse_number(text: str) -> Decimal:
         raise ValueError("the exponent of a number is out of range") from None
 
 
+MAX_FIELDS: Final = 8 << 20
+"""The maximum number of fields of all structs in a value. A struct of two bytes can lack thousands of fields, and each
+one takes memory."""
+
 decode_json: Final = msgspec.json.Decoder(float_hook=parse_number).decode
 """Parses a JSON text. A number with a fraction or an exponent is a Decimal, so that decimals are exact."""
 
@@ -50,7 +54,7 @@ def value_reader(schema: Schema) -> Read:
 
     It raises InvalidValue if the JSON value does not conform to the schema, and RecursionError.
     """
-    return JsonReader().read(schema, {})
+    return JsonReader().whole(schema)
 
 
 def _null(schema: Schema) -> Callable[[], object]:
@@ -69,6 +73,20 @@ def _missing(schema: Schema) -> object:
 
 class JsonReader:
     """Compiles schemas to functions that read values in JSON. `scope` has those of the enclosing structs."""
+
+    def __init__(self) -> None:
+        self.fields = 0
+        """The number of fields so far in the value that is being read, with those that are missing."""
+
+    def whole(self, schema: Schema) -> Read:
+        """The function for a value that is not part of another one."""
+        read = self.read(schema, {})
+
+        def of_value(value: object) -> object:
+            self.fields = 0
+            return read(value)
+
+        return of_value
 
     def read(self, schema: Schema, scope: Scope[object]) -> Read:
         of_value = self.of_value(schema, scope)
@@ -92,7 +110,18 @@ class JsonReader:
     def struct(self, schema: Schema, scope: Scope[object]) -> Read:
         function = Later[object]()
         inner = {**scope, schema.name or "": function}
-        return function.is_now(_object([(field.name, self.read(field.schema, inner)) for field in schema.fields]))
+        read, count = (
+            _object([(field.name, self.read(field.schema, inner)) for field in schema.fields]),
+            len(schema.fields),
+        )
+
+        def counted(value: object) -> object:
+            self.fields += count
+            if self.fields > MAX_FIELDS:
+                raise InvalidValue(f"its structs have more than {MAX_FIELDS:,} fields, with those that are missing")
+            return read(value)
+
+        return function.is_now(counted)
 
     def map(self, schema: Schema, scope: Scope[object]) -> Read:
         keys, values = child(schema.keys), child(schema.values)

@@ -46,7 +46,7 @@ def text_reader(schema: Schema) -> Callable[[bytes], object]:
 
 def json_schema_reader(schema: Schema) -> Read:
     """A function that reads the result of `decode_json` as a value under `schema`. It raises as `text_reader`."""
-    return JsonSchemaReader().read(schema, {})
+    return JsonSchemaReader().whole(schema)
 
 
 class JsonSchemaReader(JsonReader):
@@ -68,8 +68,23 @@ class JsonSchemaReader(JsonReader):
     def _union(self, schema: Schema, scope: Scope[object]) -> Read:
         """A value is one of the first member that it conforms to. Of several objects the one with the most of the
         value's properties comes first."""
-        members = [(field.name, field.schema, self.of_value(field.schema, scope)) for field in schema.fields]
+        members = [
+            (field.name, field.schema, self._attempt(self.of_value(field.schema, scope))) for field in schema.fields
+        ]
         return lambda value: _member(members, value)
+
+    def _attempt(self, read: Read) -> Read:
+        """The same function. The fields of a value that does not conform are not counted."""
+
+        def of_value(value: object) -> object:
+            before = self.fields
+            try:
+                return read(value)
+            except InvalidValue:
+                self.fields = before
+                raise
+
+        return of_value
 
     def map(self, schema: Schema, scope: Scope[object]) -> Read:
         if child(schema.keys).type is SchemaType.STRING:

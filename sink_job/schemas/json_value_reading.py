@@ -36,7 +36,7 @@ class TextReading:
         self._is_plain = is_plain
         self._unknown = unknown
         self._reader = _Reader(is_lenient=unknown is not UnknownFields.FAIL, is_plain=is_plain)
-        self._read = self._reader.read(schema, {})
+        self._read = self._reader.whole(schema)
 
     def read(self, text: bytes) -> object:
         """The value. Raises InvalidValue if the text does not conform to the schema, and RecursionError."""
@@ -53,7 +53,7 @@ class TextReading:
         and also for an unknown property, which `read` has to handle."""
         if schema.name == COLUMN_NAME:
             return _no_property
-        return _Reader(is_lenient=False, is_plain=self._is_plain).read(schema, {})
+        return _Reader(is_lenient=False, is_plain=self._is_plain).whole(schema)
 
     def reads_any(self, schema: Schema) -> bool:
         """Whether values of this type have another form in JSON than the type alone says."""
@@ -87,6 +87,7 @@ def _no_property(value: object) -> None:
 
 class _Reader(JsonSchemaReader):
     def __init__(self, *, is_lenient: bool, is_plain: bool) -> None:
+        super().__init__()
         self._is_lenient = is_lenient
         self._is_plain = is_plain
         self.has_unknown = False
@@ -113,9 +114,11 @@ class _Reader(JsonSchemaReader):
         lenient = self._union(schema, scope)
 
         def read(value: object) -> object:
+            before = self.fields
             try:
                 return strict(value)
             except InvalidValue:
+                self.fields = before
                 return lenient(value)
 
         return read

@@ -17,12 +17,13 @@ from msgspec import structs
 
 from devtools.fuzz.mutation import mutated_bytes
 from sink_job.api.enums import OutputFormat
-from sink_job.converters import json_datums
+from sink_job.converters import json_datum_columns, json_datums
 from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.framing import Framing, Layout
 from sink_job.converters.json_datums import JsonDatums
 from sink_job.converters.json_schema import JsonSchemaConverter
 from sink_job.converters.registered import SchemaSettings
+from sink_job.schemas import json_reading
 from sink_job.schemas.avro import ENUM
 from sink_job.schemas.datum_settings import DatumSettings
 from sink_job.schemas.errors import InvalidSchema
@@ -241,3 +242,41 @@ def test_a_large_text_is_written_between_small_ones(size: int) -> None:
     found = convert([*[VALID[1]] * 8, large, VALID[1], large])
     assert found.rejected == []
     assert [len(value.as_py()) > size for value in found.values] == [*[False] * 8, True, False, True]
+
+
+OPTIONAL = Schema(SchemaType.INT64, optional=True)
+
+
+def wide(fields: int) -> Schema:
+    """A struct with a list of structs with this number of optional fields."""
+    item = Schema(SchemaType.STRUCT, name="item", fields=tuple(Field(f"f{n}", OPTIONAL) for n in range(fields)))
+    return Schema(SchemaType.STRUCT, name="row", fields=(Field("items", Schema(SchemaType.ARRAY, values=item)),))
+
+
+def items(count: int) -> bytes:
+    return b'{"items":[' + b",".join([b"{}"] * count) + b"]}"
+
+
+@pytest.fixture
+def max_fields(monkeypatch: pytest.MonkeyPatch) -> int:
+    for module in (json_reading, json_datum_columns):
+        monkeypatch.setattr(module, "MAX_FIELDS", 1_001)
+    return 1_001
+
+
+@pytest.mark.parametrize("rows", [1, ROWS], ids=["few rows", "rows by column"])
+def test_a_small_text_with_more_fields_than_the_memory_is_for_is_rejected(max_fields: int, rows: int) -> None:
+    found = JsonDatums(wide(100), SETTINGS[1], text_reader, json_schema_reader)
+    texts = pa.array([items(10), items(11)] * rows, pa.binary())
+    assert len(texts) < json_datums.MIN_ROWS or found.of_valid(texts) is None
+    _, rejected = found.of_texts(texts, np.zeros(len(texts), np.bool_))
+    reason = "items: its structs have more than 1,001 fields, with those that are missing"
+    assert [row for row, _ in rejected] == list(range(1, len(texts), 2))
+    assert all(reason in text for _, text in rejected)
+
+
+def test_texts_that_have_too_many_fields_only_together_are_read(max_fields: int) -> None:
+    found = JsonDatums(wide(100), SETTINGS[1], text_reader, json_schema_reader)
+    data, rejected = found.of_texts(pa.array([items(10)] * ROWS, pa.binary()), np.zeros(ROWS, np.bool_))
+    assert rejected == []
+    assert len(set(data.to_pylist())) == 1
