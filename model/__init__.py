@@ -15,4 +15,5 @@ between any two effects.
     generations     what a reset starts, and the proof of each generation
     invariants      what every state must satisfy
     protocol        all steps together
+    exploration     searches a case; steps and invariants are computed once for the parts they depend on
 """

@@ -16,7 +16,7 @@ def happen(case: Case, model: ModelState) -> Steps:
     for late in model.late:
         left = tuple(other for other in model.late if other != late)
         yield Step(f"late: {late.what} {late.name} {late.content}", _arrives(case, model._replace(late=left), late))
-    for fault in set(model.faults):
+    for fault in dict.fromkeys(model.faults):
         yield from _HAPPEN.get(fault, _nothing)(case, model)
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from model import commands, faults, ledger, publishing, rounds, snapshots, starting
-from model.initial_states import begin
-from model.invariants import broken
-from model.model_state import COMMANDS, NAMES, Case, Driver, ModelState
-from model.search import Outcome, Search, Step
+from model.model_state import COMMANDS, Case, Driver, ModelState
+from model.search import Step
 
 PROGRAM: dict[str, Callable[[Case, ModelState, Driver], Iterator[Step[ModelState]]]] = {
     "off": starting.begin,
@@ -49,18 +47,31 @@ PROGRAM: dict[str, Callable[[Case, ModelState, Driver], Iterator[Step[ModelState
 In any other position it has ended: fenced, conflict, rejected, reported.
 """
 
-LIMIT = 400_000
+SEES_COMMANDS = ("off", "requested")
+"""The positions in which the next step of a driver depends on the commands too. In the others it depends only on the
+driver itself and on everything that is not a driver."""
 
 
 def steps(case: Case, model: ModelState) -> Iterator[Step[ModelState]]:
+    """Every step that can follow."""
     rests = case.alone and commands.at_work(model)
     for d in model.drivers:
-        program = PROGRAM.get(d.at)
-        if program and (d.name in COMMANDS or not rests):
-            yield from program(case, model, d)
+        if d.name in COMMANDS or not rests:
+            yield from driver_steps(case, model, d)
     if case.alone:
         yield from commands.kill(model)
     yield from faults.happen(case, model)
+
+
+def driver_steps(case: Case, model: ModelState, d: Driver) -> Iterator[Step[ModelState]]:
+    program = PROGRAM.get(d.at)
+    if program:
+        yield from program(case, model, d)
+
+
+def faults_see_drivers(case: Case) -> bool:
+    """Whether a fault of this case depends on the positions of the drivers."""
+    return "record lost" in case.faults
 
 
 def ended(case: Case, model: ModelState) -> bool:
@@ -78,24 +89,3 @@ def ended(case: Case, model: ModelState) -> bool:
         ):
             return True
     return False
-
-
-def explore(case: Case, *, only: str | None = None, limit: int = LIMIT) -> Outcome:
-    """Searches all states of a case for a broken invariant, or for the invariant `only`.
-
-    The last driver must be able to finish alone, whatever happened to the others. If any driver can be the last to
-    claim, some driver must be able to finish.
-    """
-    return Search[ModelState](
-        steps=lambda model: steps(case, model),
-        broken=lambda model: next((b for b in broken(case, model) if only in (None, b[0])), None),
-        ended=lambda model: only not in (None, "no progress") or ended(case, model),
-        relied_on=lambda label: (
-            case.claiming
-            or case.drivers > 2
-            or label.startswith(NAMES[case.drivers - 1])
-            or " is requested " in label
-            or " is killed" in label
-        ),
-        limit=limit,
-    ).run(begin(case))

@@ -6,8 +6,8 @@ A crashed driver takes no further step; each case is searched until every reacha
 import pytest
 
 from model.cases import LARGE, QUICK
+from model.exploration import explore
 from model.model_state import Case
-from model.protocol import explore
 
 
 @pytest.mark.parametrize("case", QUICK.values(), ids=QUICK.keys())

@@ -6,8 +6,8 @@ from functools import cache
 import pytest
 
 from model.cases import OMISSIONS, REDUNDANT, Omission
+from model.exploration import explore
 from model.model_state import Case
-from model.protocol import explore
 from model.protocol_rules import PROTOCOL_RULES
 from model.search import Outcome
 
