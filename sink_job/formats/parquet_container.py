@@ -72,24 +72,24 @@ class ParquetContainer:
 
     def block(self, rows: bytes, position: int) -> Block:
         data, metadata = io.BytesIO(), []
-        for columns in self._tables(rows):
-            if sum(map(decoded_size, columns)) > MUCH_LARGER * len(rows):
+        for columns, size in self._tables(rows):
+            if size > MUCH_LARGER * len(rows):
                 release_free_memory()  # what reading them took, before they are written
             metadata.append(self._row_group(data, pa.concat_tables(columns), position + data.tell()))
             columns.clear()  # they are as large as the rows, or larger
         return Block(data.getvalue(), _serialized(_joined(metadata)))
 
-    def _tables(self, rows: bytes) -> Iterator[list[pa.Table]]:
-        """The columns of each row group: one, unless they are much larger than the rows."""
+    def _tables(self, rows: bytes) -> Iterator[tuple[list[pa.Table], int]]:
+        """The columns of each row group and their size in bytes: one, unless they are much larger than the rows."""
         tables, size = [], 0
         for batch in datums(rows):
             tables.append(self._reader.table(batch))
             size += decoded_size(tables[-1])
             if size >= MAX_DECODED * self.block_size:
-                yield tables
+                yield tables, size
                 tables, size = [], 0
         if tables:
-            yield tables
+            yield tables, size
 
     def _row_group(self, data: io.BytesIO, table: pa.Table, position: int) -> pq.FileMetaData:
         """Appends a row group at `position` in the object to `data`. Returns its metadata."""

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Final
 
 from sink_job.api.errors import ConfigurationError
-from sink_job.registry import errors
 from sink_job.registry.apicurio_client import (
     ApicurioClient,
     Artifact,
@@ -21,7 +20,6 @@ from sink_job.registry.apicurio_client import (
     SchemaKey,
     apicurio_clients,
 )
-from sink_job.registry.connection import Endpoints
 from sink_job.registry.failures import SCHEMA_NOT_FOUND
 from sink_job.registry.references import (
     MAX_REFERENCES,
@@ -31,7 +29,7 @@ from sink_job.registry.references import (
     collect,
     too_many_references,
 )
-from sink_job.registry.requests import Requests
+from sink_job.registry.rest_registry import RestRegistry
 from sink_job.registry.settings import RegistrySettings
 from sink_job.registry.subjects import record_name
 from sink_job.schemas.model import RegisteredSchema, SchemaReference
@@ -41,7 +39,7 @@ _MAX_ID: Final = 2**63 - 1
 _ABSENT: Final = (SCHEMA_NOT_FOUND,)
 
 
-class ApicurioRegistry:
+class ApicurioRegistry(RestRegistry[ApicurioClient]):
     """A `SchemaRegistry`. `wait` pauses for a number of seconds and returns True if the driver has to stop. `hide` gets
     the secrets to redact in all output, each time when they were read."""
 
@@ -49,26 +47,7 @@ class ApicurioRegistry:
         self, settings: RegistrySettings, wait: Callable[[float], bool], hide: Callable[[Iterable[str]], None]
     ) -> None:
         """Sends no request."""
-        self.settings = settings
-        self._endpoints = Endpoints(settings, apicurio_clients, hide)
-        self._requests = Requests(
-            self._endpoints,
-            partial(errors.failure_of, has_credentials=settings.credentials_dir is not None),
-            settings.retry,
-            wait,
-        )
-
-    def __repr__(self) -> str:
-        return f"ApicurioRegistry({self.url})"
-
-    @property
-    def url(self) -> str:
-        """The URLs of the registry."""
-        return self.settings.url
-
-    def close(self) -> None:
-        """Closes the connections."""
-        self._endpoints.close()
+        super().__init__(settings, apicurio_clients, wait, hide)
 
     def fetch(self, topic: str, schema_id: str, *, is_key: bool = False) -> RegisteredSchema | None:
         """As `SchemaRegistry.fetch`. A content id that is in no version of an artifact is unknown."""

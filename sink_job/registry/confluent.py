@@ -18,10 +18,9 @@ from sink_job.converters.base import UnknownSchema
 from sink_job.registry import errors
 from sink_job.registry.answers import is_text
 from sink_job.registry.confluent_client import confluent_clients
-from sink_job.registry.connection import Endpoints
 from sink_job.registry.failures import SCHEMA_NOT_FOUND, SUBJECT_NOT_FOUND, VERSION_NOT_FOUND
 from sink_job.registry.references import InvalidReferences, Reference, Referenced, collect
-from sink_job.registry.requests import Requests
+from sink_job.registry.rest_registry import RestRegistry
 from sink_job.registry.settings import RegistrySettings
 from sink_job.registry.subjects import subject_of, unqualified
 from sink_job.schemas.model import RegisteredSchema, SchemaReference
@@ -33,7 +32,7 @@ _UNKNOWN: Final = (SCHEMA_NOT_FOUND,)
 _UNREGISTERED: Final = (SUBJECT_NOT_FOUND, VERSION_NOT_FOUND, SCHEMA_NOT_FOUND)
 
 
-class ConfluentRegistry:
+class ConfluentRegistry(RestRegistry[SchemaRegistryClient]):
     """A `SchemaRegistry`. `wait` pauses for a number of seconds and returns True if the driver has to stop. `hide` gets
     the secrets to redact in all output, each time when they were read."""
 
@@ -41,26 +40,7 @@ class ConfluentRegistry:
         self, settings: RegistrySettings, wait: Callable[[float], bool], hide: Callable[[Iterable[str]], None]
     ) -> None:
         """Sends no request."""
-        self.settings = settings
-        self._endpoints = Endpoints(settings, confluent_clients, hide)
-        self._requests = Requests(
-            self._endpoints,
-            partial(errors.failure_of, has_credentials=settings.credentials_dir is not None),
-            settings.retry,
-            wait,
-        )
-
-    def __repr__(self) -> str:
-        return f"ConfluentRegistry({self.url})"
-
-    @property
-    def url(self) -> str:
-        """The URLs of the registry."""
-        return self.settings.url
-
-    def close(self) -> None:
-        """Closes the connections."""
-        self._endpoints.close()
+        super().__init__(settings, confluent_clients, wait, hide)
 
     def fetch(self, topic: str, schema_id: str, *, is_key: bool = False) -> RegisteredSchema | None:
         """As `SchemaRegistry.fetch`. A number outside of Confluent's range is unknown without a request."""

@@ -110,13 +110,10 @@ class JsonReader:
     def struct(self, schema: Schema, scope: Scope[object]) -> Read:
         function = Later[object]()
         inner = {**scope, schema.name or "": function}
-        read, count = (
-            _object([(field.name, self.read(field.schema, inner)) for field in schema.fields]),
-            len(schema.fields),
-        )
+        read = _object([(field.name, self.read(field.schema, inner)) for field in schema.fields])
 
         def counted(value: object) -> object:
-            self.fields += count
+            self.fields += len(schema.fields)
             if self.fields > MAX_FIELDS:
                 raise InvalidValue(f"its structs have more than {MAX_FIELDS:,} fields, with those that are missing")
             return read(value)

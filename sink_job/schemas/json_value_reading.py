@@ -109,16 +109,14 @@ class _Reader(JsonSchemaReader):
     def _lenient_union(self, schema: Schema, scope: Scope[object]) -> Read:
         """A member that the value conforms to without unknown properties comes first, as if they were errors."""
         self._is_lenient = False
-        strict = self._union(schema, scope)
+        strict = self._attempt(self._union(schema, scope))
         self._is_lenient = True
         lenient = self._union(schema, scope)
 
         def read(value: object) -> object:
-            before = self.fields
             try:
                 return strict(value)
             except InvalidValue:
-                self.fields = before
                 return lenient(value)
 
         return read
