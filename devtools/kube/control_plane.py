@@ -9,9 +9,11 @@ accounts with tokens that the server signs. Who has a cluster of their own sets 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import secrets
 import tempfile
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -43,6 +45,8 @@ CONTROLLERS = (
 LOOPBACK = "127.0.0.1"
 SERVICES = "10.96.0.0/24"
 _START_SECONDS = 60
+_CRD = "CustomResourceDefinition"
+_CRD_RETRY_SECONDS = 3.0
 
 
 class Cluster(ABC):
@@ -97,7 +101,31 @@ class Cluster(ABC):
             conditions = crd.get("status", {}).get("conditions") or []
             return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
-        kube.wait("CustomResourceDefinition", name, is_established)
+        kube.wait(_CRD, name, is_established)
+
+    def wait_crd_gone(self, name: str, *, seconds: float = 60) -> None:
+        """Returns when a deleted CustomResourceDefinition is gone.
+
+        The API server (1.34) deletes its objects first. If it cannot list them at once and meets a conflict when it
+        retries, it tries again only after 5 minutes, or after a change: `crd_finalizer.go` of its sources drops the
+        retry. So this changes an annotation until the definition is gone.
+
+        Raises `ServerFailedError` after `seconds`.
+        """
+        kube = self.client()
+        end = time.monotonic() + seconds
+        for attempt in itertools.count(1):
+            try:
+                kube.patch(_CRD, name, {"metadata": {"annotations": {"tests.s3sink.io/attempt": str(attempt)}}})
+                kube.wait_gone(_CRD, name, seconds=_CRD_RETRY_SECONDS)
+                return
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+                return
+            except ServerFailedError:
+                if time.monotonic() > end:
+                    raise
 
 
 class ControlPlane(Cluster):

@@ -92,9 +92,14 @@ class Prometheus(Process):
         """The values of a label in series that match, as Grafana's `label_values` gives them."""
         return list(self._get(f"label/{label}/values", {"match[]": selector}))
 
-    def alerts(self) -> dict[str, str]:
-        """The state (pending or firing) of each active alert by its name."""
-        return {each["labels"]["alertname"]: each["state"] for each in self._get("alerts", {})["alerts"]}
+    def alerts(self, namespace: str) -> dict[str, str]:
+        """The state (pending or firing) of each active alert of a namespace by its name."""
+        active = self._get("alerts", {})["alerts"]
+        return {
+            each["labels"]["alertname"]: each["state"]
+            for each in active
+            if each["labels"].get("namespace") == namespace
+        }
 
     def down(self) -> list[str]:
         """What is wrong with the targets: one line for each that is not up."""

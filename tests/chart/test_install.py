@@ -21,8 +21,6 @@ from tools.chart import CHART, ROOT
 
 pytestmark = pytest.mark.cluster
 CRD_NAME = "s3sinks.s3sink.io"
-# The API server looks every 5 s whether all instances are gone, and pauses longer after each failed attempt.
-CRD_REMOVAL_SECONDS = 120
 OFF = ["--set", "crd.install=false"]
 
 
@@ -102,7 +100,7 @@ def without_crd(control_plane: Cluster) -> Iterator[None]:
     def remove() -> None:
         if kube.find("CustomResourceDefinition", CRD_NAME):
             kube.delete("CustomResourceDefinition", CRD_NAME)
-            kube.wait_gone("CustomResourceDefinition", CRD_NAME, seconds=CRD_REMOVAL_SECONDS)
+            control_plane.wait_crd_gone(CRD_NAME)
 
     remove()
     yield
@@ -134,10 +132,10 @@ def test_an_upgrade_brings_the_crd_of_the_new_chart(release: Release) -> None:
 
 
 @pytest.mark.usefixtures("without_crd")
-def test_a_crd_that_is_not_kept_goes_with_the_release(release: Release) -> None:
+def test_a_crd_that_is_not_kept_goes_with_the_release(release: Release, control_plane: Cluster) -> None:
     assert "deletes every S3Sink of the cluster" in release.install("--set", "crd.keep=false")
     release.uninstall()
-    release.kube.wait_gone("CustomResourceDefinition", CRD_NAME, seconds=CRD_REMOVAL_SECONDS)
+    control_plane.wait_crd_gone(CRD_NAME)
 
 
 def test_the_role_of_drivers_stays_after_the_release_and_is_adopted_by_the_next(release: Release) -> None:

@@ -156,13 +156,17 @@ def test_a_browser_draws_every_panel_of_the_dashboard(monitored: Monitored) -> N
 
 
 def test_a_sink_whose_driver_is_killed_raises_an_alert_from_its_status_alone(monitored: Monitored) -> None:
+    server, namespace = monitored.prometheus, monitored.namespace
+    ready = f's3sink_status_condition{{condition="Ready", status="True", namespace="{namespace}", sink="{SINK}"}}'
+
+    def is_active() -> bool:
+        return "S3SinkNotReady" in server.alerts(namespace)
+
+    wait_until(lambda: server.value(ready) == 1 and not is_active(), "no alert", seconds=60, unless=server.failed)
     monitored.sink.harness.at_start(DRIVER, monitored.sink.harness.oom_kill)
     monitored.sink.harness.oom_kill(DRIVER)
-    server = monitored.prometheus
-    wait_until(lambda: "S3SinkNotReady" in server.alerts(), "an alert", seconds=60, unless=server.failed)
-    condition = 's3sink_status_condition{condition="Ready", status="True"}'
-    (sample,) = server.query(f'{condition} and on (namespace) s3sink_status_phase{{namespace="{monitored.namespace}"}}')
-    assert (sample["metric"]["sink"], sample["value"][1]) == (SINK, "0")
+    wait_until(is_active, "an alert", seconds=60, unless=server.failed)
+    assert server.value(ready) == 0
 
 
 def test_promtool_finds_nothing_wrong_in_the_metrics_of_a_real_operator_and_of_a_driver(
