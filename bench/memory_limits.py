@@ -25,7 +25,7 @@ from bench.data import PATHS, Case, values
 from bench.measure import Bench, Result
 from bench.resource_sampler import Sampler, spent
 from devtools.s3 import credentials_environment
-from sink_job.api.spec import load_sink
+from sink_job.api.parser import load_sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator

@@ -21,7 +21,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from sink_job.api.spec import Sink, load_sink
+from sink_job.api.parser import load_sink
+from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator

@@ -9,7 +9,8 @@ from typing import Any
 
 from devtools.simulation import containers
 from devtools.simulation.client import CALL_FAULTS
-from sink_job.api.spec import Sink, parse_sink
+from sink_job.api.parser import parse_sink
+from sink_job.api.spec import Sink
 
 EVENTS = {
     "kill": 6,

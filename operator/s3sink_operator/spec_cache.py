@@ -12,7 +12,8 @@ from s3sink_operator.nesting import too_deep
 from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
 from s3sink_operator.types import Json, ParsedReset, ParsedSpec, annotation, uid_of
 from sink_job.api.errors import InvalidSpec
-from sink_job.api.spec import GROUP, KIND, VERSION, Sink, parse_sink
+from sink_job.api.parser import parse_sink
+from sink_job.api.spec import GROUP, KIND, VERSION, Sink
 
 
 @dataclass(frozen=True, kw_only=True)

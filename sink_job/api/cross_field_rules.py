@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from sink_job.api.compressions import check_compression
+from sink_job.api.compressions import COMPRESSIONS
 from sink_job.api.enums import (
     ConverterType,
     DecimalFormat,
@@ -30,7 +30,7 @@ from sink_job.api.record_fields import check_record_fields
 from sink_job.api.registry_section import check_registry
 from sink_job.api.reserved_properties import kafka_property_error, kafka_secret_error, spark_property_error
 from sink_job.api.s3_limits import MAX_PARTS
-from sink_job.api.schema_section import check_schema
+from sink_job.api.schema_rules import check_schema
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Spec
@@ -179,6 +179,14 @@ def _schema_compatibility(spec: Spec) -> Iterator[FieldError]:
 
 
 _WITH_FORMS: Final = (ConverterType.AVRO, ConverterType.PROTOBUF, ConverterType.JSON_ENVELOPE)
+
+
+def _compression(spec: Spec) -> Iterator[FieldError]:
+    """Rejects a codec that the output does not have."""
+    output, codec = spec.format.output, spec.format.compression
+    if codec not in COMPRESSIONS[output]:
+        message = f"{codec} cannot be used with the output {output}: it has {', '.join(COMPRESSIONS[output])}"
+        yield FieldError(("spec", "format", "compression"), message, (("spec", "format", "output"),))
 
 
 def _forms_of_values(spec: Spec) -> Iterator[FieldError]:
@@ -346,7 +354,7 @@ _RULES: Final[tuple[Callable[[Spec], Iterator[FieldError]], ...]] = (
     check_json_values,
     _forms_of_values,
     _schemas_of_objects,
-    check_compression,
+    _compression,
     check_envelope,
     _forms_of_data,
     _rotation,

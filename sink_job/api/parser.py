@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -19,9 +19,7 @@ from sink_job.api import cross_field_rules, unsupported, yaml_loader
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.field_errors import FieldError, Path, field_at, of_pydantic, section_of, shown
 from sink_job.api.quantities import MANIFEST
-
-if TYPE_CHECKING:
-    from sink_job.api.spec import Sink
+from sink_job.api.spec import Sink
 
 _CONNECT: Final = (
     "this is a configuration of Kafka Connect, not an S3Sink: docs/migrating.md lists the S3Sink field of each "
@@ -34,22 +32,27 @@ _NO_DEFAULT: Final = "default_factory_not_called"  # pydantic, for a default tha
 _PASSES: Final = 6  # each pass reaches one section deeper; the deepest field has four parent sections
 
 
-def load(text: str, model: type[Sink], *, for_job: bool) -> Sink:
-    """The S3Sink in the YAML `text`. Raises InvalidSpec."""
+def load_sink(text: str, *, for_job: bool = True) -> Sink:
+    """The S3Sink in the YAML `text`. Raises InvalidSpec with all errors at once.
+
+    `for_job`: also reject features that this version of the job does not support.
+    """
     if _CONNECT_PROPERTIES.search(text) and not _KIND.search(text):
         raise InvalidSpec([_CONNECT])
     document, doubled = yaml_loader.read(text)
     try:
-        return parse(document, model, for_job=for_job, doubled=doubled)
+        return _parse(document, for_job=for_job, doubled=doubled)
     except RecursionError:  # an anchor that contains itself
         raise InvalidSpec([yaml_loader.TOO_DEEP]) from None
 
 
-def parse(document: object, model: type[Sink], *, for_job: bool, doubled: Iterable[str] = ()) -> Sink:
-    """The S3Sink in `document`, plain data such as the result of a Kubernetes client. Raises InvalidSpec.
+def parse_sink(document: object, *, for_job: bool = True) -> Sink:
+    """Like `load_sink`, for plain data such as the result of a Kubernetes client."""
+    return _parse(document, for_job=for_job)
 
-    `for_job`: also reject unsupported features. `doubled`: errors for duplicate keys in the text.
-    """
+
+def _parse(document: object, *, for_job: bool, doubled: Iterable[str] = ()) -> Sink:
+    """`doubled`: errors for duplicate keys in the text."""
     found = list(doubled)
     if not isinstance(document, dict):
         raise InvalidSpec([*found, "the manifest is not a mapping: set apiVersion, kind, metadata and spec"])
@@ -58,7 +61,7 @@ def parse(document: object, model: type[Sink], *, for_job: bool, doubled: Iterab
     foreign = list(_foreign(document))
     if foreign:
         raise InvalidSpec([*found, *map(str, foreign)])
-    sink, errors = _read(yaml_loader.without_nulls(document), model)
+    sink, errors = _read(yaml_loader.without_nulls(document))
     if sink is not None:
         removed = [path for error in errors for path in (error.path, *error.depends)]
         further = [
@@ -89,38 +92,38 @@ def _foreign(document: dict[str, Any]) -> Iterable[FieldError]:
             yield FieldError((name,), message)
 
 
-def _read(document: dict[str, Any], model: type[Sink]) -> tuple[Sink | None, list[FieldError]]:
+def _read(document: dict[str, Any]) -> tuple[Sink | None, list[FieldError]]:
     """The sink without its invalid fields, and the errors of single fields; None if no model can be built."""
     errors: list[FieldError] = []
     rest = document
     for attempt in range(_PASSES):
         try:
-            return model.model_validate(rest, context=MANIFEST, by_alias=True, by_name=False), errors
+            return Sink.model_validate(rest, context=MANIFEST, by_alias=True, by_name=False), errors
         except ValidationError as error:
             details = [each for each in error.errors(include_url=False) if each["type"] != _NO_DEFAULT]
             if attempt == 0:
-                errors = [of_pydantic(each, model) for each in details]
+                errors = [of_pydantic(each, Sink) for each in details]
                 rest = copy.deepcopy(document)
             for each in reversed(details):  # last items of lists first: the indexes before them stay valid
-                _remove(rest, each, model)
+                _remove(rest, each)
     return None, errors
 
 
-def _remove(document: Any, error: ErrorDetails, model: type[Sink]) -> None:
+def _remove(document: Any, error: ErrorDetails) -> None:
     """Removes the invalid field of `error` from `document`, or adds an example of a missing one."""
     *parents, last = error["loc"]
     section = document
     for step in parents:
         section = section[step]
     if error["type"] == "missing":
-        section[last] = _placeholder(model, error["loc"])
+        section[last] = _placeholder(error["loc"])
     elif isinstance(last, int) or last in section:
         del section[last]
 
 
-def _placeholder(model: type[Sink], path: Path) -> Any:
+def _placeholder(path: Path) -> Any:
     """A value for a missing required field, to make its section valid."""
-    field = field_at(model, path)
+    field = field_at(Sink, path)
     if field is None or section_of(field):
         return {}
     return copy.deepcopy(field.examples[0]) if field.examples else ""

@@ -1,7 +1,7 @@
 """The definition of an S3Sink for the job, the operator, the CRD and the field reference.
 
-`load_sink` is the entry point: it parses a manifest and reports all errors at once. The classes define the fields.
-`cross_field_rules` validates combinations of fields, and `unsupported` lists features without an implementation.
+The classes define the fields. `parser` reads a manifest and reports all errors at once: `cross_field_rules` validates
+combinations of fields, and `unsupported` lists features without an implementation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from sink_job.api import parser
 from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import (
     CompressionCodec,
@@ -84,8 +83,6 @@ __all__ = [
     "StartingOffsets",
     "TimestampExtractor",
     "Tolerance",
-    "load_sink",
-    "parse_sink",
 ]
 
 GROUP: Final = "s3sink.io"
@@ -271,16 +268,3 @@ class Sink(SpecModel):
         for process in ("driver", "executor"):
             spec[process].pop("podTemplate", None)
         return document
-
-
-def load_sink(text: str, *, for_job: bool = True) -> Sink:
-    """The S3Sink in the YAML `text`. Raises InvalidSpec with all errors at once.
-
-    `for_job`: also reject features that this version of the job does not support.
-    """
-    return parser.load(text, Sink, for_job=for_job)
-
-
-def parse_sink(document: object, *, for_job: bool = True) -> Sink:
-    """Like `load_sink`, for plain data such as the result of a Kubernetes client."""
-    return parser.parse(document, Sink, for_job=for_job)

@@ -150,7 +150,7 @@ def _flag(name: str) -> str:
 
 
 def _of_bucket(args: argparse.Namespace) -> Sink:
-    from sink_job.api.spec import parse_sink
+    from sink_job.api.parser import parse_sink
 
     s3: dict[str, Any] = {"bucket": args.bucket, "pathStyle": args.path_style, "insecure": True}
     optional: Mapping[str, Any] = {"endpoint": args.endpoint, "region": args.region, "topicsDir": args.topics_dir}

@@ -133,7 +133,7 @@ def _secret(text: str) -> tuple[str, Path]:
 
 def read_sink(manifest: str) -> Sink:
     """The sink in the file `manifest` (`-`: standard input). Raises InvalidSpec, also for an unreadable file."""
-    from sink_job.api.spec import load_sink
+    from sink_job.api.parser import load_sink
 
     try:
         text = sys.stdin.read() if manifest == "-" else Path(manifest).read_text(encoding="utf-8")

@@ -117,7 +117,7 @@ def _requested(sink: Sink, args: argparse.Namespace) -> tuple[Sink, OffsetResetS
         if sink.spec.offsets.reset is None:
             raise InvalidSpec(["--to is missing, and the manifest has no spec.offsets.reset: set one of them"])
         return sink, sink.spec.offsets.reset
-    from sink_job.api.spec import parse_sink
+    from sink_job.api.parser import parse_sink
 
     document = sink.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     reset: dict[str, Any] = {"nonce": args.nonce or uuid.uuid4().hex, "to": args.to}

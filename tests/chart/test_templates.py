@@ -13,7 +13,7 @@ import yaml
 from s3sink_operator import command_line, names, objects
 from s3sink_operator.names import Component
 from s3sink_operator.types import Settings
-from sink_job.api.spec import parse_sink
+from sink_job.api.parser import parse_sink
 from tests.support.chart import EVERYTHING, MINIMAL, PROMETHEUS, Helm, Json, Rendered
 from tools.chart import CHART, CRD, ROOT
 

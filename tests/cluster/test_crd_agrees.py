@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from devtools.kube.client import Json, Kube
 from devtools.kube.control_plane import Cluster
 from sink_job.api.errors import InvalidSpec
-from sink_job.api.spec import parse_sink
+from sink_job.api.parser import parse_sink
 from tests.support.sinks import place_for_sinks, tried
 from tests.unit.api.manifests import ABSENT, document
 

@@ -13,7 +13,7 @@ import pytest
 
 from devtools.schema_registry.server import schema_registry
 from sink_job.api.enums import ConverterType, OutputFormat
-from sink_job.api.spec import load_sink
+from sink_job.api.parser import load_sink
 from sink_job.coordinator import schema_resolver
 from sink_job.ledger.field_ids import LedgerFieldIds
 from sink_job.ledger.object_schemas import ObjectSchemas

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import DataLoss
-from sink_job.api.spec import load_sink
+from sink_job.api.parser import load_sink
 from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.verify.evidence import collect_evidence

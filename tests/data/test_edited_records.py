@@ -20,7 +20,7 @@ import pytest
 from devtools.bucket_listing import decompressed
 from devtools.schema_registry.server import SchemaRegistryServer, schema_registry
 from sink_job.api.enums import ConverterType, SubjectNameStrategy
-from sink_job.api.spec import load_sink
+from sink_job.api.parser import load_sink
 from sink_job.coordinator.context import StopCondition
 from sink_job.registry.base import SchemaRegistry
 from sink_job.registry.unframed import UnframedSchema, unframed_schema

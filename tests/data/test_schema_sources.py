@@ -12,7 +12,7 @@ import pytest
 from devtools.schema_registry.server import SchemaRegistryServer, schema_registry
 from sink_job.api.enums import ConverterType
 from sink_job.api.errors import DataError
-from sink_job.api.spec import load_sink
+from sink_job.api.parser import load_sink
 from sink_job.coordinator import schema_resolver
 from sink_job.registry.unframed import UnframedSchema, unframed_schema
 from tests.support.crash_points import crash_before_publishing

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from s3sink_operator import crd
 from s3sink_operator.types import Json
 from sink_job.api.errors import InvalidSpec
-from sink_job.api.spec import parse_sink
+from sink_job.api.parser import parse_sink
 from tests.operator.fake_cluster import SPEC, document
 
 Path = tuple[str, ...]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from s3sink_operator import conflicts
 from s3sink_operator.types import SinkResources
-from sink_job.api.spec import parse_sink
+from sink_job.api.parser import parse_sink
 from tests.operator.fake_cluster import document
 
 MINE = SinkResources(

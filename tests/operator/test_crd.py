@@ -20,6 +20,7 @@ from s3sink_operator.crd.schema import attach, fields
 from sink_job.api import unsupported
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.field_errors import every_field
+from sink_job.api.parser import parse_sink
 from sink_job.api.reserved_properties import (
     KAFKA_OWNED,
     SPARK_OWNED,
@@ -27,7 +28,7 @@ from sink_job.api.reserved_properties import (
     kafka_property_error,
     spark_property_error,
 )
-from sink_job.api.spec import Spec, parse_sink
+from sink_job.api.spec import Spec
 from tests.operator.rejected_manifests import CHANGED, REJECTED
 from tests.unit.api.manifests import HOURLY, TIME, accepted, document
 

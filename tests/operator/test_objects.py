@@ -13,8 +13,9 @@ from s3sink_operator import names, objects
 from s3sink_operator.objects import PodShape
 from s3sink_operator.types import Json
 from sink_job.api.allocation import Allocation
+from sink_job.api.parser import load_sink, parse_sink
 from sink_job.api.quantities import GI
-from sink_job.api.spec import Sink, load_sink, parse_sink
+from sink_job.api.spec import Sink
 from tests.operator.fake_cluster import SETTINGS, SPEC, document
 
 OWNER = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "name": "flights", "uid": "u", "controller": True}

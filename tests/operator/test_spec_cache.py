@@ -9,7 +9,8 @@ import pytest
 from s3sink_operator import names, spec_cache
 from s3sink_operator.spec_cache import SpecCache
 from s3sink_operator.types import Json
-from sink_job.api.spec import Sink, parse_sink
+from sink_job.api.parser import parse_sink
+from sink_job.api.spec import Sink
 from tests.operator.fake_cluster import document
 
 

@@ -14,7 +14,8 @@ from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.objects.template_probes import template_probes
 from s3sink_operator.template_check import TemplateChecker
 from s3sink_operator.types import Decision, Json, owner_reference
-from sink_job.api.spec import Sink, parse_sink
+from sink_job.api.parser import parse_sink
+from sink_job.api.spec import Sink
 from tests.operator.fake_cluster import SETTINGS, document
 
 STRICT = ApiError(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import SinkError
-from sink_job.api.spec import load_sink
+from sink_job.api.parser import load_sink
 from sink_job.coordinator import coordinator
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator

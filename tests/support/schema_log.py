@@ -20,7 +20,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from devtools.schema_registry.server import SchemaRegistryServer
 from sink_job.api.enums import ConverterType, OutputFormat
-from sink_job.api.spec import load_sink
+from sink_job.api.parser import load_sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import StopCondition
 from sink_job.registry.base import SchemaRegistry

@@ -22,8 +22,9 @@ from devtools.processes import wait_until
 from devtools.s3 import S3Server, credentials_secret
 from devtools.sink_process import local_spec, manifest
 from devtools.topics import Topics
+from sink_job.api.parser import load_sink
 from sink_job.api.report import Report
-from sink_job.api.spec import Sink, load_sink
+from sink_job.api.spec import Sink
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.hanging_transactions import HANGING_AFTER_MS

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from sink_job.api.errors import DataLoss, TopicNotFound
-from sink_job.api.spec import load_sink
+from sink_job.api.parser import load_sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator

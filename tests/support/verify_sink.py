@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from sink_job.api.spec import load_sink
+from sink_job.api.parser import load_sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import StopCondition
 from sink_job.ledger.state import LedgerState

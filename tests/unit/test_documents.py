@@ -11,7 +11,8 @@ import yaml
 
 from sink_job.api import errors
 from sink_job.api.field_errors import connector_key, dotted, every_field
-from sink_job.api.spec import Spec, load_sink
+from sink_job.api.parser import load_sink
+from sink_job.api.spec import Spec
 from sink_job.cli.simulate import simulate
 from sink_job.verify.results import FindingType
 

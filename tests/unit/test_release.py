@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
-from sink_job.api.spec import parse_sink
+from sink_job.api.parser import parse_sink
 from tools import release
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from s3sink_operator.status_model import ConditionStatus
 from s3sink_operator.types import Json, annotation, desired_state, is_terminating
 from sink_job.api.enums import DesiredState, ResetTo
 from sink_job.api.errors import InvalidSpec
-from sink_job.api.spec import parse_sink
+from sink_job.api.parser import parse_sink
 
 _RESET = "spec.offsets.reset"
 

@@ -12,8 +12,9 @@ from s3sink_operator.nesting import too_deep
 from s3sink_operator.sink_defaults import DEFAULTED_FIELDS, leaves, path_text, shown
 from s3sink_operator.types import Json
 from sink_job.api.errors import InvalidSpec
+from sink_job.api.parser import parse_sink
 from sink_job.api.reserved_properties import redacted
-from sink_job.api.spec import Sink, parse_sink
+from sink_job.api.spec import Sink
 
 OF_SPEC: Final = "spec"
 OF_OPERATOR: Final = "operator"

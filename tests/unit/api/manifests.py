@@ -9,7 +9,8 @@ from typing import Any, Final
 import pytest
 
 from sink_job.api.errors import InvalidSpec
-from sink_job.api.spec import Sink, parse_sink
+from sink_job.api.parser import parse_sink
+from sink_job.api.spec import Sink
 
 ABSENT: Final = object()
 

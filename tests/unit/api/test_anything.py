@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.field_errors import every_field
-from sink_job.api.spec import Sink, Spec, load_sink, parse_sink
+from sink_job.api.parser import load_sink, parse_sink
+from sink_job.api.spec import Sink, Spec
 from tests.unit.api.manifests import document
 
 PATHS = [path for path, _ in every_field(Spec, ("spec",))]

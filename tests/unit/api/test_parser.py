@@ -7,7 +7,8 @@ import json
 import pytest
 
 from sink_job.api.errors import InvalidSpec
-from sink_job.api.spec import Sink, load_sink
+from sink_job.api.parser import load_sink
+from sink_job.api.spec import Sink
 from tests.unit.api.manifests import spec_errors
 
 VALID = """

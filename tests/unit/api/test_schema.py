@@ -13,7 +13,8 @@ import yaml
 from sink_job.api import spec_reference
 from sink_job.api.field_errors import Path as FieldPath
 from sink_job.api.field_errors import connector_key, dotted, every_field
-from sink_job.api.spec import Sink, Spec, load_sink, parse_sink
+from sink_job.api.parser import load_sink, parse_sink
+from sink_job.api.spec import Sink, Spec
 from tests.unit.api.manifests import HOURLY, TIME, document
 
 ROOT = Path(__file__).parents[3]

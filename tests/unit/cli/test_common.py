@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sink_job.api.errors import InvalidSpec, SecretNotFound
-from sink_job.api.spec import Sink, load_sink
+from sink_job.api.parser import load_sink
+from sink_job.api.spec import Sink
 from sink_job.cli import common
 from sink_job.driver.secret_registry import SECRETS
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from sink_job.api.parser import load_sink
 from sink_job.api.report import PartitionReport, Report, RunState, Totals
-from sink_job.api.spec import load_sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.cli import status_output
 from sink_job.ledger.state import ClosedObject, LedgerState, OffsetChecksum, OpenObject, PartitionState

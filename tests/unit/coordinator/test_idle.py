@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import LedgerFenced
-from sink_job.api.spec import load_sink
+from sink_job.api.parser import load_sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator import coordinator
 from sink_job.coordinator.context import CoordinatorContext, StopCondition

@@ -18,7 +18,7 @@ import pytest
 from devtools.simulation.containers import CODECS, SCHEMAS
 from devtools.simulation.executors import without_threads
 from devtools.simulation.simulation import _tiny
-from sink_job.api.spec import load_sink
+from sink_job.api.parser import load_sink
 from sink_job.ledger.object_schemas import ObjectSchemas
 from sink_job.ledger.schemas import LedgerSchemas
 from sink_job.registry.client import open_schemas

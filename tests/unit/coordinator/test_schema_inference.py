@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from sink_job.api.errors import ConfigurationError, DataError
-from sink_job.api.spec import load_sink
+from sink_job.api.parser import load_sink
 from sink_job.coordinator.schema_inference import inferred_schema
 from sink_job.ledger.object_schemas import ObjectSchemas
 from sink_job.ledger.schemas import LedgerSchemas, SchemaStore, schema_key

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import DataLoss
-from sink_job.api.spec import load_sink
+from sink_job.api.parser import load_sink
 from sink_job.ledger.store import Ledger
 from tests.support.memory_sink import MemorySinkFixture, error_of
 from tests.support.sink_fixture import manifest

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sink_job.api.spec import Sink, load_sink
+from sink_job.api.parser import load_sink
+from sink_job.api.spec import Sink
 from sink_job.driver.secret_registry import Redactor, secrets_of
 
 JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sink_job.api.spec import load_sink
+from sink_job.api.parser import load_sink
 from sink_job.cli import main as cli
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"

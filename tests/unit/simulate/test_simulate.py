@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from sink_job.api.errors import InvalidSpec
-from sink_job.api.spec import SchemaCompatibility, Sink, load_sink
+from sink_job.api.parser import load_sink
+from sink_job.api.spec import SchemaCompatibility, Sink
 from sink_job.cli import main
 from sink_job.cli.simulate import simulate
 

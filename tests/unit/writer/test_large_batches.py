@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from sink_job.api.enums import ConverterType
-from sink_job.api.spec import load_sink
+from sink_job.api.parser import load_sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import SourceRange
 from sink_job.partitioning import arrow_columns
