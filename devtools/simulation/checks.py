@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import traceback
-from typing import TYPE_CHECKING
 
 from devtools.simulation.config import FOREIGN_KEY
 from devtools.simulation.oracle import Generation, Violation, generation_of
+from devtools.simulation.simulation import Role, Simulation
 from sink_job.api.errors import (
     ClockSkew,
     ConfigurationError,
@@ -20,9 +20,6 @@ from sink_job.api.errors import (
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.s3 import S3Outcome
 from sink_job.verify.evidence import collect_evidence
-
-if TYPE_CHECKING:
-    from devtools.simulation.simulation import Role, Simulation
 
 
 def unexpected(name: str, error: BaseException) -> Violation:

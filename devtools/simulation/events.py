@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from devtools.simulation import containers
 from devtools.simulation.config import DAY_MS, EVENTS, FOREIGN_KEY, START_MS
 from devtools.simulation.kafka import SimulatedLog
 from devtools.simulation.oracle import generation_of
 from devtools.simulation.scheduler import Actor
+from devtools.simulation.simulation import Simulation
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import StopCondition
-
-if TYPE_CHECKING:
-    from devtools.simulation.simulation import Simulation
 
 MAX_RECORDS = 60
 PAUSES_MS = (0, 0, 100, 3_000)

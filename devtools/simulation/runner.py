@@ -14,7 +14,7 @@ from pathlib import Path
 
 from devtools.simulation.config import FEATURES, config_of_seed
 from devtools.simulation.oracle import Violation
-from devtools.simulation.simulation import simulate
+from devtools.simulation.run import simulate
 
 CHUNK = 20
 """Simulations that a process runs before it reports."""

@@ -1,37 +1,28 @@
-"""One simulation run: its actors, the events, and the final checks.
+"""The state of a simulation run: its actors, Kafka, the object store, and the faults of their calls.
 
-The first phase has faults and events and takes `SimulationConfig.steps` steps. Then faults end, all actors are stopped,
-a last driver copies and publishes the rest, then another one, and all invariants must hold.
+`run` has the course of a simulation, `events` what happens beside the actors, and `checks` the allowed results.
 """
 
 from __future__ import annotations
 
 import random
-import threading
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from devtools.simulation import checks
 from devtools.simulation.client import CALL_FAULTS, SimulatedS3
-from devtools.simulation.config import EVENTS, FOREIGN_KEY, START_MS, SimulationConfig
-from devtools.simulation.events import Events
-from devtools.simulation.executors import without_threads
-from devtools.simulation.kafka import SimulatedAdmin, SimulatedEngine, SimulatedKafka, SimulatedLog
-from devtools.simulation.oracle import Oracle, Violation
-from devtools.simulation.scheduler import Actor, Killed, Pause, Scheduler, in_simulation
+from devtools.simulation.config import START_MS, SimulationConfig
+from devtools.simulation.kafka import SimulatedAdmin, SimulatedEngine, SimulatedKafka
+from devtools.simulation.oracle import Oracle
+from devtools.simulation.scheduler import Actor, Killed, Pause, Scheduler
 from devtools.simulation.store import SimulatedStore
 from sink_job.api.errors import SinkError
-from sink_job.api.job_sections import FormatSpec, KeySettings
 from sink_job.api.operator_sections import OffsetResetSpec
-from sink_job.api.quantities import Size
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
-from sink_job.formats.compression import Gzip, Zstd
 from sink_job.ledger.field_ids import LedgerFieldIds
 from sink_job.ledger.object_schemas import ObjectSchemas
 from sink_job.ledger.ownership import Owner, ledger_root
@@ -41,10 +32,6 @@ from sink_job.maintenance.discard_open import discard_open
 from sink_job.maintenance.offset_reset import OffsetResetter
 from sink_job.registry.client import open_schemas
 from sink_job.s3 import S3Settings
-from sink_job.s3 import client as clients
-
-MAX_STEPS = 30_000
-"""Maximum number of steps of the last drivers."""
 
 SETTINGS = S3Settings(bucket="archive", region="us-east-1", endpoint="http://simulated")
 
@@ -91,8 +78,10 @@ class Simulation:
         self.s3 = SimulatedS3(SETTINGS, self.store, self, random.Random(f"{seed}/calls"), config.page)
         self.admin = SimulatedAdmin(self.kafka, self.scheduler, self.trace, self._kafka_fails)
         self.sink = self._manifest()
-        self.events = Events(self, [name for name in EVENTS if config.has(name)])
-        self.scheduler.on_step = self.events.step
+        self.on_commit: Callable[[TopicPartition], None] = lambda tp: None
+        self.on_unexpected: Callable[[str, Exception], None] = lambda name, error: None
+        self.before_end: Callable[[Role], None] = lambda role: None
+        self.on_end: Callable[[Role, SinkError | None], None] = lambda role, error: None
 
     # -- faults of calls ---------------------------------------------------------------------------------------------
 
@@ -125,7 +114,7 @@ class Simulation:
     def _committed(self, tp: TopicPartition, offset: int, mark: str) -> None:
         self.oracle.committed(tp, offset, mark)
         if self.config.has("eager-reader") and not self.calm:
-            self.events.read(tp)
+            self.on_commit(tp)
 
     def _kafka_fails(self) -> bool:
         return not self.calm and self.config.has("kafka") and self._fault_rng.random() < self.config.fault_rate / 2
@@ -208,12 +197,12 @@ class Simulation:
                 self.roles.remove(role)
                 raise
             except Exception as failed:
-                self.scheduler.fail(checks.unexpected(name, failed))
-            checks.expect_no_needless_rebuild(self, role)
+                self.on_unexpected(name, failed)
+            self.before_end(role)
             self.trace(f"{name} ends: {type(error).__name__ if error else 'done'}{f': {error}' if error else ''}")
             self.roles.remove(role)
             self.ended.append((role, error))
-            checks.expect_allowed_end(self, role, error)
+            self.on_end(role, error)
 
         role = Role(self.scheduler.spawn(name, lived, ahead=ahead), name.split("-")[0], len(self.oracle.claims))
         self.roles.append(role)
@@ -243,103 +232,3 @@ class Simulation:
     def edit(self) -> None:
         self.sink = self._manifest()
         self.trace(f"settings: {self.sink.shaping().model_dump_json(exclude_defaults=True)}")
-
-    # -- the run -----------------------------------------------------------------------------------------------------
-
-    def run(self) -> None:
-        """Raises Violation."""
-        try:
-            self._run()
-        finally:
-            self.scheduler.unwind()
-
-    def _run(self) -> None:
-        self._initialize()
-        self.trace(f"settings: {self.sink.shaping().model_dump_json(exclude_defaults=True)}")
-        self.start_driver(self.events.goal())
-        self.scheduler.run(self.config.steps)
-        self._raise_failure()
-        self.trace("no more faults")
-        self.calm = True
-        self.events.settle()
-        for name in ("last", "last"):
-            role = self.start_driver(StopCondition(until_caught_up=True, publish_open=True), name=name)
-            self.scheduler.run(MAX_STEPS)
-            self._raise_failure()
-            if self.scheduler.actors:
-                raise Violation("no progress", f"{role.actor.name} is not done after {MAX_STEPS} steps")
-            self.events.arrive_all()
-            self.scheduler.now += 2_000
-        checks.at_the_end(self, self.ended[-1][1])
-
-    def _raise_failure(self) -> None:
-        if self.scheduler.failure is not None:
-            raise self.scheduler.failure
-
-    def _initialize(self) -> None:
-        self.store.put(FOREIGN_KEY, b"foreign")
-        self.store.create_upload(FOREIGN_KEY)
-        for topic, count in sorted(self.config.partitions.items()):
-            self.kafka.topics[topic] = f"id-of-{topic}"
-            for number in range(count):
-                first = self.config.first[topic]
-                tp = TopicPartition(topic, number)
-                self.kafka.logs[tp] = SimulatedLog(start=first, end=first, stable=first)
-                self.events.grow(tp)
-                if self.config.group_begins:
-                    self.kafka.group[tp] = (self.rng.randint(first, self.kafka.logs[tp].stable), "", False)
-
-
-def simulate(config: SimulationConfig, *, log: Callable[[str], None] | None = None) -> Simulation:
-    """Runs a simulation. `log` gets a line for each event. Raises Violation."""
-    names, order = random.Random(f"{config.seed}/names"), random.Random(f"{config.seed}/order")
-    with _tiny(), _seeded(names), without_threads(order):
-        simulation = Simulation(config, log=log)
-        with _registered(simulation):
-            simulation.run()
-        return simulation
-
-
-@contextmanager
-def _registered(simulation: Simulation) -> Iterator[None]:
-    """`connect` gives the simulated client for the simulated settings."""
-    import os
-
-    key = os.getpid(), SETTINGS
-    clients._clients[key] = simulation.s3
-    try:
-        yield
-    finally:
-        del clients._clients[key]
-
-
-@contextmanager
-def _seeded(rng: random.Random) -> Iterator[None]:
-    """Random names of the simulation come from the seed."""
-    before, controlling = uuid.uuid4, threading.current_thread()
-
-    def seeded() -> uuid.UUID:
-        return uuid.UUID(int=rng.getrandbits(128), version=4) if in_simulation(controlling) else before()
-
-    uuid.uuid4 = seeded
-    try:
-        yield
-    finally:
-        uuid.uuid4 = before
-
-
-@contextmanager
-def _tiny() -> Iterator[None]:
-    """Parts, blocks and row groups of a few records: objects of several of them out of little data."""
-    fields = (KeySettings.model_fields["part_size"], *map(FormatSpec.model_fields.get, ("row_group", "avro_block")))
-    sizes = [each for field in fields if field is not None for each in field.metadata if isinstance(each, Size)]
-    before = [(each, each.minimum) for each in sizes], Gzip.block_size, Zstd.block_size
-    for each in sizes:
-        object.__setattr__(each, "minimum", 1)
-    Gzip.block_size = Zstd.block_size = 200
-    try:
-        yield
-    finally:
-        for each, minimum in before[0]:
-            object.__setattr__(each, "minimum", minimum)
-        Gzip.block_size, Zstd.block_size = before[1:]

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from devtools.simulation.config import FEATURES, config_of_seed
+from devtools.simulation.run import simulate
 from devtools.simulation.runner import Case, FailedCase, minimized, new_cases, read_cases, run_case, trace, traces
-from devtools.simulation.simulation import simulate
 from sink_job.coordinator.context import CoordinatorContext
 from sink_job.engine.thread_pools import pool
 from sink_job.writer import object_writer

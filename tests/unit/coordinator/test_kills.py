@@ -17,7 +17,7 @@ import pytest
 
 from devtools.simulation.containers import CODECS, SCHEMAS
 from devtools.simulation.executors import without_threads
-from devtools.simulation.simulation import _tiny
+from devtools.simulation.run import tiny_sizes
 from sink_job.api.parser import load_sink
 from sink_job.ledger.object_schemas import ObjectSchemas
 from sink_job.ledger.schemas import LedgerSchemas
@@ -50,7 +50,7 @@ LOG = Values(records=4)
 
 @pytest.fixture(autouse=True)
 def small_sizes() -> Iterator[None]:
-    with _tiny(), without_threads(Random(1)):
+    with tiny_sizes(), without_threads(Random(1)):
         yield
 
 

@@ -1,0 +1,145 @@
+"""The course of a simulation run.
+
+The first phase has faults and events and takes `SimulationConfig.steps` steps. Then faults end, all actors are stopped,
+a last driver copies and publishes the rest, then another one, and all invariants must hold.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from devtools.simulation import checks
+from devtools.simulation.config import EVENTS, FOREIGN_KEY, SimulationConfig
+from devtools.simulation.events import Events
+from devtools.simulation.executors import without_threads
+from devtools.simulation.kafka import SimulatedLog
+from devtools.simulation.oracle import Violation
+from devtools.simulation.scheduler import in_simulation
+from devtools.simulation.simulation import SETTINGS, Simulation
+from sink_job.api.job_sections import FormatSpec, KeySettings
+from sink_job.api.quantities import Size
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.context import StopCondition
+from sink_job.formats.compression import Gzip, Zstd
+from sink_job.s3 import client as clients
+
+MAX_STEPS = 30_000
+"""Maximum number of steps of the last drivers."""
+
+
+class Run:
+    """A simulation with its events and checks."""
+
+    def __init__(self, config: SimulationConfig, *, log: Callable[[str], None] | None = None) -> None:
+        """`log` gets a line for each event."""
+        self.simulation = simulation = Simulation(config, log=log)
+        self._events = Events(simulation, [name for name in EVENTS if config.has(name)])
+        simulation.scheduler.on_step = self._events.step
+        simulation.on_commit = self._events.read
+        simulation.on_unexpected = lambda name, error: simulation.scheduler.fail(checks.unexpected(name, error))
+        simulation.before_end = lambda role: checks.expect_no_needless_rebuild(simulation, role)
+        simulation.on_end = lambda role, error: checks.expect_allowed_end(simulation, role, error)
+
+    def run(self) -> None:
+        """Raises Violation."""
+        try:
+            self._run()
+        finally:
+            self.simulation.scheduler.unwind()
+
+    def _run(self) -> None:
+        simulation = self.simulation
+        self._initialize()
+        simulation.trace(f"settings: {simulation.sink.shaping().model_dump_json(exclude_defaults=True)}")
+        simulation.start_driver(self._events.goal())
+        simulation.scheduler.run(simulation.config.steps)
+        self._raise_failure()
+        simulation.trace("no more faults")
+        simulation.calm = True
+        self._events.settle()
+        for name in ("last", "last"):
+            role = simulation.start_driver(StopCondition(until_caught_up=True, publish_open=True), name=name)
+            simulation.scheduler.run(MAX_STEPS)
+            self._raise_failure()
+            if simulation.scheduler.actors:
+                raise Violation("no progress", f"{role.actor.name} is not done after {MAX_STEPS} steps")
+            self._events.arrive_all()
+            simulation.scheduler.now += 2_000
+        checks.at_the_end(simulation, simulation.ended[-1][1])
+
+    def _raise_failure(self) -> None:
+        if self.simulation.scheduler.failure is not None:
+            raise self.simulation.scheduler.failure
+
+    def _initialize(self) -> None:
+        simulation = self.simulation
+        simulation.store.put(FOREIGN_KEY, b"foreign")
+        simulation.store.create_upload(FOREIGN_KEY)
+        for topic, count in sorted(simulation.config.partitions.items()):
+            simulation.kafka.topics[topic] = f"id-of-{topic}"
+            for number in range(count):
+                first = simulation.config.first[topic]
+                tp = TopicPartition(topic, number)
+                simulation.kafka.logs[tp] = SimulatedLog(start=first, end=first, stable=first)
+                self._events.grow(tp)
+                if simulation.config.group_begins:
+                    offset = simulation.rng.randint(first, simulation.kafka.logs[tp].stable)
+                    simulation.kafka.group[tp] = (offset, "", False)
+
+
+def simulate(config: SimulationConfig, *, log: Callable[[str], None] | None = None) -> Simulation:
+    """Runs a simulation. `log` gets a line for each event. Raises Violation."""
+    names, order = random.Random(f"{config.seed}/names"), random.Random(f"{config.seed}/order")
+    with tiny_sizes(), _seeded(names), without_threads(order):
+        run = Run(config, log=log)
+        with _registered(run.simulation):
+            run.run()
+        return run.simulation
+
+
+@contextmanager
+def _registered(simulation: Simulation) -> Iterator[None]:
+    """`connect` gives the simulated client for the simulated settings."""
+    key = os.getpid(), SETTINGS
+    clients._clients[key] = simulation.s3
+    try:
+        yield
+    finally:
+        del clients._clients[key]
+
+
+@contextmanager
+def _seeded(rng: random.Random) -> Iterator[None]:
+    """Random names of the simulation come from the seed."""
+    before, controlling = uuid.uuid4, threading.current_thread()
+
+    def seeded() -> uuid.UUID:
+        return uuid.UUID(int=rng.getrandbits(128), version=4) if in_simulation(controlling) else before()
+
+    uuid.uuid4 = seeded
+    try:
+        yield
+    finally:
+        uuid.uuid4 = before
+
+
+@contextmanager
+def tiny_sizes() -> Iterator[None]:
+    """Parts, blocks and row groups of a few records: objects of several of them out of little data."""
+    fields = (KeySettings.model_fields["part_size"], *map(FormatSpec.model_fields.get, ("row_group", "avro_block")))
+    sizes = [each for field in fields if field is not None for each in field.metadata if isinstance(each, Size)]
+    before = [(each, each.minimum) for each in sizes], Gzip.block_size, Zstd.block_size
+    for each in sizes:
+        object.__setattr__(each, "minimum", 1)
+    Gzip.block_size = Zstd.block_size = 200
+    try:
+        yield
+    finally:
+        for each, minimum in before[0]:
+            object.__setattr__(each, "minimum", minimum)
+        Gzip.block_size, Zstd.block_size = before[1:]
