@@ -85,9 +85,9 @@ class JsonDatumDecoder:
         self._json = json
         self._has_fields = bool(fields)
         self._datums = datums
+        self._reading = reading(registered)
+        self.schema = self._reading.schema
         try:
-            self._reading = reading(registered)
-            self.schema = self._reading.schema
             self._data = JsonDatums(
                 self.schema, datums, lambda _: self._reading.read, self._reading.reader_of, self._reading.reads_any
             )

@@ -280,3 +280,12 @@ def test_texts_that_have_too_many_fields_only_together_are_read(max_fields: int)
     data, rejected = found.of_texts(pa.array([items(10)] * ROWS, pa.binary()), np.zeros(ROWS, np.bool_))
     assert rejected == []
     assert len(set(data.to_pylist())) == 1
+
+
+def test_a_schema_that_cannot_be_used_is_named_once() -> None:
+    settings = SchemaSettings(
+        Table({"3": RegisteredSchema("3", "JSON", "{")}), Framing(Layout.CONFLUENT), datums=DatumSettings()
+    )
+    found = JsonSchemaConverter((), settings).convert(pa.array([framed(3, b"{}")], pa.binary()), BatchSource("t"))
+    [(_, reason)] = found.rejected
+    assert reason.count("cannot be used") == 1
