@@ -14,23 +14,11 @@ from pydantic import ConfigDict, Field
 
 from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import (
-    CompressionCodec,
-    ConverterType,
     DeletionPolicy,
     DesiredState,
-    ExecutorMode,
-    IsolationLevel,
     OnDataLoss,
-    OnNullValue,
-    OutputFormat,
-    PartitionerType,
-    RotationScope,
     SchemaCompatibility,
     SchemaInference,
-    SchemaNamePosition,
-    StartingOffsets,
-    TimestampExtractor,
-    Tolerance,
 )
 from sink_job.api.field_types import RESERVED, DnsLabel, SinkId
 from sink_job.api.job_sections import (
@@ -39,7 +27,6 @@ from sink_job.api.job_sections import (
     KafkaSpec,
     KeySettings,
     PartitionerSpec,
-    PropertySecret,
     RotationSpec,
     RoundsSpec,
     S3Spec,
@@ -48,42 +35,6 @@ from sink_job.api.operator_sections import DriverSpec, ExecutorSpec, LocalRef, O
 from sink_job.api.registry_section import FramingSettings
 from sink_job.api.reserved_properties import redacted
 from sink_job.api.schema_section import UnframedSettings, unframed_settings
-from sink_job.api.secret_refs import SecretKey, SecretRef
-
-__all__ = [
-    "CompressionCodec",
-    "ConverterType",
-    "DeletionPolicy",
-    "DesiredState",
-    "DriverSpec",
-    "ErrorsSpec",
-    "ExecutorMode",
-    "ExecutorSpec",
-    "FormatSpec",
-    "IsolationLevel",
-    "KafkaSpec",
-    "KeySettings",
-    "ObjectSettings",
-    "OnDataLoss",
-    "OnNullValue",
-    "OutputFormat",
-    "PartitionerSpec",
-    "PartitionerType",
-    "PropertySecret",
-    "RotationScope",
-    "RotationSpec",
-    "RoundsSpec",
-    "S3Spec",
-    "SchemaCompatibility",
-    "SchemaNamePosition",
-    "SecretKey",
-    "SecretRef",
-    "Sink",
-    "Spec",
-    "StartingOffsets",
-    "TimestampExtractor",
-    "Tolerance",
-]
 
 GROUP: Final = "s3sink.io"
 VERSION: Final = "v1alpha1"

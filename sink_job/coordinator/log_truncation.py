@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
+from sink_job.api.enums import OnDataLoss
 from sink_job.api.errors import DataLoss
-from sink_job.api.spec import OnDataLoss
 from sink_job.api.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)

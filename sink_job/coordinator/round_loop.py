@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
+from sink_job.api.enums import IsolationLevel, OnDataLoss
 from sink_job.api.errors import DataLoss, TopicNotFound, TransientError
-from sink_job.api.spec import IsolationLevel, OnDataLoss, Sink
+from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.committer import MAX_REBUILD_ATTEMPTS, Committer
 from sink_job.coordinator.context import CoordinatorContext, StopCondition

@@ -12,8 +12,9 @@ from functools import partial
 
 import msgspec
 
+from sink_job.api.enums import OnDataLoss, Tolerance
 from sink_job.api.errors import DataLoss, TopicNotFound, TransientError
-from sink_job.api.spec import ObjectSettings, OnDataLoss, Sink, Tolerance
+from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.committer import MAX_REBUILD_ATTEMPTS
 from sink_job.coordinator.context import CoordinatorContext

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from sink_job.api.enums import IsolationLevel, StartingOffsets
 from sink_job.api.errors import ConfigurationError, TopicNotFound
-from sink_job.api.spec import IsolationLevel, Sink, StartingOffsets
+from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.kafka_admin import KafkaAdmin, TopicInfo, describe_topics
 from sink_job.ledger import ownership

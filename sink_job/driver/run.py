@@ -23,10 +23,11 @@ from rich.console import Console
 
 from sink_job.api import memory_budget
 from sink_job.api.allocation import Allocation
+from sink_job.api.enums import IsolationLevel
 from sink_job.api.errors import SinkError, TooManyExecutorFailures, TransientError
 from sink_job.api.report import Failure, Report, RunState
 from sink_job.api.report_access import AT_STOP, REPORT_TOKEN_VARIABLE
-from sink_job.api.spec import IsolationLevel, Sink
+from sink_job.api.spec import Sink
 from sink_job.coordinator.activity import WINDOW_MS
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator

@@ -15,7 +15,7 @@ from functools import partial
 import msgspec
 
 from sink_job.api.errors import DataLoss
-from sink_job.api.spec import ErrorsSpec
+from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.engine.types import Columns, Engine, Range, stateless

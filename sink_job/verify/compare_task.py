@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sink_job.api.spec import ErrorsSpec, ObjectSettings
+from sink_job.api.job_sections import ErrorsSpec
+from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.field_ids import LedgerFieldIds
 from sink_job.ledger.object_schemas import ObjectSchemas

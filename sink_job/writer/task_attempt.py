@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from sink_job.api import memory_budget
-from sink_job.api.spec import ErrorsSpec, ObjectSettings, OnNullValue, Tolerance
+from sink_job.api.enums import OnNullValue, Tolerance
+from sink_job.api.job_sections import ErrorsSpec
+from sink_job.api.spec import ObjectSettings
 from sink_job.engine.container_memory import keep_freed_memory, memory_limit, release_free_memory
 from sink_job.ledger.field_ids import LedgerFieldIds
 from sink_job.ledger.object_schemas import ObjectSchemas

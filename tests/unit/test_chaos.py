@@ -19,8 +19,7 @@ from devtools.chaos.figures import Figures, write
 from devtools.chaos.load import Burst, batches, value
 from devtools.chaos.scenario import LocatedFinding
 from devtools.chaos.scenario_plan import PARTITIONERS, ROTATIONS, plan_scenarios
-from sink_job.api.job_sections import FormatSpec
-from sink_job.api.spec import PartitionerSpec, RotationSpec
+from sink_job.api.job_sections import FormatSpec, PartitionerSpec, RotationSpec
 from sink_job.converters import BatchSource, SchemaSettings
 from sink_job.converters.framing import Framing, Layout
 from sink_job.converters.json_schema import JsonSchemaConverter

@@ -7,8 +7,9 @@ import json
 import pytest
 from pydantic import ValidationError
 
+from sink_job.api.job_sections import KafkaSpec
 from sink_job.api.reserved_properties import is_secret
-from sink_job.api.spec import KafkaSpec, ObjectSettings
+from sink_job.api.spec import ObjectSettings
 from tests.unit.api.manifests import accepted, spec_errors
 
 SECRET = "hunter2"

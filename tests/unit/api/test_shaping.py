@@ -13,8 +13,9 @@ from sink_job.api.enums import (
     RotationScope,
     TimestampExtractor,
 )
+from sink_job.api.job_sections import FormatSpec, KeySettings, PartitionerSpec, RotationSpec
 from sink_job.api.quantities import DAY, GI, MI
-from sink_job.api.spec import FormatSpec, KeySettings, ObjectSettings, PartitionerSpec, RotationSpec
+from sink_job.api.spec import ObjectSettings
 from tests.unit.api.manifests import HOURLY, accepted
 
 _TEXT = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=12)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sink_job.api.spec import SchemaCompatibility
+from sink_job.api.enums import SchemaCompatibility
 from sink_job.converters import BatchSource, Converted
 from sink_job.converters.base import SchemaColumn
 from sink_job.converters.json import JsonConverter

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from sink_job.api import spec
 from sink_job.api.errors import SecretNotFound
+from sink_job.api.job_sections import S3Spec
 from sink_job.s3 import S3Settings, connect
 
 SPEC = {
@@ -18,7 +18,7 @@ SPEC = {
 
 
 def test_settings_are_derived_from_the_manifest_and_the_directories_of_its_secrets() -> None:
-    settings = S3Settings.of(spec.S3Spec.model_validate(SPEC), {"keys": Path("/k"), "authority": Path("/a")})
+    settings = S3Settings.of(S3Spec.model_validate(SPEC), {"keys": Path("/k"), "authority": Path("/a")})
     assert settings == S3Settings(
         bucket="archive",
         region="eu-central-1",
@@ -30,7 +30,7 @@ def test_settings_are_derived_from_the_manifest_and_the_directories_of_its_secre
 
 
 def test_without_secrets_the_defaults_of_botocore_and_the_system_are_used() -> None:
-    settings = S3Settings.of(spec.S3Spec(bucket="archive"), {})
+    settings = S3Settings.of(S3Spec(bucket="archive"), {})
     assert (settings.credentials_dir, settings.ca_file) == (None, None)
 
 
@@ -39,7 +39,7 @@ def test_without_secrets_the_defaults_of_botocore_and_the_system_are_used() -> N
 )
 def test_the_error_for_a_secret_without_a_directory_names_it(given: str, missing: str) -> None:
     with pytest.raises(SecretNotFound, match=missing):
-        S3Settings.of(spec.S3Spec.model_validate(SPEC), {given: Path("/x")})
+        S3Settings.of(S3Spec.model_validate(SPEC), {given: Path("/x")})
 
 
 def test_pickled_settings_contain_no_secret(secret: Path) -> None:

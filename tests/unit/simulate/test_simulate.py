@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
+from sink_job.api.enums import SchemaCompatibility
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.parser import load_sink
-from sink_job.api.spec import SchemaCompatibility, Sink
+from sink_job.api.spec import Sink
 from sink_job.cli import main
 from sink_job.cli.simulate import simulate
 

@@ -10,8 +10,9 @@ from typing import Any, cast
 import msgspec
 import pyarrow as pa
 
+from sink_job.api.enums import OnNullValue
 from sink_job.api.job_sections import ErrorsSpec
-from sink_job.api.spec import ObjectSettings, OnNullValue
+from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.converters import ValueConverter
 from sink_job.formats.spill_buffer import SpillPool

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.api.spec import ObjectSettings, SchemaCompatibility
+from sink_job.api.enums import SchemaCompatibility
+from sink_job.api.spec import ObjectSettings
 from sink_job.converters import BatchSource, Converted
 from sink_job.converters.base import SchemaColumn
 from sink_job.ledger.offset_checksum import checksum
