@@ -25,11 +25,19 @@ _IMPORTS = ("sink_job.cli.main", "s3sink_operator.main", "pytest")
 _numbers = itertools.count(1)
 
 
+def _unrestricted(folder: Path) -> Path:
+    """A configuration file by which sinks may have any pod template."""
+    file = folder / "unrestricted.yaml"
+    file.write_text("sinkRestrictions: {enabled: false}\n")
+    return file
+
+
 class Operator(Process):
     """One replica, without a Lease unless `flags` say otherwise. It looks after `namespace`; None: all of them.
 
     `under`: a command that runs it, such as `taskset`. `forked`: from a process that has imported it already, which
-    takes a tenth of the time to begin, and is the same from there on.
+    takes a tenth of the time to begin, and is the same from there on. Without `--config` in `flags`, sinks are not
+    restricted.
     """
 
     def __init__(
@@ -46,6 +54,8 @@ class Operator(Process):
         command = [] if forked else [*under, sys.executable, "-m", "sink_job.cli.main"]
         base = ["operator", "--image", IMAGE, "--port", "0", "--log", "json", "--cluster-id", "tests"]
         base += ["--namespace", namespace] if namespace else []
+        if "--config" not in flags:
+            base += ["--config", str(_unrestricted(folder))]
         super().__init__(
             [*command, *base, *flags],
             log=folder / f"operator-{next(_numbers)}.log",

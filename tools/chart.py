@@ -1,4 +1,5 @@
-"""Makes what the chart and Argo CD keep as copies: the chart's table of values, its CRD, and Argo CD's settings.
+"""Makes what the chart and Argo CD keep as copies: the chart's table of values, its CRD and restrictions of sinks, and
+Argo CD's settings.
 
 `python tools/chart.py` writes them; with `--check` it writes nothing and ends with 1, naming what is out of date.
 values.yaml is read line by line, as the descriptions are its comments (`# -- ` above a key, more lines with `# `).
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from s3sink_operator import admission
 
 ROOT = Path(__file__).resolve().parent.parent
 CHART = ROOT / "charts" / "s3sink-operator"
@@ -92,12 +95,20 @@ def argocd_settings() -> str:
     )
 
 
+def sink_restrictions() -> str:
+    """What the chart's ValidatingAdmissionPolicy allows in pod templates."""
+    return "# Made from s3sink_operator.sink_restrictions by `make chart`; do not edit.\n" + yaml.dump(
+        admission.restrictions_document(), Dumper=_Readable, sort_keys=False, width=100_000
+    )
+
+
 def outputs() -> dict[Path, str]:
     """What each file has to hold."""
     readme_file = CHART / "README.md"
     return {
         readme_file: readme(readme_file.read_text(), (CHART / "values.yaml").read_text()),
         CHART / "files" / "crd.yaml": CRD.read_text(),
+        CHART / "files" / "sink-restrictions.yaml": sink_restrictions(),
         ARGOCD / "argocd-cm.yaml": argocd_settings(),
     }
 

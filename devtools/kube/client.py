@@ -120,8 +120,9 @@ class Kube:
         items: list[Json] = self.request("GET", path, query={"labelSelector": labels})["items"]
         return items
 
-    def create(self, manifest: Json) -> Json:
-        return self.request("POST", self._path_of(manifest, named=False), manifest)
+    def create(self, manifest: Json, *, dry_run: bool = False) -> Json:
+        query = {"dryRun": "All" if dry_run else None}
+        return self.request("POST", self._path_of(manifest, named=False), manifest, query=query)
 
     def replace(self, manifest: Json) -> Json:
         """PUT: with its resourceVersion where another's change in between is to be rejected."""

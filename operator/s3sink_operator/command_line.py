@@ -12,7 +12,9 @@ from typing import Any, Final
 
 from s3sink_operator import names
 from s3sink_operator.decide.rollout import MaxUnavailable
-from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults, read_config
+from s3sink_operator.operator_config import OperatorConfig, read_config
+from s3sink_operator.sink_defaults import SinkDefaults
+from s3sink_operator.sink_restrictions import SinkRestrictions
 from sink_job.api.quantities import parse_duration
 
 _ENVIRONMENT: Final = "S3SINK_OPERATOR_"
@@ -31,6 +33,7 @@ class Options:
     shrink_after_ms: int
     limit: MaxUnavailable
     defaults: SinkDefaults
+    restrictions: SinkRestrictions
     run_as_user: int | None
 
 
@@ -56,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "image pull policy of drivers and executors",
         choices=["Always", "IfNotPresent", "Never"],
     )
-    flag("config", None, "YAML file with defaults for sinks (sinkDefaults)")
+    flag("config", None, "YAML file: defaults for sinks (sinkDefaults), and what a sink may set (sinkRestrictions)")
     flag("driver-cluster-role", "s3sink-driver", "ClusterRole that drivers are bound to in their namespace")
     flag(
         "cluster-id",
@@ -108,13 +111,15 @@ def read_options(args: argparse.Namespace) -> Options:
             raise ValueError(f"--resync {args.resync} is below {_MIN_RESYNC_S} s")
     except ValueError as error:
         raise ValueError(f"--resync, --node-lost-timeout, --rollout-pause, --shrink-after: {error}") from None
+    config = OperatorConfig() if args.config is None else _config(args.config)
     return Options(
         resync_s=resync_s,
         node_lost_ms=node_lost_ms,
         pause_ms=pause_ms,
         shrink_after_ms=shrink_after_ms,
         limit=_limit(args.rollout_max_unavailable),
-        defaults=NO_DEFAULTS if args.config is None else _defaults(args.config),
+        defaults=config.sink_defaults,
+        restrictions=config.sink_restrictions,
         run_as_user=_run_as_user(args.run_as_user),
     )
 
@@ -126,7 +131,7 @@ def _limit(text: str) -> MaxUnavailable:
         raise ValueError(f"--rollout-max-unavailable: {error}") from None
 
 
-def _defaults(path: str) -> SinkDefaults:
+def _config(path: str) -> OperatorConfig:
     try:
         return read_config(Path(path).read_text())
     except (OSError, ValueError) as error:

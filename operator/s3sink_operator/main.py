@@ -107,6 +107,7 @@ async def _main(args: argparse.Namespace, options: Options) -> int:
                 TemplateChecker(api, settings),
                 OwnerChecker(api, settings.cluster_id),
                 settings.sink_defaults,
+                options.restrictions,
             ),
             DecisionApplier(api, store, _now),
             settings,

@@ -19,6 +19,7 @@ from s3sink_operator.owner_check import OwnerChecker
 from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.required_roles import Role
 from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
+from s3sink_operator.sink_restrictions import NO_RESTRICTIONS, SinkRestrictions
 from s3sink_operator.spec_cache import ParsedSink, SpecCache
 from s3sink_operator.template_check import TemplateChecker
 from s3sink_operator.types import (
@@ -91,6 +92,7 @@ class Observer:
     templates: TemplateChecker
     owners: OwnerChecker
     defaults: SinkDefaults = NO_DEFAULTS
+    restrictions: SinkRestrictions = NO_RESTRICTIONS
     _rejections: dict[SinkKey, tuple[int, dict[tuple[str, str], Rejection]]] = field(default_factory=dict)
     _resources: ResourceIndex = field(default_factory=ResourceIndex)
     _specs: SpecCache = field(init=False)
@@ -98,7 +100,7 @@ class Observer:
     _terminating_namespaces: dict[SinkKey, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._specs = SpecCache(self.defaults)
+        self._specs = SpecCache(self.defaults, self.restrictions)
 
     async def observe(self, key: SinkKey, *, refresh: Collection[Role]) -> Observed | None:
         """The state of a sink; None if it is gone. `refresh`: what to read from the API server; the rest is as cached.

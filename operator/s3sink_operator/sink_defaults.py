@@ -11,9 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, NamedTuple
 
-import yaml
-from pydantic import Field, StrictBool, StrictInt, StringConstraints, ValidationError, field_validator, model_validator
-from pydantic_core import ErrorDetails
+from pydantic import Field, StrictBool, StrictInt, StringConstraints, field_validator, model_validator
 
 from s3sink_operator.template_merge import (
     CONTAINER,
@@ -30,7 +28,7 @@ from sink_job.api.base_model import SpecModel
 from sink_job.api.enums import ExecutorMode, MemoryMode
 from sink_job.api.field_types import Endpoint, Region
 from sink_job.api.operator_sections import MAX_CORES, ExecutorMemory, LocalRef, MemorySpec
-from sink_job.api.quantities import MANIFEST, format_size
+from sink_job.api.quantities import format_size
 from sink_job.api.secret_refs import SecretKey, SecretRef
 
 Json = dict[str, Any]
@@ -228,27 +226,6 @@ class SinkDefaults(SpecModel):
 NO_DEFAULTS: Final = SinkDefaults()
 Path = tuple[str | tuple[str, str], ...]
 """Steps into a template: the name of a field, or the key and the name of a list item."""
-
-
-def read_config(text: str) -> SinkDefaults:
-    """The defaults in the YAML of a configuration file. Raises ValueError with all errors."""
-    try:
-        document = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise ValueError(f"invalid YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(document, dict) or set(document) - {"sinkDefaults"}:
-        raise ValueError("the only field is sinkDefaults")
-    try:
-        return SinkDefaults.model_validate(
-            document.get("sinkDefaults") or {}, context=MANIFEST, by_alias=True, by_name=False
-        )
-    except ValidationError as error:
-        found = [(".".join(map(str, each["loc"])), _message(each)) for each in error.errors(include_url=False)]
-        raise ValueError("; ".join(f"sinkDefaults.{path}: {message}" for path, message in found)) from None
-
-
-def _message(error: ErrorDetails) -> str:
-    return "unknown field, or one that only a sink can set" if error["type"] == "extra_forbidden" else error["msg"]
 
 
 def leaves(node: Any, path: Path = (), key: str = "") -> Iterator[tuple[Path, Any]]:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from s3sink_operator import names
+from s3sink_operator import names, sink_restrictions
 from s3sink_operator.nesting import too_deep
 from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
+from s3sink_operator.sink_restrictions import NO_RESTRICTIONS, SinkRestrictions
 from s3sink_operator.types import Json, ParsedReset, ParsedSpec, annotation, uid_of
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.parser import parse_sink
@@ -30,6 +31,7 @@ class SpecCache:
     """The parsed sinks by namespace and name. An entry is valid for one uid, generation and annotation text."""
 
     defaults: SinkDefaults = NO_DEFAULTS
+    restrictions: SinkRestrictions = NO_RESTRICTIONS
     _parsed: dict[tuple[str, str], tuple[tuple[str, object, str | None], ParsedSink]] = field(default_factory=dict)
 
     def parse(self, sink: Json) -> ParsedSink:
@@ -39,7 +41,7 @@ class SpecCache:
         version = uid_of(sink), metadata.get("generation"), annotation(sink, names.RESET_OFFSETS_ANNOTATION)
         cached = self._parsed.get(key)
         if cached is None or cached[0] != version:
-            cached = self._parsed[key] = version, parse(sink, self.defaults)
+            cached = self._parsed[key] = version, parse(sink, self.defaults, self.restrictions)
         return cached[1]
 
     def forget(self, namespace: str, name: str) -> None:
@@ -47,8 +49,10 @@ class SpecCache:
         self._parsed.pop((namespace, name), None)
 
 
-def parse(sink: Json, defaults: SinkDefaults = NO_DEFAULTS) -> ParsedSink:
-    """The parsed sink with the defaults of the operator, not cached."""
+def parse(
+    sink: Json, defaults: SinkDefaults = NO_DEFAULTS, restrictions: SinkRestrictions = NO_RESTRICTIONS
+) -> ParsedSink:
+    """The parsed sink with the defaults of the operator, not cached. `restrictions` apply to what the user wrote."""
     written = sink.get("spec")
     if (error := too_deep(written, "spec")) is not None:
         return ParsedSink(spec=ParsedSpec(sink=None, error=error), readable=None, reset=None)
@@ -57,6 +61,8 @@ def parse(sink: Json, defaults: SinkDefaults = NO_DEFAULTS) -> ParsedSink:
     if applied := defaults.applied(written):
         error = spec.error and spec.error + _hint(defaults, written, [each.field for each in applied])
         spec = replace(spec, error=error, written=_spec(sink, written)[0].sink)
+    if spec.sink is not None and (rejected := restrictions.message(written)):
+        spec = ParsedSpec(sink=None, error=rejected, reason=sink_restrictions.REASON)
     return ParsedSink(spec=spec, readable=readable, reset=_reset(sink) if spec.sink is not None else None)
 
 

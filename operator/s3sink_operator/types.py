@@ -20,6 +20,8 @@ from sink_job.api.spec import GROUP, KIND, VERSION, Sink
 
 Json = dict[str, Any]
 
+INVALID_SPEC: Final = "InvalidSpec"
+"""Reason of the conditions of a sink whose spec is invalid."""
 MAX_ATTEMPT: Final = 10**15
 """A larger number in a label was not written by the operator."""
 _LAST_S: Final = 253_402_300_799  # last second of the year 9999
@@ -110,10 +112,12 @@ class PodEvent:
 @dataclass(frozen=True, kw_only=True)
 class ParsedSpec:
     """The parsed spec of a sink, with the defaults of the operator. `sink` is None if the spec is invalid, for the
-    reason in `error`. `written`: the sink without these defaults, None if it is the same."""
+    reason in `error`. `reason`: the reason of the conditions then. `written`: the sink without these defaults, None if
+    it is the same."""
 
     sink: Sink | None
     error: str = ""
+    reason: str = INVALID_SPEC
     written: Sink | None = None
 
 

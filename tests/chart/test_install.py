@@ -16,6 +16,7 @@ import yaml
 
 from devtools.kube.client import Json, Kube
 from devtools.kube.control_plane import Cluster, ExistingCluster, cluster
+from devtools.processes import wait_until
 from tests.support.chart import MINIMAL, Helm
 from tools.chart import CHART, ROOT
 
@@ -243,3 +244,37 @@ def operator(arguments: Sequence[str], kubeconfig: Path, log: Path) -> Iterator[
                 process.wait(20)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+def operator_pods(release: Release) -> list[Json]:
+    """The pods of the operator that are not being deleted."""
+    labels = "app.kubernetes.io/component=operator"
+    return [pod for pod in release.kube.items("Pod", labels=labels) if "deletionTimestamp" not in pod["metadata"]]
+
+
+def set_ready(release: Release, pod: Json) -> None:
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    release.kube.patch("Pod", pod["metadata"]["name"], {"status": status}, subresource="status")
+
+
+def test_an_image_that_does_not_start_leaves_the_running_operator(release: Release) -> None:
+    release.install(*OFF)
+    wait_until(lambda: len(operator_pods(release)) == 1, "the pod of the operator", seconds=60)
+    (running,) = operator_pods(release)
+    set_ready(release, running)
+    release.install(*OFF, "--set", "image.tag=no-such-tag")
+    wait_until(lambda: len(operator_pods(release)) == 2, "the pod with the new image", seconds=60)
+    deployment = release.kube.wait(
+        "Deployment", "s3sink-operator", lambda found: found.get("status", {}).get("unavailableReplicas") == 1
+    )
+    assert deployment["status"]["availableReplicas"] == 1
+    assert running["metadata"]["name"] in {pod["metadata"]["name"] for pod in operator_pods(release)}
+    release.install(*OFF, "--set", "image.tag=works")
+    wait_until(lambda: any(map(is_fixed, operator_pods(release))), "the pod with the fixed image", seconds=60)
+    (fixed,) = filter(is_fixed, operator_pods(release))
+    set_ready(release, fixed)
+    wait_until(lambda: list(map(is_fixed, operator_pods(release))) == [True], "the end of the old pod", seconds=60)
+
+
+def is_fixed(pod: Json) -> bool:
+    return str(pod["spec"]["containers"][0]["image"]).endswith(":works")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from s3sink_operator.sink_defaults import read_config
+from s3sink_operator.operator_config import read_config
 from tests.chart.test_templates import container, matches
 from tests.support.chart import EVERYTHING, MINIMAL, Rendered
 
@@ -56,7 +56,7 @@ def test_the_operator_reads_the_defaults_of_sinks_and_only_those_that_are_set(te
     made = template(EVERYTHING)
     values = yaml.safe_load(EVERYTHING.read_text())["sinkDefaults"]
     assert config(made) == {"sinkDefaults": values}
-    found = read_config(made.one("ConfigMap", "s3sink-operator-config")["data"]["config.yaml"])
+    found = read_config(made.one("ConfigMap", "s3sink-operator-config")["data"]["config.yaml"]).sink_defaults
     assert found.document() == values
     pod = made.one("Deployment")["spec"]["template"]["spec"]
     (volume,) = [each for each in pod["volumes"] if each["name"] == "config"]

@@ -143,9 +143,24 @@ def test_an_image_is_named_by_digest_before_tag_before_the_charts_version(templa
     assert container(template(EVERYTHING))["image"] == f"registry.example.com/s3sink-operator@{digest}"
 
 
-def test_the_operator_is_replaced_and_never_doubled(template: Template) -> None:
+def test_a_new_operator_is_ready_before_the_old_one_ends(template: Template) -> None:
     spec = template().one("Deployment")["spec"]
-    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    rolling = {"maxSurge": 1, "maxUnavailable": 0}
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "RollingUpdate", "rollingUpdate": rolling})
+
+
+def test_the_admission_policies_follow_the_restrictions(template: Template) -> None:
+    kind = "ValidatingAdmissionPolicy"
+    assert [each["metadata"]["name"] for each in template().of(kind)] == [
+        "ops-s3sink-operator-sinks",
+        "ops-s3sink-operator-pods",
+    ]
+    for value in ("sinkRestrictions.enabled=false", "sinkRestrictions.admissionPolicy=false"):
+        assert not template(MINIMAL, value).of(kind)
+    assert not template(MINIMAL, arguments=(*PROMETHEUS, "--kube-version", "1.29.3")).of(kind)
+    for binding in template(EVERYTHING).of(f"{kind}Binding"):
+        (labels,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+        assert (labels["operator"], labels["values"]) == ("In", ["orders", "payments"])
 
 
 def test_the_liveness_probe_reads_the_heartbeat(template: Template) -> None:
@@ -344,7 +359,8 @@ def test_what_is_optional_is_off(template: Template) -> None:
 
 
 def test_every_object_has_the_common_labels_and_its_namespace(template: Template) -> None:
-    in_cluster = {"ClusterRole", "ClusterRoleBinding"}
+    policy = "ValidatingAdmissionPolicy"
+    in_cluster = {"ClusterRole", "ClusterRoleBinding", policy, f"{policy}Binding"}
     for each in template(EVERYTHING):
         if each["kind"] == "CustomResourceDefinition":
             continue

@@ -16,6 +16,7 @@ from typing import Any
 from s3sink_operator import names
 from s3sink_operator.decide.chain import decide
 from s3sink_operator.objects import CONTAINER, has_executors
+from s3sink_operator.sink_restrictions import NO_RESTRICTIONS, SinkRestrictions
 from s3sink_operator.spec_cache import ParsedSink, parse
 from s3sink_operator.types import (
     Decision,
@@ -110,6 +111,7 @@ class Cluster:
 
     sink: Json = field(default_factory=document)
     settings: Settings = SETTINGS
+    restrictions: SinkRestrictions = NO_RESTRICTIONS
     now: int = START
     lingers: bool = False
     things: dict[tuple[str, str], Json] = field(default_factory=dict)
@@ -158,7 +160,8 @@ class Cluster:
 
     def observe(self) -> Observed:
         defaults = self.settings.sink_defaults
-        parsed = parse_again(self.sink) if defaults.is_empty else parse(self.sink, defaults)
+        is_plain = defaults.is_empty and not self.restrictions.enabled
+        parsed = parse_again(self.sink) if is_plain else parse(self.sink, defaults, self.restrictions)
         return Observed(
             sink=copy.deepcopy(self.sink),
             spec=parsed.spec,

@@ -11,7 +11,8 @@ import pytest
 from s3sink_operator.crd import schema
 from s3sink_operator.crd.schema import fields as schema_fields
 from s3sink_operator.kubectl import explain
-from s3sink_operator.sink_defaults import DEFAULTED_FIELDS, NO_DEFAULTS, SinkDefaults, read_config
+from s3sink_operator.operator_config import read_config
+from s3sink_operator.sink_defaults import DEFAULTED_FIELDS, NO_DEFAULTS, SinkDefaults
 from s3sink_operator.types import Json
 from tests.operator.fake_cluster import SETTINGS, SPEC, Cluster, actions, document, running
 
@@ -334,13 +335,13 @@ def test_explain_shows_values_and_whether_the_sink_or_the_operator_sets_them() -
 
 def test_an_empty_configuration_has_no_defaults() -> None:
     for text in ("", "sinkDefaults: {}", "sinkDefaults:\n"):
-        assert read_config(text).is_empty
+        assert read_config(text).sink_defaults.is_empty
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("sinkDefault: {}", "the only field is sinkDefaults"),
+        ("sinkDefault: {}", "the only fields are sinkDefaults and sinkRestrictions"),
         (
             "sinkDefaults: {nodeselector: {}}",
             "sinkDefaults.nodeselector: unknown field, or one that only a sink can set",

@@ -116,7 +116,21 @@ app.kubernetes.io/managed-by: s3sink-operator
   verbs: [list, create]
 {{- end -}}
 
-{{/* The configuration file of the operator: the defaults of sinks that are set. Empty without any. */}}
+{{/* The namespaces of sinks, as `matchResources` of an admission policy; empty for all. */}}
+{{- define "s3sink.watchedNamespaces" -}}
+{{- with .Values.watch.namespaces -}}
+matchResources:
+  namespaceSelector:
+    matchExpressions:
+      - key: kubernetes.io/metadata.name
+        operator: In
+        values:
+          {{- toYaml . | nindent 10 }}
+{{- end -}}
+{{- end -}}
+
+{{/* The configuration file of the operator: the defaults of sinks that are set, and restrictions other than the
+default ones. Empty without any. */}}
 {{- define "s3sink.config" -}}
 {{- $set := dict -}}
 {{- range $name, $value := omit .Values.sinkDefaults "s3" -}}
@@ -127,7 +141,13 @@ app.kubernetes.io/managed-by: s3sink-operator
 {{- if $value }}{{ $_ := set $s3 $name $value }}{{ end -}}
 {{- end -}}
 {{- if $s3 }}{{ $_ := set $set "s3" $s3 }}{{ end -}}
-{{- if $set }}{{ toYaml (dict "sinkDefaults" $set) }}{{ end -}}
+{{- $config := dict -}}
+{{- if $set }}{{ $_ := set $config "sinkDefaults" $set }}{{ end -}}
+{{- $restrictions := omit .Values.sinkRestrictions "admissionPolicy" -}}
+{{- if or (not $restrictions.enabled) $restrictions.podTemplateFields $restrictions.images $restrictions.serviceAccounts -}}
+{{- $_ := set $config "sinkRestrictions" $restrictions -}}
+{{- end -}}
+{{- if $config }}{{ toYaml $config }}{{ end -}}
 {{- end -}}
 
 {{/* "true" if the cluster assigns uids and rejects others. */}}

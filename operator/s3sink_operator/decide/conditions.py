@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from s3sink_operator import conflicts, names, pod_failures
+from s3sink_operator import conflicts, names, pod_failures, sink_restrictions
 from s3sink_operator.decide import handover, offset_reset, rollout
 from s3sink_operator.decide.attempt_history import AttemptHistory
 from s3sink_operator.decide.context import Context
@@ -13,12 +13,11 @@ from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.memory_sizing import MAX_DRIVER
 from s3sink_operator.status import Condition
 from s3sink_operator.status_model import ConditionStatus
-from s3sink_operator.types import REPLACEMENT_KIND, Rejection, annotation, is_terminating, to_timestamp
+from s3sink_operator.types import INVALID_SPEC, REPLACEMENT_KIND, Rejection, annotation, is_terminating, to_timestamp
 from sink_job.api.enums import DesiredState
 from sink_job.api.quantities import format_size
 from sink_job.api.report import HangingTransactionReport
 
-INVALID_SPEC: Final = "InvalidSpec"
 WRITE_REJECTED: Final = "WriteRejected"
 TRUE: Final = ("true", "True", "TRUE")
 """The values of a boolean annotation that mean true."""
@@ -89,8 +88,8 @@ def _hanging_message(found: Sequence[HangingTransactionReport]) -> str:
 
 
 def _spec(ctx: Context, result: PolicyResult) -> Iterator[Condition]:
-    if result.reason == INVALID_SPEC:
-        yield _true(INVALID_SPEC, ctx.spec_error)
+    if result.reason in (INVALID_SPEC, sink_restrictions.REASON):
+        yield _true(result.reason, ctx.spec_error)
 
 
 def _memory(ctx: Context, result: PolicyResult) -> Iterator[Condition]:

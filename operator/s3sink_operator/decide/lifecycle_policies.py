@@ -7,7 +7,7 @@ from dataclasses import replace
 from s3sink_operator import conflicts, names, pod_failures
 from s3sink_operator.decide import offset_reset
 from s3sink_operator.decide.builders import delete_pod, supporting_objects
-from s3sink_operator.decide.conditions import INVALID_SPEC, TRUE
+from s3sink_operator.decide.conditions import TRUE
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.operations import is_all_published, run_operation
 from s3sink_operator.decide.policy_result import PolicyResult
@@ -114,12 +114,12 @@ def in_terminating_namespace(ctx: Context) -> PolicyResult | None:
 
 
 def spec_invalid(ctx: Context) -> PolicyResult | None:
-    """An invalid spec. A running driver continues, unless the desired state is not Running."""
+    """An invalid or restricted spec. A running driver continues, unless the desired state is not Running."""
     if ctx.sink is not None:
         return None
     terminate = ctx.desired_state[0] is not DesiredState.RUNNING and ctx.driver is not None
     return PolicyResult(
-        reason=INVALID_SPEC,
+        reason=ctx.observed.spec.reason,
         message=ctx.spec_error if terminate else f"{ctx.spec_error}; {_driver_without_spec(ctx)}",
         phase="Failed",
         stalled=True,
