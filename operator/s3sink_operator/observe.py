@@ -60,6 +60,7 @@ def report_fingerprint(report: Report | Unreachable | None) -> ReportFingerprint
         report.assigned_partitions,
         report.executor_denial,
         report.executor_rejection,
+        report.no_progress_ms is None,
         report.memory.applied_bytes,
     )
 

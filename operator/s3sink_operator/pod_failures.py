@@ -51,6 +51,21 @@ _NOT_FOUND = re.compile(
     re.IGNORECASE,
 )
 _CONFIG = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError")
+_CAPACITY = (
+    "Add capacity to the cluster, or request less: spec.executor.memory, and the CPU request in the pod templates"
+)
+_SCHEDULING_ADVICE = (
+    ("Insufficient", _CAPACITY),
+    ("Too many pods", _CAPACITY),
+    ("node affinity/selector", "Correct nodeSelector and affinity in the pod templates, or label nodes accordingly"),
+    ("untolerated taint", "Add tolerations to the pod templates, or nodes without these taints"),
+    ("topology spread", "Relax topologySpreadConstraints in the pod templates, or add nodes in the missing domains"),
+    ("anti-affinity", "Relax the anti-affinity in the pod templates, or add nodes"),
+    ("volume", "Check the volumes in the pod templates and their PersistentVolumeClaims"),
+    ("PersistentVolumeClaim", "Check the volumes in the pod templates and their PersistentVolumeClaims"),
+    ("were unschedulable", "Uncordon nodes, or add others"),
+)
+"""Advice by words of the scheduler's message (kubernetes/pkg/scheduler/framework/plugins)."""
 _NODE_REASONS = ("NodeLost", "NodeShutdown", "Shutdown", "Terminated")
 
 
@@ -136,11 +151,14 @@ def startup_failure(pod: Json, event: PodEvent | None = None) -> PodFailure | No
 
 def _unschedulable(pod: Json, condition: Json) -> PodFailure:
     cause = _one_line(condition.get("message") or "no node is available").rstrip(".")
-    message = (
-        f"the pod {_name(pod)} is unschedulable: {cause}. Add capacity to the cluster, or request less: "
-        "spec.executor.memory, and the CPU request in the pod templates"
-    )
+    message = f"the pod {_name(pod)} is unschedulable: {cause}. {_scheduling_advice(cause)}"
     return PodFailure(category=FailureCategory.SCHEDULING, reason="Unschedulable", message=message)
+
+
+def _scheduling_advice(cause: str) -> str:
+    """What to do about the causes that the scheduler counts its nodes by: capacity changes only some of them."""
+    found = [advice for words, advice in _SCHEDULING_ADVICE if words in cause]
+    return ". ".join(dict.fromkeys(found)) or "The events of the pod have the details: kubectl describe pod"
 
 
 def _waiting_failure(pod: Json, waiting: Json) -> PodFailure | None:

@@ -38,7 +38,7 @@ _DURATION = re.compile(DURATION_PATTERN)
 _SIZE = re.compile(SIZE_PATTERN)
 _MAX_DURATION = 36_500 * DAY
 _MAX_SIZE = 1 << 60
-_DURATION_HINT = "use a number with a unit (d, h, m, s, ms; largest first), such as 10m or 1h30m"
+DURATION_HINT = "use a number with a unit (d, h, m, s, ms; largest first), such as 10m or 1h30m"
 _SIZE_HINT = (
     "use bytes, or a number with a unit such as 25Mi (Ki, Mi, Gi, Ti: powers of 1024; k, M, G, T: powers of 1000)"
 )
@@ -48,7 +48,7 @@ def parse_duration(text: str) -> int:
     """Milliseconds in `text` (`1d`, `1h30m`, `250ms`). Raises ValueError with the correct form."""
     found = _DURATION.fullmatch(text)
     if not found or not text:
-        raise ValueError(f"is not a duration: {_bare_hint(text) or _DURATION_HINT}")
+        raise ValueError(f"is not a duration: {_bare_hint(text) or DURATION_HINT}")
     amounts = zip(found.groups(), DURATION_UNITS.items(), strict=True)
     total = sum(int(amount.removesuffix(unit)) * ms for amount, (unit, ms) in amounts if amount)
     if total > _MAX_DURATION:
@@ -156,7 +156,7 @@ class Duration(_Quantity):
             return parse_duration(value)
         if isinstance(value, int) and not isinstance(value, bool) and not of_manifest(info):
             return value
-        raise ValueError(f"is not a duration: {_bare_hint(str(value)) or _DURATION_HINT}")
+        raise ValueError(f"is not a duration: {_bare_hint(str(value)) or DURATION_HINT}")
 
     def show(self, value: int) -> str:
         return format_duration(value)

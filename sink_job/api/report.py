@@ -268,6 +268,10 @@ class Report(ReportModel):
         str | None,
         Field(max_length=1024, description="Why the API server rejects executor pods; none: it does not."),
     ] = None
+    no_progress_ms: Annotated[
+        Count | None,
+        Field(description="Time without a completed task or request; none: less than 225 s."),
+    ] = None
     published: Annotated[bool, Field(description="The driver published all open objects before it ended.")] = False
     failure: Failure | None = None
 

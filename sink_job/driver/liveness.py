@@ -14,6 +14,8 @@ from collections.abc import Callable
 
 HEARTBEAT_TIMEOUT_S = 900.0
 """Maximum time between two beats of a healthy driver, in s. One task with all its retries takes less."""
+QUIET_S = HEARTBEAT_TIMEOUT_S / 4
+"""A longer time without a beat is reported: most drivers beat every few seconds."""
 
 
 class Heartbeat:

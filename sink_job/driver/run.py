@@ -38,7 +38,7 @@ from sink_job.driver.cgroup_memory import ContainerMemory
 from sink_job.driver.executor_permission import ExecutorPermission
 from sink_job.driver.lag_sampler import LagSampler
 from sink_job.driver.live_allocation import LiveAllocation, allocation_file
-from sink_job.driver.liveness import HEARTBEAT_TIMEOUT_S, Heartbeat
+from sink_job.driver.liveness import HEARTBEAT_TIMEOUT_S, QUIET_S, Heartbeat
 from sink_job.driver.machine import machine_memory, memory_of, owner_of, usual_cores
 from sink_job.driver.process_memory import peak_rss
 from sink_job.driver.report_server import JSON, TEXT, Answer, ReportServer, Routes
@@ -315,6 +315,8 @@ class _Run:
         report.executor_denial = None if self.permission is None else self.permission.denial
         rejection = None if self.executor_log is None else self.executor_log.rejection
         report.executor_rejection = None if rejection is None else SECRETS(rejection)
+        silence = self._silence_s()
+        report.no_progress_ms = round(silence * 1000) if silence > QUIET_S else None
         return report
 
     def _serve(self, stack: ExitStack, s3: S3Client) -> None:
@@ -340,12 +342,16 @@ class _Run:
         }
 
     def _health(self) -> Answer:
-        if self.heartbeat.silence_s() > HEARTBEAT_TIMEOUT_S / 4:
-            self.heartbeat.observed(self._tasks())
-        silence = self.heartbeat.silence_s()
+        silence = self._silence_s()
         if silence > HEARTBEAT_TIMEOUT_S:
             return Answer(503, TEXT, f"no progress for {silence:.0f} s\n".encode())
         return Answer(200, TEXT, b"ok\n")
+
+    def _silence_s(self) -> float:
+        """Seconds without progress; completed tasks of the current round count as progress."""
+        if self.heartbeat.silence_s() > QUIET_S:
+            self.heartbeat.observed(self._tasks())
+        return self.heartbeat.silence_s()
 
     def _readiness(self) -> Answer:
         state = self.progress.state

@@ -139,6 +139,7 @@ def test_an_image_is_named_by_digest_before_tag_before_the_charts_version(templa
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
     assert container(template())["image"] == f"registry.example.com/s3sink-operator:{version}"
     assert container(template(MINIMAL, "image.tag=1.2.3"))["image"].endswith(":1.2.3")
+    assert container(template(MINIMAL, "image.tag=20261124"))["image"].endswith(":20261124")
     digest = f"sha256:{'a' * 64}"
     assert container(template(EVERYTHING))["image"] == f"registry.example.com/s3sink-operator@{digest}"
 

@@ -178,6 +178,15 @@ def test_a_rejection_names_the_field_in_error(sinks: Kube) -> None:
     assert fields == {"spec.partitioner.duration"}
 
 
+@pytest.mark.parametrize("interval", ["600", "10 minutes", "", "1h30", "30m1h"])
+def test_a_wrong_duration_is_rejected_in_words_and_with_one_error(sinks: Kube, interval: str) -> None:
+    with pytest.raises(ApiError) as rejected:
+        tried(sinks, document({"spec.rounds.maxDelay": interval}))
+    (cause,) = rejected.value.answer["details"]["causes"]
+    assert cause["field"] == "spec.rounds.maxDelay"
+    assert "is not a duration: use a number with a unit (d, h, m, s, ms; largest first)" in cause["message"]
+
+
 @pytest.mark.parametrize(("before", "patch", "said"), CHANGED)
 def test_what_names_a_sink_cannot_be_changed(
     sinks: Kube, unique_name: str, before: dict[str, object], patch: Json, said: str
@@ -391,8 +400,8 @@ def test_the_columns_of_kubectl_get_are_filled(sinks: Kube, sink: Json) -> None:
     table = as_table(sinks, name)
     titles = [column["name"] for column in table["columnDefinitions"]]
     cells = dict(zip(titles, table["rows"][0]["cells"], strict=True))
-    assert titles == ["Name", "Ready", "State", "Partitions", "Lag", "Memory", "Age", "Reason"]
-    assert {title: cells[title] for title in titles if title != "Age"} == {
+    assert titles == ["Name", "Ready", "State", "Partitions", "Lag", "Memory", "Age", "Reason", "Updated"]
+    assert {title: cells[title] for title in titles if title not in ("Age", "Updated")} == {
         "Name": name,
         "Ready": "True",
         "State": "Running",

@@ -202,6 +202,19 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
     ("an interval of no time", [HOURLY, {"spec.rotation.interval": "0h0m"}], "spec.rotation.interval is below"),
     ("a schedule of no time", [HOURLY, {"spec.rotation.scheduleInterval": "0s"}], "rotation.scheduleInterval is below"),
     ("a schedule of 25 hours", [HOURLY, {"spec.rotation.scheduleInterval": "25h"}], "scheduleInterval is above"),
+    (
+        "a path of one hour in words",
+        [TIME, {"spec.partitioner.duration": "1 hour"}],
+        "partitioner.duration is not a dura",
+    ),
+    (
+        "an interval without a unit",
+        [HOURLY, {"spec.rotation.interval": "600"}],
+        "spec.rotation.interval is not a duration",
+    ),
+    ("a schedule in weeks", [HOURLY, {"spec.rotation.scheduleInterval": "1w"}], "scheduleInterval is not a duration"),
+    ("minutes before hours", [{"spec.rotation.maxOpenTime": "30m1h"}], "spec.rotation.maxOpenTime is not a duration"),
+    ("a delay without a number", [{"spec.rounds.maxDelay": ""}], "spec.rounds.maxDelay is not a duration"),
     ("objects open for no time", [{"spec.rotation.maxOpenTime": "0s"}], "spec.rotation.maxOpenTime is below"),
     ("little memory at least", [{"spec.executor.memory.min": "256Mi"}], "spec.executor.memory.min is below"),
     (

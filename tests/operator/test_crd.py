@@ -304,8 +304,8 @@ def test_scaling_and_status_are_resources_of_their_own() -> None:
 def test_the_columns_of_kubectl_get() -> None:
     columns = VERSION["additionalPrinterColumns"]
     names = [column["name"] for column in columns]
-    assert names == ["Ready", "State", "Partitions", "Lag", "Memory", "Age", "Reason"]
-    assert [column["name"] for column in columns if column.get("priority")] == ["Reason"]
+    assert names == ["Ready", "State", "Partitions", "Lag", "Memory", "Age", "Reason", "Updated"]
+    assert [column["name"] for column in columns if column.get("priority")] == ["Reason", "Updated"]
 
 
 def test_a_column_shows_a_field_that_there_is() -> None:

@@ -127,3 +127,17 @@ def test_a_driver_is_ready_again_as_soon_as_it_may_create_executors() -> None:
     cluster.run()
     cluster.settle()
     assert cluster.ready == ("True", "Running")
+
+
+def test_readiness_is_unknown_while_nothing_completes_and_true_again_afterwards() -> None:
+    cluster = with_executors({})
+    cluster.run(no_progress_ms=240_000)
+    cluster.settle()
+    assert cluster.ready == ("Unknown", "NoProgress")
+    assert ("Warning", "NoProgress") in cluster.events
+    assert not actions(cluster), "the kubelet ends a driver that hangs"
+    cluster.run(no_progress_ms=250_000)
+    assert cluster.settle() == 0, "the time alone is no reason for a write"
+    cluster.run()
+    cluster.settle()
+    assert cluster.ready == ("True", "Running")

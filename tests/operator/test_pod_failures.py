@@ -235,3 +235,29 @@ def test_an_undeclared_field_is_a_rejection_and_not_transient() -> None:
     unknown = ApiError(500, "", "failed to create typed patch object: .status.memory: field not declared in schema")
     assert not unknown.is_transient
     assert ApiError(500, "InternalError", "etcdserver: request timed out").is_transient
+
+
+@pytest.mark.parametrize(
+    ("cause", "advice"),
+    [
+        ("0/3 nodes are available: 3 Insufficient cpu.", ["Add capacity to the cluster"]),
+        ("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.", ["Correct nodeSelector"]),
+        ("0/3 nodes are available: 3 node(s) had untolerated taint {a: b}.", ["Add tolerations"]),
+        (
+            "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 Insufficient memory.",
+            ["Add capacity to the cluster", "Correct nodeSelector"],
+        ),
+        ("0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.", ["PersistentVolumeClaims"]),
+        ("no nodes", ["kubectl describe pod"]),
+    ],
+)
+def test_the_advice_about_an_unschedulable_pod_follows_from_the_message_of_the_scheduler(
+    cause: str, advice: list[str]
+) -> None:
+    condition = {"type": "PodScheduled", "status": "False", "message": cause}
+    pod = {"metadata": {"name": "a"}, "status": {"phase": "Pending", "conditions": [condition]}}
+    failure = pod_failures.startup_failure(pod)
+    assert failure is not None
+    for words in advice:
+        assert words in failure.message
+    assert ("Add capacity" in failure.message) == ("Insufficient" in cause)

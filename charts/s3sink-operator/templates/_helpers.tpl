@@ -63,7 +63,9 @@ app.kubernetes.io/managed-by: s3sink-operator
 {{- if .of.digest -}}
 {{- printf "%s@%s" $repository .of.digest -}}
 {{- else -}}
-{{- printf "%s:%s" $repository (default .chart.Chart.AppVersion .of.tag) -}}
+{{- /* YAML makes a number of a tag such as 20261124. */ -}}
+{{- $tag := kindIs "string" .of.tag | ternary .of.tag (printf "%d" (int64 .of.tag)) -}}
+{{- printf "%s:%s" $repository (default .chart.Chart.AppVersion $tag) -}}
 {{- end -}}
 {{- end -}}
 

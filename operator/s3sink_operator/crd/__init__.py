@@ -34,6 +34,7 @@ FILE: Final = f"crds/{PLURAL}.{GROUP}.yaml"
 """Path of the generated file, relative to the root of the repository."""
 
 _HEAD: Final = "# Generated from sink_job.api by `make crd`; do not edit.\n"
+_PROGRESS: Final = ".status.progress"
 _READY: Final = '.status.conditions[?(@.type=="Ready")]'
 
 
@@ -108,11 +109,18 @@ def _columns() -> list[Json]:
         ("Memory", "string", ".status.memory.current", "Memory of an executor."),
         ("Age", "date", ".metadata.creationTimestamp", "Time since the S3Sink was created."),
         ("Reason", "string", f"{_READY}.reason", "Reason of the condition Ready."),
+        (
+            "Updated",
+            "date",
+            ".status.progress.updateTime",
+            "Time since the operator wrote the progress; 5m at most while it works and the sink runs.",
+        ),
     )
     columns: list[Json] = [
         {"name": name, "type": kind, "jsonPath": path, "description": about} for name, kind, path, about in rows
     ]
-    columns[-1]["priority"] = 1  # only with -o wide
+    for column in columns[-2:]:
+        column["priority"] = 1  # only with -o wide
     return columns
 
 

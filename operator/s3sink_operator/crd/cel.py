@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from sink_job.api.quantities import parse_duration
+from sink_job.api.quantities import DURATION_HINT, DURATION_PATTERN, parse_duration
 
 _FIELD: Final = re.compile(r"spec(\.[a-zA-Z0-9]+)+")
 
@@ -54,7 +54,18 @@ def compare_duration(value: str, compared: str, ms: int) -> str:
     days = f"duration({value}.matches('^0*1d') ? '24h' : '0s')"
     rest = f"duration('0s' + {value}.substring({value}.indexOf('d') + 1))"
     few_days = f"(!{value}.contains('d') || {value}.matches('^0*1?d'))"
-    return f"{few_days} && {days} + {rest} {compared} duration('{ms}ms')"
+    return f"!{is_duration(value)} || ({few_days} && {days} + {rest} {compared} duration('{ms}ms'))"
+
+
+def is_duration(value: str) -> str:
+    """Whether a text is a duration. Rules about its value hold for other texts: `duration_notation` rejects those."""
+    return f"({value} != '' && {value}.matches({cel_text(DURATION_PATTERN)}))"
+
+
+def duration_notation(path: str) -> CelRule:
+    """The rule for the notation of a duration: the message of a pattern would be the regular expression. Sizes keep
+    their pattern: without a maximum length the API server would reject such a rule for its estimated cost."""
+    return CelRule(path, is_duration("self"), f"{path} is not a duration: {DURATION_HINT}")
 
 
 def bound(kind: str, path: str, which: str, limit: str) -> CelRule:

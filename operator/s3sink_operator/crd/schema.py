@@ -14,7 +14,7 @@ import json
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from s3sink_operator.crd.cel import CelRule, bound
+from s3sink_operator.crd.cel import CelRule, bound, duration_notation
 from sink_job.api import unsupported
 from sink_job.api.base_model import OPERATOR_DEFAULT
 
@@ -79,7 +79,9 @@ def _node(written: Json, models: dict[str, Json], path: str, *, in_list: bool) -
         item = _node(both["items"], models, f"{path}[]", in_list=True)
         item.pop("description", None)  # that of the list explains it
         made |= {"items": item} | _LISTS.get(path, {})
-    rules = list(_bounds(both, path))
+    rules = list(_quantity_rules(both, path))
+    if both.get("x-s3sink-type") == "duration":
+        made = {name: value for name, value in made.items() if name not in ("pattern", "minLength")}
     if rules:
         made["x-kubernetes-validations"] = [rule.manifest() for rule in rules]
     return made
@@ -100,7 +102,10 @@ def _values(path: str, values: list[str]) -> Collection[str]:
     return unsupported.CHOICES.get(tuple(path.split(".")), values)
 
 
-def _bounds(schema: Json, path: str) -> Iterator[CelRule]:
+def _quantity_rules(schema: Json, path: str) -> Iterator[CelRule]:
+    """The bounds of a size or duration, and the notation of a duration."""
+    if schema.get("x-s3sink-type") == "duration":
+        yield duration_notation(path)
     for name in _BOUNDS:
         if schema.get(name) not in (None, "0", "0s"):
             yield bound(schema["x-s3sink-type"], path, name.rsplit("-", 1)[1], schema[name])

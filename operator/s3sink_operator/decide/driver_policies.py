@@ -278,6 +278,15 @@ def _copying(ctx: Context, report: Report, base: PolicyResult) -> PolicyResult:
             event=EventType.WARNING,
             requeue_after_ms=_NOT_STARTED_POLL_MS,
         )
+    if report.no_progress_ms is not None:
+        return replace(
+            base,
+            ready=ConditionStatus.UNKNOWN,
+            reason="NoProgress",
+            message="the driver answers, but no task and no request to Kafka has completed for several minutes: see "
+            "its log and those of the executors. Without progress the kubelet restarts it after 17 minutes",
+            event=EventType.WARNING,
+        )
     if executors is None or not executors.is_incomplete:
         return replace(base, ready=ConditionStatus.TRUE, message=message, event=EventType.NORMAL)
     failure = executors.failure

@@ -115,6 +115,16 @@ def test_a_run_without_a_beat_is_unhealthy(sink: Sink, monkeypatch: pytest.Monke
     assert it._health().status == 503
 
 
+def test_a_run_without_a_beat_for_minutes_reports_it_long_before_it_is_unhealthy(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = a_run(sink)
+    assert it._report().no_progress_ms is None
+    monkeypatch.setattr(it.heartbeat, "silence_s", lambda: 300.0)
+    assert it._report().no_progress_ms == 300_000
+    assert it._health().status == 200
+
+
 def test_a_run_is_ready_in_the_state_running(sink: Sink) -> None:
     it = a_run(sink)
     assert it._readiness()[::2] == (503, b"Starting\n")
