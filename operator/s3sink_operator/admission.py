@@ -11,6 +11,7 @@ from typing import Any
 
 from s3sink_operator.sink_restrictions import (
     ALLOWED_FIELDS,
+    ALLOWED_SPARK,
     INNER_PATHS,
     LISTS,
     PROCESSES,
@@ -24,7 +25,7 @@ def restrictions_document() -> dict[str, Any]:
     text, empty if all are allowed."""
     return {
         "fields": list(ALLOWED_FIELDS),
-        "sparkPrefix": SPARK_PODS,
+        "spark": {"prefix": SPARK_PODS, "allowed": list(ALLOWED_SPARK)},
         "rejected": {process: rejected_fields(f"variables.{process}") for process in PROCESSES},
     }
 

@@ -95,6 +95,13 @@ UNSAFE_ANNOTATION: Final = "container.apparmor.security.beta.kubernetes.io/"
 
 SPARK_PODS: Final = "spark.kubernetes."
 """Prefix of Spark properties that change executor pods: volumes, service accounts, schedulers, images."""
+ALLOWED_SPARK: Final = (
+    "spark.kubernetes.allocation.batch.delay",
+    "spark.kubernetes.allocation.batch.size",
+    "spark.kubernetes.executor.limit.cores",
+    "spark.kubernetes.executor.request.cores",
+)
+"""Spark properties with this prefix that a sink may set."""
 
 PROCESSES: Final = ("driver", "executor")
 _MAX_ERRORS: Final = 10
@@ -169,7 +176,7 @@ class SinkRestrictions(SpecModel):
     def _spark_errors(self, spec: dict[str, Any]) -> Iterator[str]:
         properties = spec.get("sparkConf")
         for name in properties if isinstance(properties, dict) else ():
-            if isinstance(name, str) and name.startswith(SPARK_PODS):
+            if isinstance(name, str) and name.startswith(SPARK_PODS) and name not in ALLOWED_SPARK:
                 yield f"spec.sparkConf: {_short(name)} is not allowed, since it changes executor pods"
 
 

@@ -16,13 +16,15 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
 from devtools.kube.client import Json
+from devtools.kube.node import NODE
 from devtools.processes import wait_until
 from s3sink_operator import names
 from s3sink_operator.objects.pods import parse_quantity
 from sink_job.api.report import FinalReport
-from tests.e2e.node_fixture import NAMESPACE, RELEASE, PodSink, Shared, Site
+from tests.e2e.node_fixture import CHART, NAMESPACE, RELEASE, PodSink, Shared, Site
 from tests.support.operator_fixture import condition, reason_is
 
 pytestmark = pytest.mark.e2e
@@ -252,6 +254,90 @@ def test_executors_run_in_pods_of_their_own_and_neither_their_loss_nor_the_drive
         sink.wait(reason_is("ExecutorsDenied"), "a driver that may not create executors")
     sink.wait(reason_is("Running"), "a driver that may")
     sink.verify()
+
+
+def test_a_sink_survives_a_drained_node_an_executor_out_of_memory_and_a_lost_node(site: Site, sink_of: Sinks) -> None:
+    # The node has few processors, and a driver asks for one.
+    thin = {"spark.kubernetes.executor.request.cores": "0.1"}
+    sink = sink_of(sections={"executor": {"mode": "Cluster", "instances": 1}, "sparkConf": thin})
+    sink.produce(700)
+    sink.apply()
+    sink.wait_ready()
+    sink.wait_arrived()
+    _drained_and_uncordoned(sink)
+    _executor_out_of_memory(sink)
+    _node_lost_and_back(site, sink)
+    sink.verify()
+
+
+def _drained_and_uncordoned(sink: PodSink) -> None:
+    before = sink.driver
+    pods = "--pod-selector=app.kubernetes.io/name=s3sink"
+    sink.site.kubectl("drain", NODE, "--ignore-daemonsets", "--delete-emptydir-data", "--force", pods, check=True)
+    try:
+        sink.produce(700)
+        sink.wait(reason_is("Unschedulable"), "a driver without a node")
+        assert "Uncordon nodes" in condition(sink.sink, "Ready")["message"]
+    finally:
+        sink.site.kubectl("uncordon", NODE, check=True)
+    sink.wait_ready_again(before)
+    sink.wait_arrived()
+
+
+def _executor_out_of_memory(sink: PodSink) -> None:
+    """An executor whose container is above its limit: Spark starts another one, the driver is the same."""
+    driver, (executor,) = sink.driver, sink.executors()
+    limit = sink.site.cluster.memory_limit_of(executor)
+    eater = f"import os; file = os.memfd_create('eater')\nfor _ in range({limit >> 20}): os.write(file, bytes(1 << 20))"
+    name = executor["metadata"]["name"]
+    sink.site.kubectl("exec", name, "--namespace", sink.namespace, "--", "python", "-c", eater)
+    sink.produce(700)
+    wait_until(lambda: name not in {each["metadata"]["name"] for each in sink.executors()}, "its end", seconds=120)
+    sink.wait_arrived()
+    assert sink.driver["metadata"]["uid"] == driver["metadata"]["uid"]
+
+
+def _node_lost_and_back(site: Site, sink: PodSink) -> None:
+    """A node whose kubelet is gone, with driver and executor on it: both are replaced, and their processes, which
+    continue until the kubelet is back, change nothing."""
+    before = sink.driver
+    with site.upgraded("operator.nodeLostTimeout=5s"):
+        site.cluster.stop_kubelet()
+        try:
+            sink.produce(700)
+            wait_until(lambda: _uid(sink) != before["metadata"]["uid"], "the deletion of the lost driver", seconds=180)
+        finally:
+            site.cluster.start_kubelet()
+        sink.wait_ready_again(before)
+    sink.wait_arrived()
+
+
+def _uid(sink: PodSink) -> str | None:
+    """The uid of the driver pod; None without one."""
+    found = sink.kube.find("Pod", sink.driver_name)
+    return None if found is None else str(found["metadata"]["uid"])
+
+
+def test_offsets_are_reset_and_the_crd_is_upgraded_while_records_arrive(running: PodSink) -> None:
+    first = running.produced
+    running.produce(2000)
+    crd = yaml.safe_load((CHART / "files" / "crd.yaml").read_text())
+    crd["metadata"]["labels"]["upgraded"] = "yes"
+    running.site.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", text=yaml.safe_dump(crd), check=True)
+    running.produce(2000)
+    running.edit(state="Stopped", offsets={"reset": {"nonce": "load", "to": "Earliest", "onExisting": "NewPrefix"}})
+    running.produce(2000)
+    stopped = running.wait(
+        lambda sink: sink["status"].get("offsetReset", {}).get("nonce") == "load" and reason_is("Stopped")(sink),
+        "offsets reset, and Stopped",
+    )
+    running.edit(state="Running")
+    running.produce(2000)
+    running.wait_ready()
+    running.wait_arrived(stopped["status"]["offsetReset"]["topicsDir"])
+    before = running.records()
+    assert len(before) == len(set(before)) >= first
+    running.verify()
 
 
 def test_executors_follow_the_active_topic_partitions_in_both_directions_without_a_restart(sink_of: Sinks) -> None:

@@ -48,6 +48,7 @@ ALLOWED: Final = (
     Case("a volume", _pod(volumes=[{"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}}])),
     Case("a host network that is off", _pod(hostNetwork=False)),
     Case("executors with a node selector", {"executor": {"podTemplate": {"spec": {"nodeSelector": {"a": "b"}}}}}),
+    Case("the CPU of executors", {"sparkConf": {"spark.kubernetes.executor.request.cores": "0.1"}}),
     Case("a Spark property", {"sparkConf": {"spark.ui.enabled": "true"}}),
     Case("annotations of the own service account", {"serviceAccount": {"annotations": {"role": "a"}}}),
 )
