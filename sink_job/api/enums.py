@@ -56,6 +56,11 @@ class SubjectNameStrategy(StrEnum):
     TOPIC_RECORD_NAME = "TopicRecordName"
 
 
+class UnknownIds(StrEnum):
+    FAIL = "Fail"
+    REJECT = "Reject"
+
+
 class SchemaIdLocation(StrEnum):
     VALUE = "Value"
     HEADER = "Header"

@@ -198,6 +198,12 @@ class OutOfMemory(TransientError):
     reason = "OutOfMemory"
 
 
+class SchemaNotFound(TransientError):
+    """The schema registry does not know the schema id of a record, also after several requests. Nothing was dropped."""
+
+    reason = "SchemaNotFound"
+
+
 class TooManyExecutorFailures(SinkError):
     """Spark has stopped because too many executors failed. Its JVM and the driver exit with this code."""
 

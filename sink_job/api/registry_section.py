@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import StrictBool
 
 from sink_job.api.base_model import SpecModel, description
-from sink_job.api.enums import ApicurioIdType, RegistryType, SchemaIdLocation, SubjectNameStrategy
+from sink_job.api.enums import ApicurioIdType, RegistryType, SchemaIdLocation, SubjectNameStrategy, UnknownIds
 from sink_job.api.field_errors import FieldError, Path, shown
 from sink_job.api.field_types import Region, TextValidator, is_loopback
 from sink_job.api.secret_refs import SecretKey, SecretRef
@@ -129,6 +129,10 @@ class RegistrySpec(SpecModel):
         ),
     ] = None
     """Secret with the client certificate for mutual TLS: tls.crt and tls.key (PEM, without a password)."""
+    unknown_ids: UnknownIds = UnknownIds.FAIL
+    """What happens to a record whose schema id the registry does not know. Fail: the sink asks for a minute, because a
+    replica of the registry may lag behind, and then stops with the reason SchemaNotFound, to be started again. Reject:
+    the record is a data error, which errors.tolerance drops or not."""
     insecure: StrictBool = False
     """Allow a registry without TLS. Schemas and credentials are then not encrypted."""
     subjects: Annotated[SubjectNameStrategy, description(key="value.converter.value.subject.name.strategy")] = (

@@ -24,6 +24,8 @@ LANGUAGES: Final = {
 """The converters that read values without framing, and the language of their schemas. `JSON VALUES`: the text shows
 whether it is an Avro schema, a JSON Schema or a field list."""
 
+TEXT_PREFIX: Final = "text-"
+"""The prefix of the ids of schemas that are in no registry."""
 INFERRED_ID: Final = "inferred"
 """The id of the inferred schema of a topic."""
 
@@ -91,4 +93,4 @@ def unframed_settings(
 
 def text_id(language: str, text: str) -> str:
     """The id of a schema that is in no registry: `text-` and 32 hexadecimal digits of a hash of its content."""
-    return f"text-{hashlib.sha256(f'{language} {text}'.encode()).hexdigest()[:32]}"
+    return f"{TEXT_PREFIX}{hashlib.sha256(f'{language} {text}'.encode()).hexdigest()[:32]}"

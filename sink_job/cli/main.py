@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "status": "show committed offsets, lag and open objects",
     "reset-offsets": "start from other offsets, in a new generation of the ledger",
     "discard-open": "abort open uploads and delete staged data",
+    "forget-schema": "delete the ledger's copy of a registry's schema",
     "check-store": "check whether a sink can use a bucket",
     "simulate": "show which objects given records would produce; without Kafka, S3 or Spark",
     "operator": "run the Kubernetes operator for S3Sinks",
@@ -33,6 +34,7 @@ _MODULES: Final = {
     "operator": ("s3sink_operator.cli", "operator"),
     "reset-offsets": ("sink_job.cli.reset_offsets", "job"),
     "discard-open": ("sink_job.cli.discard_open", "job"),
+    "forget-schema": ("sink_job.cli.forget_schema", "job"),
     "check-store": ("sink_job.cli.check_store", "job"),
 }
 """The commands with another module than `sink_job.cli.<name>`, and the pip extra with their dependencies."""

@@ -118,10 +118,10 @@ def _inferred(sink: Sink, ledger: Ledger, state: LedgerState) -> dict[str, tuple
         return None
     from sink_job.api.schema_section import INFERRED_ID
     from sink_job.api.topic_partition import TopicPartition
-    from sink_job.ledger.schemas import SchemaStore
+    from sink_job.ledger.schemas import SchemaStore, schemas_root
     from sink_job.schemas.field_list import parse_fields
 
-    store = SchemaStore(ledger.s3, ledger.root)
+    store = SchemaStore(ledger.s3, schemas_root(ledger.root, state.generation))
     topics = sorted({TopicPartition.parse(name).topic for name in state.partitions})
     found = ((topic, store.get(topic, INFERRED_ID)) for topic in topics)
     return {topic: parse_fields(schema.text) for topic, schema in found if schema is not None}

@@ -32,7 +32,7 @@ from sink_job.schemas.datum_settings import DatumSettings
 from sink_job.schemas.depth import VALUE_TOO_DEEP, is_value_too_deep
 from sink_job.schemas.errors import VALUE_ERRORS, InvalidSchema, InvalidValue, rejecting
 from sink_job.schemas.json_values import JsonOptions, json_encoder
-from sink_job.schemas.model import RegisteredSchema, Schema, is_recursive
+from sink_job.schemas.model import RegisteredSchema, Schema, is_recursive, of_subject
 from sink_job.schemas.text_limit import TextLimit
 
 MIN_ROWS = 16
@@ -67,7 +67,7 @@ class AvroDecoder:
             with rejecting("the Avro schema"):
                 self._avro = avro = parse_registered(registered)
                 extension = Extension.NONE if datums is None else datums.extension
-                self.schema = connect_schema(avro, registered.version, extension)
+                self.schema = of_subject(connect_schema(avro, registered.version, extension), registered)
                 self._rows = RowDecoder(avro, self.schema, fields, options, datums)
                 self._columns = _column_decoder(avro, self.schema, fields, options, datums)
                 self._limit = TextLimit(self.schema, is_dense=True) if datums is None else None

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor
+from msgspec import structs
 
 from sink_job.converters import message_selectors, schema_fields
 from sink_job.converters.datums import projected_datums
@@ -52,6 +53,16 @@ class ProtobufConverter(RegisteredConverter):
         super().__init__(fields, settings, lambda schema: decoder_of(schema, settings.message, fields, options, datums))
         self._decoder_at = cached_by_size(partial(_decoder_at, fields, options, datums), _decoder_size)
 
+    def reason_against(self, schema: RegisteredSchema) -> str | None:
+        """See `RegisteredConverter.reason_against`. Each record chooses a message of the schema, so none is checked."""
+        if self._settings.framing is None:
+            return super().reason_against(schema)
+        try:
+            compiled(schema)
+        except InvalidSchema as error:
+            return str(error)
+        return None
+
     def _decoders(self, schema: RegisteredSchema, payload: pa.BinaryArray) -> tuple[list[Chosen], Rejections]:
         if self._settings.framing is None:
             return super()._decoders(schema, payload)
@@ -87,7 +98,7 @@ def decoder_of(
     files = compiled(schema)
     with _usable(schema):
         descriptor = files.at(FIRST) if message is None else files.named(message)
-        return ProtobufDecoder(descriptor, schema.version, fields, options, datums)
+        return ProtobufDecoder(descriptor, schema.version, fields, options, datums, subject=schema.subject)
 
 
 _Message = tuple[RegisteredSchema, Selector]
@@ -100,7 +111,7 @@ def _decoder_at(
     schema, selector = chosen
     message = compiled(schema).selected(selector)
     with _usable(schema):
-        return ProtobufDecoder(message, schema.version, fields, options, datums)
+        return ProtobufDecoder(message, schema.version, fields, options, datums, subject=schema.subject)
 
 
 def _decoder_size(chosen: _Message, decoder: ProtobufDecoder) -> int:
@@ -154,10 +165,12 @@ class ProtobufDecoder:
         fields: tuple[str, ...],
         options: JsonOptions,
         datums: DatumSettings | None = None,
+        *,
+        subject: str | None = None,
     ) -> None:
-        """`version` is that of the schema in its subject. `datums` are the settings of the outputs Avro and Parquet:
+        """`version` is that of the schema in `subject`. `datums` are the settings of the outputs Avro and Parquet:
         for them messages are decoded one by one. Raises InvalidSchema."""
-        self.schema: Schema = connect_schema(message, version)
+        self.schema: Schema = structs.replace(connect_schema(message, version), subject=subject)
         self._options = options
         self._datums = datums
         self._rows = RowDecoder(message, self.schema, fields, options, datums)

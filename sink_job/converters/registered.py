@@ -159,6 +159,14 @@ class RegisteredConverter:
             raise InvalidSchema(found)
         return found
 
+    def reason_against(self, schema: RegisteredSchema) -> str | None:
+        """Why values with this schema cannot be converted; None if they can."""
+        try:
+            self._decoder_for(schema)
+        except InvalidSchema as error:
+            return str(error)
+        return None
+
     def with_table(self, table: SchemaTable) -> Self:
         """The same converter with the schemas of `table`. Compiled schemas are shared."""
         changed = copy.copy(self)

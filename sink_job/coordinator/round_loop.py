@@ -30,6 +30,7 @@ from sink_job.ledger import data_loss, ownership
 from sink_job.ledger.clocks import HostClock, report_set_back, without_clock
 from sink_job.ledger.open_uploads import open_uploads
 from sink_job.ledger.orphan_cleanup import OrphanCleaner
+from sink_job.ledger.schemas import schemas_root
 from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, PartitionState
 from sink_job.ledger.store import Ledger
 from sink_job.s3 import S3Client
@@ -75,7 +76,7 @@ class RoundLoop:
         self._clock = clock
         self._stop = context.stop
         retention = RetentionChecker(discovery, lambda: self._stop.wait(self.truncation_check_ms / 1000))
-        self._schemas = RoundSchemas(sink, context, s3, ledger.root)
+        self._schemas = RoundSchemas(sink, context, s3, schemas_root(ledger.root, state.generation))
         self._dispatcher = TaskDispatcher(sink, context, ledger, retention, self._schemas.known)
         self._rebuilder = Rebuilder(self._dispatcher)
         self._committer = Committer(

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sink_job.api import enums
 from sink_job.api.schema_section import INFERRED_ID
-from sink_job.api.spec import Sink
+from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.converters import SchemaSettings, converter_for
+from sink_job.converters.registered import RegisteredConverter
 from sink_job.coordinator.context import CoordinatorContext
 from sink_job.coordinator.schema_inference import SchemaInference
 from sink_job.coordinator.schema_resolver import SchemaResolver
 from sink_job.ledger.schemas import KnownSchemas, SchemaStore
 from sink_job.s3 import S3Client
+from sink_job.schemas.model import RegisteredSchema
 from sink_job.writer.partition_writer import TaskResult
 
 
@@ -21,7 +24,7 @@ class RoundSchemas:
     """The schemas of one driver. Without a registry, `spec.format.schema` and inference there are none."""
 
     def __init__(self, sink: Sink, context: CoordinatorContext, s3: S3Client, root: str) -> None:
-        """`root` is the ledger's prefix."""
+        """`root` is the `schemas_root` of the generation."""
         self._resolver: SchemaResolver | None = None
         self._inference: SchemaInference | None = None
         store = SchemaStore(s3, root)
@@ -30,6 +33,8 @@ class RoundSchemas:
                 context.registry,
                 store,
                 needs_version=sink.spec.schema_compatibility.projects,
+                rejects_unknown=_rejects_unknown(sink),
+                usable=usability_check(sink.shaping()),
                 wait=context.stop.wait,
                 clock=time.monotonic,
             )
@@ -52,6 +57,21 @@ class RoundSchemas:
         reported = {tp: ids for tp, result in results.items() if (ids := _registered(result))}
         if reported and self._resolver is not None:
             self._resolver.resolve(reported)
+
+
+def usability_check(shaping: ObjectSettings) -> Callable[[RegisteredSchema], str | None]:
+    """Returns why a schema cannot be used for the values of a sink; None if it can. A schema that cannot be used is not
+    put into the ledger, whose copies last."""
+    schemas = SchemaSettings.of(shaping, None)
+    if schemas is None:
+        return lambda schema: None
+    converter = converter_for(shaping.format.converter, (), output=shaping.format.output, schemas=schemas)
+    return converter.reason_against if isinstance(converter, RegisteredConverter) else lambda schema: None
+
+
+def _rejects_unknown(sink: Sink) -> bool:
+    registry = sink.spec.format.registry
+    return registry is not None and registry.unknown_ids is enums.UnknownIds.REJECT
 
 
 def _registered(result: TaskResult) -> list[str]:

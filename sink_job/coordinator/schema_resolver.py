@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
+from sink_job.api.errors import SchemaNotFound
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.converters.base import UnknownSchema
 from sink_job.engine.thread_pools import pool
@@ -22,8 +23,8 @@ from sink_job.ledger.schemas import KnownSchemas, SchemaStore
 from sink_job.registry.base import SchemaRegistry
 from sink_job.schemas.model import RegisteredSchema, registry_schema_id, shown_schema_id
 
-PAUSE_S: Final = 2.0
-"""Pause before the registry is asked a second time for ids that it did not know: a registry's replicas lag behind."""
+PAUSES_S: Final = (2.0, 4.0, 8.0, 16.0, 30.0)
+"""Pauses before the registry is asked again for ids that it did not know: a registry's replicas lag behind."""
 
 UNKNOWN_TTL_S: Final = 60.0
 """Time for which the answer counts that the registry does not know an id. A later task that meets the id reports it
@@ -67,14 +68,20 @@ class SchemaResolver:
         needs_version: bool,
         wait: Callable[[float], bool],
         clock: Callable[[], float],
+        rejects_unknown: bool = False,
+        usable: Callable[[RegisteredSchema], str | None] = lambda schema: None,
     ) -> None:
         """`needs_version`: a schema in no version of its subject is unusable (schemaCompatibility Backward, Forward and
-        Full). `wait` pauses for a number of seconds and returns True if the driver has to stop. `clock` returns
-        monotonic seconds.
+        Full). `rejects_unknown`: records with an id that the registry does not know are rejected; else the driver ends.
+        `usable` returns why a schema cannot be compiled, None if it can. `wait` pauses for a number of seconds and
+        returns True if the driver has to stop. `clock` returns monotonic seconds.
         """
         self._registry = registry
         self._store = store
         self._needs_version = needs_version
+        self._rejects_unknown = rejects_unknown
+        self._usable = usable
+        self._not_found: set[SchemaId] = set()
         self._wait = wait
         self._clock = clock
         self._resolved: set[SchemaId] = set()
@@ -102,17 +109,26 @@ class SchemaResolver:
     def resolve(self, reported: Mapping[TopicPartition, Sequence[str]]) -> None:
         """Resolves the ids that the task of each topic-partition has reported; at most `MAX_IDS`, see `to_ask`.
 
-        An id that neither the registry nor the ledger knows is asked for a second time after a pause; then it is
-        unknown, and the ledger has a marker of it.
+        An id that neither the registry nor the ledger knows is asked for again after pauses, and then ends the driver.
+        With `rejects_unknown` it is asked for once more; then it is unknown, and the ledger has a marker of it. An id
+        with an unusable schema is unknown at once, without a copy of the schema.
 
-        Raises RegistryChanged, the errors of the registry and of the store, and Cancelled if the driver has to stop.
+        Raises SchemaNotFound, RegistryChanged, the errors of the registry and of the store, and Cancelled if the driver
+        has to stop.
         """
         answers = self._ask(to_ask(reported, {*self._resolved, *self._fresh()}))
-        missing = [each for each, reason in answers.items() if reason is not None]
-        if missing:
-            if self._wait(PAUSE_S):
+        for number, pause_s in enumerate(PAUSES_S[:1] if self._rejects_unknown else PAUSES_S):
+            missing = [each for each, reason in answers.items() if reason is not None]
+            if number:  # what the registry knows and cannot be used was asked for twice
+                missing = [each for each in missing if each in self._not_found]
+            if not missing:
+                break
+            if self._wait(pause_s):
                 raise Cancelled("stopped while schema ids were not known to the registry")
             answers |= self._ask(missing)
+        not_found = [each for each in answers if each in self._not_found]
+        if not_found and not self._rejects_unknown:
+            raise self._schema_not_found(not_found, reported)
         reasons = {each: reason for each, reason in answers.items() if reason is not None}
         self._each(self._mark, reasons.items())
         now = self._clock()  # one time for all: none of them expires before the next round
@@ -152,16 +168,38 @@ class SchemaResolver:
         except UnknownSchema as error:
             return self._from_ledger(schema_id, str(error))
         if found is None:
-            return self._from_ledger(schema_id, f"the schema registry does not know the schema id {shown}")
+            reason = self._from_ledger(schema_id, f"the schema registry does not know the schema id {shown}")
+            if reason is not None:
+                self._not_found.add(schema_id)
+            return reason
+        self._not_found.discard(schema_id)
         if is_key:
             found = msgspec.structs.replace(found, id=schema_id.id)
         reason = reason_against(schema_id, found, needs_version=self._needs_version)
+        if reason is None and not is_key:
+            reason = self._usable(found)
         if reason is None:
-            stored = self._store.put(schema_id.topic, found, self._registry.url)
+            needs_version = self._needs_version and not is_key
+            stored = self._store.put(schema_id.topic, found, self._registry.url, needs_version=needs_version)
             reason = reason_against(schema_id, stored, needs_version=self._needs_version)
         if reason is None:
             self._resolved.add(schema_id)
         return reason
+
+    def _schema_not_found(
+        self, ids: Sequence[SchemaId], reported: Mapping[TopicPartition, Sequence[str]]
+    ) -> SchemaNotFound:
+        first = ids[0]
+        tp = next(
+            (str(tp) for tp, found in reported.items() if tp.topic == first.topic and first.id in found), first.topic
+        )
+        others = f" and {len(ids) - 1} other ids" if len(ids) > 1 else ""
+        return SchemaNotFound(
+            f"the schema registry {self._registry.url} does not know the schema id {shown_schema_id(first.id)} of a "
+            f"record of {tp}{others}, also after {sum(PAUSES_S):.0f} s. No record was dropped. Register the schema, or "
+            "correct spec.format.registry; the next run asks again. If such records are invalid, set "
+            "spec.format.registry.unknownIds: Reject, and they are data errors"
+        )
 
     def _mark(self, unknown: tuple[SchemaId, str]) -> None:
         """Puts the marker of an unknown id into the ledger, once for each process."""

@@ -253,6 +253,7 @@ class TaskDispatcher:
             memory=memory,
             slots=slots,
             schemas=schemas,
+            generation=state.generation,
         )
 
     def _check_retention(self, starts: Mapping[TopicPartition, int]) -> None:

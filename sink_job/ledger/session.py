@@ -1,5 +1,5 @@
 """An exclusive ledger session of a command: the command claims the ledger, which fences every driver, and publishes the
-closed objects (P2, P4). `discard-open` and `reset-offsets` use it.
+closed objects (P2, P4). `discard-open`, `reset-offsets` and `forget-schema` use it.
 
 A command does not read from Kafka. If a closed object is lost, the command fails; a driver can rebuild the object.
 """

@@ -1,7 +1,8 @@
 """`spec.schemaCompatibility`: when a record whose schema differs from that of the open object closes it.
 
-The rules are those of io.confluent.connect.storage.schema.StorageSchemaCompatibility. The version is the one in the
-schema's subject, and a record that cannot be projected closes the object (docs/semantics.md, section 7).
+The rules are those of io.confluent.connect.storage.schema.StorageSchemaCompatibility, with two differences: a record
+that cannot be projected closes the object, and so does one whose schema is of another subject. Versions are numbered
+within a subject, so those of two subjects have no order (docs/semantics.md, section 7).
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ def closes(mode: SchemaCompatibility, open_schema: Schema | None, record: Schema
     if open_schema == record or mode is SchemaCompatibility.SEPARATE:
         return False
     if open_schema is None or record is None or mode is SchemaCompatibility.NONE:
+        return True
+    if open_schema.subject != record.subject:
         return True
     return can_project(record, open_schema) is not None or _version_closes(mode, open_schema, record)
 

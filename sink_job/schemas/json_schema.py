@@ -26,7 +26,7 @@ from sink_job.schemas.json_nodes import Node
 from sink_job.schemas.json_reading import value_reader
 from sink_job.schemas.json_values import with_default
 from sink_job.schemas.limits import MAX_NODES, Limits
-from sink_job.schemas.model import Field, RegisteredSchema, Schema, SchemaType
+from sink_job.schemas.model import Field, RegisteredSchema, Schema, SchemaType, of_subject
 
 if TYPE_CHECKING:
     from referencing._core import Resolver
@@ -66,7 +66,8 @@ def json_connect_schema(registered: RegisteredSchema, *, optional_properties: bo
             schema = translation.schema(node, resolver)
     except InvalidSchema as error:
         raise InvalidSchema(f"{error}{translation.shown_place()}") from None
-    return schema if registered.version is None else structs.replace(schema, version=registered.version)
+    schema = schema if registered.version is None else structs.replace(schema, version=registered.version)
+    return of_subject(schema, registered)
 
 
 @dataclass(slots=True)

@@ -39,7 +39,8 @@ class Default(msgspec.Struct, frozen=True, gc=False):
 class Schema(msgspec.Struct, frozen=True, omit_defaults=True):
     """A schema. Hashable; equal schemas are equal in all attributes that Connect's `ConnectSchema.equals` compares.
 
-    `name` is the full name, `version` the version within the subject. `parameters` are sorted by name. `fields` are
+    `name` is the full name, `version` the version within the `subject`, which only the whole schema has and which
+    Connect does not know: versions of two subjects are not comparable. `parameters` are sorted by name. `fields` are
     those of a STRUCT, `keys` and `values` of a MAP; `values` also of an ARRAY. A REFERENCE has the `name` of the
     enclosing struct.
 
@@ -59,6 +60,7 @@ class Schema(msgspec.Struct, frozen=True, omit_defaults=True):
     values: Schema | None = None
     logical: str | None = None
     symbols: tuple[str, ...] = ()
+    subject: str | None = None
 
     @property
     def parameter(self) -> dict[str, str]:
@@ -86,6 +88,11 @@ def free_references(schema: Schema) -> frozenset[str]:
     inner = [*(field.schema for field in schema.fields), *filter(None, (schema.keys, schema.values))]
     found = frozenset[str]().union(*map(free_references, inner))
     return found - {schema.name or ""} if schema.type is SchemaType.STRUCT else found
+
+
+def of_subject(schema: Schema, registered: RegisteredSchema) -> Schema:
+    """The whole schema of `registered`, with its subject."""
+    return msgspec.structs.replace(schema, subject=registered.subject)
 
 
 def schema_id(schema: Schema) -> str:

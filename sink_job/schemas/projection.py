@@ -6,8 +6,10 @@
 - A null under an optional source takes the default of a target that is not optional.
 
 Whether a projection is possible depends on the two schemas only, not on the value: the schemas of elements are compared
-also for an empty array or map. As in the storage connectors (io.confluent.connect.storage.schema.SchemaProjector),
-parameters that only document are not compared, and the source's enum may lack symbols of the target's.
+also for an empty array or map. As in the storage connectors (io.confluent.connect.storage.schema.SchemaProjector), the
+source's enum may lack symbols of the target's, and docs of fields and `connect.record.*` are not compared. Unlike
+there, the doc of a record or an enum and the parameter of a field's default are not compared either: no value depends
+on them, and each edit of a comment would close objects.
 """
 
 from __future__ import annotations

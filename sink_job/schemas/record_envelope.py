@@ -51,9 +51,9 @@ _ORIGIN: Final = (
 
 def envelope_schema(value: Schema, key: Schema) -> Schema:
     """The schema of records whose value has the schema `value`, and whose key is a `key_field` of the schema `key`. Its
-    version is that of the value's schema, which `schemaCompatibility` compares."""
+    version and subject are those of the value's schema, which `schemaCompatibility` compares."""
     fields = (Field("key", key_field(key)), *_ORIGIN, Field("value", value))
-    return Schema(SchemaType.STRUCT, name=NAME, version=value.version, fields=fields)
+    return Schema(SchemaType.STRUCT, name=NAME, version=value.version, subject=value.subject, fields=fields)
 
 
 def value_schema(envelope: Schema) -> Schema:

@@ -67,6 +67,7 @@ def compare(
         shapings={number: shaping.model_dump_json() for number, shaping in evidence.shapings.items()},
         errors=errors,
         budget=context.budget,
+        generation=generation,
     )
     columns = _columns(evidence, errors)
     while _next_chunks(comparisons, context, settings, columns):

@@ -24,7 +24,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.field_ids import LedgerFieldIds
 from sink_job.ledger.object_schemas import ObjectSchemas
 from sink_job.ledger.offset_checksum import checksum
-from sink_job.ledger.schemas import LedgerSchemas
+from sink_job.ledger.schemas import LedgerSchemas, schemas_root
 from sink_job.ledger.state import OffsetChecksum, SourceRange
 from sink_job.rotation.types import ObjectId
 from sink_job.s3 import S3Client, S3Settings, connect
@@ -47,13 +47,14 @@ STEPS = (64 << 10, 8 << 20)
 class CompareSettings:
     """Settings of all tasks; picklable, without secrets. `shapings` are the settings (JSON) by the number of their
     claim, `root` is the prefix of the ledger, `budget` is the number of bytes of object content that a task may hold in
-    memory."""
+    memory. The objects are those of `generation`."""
 
     s3: S3Settings
     root: str
     shapings: Mapping[int, str]
     errors: ErrorsSpec
     budget: int
+    generation: int = 1
 
 
 class ExpectedObject(msgspec.Struct, frozen=True):
@@ -97,7 +98,8 @@ class _Comparer:
     def __init__(self, settings: CompareSettings, tp: TopicPartition, chunk: CompareInput) -> None:
         self.tp = tp
         self.s3 = connect(settings.s3)
-        schemas = LedgerSchemas(self.s3, settings.root)
+        copies = schemas_root(settings.root, settings.generation)
+        schemas = LedgerSchemas(self.s3, copies)
         self.pipelines = {
             number: RecordPipeline.of(
                 ObjectSettings.model_validate_json(settings.shapings[number]), settings.errors, schemas
@@ -108,7 +110,7 @@ class _Comparer:
         self.ahead = sorted(chunk.objects, key=lambda o: o.first, reverse=True)
         self.current: list[_Object] = []
         self.result = ComparisonResult()
-        self._rejecting = LedgerSchemas(self.s3, settings.root, prefer_unknown=True)
+        self._rejecting = LedgerSchemas(self.s3, copies, prefer_unknown=True)
         smallest, largest = STEPS
         self.step = max(smallest, min(largest, settings.budget // (2 * max(1, most_open(chunk.objects)))))
         self.settings = chunk.settings

@@ -13,7 +13,7 @@ from sink_job.api.spec import ObjectSettings
 from sink_job.engine.container_memory import keep_freed_memory, memory_limit, release_free_memory
 from sink_job.ledger.field_ids import LedgerFieldIds
 from sink_job.ledger.object_schemas import ObjectSchemas
-from sink_job.ledger.schemas import KnownSchemas, LedgerSchemas
+from sink_job.ledger.schemas import KnownSchemas, LedgerSchemas, schemas_root
 from sink_job.ledger.staging import StagingReader, StagingWriter, new_prefix
 from sink_job.s3 import S3Settings, connect
 from sink_job.writer.record_pipeline import RecordPipeline
@@ -27,7 +27,7 @@ class RoundParameters:
     is the ledger's prefix. `now` is the round clock in ms; sizes are bytes. `budget` and `part_buffers` are those of a
     task if `slots` tasks share `memory` bytes; a container with less has a smaller budget. `slots` is None if the
     budget does not depend on the container. `schemas` are the schema ids that the driver has resolved (None: a rebuild,
-    which reads all schemas of the ledger).
+    which reads all schemas of the ledger's `generation`).
     """
 
     s3: S3Settings
@@ -45,6 +45,7 @@ class RoundParameters:
     memory: int = 0
     slots: int | None = None
     schemas: KnownSchemas | None = None
+    generation: int = 1
 
 
 class TaskAttempt:
@@ -58,7 +59,7 @@ class TaskAttempt:
         if self.shaping.format.output.has_datums:
             keep_freed_memory()
         self.s3 = connect(settings.s3)
-        schemas = LedgerSchemas(self.s3, settings.root, settings.schemas)
+        schemas = LedgerSchemas(self.s3, schemas_root(settings.root, settings.generation), settings.schemas)
         self.pipeline = pipeline.with_table(schemas).with_object_schemas(
             ObjectSchemas(self.s3, settings.root), LedgerFieldIds(self.s3, settings.root)
         )

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from devtools.schema_registry.server import SchemaRegistryServer
-from sink_job.api.errors import RegistryChanged, TransientError
+from sink_job.api.errors import RegistryChanged, SchemaNotFound, TransientError
+from sink_job.api.parser import load_sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.converters.base import UnknownSchema
-from sink_job.coordinator.schema_resolver import PAUSE_S, REQUESTS, UNKNOWN_TTL_S, SchemaResolver
+from sink_job.coordinator.round_schemas import usability_check
+from sink_job.coordinator.schema_resolver import PAUSES_S, REQUESTS, UNKNOWN_TTL_S, SchemaResolver
 from sink_job.driver.secret_registry import Redactor
 from sink_job.engine.types import Cancelled
-from sink_job.ledger.schemas import LedgerSchemas, SchemaStore
+from sink_job.ledger.schemas import LedgerSchemas, SchemaStore, schemas_root
 from sink_job.registry.confluent import ConfluentRegistry
 from sink_job.registry.settings import RegistrySettings
 from sink_job.schemas.model import RegisteredSchema
@@ -24,6 +26,18 @@ from tests.support.registry import FLIGHT, FLIGHT_2, QUICK
 
 pytestmark = pytest.mark.data
 ROOT = "topics/_s3sink/flights/"
+SHAPING = load_sink(
+    """
+apiVersion: s3sink.io/v1alpha1
+kind: S3Sink
+metadata: {name: flights}
+spec:
+  kafka: {bootstrapServers: "kafka:9092", topics: [flights]}
+  rotation: {flushSize: 100}
+  s3: {bucket: archive}
+  format: {converter: Avro, output: Json, registry: {url: ["http://localhost:8081"]}}
+"""
+).shaping()
 
 
 class Site:
@@ -54,7 +68,7 @@ class Site:
     def stop(self) -> None:
         self.stopping = True
 
-    def driver(self, *, needs_version: bool = False) -> SchemaResolver:
+    def driver(self, *, needs_version: bool = False, rejects_unknown: bool = True) -> SchemaResolver:
         settings = RegistrySettings(urls=(self.server.url,), retry=QUICK, timeout_s=0.5)
         registry = ConfluentRegistry(settings, threading.Event().wait, Redactor().hide)
         return SchemaResolver(
@@ -63,6 +77,8 @@ class Site:
             needs_version=needs_version,
             wait=self.wait,
             clock=lambda: self.now,
+            rejects_unknown=rejects_unknown,
+            usable=usability_check(SHAPING),
         )
 
     def find(self, driver: SchemaResolver, schema_id: int) -> RegisteredSchema | None:
@@ -112,7 +128,7 @@ def test_an_unknown_id_is_asked_for_again_after_a_pause(site: Site) -> None:
     site.at_pause = lambda: site.server.register("flights-value", FLIGHT)
     driver = site.driver()
     resolve(driver, 1)
-    assert site.pauses == [PAUSE_S]
+    assert site.pauses == [PAUSES_S[0]]
     assert site.find(driver, 1) is not None
 
 
@@ -333,3 +349,108 @@ def test_an_unknown_id_of_a_key_is_named_as_such(site: Site) -> None:
     driver = site.driver()
     driver.resolve({TopicPartition("flights", 0): ["key-77"]})
     assert driver.unknown == {"flights": {"key-77": "the schema registry does not know the schema id 77 (of the key)"}}
+
+
+def test_an_id_that_a_replica_of_the_registry_knows_later_rejects_no_record(site: Site) -> None:
+    requests = iter(range(10))
+
+    def replicated() -> None:
+        if next(requests) == 3:
+            site.server.register("flights-value", FLIGHT)
+
+    site.at_pause = replicated
+    driver = site.driver(rejects_unknown=False)
+    resolve(driver, 1)
+    assert site.pauses == list(PAUSES_S[:4])
+    assert site.find(driver, 1) is not None
+    assert [*site.s3.objects] == [f"{ROOT}schemas/flights/1.json"]
+
+
+def test_an_id_that_the_registry_never_knows_ends_the_driver_and_nothing_is_marked(site: Site) -> None:
+    driver = site.driver(rejects_unknown=False)
+    with pytest.raises(
+        SchemaNotFound, match=r"does not know the schema id 7 of a record of flights-0, also after 60 s"
+    ):
+        resolve(driver, 7)
+    assert site.pauses == list(PAUSES_S)
+    assert not site.s3.objects
+    assert SchemaNotFound.exit_code == 75
+
+
+def test_a_schema_that_cannot_be_compiled_is_not_stored(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.server.register("flights-value", FLIGHT)
+    driver = site.driver(rejects_unknown=False)
+    broken = RegisteredSchema("1", "AVRO", "not a schema {", subject="flights-value", version=1)
+    monkeypatch.setattr(ConfluentRegistry, "fetch", lambda *_, is_key: broken)
+    resolve(driver, 1)
+    monkeypatch.undo()
+    assert f"{ROOT}schemas/flights/1.json" not in site.s3.objects
+    with pytest.raises(UnknownSchema, match="schema 1 cannot be used"):
+        site.find(driver, 1)
+    corrected = site.driver(rejects_unknown=False)
+    resolve(corrected, 1)
+    assert site.find(corrected, 1) is not None
+
+
+def test_another_version_of_a_known_id_is_a_changed_registry_where_versions_are_compared(site: Site) -> None:
+    site.server.seed("flights-value", 1, 1, FLIGHT)
+    resolve(site.driver(needs_version=True), 1)
+    site.server.reset()
+    site.server.seed("flights-value", 2, 1, FLIGHT)
+    with pytest.raises(
+        RegistryChanged, match="as version 2 of subject flights-value, and the ledger as version 1"
+    ) as error:
+        resolve(site.driver(needs_version=True), 1)
+    assert "s3sink forget-schema SINK.yaml --topic flights --id 1" in str(error.value)
+    assert f"{ROOT}schemas/flights/1.json" in str(error.value)
+
+
+def test_another_version_of_a_known_id_is_a_warning_elsewhere(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    site.server.seed("flights-value", 1, 1, FLIGHT)
+    resolve(site.driver(), 1)
+    site.server.reset()
+    site.server.seed("flights-value", 2, 1, FLIGHT)
+    driver = site.driver()
+    resolve(driver, 1)
+    found = site.find(driver, 1)
+    assert found is not None
+    assert found.version == 1
+    assert "The ledger's version stays in force" in caplog.text
+
+
+def test_a_copy_without_a_version_gets_one_where_versions_are_compared(site: Site) -> None:
+    site.server.register("other-value", FLIGHT)
+    resolve(site.driver(), 1)
+    copy = site.s3.objects[f"{ROOT}schemas/flights/1.json"]
+    site.server.register("flights-value", FLIGHT)
+    driver = site.driver(needs_version=True)
+    resolve(driver, 1)
+    found = site.find(driver, 1)
+    assert found is not None
+    assert (found.subject, found.version) == ("flights-value", 1)
+    assert site.s3.objects[f"{ROOT}schemas/flights/1.json"] == copy
+    site.server.register("flights-value", FLIGHT_2)
+    again = site.driver(needs_version=True)
+    resolve(again, 1)
+    assert site.find(again, 1) == found
+
+
+def test_a_copy_without_a_version_keeps_having_none_where_versions_are_not_compared(site: Site) -> None:
+    site.server.register("other-value", FLIGHT)
+    resolve(site.driver(), 1)
+    site.server.register("flights-value", FLIGHT)
+    driver = site.driver()
+    resolve(driver, 1)
+    found = site.find(driver, 1)
+    assert found is not None
+    assert found.version is None
+
+
+def test_a_new_generation_of_the_ledger_has_no_copies(site: Site) -> None:
+    site.server.register("flights-value", FLIGHT)
+    resolve(site.driver(), 1)
+    store = SchemaStore(site.s3, schemas_root(ROOT, 2))
+    assert store.get("flights", "1") is None
+    other = RegisteredSchema("1", "AVRO", '"int"', subject="flights-value", version=1)
+    assert store.put("flights", other, site.server.url) == other
+    assert f"{ROOT}generation=2/schemas/flights/1.json" in site.s3.objects

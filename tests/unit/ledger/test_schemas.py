@@ -90,8 +90,10 @@ def test_another_text_is_a_changed_registry(s3: MemoryS3, store: SchemaStore) ->
         "the schema registry https://registry.example.com returns another schema for id 7 of topic flights than the "
         "ledger has: the text differs from s3://archive/topics/_s3sink/flights/schemas/flights/7.json (AVRO, version 2 "
         "of subject flights-value; the registry: AVRO, in no known subject). Nothing was written. The registry was "
-        "restored or re-created, or spec.format.registry.url is another registry. Restore the registry with its ids, "
-        "or produce the records of the new registry to another topic."
+        "restored or re-created, or spec.format.registry.url is or was another registry. If the registry is the wrong "
+        "one, correct it. If the ledger's copy is, publish the open objects with `s3sink run SINK.yaml --publish-open` "
+        "and delete the copy with `s3sink forget-schema SINK.yaml --topic flights --id 7`. An offset reset starts "
+        "without copies, too: `s3sink reset-offsets`."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from sink_job.api.enums import SchemaCompatibility
 from sink_job.schemas.compatibility import closes, rejection
@@ -46,6 +47,17 @@ def test_a_schema_change_closes_as_the_mode_says(
     mode: SchemaCompatibility, open_schema: Schema, record: Schema, expected: bool
 ) -> None:
     assert closes(mode, open_schema, record) is expected
+
+
+@pytest.mark.parametrize("mode", [each for each in Mode if each is not Mode.SEPARATE])
+@pytest.mark.parametrize(("ours", "theirs"), [(2, 1), (1, 2), (1, 1)])
+def test_versions_of_two_subjects_have_no_order_so_the_record_closes_the_object(
+    mode: SchemaCompatibility, ours: int, theirs: int
+) -> None:
+    open_schema = structs.replace(versioned(ours), subject="flights-value")
+    record = structs.replace(versioned(theirs, *NEW.fields[1:]), subject="example.Flight")
+    assert closes(mode, open_schema, record)
+    assert closes(mode, record, open_schema)
 
 
 @pytest.mark.parametrize("mode", Mode)

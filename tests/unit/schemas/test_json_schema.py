@@ -21,7 +21,12 @@ DOUBLE = Schema(SchemaType.FLOAT64)
 
 def translated(node: object, version: int | None = None, references: dict[str, object] | None = None) -> Schema:
     referred = tuple(SchemaReference(name, name, 1, json.dumps(each)) for name, each in (references or {}).items())
-    return json_connect_schema(RegisteredSchema("1", "JSON", json.dumps(node), referred, "s", version))
+    return json_connect_schema(RegisteredSchema("1", "JSON", json.dumps(node), referred, None, version))
+
+
+def test_the_whole_schema_has_the_subject() -> None:
+    found = json_connect_schema(RegisteredSchema("1", "JSON", '{"type": "string"}', subject="flights-value", version=3))
+    assert (found.subject, found.version) == ("flights-value", 3)
 
 
 def object_of(**properties: object) -> dict[str, Any]:
