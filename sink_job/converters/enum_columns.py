@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from sink_job.converters.typed_columns import column_types
 from sink_job.schemas.avro_types import AvroType
 
 
 def with_dictionaries(avro: AvroType, schema: pa.Schema) -> pa.Schema:
-    """The columns `schema` of records of the type `avro`, with dictionaries for enums."""
-    return pa.schema(_fields([field.type for field in avro.fields], list(schema)))
+    """The columns `schema` of whole values of the type `avro`, with dictionaries for enums."""
+    return pa.schema(_fields(column_types(avro), list(schema)))
 
 
 def _fields(types: Sequence[AvroType], fields: Sequence[pa.Field]) -> list[pa.Field]:

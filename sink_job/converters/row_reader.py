@@ -15,7 +15,7 @@ from sink_job.converters.avro_columns import MAX_DEPTH, DataReader
 from sink_job.converters.enum_columns import symbols_size, with_dictionaries
 from sink_job.converters.json_columns import UnusualValues
 from sink_job.converters.parquet_types import arrow_schema
-from sink_job.converters.typed_columns import raw_type, typed
+from sink_job.converters.typed_columns import column_types, raw_type, typed
 from sink_job.schemas import logical
 from sink_job.schemas.avro import logical_type
 from sink_job.schemas.avro_entries import entry_types, is_map_entry, map_of_entries
@@ -52,7 +52,9 @@ class RowReader:
         """The size of the largest dictionary of an enum in bytes, as Parquet has it."""
         if dictionaries:
             self.arrow_schema = with_dictionaries(record, self.arrow_schema)
-        self._fields = [typed(each.type, self.arrow_schema.field(number)) for number, each in enumerate(record.fields)]
+        self._fields = [
+            typed(each, self.arrow_schema.field(number)) for number, each in enumerate(column_types(record))
+        ]
         self._columns = DataReader(avro) if _is_by_column(avro, 0) else None
         self._rows = _Rows(avro)
 

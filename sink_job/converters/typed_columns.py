@@ -59,6 +59,12 @@ def typed(avro: AvroType, field: pa.Field) -> Convert:
     return convert if field.nullable else lambda column: _required(convert(column))
 
 
+def column_types(avro: AvroType) -> list[AvroType]:
+    """The types of the columns of a whole value: of the fields of a record, or of the members of a union, which is a
+    group with an optional field for each of them."""
+    return _members(avro) if avro.kind == "union" else [field.type for field in avro.fields]
+
+
 def _members(avro: AvroType) -> list[AvroType]:
     return [member for member in avro.members if member.kind != "null"]
 
