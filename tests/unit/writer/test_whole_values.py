@@ -115,8 +115,8 @@ def test_duckdb_reads_a_union_of_two_records_as_a_group_for_each() -> None:
     read = pq.read_table(io.BytesIO(body))
     assert [field.type.num_fields for field in read.schema] == [2, 2]
     columns = read.column_names
-    counts = duckdb.sql(f'select count("{columns[0]}"), count("{columns[1]}"), count(*) from read').fetchone()
-    assert counts == (24, 24, 48)
+    counts = duckdb.sql(f'select count("{columns[0]}"), count("{columns[1]}"), count(*) from read').fetchall()
+    assert counts == [(24, 24, 48)]
 
 
 @pytest.mark.parametrize("envelope", [False, True], ids=["alone", "in an envelope"])
