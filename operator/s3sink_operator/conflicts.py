@@ -1,4 +1,9 @@
-"""The resources that a sink owns exclusively, and conflicts: the younger of two sinks loses.
+"""The resources that a sink owns exclusively, and conflicts: of two sinks the one loses that came or was edited later.
+
+`status.claim` records since when a sink has held the resources of its spec without losing a conflict. A sink that holds
+what its spec sets wins against one that does not, whatever their age: so an edit or a new sink never ends the driver of
+a sink that did not change. The status of a sink can be forged by users of its namespace, so a sink of another namespace
+never decides: such an overlap is a warning at both, and the ledger's ownership and fencing decide who writes.
 
 Two sinks must not write the same topic to one prefix of a bucket, use one ledger, or commit for one consumer group.
 Whether two patterns overlap is undecidable in practice: the conflict is certain if the patterns are equal or if a topic
@@ -46,7 +51,16 @@ def resources_of(sink: Sink, document: Json) -> SinkResources:
         endpoint=None if spec.s3.endpoint is None else _normalized_endpoint(spec.s3.endpoint),
         brokers=_normalized_brokers(spec.kafka.bootstrap_servers),
         observed_topics=_observed_topics(document.get("status")),
+        held=_claim(document, "digest"),
+        held_since=_claim(document, "since"),
     )
+
+
+def _claim(document: Json, name: str) -> str:
+    status = document.get("status")
+    claim = status.get("claim") if isinstance(status, dict) else None
+    found = claim.get(name) if isinstance(claim, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def _normalized_endpoint(endpoint: str) -> str:
@@ -61,9 +75,25 @@ def _normalized_brokers(brokers: str) -> str:
 
 
 def find_conflict(mine: SinkResources, others: Iterable[SinkResources]) -> SinkConflict | None:
-    """The conflict that `mine` loses, certain ones first; None without an overlap with an older sink."""
-    found = [reason for other in others if (reason := find_overlap(mine, other)) and _age(other) < _age(mine)]
-    return min(found, key=lambda one: (not one.certain, _age(one.owner)), default=None)
+    """The conflict with a sink of the namespace that `mine` loses, certain ones first; None without one."""
+    rivals = [other for other in others if other.namespace == mine.namespace and _rank(other) < _rank(mine)]
+    found = [reason for other in rivals if (reason := find_overlap(mine, other))]
+    return min(found, key=lambda one: (not one.certain, _rank(one.owner)), default=None)
+
+
+def find_foreign_overlap(mine: SinkResources, others: Iterable[SinkResources]) -> SinkConflict | None:
+    """An overlap with a sink of another namespace, certain ones first. It stops neither of them."""
+    found = [reason for other in others if other.namespace != mine.namespace if (reason := find_overlap(mine, other))]
+    return min(found, key=lambda one: (not one.certain, one.owner.full_name), default=None)
+
+
+def _rank(sink: SinkResources) -> tuple[int, str, str, str, str]:
+    """The order in which sinks win: those that hold what their spec sets, by the time since when; those that were
+    edited; those that never held anything or have lost a conflict. Then by age."""
+    age = sink.creation_time, sink.namespace, sink.name
+    if sink.held == sink.digest:
+        return 0, sink.held_since, *age
+    return (1 if sink.held else 2), "", *age
 
 
 def find_overlap(mine: SinkResources, other: SinkResources) -> SinkConflict | None:
@@ -158,9 +188,19 @@ def conflict_message(mine: SinkResources, found: SinkConflict) -> str:
             "both stops this sink with OwnershipConflict"
         )
     return (
-        f"{resource} belongs to the older sink {owner}; {mine.full_name} does not run. Remove the shared resource from "
-        f"one of the sinks, or delete one of them: once {owner} is deleted, this sink takes over what it owned in "
-        "the bucket. bucket, topicsDir, groupId and sinkId are immutable: re-create this sink with other values"
+        f"{resource} belongs to the sink {owner}, which had it first; {mine.full_name} does not run. Remove the shared "
+        f"resource from one of the sinks, or delete one of them: once {owner} is deleted, this sink takes over what it "
+        "owned in the bucket. bucket, topicsDir, groupId and sinkId are immutable: re-create this sink with other values"
+    )
+
+
+def foreign_overlap_message(mine: SinkResources, found: SinkConflict) -> str:
+    """Describes an overlap with a sink of another namespace and the action to take."""
+    certainty = "also belongs" if found.certain else "may also belong"
+    return (
+        f"{found.resource} of {mine.full_name} {certainty} to the sink {found.owner.full_name} of another namespace. "
+        "Neither is stopped. Of two sinks with one ledger or topic in the bucket one ends with OwnershipConflict or LedgerFenced; "
+        "two sinks of one consumer group overwrite each other's offsets. Give one of them other values"
     )
 
 
@@ -179,10 +219,6 @@ def _topics(claim: SinkResources) -> Sequence[str]:
 
 def _matches(pattern: str | None, topic: str) -> bool | None:
     return False if pattern is None else matches(pattern, topic)
-
-
-def _age(claim: SinkResources) -> tuple[str, str, str]:
-    return claim.creation_time, claim.namespace, claim.name
 
 
 def _observed_topics(status: Any) -> Sequence[str]:

@@ -242,6 +242,15 @@ class AppliedDefaultStatus(StatusModel):
     """Its value."""
 
 
+class ResourceClaim(StatusModel):
+    """The resources that the sink holds. Another sink of the namespace that overlaps with them later does not run."""
+
+    digest: Annotated[str, Field(max_length=64)]
+    """Digest of bucket, directory, topics, consumer group, ledger and brokers of the spec."""
+    since: Annotated[str, Field(max_length=64)]
+    """Time since when the sink holds them."""
+
+
 class S3SinkStatus(StatusModel):
     """Observed state of the sink. Written by the operator; safe to delete."""
 
@@ -273,6 +282,8 @@ class S3SinkStatus(StatusModel):
     """Fields that the spec does not set and that have defaults of the operator (sinkDefaults of the chart)."""
     node_lost_time: Time = None
     """Time since when the node of the driver is not ready."""
+    claim: ResourceClaim | None = None
+    """Resources that the sink holds; absent while it loses a conflict."""
     replicas: Annotated[int | None, Field(ge=0)] = None
     """Number of running executor pods."""
     selector: str | None = None

@@ -6,6 +6,8 @@ epoch, sizes bytes.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -42,7 +44,8 @@ class Unreachable:
 
 @dataclass(frozen=True, kw_only=True)
 class SinkResources:
-    """The resources that a sink owns exclusively. `observed_topics`: known topics that its pattern matches."""
+    """The resources that a sink owns exclusively. `observed_topics`: known topics that its pattern matches. `held` and
+    `held_since`: the digest and the time in `status.claim`, empty without one."""
 
     namespace: str
     name: str
@@ -56,6 +59,16 @@ class SinkResources:
     endpoint: str | None = None
     brokers: str = ""
     observed_topics: Sequence[str] = ()
+    held: str = ""
+    held_since: str = ""
+
+    @property
+    def digest(self) -> str:
+        """A digest of the resources that the spec sets."""
+        topics = None if self.topics is None else sorted(self.topics)
+        place = [self.endpoint, self.bucket, self.topics_dir, self.sink_id]
+        text = json.dumps([*place, topics, self.pattern, self.group, self.brokers])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
     def full_name(self) -> str:

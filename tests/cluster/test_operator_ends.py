@@ -11,11 +11,22 @@ import pytest
 
 from devtools.faults.kube_proxy import KubeFaults, Reject, call
 from devtools.kube.client import Json
+from devtools.kube.control_plane import Cluster
 from devtools.kube.fake_driver_report import ReportServer
 from devtools.processes import wait_until
 from s3sink_operator import names
 from sink_job.api.report import FinalReport
-from tests.support.operator_fixture import CHILD, DRIVER, SINK, TASK, Operated, StartOperator, condition
+from tests.support.operator_fixture import (
+    CHILD,
+    DRIVER,
+    SINK,
+    SPEC,
+    TASK,
+    Operated,
+    StartOperator,
+    condition,
+    manifest,
+)
 
 pytestmark = pytest.mark.cluster
 
@@ -126,6 +137,41 @@ def test_of_two_conflicting_sinks_one_runs(sink: Operated) -> None:
     assert sink.kube.find("Pod", names.driver_pod_name("younger")) is None
     sink.kube.delete("S3Sink", SINK)
     sink.kube.wait("Pod", names.driver_pod_name("younger"), bool, what="the younger one's turn")
+
+
+def test_an_edit_of_an_older_sink_does_not_end_a_running_one(sink: Operated) -> None:
+    sink.started()
+    kafka = {"bootstrapServers": "senseless:9092", "topics": ["other"]}
+    sink.apply(kafka=kafka)
+    sink.kube.wait("S3Sink", SINK, lambda each: each["status"].get("observedGeneration") == 2)
+    sink.harness.at_start(names.driver_pod_name("younger"), sink.harness.run)
+    sink.apply("younger")
+    younger = sink.kube.wait("Pod", names.driver_pod_name("younger"), bool)
+    sink.kube.wait("S3Sink", "younger", lambda each: each["status"].get("claim"))
+    sink.apply()
+    found = sink.wait_reason("Conflict")
+    assert f"belongs to the sink {sink.kube.namespace}/younger, which had it first" in found["message"]
+    sink.kube.wait_gone("Pod", DRIVER, seconds=30)
+    assert sink.kube.get("Pod", names.driver_pod_name("younger"))["metadata"]["uid"] == younger["metadata"]["uid"]
+
+
+def test_a_sink_of_another_namespace_stops_nothing_and_both_are_warned(sink: Operated, control_plane: Cluster) -> None:
+    victim = sink.started(kafka={**SPEC["kafka"], "groupId": "shared"})
+    name = f"{sink.kube.namespace}-b"
+    kube = control_plane.client().within(name)
+    kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    try:
+        spec = {"s3": SPEC["s3"] | {"bucket": sink.kube.namespace}, "kafka": {**SPEC["kafka"], "groupId": "shared"}}
+        attacker = manifest("attacker", **spec)
+        attacker["metadata"]["labels"] = sink.labels
+        kube.apply(attacker)
+        kube.wait("Pod", names.driver_pod_name("attacker"), bool)
+        for where, what in ((kube, "attacker"), (sink.kube, SINK)):
+            found = where.wait("S3Sink", what, lambda each: condition(each, "Conflict"), seconds=60)
+            assert condition(found, "Conflict")["reason"] == "OtherNamespace"
+        assert sink.driver["metadata"]["uid"] == victim["metadata"]["uid"]
+    finally:
+        kube.delete("Namespace", name)
 
 
 def test_a_spec_that_only_the_parser_rejects_is_reported(sink: Operated) -> None:

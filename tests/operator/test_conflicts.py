@@ -49,13 +49,92 @@ OUR_PATTERN = replace(MINE, topics=None, pattern="a.*")
         ),
     ],
 )
-def test_the_younger_sink_loses_a_conflict_about(mine: SinkResources, other: SinkResources, what: str) -> None:
+def test_of_two_new_sinks_the_younger_one_loses_a_conflict_about(
+    mine: SinkResources, other: SinkResources, what: str
+) -> None:
     found = conflicts.find_conflict(mine, [other])
     assert found is not None
     assert found.certain
     assert found.resource.startswith(what)
     assert "data/elder" in conflicts.conflict_message(mine, found)
     assert conflicts.find_conflict(other, [mine]) is None
+
+
+def holding(sink: SinkResources, since: str = "2025-11-03T00:00:00Z") -> SinkResources:
+    """The sink after the operator has found no conflict of it."""
+    return replace(sink, held=sink.digest, held_since=since)
+
+
+def test_a_sink_that_did_not_change_wins_against_an_older_one_that_was_edited() -> None:
+    victim = holding(MINE)
+    edited = replace(holding(APART), topics=("flights",))
+    assert conflicts.find_conflict(victim, [edited]) is None
+    found = conflicts.find_conflict(edited, [victim])
+    assert found is not None
+    assert found.certain
+    assert "which had it first" in conflicts.conflict_message(edited, found)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"topics": ("flights",)},
+        {"topics": None, "pattern": "fl.*"},
+        {"sink_id": MINE.sink_id},
+        {"brokers": "kafka:9092", "group": MINE.group},
+    ],
+)
+def test_no_edit_of_an_older_sink_ends_a_sink_that_did_not_change(edit: dict[str, object]) -> None:
+    before = holding(replace(ELDER, topics=("other",), brokers="senseless:1"))
+    edited: SinkResources = replace(before, **edit)  # type: ignore[arg-type]
+    assert conflicts.find_conflict(holding(MINE), [edited]) is None
+    assert conflicts.find_conflict(edited, [holding(MINE)]) is not None
+
+
+def test_an_edit_beside_a_waiting_sink_loses_nothing_to_it() -> None:
+    """The older sink lost a conflict, so it holds nothing; the other one edits something that both do not share."""
+    loser, edited = ELDER, replace(holding(MINE), topics=("flights", "more"))
+    assert conflicts.find_conflict(edited, [loser]) is None
+    assert conflicts.find_conflict(loser, [edited]) is not None
+
+
+def test_of_two_sinks_that_are_edited_at_once_the_older_one_wins() -> None:
+    both = [replace(holding(each, "x"), topics=("flights", "more")) for each in (MINE, ELDER)]
+    assert conflicts.find_conflict(both[0], [both[1]]) is not None
+    assert conflicts.find_conflict(both[1], [both[0]]) is None
+
+
+def test_of_two_sinks_that_hold_what_overlaps_later_the_first_holder_wins() -> None:
+    first, second = holding(MINE, "2025-11-03T00:00:00Z"), holding(ELDER, "2025-11-04T00:00:00Z")
+    assert conflicts.find_conflict(first, [second]) is None
+    assert conflicts.find_conflict(second, [first]) is not None
+
+
+@pytest.mark.parametrize("mine", [MINE, holding(MINE), ELDER, holding(ELDER)])
+def test_a_sink_of_another_namespace_stops_nothing_and_is_named_at_both(mine: SinkResources) -> None:
+    foreign = replace(mine, namespace="attacker", name="older", creation_time="2020-01-01T00:00:00Z", held="forged")
+    for one, other in ((mine, foreign), (foreign, mine)):
+        assert conflicts.find_conflict(one, [other]) is None
+        found = conflicts.find_foreign_overlap(one, [other])
+        assert found is not None
+        assert other.full_name in conflicts.foreign_overlap_message(one, found)
+
+
+@given(st.permutations([MINE, holding(ELDER), replace(holding(ELDER), name="twin", held="edited"), PATTERN]))
+def test_exactly_one_of_several_conflicting_sinks_runs_whatever_they_hold(sinks: list[SinkResources]) -> None:
+    running = [
+        mine.name
+        for mine in sinks
+        if conflicts.find_conflict(mine, [other for other in sinks if other is not mine]) is None
+    ]
+    assert running == ["elder"]
+
+
+@pytest.mark.parametrize("status", [None, {}, {"claim": None}, {"claim": 7}, {"claim": {"digest": 7, "since": []}}])
+def test_a_claim_that_makes_no_sense_counts_as_none(status: object) -> None:
+    made = document() | {"status": status}
+    found = conflicts.resources_of(parse_sink(made), made)
+    assert (found.held, found.held_since) == ("", "")
 
 
 @pytest.mark.parametrize(

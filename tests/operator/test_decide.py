@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import pytest
 
@@ -253,7 +254,7 @@ def test_the_pod_of_a_sink_that_was_deleted_before_is_waited_for() -> None:
 
 def older() -> SinkResources:
     return SinkResources(
-        namespace="other",
+        namespace="data",
         name="elder",
         creation_time=to_timestamp(START - 1000),
         bucket="archive",
@@ -265,18 +266,51 @@ def older() -> SinkResources:
     )
 
 
-def test_the_younger_of_two_conflicting_sinks_is_terminated_and_both_are_named() -> None:
+def test_of_two_conflicting_sinks_the_later_one_is_terminated_and_both_are_named() -> None:
     cluster = running()
-    cluster.others = [older()]
+    other = older()
+    cluster.others = [replace(other, held=other.digest, held_since="1970-01-01T00:00:00Z")]
     cluster.settle()
     assert cluster.driver is None
     assert cluster.ready == ("False", "Conflict")
     message = cluster.condition("Ready")["message"]
-    assert "other/elder" in message
+    assert "data/elder" in message
     assert "data/flights" in message
+    assert "claim" not in cluster.status
     cluster.others = []
     cluster.live()
     assert cluster.ready == ("True", "Running")
+
+
+def test_an_older_sink_that_is_edited_does_not_end_a_running_one() -> None:
+    cluster = running()
+    claim = cluster.status["claim"]
+    cluster.others = [replace(older(), held="what it held before the edit")]
+    cluster.settle()
+    assert cluster.ready == ("True", "Running")
+    assert cluster.status["claim"] == claim
+
+
+def test_a_sink_of_another_namespace_is_a_warning_and_stops_nothing() -> None:
+    cluster = running()
+    cluster.others = [replace(older(), namespace="attacker")]
+    cluster.settle()
+    assert cluster.ready == ("True", "Running")
+    assert cluster.condition("Conflict")["reason"] == "OtherNamespace"
+    assert "attacker/elder" in cluster.condition("Conflict")["message"]
+    assert not actions(cluster)
+
+
+def test_the_time_of_a_claim_changes_with_an_edit_of_the_resources_alone() -> None:
+    cluster = running()
+    before = cluster.status["claim"]
+    cluster.now += MINUTE
+    cluster.edit(rotation={"flushSize": 7})
+    cluster.live()
+    assert cluster.status["claim"] == before
+    cluster.edit(kafka={"bootstrapServers": "kafka:9092", "topics": ["flights", "more"]})
+    cluster.live()
+    assert cluster.status["claim"]["since"] > before["since"]
 
 
 # -- bad edits ---------------------------------------------------------------------------------------------------------

@@ -138,6 +138,8 @@ def _possible_conflict(ctx: Context) -> Iterator[Condition]:
     if ctx.conflict is not None and not ctx.conflict.certain:
         message = conflicts.conflict_message(ctx.resources, ctx.conflict)
         yield _true("PossibleConflict", message, "PatternsMayOverlap")
+    if ctx.foreign_overlap is not None:
+        yield _true("Conflict", conflicts.foreign_overlap_message(ctx.resources, ctx.foreign_overlap), "OtherNamespace")
 
 
 def write_rejected(ctx: Context, result: PolicyResult) -> Condition | None:

@@ -17,6 +17,7 @@ _DERIVED: Final = (
     "appliedDefaults",
 )  # fmt: skip
 """What each pass derives from the objects, and from the same fields of the status before."""
+_CLAIM: Final = "claim"
 _CURRENT_MEMORY: Final = "current"
 _START: Final = "Starting"
 """The reason while a driver starts. A take-over or an operation has another one."""
@@ -26,10 +27,11 @@ def may_follow(old: Json, new: Json, result: PolicyResult) -> bool:
     """Whether the status `new` may be written after the writes of `result`, which creates the driver and nothing else.
 
     `old` is the status before. Attempts, back-off, offset reset, memory, rollout and the record of published objects
-    must be the same in both.
+    must be the same in both. The first claim of a new sink may follow: its age decides until then.
     """
     is_start = bool(result.create) and not result.delete and result.reason == _START
-    return is_start and _remembered(old) == _remembered(new)
+    later = {name: value for name, value in new.items() if name != _CLAIM or name in old}
+    return is_start and _remembered(old) == _remembered(later)
 
 
 def _remembered(status: Json) -> Json:

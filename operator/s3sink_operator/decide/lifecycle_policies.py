@@ -143,7 +143,7 @@ def _driver_without_spec(ctx: Context) -> str:
 
 
 def conflicting(ctx: Context) -> PolicyResult | None:
-    """A sink whose resources belong to an older sink does not run."""
+    """A sink whose resources another sink of the namespace had first does not run."""
     if ctx.conflict is None or not ctx.conflict.certain:
         return None
     return PolicyResult(

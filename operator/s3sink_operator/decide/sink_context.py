@@ -182,12 +182,19 @@ class SinkContext:
 
     @cached_property
     def conflict(self) -> conflicts.SinkConflict | None:
-        """The older sink whose resources overlap, or may overlap."""
+        """The sink of the namespace that had overlapping resources first, or may have."""
         return None if self.sink is None else conflicts.find_conflict(self.resources, self.observed.competitors)
+
+    @cached_property
+    def foreign_overlap(self) -> conflicts.SinkConflict | None:
+        """A sink of another namespace whose resources overlap, or may overlap."""
+        if self.sink is None:
+            return None
+        return conflicts.find_foreign_overlap(self.resources, self.observed.competitors)
 
     @property
     def has_conflict(self) -> bool:
-        """Whether the resources of an older sink overlap for certain."""
+        """Whether this sink loses a certain conflict."""
         return self.conflict is not None and self.conflict.certain
 
     @property

@@ -12,8 +12,8 @@ from s3sink_operator.decide.executors import executor_state
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.names import Component
 from s3sink_operator.progress_model import SinkProgress
-from s3sink_operator.status_model import AppliedDefaultStatus, Attempt, MemoryStatus, S3SinkStatus
-from s3sink_operator.types import is_terminating
+from s3sink_operator.status_model import AppliedDefaultStatus, Attempt, MemoryStatus, ResourceClaim, S3SinkStatus
+from s3sink_operator.types import is_terminating, to_timestamp
 from sink_job.api.report import RunState
 
 
@@ -42,8 +42,24 @@ def build_status(ctx: Context, result: PolicyResult) -> S3SinkStatus:
         rollout=rollout.status_after(ctx, result),
         applied_defaults=_applied_defaults(ctx),
         node_lost_time=result.node_lost_time,
+        claim=_claim(ctx),
         replicas=_replicas(ctx),
         selector=names.selector(ctx.name, Component.EXECUTOR),
+    )
+
+
+def _claim(ctx: Context) -> ResourceClaim | None:
+    """The resources that the sink holds after this pass, with the time of the first one that found no conflict."""
+    previous = ctx.previous_status.claim
+    if ctx.sink is None:
+        return previous
+    if ctx.has_conflict:
+        return None
+    digest = ctx.resources.digest
+    return (
+        previous
+        if previous and previous.digest == digest
+        else ResourceClaim(digest=digest, since=to_timestamp(ctx.now))
     )
 
 

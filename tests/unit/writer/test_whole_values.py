@@ -115,7 +115,8 @@ def test_duckdb_reads_a_union_of_two_records_as_a_group_for_each() -> None:
     read = pq.read_table(io.BytesIO(body))
     assert [field.type.num_fields for field in read.schema] == [2, 2]
     columns = read.column_names
-    counts = duckdb.sql(f'select count("{columns[0]}"), count("{columns[1]}"), count(*) from read').fetchall()
+    query = f'select count("{columns[0]}"), count("{columns[1]}"), count(*) from read'
+    counts = duckdb.execute(query).fetchall()
     assert counts == [(24, 24, 48)]
 
 
