@@ -190,7 +190,7 @@ def conflict_message(mine: SinkResources, found: SinkConflict) -> str:
     return (
         f"{resource} belongs to the sink {owner}, which had it first; {mine.full_name} does not run. Remove the shared "
         f"resource from one of the sinks, or delete one of them: once {owner} is deleted, this sink takes over what it "
-        "owned in the bucket. bucket, topicsDir, groupId and sinkId are immutable: re-create this sink with other values"
+        "owned in the bucket. bucket, topicsDir, groupId and sinkId are immutable: re-create this sink with others"
     )
 
 
@@ -199,8 +199,8 @@ def foreign_overlap_message(mine: SinkResources, found: SinkConflict) -> str:
     certainty = "also belongs" if found.certain else "may also belong"
     return (
         f"{found.resource} of {mine.full_name} {certainty} to the sink {found.owner.full_name} of another namespace. "
-        "Neither is stopped. Of two sinks with one ledger or topic in the bucket one ends with OwnershipConflict or LedgerFenced; "
-        "two sinks of one consumer group overwrite each other's offsets. Give one of them other values"
+        "Neither is stopped. Of two sinks with one ledger or topic in the bucket one ends with OwnershipConflict or "
+        "LedgerFenced; two sinks of one consumer group overwrite each other's offsets. Give one of them other values"
     )
 
 
